@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a kind file. The keys of each map are a table; a key that is in no table is a mistake, and so is a value of
- * another type. All mistakes of a file are found. The result is a row of the table of kinds.
+ * Reads a kind file. Each map is read by a table of its keys; a key that is in no table is a mistake, and so is a value
+ * of another type. All mistakes of a file are found. The result is a row of the table of kinds.
  */
 #include "spec/kindfile/file.h"
 
@@ -26,12 +26,24 @@ struct place {
 	const char *path;
 };
 
-/* A key of a map, and what its value sets. */
+/* A key of a map; a table of keys ends with one without a name. */
 struct key {
 	const char *name;
+	void *field; /* what SET gets */
 	void (*set)(const struct place *p, void *field);
-	size_t at;
+	/* If SIZE is not 0, FIELD points to a list: *N items of SIZE bytes, which SET gets one by one. */
+	size_t size, *n;
+	bool one; /* an item may stand for a list of it */
+	bool needed;
 };
+
+#define KEY(key, at, fn, ...)                                                                      \
+	{                                                                                          \
+		.name = (key), .field = (at), .set = (fn), ##__VA_ARGS__                           \
+	}
+#define ROWS(key, rows, count, fn, ...)                                                            \
+	KEY(key, &(rows), fn, .size = sizeof(*(rows)), .n = &(count), ##__VA_ARGS__)
+#define LIST(key, list, fn) ROWS(key, (list)->v, (list)->n, fn, .one = true)
 
 static void printf_like(2, 3) bad(const struct place *p, const char *fmt, ...)
 {
@@ -42,20 +54,41 @@ static void printf_like(2, 3) bad(const struct place *p, const char *fmt, ...)
 
 /* --- maps and lists --- */
 
-static void unknown_key(const struct place *p, const struct key *keys, size_t n)
+static void unknown_key(const struct place *p, const struct key *keys)
 {
 	const char *words[32] = {NULL};
 	const char *near;
 
-	for (size_t i = 0; i < n && i + 1 < array_size(words); i++)
+	for (size_t i = 0; keys[i].name && i + 1 < array_size(words); i++)
 		words[i] = keys[i].name;
 	near = spec_suggest(p->node->text, words);
 	bad(p, "no such key%s%s%s", near ? "; did you mean " : "", near ? near : "",
 	    near ? "?" : "");
 }
 
-/* Set the fields of the struct at BASE from the map at P. */
-static void read_map(const struct place *p, const struct key *keys, size_t n, void *base)
+static void read_list(const struct place *p, const struct key *key)
+{
+	const struct spec_yaml *list = p->node;
+	const bool one = key->one && list->type != SPEC_YAML_LIST;
+	char *items;
+
+	if (!one && (list->type != SPEC_YAML_LIST || list->n > MAX_ROWS)) {
+		bad(p, "has to be a list of at most %d", MAX_ROWS);
+		return;
+	}
+	*key->n = one ? 1 : list->n;
+	items = arena_new(&p->f->arena, *key->n, key->size);
+	memcpy(key->field, &items, sizeof(items));
+	if (one)
+		key->set(p, items);
+	for (size_t i = 0; i < *key->n && !one; i++) {
+		cleanup_free char *path = text_print("%s[%zu]", p->path, i);
+
+		key->set(&(struct place){p->e, p->f, list->v[i], path}, items + i * key->size);
+	}
+}
+
+static void read_map(const struct place *p, const struct key *keys)
 {
 	const struct spec_yaml *map = p->node;
 
@@ -67,44 +100,23 @@ static void read_map(const struct place *p, const struct key *keys, size_t n, vo
 		const char *name = map->v[i]->text;
 		cleanup_free char *path = text_print("%s%s%s", p->path, *p->path ? "." : "", name);
 		struct place at = {p->e, p->f, map->v[i], path};
-		size_t k = 0;
+		const struct key *key = keys;
 
-		while (k < n && !streq(keys[k].name, name))
-			k++;
-		if (k == n) {
-			unknown_key(&at, keys, n);
+		while (key->name && !streq(key->name, name))
+			key++;
+		if (!key->name) {
+			unknown_key(&at, keys);
 			continue;
 		}
 		at.node = map->v[i + 1];
-		keys[k].set(&at, (char *)base + keys[k].at);
+		if (key->size)
+			read_list(&at, key);
+		else
+			key->set(&at, key->field);
 	}
-}
-
-/*
- * Read the list at P, whose items have SIZE bytes, by SET; P may be a single item if ONE. Return the items, *RET_N of
- * them.
- */
-static void *read_list(const struct place *p, bool one, size_t size, size_t *ret_n,
-		       void (*set)(const struct place *p, void *item))
-{
-	const struct spec_yaml *list = p->node;
-	char *ret;
-
-	one &= list->type != SPEC_YAML_LIST;
-	if (!one && (list->type != SPEC_YAML_LIST || list->n > MAX_ROWS)) {
-		bad(p, "has to be a list of at most %d", MAX_ROWS);
-		return NULL;
-	}
-	*ret_n = one ? 1 : list->n;
-	ret = arena_new(&p->f->arena, *ret_n, size);
-	if (one)
-		set(p, ret);
-	for (size_t i = 0; i < *ret_n && !one; i++) {
-		cleanup_free char *path = text_print("%s[%zu]", p->path, i);
-
-		set(&(struct place){p->e, p->f, list->v[i], path}, ret + i * size);
-	}
-	return ret;
+	for (const struct key *key = keys; key->name; key++)
+		if (key->needed && !spec_yaml_get(map, key->name))
+			bad(p, "%s is missing", key->name);
 }
 
 /* --- scalars --- */
@@ -129,9 +141,7 @@ static void set_text(const struct place *p, void *field)
 
 static void set_bool(const struct place *p, void *field)
 {
-	bool is = p->node->type == SPEC_YAML_SCALAR && spec_yaml_resolve(p->node) == SPEC_YAML_BOOL;
-
-	if (!is)
+	if (p->node->type != SPEC_YAML_SCALAR || spec_yaml_resolve(p->node) != SPEC_YAML_BOOL)
 		bad(p, "has to be true or false");
 	else
 		*(bool *)field = (p->node->text[0] | ' ') == 't';
@@ -147,13 +157,6 @@ static void set_number(const struct place *p, void *field)
 		*(int *)field = n;
 }
 
-static void set_texts(const struct place *p, void *field)
-{
-	struct texts *texts = field;
-
-	texts->v = read_list(p, true, sizeof(*texts->v), &texts->n, set_text);
-}
-
 static void set_value(const struct place *p, void *field)
 {
 	const char *text = text_at(p);
@@ -161,17 +164,6 @@ static void set_value(const struct place *p, void *field)
 
 	if (text && value_parse(&p->f->arena, text, field, &why) < 0)
 		bad(p, "%s", why);
-}
-
-static void read_values(const struct place *p, struct values *values,
-			void (*set)(const struct place *p, void *item))
-{
-	values->v = read_list(p, true, sizeof(*values->v), &values->n, set);
-}
-
-static void set_values(const struct place *p, void *field)
-{
-	read_values(p, field, set_value);
 }
 
 /* A path that does not go through a list. */
@@ -198,23 +190,19 @@ static void set_spec_path(const struct place *p, void *field)
 
 static void read_test(const struct place *p, const char *key, struct kind_test *test)
 {
-	static const char *const words[] = {
-		[TEST_CONDITION] = "condition",
-		[TEST_PHASE] = "phase",
-		[TEST_REASON] = "reason",
-	};
+	static const char *const words[TEST_VALUE] = {"condition", "phase", "reason"};
 	cleanup_free char *why = NULL;
+	unsigned what = 0;
 
-	test->what = TEST_VALUE;
-	for (unsigned i = 0; i < array_size(words); i++)
-		if (streq(key, words[i]))
-			test->what = i;
-	if (test->what == TEST_VALUE &&
+	while (what < TEST_VALUE && !streq(key, words[what]))
+		what++;
+	test->what = what;
+	if (what == TEST_VALUE &&
 	    (value_parse(&p->f->arena, key, &test->value, &why) < 0 || test->value.many ||
 	     (test->value.from != FROM_PATH && test->value.from != FROM_LABEL &&
 	      test->value.from != FROM_ANNOTATION)))
 		bad(p, "'%s' is neither condition, phase or reason nor a path without [*]", key);
-	set_texts(p, &test->any);
+	read_list(p, &(struct key)LIST(NULL, &test->any, set_text));
 }
 
 static void set_tests(const struct place *p, void *field)
@@ -228,20 +216,17 @@ static void set_tests(const struct place *p, void *field)
 	tests->n = p->node->n / 2;
 	tests->v = arena_new(&p->f->arena, tests->n, sizeof(*tests->v));
 	for (size_t i = 0; i < tests->n; i++) {
+		struct kind_test *test = &tests->v[i], first = tests->v[0];
 		const char *key = p->node->v[2 * i]->text;
 		cleanup_free char *path = text_print("%s.%s", p->path, key);
 
-		read_test(&(struct place){p->e, p->f, p->node->v[2 * i + 1], path}, key,
-			  &tests->v[i]);
-	}
-	/* A row's condition is found before its reason is looked at. */
-	for (size_t i = 1; i < tests->n; i++)
-		if (tests->v[i].what == TEST_CONDITION) {
-			struct kind_test first = tests->v[i];
-
-			tests->v[i] = tests->v[0];
-			tests->v[0] = first;
+		read_test(&(struct place){p->e, p->f, p->node->v[2 * i + 1], path}, key, test);
+		/* A row's condition is found before its reason is looked at. */
+		if (i > 0 && test->what == TEST_CONDITION) {
+			tests->v[0] = *test;
+			*test = first;
 		}
+	}
 }
 
 /* What has to be so for a role or a pod: values of the object alone. */
@@ -255,30 +240,26 @@ static void set_values_tests(const struct place *p, void *field)
 			bad(p, "only states can have condition, phase or reason here");
 }
 
-/* --- roles --- */
-
-#define KEY(type, name, member, fn)                                                                \
-	{                                                                                          \
-		name, fn, offsetof(struct type, member)                                            \
-	}
+/* --- roles and pods --- */
 
 static void set_role(const struct place *p, void *row)
 {
-	static const struct key keys[] = {
-		KEY(kind_role, "each", each, set_path),
-		KEY(kind_role, "if", tests, set_values_tests),
-		KEY(kind_role, "name", name, set_values),
-		KEY(kind_role, "replicas", replicas, set_values),
-		KEY(kind_role, "default", replicas_default, set_number),
-		KEY(kind_role, "times", times, set_values),
-		KEY(kind_role, "copies", copies, set_values),
-		KEY(kind_role, "template", template, set_path),
-		KEY(kind_role, "grows", grows, set_bool),
-	};
 	struct kind_role *role = row;
+	const struct key keys[] = {
+		KEY("each", &role->each, set_path),
+		KEY("if", &role->tests, set_values_tests),
+		LIST("name", &role->name, set_value),
+		LIST("replicas", &role->replicas, set_value),
+		KEY("default", &role->replicas_default, set_number),
+		LIST("times", &role->times, set_value),
+		LIST("copies", &role->copies, set_value),
+		KEY("template", &role->template, set_path),
+		KEY("grows", &role->grows, set_bool),
+		{0},
+	};
 
 	role->replicas_default = 1;
-	read_map(p, keys, array_size(keys), role);
+	read_map(p, keys);
 	if (!role->template.text)
 		bad(p, "template is missing: the path of the pod's template");
 	if (!role->replicas.n)
@@ -291,34 +272,27 @@ static void set_roles(const struct place *p, void *file)
 
 	f->from_pods = p->node->type == SPEC_YAML_SCALAR && streq(p->node->text, "from_pods");
 	if (!f->from_pods)
-		f->roles = read_list(p, false, sizeof(*f->roles), &f->n_roles, set_role);
+		read_list(p, &(struct key)ROWS(NULL, f->roles, f->n_roles, set_role));
 }
-
-/* --- pods --- */
 
 static void set_pod(const struct place *p, void *row)
 {
-	static const struct key keys[] = {
-		KEY(kind_pod, "if", tests, set_values_tests),
-		KEY(kind_pod, "first", first, set_number),
-		KEY(kind_pod, "role", role, set_values),
-		KEY(kind_pod, "index", index, set_values),
-		KEY(kind_pod, "copy", copy, set_values),
-		KEY(kind_pod, "copies", copies, set_values),
-		KEY(kind_pod, "attempt", attempt, set_values),
-		KEY(kind_pod, "failures", failures, set_values),
-		KEY(kind_pod, "main", main, set_values),
-		KEY(kind_pod, "trim", trim, set_bool),
+	struct kind_pod *pod = row;
+	const struct key keys[] = {
+		KEY("if", &pod->tests, set_values_tests),
+		KEY("first", &pod->first, set_number),
+		LIST("role", &pod->role, set_value),
+		LIST("index", &pod->index, set_value),
+		LIST("copy", &pod->copy, set_value),
+		LIST("copies", &pod->copies, set_value),
+		LIST("attempt", &pod->attempt, set_value),
+		LIST("failures", &pod->failures, set_value),
+		LIST("main", &pod->main, set_value),
+		KEY("trim", &pod->trim, set_bool),
+		{0},
 	};
 
-	read_map(p, keys, array_size(keys), row);
-}
-
-static void set_pods(const struct place *p, void *file)
-{
-	struct spec_kind_file *f = file;
-
-	f->placed = read_list(p, true, sizeof(*f->placed), &f->n_placed, set_pod);
+	read_map(p, keys);
 }
 
 /* --- states --- */
@@ -341,33 +315,24 @@ static void set_is(const struct place *p, void *field)
 
 static void set_state(const struct place *p, void *row)
 {
-	static const struct key keys[] = {
-		KEY(kind_state, "if", tests, set_tests),
-		KEY(kind_state, "is", is, set_is),
-		KEY(kind_state, "shown", shown, set_text),
-		KEY(kind_state, "firm", firm, set_bool),
-		KEY(kind_state, "vague", vague, set_texts),
-		KEY(kind_state, "exact", exact, set_texts),
-		KEY(kind_state, "exact_message", exact_message, set_texts),
-	};
 	struct kind_state *state = row;
+	const struct key keys[] = {
+		KEY("if", &state->tests, set_tests, .needed = true),
+		KEY("is", &state->is, set_is, .needed = true),
+		KEY("shown", &state->shown, set_text),
+		KEY("firm", &state->firm, set_bool),
+		LIST("vague", &state->vague, set_text),
+		LIST("exact", &state->exact, set_text),
+		LIST("exact_message", &state->exact_message, set_text),
+		{0},
+	};
 
 	state->is = N_IS;
-	read_map(p, keys, array_size(keys), state);
-	for (size_t i = 0; i < 2 && p->node->type == SPEC_YAML_MAP; i++)
-		if (!spec_yaml_get(p->node, keys[i].name))
-			bad(p, "%s is missing", keys[i].name);
+	read_map(p, keys);
 	for (size_t i = 0; i < state->tests.n; i++)
 		if (state->tests.v[i].what == TEST_REASON &&
 		    state->tests.v[0].what != TEST_CONDITION)
 			bad(p, "reason is that of a condition, and the row asks for none");
-}
-
-static void set_states(const struct place *p, void *file)
-{
-	struct spec_kind_file *f = file;
-
-	f->states = read_list(p, false, sizeof(*f->states), &f->n_states, set_state);
 }
 
 /* --- attempts, ctl --- */
@@ -385,18 +350,19 @@ static bool is_of(const char *text, const char *set, size_t max)
 
 static void set_attempts(const struct place *p, void *field)
 {
-	static const struct key keys[] = {
-		KEY(kind_attempts, "failed", count[COUNT_FAILED], set_path),
-		KEY(kind_attempts, "started", count[COUNT_STARTED], set_path),
-		KEY(kind_attempts, "restarted", count[COUNT_RESTARTED], set_path),
-		KEY(kind_attempts, "allowed", allowed, set_path),
-		KEY(kind_attempts, "default", allowed_default, set_number),
-		KEY(kind_attempts, "alone", alone, set_value),
-		KEY(kind_attempts, "pods", pods, set_value),
-	};
 	struct kind_attempts *a = field;
+	const struct key keys[] = {
+		KEY("failed", &a->count[COUNT_FAILED], set_path),
+		KEY("started", &a->count[COUNT_STARTED], set_path),
+		KEY("restarted", &a->count[COUNT_RESTARTED], set_path),
+		KEY("allowed", &a->allowed, set_path),
+		KEY("default", &a->allowed_default, set_number),
+		KEY("alone", &a->alone, set_value),
+		KEY("pods", &a->pods, set_value),
+		{0},
+	};
 
-	read_map(p, keys, array_size(keys), a);
+	read_map(p, keys);
 	for (unsigned i = COUNT_FAILED; i < N_COUNTS; i++) {
 		if (a->counts && a->count[i].text)
 			bad(p, "failed, started and restarted: only one of them can be given");
@@ -420,31 +386,33 @@ static void set_constant(const struct place *p, void *field)
 
 static void set_terminate(const struct place *p, void *file)
 {
-	static const struct key keys[] = {
-		KEY(spec_kind_file, "set", terminate, set_spec_path),
-		KEY(spec_kind_file, "to", terminate_to, set_constant),
-	};
 	struct spec_kind_file *f = file;
+	const struct key keys[] = {
+		KEY("set", &f->terminate, set_spec_path),
+		KEY("to", &f->terminate_to, set_constant),
+		{0},
+	};
 
-	read_map(p, keys, array_size(keys), f);
+	read_map(p, keys);
 	if (!p->e->n && (!f->terminate.text || !f->terminate_to))
 		bad(p, "needs set and to");
 }
 
 static void set_ctl(const struct place *p, void *file)
 {
-	static const struct key keys[] = {
-		KEY(spec_kind_file, "suspend", suspend, set_spec_path),
-		{"terminate", set_terminate, 0},
-	};
 	struct spec_kind_file *f = file;
+	const struct key keys[] = {
+		KEY("suspend", &f->suspend, set_spec_path),
+		KEY("terminate", f, set_terminate),
+		{0},
+	};
 
-	read_map(p, keys, array_size(keys), f);
+	read_map(p, keys);
 	if (!p->e->n && !f->suspend.text)
 		bad(p, "suspend is missing");
 }
 
-/* --- members of objects --- */
+/* --- the object and its parts --- */
 
 /* A member of .status that is dropped before an object is kept. */
 static void set_ignored(const struct place *p, void *field)
@@ -452,14 +420,9 @@ static void set_ignored(const struct place *p, void *field)
 	const struct value *v = field;
 
 	set_path(p, field);
-	if (v->from == FROM_PATH && (v->n != 2 || !streq(v->steps[0].key, "status") ||
-				     strlen(v->steps[1].key) > MAX_IGNORED))
+	if (v->from == FROM_PATH &&
+	    (v->n != 2 || !streq(v->steps[0], "status") || strlen(v->steps[1]) > MAX_IGNORED))
 		bad(p, "has to be .status.NAME, where NAME has at most %d bytes", MAX_IGNORED);
-}
-
-static void set_all_ignored(const struct place *p, void *field)
-{
-	read_values(p, field, set_ignored);
 }
 
 /* A path or a label that a copy of an object loses. */
@@ -473,14 +436,9 @@ static void set_member(const struct place *p, void *field)
 		bad(p, "has to be a path of names, or a label");
 }
 
-static void set_members(const struct place *p, void *field)
+static void set_user_label(const struct place *p, void *field)
 {
-	read_values(p, field, set_member);
-}
-
-static void set_user_label(const struct place *p, void *file)
-{
-	struct spec_kind *kind = &((struct spec_kind_file *)file)->kind;
+	struct spec_kind *kind = field;
 	struct value path = {0};
 
 	kind->unlabelled = p->node->type == SPEC_YAML_SCALAR && streq(p->node->text, "none");
@@ -489,9 +447,7 @@ static void set_user_label(const struct place *p, void *file)
 	kind->user_labels = path.text ? path.text + 1 : NULL;
 }
 
-/* --- the object --- */
-
-static void set_format(const struct place *p, void *file)
+static void set_format(const struct place *p, void *field)
 {
 	const char *text = text_at(p);
 
@@ -536,21 +492,20 @@ static void set_api(const struct place *p, void *field)
 		bad(p, "has to be GROUP/VERSION, like batch/v1");
 }
 
-static void set_object(const struct place *p, void *file)
+static void set_object(const struct place *p, void *field)
 {
-	static const struct key keys[] = {
-		KEY(spec_kind_file, "api", kind.api_version, set_api),
-		KEY(spec_kind_file, "kind", kind.kind, set_kind),
-		KEY(spec_kind_file, "plural", kind.plural, set_plural),
+	struct spec_kind *k = field;
+	const struct key keys[] = {
+		KEY("api", &k->api_version, set_api),
+		KEY("kind", &k->kind, set_kind),
+		KEY("plural", &k->plural, set_plural),
+		{0},
 	};
-	const struct spec_kind *k = &((struct spec_kind_file *)file)->kind;
 
-	read_map(p, keys, array_size(keys), file);
+	read_map(p, keys);
 	if (!k->api_version || !k->kind || !k->plural)
 		bad(p, "needs api, kind and plural");
 }
-
-/* --- parts --- */
 
 /* "batch/" of "batch/v1". */
 static const char *group_of(struct spec_kind_file *f, const char *api_version)
@@ -561,16 +516,17 @@ static const char *group_of(struct spec_kind_file *f, const char *api_version)
 
 static void set_part(const struct place *p, void *row)
 {
-	static const struct key keys[] = {
-		KEY(kind_part, "api", api_version, set_text),
-		KEY(kind_part, "kind", kind, set_kind),
-		KEY(kind_part, "plural", plural, set_plural),
-		KEY(kind_part, "owner_uid", owner_uid, set_values),
-		KEY(kind_part, "named", named, set_values),
-	};
 	struct kind_part *part = row;
+	const struct key keys[] = {
+		KEY("api", &part->api_version, set_text),
+		KEY("kind", &part->kind, set_kind),
+		KEY("plural", &part->plural, set_plural),
+		LIST("owner_uid", &part->owner_uid, set_value),
+		LIST("named", &part->named, set_value),
+		{0},
+	};
 
-	read_map(p, keys, array_size(keys), part);
+	read_map(p, keys);
 	if (!part->api_version || !part->kind || !part->owner_uid.n != !part->named.n) {
 		bad(p, "needs api and kind, and plural or both owner_uid and named");
 		return;
@@ -588,45 +544,12 @@ static void set_parts(const struct place *p, void *file)
 {
 	struct spec_kind_file *f = file;
 
-	f->parts = read_list(p, false, sizeof(*f->parts), &f->n_parts, set_part);
+	read_list(p, &(struct key)ROWS(NULL, f->parts, f->n_parts, set_part));
 	if (f->n_parts > MAX_PARTS)
 		bad(p, "there are more than %d", MAX_PARTS);
 }
 
 /* --- the kind --- */
-
-/* Append the rows of a phase to V. Return the first row behind them. */
-static struct spec_phase *add_phase(struct spec_phase *v, const char *name, enum kind_is is,
-				    bool firm)
-{
-	static const struct spec_phase rows[N_IS][2] = {
-		[IS_PENDING] = {{.state = SPEC_PENDING}},
-		[IS_RUNNING] = {{.state = SPEC_RUNNING, .by_pods = true}},
-		[IS_BETWEEN] = {{.state = SPEC_RUNNING, .between = true}},
-		[IS_ENDING] = {{.state = SPEC_RUNNING, .ending = true}},
-		[IS_SUSPENDING] = {{.state = SPEC_RUNNING, .ending = true, .asked = true},
-				   {.state = SPEC_RUNNING, .by_pods = true}},
-		[IS_SUSPENDED] = {{.state = SPEC_CANCELLED,
-				   .ending = true,
-				   .suspended = true,
-				   .asked = true},
-				  {.state = SPEC_PENDING}},
-		/* Its pods run on, and there will be no others. */
-		[IS_PAUSED] = {{.state = SPEC_RUNNING, .between = true, .asked = true},
-			       {.state = SPEC_RUNNING, .between = true}},
-		[IS_SUCCEEDED] = {{.state = SPEC_SUCCEEDED, .ending = true}},
-		[IS_FAILED] = {{.state = SPEC_FAILED, .ending = true}},
-		[IS_CANCELLED] = {{.state = SPEC_CANCELLED, .ending = true}},
-	};
-	const size_t rows_of = rows[is][1].state || rows[is][1].between ? 2 : 1;
-
-	for (size_t i = 0; i < rows_of; i++, v++) {
-		*v = rows[is][i];
-		v->name = name;
-		v->by_pods &= !firm;
-	}
-	return v;
-}
 
 /* The I-th name that STATE may be shown by; NULL: there are no more. */
 static const char *shown_name(const struct kind_state *state, size_t i)
@@ -671,8 +594,9 @@ static void make_phases(const struct place *p, struct spec_kind_file *f)
 		for (size_t k = 0; shown_name(&f->states[i], k); k++)
 			n += 2;
 	f->reader.phases = phase = arena_new(&f->arena, n, sizeof(*phase));
-	for (size_t i = 0; i < f->n_states && !p->e->n; i++) {
+	for (size_t i = 0; i < f->n_states; i++) {
 		const struct kind_state *state = &f->states[i];
+		const struct spec_phase *rows = kind_words[state->is].rows;
 		const char *name;
 
 		succeeds |= state->is == IS_SUCCEEDED;
@@ -686,10 +610,16 @@ static void make_phases(const struct place *p, struct spec_kind_file *f)
 				    "states[%zu] would be shown as %s, like another state: give it "
 				    "another name by shown",
 				    i, name);
-			phase = add_phase(phase, name, state->is, state->firm);
+			for (size_t r = 0; r < 2 && rows[r].state; r++, phase++) {
+				*phase = rows[r];
+				phase->name = name;
+				phase->by_pods &= !state->firm;
+			}
 		}
+		if (p->e->n)
+			return;
 	}
-	if (!succeeds && !p->e->n)
+	if (!succeeds)
 		bad(p, "states: no row is succeeded, so a job could never end well");
 }
 
@@ -747,7 +677,7 @@ static const struct spec_pick *make_pick(struct spec_kind_file *f)
 	struct spec_pick *pick = arena_new(&f->arena, 3, sizeof(*pick));
 
 	for (size_t i = 0; i < n; i++)
-		status[i].key = f->ignored.v[i].steps[1].key;
+		status[i].key = f->ignored.v[i].steps[1];
 	status[n].keep = true;
 	pick[0] = (struct spec_pick){"metadata", true, spec_metadata_pick};
 	pick[1] = (struct spec_pick){"status", true, status};
@@ -813,33 +743,40 @@ static void finish(struct spec_kind_file *f)
 	k->control = &f->control;
 }
 
+static void read_file(const struct place *p, struct spec_kind_file *f)
+{
+	const struct key keys[] = {
+		KEY("format", NULL, set_format, .needed = true),
+		KEY("name", &f->kind.name, set_name, .needed = true),
+		KEY("object", &f->kind, set_object, .needed = true),
+		KEY("kueue", &f->kind.in_kueue, set_bool),
+		LIST("released_by", &f->released_by, set_text),
+		KEY("released_at_end", &f->released_at_end, set_bool),
+		KEY("pods_have", &f->kind.pod_selector, set_text),
+		KEY("parts", f, set_parts),
+		KEY("roles", f, set_roles, .needed = true),
+		ROWS("pods", f->placed, f->n_placed, set_pod, .one = true),
+		KEY("phase", &f->phase, set_path),
+		ROWS("states", f->states, f->n_states, set_state, .needed = true),
+		LIST("reason", &f->reason, set_value),
+		LIST("message", &f->message, set_value),
+		KEY("began", &f->began, set_path),
+		KEY("finished", &f->finished, set_path),
+		LIST("minimum", &f->minimum, set_value),
+		KEY("attempts", &f->attempts, set_attempts),
+		KEY("ctl", f, set_ctl),
+		LIST("ignore", &f->ignored, set_ignored),
+		KEY("user_label", &f->kind, set_user_label),
+		LIST("copy_without", &f->added, set_member),
+		{0},
+	};
+
+	read_map(p, keys);
+}
+
 int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *built,
 			struct spec_kind **ret, struct spec_errors *e)
 {
-	static const struct key keys[] = {
-		{"format", set_format, 0},
-		KEY(spec_kind_file, "name", kind.name, set_name),
-		{"object", set_object, 0},
-		KEY(spec_kind_file, "kueue", kind.in_kueue, set_bool),
-		KEY(spec_kind_file, "released_by", released_by, set_texts),
-		KEY(spec_kind_file, "released_at_end", released_at_end, set_bool),
-		KEY(spec_kind_file, "pods_have", kind.pod_selector, set_text),
-		{"parts", set_parts, 0},
-		{"roles", set_roles, 0},
-		{"pods", set_pods, 0},
-		KEY(spec_kind_file, "phase", phase, set_path),
-		{"states", set_states, 0},
-		KEY(spec_kind_file, "reason", reason, set_values),
-		KEY(spec_kind_file, "message", message, set_values),
-		KEY(spec_kind_file, "began", began, set_path),
-		KEY(spec_kind_file, "finished", finished, set_path),
-		KEY(spec_kind_file, "minimum", minimum, set_values),
-		KEY(spec_kind_file, "attempts", attempts, set_attempts),
-		{"ctl", set_ctl, 0},
-		KEY(spec_kind_file, "ignore", ignored, set_all_ignored),
-		{"user_label", set_user_label, 0},
-		KEY(spec_kind_file, "copy_without", added, set_members),
-	};
 	/* What a ready manifest of a kind without C takes. */
 	static const struct spec_option options[] = {
 		{.name = "no_annotations",
@@ -864,14 +801,7 @@ int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *bu
 					     .one_template = true};
 	f->kind.pod_selector = "";
 	p.node = root;
-	read_map(&p, keys, array_size(keys), f);
-	if (root->type == SPEC_YAML_MAP) {
-		static const char *const needed[] = {"format", "name", "object", "roles", "states"};
-
-		for (size_t i = 0; i < array_size(needed); i++)
-			if (!spec_yaml_get(root, needed[i]))
-				bad(&p, "%s is missing", needed[i]);
-	}
+	read_file(&p, f);
 	if (!e->n && !f->n_roles && !f->from_pods)
 		bad(&p, "roles: there are none");
 	if (!e->n)

@@ -57,9 +57,11 @@ enum kind_is {
 	N_IS
 };
 
-/* The words of a state in a file, and how it is shown without a name of its own. */
+/* The word of a state in a file, how it is shown without a name of its own, and the rows of its phase. */
 extern const struct kind_word {
 	const char *word, *shown;
+	/* The second row is for a job that the first one does not fit; it may be empty. */
+	struct spec_phase rows[2];
 } kind_words[N_IS];
 
 /* A row of "states". */

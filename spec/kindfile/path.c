@@ -34,14 +34,12 @@ void arena_clear(struct arena *arena)
 
 /* --- parsing --- */
 
-static bool is_name(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '_' || c == '-';
-}
+#define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
-/* Parse the step at *P, which is moved behind it. What is wrong with it is returned, static; NULL: nothing. */
-static const char *parse_step(struct arena *arena, const char **p, struct value_step *ret)
+/*
+ * Parse the step at *P, which is moved behind it: *RET_KEY. What is wrong with it is returned, static; NULL: nothing.
+ */
+static const char *parse_step(struct arena *arena, const char **p, const char **ret_key)
 {
 	const char *from = *p, *end;
 
@@ -50,22 +48,22 @@ static const char *parse_step(struct arena *arena, const char **p, struct value_
 		return NULL;
 	}
 	if (strncmp(from, "['", 2) == 0) {
-		end = strstr(from + 2, "']");
-		if (!end || end == from + 2)
+		from += 2;
+		end = strstr(from, "']");
+		if (!end || end == from)
 			return "a key in brackets is written ['KEY']";
-		ret->key = arena_text(arena, mem_copy(from + 2, (size_t)(end - from - 2)));
 		*p = end + 2;
-		return NULL;
-	}
-	if (*from != '.')
+	} else if (*from == '.') {
+		from++;
+		end = from + strspn(from, NAME_BYTES);
+		if (end == from)
+			return "there is no name behind a dot; a name has letters, digits, - and _, and "
+			       "any other key is written ['KEY']";
+		*p = end;
+	} else {
 		return "a step begins with a dot, [' or [*]";
-	for (end = ++from; is_name(*end);)
-		end++;
-	if (end == from)
-		return "there is no name behind a dot; a name has letters, digits, - and _, and any "
-		       "other key is written ['KEY']";
-	ret->key = arena_text(arena, mem_copy(from, (size_t)(end - from)));
-	*p = end;
+	}
+	*ret_key = arena_text(arena, mem_copy(from, (size_t)(end - from)));
 	return NULL;
 }
 
@@ -75,18 +73,19 @@ static int parse_path(struct arena *arena, const char *text, struct value *ret, 
 
 	ret->from = FROM_PATH;
 	ret->steps = arena_new(arena, MAX_STEPS, sizeof(*ret->steps));
-	while (*p && !why) {
-		if (ret->n == MAX_STEPS) {
-			why = "it has more than 16 steps";
-			break;
-		}
-		why = parse_step(arena, &p, &ret->steps[ret->n]);
-		if (!why && !ret->steps[ret->n].key && ret->many)
+	for (; *p; ret->n++) {
+		const char *key = NULL;
+
+		why = ret->n == MAX_STEPS ? "it has more than 16 steps"
+					  : parse_step(arena, &p, &key);
+		if (!why && !key && ret->many)
 			why = "it has [*] twice";
-		ret->many |= !why && !ret->steps[ret->n].key;
-		ret->n += !why;
+		if (why)
+			break;
+		ret->many |= !key;
+		ret->steps[ret->n] = key;
 	}
-	if (!why && !ret->steps[ret->n - 1].key)
+	if (!why && !ret->steps[ret->n - 1])
 		why = "it has to end with a name";
 	if (why)
 		*ret_why = text_print("'%s' is not a path: %s", text, why);
@@ -95,24 +94,15 @@ static int parse_path(struct arena *arena, const char *text, struct value *ret, 
 
 int value_parse(struct arena *arena, const char *text, struct value *ret, char **ret_why)
 {
-	static const struct {
-		const char *word;
-		enum value_from from;
-	} words[] = {{"label ", FROM_LABEL}, {"annotation ", FROM_ANNOTATION}};
-
 	*ret = (struct value){.text = arena_text(arena, text_copy(text))};
 	if (*text == '.' || *text == '[')
 		return parse_path(arena, text, ret, ret_why);
 	if (streq(text, "key") || streq(text, "name"))
 		ret->from = *text == 'k' ? FROM_KEY : FROM_NAME;
-	for (size_t i = 0; i < array_size(words); i++) {
-		size_t n = strlen(words[i].word);
-
-		if (strncmp(text, words[i].word, n) != 0)
-			continue;
-		ret->from = words[i].from;
-		ret->text += n;
-	}
+	else if (strncmp(text, "label ", 6) == 0 || strncmp(text, "annotation ", 11) == 0)
+		ret->from = *text == 'l' ? FROM_LABEL : FROM_ANNOTATION;
+	if (ret->from == FROM_LABEL || ret->from == FROM_ANNOTATION)
+		ret->text = strchr(ret->text, ' ') + 1;
 	if (*ret->text)
 		return 0;
 	*ret_why = text_copy("is empty");
@@ -125,18 +115,13 @@ int value_parse(struct arena *arena, const char *text, struct value *ret, char *
 static const struct spec_value *follow(const struct value *v, size_t n, const struct spec_value *o)
 {
 	for (size_t i = 0; i < n && o; i++)
-		o = spec_read_member(o, v->steps[i].key);
+		o = spec_read_member(o, v->steps[i]);
 	return o && o->type != SPEC_VALUE_NULL ? o : NULL;
 }
 
 const struct spec_value *value_at(const struct value *v, const struct spec_value *object)
 {
 	return v->from == FROM_PATH && !v->many ? follow(v, v->n, object) : NULL;
-}
-
-static const struct spec_value *notes_of(const struct spec_value *object)
-{
-	return spec_read_map(spec_read_map(object, "metadata"), "annotations");
 }
 
 const char *value_text(const struct value *v, const struct spec_value *object, const char *key)
@@ -155,7 +140,9 @@ const char *value_text(const struct value *v, const struct spec_value *object, c
 	case FROM_LABEL:
 		return spec_read_text(spec_view_labels(object), v->text);
 	case FROM_ANNOTATION:
-		return spec_read_text(notes_of(object), v->text);
+		return spec_read_text(spec_read_map(spec_read_map(object, "metadata"),
+						    "annotations"),
+				      v->text);
 	case FROM_PATH:
 		break;
 	}
@@ -177,7 +164,7 @@ static int number_of(const struct value *v, const struct spec_value *object)
 {
 	if (v->from != FROM_PATH)
 		return spec_read_digits(value_text(v, object, ""));
-	return spec_read_int(follow(v, v->n - 1, object), v->steps[v->n - 1].key, -1);
+	return spec_read_int(follow(v, v->n - 1, object), v->steps[v->n - 1], -1);
 }
 
 int values_number(const struct values *v, const struct spec_value *object, int none)
@@ -191,13 +178,13 @@ int values_number(const struct values *v, const struct spec_value *object, int n
 
 int value_largest(const struct value *v, const struct spec_value *object, int each, int none)
 {
-	const struct spec_value *list = object;
+	const struct spec_value *list;
 	size_t at = 0;
 	int ret = none;
 
 	if (!v->many)
 		return number_of(v, object) < 0 ? none : number_of(v, object);
-	while (v->steps[at].key)
+	while (v->steps[at])
 		at++;
 	list = follow(v, at, object);
 	if (!list || list->type != SPEC_VALUE_LIST)

@@ -21,17 +21,12 @@ void arena_clear(struct arena *arena);
 
 enum value_from { FROM_CONSTANT, FROM_PATH, FROM_LABEL, FROM_ANNOTATION, FROM_KEY, FROM_NAME };
 
-/* One step of a path: the member KEY; or, if KEY is NULL, each item of a list. */
-struct value_step {
-	const char *key;
-};
-
 /* A value. Plain data; what it points to is in an arena. */
 struct value {
 	enum value_from from;
-	const char *
-		text; /* a constant, or the key of a label or an annotation; of a path as it was written */
-	struct value_step *steps;
+	/* A constant, or the key of a label or an annotation; of a path as it was written. */
+	const char *text;
+	const char **steps; /* N keys; NULL: each item of a list */
 	size_t n;
 	bool many; /* a step goes through a list */
 };

@@ -11,16 +11,27 @@
 #include "spec/view/kueue.h"
 
 const struct kind_word kind_words[N_IS] = {
-	[IS_PENDING] = {"pending", "Pending"},
-	[IS_RUNNING] = {"running", "Running"},
-	[IS_BETWEEN] = {"between", "Restarting"},
-	[IS_ENDING] = {"ending", "Ending"},
-	[IS_SUSPENDING] = {"suspending", "Suspending"},
-	[IS_SUSPENDED] = {"suspended", "Suspended"},
-	[IS_PAUSED] = {"paused", "Paused"},
-	[IS_SUCCEEDED] = {"succeeded", "Succeeded"},
-	[IS_FAILED] = {"failed", "Failed"},
-	[IS_CANCELLED] = {"cancelled", "Cancelled"},
+	[IS_PENDING] = {"pending", "Pending", {{.state = SPEC_PENDING}}},
+	[IS_RUNNING] = {"running", "Running", {{.state = SPEC_RUNNING, .by_pods = true}}},
+	[IS_BETWEEN] = {"between", "Restarting", {{.state = SPEC_RUNNING, .between = true}}},
+	[IS_ENDING] = {"ending", "Ending", {{.state = SPEC_RUNNING, .ending = true}}},
+	[IS_SUSPENDING] = {"suspending",
+			   "Suspending",
+			   {{.state = SPEC_RUNNING, .ending = true, .asked = true},
+			    {.state = SPEC_RUNNING, .by_pods = true}}},
+	[IS_SUSPENDED] =
+		{"suspended",
+		 "Suspended",
+		 {{.state = SPEC_CANCELLED, .ending = true, .suspended = true, .asked = true},
+		  {.state = SPEC_PENDING}}},
+	/* Its pods run on, and there will be no others. */
+	[IS_PAUSED] = {"paused",
+		       "Paused",
+		       {{.state = SPEC_RUNNING, .between = true, .asked = true},
+			{.state = SPEC_RUNNING, .between = true}}},
+	[IS_SUCCEEDED] = {"succeeded", "Succeeded", {{.state = SPEC_SUCCEEDED, .ending = true}}},
+	[IS_FAILED] = {"failed", "Failed", {{.state = SPEC_FAILED, .ending = true}}},
+	[IS_CANCELLED] = {"cancelled", "Cancelled", {{.state = SPEC_CANCELLED, .ending = true}}},
 };
 
 static const struct spec_kind_file *file_of(const struct spec_reader *reader)
@@ -41,18 +52,17 @@ struct reading {
 
 static bool fits(struct reading *r, const struct kind_tests *tests);
 
-/* The items of the row ROLE in OBJECT: of a list, of a map, or the object itself. */
+/* Item I of the row ROLE in OBJECT: of a list, of a map, or the object itself; NULL: there are no more. */
 static const struct spec_value *item_of(const struct kind_role *role,
 					const struct spec_value *object, size_t i)
 {
-	const struct spec_value *each = role->each.text ? value_at(&role->each, object) : NULL;
 	struct reading r = {.object = object};
 
 	if (!fits(&r, &role->tests))
 		return NULL;
 	if (!role->each.text)
 		return i == 0 ? object : NULL;
-	return i < spec_read_count(each) ? spec_read_at(each, i) : NULL;
+	return spec_read_at(value_at(&role->each, object), i);
 }
 
 /* The name of copy I of the N copies of the role NAME: NAME.I, or NAME if there is one. */
@@ -67,26 +77,26 @@ static void name_task(const struct spec_kind_file *f, const char *name, int i, i
 		*c = (char)tolower((unsigned char)*c);
 }
 
-/* Append the tasks of ITEM, a role of the row ROLE, to the N of TASKS, which has room for MAX. */
+/* Append the tasks of ITEM, a role of the row ROLE, to the N of TASKS. Return how many there are now. */
 static size_t add_tasks(const struct spec_kind_file *f, const struct kind_role *role,
-			const struct spec_value *item, struct spec_task_source *tasks, size_t n,
-			size_t max)
+			const struct spec_value *item, struct spec_task_source **tasks, size_t n)
 {
 	const struct spec_value *template = value_at(&role->template, item);
 	const char *name = role->name.n ? values_text(&role->name, item, item->key)
 					: spec_pod_choose_main(template, "");
 	int copies = values_number(&role->copies, item, 1);
-	int64_t pods = values_number(&role->replicas, item, role->replicas_default);
+	int64_t pods = (int64_t)values_number(&role->replicas, item, role->replicas_default) *
+		       values_number(&role->times, item, 1);
 
-	pods = min_of(pods * values_number(&role->times, item, 1), (int64_t)INT32_MAX);
+	for (int i = 0; i < copies && n <= SPEC_MAX_REPLICAS; i++, n++) {
+		struct spec_task_source *task;
 
-	for (int i = 0; i < copies && n < max; i++, n++) {
-		name_task(f, name, i, copies, tasks[n].key, sizeof(tasks[n].key));
-		tasks[n].name = tasks[n].key;
-		tasks[n].role = "";
-		tasks[n].replicas = tasks[n].minimum = (unsigned)pods;
-		tasks[n].grows = role->grows;
-		tasks[n].time_limit = spec_view_time_limit(template);
+		*tasks = mem_more(*tasks, n, sizeof(**tasks));
+		task = *tasks + n;
+		*task = (struct spec_task_source){.role = "", .grows = role->grows};
+		name_task(f, name, i, copies, task->key, sizeof(task->key));
+		task->replicas = task->minimum = (unsigned)min_of(pods, (int64_t)INT32_MAX);
+		task->time_limit = spec_view_time_limit(template);
 	}
 	return n;
 }
@@ -95,26 +105,24 @@ static size_t read_tasks(const struct spec_kind_file *f, const struct spec_value
 			 struct spec_job_view *v, struct spec_task_source **ret)
 {
 	const struct spec_value *item, *first = NULL;
-	uint64_t tasks = 0, replicas = 0;
-	size_t n = 0, max;
+	uint64_t replicas = 0;
+	size_t n = 0;
 
-	for (size_t i = 0; i < f->n_roles; i++)
-		for (size_t k = 0; (item = item_of(&f->roles[i], object, k)); k++)
-			tasks += (unsigned)values_number(&f->roles[i].copies, item, 1);
-	max = min_of(tasks, (uint64_t)SPEC_MAX_REPLICAS);
-	*ret = new0_n(struct spec_task_source, max);
 	for (size_t i = 0; i < f->n_roles; i++) {
 		for (size_t k = 0; (item = item_of(&f->roles[i], object, k)); k++) {
 			first = first ? first : value_at(&f->roles[i].template, item);
-			n = add_tasks(f, &f->roles[i], item, *ret, n, max);
+			n = add_tasks(f, &f->roles[i], item, ret, n);
 		}
 	}
+	v->hidden = n > SPEC_MAX_REPLICAS;
+	n = min_of(n, (size_t)SPEC_MAX_REPLICAS);
 	for (size_t i = 0; i < n; i++) {
+		(*ret)[i].name = (*ret)[i].key;
 		replicas += (*ret)[i].replicas;
 		v->grows |= (*ret)[i].grows;
 	}
 	v->from_pods = f->from_pods;
-	v->hidden = tasks > max || replicas > SPEC_MAX_REPLICAS || v->grows || v->from_pods;
+	v->hidden |= replicas > SPEC_MAX_REPLICAS || v->grows || v->from_pods;
 	v->minimum = (unsigned)min_of(replicas, (uint64_t)INT32_MAX);
 	spec_read_copy_word(&v->app, spec_view_labels(first), "torchx.pytorch.org/app-name");
 	return n;
@@ -161,14 +169,18 @@ static const struct spec_value *true_condition(const struct spec_value *status, 
 	return spec_view_is_true(c) ? c : NULL;
 }
 
+static bool has(const struct texts *texts, const char *text)
+{
+	for (size_t i = 0; i < texts->n; i++)
+		if (streq(texts->v[i], text))
+			return true;
+	return false;
+}
+
 /* True if VALUE is one of what TEST allows. */
 static bool is_any(const struct kind_test *test, const char *value, bool there)
 {
-	for (size_t i = 0; i < test->any.n; i++) {
-		if (streq(test->any.v[i], "*") ? there : streq(test->any.v[i], value))
-			return true;
-	}
-	return false;
+	return has(&test->any, value) || (there && has(&test->any, "*"));
 }
 
 static bool passes(struct reading *r, const struct kind_test *test)
@@ -233,16 +245,13 @@ static const char *phase_of(const struct reading *r, const struct kind_state *st
 /* True if the reason in V only means that pods have failed. */
 static bool is_vague(const struct kind_state *state, const struct spec_job_view *v)
 {
-	for (size_t i = 0; i < state->exact.n; i++)
-		if (streq(state->exact.v[i], v->reason))
-			return false;
+	if (has(&state->exact, v->reason))
+		return false;
 	for (size_t i = 0; i < state->exact_message.n; i++)
 		if (strcasestr(v->message, state->exact_message.v[i]))
 			return false;
-	for (size_t i = 0; i < state->vague.n; i++)
-		if (streq(state->vague.v[i], "true") || streq(state->vague.v[i], v->reason))
-			return true;
-	return state->exact.n || state->exact_message.n;
+	return has(&state->vague, "true") || has(&state->vague, v->reason) || state->exact.n ||
+	       state->exact_message.n;
 }
 
 /* Why the job has ended, or is about to. */
@@ -289,18 +298,11 @@ static void explain_paused(struct spec_job_view *v)
 static bool is_released(const struct spec_kind_file *f, const struct spec_job_view *v)
 {
 	const char *slash = strchr(v->owner_api, '/');
-	size_t kind = strcspn(v->meta.owner, " ");
-	size_t group = slash ? (size_t)(slash - v->owner_api) : 0;
+	cleanup_free char *owner =
+		text_print("%.*s.%.*s", (int)strcspn(v->meta.owner, " "), v->meta.owner,
+			   (int)(slash ? slash - v->owner_api : 0), v->owner_api);
 
-	for (size_t i = 0; i < f->released_by.n; i++) {
-		const char *name = f->released_by.v[i];
-
-		if (strncmp(name, v->meta.owner, kind) == 0 && name[kind] == '.' &&
-		    strlen(name + kind + 1) == group &&
-		    strncmp(name + kind + 1, v->owner_api, group) == 0)
-			return true;
-	}
-	return false;
+	return has(&f->released_by, owner);
 }
 
 static void read_owner(const struct spec_kind_file *f, const struct spec_value *object,
@@ -332,8 +334,8 @@ static unsigned retries_of(const struct kind_attempts *a, const struct spec_valu
 static int64_t time_at(const struct value *v, const struct spec_value *object)
 {
 	for (size_t i = 0; i + 1 < v->n; i++)
-		object = spec_read_member(object, v->steps[i].key);
-	return v->n ? spec_read_time(object, v->steps[v->n - 1].key) : 0;
+		object = spec_read_member(object, v->steps[i]);
+	return v->n ? spec_read_time(object, v->steps[v->n - 1]) : 0;
 }
 
 void kind_file_status(const struct spec_reader *reader, const struct spec_value *object,
