@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Read kind files with the rights of the user who mounts, before the fork. They come from users,
- * never from a cluster.
+ * Read kind files with the rights of the mounting user, before the fork. Kind files are written by
+ * users, and never come from a cluster.
  */
 #include "fs/cli/kind_files.h"
 

@@ -18,8 +18,8 @@ bool mount_helper_is(const char *name)
 }
 
 /*
- * Return the unsupported feature that LETTER requests; NULL if kxfs does it anyway, or LETTER only
- * concerns mount(8)'s own output and tables.
+ * Return the name of the unsupported feature that LETTER requests. NULL if kxfs does it anyway, or
+ * if LETTER only concerns mount(8)'s own output and tables.
  */
 static const char *not_done(int letter)
 {

@@ -11,7 +11,7 @@
 
 /*
  * --- numbers with a unit: decimal, whole and bounded. strtoull accepts signs, blanks and 0x, which
- * no option has; so the digits are counted before it is called ---
+ * no option allows, so these functions check the digits before they call it ---
  */
 
 struct unit {
@@ -146,7 +146,7 @@ SETTER(set_list_sources)
 	return 0;
 }
 
-/* Set *RET to VALUE, a number of BASE up to MAX, which WORDS describe to people. */
+/* Set *RET to VALUE, a number of BASE up to MAX. WORDS describe valid values in the error. */
 static int set_number(const struct option_def *def, const char *value, int base, uint64_t max,
 		      const char *words, unsigned *ret, char **ret_text)
 {

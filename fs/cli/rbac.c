@@ -18,7 +18,7 @@ static bool writes(const struct spec_right *right)
 	return !streq(right->verbs[0], "get") && !streq(right->verbs[0], "list");
 }
 
-/* True if one of the N rights at V gives VERB for the resource of RIGHT. */
+/* True if one of the N rights at V permits VERB on the resource of RIGHT. */
 static bool gives(const struct spec_right *v, size_t n, const struct spec_right *right,
 		  const char *verb)
 {

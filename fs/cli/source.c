@@ -47,8 +47,8 @@ bool source_has_backend(const struct spec_kinds *kinds, const char *text)
 }
 
 /*
- * Refuse TEXT, which has no known backend: most probably its backend does not exist, or the colon
- * is missing.
+ * Refuse TEXT, which has no known backend: either the backend does not exist or the colon is
+ * missing.
  */
 static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char **ret_text)
 {
@@ -62,7 +62,7 @@ static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char
 		;
 	near = spec_suggest(word, names);
 
-	/* A namespace may be called "training" or "spark", although there is a kind trainjob. */
+	/* A namespace may be called "training" or "spark", although there is a kind "trainjob". */
 	if (near && !colon && !streq(word, near))
 		return 0;
 	if (near)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forks, with a pipe: one byte on it reports that the child is up, and its end without one that the
- * child has failed.
+ * Fork, with a pipe from the child. One byte on the pipe reports that the child is up; its end
+ * without a byte, that the child has failed.
  */
 #include "fs/mount/daemon.h"
 
@@ -30,8 +30,8 @@ void daemon_prepare(int keep)
 }
 
 /*
- * End the child, and then this process by the received signal: then the mount point is free for
- * another mount.
+ * Terminate the child, and then this process, by the received signal. The mount point is then free
+ * for another mount.
  */
 static void pass_on(struct interrupt *interrupt, pid_t child)
 {
@@ -97,8 +97,8 @@ int daemon_fork(struct daemon *d, int *ret_status)
 	}
 	if (child == 0) {
 		/*
-		 * If the parent is killed it can't pass that on, so the kernel sends this process
-		 * the signal that the parent would have sent.
+		 * A parent that is killed can't pass the signal on, so the kernel sends this
+		 * process the signal that the parent would have sent.
 		 */
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		if (getppid() != parent)

@@ -22,11 +22,11 @@ struct daemon {
 void daemon_prepare(int keep);
 
 /*
- * Fork. Return 0 in the child. Return 1 in the parent, when the child has come up or failed, with
- * *RET_STATUS to exit with. A negative errno: there is no child. SIGINT, SIGTERM or SIGHUP to the
- * parent ends the child by SIGTERM and, when the child has ended, the parent itself; a second such
- * signal does not wait for the child. These signals are blocked in the child. Until daemon_ready
- * the child also gets SIGTERM when the parent is killed, since nothing waits for it any more.
+ * Fork. Return 0 in the child. In the parent return 1 when the child is up or has failed, with the
+ * exit status in *RET_STATUS; or a negative errno if there is no child. On SIGINT, SIGTERM or
+ * SIGHUP the parent sends the child SIGTERM, waits for its end, and then ends too; a second signal
+ * does not wait. These signals are blocked in the child. Until daemon_ready the child also gets
+ * SIGTERM when the parent is killed, since nothing waits for it any more.
  */
 int daemon_fork(struct daemon *d, int *ret_status);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The parts of the report: this file checks this machine (FUSE, the state directory), and
- * backend_examine the cluster; results are printed as they arrive.
+ * backend_examine checks the cluster. Results are printed as they arrive.
  */
 #include "fs/mount/doctor.h"
 

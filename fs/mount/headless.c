@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A semaphore on which the main thread waits, and a timer that has the metrics written on the pool.
- */
+/* A semaphore on which the main thread waits, and a timer that makes the pool write the metrics. */
 #include "fs/mount/headless.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces the session in kxfs capture, which has none, since it only captures the output of jobs
- * and their ends. It waits for the end of the run, and meanwhile writes STATE/metrics, the
- * .kxfs/metrics of a mount.
+ * Replaces the session in kxfs capture, which only captures jobs' output and results and has no
+ * mount. It waits for the end of the run, and meanwhile writes STATE/metrics, which has the
+ * contents of a mount's .kxfs/metrics.
  */
 #pragma once
 

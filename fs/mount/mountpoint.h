@@ -19,16 +19,16 @@ int mountpoint_check_fuse(char **ret_text);
 int mountpoint_passed(const char *name);
 
 /*
- * Find the canonical path of NAME, which must be a directory; its mount may be dead. For a passed
- * descriptor: NAME.
+ * Find the canonical path of NAME, which must be a directory, perhaps with a dead mount. For a
+ * passed descriptor return NAME.
  */
 int mountpoint_resolve(const char *name, char **ret_path, char **ret_text);
 
 /*
- * Prepare PATH (canonical) for a mount: remove dead mounts of kxfs. Refuse, with *RET_TEXT, a mount
- * that is alive or that another process is about to make, a directory that is not empty, and one on
- * which this user may not mount. *RET_LOCK is a descriptor: until all copies of it are closed, no
- * other process can prepare PATH. -1 if it can't be locked.
+ * Prepare PATH (canonical) for a mount: remove dead mounts of kxfs. Refuse, with *RET_TEXT, a path
+ * with a live mount, a path that another process is about to mount on, a directory that is not
+ * empty, and one where this user may not mount. *RET_LOCK is a descriptor: until all copies of it
+ * are closed, no other process can prepare PATH. It is -1 if PATH can't be locked.
  */
 int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text);
 

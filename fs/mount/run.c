@@ -29,7 +29,10 @@
 #include "fs/vfs/fs.h"
 #include "spec/base/mem.h"
 
-/* How long, beyond the grace, to wait for the last holder of the state directory to end. */
+/*
+ * How long, in addition to the grace period, to wait for the last holder of the state directory to
+ * end.
+ */
 #define HOLDER_MS    10000
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 /* A user who waits longer than this for the mount gets a message with the reason. */
@@ -77,8 +80,8 @@ static void clear(struct run *r)
 }
 
 /*
- * Jobs run in the directory where the command is given; if that were in the mount, they would keep
- * it busy for ever.
+ * Jobs run in the directory where the user starts kxfs. If that were in the mount, they would keep
+ * the mount busy for ever.
  */
 static int check_work_dir(struct run *r, char **why)
 {
@@ -138,8 +141,7 @@ static struct backend_config config_of(const struct run *r)
 }
 
 /*
- * If the user has named no backend and has no cluster (ERR), WHY also mentions the backend that
- * needs none.
+ * If the user has named no backend and has no cluster (ERR), mention the local backend in WHY too.
  */
 static void advise(const struct run *r, int err, char **why)
 {
@@ -250,7 +252,10 @@ static void on_log(void *data, struct log *log)
 	tree_log_event(&r->tree, log);
 }
 
-/* history/ comes first: removing everything in this order then keeps the jobs that this cancels. */
+/*
+ * history/ comes first: a user who removes everything in this order keeps the jobs that the removal
+ * cancels.
+ */
 static void make_root(struct run *r)
 {
 	const struct node_entry_def root[ROOT_MAX] = {
@@ -478,8 +483,8 @@ static void on_ending(void *data)
 }
 
 /*
- * End the run. Return false if a thread waits for the disk without an end, and may resume at any
- * moment and use the run's memory.
+ * End the run. Return false if a thread waits for a disk that hangs: it may resume at any moment
+ * and use the run's memory.
  */
 static bool end(struct run *r)
 {
@@ -529,7 +534,7 @@ static int live(struct run *r, char **why)
 	} else {
 		refuse_print(err, *why);
 	}
-	/* The process ends here, and its lock on STATE with it. */
+	/* Exit without freeing memory; that releases the lock on STATE. */
 	if (!end(r))
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
 	/* Each module is freed before those that it uses. */

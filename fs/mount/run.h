@@ -14,8 +14,8 @@
 #include "fs/cli/options.h"
 
 /*
- * Mount with the options O, or read-only if the disk of the state directory is, and serve until the
- * end. Return the exit status.
+ * Mount with the options O, or read-only if the disk of the state directory is read-only, and serve
+ * until the end. Return the exit status.
  */
 int run(struct options *o);
 /* Return the backend's options in O; all is borrowed from O. */

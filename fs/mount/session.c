@@ -26,8 +26,8 @@ struct session {
 	struct fs *fs;
 	struct fuse_session *fuse;
 	const char *mountpoint;
-	pthread_t thread; /* the thread that has made the session */
-	bool mounted;	  /* for that thread: it is mounted */
+	pthread_t thread; /* the thread that called session_new */
+	bool mounted;	  /* the file system is mounted; used by that thread only */
 	struct mountinfo mount;
 	atomic_bool served; /* session_serve has returned: no need to wake it */
 	/* I/O thread: */
@@ -187,8 +187,8 @@ int session_serve(struct session *s)
 }
 
 /*
- * Unmount our file system from our path, each time that it is mounted there: another one may have
- * been mounted over it, or ours may have been bound onto itself.
+ * Unmount our file system from our path, as often as it is mounted there: another one may have been
+ * mounted over it, or ours may have been bound onto itself.
  */
 static void detach(const struct session *s)
 {

@@ -18,9 +18,9 @@ int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 		struct session **ret);
 
 /*
- * Mount, unless the caller of kxfs did (mountpoint_passed), and answer the kernel's first request;
- * the loop runs. Return 0; -ECANCELED: session_stop was called meanwhile; or a negative errno. FUSE
- * thread.
+ * Mount, unless the caller of kxfs has mounted (mountpoint_passed), and answer the kernel's first
+ * request. The loop runs. Return 0; -ECANCELED if session_stop was called meanwhile; or another
+ * negative errno. FUSE thread.
  */
 int session_mount(struct session *s);
 
@@ -37,8 +37,8 @@ int session_serve(struct session *s);
 void session_stop(struct session *s);
 
 /*
- * Unmount, in use or not, if the mount exists and was not passed on to us; its users get ENOTCONN
- * from here on. Later answers are dropped. FUSE thread, after session_serve.
+ * Unmount, in use or not, if the mount exists and we have made it; its users get ENOTCONN from here
+ * on. Later answers are dropped. FUSE thread, after session_serve.
  */
 void session_end(struct session *s);
 

@@ -77,7 +77,7 @@ static void find_where(char ret[static WHERE_MAX])
 	snprintf(ret, WHERE_MAX, "%s/pid:[%ju]", machine.nodename, (uintmax_t)pids.st_ino);
 }
 
-/* False also for the root of a user namespace, to whom /var/lib does not belong. */
+/* False also for the root of a user namespace, which does not own /var/lib. */
 static bool is_root(void)
 {
 	return geteuid() == 0 && (access("/var/lib", W_OK) == 0 || errno != EACCES);
@@ -210,8 +210,8 @@ static bool is_ending(const struct holder *h)
 }
 
 /*
- * True if H's process is dead. It keeps the lock until the last of its threads has ended, which
- * after a kill may be a moment later, as long as one of them waits for the disk.
+ * True if H's process is dead. A killed process keeps the lock until its last thread has ended,
+ * which may be later if a thread waits for the disk.
  */
 static bool is_dead(const struct holder *h)
 {
@@ -271,10 +271,10 @@ static bool is_empty(const struct state *s)
 }
 
 /*
- * Check that the directory is ours, and of this version, or empty. Another version's files are not
- * touched, not even moved, since jobs that it started may still run there. Nor is a directory of
- * another purpose, like state=$HOME: nothing in it is changed, not even its permissions, before
- * this has returned 0.
+ * Check that the directory is ours and of this version, or empty. The files of another version are
+ * not even moved, since jobs that it started may still run there. A directory of another purpose,
+ * like state=$HOME, is refused: nothing in it is changed, not even its permissions, before this has
+ * returned 0.
  */
 static int check_ours(const struct state *s, char **ret_text)
 {
@@ -319,8 +319,8 @@ static int check_ours(const struct state *s, char **ret_text)
 }
 
 /*
- * True if ERR means that the disk is full or read-only. Then its files can be shown, and removed to
- * free space.
+ * True if ERR means that the disk is full or read-only. Then users can still read its files, and
+ * remove some to free space.
  */
 static bool is_disk_flaw(int err)
 {
@@ -328,7 +328,8 @@ static bool is_disk_flaw(int err)
 }
 
 /*
- * Set up the directory, and check that a file of some size can be written. It is ours, and locked.
+ * Set up the directory, which is ours and locked, and check that a file of some size can be
+ * written.
  */
 static int settle(struct state *s, char **ret_text)
 {

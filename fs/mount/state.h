@@ -35,8 +35,8 @@ int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct
 /* Return the canonical path of the directory. */
 const char *state_dir(const struct state *s);
 /*
- * Return 0, or why nothing new can be written there, though it was used before: -EROFS, or on a
- * full disk -ENOSPC, -EDQUOT.
+ * Return why nothing new can be written to the directory, which kxfs has used before: -EROFS, or on
+ * a full disk -ENOSPC or -EDQUOT. 0 if it can be written.
  */
 int state_flaw(const struct state *s);
 /* Record that this process has the lock, and is in PHASE. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The classes of the directories submit/ and dryrun/, and of NAME.job and NAME.error in them: which names there are,
- * and what making, removing and renaming them means. Also the life of struct submit, and expiry.
+ * The classes of the directories submit/ and dryrun/, and of NAME.job and NAME.error in them: their
+ * names, and what it means to make, remove and rename one. Also the life of struct submit, and
+ * expiry.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@ static struct submit *dir_of(const struct node *node)
 
 /* --- NAME.job and NAME.error --- */
 
-/* Find the job of NAME. 0, or -ENOENT, as always in dryrun/. */
+/* Find the job of NAME. Return 0 or -ENOENT; always -ENOENT in dryrun/. */
 static int find_job(const struct submit *s, const char *name, struct backend_file *ret)
 {
 	return s->dry ? -ENOENT : backend_file(s->config.backend, name, ret);
@@ -133,14 +134,14 @@ static int dir_getattr(struct fs *fs, struct node *node, struct stat *st)
 	int64_t jobs = s->dry ? 0 : backend_files_changed(s->config.backend);
 	int64_t changed = max_of(names_changed(s->names), jobs);
 
-	/* As in /tmp, everybody makes files, and only owners remove them. */
+	/* As in /tmp, every user may make files, and only owners may remove them. */
 	if (s->config.allow_other)
 		st->st_mode = S_IFDIR | 01777;
 	node_set_times(st, changed, changed);
 	return 0;
 }
 
-/* Is there a result NAME, which is of KIND and belongs to the file BASE? */
+/* True if there is a result NAME, which is of KIND and belongs to the file BASE. */
 static bool has_result(const struct submit *s, enum submit_name kind, const char *base)
 {
 	struct backend_file job;
@@ -171,7 +172,7 @@ static int dir_lookup(struct fs *fs, struct node *dir, const char *name, struct 
 	return 0;
 }
 
-/* Add N names, which are freed, with SUFFIX to L. */
+/* Add N names, with SUFFIX, to L. Free NAMES. */
 static void list_names(struct listing *l, char **names, size_t n, const char *suffix)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -317,7 +318,7 @@ static void dir_renamed(void *data, int err)
 	dir_rename_over(c, err);
 }
 
-/* The bytes are in memory, and whether they were launched is known: do the rename. */
+/* The bytes are in memory, and it is known whether they were launched: do the rename. */
 static void dir_rename_go(void *data, int err)
 {
 	struct change *c = data;
@@ -328,10 +329,15 @@ static void dir_rename_go(void *data, int err)
 		dir_rename_over(c, err);
 		return;
 	}
-	/* The file gets another name, so it no longer matters that this name does not submit. */
+	/*
+	 * The file gets another name, so remove the error that explains why this name does not
+	 * submit.
+	 */
 	if (!spec_name_submits(c->name))
 		(void)names_remove_error(s->names, c->name);
-	/* A file that is being written or launched gets its result without this rename. */
+	/*
+	 * For a file that is being written or launched, only rename it: its writer gets the result.
+	 */
 	if (spec_name_submits(c->newname) && upload_size(u, NULL) > 0 &&
 	    upload_state(u) == CONTENT_NEW && !upload_is_busy(u)) {
 		launch_rename(s, u, c->newname, c->owner, c->process, c->ticket);
@@ -342,7 +348,7 @@ static void dir_rename_go(void *data, int err)
 	}
 }
 
-/* Check if U (NULL: there is no such file) may be renamed from NAME to NEWNAME. 0 or a negative errno. */
+/* Check if U (or NULL) may be renamed from NAME to NEWNAME. Return 0 or a negative errno. */
 static int rename_check(struct submit *s, const struct upload *u, const char *name,
 			const char *newname, unsigned flags)
 {
@@ -366,7 +372,10 @@ static void dir_rename(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 {
 	struct submit *s = dir_of(dir);
 	struct upload *u cleanup_upload = names_file(s->names, name);
-	/* EXDEV: mv(1) copies the file, so that the other directory takes it as it takes any new file. */
+	/*
+	 * EXDEV makes mv(1) copy the file, so that the other directory handles it like any new
+	 * file.
+	 */
 	int err = newdir == dir		  ? rename_check(s, u, name, newname, flags)
 		  : newdir->class->create ? -EXDEV
 					  : -EPERM;
@@ -448,7 +457,9 @@ void submit_free(struct submit *s)
 
 /* --- what earlier mounts have launched --- */
 
-/* Give the file NAME to the user who launched it, if it still is what that user launched. */
+/*
+ * Give the file NAME to the user who launched it, if it still has the contents that were launched.
+ */
 static void find_owner(struct submit *s, const char *name)
 {
 	struct upload *u cleanup_upload = names_file(s->names, name);
@@ -468,7 +479,7 @@ void submit_find_owners(struct submit *s)
 	char **names cleanup_free = NULL;
 	size_t n;
 
-	/* Root's kxfs gives the files on disk to their owners. */
+	/* If kxfs runs as root, the files on disk belong to their owners already. */
 	if (s->dry || !s->config.allow_other || geteuid() == 0)
 		return;
 	n = backend_files(s->config.backend, &names);

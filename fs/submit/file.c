@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The class of a file of submit/ or dryrun/. Bytes go straight to and from the upload. Flush and release find out which
- * close ends the writing, by /proc (writer.h), and launch the file then (launch.h).
+ * The class of a file of submit/ or dryrun/. Reads and writes go directly to the upload. Flush and
+ * release find out which close ends the writing, by /proc (writer.h), and launch the file then
+ * (launch.h).
  */
 #include "fs/submit/file.h"
 
@@ -33,7 +34,7 @@ struct open_file {
 	bool writable;
 	struct upload_writer writer; /* in the upload's list, if WRITABLE */
 	struct file_owner owner;
-	pid_t wrote_tid; /* the thread that last wrote, and its process, or a parent of that */
+	pid_t wrote_tid; /* the thread that last wrote; its process, or a parent of that */
 	pid_t wrote;
 	bool looked; /* kxfs has checked whether /proc shows the writer */
 	struct holders holders;
@@ -72,7 +73,7 @@ static bool is_writable(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* Set the size of what U shows. That launches nothing, since nothing is closed. */
+/* Set the size of U's contents. That launches nothing, since nothing is closed. */
 static int file_truncate(struct submit *s, struct upload *u, off_t size)
 {
 	int err = upload_truncate(u, NULL, size);
@@ -82,7 +83,7 @@ static int file_truncate(struct submit *s, struct upload *u, off_t size)
 	return err;
 }
 
-/* H has changed its file. U shows that now only if its name does not submit. */
+/* H has changed its file. Show the change now only if the file's name does not submit. */
 static void file_changed(struct open_file *h)
 {
 	if (!h->writer.content)
@@ -137,8 +138,9 @@ static void file_loaded(void *data, int err)
 }
 
 /*
- * The kernel must not cache the size of a file that is being written, since each open file may have another size, nor
- * of one in dryrun/, which a manifest may replace at any moment.
+ * The kernel must not cache the size of a file that is being written, since each open file may have
+ * another size. Nor that of a file in dryrun/, since a manifest may replace its contents at any
+ * moment.
  */
 static void file_set_live(struct node *node)
 {
@@ -167,7 +169,7 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 	file_set_live(node);
 }
 
-/* Return the process of thread TID, which uses H, or 0 if it is unknown. It is unknown if the opener of H is. */
+/* Return the process of thread TID, which uses H. 0 if that or H's opener is unknown. */
 static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exec)
 {
 	if (ret_in_exec)
@@ -176,8 +178,9 @@ static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exe
 }
 
 /*
- * True if PROCESS, a thread of which is TID, has no descriptor of H any more. /proc does not show which open file a
- * descriptor belongs to, so one descriptor is subtracted for each other open file of PROCESS.
+ * True if PROCESS, of which TID is a thread, has no descriptor of H any more. /proc does not show
+ * which open file a descriptor belongs to, so subtract one descriptor for each other open file of
+ * PROCESS.
  */
 static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
 {
@@ -187,10 +190,11 @@ static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t
 }
 
 /*
- * TID, a thread of PROCESS, closes H. True if PROCESS has opened it and is done with writing. It is not done while it
- * has another descriptor (a shell that saves its output), nor while a child that wrote last has one (Popen(stdout=f),
- * and then f.close()). If /proc does not show the processes, only WHO, which closes, is known. (PROCESS is the number
- * of the first thread, which has no descriptors any more if it has ended.)
+ * TID, a thread of PROCESS, closes H. True if PROCESS has opened H and has finished writing. It has
+ * not while it has another descriptor (a shell that saves its output), nor while a child that wrote
+ * last has one (Popen(stdout=f), then f.close()). If /proc does not show the processes, only WHO,
+ * the number of the one that closes, is known. (PROCESS is the number of the first thread, which
+ * has no descriptors any more if it has ended.)
  */
 static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t who, uint64_t ino)
 {
@@ -212,9 +216,10 @@ static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t
 }
 
 /*
- * Thread TID of PROCESS, which writes H, closes it. If a signal has ended PROCESS, it may have written only a part. If
- * kxfs can't see whether a signal has, the content must not break off. If PROCESS is done, and its parent (for example
- * a shell) has the file open too, then the parent is the writer: it may continue, and a signal may end it.
+ * Thread TID of PROCESS, which writes H, closes H. If a signal has ended PROCESS, the contents may
+ * be incomplete. If kxfs can't see whether a signal has, the contents must end like a complete
+ * document. If PROCESS has finished, and its parent (a shell, for example) has the file open too,
+ * then the parent is the writer: it may continue, and a signal may end it.
  */
 static void file_check_end(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
 {
@@ -350,7 +355,7 @@ static void file_on_fsync(struct fs *fs, fuse_req_t req, struct node *node,
 {
 	struct open_file *h = handle_of(fi);
 
-	/* What is synced is shown, too, and not launched before it is closed. */
+	/* Show what is synced. It is launched only when it is closed. */
 	if (h->writable)
 		(void)upload_show(h->upload, &h->writer);
 	launch_wait(h->s, h->upload, SAVE_SYNC, req);
@@ -371,7 +376,7 @@ static int file_on_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* The size of an open file is that of its own contents, at the end of which its program may write. */
+/* Return the size of the open file's own contents, since its program may append to them. */
 static void file_on_getattr_open(struct fs *fs, struct node *node, struct fuse_file_info *fi,
 				 struct stat *st)
 {
@@ -472,13 +477,16 @@ static const struct node_class file_class = {
 
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 {
-	/* The tag is not the name, since a file's name can change and then mean another file. */
+	/*
+	 * The tag is not the name, since a file can be renamed and its name can then belong to
+	 * another file.
+	 */
 	const char *tag = upload_tag(u);
 	bool fresh;
 	struct node *node = node_get(fs, dir, &file_class, tag, &fresh);
 
 	if (!fresh && file_upload(node) != u) {
-		/* A file that was removed had this tag, and the kernel still knows it. */
+		/* A removed file had this tag, and the kernel still knows its node. */
 		node_forget_name(fs, node);
 		node_put(fs, node);
 		node = node_get(fs, dir, &file_class, tag, &fresh);

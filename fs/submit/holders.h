@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which processes have a file open, known only from the kernel's requests: for writers that /proc does not show
- * (writer.h). Each write and each close of a descriptor has a number that identifies the process (precisely: its table
- * of descriptors). A process that writes has a descriptor. So has a process that closes one before anything was
- * written, as a shell does that has just made the file its output. Other processes may have one without being known.
- * So a close ends the writing when no known process has a descriptor any more.
- *
- * What real writers do is in tests/unit/fs/submit/test-holders.c. Only one thread may use a struct holders at a time.
+ * Find out from the kernel's requests which processes have a file open: for writers that /proc does
+ * not show (writer.h). Each write and each close of a descriptor has a number that identifies the
+ * process (precisely: its table of descriptors). A process that writes has a descriptor. So has a
+ * process that closes one before anything was written: a shell does so after it has made the file
+ * its output. Other processes may have descriptors, too, but no request shows them. So a close ends
+ * the writing when no known process has a descriptor any more. The behaviour of real writers is in
+ * tests/unit/fs/submit/test-holders.c. Only one thread may use a struct holders at a time.
  */
 #pragma once
 
 #include "spec/base/base.h"
 
-/* If more processes than this write a file at the same time, only its release ends the writing. */
+/* If more processes than this write a file at the same time, only the release ends the writing. */
 #define HOLDERS_MAX 16
 
 struct holders {
 	uint64_t who[HOLDERS_MAX];
 	size_t n;
 	bool written; /* a process has written */
-	bool crowded; /* there were more processes than V has room for */
+	bool crowded; /* there were more processes than fit into V */
 };
 
 /* WHO (0: an unknown process) writes. */

@@ -25,18 +25,18 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-/* How long the name of a user is waited for who is not the one that mounted. */
+/* How long to look up the name of a user other than the one who mounted. */
 #define LAUNCH_OWNER_MS 5000
 
 struct launch {
 	struct submit *s;
 	struct upload *upload; /* a reference; the upload is open, too */
-	/* UPLOAD gets NAME if the content is accepted while the request still waits */
+	/* give UPLOAD the name NAME if the contents are accepted while the request still waits */
 	bool rename;
 	pid_t process;	  /* the process that renames */
-	uint64_t version; /* version of the content that TEXT is */
+	uint64_t version; /* version of the contents in TEXT */
 	uint64_t number;
-	uint64_t ticket; /* ticket of the request that waits; 0: none does */
+	uint64_t ticket; /* ticket of the request that waits, or 0 */
 	struct file_owner owner;
 	char *submitter; /* user@host, if that is not the user who mounted */
 	char *text;
@@ -83,7 +83,7 @@ void launch_reply_rename(struct submit *s, uint64_t ticket, int err)
 
 /* --- the reply; I/O thread --- */
 
-/* Show the manifest instead of the content that it was made of. */
+/* Show the manifest instead of the contents from which it was made. */
 static void launch_show_made(struct launch *l)
 {
 	uint64_t version = upload_replace(l->upload, l->version, l->made);
@@ -96,11 +96,11 @@ static void launch_end(struct launch *l)
 {
 	struct submit *s = l->s;
 	bool current = upload_is_version(l->upload, l->version);
-	/* A dry run has a result only for the content that the file still shows. */
+	/* Show the result of a dry run only if the file still shows the same contents. */
 	bool shown = !s->dry || (current && (l->err || l->made));
 	char name[NAME_MAX + 1];
 
-	/* The content of a dry run that nobody waits for may be tried again. */
+	/* A dry run may be repeated with the same contents. */
 	upload_set_state(l->upload, l->version, l->err || s->dry ? CONTENT_NEW : CONTENT_LAUNCHED);
 	upload_concluded(l->upload, l->number, !l->err);
 	if (l->made)
@@ -125,7 +125,7 @@ static void launch_on_renamed(void *data, int err)
 {
 	struct launch *l = data;
 
-	/* A job that was launched is shown, whatever becomes of its file. */
+	/* A launch has succeeded even if its file could not be renamed. */
 	if (err && l->s->dry)
 		l->err = err;
 	else if (err)
@@ -135,7 +135,7 @@ static void launch_on_renamed(void *data, int err)
 	launch_end(l);
 }
 
-/* The content was accepted: give the file the name for which it was launched. */
+/* The contents were accepted: give the file the name under which they were launched. */
 static void launch_finish(struct launch *l)
 {
 	if (!l->err && l->rename && park_waits(l->s->fs->park, l->ticket))
@@ -164,8 +164,8 @@ static void launch_on_text(void *data, int err)
 }
 
 /*
- * Like launch_on_reply, for a dry run, which has no job to show: the file itself becomes the manifest, if its name
- * submits.
+ * Like launch_on_reply, for a dry run, which makes no job: the manifest replaces the file's
+ * contents, if its name submits.
  */
 static void launch_on_made(void *data, const struct backend_result *r)
 {
@@ -214,7 +214,10 @@ static void launch_send(struct launch *l)
 		backend_submit(config->backend, &submission, launch_on_reply, l);
 }
 
-/* The owner of a launch who has not mounted, whose name may come from a network. */
+/*
+ * The owner of a launch, who is not the mounting user; the name may have to be looked up over a
+ * network.
+ */
 struct owner {
 	uid_t uid;
 	char *name;
@@ -284,7 +287,10 @@ static void launch_saved(void *data, int err)
 
 /* --- the beginning --- */
 
-/* Make a launch of what U, which is open, shows, or what W has, as NAME; nothing is done yet. */
+/*
+ * Prepare the launch of the open file U as NAME: copy W's contents, or those that U shows if W is
+ * NULL. Nothing is sent yet.
+ */
 static struct launch *launch_new(struct submit *s, struct upload *u, const struct upload_writer *w,
 				 const char *name, struct file_owner owner)
 {
@@ -297,7 +303,7 @@ static struct launch *launch_new(struct submit *s, struct upload *u, const struc
 	upload_open(u, false);
 	l->owner = owner;
 	/*
-	 * The bits say who may read the file as it is shown. The job belongs to the user who mounts, so its group
+	 * These bits show who may read the file. The job belongs to the mounting user, so its group
 	 * differs from that of other users' files.
 	 */
 	upload_stat(u, w, &st);
@@ -310,9 +316,9 @@ static struct launch *launch_new(struct submit *s, struct upload *u, const struc
 	return l;
 }
 
-/* --- when --- */
+/* --- what starts a launch --- */
 
-/* Show that the content can't be submitted as NAME, for FLAW, an errno. */
+/* Show the error FLAW, an errno: the contents can't be submitted as NAME. */
 static void launch_refuse(struct submit *s, const char *name, int flaw, struct file_owner owner)
 {
 	char *text cleanup_free = NULL;
@@ -414,7 +420,7 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		if (!err)
 			l = launch_new(s, u, w, name, owner);
 	}
-	/* Its next close, or its release, shows nothing again: another writer may have closed by then. */
+	/* W's next close or release shows nothing again: another writer may have closed by then. */
 	if (submits)
 		upload_submitted(u, w, l ? l->number : 0);
 	if (err)
@@ -424,7 +430,7 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 			l->ticket = park_add(s->fs->park, req, PARK_CLOSE, LAUNCH_CLOSE_MS);
 		save_file(s, u, SAVE_BYTES, NULL, launch_saved, l);
 	} else if (req && (err || upload_is_lost(u, w))) {
-		/* The name may have been taken from the file a moment ago, before it could be launched. */
+		/* Another process may have taken the file's name before the launch began. */
 		fuse_reply_err(req, err ? -err : EBUSY);
 	} else if (req) {
 		launch_wait(s, u, SAVE_BYTES, req);
@@ -483,8 +489,9 @@ static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid
 }
 
 /*
- * Return the process that keeps its own contents when PROCESS, which has sent the request with TICKET, takes the file
- * from its writers. That is PROCESS, or 0 if the request has timed out: then PROCESS may have opened the file again.
+ * PROCESS, which has sent the request with TICKET, takes the file from its writers. Return the
+ * process that keeps its own contents: PROCESS, or 0 if the request has timed out, since PROCESS
+ * may have opened the file again by then.
  */
 static pid_t launch_keeper(const struct submit *s, pid_t process, uint64_t ticket)
 {

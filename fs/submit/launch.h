@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Launches: one takes the present content of a file, sends it to the backend, shows the result when that has replied,
- * and answers the request that waits. If no request waits any more the result is the same, since a request to the
- * backend is never withdrawn.
+ * A launch sends the present contents of a file to the backend, shows the result, and answers the
+ * request that waits. If the request was answered before, the result is shown all the same: a
+ * request to the backend is never withdrawn.
  */
 #pragma once
 
 #include "fs/submit/save.h"
 #include "fs/vfs/fuse.h"
 
-/* How long a close and a rename may wait. */
+/* The longest waits of a close and of a rename. */
 #define LAUNCH_CLOSE_MS	 30000
 #define LAUNCH_RENAME_MS 3000
 
-/* The owner of files that the process behind REQ makes. */
+/* Return the owner of files that the process behind REQ makes. */
 struct file_owner launch_owner(const struct submit *s, fuse_req_t req);
 
 /*
- * The writer W of U is done: submit its content, unless that is empty. Answer REQ (NULL: no request waits) with the
- * result, or, if nothing is submitted, when the bytes are on disk. FUSE thread.
+ * The writer W of U has finished: submit its contents, unless they are empty. Answer REQ (or NULL)
+ * with the result; or, if nothing is submitted, when the bytes are on disk. FUSE thread.
  */
 void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		  struct file_owner owner, fuse_req_t req);
-/* Answer REQ when WHAT (SAVE_BYTES or SAVE_SYNC) was done for U. FUSE thread. */
+/* Do WHAT (SAVE_BYTES or SAVE_SYNC) for U, then answer REQ. FUSE thread. */
 void launch_wait(struct submit *s, struct upload *u, enum save_what what, fuse_req_t req);
 /*
  * Submit U, whose bytes are in memory, as NAME. U gets that name if the job is accepted while the request with TICKET,
@@ -31,16 +31,21 @@ void launch_wait(struct submit *s, struct upload *u, enum save_what what, fuse_r
 void launch_rename(struct submit *s, struct upload *u, const char *name, struct file_owner owner,
 		   pid_t process, uint64_t ticket);
 /*
- * U, which has the name NAME on disk already, gets it in the tree, too; PROCESS has sent the request with TICKET for
- * that. A writer that loses its file by that finds a NAME.error.
+ * U was renamed to NAME on disk: rename it in the tree, too. PROCESS has requested that, with
+ * TICKET. A writer that loses its file by this gets a NAME.error.
  */
 void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process,
 		    uint64_t ticket);
-/* U, which was removed from the disk, loses its name in the tree, too; the rest is as above. */
+/*
+ * U was removed from the disk: remove its name from the tree, too. The rest is as in
+ * launch_renamed.
+ */
 void launch_removed(struct submit *s, struct upload *u, pid_t process, uint64_t ticket);
 /* Answer a rename with ERR, but not with EINVAL, which mv takes for "cannot move to a subdirectory of itself". */
 void launch_reply_rename(struct submit *s, uint64_t ticket, int err);
 
-/* The content of W is not what its writer meant (upload_flaw): explain that in NAME.error, if U's name submits. */
+/*
+ * The contents of W are incomplete (upload_flaw): explain that in NAME.error, if U's name submits.
+ */
 void launch_show_flaw(struct submit *s, struct upload *u, struct upload_writer *w,
 		      struct file_owner owner);

@@ -37,7 +37,9 @@ int submit_name_check(const char *name)
 
 	if (strlen(name) > max)
 		return -ENAMETOOLONG;
-	/* Leading dots are for scratch files; else names are those of the whole tree. */
+	/*
+	 * Leading dots are for scratch files; the rest must be a name that the whole tree allows.
+	 */
 	if (!spec_name_is_file(name + strspn(name, ".")))
 		return -EINVAL;
 	return submit_name_kind(name, base) == SUBMIT_NAME_FILE ? 0 : -EPERM;

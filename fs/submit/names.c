@@ -12,10 +12,10 @@
 
 struct name {
 	char *text;
-	struct upload *file; /* a reference; NULL: there is no file of that name */
-	unsigned launching;  /* how many launches of the name are under way */
+	struct upload *file; /* a reference; NULL if no file has the name */
+	unsigned launching;  /* number of launches of the name in progress */
 	uint64_t number;     /* number of the newest launch that has a result */
-	char *error;	     /* text of NAME.error; NULL: none */
+	char *error;	     /* text of NAME.error, or NULL */
 	int64_t error_time;
 	struct file_owner error_owner;
 	UT_hash_handle hh, by_file;
@@ -24,9 +24,9 @@ struct name {
 struct names {
 	struct lock *lock; /* constant */
 	struct name *table;
-	struct name *files; /* the names that have a file, by that */
+	struct name *files; /* the same names, hashed by their file */
 	uint64_t number;    /* number of the last launch */
-	uint64_t tags;	    /* how many tags were made */
+	uint64_t tags;	    /* number of tags made so far */
 	int64_t changed;
 };
 
@@ -68,7 +68,7 @@ static void free_name(struct names *all, struct name *n)
 	free(n);
 }
 
-/* What is shown of N has changed: note that, and free N if it is not needed any more. */
+/* N's file or error has changed: note the time, and free N if it has neither. */
 static void show(struct names *all, struct name *n)
 {
 	all->changed = loop_time_ns();
@@ -92,7 +92,7 @@ static bool end(struct name *n, uint64_t number)
 	return true;
 }
 
-/* Let N be the name of the file U, whose reference is given away. */
+/* Make N the name of the file U. Takes ownership of the reference. */
 static void attach(struct names *all, struct name *n, struct upload *u)
 {
 	n->file = u;
@@ -102,8 +102,9 @@ static void attach(struct names *all, struct name *n, struct upload *u)
 }
 
 /*
- * PROCESS takes the file of N from its other writers. The caller changes the name before it drops the lock: a process
- * that opens the file in between would write it, close it with success, and launch nothing.
+ * PROCESS takes the file of N from its other writers. The caller changes the name before it
+ * unlocks: otherwise a process could open the file in between, write it, close it with success, and
+ * nothing would be launched.
  */
 static void displace(struct names *all, struct name *n, pid_t process, struct name_loss *ret)
 {
@@ -116,7 +117,7 @@ static void displace(struct names *all, struct name *n, pid_t process, struct na
 	memcpy(ret->name, n->text, strlen(n->text) + 1);
 }
 
-/* Take the file from N; its reference is the caller's. */
+/* Remove the file from N and return it; the caller gets the reference. */
 static struct upload *detach(struct names *all, struct name *n)
 {
 	struct upload *u = n->file;
@@ -189,7 +190,7 @@ struct upload *names_file(struct names *all, const char *name)
 	return u;
 }
 
-/* A file may have had that name before, and have another one now. */
+/* True if a file has the tag TAG: one that had this name before, and has another name now. */
 static bool is_tag(struct names *all, const char *tag)
 {
 	for (const struct name *n = all->files; n; n = n->by_file.next)
@@ -251,7 +252,7 @@ void names_drop(struct names *all, struct upload *u, pid_t process, struct name_
 	upload_unref(u);
 }
 
-/* As names_move. Returns the file that loses the name TO; its reference is the caller's. */
+/* As names_move. Return the file that loses the name TO; the caller gets the reference. */
 static struct upload *move(struct names *all, struct upload *u, const char *to, pid_t process,
 			   struct name_loss *ret)
 {
@@ -323,7 +324,7 @@ void names_refused(struct names *all, const char *name, uint64_t number, const c
 	char *clean cleanup_free = spec_utf8_clean_copy(error, "\n\t");
 	size_t len = strnlen(clean, NAMES_MAX_ERROR - strlen("...\n"));
 	const char *after = len > 0 && clean[len - 1] == '\n' ? "" : "\n";
-	/* Clean, bounded, and whole lines. */
+	/* Clean the text, bound its length, and cut it at the end of a line. */
 	char *text cleanup_free =
 		text_print("%.*s%s", (int)len, clean, clean[len] ? "...\n" : after);
 	struct name *n;

@@ -13,61 +13,72 @@
 #include "fs/submit/name.h"
 #include "fs/submit/upload.h"
 
-/* Names of one table. */
+/* The most names in one table. */
 #define NAMES_MAX 10000
 /* The most bytes of a NAME.error. */
 #define NAMES_MAX_ERROR 32768
 
 struct names;
 
-/* LOCK, borrowed, is that of the files. */
+/* LOCK, borrowed, is the lock of the files. */
 struct names *names_new(struct lock *lock);
 void names_free(struct names *all); /* NULL is allowed */
 
 /* --- any thread --- */
 
-/* When the list of names last changed, in ns. */
+/* Return the time of the last change of the list of names, in ns. */
 int64_t names_changed(struct names *all);
-/* The names that have a file, or (KIND is SUBMIT_NAME_ERROR) an error; *RET and its items are malloc'ed. */
+/*
+ * List the names that have a file or, if KIND is SUBMIT_NAME_ERROR, an error. *RET and its items
+ * are malloc'ed.
+ */
 size_t names_list(struct names *all, enum submit_name kind, char ***ret);
 
 /* --- files --- */
 
-/* The file called NAME as a reference; NULL: none. */
+/* Return the file called NAME, as a reference, or NULL. */
 struct upload *names_file(struct names *all, const char *name);
-/* Make the file NAME: *RET is a reference. -EEXIST; -ENOSPC: there are too many names. */
+/* Make the file NAME; *RET is a reference. -EEXIST; -ENOSPC if there are too many names. */
 int names_make(struct names *all, struct uploads *files, const char *name, mode_t mode,
 	       struct file_owner owner, struct upload **ret);
-/* The file U, whose reference is given away, was found on disk as NAME. */
+/* Add the file U, which was found on disk as NAME. Takes ownership of the reference. */
 void names_add(struct names *all, const char *name, struct upload *u);
-/* Find the present name of U. False: the file was removed. */
+/* Find the present name of U. False if the file was removed. */
 bool names_of(struct names *all, const struct upload *u, char ret[NAME_MAX + 1]);
 
-/* A writer has lost its file, whose name submitted, to the process that removed, replaced or renamed the file. */
+/*
+ * A writer has lost its file because another process has removed, replaced or renamed it. The
+ * file's name submitted.
+ */
 struct name_loss {
-	pid_t writer;	 /* -1: the process is not known; 0: no writer has lost the file */
-	uint64_t number; /* of the launch that failed so, as from names_begin */
+	pid_t writer;	 /* -1 if the process is unknown; 0 if no writer has lost the file */
+	uint64_t number; /* of the launch that has failed because of this, as from names_begin */
 	char name[NAME_MAX + 1];
 };
 
-/* PROCESS (0: none) takes its name from U, if it has one, and U from all other writers. */
+/* Remove U's name, if it has one, and take U from all writers except PROCESS (0: from all). */
 void names_drop(struct names *all, struct upload *u, pid_t process, struct name_loss *ret);
 /*
- * PROCESS gives U the name TO. A file that has that name loses it, and is taken from all other writers; so is U, if its
- * name submits and TO does not.
+ * PROCESS renames U to TO. A file that has the name TO loses it, and is taken from all other
+ * writers. U is taken from other writers too if its name submits and TO does not.
  */
 void names_move(struct names *all, struct upload *u, const char *to, pid_t process,
 		struct name_loss *ret);
-/* Take its name from U if U still has the content VERSION and nobody has it open. False: it keeps its name. */
+/*
+ * Remove U's name if U still has the contents VERSION and is not open. False if it keeps its name.
+ */
 bool names_expire(struct names *all, struct upload *u, uint64_t version);
 
 /* --- launches --- */
 
-/* A launch of NAME begins: return its number. It ends with one of the next three functions. */
+/* Start a launch of NAME and return its number. One of the next three functions ends it. */
 uint64_t names_begin(struct names *all, const char *name);
-/* Launch NUMBER was accepted: an error of it, or of an older launch, is removed. */
+/* Launch NUMBER was accepted: remove its error, or an older launch's. */
 void names_accepted(struct names *all, const char *name, uint64_t number);
-/* Launch NUMBER was refused: ERROR becomes NAME.error, clean and bounded, unless a newer launch has a result. */
+/*
+ * Launch NUMBER was refused: make ERROR the text of NAME.error, cleaned and bounded, unless a newer
+ * launch has a result.
+ */
 void names_refused(struct names *all, const char *name, uint64_t number, const char *error,
 		   struct file_owner owner);
 /* A launch of NAME has ended without a result. */

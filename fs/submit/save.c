@@ -14,7 +14,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-/* How long names are collected before their files are synced together. */
+/* How long to collect names before their files are synced together. */
 #define SYNC_MS 500
 
 struct sync_name {
@@ -22,7 +22,7 @@ struct sync_name {
 	struct sync_name *next;
 };
 
-/* Its members belong to the I/O thread. */
+/* All members belong to the I/O thread. */
 struct saver {
 	struct work_queue queue;
 	struct sync_name *waiting;
@@ -146,7 +146,7 @@ static void sync_path(const char *dir, const char *name, int flags)
 	int fd cleanup_fd = disk_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | flags);
 	int err = fd < 0 ? 0 : disk_sync(fd);
 
-	/* A file that was removed needs no sync, and by now nobody waits for an error. */
+	/* A removed file needs no sync, and by now nobody waits for an error. */
 	if (err)
 		diag(DIAG_WARNING, "%s can't be synced: %s", path, strerror(-err));
 }
@@ -172,7 +172,7 @@ static void sync_free(struct sync_name *list)
 	}
 }
 
-/* One sync is under way at a time, so the pool stays free for what new launches wait for. */
+/* Only one sync runs at a time, so that the pool can serve new launches. */
 static void sync_soon(const struct submit *s)
 {
 	struct saver *saver = s->saver;
@@ -212,7 +212,9 @@ void save_launched(struct submit *s, const char *name)
 static int found_file(void *data, int at, const char *name, unsigned char type)
 {
 	const struct submit *s = data;
-	/* A rename does not launch a file that submits, which was launched or refused. */
+	/*
+	 * A name that submits was launched or refused before, so a rename must not launch it again.
+	 */
 	enum content_state state = spec_name_submits(name) ? CONTENT_LAUNCHED
 				   : s->dry		   ? CONTENT_NEW
 							   : CONTENT_FOUND;
@@ -241,7 +243,7 @@ void save_end(struct submit *s)
 
 	if (!saver)
 		return;
-	/* If a sync is still under way, the disk hangs. */
+	/* If a sync is still running, the disk hangs. */
 	if (saver->waiting && !saver->running && !saver->queue.first) {
 		saver->running = take_ptr(saver->waiting);
 		sync_run(s);

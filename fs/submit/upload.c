@@ -17,27 +17,30 @@
 #include "spec/base/time.h"
 
 struct uploads {
-	struct lock *lock; /* constant, as are all members but the counts */
+	struct lock *lock; /* constant, as are all members except the counts */
 	int dir_fd;
 	struct file_owner us;
 	uint64_t scratch;  /* bytes of scratch files */
-	uint64_t memory;   /* of all contents */
-	uint64_t versions; /* how many there were */
+	uint64_t memory;   /* bytes of all contents in memory */
+	uint64_t versions; /* number of versions made so far */
 };
 
-/* The bytes of a file, as they are shown or as a handle has them. Under the lock. */
+/* The bytes that a file shows, or that a handle has. Under the lock. */
 struct content {
-	/* References: of the file that shows it, and of handles. With more than one it does not change any more. */
+	/*
+	 * References: of the file that shows it, and of handles. Contents with more than one are
+	 * constant.
+	 */
 	unsigned refs;
 	char *bytes;
-	size_t room; /* memory of BYTES; a part of all->memory */
+	size_t room; /* size of BYTES in memory, which all->memory includes */
 	uint64_t size;
-	uint64_t version; /* no other content of the directory has it */
+	uint64_t version; /* unique in the directory */
 	enum content_state state;
 	int flaw;
 };
 
-/* Attributes of a file that the disk has to have beside its bytes. */
+/* Attributes of a file that are saved with its bytes. */
 struct attr {
 	mode_t mode;
 	struct file_owner owner;
@@ -48,43 +51,43 @@ struct attr {
 enum upload_name { UPLOAD_UNNAMED, UPLOAD_SCRATCH, UPLOAD_SUBMITS };
 
 /*
- * Is all of a file on disk?
+ * The progress of saving a file.
  *
- *	state     | meaning                                  | next
- *	SAVED     | the disk has everything                  | a change: CHANGED
- *	CHANGED   | it does not                              | a save enters the queue: REQUESTED
- *	REQUESTED | it does not, and a save is in the queue  | the save begins: SAVING
- *	SAVING    | the disk is getting everything           | done: SAVED; failed, or a change: CHANGED
+ *	state     | meaning                                     | next
+ *	SAVED     | the disk has everything                     | a change: CHANGED
+ *	CHANGED   | the disk lacks a change                     | a save is queued: REQUESTED
+ *	REQUESTED | the disk lacks a change, a save is queued   | the save begins: SAVING
+ *	SAVING    | the save is running                         | done: SAVED; failed, or a change: CHANGED
  *
- * A file that has no name any more is SAVED.
+ * A file without a name is SAVED.
  */
 enum upload_disk { UPLOAD_SAVED, UPLOAD_CHANGED, UPLOAD_REQUESTED, UPLOAD_SAVING };
 
-/* A file. Members without a remark are under the lock. */
+/* A file. Members without a comment are under the lock. */
 struct upload {
 	struct uploads *all; /* constant, as is TAG */
 	char *tag;
 	unsigned refs;	 /* references: of names, nodes, handles, launches, and the disk's queue */
-	unsigned n_open; /* how many need the bytes in memory */
+	unsigned n_open; /* how many users need the bytes in memory */
 	enum upload_name named;
 	struct content *shown;
-	bool loaded; /* SHOWN has its bytes; else it has only their number */
-	/* The content that changed last; it belongs to a handle. NULL: it is SHOWN. */
+	bool loaded; /* SHOWN has its bytes, not only their number */
+	/* The contents that changed last, if they are a handle's; NULL if they are SHOWN. */
 	const struct content *latest;
 	uint64_t charged; /* its part of all->scratch */
 	struct attr attr;
 	struct upload_writer *writers;
-	/* What the disk does not have yet: the bytes from LOW to HIGH of SHOWN, its size, the attributes. */
+	/* What the disk lacks: the bytes of SHOWN from LOW to HIGH, its size, the attributes. */
 	uint64_t low, high;
 	enum upload_disk disk;
-	/* Of the disk's queue, and of the start before the mount is up: */
-	ino_t ino; /* 0: it is not on disk */
+	/* Used by the disk's queue, and at the start before the mount is up: */
+	ino_t ino; /* 0 if it is not on disk */
 	char name[NAME_MAX + 1];
 };
 
 /* --- under the lock --- */
 
-/* Count U's bytes in the bound of all scratch files, if it is one. */
+/* Count U's bytes in all->scratch if U is a scratch file. */
 static void charge(struct upload *u)
 {
 	bool counts = u->named ? u->named == UPLOAD_SCRATCH : u->n_open > 0;
@@ -113,7 +116,7 @@ static void content_set_room(struct uploads *all, struct content *c, size_t room
 		free(take_ptr(c->bytes));
 }
 
-/* Let C have SIZE bytes; new ones are zero. */
+/* Resize C to SIZE bytes; new bytes are zero. */
 static void content_resize(struct uploads *all, struct content *c, uint64_t size)
 {
 	if (size > c->room)
@@ -148,7 +151,7 @@ static void unload(struct upload *u)
 	content_set_room(u->all, u->shown, 0);
 }
 
-/* U has a change that the disk does not have. */
+/* U has a change that the disk lacks. */
 static void set_changed(struct upload *u)
 {
 	if (u->disk != UPLOAD_REQUESTED)
@@ -162,27 +165,30 @@ static void touch(struct upload *u, bool bytes)
 		u->attr.mtime = u->attr.ctime;
 }
 
-/* The content that W reads; NULL: that of U. */
+/* Return the contents that W reads, or those of U if W is NULL. */
 static struct content *content_of(const struct upload *u, const struct upload_writer *w)
 {
 	return w && w->content ? w->content : u->shown;
 }
 
-/* Return where the content is that W (NULL: no handle) changes. *RET is NULL if W gets contents of its own first. */
+/*
+ * Return the address of the contents that W (NULL: no handle) changes. *RET is NULL if W must first
+ * get its own contents.
+ */
 static struct content **slot_to_change(struct upload *u, struct upload_writer *w)
 {
 	return w && (w->content || u->named == UPLOAD_SUBMITS) ? &w->content : &u->shown;
 }
 
-/* True if the content at AT is copied before it is changed. */
+/* True if the contents at AT must be copied before a change. */
 static bool is_copied(struct content *const *at)
 {
 	return !*at || (*at)->refs > 1;
 }
 
 /*
- * Return the content to change through W (NULL: no handle). Copy it first if others use it too; without its bytes if
- * FRESH.
+ * Return the contents to change through W (NULL: no handle). Contents that others use too are
+ * copied first, or, if FRESH, replaced by empty ones.
  */
 static struct content *content_to_change(struct upload *u, struct upload_writer *w, bool fresh)
 {
@@ -200,7 +206,7 @@ static struct content *content_to_change(struct upload *u, struct upload_writer 
 	return c;
 }
 
-/* The bytes of C from OFF to END have changed, which may end its flaw. */
+/* The bytes of C from OFF to END have changed, which may repair its flaw. */
 static void changed(struct upload *u, struct content *c, uint64_t off, uint64_t end)
 {
 	c->version = ++u->all->versions;
@@ -259,7 +265,10 @@ void upload_set_name(struct upload *u, const char *name)
 		   : spec_name_submits(name) ? UPLOAD_SUBMITS
 					     : UPLOAD_SCRATCH;
 	charge(u);
-	/* What a handle has written into a scratch file is its own once the file's name submits. */
+	/*
+	 * When the name of a scratch file is changed to one that submits, each handle that has
+	 * written gets its own contents.
+	 */
 	DL_FOREACH(u->writers, w)
 		if (u->named == UPLOAD_SUBMITS && w->dirty && !w->content) {
 			w->content = u->shown;
@@ -501,7 +510,7 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text)
 	touch(u, true);
 	set_changed(u);
 	if (u->shown->version != version) {
-		/* The disk has TEXT instead of the bytes that were written since. */
+		/* TEXT is on disk, not the bytes that were written since. */
 		u->low = 0;
 		u->high = u->shown->size;
 		return 0;
@@ -736,7 +745,7 @@ bool upload_is_saved(struct upload *u)
 	return u->disk == UPLOAD_SAVED;
 }
 
-/* What a save has to write; BYTES is malloc'ed. */
+/* The data of one save; BYTES is malloc'ed. */
 struct part {
 	char *bytes;
 	uint64_t low, high, size;
@@ -747,8 +756,8 @@ static bool take_part(struct upload *u, struct part *ret)
 {
 	lock_scope(u->all->lock);
 	/*
-	 * The queue does one thing after the other, so if the file has no name here, it has none on disk either, where
-	 * another file may have that name by now.
+	 * The queue runs in order, so a file that has no name here has none on disk either: its old
+	 * name there may belong to another file by now.
 	 */
 	if (!u->named)
 		u->disk = UPLOAD_SAVED;
@@ -764,7 +773,7 @@ static bool take_part(struct upload *u, struct part *ret)
 	return true;
 }
 
-/* Open the file that U is on disk, or make it. */
+/* Open U's file on disk, or create it. */
 static int open_file(struct upload *u)
 {
 	int flags = u->ino ? O_RDWR : O_RDWR | O_CREAT | O_EXCL;
@@ -795,7 +804,7 @@ static int save_part(struct upload *u, const struct part *p)
 		err = disk_truncate(fd, p->size);
 	if (!err && (st.st_mode & 07777) != p->attr.mode)
 		err = disk_chmod(fd, "", p->attr.mode);
-	/* Only root can give files away; for other users, only memory has the owner. */
+	/* Only root can change the owner of a file; otherwise only memory has the owner. */
 	if (!err && geteuid() == 0 &&
 	    (st.st_uid != p->attr.owner.uid || st.st_gid != p->attr.owner.gid))
 		err = disk_chown(fd, p->attr.owner.uid, p->attr.owner.gid);
@@ -857,7 +866,7 @@ int upload_load(struct upload *u, uint64_t *ret_version, char digest[UPLOAD_DIGE
 	return 0;
 }
 
-/* True if U has a name, which it also has on disk. */
+/* True if U has a name, and has it on disk too. */
 static bool is_named(struct upload *u)
 {
 	lock_scope(u->all->lock);

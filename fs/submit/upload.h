@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file of submit/ or dryrun/ as bytes: its content, its bounds, and its writers. Its name is in names.h.
+ * A file of submit/ or dryrun/: its bytes, their limits, and its writers. Its name is in names.h.
  *
  * While a file is open, and until its changes are on disk, its bytes are in memory: reading and writing never wait. The
  * disk has them in STATE/submit/NAME. The functions for the disk run on the pool, one at a time, in the order of the
- * directory's queue (save.h), since only there the file's name on disk is known.
+ * directory's queue (save.h), since only the queue knows the file's present name on disk.
  *
- * Each open file of a name that submits has contents of its own from its first change on, a copy of what the file
- * shows. The file shows them when they are closed (or synced): so no content is ever a mixture of what two processes
- * wrote, and a process that opens the file reads what was closed last. In a file whose name does not submit, all open
- * files change what is shown, as on any file system: a second vim must read the first one's swap file.
+ * Each open file of a name that submits gets contents of its own at its first change: a copy of the contents that the
+ * file shows. When they are closed (or synced), the file shows them. So no contents ever mix the writes of two
+ * processes, and a process that opens the file reads what was closed last. If the file's name does not submit, all
+ * open files change the same contents, as on any file system: a second vim must read the first one's swap file.
  *
- * A file outlives its name, as on any file system. Each change of a content gives it another version. A launch is of
- * one version, so a late result does not apply to bytes that were written since. A process that removes the file,
- * replaces it, or renames it so that it does not submit any more takes it from the processes that are writing it: their
- * close fails, and nothing of it is launched.
+ * A file outlives its name, as on any file system. Each change of contents gives them a new version. A launch has one
+ * version, so a late result does not apply to bytes that were written since. A process that removes or replaces the
+ * file, or renames it to a name that does not submit, takes it from the processes that are writing it: their close
+ * fails, and nothing that they wrote is launched.
  *
- * The content that a file shows has a state. A rename to a name that submits launches a NEW content:
+ * The contents that a file shows have a state. A rename to a name that submits launches NEW contents:
  *
- *	state     | the content                              | next
- *	NEW       | was not launched, or was refused         | launch: LAUNCHING
- *	FOUND     | was on disk at the start of the mount    | loaded: LAUNCHED if a record has its digest, else NEW
- *	LAUNCHING | is being launched                        | accepted: LAUNCHED; refused: NEW
- *	LAUNCHED  | was launched; dryrun/: is a manifest     |
+ *	state     | the contents                             | next
+ *	NEW       | were not launched, or were refused       | launch: LAUNCHING
+ *	FOUND     | were on disk at the start of the mount   | loaded: LAUNCHED if a record has their digest, else NEW
+ *	LAUNCHING | are being launched                       | accepted: LAUNCHED; refused: NEW
+ *	LAUNCHED  | were launched; dryrun/: are a manifest   |
  *
- * A change makes any of them NEW.
+ * Any change makes them NEW.
  */
 #pragma once
 
@@ -34,7 +34,7 @@
 #include "backend/base/lock.h"
 #include "spec/base/base.h"
 
-/* The most bytes of files that are in memory at once. */
+/* The most bytes of files in memory at a time. */
 #define UPLOADS_MAX_MEMORY (256u << 20)
 
 #define UPLOAD_DIGEST 65 /* bytes of a SHA-256 in hexadecimal, with its NUL */
@@ -46,21 +46,21 @@ struct file_owner {
 	gid_t gid;
 };
 
-struct uploads; /* what the files of one directory have in common */
+struct uploads; /* the common data of the files of one directory */
 struct upload;
 
 struct content;
 
 /* A handle through which a file may be written; zeroed by its owner, set by the functions below. Under the lock. */
 struct upload_writer {
-	pid_t opener; /* the process that opened it; 0: not known */
-	/* /proc does not show the opener, so kxfs knows only from its closes when it is done (holders.h). */
+	pid_t opener; /* the process that opened it; 0 if unknown */
+	/* /proc does not show the opener, so only closes show when it has finished (holders.h). */
 	bool unseen;
 	bool dirty;	 /* the bytes were changed through this handle since its last submission */
-	bool lost;	 /* another process has removed, replaced or renamed the file */
-	bool spent;	 /* a launch was accepted, so nothing more is written through this handle */
-	uint64_t launch; /* number of the launch whose result is pending; 0: none */
-	struct content *content; /* contents of the handle; NULL: those that the file shows */
+	bool lost;	 /* another process has taken the file: removed, replaced or renamed it */
+	bool spent;	 /* a launch was accepted, so this handle can't write any more */
+	uint64_t launch; /* number of the launch whose result is pending, or 0 */
+	struct content *content; /* contents of the handle, or NULL while it uses the file's */
 	struct upload_writer *prev, *next;
 };
 
@@ -69,15 +69,21 @@ struct upload_writer {
  * process's user are shown as owned by US.
  */
 struct uploads *uploads_new(int dir_fd, struct file_owner us, struct lock *lock);
-/* To be called when nobody has a file any more; NULL is allowed. */
+/* Call this when all files are freed; NULL is allowed. */
 void uploads_free(struct uploads *all);
 
 /* --- life; this and all functions below are for any thread, unless a comment restricts them --- */
 
-/* Make a new empty file, to be saved as NAME; returns a reference. TAG, by which its node is known, is copied. */
+/*
+ * Make a new empty file, to be saved as NAME, and return a reference. TAG, which identifies its
+ * node, is copied.
+ */
 struct upload *upload_new(struct uploads *all, const char *tag, const char *name, mode_t mode,
 			  struct file_owner owner);
-/* The file NAME that is on disk already, with the attributes ST and a content in STATE. Before the mount is up. */
+/*
+ * Make the file NAME that is on disk already, with the attributes ST and contents in STATE. Call
+ * this before the mount is up.
+ */
 struct upload *upload_found(struct uploads *all, const char *name, const struct stat *st,
 			    enum content_state state);
 struct upload *upload_ref(struct upload *u);
@@ -87,18 +93,19 @@ define_cleanup(upload_unrefp, struct upload *, upload_unref)
 const char *upload_tag(const struct upload *u);
 
 /*
- * Open U: keep its bytes in memory until upload_close was called as often as this. -EAGAIN: it is open, but upload_load
- * must run before a byte is touched. It is not open after -ENFILE (too much is in memory) and -ESTALE (it has no name
- * any more). EMPTY: the caller empties it next, so its bytes are not needed, and -EAGAIN does not happen.
+ * Open U: keep its bytes in memory until upload_close was called once for each open. Return 0;
+ * -EAGAIN if U is open, but upload_load must run before its bytes are used. U is not open after
+ * -ENFILE (too many bytes are in memory) and -ESTALE (U was removed). EMPTY: the caller empties U
+ * next, so its bytes are not needed and -EAGAIN is not returned.
  */
 int upload_open(struct upload *u, bool empty);
 void upload_close(struct upload *u);
 
-/* --- bytes of an open file: those of W, or (W is NULL) those that the file shows --- */
+/* --- bytes of an open file: W's contents, or, if W is NULL, those that the file shows --- */
 
 size_t upload_read(struct upload *u, const struct upload_writer *w, char *buf, size_t size,
 		   off_t off);
-/* -EFBIG, -ENOSPC: the file is at its bounds, and the content has a flaw then. W is not NULL. */
+/* W is not NULL. -EFBIG or -ENOSPC if the file is at a limit; the contents then have a flaw. */
 int upload_write(struct upload *u, struct upload_writer *w, const char *buf, size_t size,
 		 off_t off);
 int upload_truncate(struct upload *u, struct upload_writer *w, off_t size);
@@ -107,111 +114,119 @@ uint64_t upload_size(struct upload *u, const struct upload_writer *w);
 void upload_copy(struct upload *u, const struct upload_writer *w, char **ret, size_t *ret_len,
 		 uint64_t *ret_version);
 /*
- * Why the content is not what its writer meant: an errno, which is ECANCELED if the writer was killed, and EINVAL if it
- * may have been killed and the content breaks off; 0: it is what was meant. A failed write sets this until the file is
- * emptied, a killed writer until the next write.
+ * Return why the contents are incomplete, as an errno: ECANCELED if the writer was killed, EINVAL
+ * if it may have been killed and the contents end in the middle, or the error of a write. 0 if they
+ * are complete. The error of a write remains until the file is emptied, that of a killed writer
+ * until the next write.
  */
 int upload_flaw(struct upload *u, const struct upload_writer *w);
 void upload_set_flaw(struct upload *u, struct upload_writer *w, int flaw);
-/* True if the content ends as a text does, with a newline, or as JSON does, with the bracket that closes it. */
+/*
+ * True if the contents end as a complete document: a text with a newline, JSON with the closing
+ * bracket.
+ */
 bool upload_is_whole(struct upload *u, const struct upload_writer *w);
 /*
- * W has made U, so what is written through it goes into a new file, whatever others write into U meanwhile. To be
- * called right after upload_add_writer.
+ * W has made U: give W contents of its own, so that its writes go into a new file, whatever others
+ * write into U meanwhile. Call this right after upload_add_writer.
  */
 void upload_begin(struct upload *u, struct upload_writer *w);
-/* Let the file show what W has written. False if it shows that already, or W has written nothing. */
+/*
+ * Make the file show what W has written. False if it shows that already, or W has written nothing.
+ */
 bool upload_show(struct upload *u, struct upload_writer *w);
-/* True if the file shows the content VERSION. */
+/* True if the file shows the contents VERSION. */
 bool upload_is_version(struct upload *u, uint64_t version);
-/* The version of the content that the file shows. */
+/* Return the version of the contents that the file shows. */
 uint64_t upload_shown(struct upload *u);
 enum content_state upload_state(struct upload *u);
-/* Set the state of VERSION, if U shows that. */
+/* Set the state of the contents VERSION, if U shows them. */
 void upload_set_state(struct upload *u, uint64_t version, enum content_state state);
-/* True if U is being written, or its content is being launched. */
+/* True if U is being written, or its contents are being launched. */
 bool upload_is_busy(struct upload *u);
 /*
- * Let U show TEXT if it still shows VERSION; the disk has TEXT already. Returns the new version; 0: it shows another
- * content.
+ * Make U show TEXT, which the disk has already, if it still shows VERSION. Return the new version,
+ * or 0 if it shows other contents.
  */
 uint64_t upload_replace(struct upload *u, uint64_t version, const char *text);
 
 /* --- attributes --- */
 
 /*
- * Set ST to the type and permissions (before umask), owner, size and times of U. The size is that of W's content, or,
- * if W is NULL, of the content that changed last, which a program expects of a file that it is writing.
+ * Set ST to the type and permissions (before umask), owner, size and times of U. The size is that
+ * of W's contents. If W is NULL, it is that of the contents that changed last, which is what a
+ * program expects of a file that it is writing.
  */
 void upload_stat(struct upload *u, const struct upload_writer *w, struct stat *st);
 /*
- * Set the mode, owner and times in ATTR that TO_SET names by FUSE_SET_ATTR_*. 0, or -EPERM: only root gives files away.
+ * Set the mode, owner and times in ATTR that TO_SET selects by FUSE_SET_ATTR_*. Return 0, or
+ * -EPERM: only root may change owners.
  */
 int upload_set_attr(struct upload *u, const struct stat *attr, int to_set);
-/* Set the owner that an earlier mount knew. */
+/* Set the owner that an earlier mount has recorded. */
 void upload_set_owner(struct upload *u, struct file_owner owner);
 
 /* --- writers --- */
 
 /*
- * Enter W into the list of U. OPENER: the process that has opened it; 0: not known. If U has no name any more, W has
- * lost it.
+ * Add W to U's writers. OPENER is the process that has opened it, or 0 if unknown. If U has no name
+ * any more, W has lost it.
  */
 void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener);
 void upload_remove_writer(struct upload *u, struct upload_writer *w);
 bool upload_has_writers(struct upload *u);
-/* Return how many other writers than W process PROCESS has opened. */
+/* Return the number of U's writers, except W, that process PROCESS has opened. */
 size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t process);
 /*
- * /proc does not show the process that has opened W. STRANGE: its number is not that of a process of this pid
- * namespace either.
+ * /proc does not show the process that has opened W. STRANGE: nor is its number one of this pid
+ * namespace.
  */
 void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange);
-/* True if W has changed the bytes since its last submission, and has not lost the file. */
+/* True if W has changed the bytes since its last submission and has not lost the file. */
 bool upload_is_dirty(struct upload *u, const struct upload_writer *w);
 /*
- * False if W has lost the file, or if what was written through it was launched, or is being launched. A writer that
- * /proc does not show may continue after its launch: kxfs can't know whether it has finished, and what it writes next
- * is a new content.
+ * False if W has lost the file, or if its contents were launched or are being launched. A writer
+ * that /proc does not show may continue after its launch: kxfs can't know whether it has finished,
+ * and its next write makes new contents.
  */
 bool upload_may_write(struct upload *u, const struct upload_writer *w);
-/* True if W has lost the file, and had bytes for it. */
+/* True if W has lost the file and had unsubmitted bytes for it. */
 bool upload_is_lost(struct upload *u, const struct upload_writer *w);
-/* The contents of W are submitted as launch LAUNCH, or (0) not at all. */
+/* W's contents are submitted as launch LAUNCH, or not at all if that is 0. */
 void upload_submitted(struct upload *u, struct upload_writer *w, uint64_t launch);
-/* Launch LAUNCH has ended: if it was ACCEPTED, nothing more is written through its writer. */
+/* Launch LAUNCH has ended. If it was ACCEPTED, its writer can't write any more. */
 void upload_concluded(struct upload *u, uint64_t launch, bool accepted);
 
 /* --- the disk; on the pool, in order --- */
 
-/* Write the changes of U to disk. 0, or a negative errno: the next save retries. */
+/* Write the changes of U to disk. Return 0, or a negative errno; the next save then retries. */
 int upload_save(struct upload *u);
 /*
- * Read the bytes of U into memory, if it is open. *RET_VERSION (may be NULL): the version of the content, with the
- * SHA-256 in DIGEST.
+ * Read the bytes of U into memory, if it is open. Set *RET_VERSION (may be NULL) to the version of
+ * the contents, and DIGEST to their SHA-256.
  */
 int upload_load(struct upload *u, uint64_t *ret_version, char digest[UPLOAD_DIGEST]);
-/* Sync U: its bytes, as they are on disk, outlive a crash of the machine. */
+/* Sync U, so that its bytes on disk survive a crash of the machine. */
 int upload_sync(struct upload *u);
-/* Make TEXT the content of U on disk. If the disk is full, the old content stays. */
+/* Replace U's contents on disk by TEXT. If the disk is full, the old contents remain. */
 int upload_save_text(struct upload *u, const char *text);
-/* Give U another name on disk, or none (NULL). */
+/* Rename U on disk to NAME, or remove it if NAME is NULL. */
 int upload_save_name(struct upload *u, const char *name);
-/* True if U needs a save that was not requested yet. Then it counts as requested until the save begins. */
+/* True if U needs a save that is not queued yet. Then it counts as queued until the save begins. */
 bool upload_want_save(struct upload *u);
 /* True if all of U is on disk. */
 bool upload_is_saved(struct upload *u);
 
 /* --- for names.c; under the lock --- */
 
-void upload_hold(struct upload *u); /* take one reference more */
+void upload_hold(struct upload *u); /* take another reference */
 uint64_t upload_version(const struct upload *u);
 /* True if U is on disk and not open. */
 bool upload_is_idle(const struct upload *u);
 /*
- * PROCESS removes or replaces the file: other writers lose it. Returns the process of a writer that has changed the
- * file since its last submission, -1 if that process is not known; 0: there is no such writer.
+ * PROCESS removes or replaces the file: other writers lose it. Return the process of a writer with
+ * unsubmitted changes, -1 if that process is unknown, or 0 if there is no such writer.
  */
 pid_t upload_displace(struct upload *u, pid_t process);
-/* From now on U has the name NAME, or none. A file whose name submits counts in no bound. */
+/* Set U's name, or none. A file whose name submits counts in no limit of scratch files. */
 void upload_set_name(struct upload *u, const char *name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads /proc; see writer.h. All of it runs on the FUSE thread, so nothing here may send a request to our own mount:
- * fdinfo has the file of a descriptor, and a statx that the kernel answers from memory shows whether it is in our
- * mount.
+ * Read /proc; see writer.h. All of this runs on the FUSE thread, so it must not send a request to
+ * our own mount. fdinfo shows the file of a descriptor, and a statx that the kernel answers from
+ * memory shows whether the file is in our mount.
  */
 #include <errno.h>
 #include <fcntl.h>

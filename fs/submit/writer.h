@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which process writes a file, and whether it is done. The kernel sends neither: it sends a FLUSH at each close of each
- * copy of a descriptor, with the number of a thread. /proc has the rest: the process of the thread, and the descriptors
- * that the process still has. (backend/base/process.h reads whether a signal has ended it.) Parsers are pure functions
- * of text. The other functions read /proc, never wait, and return an error if /proc does not show the process (another
- * user, hidepid, another pid namespace). For such a writer there is only holders.h.
+ * Find which process writes a file, and whether it has finished. The kernel sends neither: it sends
+ * a FLUSH at each close of each copy of a descriptor, with the number of a thread. /proc has the
+ * rest: the process of the thread, and the descriptors that the process still has.
+ * (backend/base/process.h reads whether a signal has ended it.) The parsers are pure functions of
+ * text. The other functions read /proc, never wait, and return an error if /proc does not show the
+ * process (another user's, hidepid, another pid namespace). For such a writer there is only
+ * holders.h.
  */
 #pragma once
 
@@ -23,9 +25,9 @@ struct writer_fd {
 /* Return the Tgid in the text of /proc/TID/status, or 0. */
 pid_t writer_parse_tgid(const char *status);
 /*
- * True if STATUS, the text of /proc/TID/status, is of a process in exec. Such a process closes descriptors while it
- * holds a lock that readers of other files of /proc/TID wait for. So kxfs must not read these before it has answered
- * the close.
+ * True if STATUS, the text of /proc/TID/status, is of a process in exec. Such a process closes
+ * descriptors while it holds a lock that the other files of /proc/TID need. So kxfs must not read
+ * these before it has answered the close.
  */
 bool writer_parse_exec(const char *status);
 /* Read the text of /proc/PID/fdinfo/N. -EINVAL: inode number or flags are missing. */
@@ -41,8 +43,8 @@ pid_t writer_process(pid_t tid, bool *ret_in_exec);
  */
 int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint);
 /*
- * Like writer_holds, for a process that may enter exec at any time, so the caller may wait for it (serve_disk_begin).
- * -EBUSY: it is in exec.
+ * Like writer_holds, for a process that may enter exec at any time: this may wait, so enclose it in
+ * serve_disk_begin. -EBUSY: it is in exec.
  */
 int writer_holds_still(pid_t pid, uint64_t ino, const char *mountpoint);
 /*

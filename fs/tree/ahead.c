@@ -4,25 +4,11 @@
  * FUSE thread answers from these, and moves BEGIN; one work on the pool appends the next bytes at
  * END, and moves END. Neither touches the other's bytes, so they are copied without the lock.
  *
- *         fill
- *  what is under way
- *  what ends it
- *  next
- *         NONE
- *  nothing
- *  a reader finds free space in the ring
- *  WANTED
- *         WANTED
- *  the work is queued for the pool
- *  a thread takes it
- *  READING
- *         READING
- *  a thread reads step after step
- *  the ring is full, or the log has no more now
- *  NONE
- *
- *  after some steps: other work is due
- *  WANTED
+ *	fill    | phase                          | ends when                                    | next
+ *	NONE    | nothing                        | a reader finds free space in the ring        | WANTED
+ *	WANTED  | the work is queued on the pool | a thread takes it                            | READING
+ *	READING | a thread reads step after step | the ring is full, or the log has no more now | NONE
+ *	        |                                | after some steps, if other work is due       | WANTED
  */
 #include "fs/tree/ahead.h"
 
@@ -131,8 +117,8 @@ static bool ahead_take_step(struct ahead *a, uint64_t *ret_at, size_t *ret_n)
 }
 
 /*
- * End a step: GOT bytes of N have been read. A reader that needs an unreadable byte gets the error.
- * NEXT follows, unless the log has no more now.
+ * End a step that has read GOT bytes of N. A reader that waits for an unreadable byte gets the
+ * error. The next state is NEXT, unless the log has no more now.
  */
 static bool ahead_end_step(struct ahead *a, size_t n, ssize_t got, enum fill next)
 {
@@ -176,7 +162,7 @@ static void ahead_on_post(void *data)
 	loop_work(a->tree->fs->loop, ahead_fill, NULL, a);
 }
 
-/* Have the pool fill A, which is WANTED; the work has a reference. */
+/* Queue the filling of A, which is WANTED, on the pool; the work has a reference. */
 static void ahead_post(struct ahead *a)
 {
 	loop_post(a->tree->fs->loop, ahead_on_post, a);
@@ -184,7 +170,7 @@ static void ahead_post(struct ahead *a)
 
 /* --- requests --- */
 
-/* Have the ring of A filled, if it has space and no work is in progress. */
+/* Start filling A's ring, if it has space and no work is in progress. */
 static void ahead_want(struct ahead *a)
 {
 	{
@@ -198,9 +184,9 @@ static void ahead_want(struct ahead *a)
 }
 
 /*
- * True if the SIZE bytes at OFF are in the ring. Wait for bytes that a thread is reading, as for
- * the disk. Do not wait for bytes that no thread has begun to read, since all threads may wait for
- * a slow disk: then continue the ring after them.
+ * True if the SIZE bytes at OFF are in the ring. Wait for bytes that a thread is reading. Don't
+ * wait for bytes that no thread has begun to read, since all threads may be waiting for a slow
+ * disk: make the ring continue after those bytes.
  */
 static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 {

@@ -12,7 +12,7 @@
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 
-/* Bytes buffered for a slow reader, besides the lines of its open. */
+/* Bytes buffered for a slow reader, in addition to the lines made at its open. */
 #define CHANGES_MAX (1u << 20)
 
 #define CHANGES_TARGET ".kxfs/.live/changes"
@@ -95,8 +95,8 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	struct changes *c = changes_of(s);
 
 	/*
-	 * A read at OFF shows that everything before has arrived; head(1) seeks back to the end of
-	 * its last line.
+	 * A read at OFF shows that everything before OFF has arrived; head(1) seeks back to the end
+	 * of its last line.
 	 */
 	if (off < c->base || off > c->base + c->len)
 		return -ESPIPE;
@@ -118,7 +118,10 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	return (ssize_t)size;
 }
 
-/* True if this change is for a reader of this file. Jobs that are only in history/ are not. */
+/*
+ * True if the change from OLD to JOB is reported. Changes of jobs that are only in history/ are
+ * not.
+ */
 static bool changes_differ(const struct spec_job *old, const struct spec_job *job)
 {
 	bool was = old && !old->history, is = job && !job->history;
@@ -156,8 +159,8 @@ bool changes_job_event(struct stream *s, const struct spec_job *old, const struc
 	}
 	changes_add_lost(c);
 	/*
-	 * If another job has taken its name, the job has another name from now on: report it under
-	 * both.
+	 * Another job may have taken its name; this job is then renamed. Report it under both
+	 * names.
 	 */
 	renamed = old && !old->history && job && !streq(old->id, job->id);
 	if (renamed)

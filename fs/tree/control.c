@@ -70,8 +70,8 @@ static int control_text(const struct tree *t, void (*write)(const struct tree *,
 }
 
 /*
- * Report if processes that write in submit/ are visible in /proc. If process 1 is this container's
- * only program, all others are in another pid namespace.
+ * Report if /proc shows the processes that write in submit/. If process 1 is this container's only
+ * program, all others are in another pid namespace.
  */
 static const char *control_writers(const struct tree *t)
 {

@@ -4,33 +4,17 @@
  * writer (log_read_early); all other bytes are read on the pool, a step at a time. So a log that
  * hangs holds up only its own readers.
  *
- *         doing
- *  what is under way
- *  what ends it
- *  next
- *         RESTS
- *  nothing; the reader gets the bytes
- *  the reader needs the next log
- *  OPENS
- *  that were read, or waits for more
- *  the reader needs bytes on disk
- *  READS
- *         OPENS
- *  the pool closes the log, opens the
- *  done, or refused
- *  RESTS
- *  next one, and reads its beginning
- *
- *         READS
- *  the pool continues to read the log;
- *  done, or refused
- *  RESTS
- *  the reader gets the bytes read before
- *
+ *	state | phase                                          | ends when                     | next
+ *	RESTS | nothing; the reader gets the bytes that were   | the reader needs the next log | OPENS
+ *	      | read, or waits for more                        | it needs bytes on disk        | READS
+ *	OPENS | the pool closes the log, opens the next one,   | done, or failed               | RESTS
+ *	      | and reads its beginning                        |                               |
+ *	READS | the pool reads on; the reader gets the bytes   | done, or failed               | RESTS
+ *	      | that were read before                          |                               |
  *
  * Events only mean that something has changed: whenever the reader is served, follow checks again
  * the state of the log (log_peek) and of the job. So it misses no change while the pool is at work.
- * It considers the log as ended when, after the end was reported, the pool has read to the end.
+ * It considers a log finished when the log's end was reported and the pool has read to that end.
  */
 #include "fs/tree/follow.h"
 
@@ -63,8 +47,8 @@ struct follow {
 	struct chunk given;	/* the bytes that the reader is getting, while more are read */
 
 	/*
-	 * Owned by the pool, except while RESTS; but in READS the log may be asked for bytes in
-	 * memory.
+	 * Owned by the pool, except in RESTS. In READS the FUSE thread may also get bytes in memory
+	 * from the log.
 	 */
 	struct work work;
 	const struct spec_job *job; /* OPENS: the job whose log it is */
@@ -176,8 +160,8 @@ static const char *follow_next_key(const struct spec_replica *r, const char *key
 }
 
 /*
- * True if the cluster, which has not confirmed JOB since this mount began or the connection broke,
- * may have more of the log KEY; KEY NULL: of any log.
+ * True if the log KEY (NULL: any log) may still grow, because the cluster has not confirmed JOB
+ * since this mount began or since the connection broke.
  */
 static bool may_grow(const struct spec_job *job, const char *key)
 {
@@ -192,8 +176,8 @@ static bool may_grow(const struct spec_job *job, const char *key)
 }
 
 /*
- * Switch to the next log after the present one, if any, was delivered to its end, SIZE. Return 0 if
- * there will be none; -EAGAIN: there is none yet; -EINPROGRESS: it is being opened.
+ * Switch to the next log when the present one, if any, was delivered to its end, SIZE. Return 0 if
+ * there will be none, -EAGAIN if there is none yet, -EINPROGRESS if it is being opened.
  */
 static int follow_switch(struct follow *f, uint64_t size)
 {

@@ -10,6 +10,9 @@
 
 extern const struct node_class follow_class;
 
-/* True if S is a follow that waits for a change of JOB; or that reads LOG. I/O thread. */
+/*
+ * follow_is_of: true if S is a follow that waits for a change of JOB. follow_reads: true if it
+ * reads LOG. I/O thread.
+ */
 bool follow_is_of(const struct stream *s, const struct spec_job *job);
 bool follow_reads(const struct stream *s, const struct log *log);

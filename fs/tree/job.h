@@ -14,8 +14,8 @@ extern const struct text_class job_manifest_text, job_appdef_text, job_ctl_text;
 struct node *log_node_merged(struct fs *fs, struct node *dir, enum log_form form);
 /*
  * Return the node NAME in DIR for the log KEY. FIRST: the log is the replica's first under this
- * name; KEY NULL: it has not begun, and will be the first. So a reader who opens `log` before the
- * program runs continues to read when it does.
+ * name. KEY NULL: that log has not begun; a reader who opens `log` before the program runs then
+ * continues when it does.
  */
 struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, const char *key,
 			  bool first, enum log_form form);

@@ -53,8 +53,8 @@ static void job_ctl_done(void *data, const struct backend_result *result)
 }
 
 /*
- * Parse the action of a write, without white space around it; -EINVAL if it is none. *RET is set as
- * by spec_action_parse.
+ * Parse the action of a write, without surrounding white space. -EINVAL if there is none. *RET is
+ * set as by spec_action_parse.
  */
 static int job_ctl_parse(const char *buf, size_t size, char **ret)
 {

@@ -51,7 +51,7 @@ int job_ref_getattr(struct fs *fs, struct node *node, struct stat *st)
 	if (!job)
 		return -ENOENT;
 	node_set_times(st, job->changed, job->created);
-	/* A process that has read that a job has ended must find its times changed, too. */
+	/* A process that has seen the end of a job must also see the new times. */
 	node_set_live(node, !job->finished);
 	return 0;
 }

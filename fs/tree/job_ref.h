@@ -54,8 +54,8 @@ void job_ref_usage_opened(struct node *node);
 bool job_ref_state_is_gone(struct tree *t);
 
 /*
- * An unlink and rmdir for names below a job: accepted and without effect, so that recursive
- * deletion reaches the rmdir of the job itself. -ENOENT if there is no such name.
+ * unlink and rmdir of names below a job: accepted without an effect, so that a recursive deletion
+ * reaches the rmdir of the job itself. -ENOENT if there is no such name.
  */
 void job_ref_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
 void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);

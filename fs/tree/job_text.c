@@ -38,7 +38,7 @@ JOB_RENDER(job_render_status, spec_status_yaml)
 JOB_RENDER(job_render_json, spec_status_json)
 JOB_RENDER(job_render_usage, spec_status_usage)
 
-/* What why advises depends on the mount, too. */
+/* The advice in why depends on the mount, too. */
 static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);

@@ -52,9 +52,7 @@ static bool jobs_is_file(const struct node *dir, const char *name, size_t len)
 	return false;
 }
 
-/*
- * A job whose id is the name of a file here is shown under its id and a "-"; no id ends with one.
- */
+/* A job whose id is the name of a file here is shown with "-" after its id; no id ends with "-". */
 static const struct spec_job *jobs_find(const struct node *dir, const char *name)
 {
 	size_t len = strlen(name);

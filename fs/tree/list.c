@@ -22,9 +22,9 @@ struct list_text {
 	const struct spec_job *waiting[QUEUES_MAX];
 	size_t n_waiting;
 	struct spec_text *text; /* NULL if it was not opened yet */
-	uint64_t revision;	/* It was made from this revision of the backend's jobs, */
-	int64_t stale_since;	/* while the jobs were stale since then, */
-	int64_t made, until;	/* and it is valid from MADE to UNTIL, in ns */
+	uint64_t revision;	/* the revision of the backend's jobs from which it was made */
+	int64_t stale_since;	/* since when those jobs were stale */
+	int64_t made, until;	/* it is valid from MADE to UNTIL, in ns */
 };
 
 struct list_file {

@@ -39,7 +39,7 @@ static void log_handle_free(struct handle *h)
 	free(lh);
 }
 
-/* True if the log of LN has begun, and still exists. Then set LN's key. FUSE thread. */
+/* True if the log of LN has begun and still exists; this sets LN's key. FUSE thread. */
 static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 {
 	const struct spec_replica *r;

@@ -4,7 +4,7 @@
 
 #include "spec/base/mem.h"
 
-/* Enough for a user who watches some jobs; these texts keep only few snapshots alive. */
+/* Enough for a user who watches some jobs; each text keeps its snapshot alive. */
 #define SLOTS 16
 /* A larger text is not cached: rendering it takes its time anyway. */
 #define KEPT_MAX (64u << 10)

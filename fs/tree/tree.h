@@ -32,8 +32,8 @@ struct tree {
 	const char *submitter;	   /* user@host of the mount */
 	struct rendered *rendered; /* texts of jobs */
 	/*
-	 * This mount may cancel and control jobs (-o cancel) of this state directory, of this user,
-	 * of others.
+	 * Which jobs this mount may cancel and control (-o cancel): those of this state directory,
+	 * of this user, of others.
 	 */
 	bool may_end_own, may_end_mine, may_end_others;
 	bool read_only;	     /* the kernel refuses all changes */

@@ -25,7 +25,7 @@ void listing_free(struct listing *l)
 	free(l);
 }
 
-/* Return the new capacity for NEED items if the present one is ROOM. */
+/* Return a new capacity for NEED items; the present one is ROOM. */
 static size_t listing_room(size_t room, size_t need)
 {
 	room = max_of(room, (size_t)64);

@@ -266,7 +266,10 @@ struct node_table *node_table_new(const struct node_class *root, void *object)
 	return t;
 }
 
-/* The kernel forgets no node when it unmounts, so the nodes that it still counts are freed here. */
+/*
+ * The kernel sends no FORGETs when it unmounts, so this frees the nodes that the kernel still
+ * counts.
+ */
 void node_table_free(struct node_table *t)
 {
 	struct node *node, *next;
@@ -283,7 +286,7 @@ static void node_give(struct fs *fs, struct node *node, struct fuse_entry_param 
 {
 	e->ino = node == fs->nodes->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
 	e->generation = 1;
-	/* A node may be live while its name is not: for a job that runs only the times change. */
+	/* A node may be live while its name is not: only the times of a running job change. */
 	e->entry_timeout = node->class->live ? 0 : FS_TIMEOUT;
 	e->attr_timeout = node->live ? 0 : FS_TIMEOUT;
 	node_looked_up(node);
@@ -297,7 +300,7 @@ static void node_give_bare(struct fs *fs, struct node *node, struct fuse_entry_p
 	memset(e, 0, sizeof(*e));
 	node_stat(fs, node, &e->attr);
 	/*
-	 * The kernel uses even a size that it must not cache: a smaller one would truncate a
+	 * The kernel uses the size though it must not cache it: a smaller one would truncate a
 	 * reader's mapping.
 	 */
 	e->attr.st_size = node->size;

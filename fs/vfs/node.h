@@ -121,9 +121,9 @@ struct node_table *node_table_new(const struct node_class *root, void *object);
 void node_table_free(struct node_table *t);
 
 /*
- * Return the node of CLASS under PARENT with TAG, found or made, as a new reference that the caller
- * passes to the kernel (ops.c) or drops (node_put). *FRESH (FRESH may be NULL): it was made, is
- * zeroed beyond struct node, and the caller fills it.
+ * Return the node of CLASS under PARENT with TAG, as a new reference that the caller passes to the
+ * kernel (ops.c) or drops (node_put). If there is none yet, make it, and set *FRESH (FRESH may be
+ * NULL): the caller then sets the members beyond struct node, which are zero.
  */
 struct node *node_get(struct fs *fs, struct node *parent, const struct node_class *class,
 		      const char *tag, bool *fresh);
@@ -168,9 +168,9 @@ int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 
 /*
- * An entry of a directory whose entries are fixed: its table ends with a NULL name. A HIDDEN entry
- * is found but not listed. WHEN, if it is not NULL, decides whether the entry exists. OBJECT: the
- * object of its node; NULL: the same as the directory's.
+ * An entry of a directory whose entries are fixed; the table ends with a NULL name. A HIDDEN entry
+ * can be looked up but is not listed. WHEN, if it is not NULL, decides whether the entry exists.
+ * OBJECT is the object of the entry's node, or NULL for the directory's object.
  */
 struct node_entry_def {
 	const char *name;
@@ -190,8 +190,8 @@ void node_list_in(struct node *dir, const struct node_entry_def *table, struct l
 extern const struct node_class node_root_class;
 
 /*
- * A class for just such a directory: struct node_dir_class { .class = { ..., NODE_DIR_OPS },
- * .entries }.
+ * A class of a directory with only such entries: struct node_dir_class { .class = { ...,
+ * NODE_DIR_OPS }, .entries }.
  */
 struct node_dir_class {
 	struct node_class class;

@@ -32,7 +32,7 @@
 struct parked {
 	uint64_t ticket;
 	fuse_req_t req;
-	uint64_t unique; /* if it is held: its number, needed for an answer through FD; else 0 */
+	uint64_t unique; /* the request's number for an answer through FD, if it is held; else 0 */
 	int fd;
 	struct park *park;
 	enum park_kind kind;
@@ -107,9 +107,7 @@ static fuse_req_t park_release(struct parked *p)
 	return req;
 }
 
-/*
- * If the request is held, its handler still has it, and the handler's own answer will be dropped.
- */
+/* The handler of a held request still uses it, and the handler's own answer will be dropped. */
 static void park_answer(struct parked *p, int err)
 {
 	struct fuse_out_header out = {.len = sizeof(out), .error = -err, .unique = p->unique};
@@ -142,7 +140,7 @@ bool park_waits(struct park *park, uint64_t ticket)
 	return p;
 }
 
-/* Have the thread answer TICKET with ERR. Under the lock. */
+/* Queue the answer ERR to TICKET for the thread. Under the lock. */
 static void park_note(struct park *park, uint64_t ticket, int err)
 {
 	struct park_answer *a = new0(struct park_answer);

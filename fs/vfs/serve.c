@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The threads that serve: see serve.h. When park's thread finds at a tick that a request hangs, it
- * calls serve_stalled, which ensures that one thread can serve. A thread that finds another one
- * serving when its request is done ends. The kernel may drop the node and the open file of a
- * request that was answered for its handler (by FORGET, RELEASE): such messages of the kernel are
- * kept until the handler has returned.
+ * calls serve_stalled, which makes sure that another thread serves. A thread that finishes its
+ * request while another one serves exits. After a request was answered early, the kernel may drop
+ * its node and its open file (FORGET, RELEASE). These messages are kept until the handler has
+ * returned.
  */
 #include "fs/vfs/serve.h"
 
@@ -80,7 +80,7 @@ void serve_free(struct serve *s)
 
 /* --- requests --- */
 
-/* True if BUF, which the kernel sent, drops node ID. */
+/* True if BUF, a message of the kernel, drops node ID. */
 static bool lets_go_of(const struct fuse_buf *buf, uint64_t id)
 {
 	const struct fuse_in_header *in = buf->mem;
@@ -99,8 +99,8 @@ static bool lets_go_of(const struct fuse_buf *buf, uint64_t id)
 }
 
 /*
- * Keep BUF for a server that still uses the node that BUF drops. The caller holds the session lock.
- * Return false if no server does.
+ * Keep BUF until the server that still uses BUF's node has finished. The caller holds the session
+ * lock. Return false if no server uses it.
  */
 static bool keep(struct serve *s, const struct fuse_buf *buf)
 {

@@ -33,19 +33,19 @@ void serve_free(struct serve *s); /* Call this after serve_finish; NULL is allow
 int serve_run(struct serve *s, struct fuse_session *se);
 void serve_finish(struct serve *s);
 /*
- * Have the threads check, by SIGUSR1, if the session is over; to be repeated until serve_run
- * returns. Any thread.
+ * Make the threads check, by SIGUSR1, if the session is over. The caller repeats this until
+ * serve_run returns. Any thread.
  */
 void serve_wake(struct serve *s);
 
 /*
- * Enclose a call that may wait for a disk, in a handler that has not answered yet. -ETIMEDOUT: too
- * many requests wait for a disk already. In other threads they do nothing.
+ * Enclose a call that may wait for a disk, in a handler that has not answered yet. serve_disk_begin
+ * returns -ETIMEDOUT if too many requests wait for a disk already. No-ops on other threads.
  */
 int serve_disk_begin(struct fs *fs);
 void serve_disk_end(struct fs *fs);
 
 /* Record that this thread handles REQ. */
 void serve_begin_request(fuse_req_t req);
-/* Return SIZE bytes of this serving thread; they remain valid until its next call. */
+/* Return a buffer of SIZE bytes of this serving thread, valid until its next call. */
 char *serve_buffer(size_t size);

@@ -68,7 +68,7 @@ static ssize_t stream_take(struct stream *s, const char **ret, size_t size, uint
 	return s->err ? s->err : s->class->read(s, ret, size, off);
 }
 
-/* True if the next read would be answered immediately, if it continues where the last one ended. */
+/* True if a read that continues where the last one ended would be answered immediately. */
 static bool stream_is_ready(struct stream *s)
 {
 	ssize_t n = stream_take(s, NULL, 1, s->pos);

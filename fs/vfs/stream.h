@@ -17,9 +17,10 @@ struct stream_class {
 	/* Start. Return 0 or a negative errno, which every read then returns. May be absent. */
 	int (*start)(struct stream *s);
 	/*
-	 * Return the number of available bytes at OFF, up to SIZE, and their address in *RET, valid
-	 * until the next call of a function of S (RET may be NULL). 0: the end; -EAGAIN: no byte
-	 * yet; -EINPROGRESS: not known yet, and S is held meanwhile; another negative errno.
+	 * Return the number of available bytes at OFF, up to SIZE, and their address in *RET (which
+	 * may be NULL), valid until the next call of a function of S. Return 0 at the end; -EAGAIN
+	 * if no byte is available yet; -EINPROGRESS if that is not known yet, and S is held
+	 * meanwhile; or another negative errno.
 	 */
 	ssize_t (*read)(struct stream *s, const char **ret, size_t size, uint64_t off);
 	/* Free the members beyond struct stream. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files whose text is rendered when they are opened: a reader sees one version, however long it
+ * Files whose text is rendered at open, so that a reader sees one version, however long the reading
  * takes. A class has .render or .share (struct text_class) and these operations.
  */
 #pragma once

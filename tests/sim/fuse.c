@@ -478,7 +478,7 @@ static void queue(struct fuse_req *r)
 {
 	struct fuse_req *d, **at;
 
-	/* Delay it as serve.c does. */
+	/* As in serve.c, delay it until the handler that uses its node has returned. */
 	DL_FOREACH2(on_disk, d, disk_next) {
 		if (!r->lets_go || d->node != r->node)
 			continue;

@@ -6,8 +6,8 @@
  *
  *	place	 there is one between two lines that are not consecutive, and nowhere else. But if the node has lost the
  *		 last line that was shown, it is unknown whether one is missing after it, and a gap "may be" there
- *	count	 `status` counts each place and each missing end, and at most one more for each run that ended its pod
- *		 or was followed by another run before all of its output was captured
+ *	count	 `status` counts each place and each missing end, and at most one more for each run whose pod
+ *		 was removed, or whose container was restarted, before all of the run's output was captured
  *	message	 lost output is only reported for a pod whose node has lost some; a pod or a run is only reported as
  *		 removed if it was
  *

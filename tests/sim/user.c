@@ -378,7 +378,10 @@ bool users_removed(const char *job)
 
 /* --- one submission --- */
 
-/* Each has its own, so that its draws don't affect others. */
+/*
+ * Return the stream of random numbers for W: one for each submission, so that its draws don't
+ * affect others.
+ */
 static enum sim_stream stream_of(const struct write *w)
 {
 	return (enum sim_stream)(SIM_WRITER + w->tag);
