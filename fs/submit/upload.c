@@ -87,7 +87,7 @@ struct upload {
 
 /* --- under the lock --- */
 
-/* Count U's bytes in all->scratch if U is a scratch file. */
+/* Count U's bytes in all->scratch if U is a scratch file, or a removed file that is open. */
 static void charge(struct upload *u)
 {
 	bool counts = u->named ? u->named == UPLOAD_SCRATCH : u->n_open > 0;

@@ -178,8 +178,8 @@ bool upload_has_writers(struct upload *u);
 /* Return the number of U's writers, except W, that process PROCESS has opened. */
 size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t process);
 /*
- * /proc does not show the process that has opened W. STRANGE: nor is its number one of this pid
- * namespace.
+ * /proc does not show the process that has opened W. STRANGE: that process is not in our pid
+ * namespace, so its number is meaningless here.
  */
 void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange);
 /* True if W has changed the bytes since its last submission and has not lost the file. */

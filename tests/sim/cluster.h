@@ -104,7 +104,7 @@ struct controller {
 	 * failure of its pod.
 	 */
 	bool (*goes_on)(const struct object *job);
-	/* The same kinds: POD of JOB has ended. */
+	/* For the same kinds: notify the controller that POD of JOB has ended. */
 	void (*pod_over)(struct object *job, struct object *pod);
 };
 extern const struct controller controller_volcano, controller_mcad, controller_appwrapper,

@@ -469,7 +469,7 @@ int __wrap_socket(int domain, int type, int protocol)
 	return fd_new(sim_process_here());
 }
 
-/* /proc/self/fd/AT/NAME */
+/* Parse the path "/proc/self/fd/AT/NAME". */
 static const char *parse(const struct sockaddr *a, int *ret_at)
 {
 	const struct sockaddr_un *u = (const void *)a;

@@ -982,7 +982,7 @@ static void delete (struct object *job, const char *body, size_t len, struct ser
 	json_object_put(options);
 }
 
-/* Patch one field of the spec, if JOB is still the intended one. */
+/* Patch fields of the spec. 409 if BODY has another uid or resourceVersion than JOB. */
 static void patch(struct object *job, const char *body, size_t len, struct server_reply *ret)
 {
 	cleanup_free char *text = mem_copy(body, len);

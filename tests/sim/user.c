@@ -57,11 +57,11 @@ struct write {
 	unsigned not_started;
 	struct users_roles roles;
 	/*
-	 * Lives plus 1 (0: none): the one that has sent it without being refused, and the one in
-	 * which its release was written.
+	 * SENT: the life of kxfs that has sent it without being refused. RELEASED_IN: the life in
+	 * which its release was written. Both are plus 1; 0: none.
 	 */
 	unsigned sent, released_in;
-	/* A held job: when it begins, or whether it is released. */
+	/* A held job: how it is held, and when it begins. */
 	bool held, hold, released, forgotten;
 	unsigned begin_s;
 	/* Or it begins when the job of AFTER has this result. */
@@ -112,8 +112,8 @@ static bool goes_on(const struct write *w)
 }
 
 /*
- * JOB is being launched: check the jobs that it waits for. A program whose helper is killed runs on
- * for a moment.
+ * JOB is being launched: check the job that it waits for. If helpers are killed this is not
+ * certain, since a program runs on for a moment after its helper's death.
  */
 static void check_others(const struct write *w, const char *job)
 {

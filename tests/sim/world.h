@@ -326,7 +326,10 @@ int looker_remove(pid_t pid, const char *path);
 
 /* Start the users whose bit is in SET. */
 void users_begin(uint64_t set);
-/* kxfs has sent the object BODY; kxfs has received its refusal. */
+/*
+ * users_sent: kxfs has sent the object BODY. users_refused: kxfs has received the server's refusal
+ * of BODY.
+ */
 void users_sent(const char *body);
 void users_refused(const char *body);
 /* The server has created a job from BODY, with this NAME and UID. */
