@@ -137,8 +137,6 @@ static void over(void *data)
 	if (good && http->failing && http->recovered)
 		loop_post(http->loop, http->recovered, http->recovered_data);
 	http->failing = !good;
-	if (!rq->err && !good && is_launch(rq))
-		users_refused(rq->call.body);
 	rq->call.done(rq->call.data, &reply);
 }
 
@@ -290,6 +288,8 @@ static void answered(void *data)
 
 	if (rq->over)
 		return;
+	if (rq->status / 100 != 2 && is_launch(rq))
+		users_refused(rq->call.body);
 	if (rq->call.retry && (rq->status == 429 || rq->status == 503) &&
 	    spec_reply_did_nothing(rq->status, rq->text, rq->len) &&
 	    sim_now() - rq->since < rq->call.deadline_ms * SIM_MS / 2) {
