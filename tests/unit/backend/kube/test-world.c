@@ -389,7 +389,10 @@ static void test_gone_links(void **state)
 	assert_changed("x");
 }
 
-/* A pod comes when nothing leads from it to a job. It is the job's once the rest is there, in whatever order that comes. */
+/*
+ * A pod comes when nothing leads from it to a job. It is the job's once the rest is there, in whatever order that
+ * comes.
+ */
 static void test_late_links(void **state)
 {
 	for (int job_first = 0; job_first < 2; job_first++) {
