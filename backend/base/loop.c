@@ -21,8 +21,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 #include <utlist.h>
 
 #include "backend/base/lock.h"
@@ -525,10 +527,24 @@ static void *loop_main(void *data)
 	return NULL;
 }
 
+/* Check if libuv can have the descriptors of its first loop: it calls abort() if it gets only the first of three. */
+static int loop_check_descriptors(void)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	cleanup_fd int first = open("/", flags);
+	cleanup_fd int second = open("/", flags);
+	cleanup_fd int third = open("/", flags);
+
+	return third < 0 ? -errno : 0;
+}
+
 int loop_start(struct loop *loop)
 {
-	int err = uv_loop_init(&loop->uv);
+	int err = loop_check_descriptors();
 
+	if (err < 0)
+		return err;
+	err = uv_loop_init(&loop->uv);
 	if (err < 0)
 		return err;
 	err = uv_async_init(&loop->uv, &loop->async, loop_on_async);
