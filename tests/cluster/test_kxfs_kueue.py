@@ -170,11 +170,9 @@ def test_put_out(kx, world):
     runs(job)
     job.until_logged("begin")
     world.stop("HoldAndDrain")
-    wait_for(lambda: "its cluster queue was drained at" in job.read("why") and job.state() == "PENDING",
-             what="it to be drained")
-    why = job.read("why")
-    assert why.startswith(f"The job waits: cluster queue {world.namespace}, which queue team belongs to,")
-    assert "is stopped (HoldAndDrain); " in why and why.endswith(OPENED)
+    inactive = f"The job waits: queue team (cluster queue {world.namespace}) is inactive. Kueue: \""
+    wait_for(lambda: job.read("why").startswith(inactive) and job.state() == "PENDING", what=lambda: job.read("why"))
+    assert "its cluster queue was drained at" in job.read("why") and job.read("why").endswith(OPENED)
     world.stop("None")
     wait_for(lambda: job.replica()["attempt"] == 1, what="another attempt")
     runs(job)
