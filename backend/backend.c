@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What fs/ sees of the backend, but for requests (request.c). A backend owns the store of snapshots (jobs/), the
- * output of jobs (output/), and one implementation (local/ or kube/), which writes both and answers requests. This
- * file finds the implementation, starts and ends all of it in the right order, and answers what can be answered
- * from store and output, on the thread that asks. Starting and stopping wait, on the thread that calls, for the
- * I/O thread to say how it went: backend_started, backend_stopped.
+ * What fs/ sees of the backend, except requests (request.c). A backend owns the store of snapshots
+ * (jobs/), the output of jobs (output/), and one implementation (local/ or kube/), which writes
+ * both and answers requests. This file finds the implementation, and starts and stops everything in
+ * the right order. Questions about the store and the output are answered on the calling thread.
+ * Start and stop block the calling thread until the I/O thread has reported the result by
+ * backend_started or backend_stopped.
  */
 #include "backend/backend.h"
 
@@ -24,7 +25,7 @@
 #define BACKEND_START_S 60
 /* How long stopping may take beyond the grace of processes, to record how they have ended. */
 #define BACKEND_STOP_S 20
-/* When it is on disk that NAME.job was removed. */
+/* The removal of NAME.job is on disk after at most this time. */
 #define UNLINK_MS 500
 
 /* --- life --- */
@@ -50,7 +51,10 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 	held_news(b->held, old, new_job);
 	if (!old || !new_job || old->history != new_job->history || !streq(old->id, new_job->id))
 		records_show(b->records, spec_job_key(new_job ? new_job : old), new_job);
-	/* Of a job whose output is not captured another kxfs may have that; one that was never launched has none. */
+	/*
+	 * Don't archive a job whose output this kxfs does not capture, since another kxfs may
+	 * capture it; nor a job that was never launched, which has no output.
+	 */
 	if (b->config.archives && (taken || !new_job))
 		archive_job(b->archive, old, new_job);
 	if (b->events.job)
@@ -115,7 +119,7 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 	b->store = store_new(&(struct store_events){on_job, b});
 	b->records = records_new(loop, b->config.state_dir, config->passive);
 	job_files_set_changed(records_files(b->records), on_file, b);
-	b->held = held_new(b, &backend_held_ways);
+	b->held = held_new(b, &backend_held_ops);
 	err = output_new(loop, b->config.state_dir, &(struct output_events){on_log, b}, &b->output,
 			 ret_text);
 	if (err < 0)
@@ -182,7 +186,7 @@ int backend_start(struct backend *b, char **ret_text)
 	assert(!loop_is_here(b->loop));
 	if (b->config.archives) {
 		err = archive_check(b->config.archive, b->config.state_dir, ret_text);
-		/* One that does not answer may do so later. */
+		/* An archive that does not answer now may answer later. */
 		if (err && err != -ETIMEDOUT)
 			return err;
 		free(take_ptr(*ret_text));
@@ -230,7 +234,10 @@ static void backend_run_stop(void *data)
 
 bool backend_stop(struct backend *b)
 {
-	/* Processes have the grace, and then so has what is still to be archived. */
+	/*
+	 * Processes get the grace period. After that, the archive gets the same time for the
+	 * remaining jobs.
+	 */
 	unsigned seconds = (b->archive ? 2 : 1) * b->config.grace_ms / 1000 + 1 + BACKEND_STOP_S;
 
 	assert(!loop_is_here(b->loop));

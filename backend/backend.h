@@ -141,9 +141,9 @@ bool backend_stop(struct backend *b);
 void backend_free(struct backend *b);
 
 /*
- * Call this first in main() of every program with a backend: for a process that will outlive it, or
- * that becomes another program with other limits, a backend starts the program itself again under a
- * name of its own. In such a process this does not return.
+ * Call this first in main() of every program with a backend. For a process that outlives the
+ * backend, or that becomes another program with other limits, a backend runs this executable again
+ * under another name; in such a process this function does not return.
  */
 void backend_helper(char **argv);
 
@@ -298,8 +298,8 @@ struct backend_submission {
 	uid_t uid;
 	gid_t gid;
 	/*
-	 * Does the one who submits still wait for the reply? Called on the I/O thread with the DATA of the reply. NULL:
-	 * the reply is always received.
+	 * Return true if the submitter still waits for the reply. Called on the I/O thread with the
+	 * DATA of the reply. NULL: the reply is always received.
 	 */
 	bool (*waits)(void *data);
 };

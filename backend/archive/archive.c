@@ -43,10 +43,10 @@ struct archive {
 	struct archive_config config;
 	char *namespace; /* NULL before archive_begin */
 	struct entry *all, *queue;
-	struct copy copy; /* it is in progress if it has a JOB, which is a reference */
+	struct copy copy; /* in progress if its JOB, a reference, is not NULL */
 	struct work work;
 	unsigned failing; /* entries whose last copy has failed */
-	bool away;	  /* that of the last copy was an error of DIR */
+	bool away;	  /* the last copy failed because of DIR, not because of the job */
 	struct backoff pause;
 	uint64_t retry_at; /* by loop_now_ms */
 	struct loop_timer timer, late;
@@ -156,7 +156,7 @@ static void leave(struct archive *a, struct entry *e)
 	a->failing -= e->failed;
 	e->failed = false;
 	atomic_fetch_sub(&a->waiting, 1);
-	/* If no job waits, none would find out that DIR is back. */
+	/* If no job waits, no copy would notice that DIR is available again. */
 	if (!a->queue || (!a->failing && !a->away))
 		set_trouble(a, NULL);
 }

@@ -472,7 +472,7 @@ static void loop_close_all(struct loop *loop)
 	uv_walk(&loop->uv, loop_close_left, loop);
 }
 
-/* Nobody sends to ASYNC any more. */
+/* From now on no thread wakes the loop by ASYNC. */
 static void loop_sleep(struct loop *loop)
 {
 	lock_scope(&loop->lock);

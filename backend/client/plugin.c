@@ -36,7 +36,7 @@
 #define PLUGIN_OUT_MAX	(1u << 20) /* bytes of its answer */
 #define PLUGIN_ERR_MAX	4096	   /* bytes of its stderr that are kept: the last ones */
 
-/* Sources: the pipes, by their descriptor numbers in the program; and the process. */
+/* What is polled: three pipes, numbered like the plugin's descriptors for them, and the process. */
 enum { FAULT, OUT, ERR, N_PIPES, PROCESS = N_PIPES, N_SOURCES };
 
 struct source {

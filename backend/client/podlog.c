@@ -31,7 +31,7 @@
 #define IDLE_MS	 600000
 #define FETCH_MS 60000 /* the same for a stream that does not follow */
 #define ASK_MS	 30000
-#define HELD_MAX (256u << 10) /* a stream with more is fetched again */
+#define HELD_MAX (256u << 10) /* bytes held; a stream with more is requested again */
 #define POD_MAX	 (4u << 20)
 /*
  * Ask the kubelet for its last line (see set_doubt) when a stream in doubt was silent this long,

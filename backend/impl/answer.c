@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a request: it is answered, what was done is reported to those who read .kxfs/log, and it is freed. Its
- * beginning is in request.c. Here is also what stays of it on disk.
+ * Ends requests: answers them, logs what was done to .kxfs/log, and frees them. request.c begins
+ * them. This file also makes the head of a submission's record.
  */
 #include <assert.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ const char *request_name(enum backend_request_kind kind)
 	return request_names[kind];
 }
 
-/* Tell those who read .kxfs/log what was done. A refusal is told to the asker alone. */
+/* Log what RQ has done to .kxfs/log. A refusal is reported only to the requester. */
 static void request_log_done(const struct backend_request *rq, const char *id)
 {
 	const struct spec_job *job cleanup_job = NULL;
@@ -29,7 +29,7 @@ static void request_log_done(const struct backend_request *rq, const char *id)
 	switch (rq->kind) {
 	case BACKEND_SUBMIT:
 		job = store_get(rq->b->store, BACKEND_JOBS, id);
-		/* One that was sent is shown as SUBMITTED until it is seen. */
+		/* A job that was sent is shown as SUBMITTED until it is seen. */
 		diag(DIAG_INFO, "%s: %s from %s", id,
 		     job && job->held && job->state == SPEC_PENDING ? "held" : "launched",
 		     rq->file);

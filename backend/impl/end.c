@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An outcome that one thread waits for and another tells, once. */
+/* A result that one thread waits for and another one sets, once. */
 #include "backend/impl/end.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An outcome that one thread waits for and another tells, once: that of starting a backend, and that of stopping it.
+ * A result that one thread waits for and another one sets, once: the result of starting a backend,
+ * and that of stopping it.
  */
 #pragma once
 
@@ -18,10 +19,13 @@ struct end {
 
 void end_init(struct end *e);
 void end_clear(struct end *e);
-/* Tell the outcome: 0, or a negative errno with TEXT (NULL: none). The first that is told counts. Any thread. */
+/*
+ * Set the result: 0, or a negative errno with TEXT (may be NULL). Only the first call counts. Any
+ * thread.
+ */
 void end_reach(struct end *e, int err, const char *text);
 /*
- * Wait for the outcome, at most SECONDS of a clock that nobody can set (-ETIMEDOUT). *RET_TEXT, if RET_TEXT is not
- * NULL, is its text, malloc'ed or NULL.
+ * Wait for the result, at most SECONDS of the monotonic clock; after that return -ETIMEDOUT. If
+ * RET_TEXT is not NULL, *RET_TEXT is the result's text, malloc'ed or NULL.
  */
 int end_wait(struct end *e, unsigned seconds, char **ret_text);

@@ -60,27 +60,27 @@
 #include "spec/base/time.h"
 #include "spec/record/held.h"
 
-#define HELD_MAX     10000u		   /* jobs that are held */
+#define HELD_MAX     10000u		   /* largest number of held jobs */
 #define SOON_MS	     20			   /* how long changes of jobs are collected */
 #define CLOCK_MS     5000		   /* how often the clock is read */
-#define RAN_MS	     60000		   /* how often it is noted that this kxfs runs, */
-#define PAUSE_NS     INT64_C(180000000000) /* and how long a pause in that is reported */
-#define AGAIN_MS     1000u  /* the pause before a launch is retried, doubled each time, */
+#define RAN_MS	     60000		   /* how often kxfs notes that it runs (RAN_FILE) */
+#define PAUSE_NS     INT64_C(180000000000) /* the shortest gap between these notes that is reported */
+#define AGAIN_MS     1000u  /* first pause before a launch is retried; doubled each time */
 #define AGAIN_MAX_MS 60000u /* at most */
 /*
- * How long a job may still show whose launch is not known, or that nobody has seen since: by then its kind is shown if
- * the cluster serves it (kinds.c).
+ * How long kxfs waits for a job to appear that was not seen yet, or whose launch is unknown. By
+ * then its kind is shown if the cluster serves it (kinds.c).
  */
 #define ASKED_MS     600000
 #define LAUNCHES_MAX 8	  /* launches at the same time */
-#define ANSWER_MS    3000 /* how long a removal waits for what it means to others */
+#define ANSWER_MS    3000 /* how long the answer to a removal waits (struct answer) */
 
-/* A file in the state directory, whose mtime says when a kxfs ran last. */
+/* A file in the state directory. Its mtime is the time at which a kxfs last ran. */
 #define RAN_FILE "ran"
 
 enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_SENDS, ENTRY_REMOVES };
 
-/* Requests that wait until nothing is done about an entry any more. */
+/* A request that waits until no operation on its entry is under way. */
 struct waiting {
 	struct backend_request *rq;
 	struct waiting *next;
@@ -89,23 +89,26 @@ struct waiting {
 struct entry {
 	struct held *h;
 	struct record *r;      /* pinned, unless it is being removed */
-	struct spec_held *rec; /* NULL: it was not held */
+	struct spec_held *rec; /* NULL if the job was not held */
 	struct spec_job *shape;
 	enum entry_state state;
 	struct backend_request
-		*asker; /* COMMITS, REMOVES: answered when that is done; NULL: nobody asked */
-	/* How many conditions were met, by MET; up to which that is on disk, or is being written. */
+		*asker; /* COMMITS, REMOVES: the request to answer at the end; or NULL */
+	/*
+	 * Numbers of conditions that are met: in memory, on disk, and in the write that is under
+	 * way.
+	 */
 	unsigned met, saved, writing;
-	bool unsettled; /* the jobs that it waits for have to be looked up */
-	bool changed;	/* its snapshot has to be made again */
-	bool begun;	/* its time to begin had come when it was shown */
-	bool written;	/* LIVE: that is on disk */
+	bool unsettled; /* the jobs that it waits for must be looked up */
+	bool changed;	/* its snapshot must be made again */
+	bool begun;	/* its begin time had come when its snapshot was made */
+	bool written;	/* LIVE: that state is on disk */
 	enum spec_sending
 		sending; /* SUBMITTING; SPEC_SENDING while it rests: it was certainly not launched */
 	uint64_t
-		asked; /* SPEC_SENDING_ASKED and LIVE: until when the job may show, by loop_now_ms */
-	char *refusal;	      /* why the last launch was refused; NULL: it was not */
-	struct backoff again; /* after launches that were refused */
+		asked; /* SPEC_SENDING_ASKED and LIVE: until when to wait for the job to appear, by loop_now_ms */
+	char *refusal;	      /* why the last launch was refused, or NULL */
+	struct backoff again; /* pauses after refused launches */
 	uint64_t next;	      /* when the next step is due, by loop_now_ms */
 	int64_t from, until;  /* see struct spec_held_news */
 	struct waiting *waiting;
@@ -117,7 +120,10 @@ struct entry {
 	UT_hash_handle hh; /* by key */
 };
 
-/* The answer to the removal of a job, until what it means to others is on disk. */
+/*
+ * The answer to the removal of a job. It waits until the changed conditions of jobs that waited for
+ * that job are on disk.
+ */
 struct answer {
 	struct held *h;
 	held_saved_fn fn;
@@ -128,7 +134,7 @@ struct answer {
 
 struct held {
 	struct backend *b;
-	struct held_ways ways;
+	struct held_ops ops;
 	struct group group;
 	struct entry *all;  /* by key */
 	struct entry *list; /* the same, in the order in which they were submitted */
@@ -140,7 +146,7 @@ struct held {
 	struct loop_timer ran_timer;
 	struct work ran; /* one at a time */
 	bool noting;
-	int64_t last_ran; /* when a kxfs ran last, in ns; 0: not known */
+	int64_t last_ran; /* when a kxfs last ran, in ns; 0 if unknown */
 	enum { HELD_NEW, HELD_LOADS, HELD_SHOWS, HELD_LAUNCHES, HELD_STOPS } phase;
 };
 
@@ -149,8 +155,8 @@ static bool is_stopping(const struct held *h)
 	return h->phase == HELD_STOPS;
 }
 
-/* Have on_timer consider the entries, in MS at the latest. */
-static void see_to(struct held *h, uint64_t ms)
+/* Have on_timer consider the entries within MS. */
+static void consider_within(struct held *h, uint64_t ms)
 {
 	const uint64_t due = loop_now_ms() + ms;
 
@@ -166,7 +172,7 @@ static bool is_local_head(const struct spec_head *head)
 	return streq(head->backend, "local");
 }
 
-/* Are launches of this mount known for certain, since they are processes of this machine? */
+/* True if E's job would be a process of this machine, so it is certain whether it was launched. */
 static bool is_local(const struct entry *e)
 {
 	return is_local_head(record_head(e->r));
@@ -177,18 +183,18 @@ static enum record_state state_of(const struct entry *e)
 	return record_head(e->r)->state;
 }
 
-/* The reason of a record that only has to be removed. */
+/* The reason of a record that must only be removed. */
 #define REMOVED "Removed"
-/* That of one that was not held, and that the server does not have. */
+/* The reason of the record of a job that was not held, and that the server does not have. */
 #define NOT_LAUNCHED "NotLaunched"
 
-/* Was the job launched for certain? */
+/* True if the job was certainly launched. */
 static bool is_launched(const struct entry *e)
 {
 	return state_of(e) == RECORD_LIVE || state_of(e) == RECORD_HISTORY;
 }
 
-/* Has the user removed the job? */
+/* True if the user has removed the job. */
 static bool is_gone(const struct entry *e)
 {
 	return state_of(e) == RECORD_NEVER && streq(record_head(e->r)->reason, REMOVED);
@@ -196,7 +202,7 @@ static bool is_gone(const struct entry *e)
 
 /* --- what others see --- */
 
-/* The job that was launched from E; NULL: it was not seen yet, or is gone. */
+/* Return the job that was launched from E; NULL if it was not seen yet, or is gone. */
 static const struct spec_job *job_of(const struct entry *e)
 {
 	const struct spec_job *job cleanup_job =
@@ -249,7 +255,7 @@ static void on_late(void *data)
 	answer_now(data, -ETIMEDOUT);
 }
 
-/* The conditions of E up to number SAVED are on disk, of MET that were met. */
+/* Set the number of E's conditions that are met, and of those that are on disk. */
 static void count_met(struct entry *e, unsigned met, unsigned saved)
 {
 	e->h->unsaved -= e->met != e->saved;
@@ -300,7 +306,7 @@ static void entry_free(struct entry *e)
 	free(e);
 }
 
-/* Is anything being done about E for whose end a request about its job has to wait? */
+/* True if a request about E's job must wait for the end of an operation on E. */
 static bool is_busy(const struct entry *e)
 {
 	return e->state != ENTRY_RESTS || is_gone(e) || is_launched(e);
@@ -312,28 +318,28 @@ static void resume(struct entry *e)
 
 	while ((p = e->waiting)) {
 		LL_DELETE(e->waiting, p);
-		loop_post(e->h->b->loop, e->h->ways.run, p->rq);
+		loop_post(e->h->b->loop, e->h->ops.run, p->rq);
 		free(p);
 	}
 }
 
-/* E is not needed any more: the implementation has its job. */
+/* Free E: the implementation has its job. */
 static void retire(struct entry *e)
 {
 	resume(e);
 	return entry_free(e);
 }
 
-/* E rests: go on with it, and with those who wait for it. */
+/* The operation on E has ended: continue with E, and with the requests that wait for it. */
 static void rest(struct entry *e)
 {
 	e->state = ENTRY_RESTS;
 	if (!is_busy(e))
 		resume(e);
-	see_to(e->h, 0);
+	consider_within(e->h, 0);
 }
 
-/* The record part `hold`. */
+/* Make the record part `hold`. */
 static char *hold_part(void *data, const struct record *r, const struct spec_head *next)
 {
 	const struct held *h = data;
@@ -351,7 +357,7 @@ static void launch(struct entry *e);
 static void commit(struct entry *e, const struct record_change *change,
 		   struct backend_request *asker);
 
-/* Answer who has asked for the change of E that is done, or failed, for ERR. */
+/* Answer the request for the change of E, which has succeeded, or failed with ERR. */
 static void answer_asker(struct entry *e, int err)
 {
 	struct backend_request *rq = take_ptr(e->asker);
@@ -443,7 +449,7 @@ static void on_removed(void *data, int err)
 		backend_answer(asker, err, NULL, NULL);
 }
 
-/* The record of E is not needed any more. */
+/* Remove the record of E, which is not needed any more. */
 static void remove_record(struct entry *e, struct backend_request *asker)
 {
 	const struct spec_job *job cleanup_job =
@@ -466,7 +472,7 @@ static void end_for(struct entry *e, const char *reason, const char *why)
 		      NULL);
 }
 
-/* The job of E was launched: that never changes any more, whether or not the disk takes it now. */
+/* The job of E was launched. This is final, even if the disk does not accept it now. */
 static void was_launched(struct entry *e)
 {
 	const struct spec_job *job cleanup_job = job_of(e);
@@ -542,12 +548,12 @@ static void read_done(void *data)
 	} else if (!b->up) {
 		launch_ended(e, -ECANCELED, "kxfs is ending");
 	} else {
-		e->h->ways.pass(e->h->ways.make(b, record_head(e->r), BACKEND_SUBMIT, again, text,
-						e->len, on_launched, e));
+		e->h->ops.pass(e->h->ops.make(b, record_head(e->r), BACKEND_SUBMIT, again, text,
+					      e->len, on_launched, e));
 	}
 }
 
-/* The record of E, which LAUNCHES, is SUBMITTING on disk. */
+/* Launch E, which is in LAUNCHES and whose record is SUBMITTING on disk. */
 static void launch(struct entry *e)
 {
 	struct held *h = e->h;
@@ -580,7 +586,7 @@ static bool is_whole(const struct held *h)
 	return !b->ops->is_whole || b->ops->is_whole(b);
 }
 
-/* Look up what E waits for: it may have ended, or gone, without an event. */
+/* Look up the jobs that E waits for: one may have ended or been removed without an event. */
 static void look_up(struct entry *e)
 {
 	for (size_t i = 0; i < e->rec->n_after; i++) {
@@ -594,7 +600,7 @@ static void look_up(struct entry *e)
 	e->changed |= e->met != e->saved;
 }
 
-/* Of E, which is SUBMITTING and was not seen. */
+/* Consider E, which is SUBMITTING and was not seen. */
 static uint64_t consider_sent(struct entry *e, bool whole)
 {
 	const uint64_t now_ms = loop_now_ms();
@@ -621,7 +627,7 @@ static uint64_t consider_sent(struct entry *e, bool whole)
 	return e->sending == SPEC_SENDING_ASKED ? CLOCK_MS : 0;
 }
 
-/* Of E, which is HELD; JOB: its job is there all the same. */
+/* Consider E, which is HELD. JOB, if not NULL, is its job, which exists nevertheless. */
 static uint64_t consider_held(struct entry *e, const struct spec_job *job, int64_t now, bool whole)
 {
 	const struct held *h = e->h;
@@ -634,7 +640,7 @@ static uint64_t consider_held(struct entry *e, const struct spec_job *job, int64
 		look_up(e);
 	e->changed |= begun != e->begun;
 	e->begun = begun;
-	if (job) { /* it is not sent then */
+	if (job) { /* nothing will be sent */
 		begin_launch(e);
 		return 0;
 	}
@@ -659,7 +665,10 @@ static uint64_t consider_held(struct entry *e, const struct spec_job *job, int64
 	return again;
 }
 
-/* Decide about E, which RESTS, and return in how many ms to look again, at the latest; 0: it need not. */
+/*
+ * Decide what to do with E, which RESTS. Return within how many ms to consider it again; 0 if not
+ * by time.
+ */
 static uint64_t consider(struct entry *e, int64_t now, bool whole)
 {
 	const struct held *h = e->h;
@@ -709,7 +718,7 @@ static uint64_t consider(struct entry *e, int64_t now, bool whole)
 	return again;
 }
 
-/* A mount that launches nothing writes nothing, too. */
+/* A mount that launches nothing writes nothing either. */
 static uint64_t consider_passive(struct entry *e, int64_t now, bool whole)
 {
 	const bool begun = !e->rec || e->rec->begin <= now;
@@ -740,7 +749,7 @@ static void look_now(void *data)
 			ms = ms ? min_of(ms, again) : again;
 	}
 	if (ms)
-		see_to(h, ms);
+		consider_within(h, ms);
 }
 
 void held_news(struct held *h, const struct spec_job *old, const struct spec_job *now)
@@ -758,7 +767,7 @@ void held_news(struct held *h, const struct spec_job *old, const struct spec_job
 				count_met(e, e->met + 1, e->saved);
 				e->changed = true;
 			}
-	see_to(h, SOON_MS);
+	consider_within(h, SOON_MS);
 }
 
 /* --- making one --- */
@@ -816,7 +825,7 @@ static struct entry *find(const struct held *h, const struct record *r)
 	return e;
 }
 
-/* The entry of R, which was not held, and whose document is TEXT; it is made if there is none. */
+/* Return the entry of R, which was not held and whose document is TEXT. Create it if needed. */
 static struct entry *need_sent(struct held *h, struct record *r, const char *text, size_t len)
 {
 	struct entry *e = find(h, r);
@@ -864,14 +873,14 @@ void held_answered(struct held *h, struct record *r, const struct held_answer *a
 	return rest(e);
 }
 
-/* Runs on the pool: note that a kxfs runs, which is done now and then while a job is held. */
+/* Runs on the pool, periodically while a job is held: note in RAN_FILE that a kxfs runs. */
 static void ran_work(void *data)
 {
 	struct held *h = data;
 	cleanup_free char *path = text_print("%s/" RAN_FILE, h->b->config.state_dir);
 	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT);
 
-	/* That this can't be noted harms nothing. */
+	/* An error here does no harm. */
 	if (fd >= 0)
 		(void)disk_touch(fd, "", -1);
 }
@@ -920,7 +929,7 @@ static void on_made(void *data, int err)
 	head = record_head(m->r);
 	e = entry_new(h, m->r, take_ptr(m->rec), take_ptr(m->shape));
 	show(e, loop_time_ns());
-	see_to(h, 0);
+	consider_within(h, 0);
 	if (!loop_timer_is_set(&h->ran_timer))
 		note_ran(h);
 	return making_end(m, 0, head->id, NULL);
@@ -981,7 +990,7 @@ static bool take_job(const struct spec_job *job, struct spec_held_after *ret)
 	return true;
 }
 
-/* The job that FILE launched last, or NULL. */
+/* Return the job that FILE launched last, or NULL. */
 static const struct spec_job *job_of_file(const struct held *h, const char *file)
 {
 	struct backend_file found;
@@ -1015,7 +1024,9 @@ static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 	return false;
 }
 
-/* The moment at which local clocks show what a clock in UTC shows at UTC, both in ns. */
+/*
+ * Return the moment at which local clocks show the time that a UTC clock shows at UTC; both in ns.
+ */
 static int64_t local_moment(int64_t utc)
 {
 	time_t seconds = utc / NS_PER_S;
@@ -1057,15 +1068,15 @@ static void look_done(void *data)
 	struct making *m = data;
 	struct backend_request *rq = m->rq;
 	struct backend *b = m->h->b;
-	void (*pass)(struct backend_request *) = m->h->ways.pass;
+	void (*pass)(struct backend_request *) = m->h->ops.pass;
 
 	if (m->work.err)
 		return making_end(m, m->work.err, NULL, m->text);
 	if (!b->up)
 		return making_end(m, -ENOTCONN, NULL, "kxfs is ending");
 	if (m->rec && rq->kind == BACKEND_SUBMIT)
-		return pass(m->h->ways.make(b, m->head, BACKEND_DRY_RUN, false, rq->text, rq->len,
-					    on_dry_run, m));
+		return pass(m->h->ops.make(b, m->head, BACKEND_DRY_RUN, false, rq->text, rq->len,
+					   on_dry_run, m));
 	spec_head_free(m->head);
 	spec_held_free(m->rec);
 	free(m);
@@ -1073,8 +1084,8 @@ static void look_done(void *data)
 }
 
 /*
- * May the document of RQ hold its job? Only one that has one of these words, or can spell it in another way, has to be
- * read.
+ * True if the document of RQ may hold its job. Only a document with one of these words, or with a
+ * way to spell one differently, must be parsed.
  */
 static bool may_hold(const struct backend_request *rq)
 {
@@ -1206,7 +1217,7 @@ static void take_found(struct held *h, const struct found *found)
 		e->from = since;
 		e->until = now;
 	}
-	/* Of a job of this machine that is not there, it is certain that it was not started. */
+	/* If a local job is not in the store, it was certainly not started. */
 	e->sending = is_local(e) ? SPEC_SENDING : SPEC_SENDING_ASKED;
 	e->asked = loop_now_ms() + ASKED_MS;
 	e->written = head->state == RECORD_LIVE;
@@ -1225,7 +1236,7 @@ static void load_done(void *data)
 	DL_SORT2(h->list, by_age, prev, next_entry);
 	if (!is_stopping(h))
 		h->phase = h->phase == HELD_LAUNCHES ? HELD_LAUNCHES : HELD_SHOWS;
-	see_to(h, 0);
+	consider_within(h, 0);
 	if (h->list && !is_stopping(h) && !loop_timer_is_set(&h->ran_timer))
 		note_ran(h);
 	free(l->v);
@@ -1241,7 +1252,7 @@ static void find_record(void *data, struct record *r)
 	cleanup_free char *part = NULL;
 	struct spec_held *rec = NULL;
 
-	/* Local jobs that were started are in the store; others of them were forgotten. */
+	/* A local job that was started is in the store, unless it was removed for good. */
 	if (record_is_going(r) || head->state == RECORD_LIVE || head->state == RECORD_HISTORY ||
 	    (is_local_head(head) && job))
 		return;
@@ -1277,15 +1288,15 @@ void held_take_charge(struct held *h)
 {
 	if (!is_stopping(h))
 		h->phase = HELD_LAUNCHES;
-	see_to(h, 0);
+	consider_within(h, 0);
 }
 
-struct held *held_new(struct backend *b, const struct held_ways *ways)
+struct held *held_new(struct backend *b, const struct held_ops *ops)
 {
 	struct held *h = new0(struct held);
 
 	h->b = b;
-	h->ways = *ways;
+	h->ops = *ops;
 	records_set_part(b->records, RECORD_HOLD, hold_part, h);
 	group_init(&h->group, b->loop);
 	loop_timer_init(&h->timer, b->loop, look_now, h);

@@ -23,12 +23,21 @@ struct backend_ops {
 	int (*key)(const struct backend_config *config, char **ret, char **ret_text);
 	/* Called before the loop runs; calls backend_set_impl(). Must not wait. */
 	int (*init)(struct backend *b, char **ret_text);
-	/* On the I/O thread. Calls backend_started() once the first list is in, or when that can't be had. */
+	/*
+	 * On the I/O thread. Calls backend_started() when the first list has arrived, or can't be
+	 * had.
+	 */
 	void (*start)(struct backend *b);
-	/* On the I/O thread, after backend_started(): see backend_take_charge. NULL: there is nothing to begin. */
+	/*
+	 * On the I/O thread, after backend_started(): see backend_take_charge. NULL if there is
+	 * nothing to begin.
+	 */
 	void (*take_charge)(struct backend *b);
-	bool start_asks; /* START waits for a server, so it may be given up (backend_give_up) */
-	/* On the I/O thread. Calls backend_stopped() when nothing of it runs any more. */
+	bool start_asks; /* START waits for a server, so it may be cancelled (backend_give_up) */
+	/*
+	 * On the I/O thread. Calls backend_stopped() when nothing of the implementation runs any
+	 * more.
+	 */
 	void (*stop)(struct backend *b);
 	void (*fini)(struct backend *b);
 	/*
@@ -45,26 +54,34 @@ struct backend_ops {
 		      int64_t *ret_changed);
 	int64_t (*stale_since)(struct backend *b);
 	/*
-	 * On the I/O thread: is all on disk that JOB, which has ended, has printed, as far as it can be had, and is
-	 * nothing of it being removed?
+	 * On the I/O thread: return true if all available output of JOB, which has ended, is on
+	 * disk, and none of it is being removed.
 	 */
 	bool (*is_settled)(struct backend *b, const struct spec_job *job);
-	/* The name of the directory that an archive has for the jobs of this backend. Any thread. */
+	/*
+	 * Return the name of the directory in an archive for the jobs of this backend. Any thread.
+	 */
 	const char *(*namespace)(struct backend *b);
-	/* On the I/O thread: is every job that there is in the store? NULL: always, after the start. */
+	/*
+	 * On the I/O thread: return true if every existing job is in the store. NULL: always true
+	 * after the start.
+	 */
 	bool (*is_whole)(struct backend *b);
-	/* See backend_trouble. NULL: there is never any. */
+	/* See backend_trouble. NULL if there is never any. */
 	char *(*trouble)(struct backend *b);
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
-	/* The text of a queue, made from the N snapshots JOBS of jobs/; malloc'ed. NULL: the queue's view has all. */
+	/*
+	 * Return the text of a queue, malloc'ed, made from the N snapshots JOBS of jobs/. NULL: the
+	 * text needs only the queue's view.
+	 */
 	void (*queue_text)(struct backend *b, const struct spec_job *const *jobs, size_t n,
 			   char **ret, size_t *ret_len);
-	/* The ClusterQueue NAME, a new reference; NULL: none is known. */
+	/* Return the ClusterQueue NAME, a new reference; NULL if it is unknown. */
 	struct spec_cluster_queue_view *(*cluster_queue)(struct backend *b, const char *name);
-	/* See backend_wanted. NULL: there is nothing that is only asked for when somebody reads. */
+	/* See backend_wanted. NULL if no data is requested only for readers. */
 	void (*wanted)(struct backend *b, const struct spec_job *job);
-	/* See backend_usage_wanted. NULL: the same. */
+	/* See backend_usage_wanted. NULL as for WANTED. */
 	void (*usage_wanted)(struct backend *b);
 	void (*info)(struct backend *b, FILE *out);
 	void (*metrics)(struct backend *b, FILE *out);
@@ -84,15 +101,15 @@ struct backend {
 	struct archive *archive; /* NULL: there is none */
 	void *impl;		 /* the implementation's own (backend_set_impl) */
 
-	/* For backend.c and request.c alone: */
+	/* Only for backend.c and request.c: */
 	struct end started, stopped;
-	/* It is between start and stop; it is to stop. I/O thread. */
+	/* UP: between start and stop. STOPPING: the stop was requested. I/O thread. */
 	bool up, stopping;
 	/* Requests that were answered; [1]: with an error. */
 	atomic_ullong answered[BACKEND_N_REQUESTS][2];
 };
 
-/* A request that is under way. It owns its strings, which stay until backend_answer. */
+/* A request that is under way. It owns its strings, which are valid until backend_answer. */
 struct backend_request {
 	struct backend *b;
 	enum backend_request_kind kind;
@@ -101,20 +118,20 @@ struct backend_request {
 	char *text;
 	size_t len;
 	char *submitter;
-	char *submission; /* a UUID; NULL in a dry run of what is not held */
+	char *submission; /* a UUID; NULL in a dry run of a job that is not held */
 	mode_t readable;  /* these are as in struct backend_submission */
 	bool owned;
 	uid_t owner;
 	gid_t group;
-	uint64_t seed[2]; /* if HELD: the job's name is made of it */
+	uint64_t seed[2]; /* if HELD: the job's name is derived from it */
 	/*
-	 * SUBMIT: launch a job that was held. Whoever wrote its file has had the answer; where kxfs chooses the uids,
-	 * its uid is SUBMISSION. An earlier try, before a crash, may have launched it. DRY_RUN: the job is to be held,
-	 * and is refused if it could not be launched here.
+	 * SUBMIT: launch a held job. The close of its file has already returned. Where kxfs chooses
+	 * uids, the job's uid is SUBMISSION. An earlier request, before a crash, may have launched
+	 * the job. DRY_RUN: the job will be held; refuse it if it could not be launched here.
 	 */
 	bool held;
-	bool again;    /* HELD: an earlier try may have been acted on, though it was not seen */
-	char *backend; /* of a SUBMIT that is HELD: the one that the dry run said; else NULL */
+	bool again; /* HELD: the server may have acted on an earlier request, although the job was not seen */
+	char *backend; /* of a SUBMIT that is HELD: the backend that the dry run reported; else NULL */
 	char *id;
 	char *uid;
 	enum spec_action action;
@@ -128,7 +145,7 @@ struct backend_request {
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text);
 /* Like backend_answer, with a text that printf would print. */
 void backend_refuse(struct backend_request *rq, int err, const char *fmt, ...) printf_like(3, 4);
-/* What a dry run has made. Borrowed. */
+/* The result of a dry run. Borrowed. */
 struct backend_made {
 	const char *id, *backend, *namespace, *manifest;
 };
@@ -136,13 +153,16 @@ void backend_answer_dry_run(struct backend_request *rq, const struct backend_mad
 /* Answer RQ with -EINVAL: a job in PHASE ignores its action. */
 void backend_answer_no_effect(struct backend_request *rq, const char *phase);
 
-/* The head of the record of RQ, a submission; its state, backend, namespace and id are to be set. */
+/*
+ * Make the head of the record of RQ, a submission. The caller sets its state, backend, namespace
+ * and id.
+ */
 struct spec_head *backend_head(const struct backend_request *rq);
 
-/* What held.c needs of requests. */
-extern const struct held_ways backend_held_ways;
+/* The functions that held.c calls for requests. */
+extern const struct held_ops backend_held_ops;
 
-/* --- what an implementation says: BACKEND is a struct backend, so its parts can be told to call these --- */
+/* --- what an implementation reports: BACKEND is a struct backend, so these serve as callbacks --- */
 
 static inline void backend_set_impl(struct backend *b, void *impl)
 {
@@ -159,8 +179,8 @@ static inline void backend_ready(void *data)
 }
 
 /*
- * The first list is in, or can't be had, and TEXT says why. Only the first call counts, and none after the start was
- * given up.
+ * Report that the first list has arrived, or (ERR, TEXT) that it can't be had. Only the first call
+ * counts, and no call after the start was cancelled.
  */
 static inline void backend_started(void *backend, int err, const char *text)
 {
@@ -211,7 +231,7 @@ static inline void backend_stopped(void *backend)
 	held_stop(b->held, backend_held_stopped, b);
 }
 
-/* See backend_events.expired; KEY is that of the job's record. */
+/* See backend_events.expired; KEY is the key of the job's record. */
 static inline void backend_expired(const struct backend *b, const char *key)
 {
 	const struct record *r = records_by_key(b->records, key);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests: calls of any thread become work on the I/O thread. What must hold for any implementation is checked here
- * before the implementation gets a request, and what was done is told to those who read .kxfs/log; each request and its
+ * Requests: calls of any thread become work on the I/O thread. What every implementation requires is checked here
+ * before the implementation gets a request. What was done is logged to .kxfs/log; each request and its
  * answer are messages of level debug.
  *
  *	state   | who has it                  | what ends it                        | next
@@ -18,7 +18,7 @@
 #include "spec/base/name.h"
 #include "spec/record/head.h"
 
-/* Is the job that RQ means still there? If it is not, this answers RQ. */
+/* Return true if the job that RQ means still exists. Otherwise answer RQ. */
 static bool request_check_job(struct backend_request *rq)
 {
 	bool history = rq->kind == BACKEND_FORGET;
@@ -30,7 +30,7 @@ static bool request_check_job(struct backend_request *rq)
 			       history ? "history" : "jobs");
 		return false;
 	}
-	/* Whoever has looked at the job while it was held knows it by the UUID of its submission. */
+	/* A client that found the job while it was held knows it by the UUID of its submission. */
 	if (!streq(job->uid, rq->uid) && job->own && streq(job->submission, rq->uid))
 		text_set(&rq->uid, "%s", job->uid);
 	if (!streq(job->uid, rq->uid)) {
@@ -97,7 +97,7 @@ static void request_of_file(struct backend_request *rq, const struct backend_sub
 	request_post(rq);
 }
 
-/* The make() of struct held_ways. */
+/* Implements make() of struct held_ops. */
 static struct backend_request *request_of_held(struct backend *b, const struct spec_head *head,
 					       enum backend_request_kind kind, bool again,
 					       const char *text, size_t len, backend_reply_fn reply,
@@ -119,7 +119,7 @@ static struct backend_request *request_of_held(struct backend *b, const struct s
 	return rq;
 }
 
-const struct held_ways backend_held_ways = {
+const struct held_ops backend_held_ops = {
 	.run = request_run,
 	.pass = request_pass,
 	.make = request_of_held,
@@ -144,7 +144,7 @@ static void request_of_job(struct backend_request *rq, const char *id, const cha
 	request_post(rq);
 }
 
-/* Who has removed a job that others wait for. */
+/* A caller that removes a job which other jobs may wait for. */
 struct removal {
 	struct backend *b;
 	backend_reply_fn reply;
@@ -180,7 +180,7 @@ static void on_removed(void *data, const struct backend_result *result)
 	free(m);
 }
 
-/* A request of KIND that removes a job: its answer may wait. */
+/* Make a request of KIND that removes a job; its answer may wait. */
 static struct backend_request *removal_new(struct backend *b, enum backend_request_kind kind,
 					   backend_reply_fn reply, void *data)
 {

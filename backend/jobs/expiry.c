@@ -20,11 +20,11 @@ struct expiry {
 	struct expiry_config config;
 	struct loop_timer timer; /* when the next check is made */
 	uint64_t at;		 /* the same, by loop_now_ms */
-	bool warned;		 /* It was said that no room can be made, */
-	bool failed;		 /* or that making room failed */
+	bool warned;		 /* a message has reported that no space can be freed, */
+	bool failed;		 /* or that freeing space failed */
 };
 
-/* Check in DELAY_MS, or before if that is planned already: frequent calls do not put a check off. */
+/* Check in DELAY_MS, or earlier if a check is due before: frequent calls do not delay a check. */
 static void check_in(struct expiry *x, unsigned delay_ms)
 {
 	uint64_t at = loop_now_ms() + delay_ms;
@@ -73,8 +73,8 @@ static bool may_go(const struct expiry *x, const struct spec_job *job)
 }
 
 /*
- * Remove jobs that have been in history long enough, or (RETIRES) move jobs there that have stood in jobs/ long enough.
- * Returns in how many ms the next one is due.
+ * Remove jobs that were in history long enough. RETIRES: also move jobs there that were in jobs/
+ * long enough. Return in how many ms the next job is due.
  */
 static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retires)
 {
@@ -100,8 +100,8 @@ static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retir
 }
 
 /*
- * Of the jobs whose output may go, the one whose last change is the oldest; NULL: there is none. LOST: of those that
- * are not archived and can't be.
+ * Return the job with the oldest last change of those whose output may be removed; NULL if there is
+ * none. LOST: of those that are not archived and can't be.
  */
 static const struct spec_job *oldest(const struct expiry *x, const struct jobs *jobs, bool lost)
 {
@@ -121,7 +121,10 @@ static const struct spec_job *oldest(const struct expiry *x, const struct jobs *
 	return found;
 }
 
-/* Make room: remove the output of one job at a time, since only when it is gone it is known how much room that made. */
+/*
+ * Free space: remove the output of one job at a time, because the freed space is known only
+ * afterwards.
+ */
 static void make_room(struct expiry *x, const struct jobs *history)
 {
 	cleanup(jobs_clear) struct jobs jobs = {0};

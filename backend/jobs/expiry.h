@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides how long jobs that are over stay: those in history for history_keep; and how long their output does: until
- * the spool limit needs the room. The output of the oldest of the history goes first, then that of the oldest finished
- * ones in jobs/; the jobs themselves stay, with how they have ended. A job that may still run loses nothing, nor does
- * one that is not archived yet, unless the archive takes no jobs and nothing else is left. I/O thread only.
+ * Decides how long jobs that are over, and their output, are kept. Jobs remain in history for
+ * history_keep. Output remains until the spool limit requires its space: the output of the oldest
+ * jobs in history is removed first, then the output of the oldest finished jobs in jobs/. The jobs
+ * themselves remain, with their results. A job that may still run loses no output. Nor does a job
+ * that is not archived yet, unless the archive accepts no jobs and nothing else is left to remove.
+ * I/O thread only.
  */
 #pragma once
 
@@ -17,19 +19,29 @@ struct output;
 struct expiry_config {
 	struct loop *loop;
 	struct store *store;
-	struct output *output;	       /* the output whose bytes count */
-	const struct archive *archive; /* jobs stay until they are in it; NULL: there is none */
-	uint64_t spool_limit;	       /* in bytes */
-	int64_t history_keep;	       /* in seconds */
-	/* Is the finished JOB on disk, with nothing being written there any more? */
+	struct output *output; /* the output whose bytes count */
+	const struct archive
+		*archive;     /* jobs are kept until they are in it; NULL if there is none */
+	uint64_t spool_limit; /* in bytes */
+	int64_t history_keep; /* in seconds */
+	/* Return true if the finished JOB is on disk, and nothing of it is being written. */
 	bool (*may_go)(void *data, const struct spec_job *job);
-	/* Is there output of JOB? */
+	/* Return true if there is output of JOB. */
 	bool (*has_output)(void *data, const struct spec_job *job);
-	/* Is something being removed? Then nothing else is removed until expiry_now or expiry_soon is called. */
+	/*
+	 * Return true if something is being removed. Nothing else is removed then until expiry_now
+	 * or expiry_soon is called.
+	 */
 	bool (*is_busy)(void *data);
-	/* Begin to move JOB, whose ttl is over, to history; then call expiry_soon. NULL: no job has a ttl. */
+	/*
+	 * Start to move JOB, whose ttl has passed, to history; then call expiry_soon. NULL if no
+	 * job has a ttl.
+	 */
 	void (*retire)(void *data, const struct spec_job *job);
-	/* Begin to remove JOB, or its output alone; call expiry_now, or expiry_dropped, when that is done. */
+	/*
+	 * Start to remove JOB, or (drop) only its output. Call expiry_now, or expiry_dropped, at
+	 * the end.
+	 */
 	void (*remove)(void *data, const struct spec_job *job);
 	void (*drop)(void *data, const struct spec_job *job);
 	void *data;
@@ -40,13 +52,14 @@ struct expiry *expiry_new(const struct expiry_config *config);
 void expiry_free(struct expiry *x); /* NULL is allowed */
 
 /*
- * A job has finished, moved to history, or gone: check in a second (soon) or at once (now) what can go; many calls lead
- * to one check. X may be NULL, also in the next function: the mount is ending.
+ * A job has finished, moved to history, or been removed: check what can be removed, in a second
+ * (soon) or immediately (now). Many calls lead to one check. X may be NULL, in both functions,
+ * because the mount is ending.
  */
 void expiry_soon(struct expiry *x);
 void expiry_now(struct expiry *x);
 /*
- * The output of job ID was removed (ERR is 0): a message says so, and it is checked whether that was enough. Or it
- * could not be removed, for ERR, which is said once until another one is.
+ * The output of job ID was removed (ERR is 0): log that, and check whether enough space is free. Or
+ * it could not be removed, because of ERR: log that, but not again for the same ERR.
  */
 void expiry_dropped(struct expiry *x, const char *id, int err);

@@ -64,7 +64,7 @@ int job_files_next_uuid(struct job_files *f, char ret[JOB_FILES_UUID])
 	return 0;
 }
 
-/* The number of the launch UUID; 0: it is another sort of UUID. */
+/* Return the number of the launch UUID; 0 if UUID is of another kind. */
 static uint64_t number_of(const char *uuid)
 {
 	unsigned high, low;
@@ -76,13 +76,16 @@ static uint64_t number_of(const char *uuid)
 
 /* --- under the lock --- */
 
-/* A launch that is under way hides none before it, until its job is shown. */
+/* A launch that is under way hides no earlier ones until its job is shown. */
 static bool counts(const struct job_files_entry *l)
 {
 	return !l->sending || l->shown || l->unlinked;
 }
 
-/* The launch that NAME.job shows, or would show if it was not removed; NULL: there is none. */
+/*
+ * Return the launch that NAME.job shows, or would show if it were not removed; NULL if there is
+ * none.
+ */
 static struct job_files_entry *newest(const struct job_files_name *n)
 {
 	struct job_files_entry *l = n ? n->launches : NULL;

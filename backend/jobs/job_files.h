@@ -18,7 +18,7 @@ struct backend_file {
 	char uuid[JOB_FILES_UUID]; /* of the submission */
 	int64_t time;		   /* when it was submitted, in ns */
 	char digest[65];	   /* SHA-256 of the document */
-	bool sending;		   /* it is not known yet whether the job was launched */
+	bool sending;		   /* it is still unknown whether the job was launched */
 	bool owned;		   /* UID and GID submitted it; else the user who mounts */
 	uid_t uid;
 	gid_t gid;
@@ -30,15 +30,15 @@ struct record;
 
 struct job_files *job_files_new(void);
 void job_files_free(struct job_files *f); /* all launches were removed */
-/* FN is called on the I/O thread when what is known of FILE may have changed. */
+/* Call FN on the I/O thread when the job that FILE launched last may have changed. */
 void job_files_set_changed(struct job_files *f, void (*fn)(void *data, const char *file),
 			   void *data);
 
 /* --- I/O thread --- */
 
 /*
- * The record R, whose HEAD stays where it is, is on disk. NULL: it is not of a file. Adding them in the order of their
- * keys is fastest.
+ * Add the record R, which is on disk; its HEAD must keep its address. Return NULL if R was not
+ * submitted as a file. Adding records in the order of their keys is fastest.
  */
 struct job_files_entry *job_files_add(struct job_files *f, struct record *r,
 				      const struct spec_head *head);
@@ -47,8 +47,8 @@ void job_files_update(struct job_files_entry *l);
 /* SHOWN: the job of L is in the store. */
 void job_files_show(struct job_files_entry *l, bool shown);
 /*
- * Free L, whose record is removed. Return the record whose NAME.job has to be marked as removed, so that an older job
- * of the file does not reappear; NULL: none.
+ * Free L, whose record is removed. Return the record whose NAME.job must be marked as removed, so
+ * that an older job of the file does not reappear; NULL if there is none.
  */
 struct record *job_files_remove(struct job_files_entry *l);
 
@@ -62,5 +62,5 @@ int job_files_find(struct job_files *f, const char *file, struct backend_file *r
 size_t job_files_list(struct job_files *f, char ***ret);
 int64_t job_files_changed(struct job_files *f);
 bool job_files_know(struct job_files *f, const char *digest);
-/* Hide the launch that job_files_find finds, whose KEY is returned. 0 or -ENOENT. */
+/* Hide the launch that job_files_find finds, and return its KEY. 0 or -ENOENT. */
 int job_files_unlink(struct job_files *f, const char *file, char ret_key[JOB_FILES_UUID]);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* One reading of the disk, on the pool, and a timer, since whoever waits for the end of the job waits for this too. */
+/*
+ * One read of the disk, on the pool, with a timeout, because callers that wait for the end of the
+ * job wait for this too.
+ */
 #include "backend/jobs/last_words.h"
 
 #include <fcntl.h>
@@ -18,9 +21,9 @@ struct last_words {
 	struct work work;
 	struct loop_timer timer;
 	char *error, *log;
-	/* What the pool has read; NULL: nothing was printed. */
+	/* The words that the pool has read; NULL if nothing was printed. */
 	char *words;
-	void (*fn)(void *data, const char *words); /* NULL: nobody waits any more */
+	void (*fn)(void *data, const char *words); /* NULL if nobody waits any more */
 	void *data;
 };
 
@@ -49,7 +52,7 @@ static void read_words(void *data)
 	w->words = spec_last_lines(tail, (size_t)max_of(n, (ssize_t)0), from > 0);
 }
 
-static void tell(struct last_words *w, const char *words)
+static void finish(struct last_words *w, const char *words)
 {
 	void (*fn)(void *data, const char *words) = w->fn;
 
@@ -60,14 +63,14 @@ static void tell(struct last_words *w, const char *words)
 
 static void on_time(void *data)
 {
-	tell(data, "");
+	finish(data, "");
 }
 
 static void on_read(void *data)
 {
 	struct last_words *w = data;
 
-	tell(w, w->words);
+	finish(w, w->words);
 	free(w->error);
 	free(w->log);
 	free(w->words);

@@ -16,7 +16,10 @@
 /* Most heads fit into the first read. */
 #define FIRST_READ (16u << 10)
 #define MAX_FILE   (SPEC_HEAD_LINE + SPEC_MAX_HEAD + SPEC_MAX_FILE + SPEC_HEAD_MANIFEST)
-/* How much longer than the first version of a record the last may be: each replica has an end then. */
+/*
+ * How much longer the last version of a record may be than the first: it has the end of each
+ * replica.
+ */
 #define ROOM	   (16u << 10)
 #define ROOM_TIMES 4
 
@@ -88,7 +91,7 @@ static int open_record(const char *state_dir, const char *key, struct opened *o)
 	return err;
 }
 
-/* The document and the manifest of O, malloc'ed, after verifying their checksum. */
+/* Return the document and the manifest of O, malloc'ed, after verifying their checksum. */
 static int read_rest(const struct opened *o, char **ret)
 {
 	const size_t end = SPEC_HEAD_LINE + o->line.head;
@@ -161,13 +164,13 @@ int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
 	return 0;
 }
 
-/* Reserve space for the last change of the record of H, whose file has N bytes, if it has a plan. */
+/* If the record of H has a plan, reserve space for its last change. Its file has N bytes. */
 static int keep_room(const char *dir, const struct spec_head *h, size_t n)
 {
 	return h->parts[RECORD_PLAN] ? file_keep_room(dir, h->key, ROOM_TIMES * n + ROOM) : 0;
 }
 
-/* The bytes of a file: H, then REST, whose lengths are in LINE. malloc'ed. */
+/* Return the bytes of a file, malloc'ed: H, then REST, whose lengths are in LINE. */
 static char *compose(const struct spec_head *h, struct spec_head_line *line, const char *rest,
 		     size_t *ret_len)
 {

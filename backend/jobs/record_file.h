@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files STATE/jobs/KEY, one for each job (spec/record/head.h). Each is replaced as a whole in one synced step, but
- * for its letter. Beside the record of a job that runs here, .KEY.room reserves space for its last change. All
- * functions wait for the disk, so they run on the pool. They return 0 or a negative errno; -EINVAL: the file is
- * damaged; -ENOTSUP: another version of kxfs wrote it.
+ * The files STATE/jobs/KEY, one for each job (spec/record/head.h). Each is replaced as a whole in
+ * one synced step; only its state letter may change in place. Beside the record of a job that runs
+ * here, .KEY.room reserves space for its last change. All functions wait for the disk, so they run
+ * on the pool. They return 0 or a negative errno; -EINVAL: the file is damaged; -ENOTSUP: another
+ * version of kxfs wrote it.
  */
 #pragma once
 
@@ -26,22 +27,25 @@ int record_file_read_rest(const char *state_dir, const char *key, bool manifest,
 int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
 		     unsigned *ret_readable);
 /*
- * Make the file of H, which is new; with a plan, also its room. After an error there is no file; *RET_LEFT: after a
- * power cut it may be there.
+ * Make the file of H, which is new. If H has a plan, also reserve space for its last change. After
+ * an error there is no file; *RET_LEFT is then true if it may reappear after a power cut.
  */
 int record_file_make(const char *state_dir, const struct spec_head *h,
 		     const struct record_rest *rest, bool *ret_left);
 /*
- * Replace the head by H. A part that is NULL stays as it is on disk; one that is "" is removed. The document stays; the
- * manifest stays while the job is held, or is being launched after it was held. When the job
- * is over for the first time, a full disk has room for that; afterwards there is none.
+ * Replace the head by H. A part that is NULL remains as on disk; a part that is "" is removed. The
+ * document remains. The manifest remains while the job is held, or is being launched after it was
+ * held. The first write in which the job is over uses the reserved space if the disk is full;
+ * afterwards no space is reserved.
  */
 int record_file_write(const char *state_dir, const struct spec_head *h);
-/* Set the letter of a LIVE record: the job is in history since TIME. Nothing is synced. */
+/* Set the state letter of a LIVE record: the job is in history since TIME. Nothing is synced. */
 int record_file_mark(const char *state_dir, const char *key, int64_t time);
 /* Remove the file. SYNC: when this has returned 0, it is removed on disk. */
 int record_file_remove(const char *state_dir, const char *key, bool sync);
-/* Move a file that can't be used, for ERR, to STATE/aside, unless PASSIVE; and report that. */
+/*
+ * Move a file that can't be used, because of ERR, to STATE/aside, unless PASSIVE; and report that.
+ */
 void record_file_put_aside(const char *state_dir, const char *key, bool passive, int err);
 /*
  * If the record of KEY is in STATE/aside, move the output of KEY there, too. True: the record is there. *RET_PLACE is

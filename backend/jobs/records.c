@@ -50,14 +50,14 @@
 
 enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_MARK, REQUEST_SAVE, REQUEST_REMOVE };
 
-/* Something that is to be done to the file of a record. */
+/* An operation on the file of a record. */
 struct request {
 	enum request_kind kind;
 	struct record_change change; /* COMMIT, MARK */
-	enum record_state from;	     /* COMMIT, MARK: the state that is changed */
+	enum record_state from;	     /* COMMIT, MARK: the state before */
 	int64_t time;		     /* MARK: when */
 	struct record_rest rest;     /* MAKE */
-	char *texts[MAX_TEXTS];	     /* what CHANGE and REST point to */
+	char *texts[MAX_TEXTS];	     /* the strings of CHANGE and REST */
 	size_t n_texts;
 	bool *left;	 /* MAKE */
 	bool ret_left;	 /* the same, for the pool */
@@ -67,7 +67,7 @@ struct request {
 	struct request *next;
 };
 
-/* What is being done to a record; only while something is. */
+/* The operations on a record. It exists only while there are any. */
 struct writer {
 	struct record *r;
 	struct work work;
@@ -83,13 +83,14 @@ struct writer {
 struct record {
 	struct records *rs;
 	struct spec_head *head;
-	struct job_files_entry *launch; /* NULL: it is not of a file, or not on disk yet */
-	struct writer *writer;		/* NULL: nothing is under way */
-	bool removed;			/* its removal was requested */
-	unsigned pins;			/* who needs it still */
-	struct record_uid *uid;		/* NULL if not known; then it is in the list UNSEEN */
-	UT_hash_handle hh;		/* by key */
-	struct record *prev, *next;	/* in UNSEEN */
+	struct job_files_entry
+		*launch;	/* NULL if it was not submitted as a file, or is not on disk yet */
+	struct writer *writer;	/* NULL if nothing is under way */
+	bool removed;		/* its removal was requested */
+	unsigned pins;		/* calls of record_pin without a record_unpin */
+	struct record_uid *uid; /* NULL if unknown; the record is then in the list UNSEEN */
+	UT_hash_handle hh;	/* by key */
+	struct record *prev, *next; /* in UNSEEN */
 };
 
 /* The uid of a record. */
@@ -110,7 +111,7 @@ struct records {
 	struct group group;
 	struct job_files *files;
 	struct part parts[RECORD_N_PARTS];
-	record_snapshot_fn snapshot; /* NULL: none is written */
+	record_snapshot_fn snapshot; /* NULL if no snapshots are written */
 	void *snapshot_data;
 	record_written_fn written; /* may be NULL */
 	void *written_data;
@@ -166,7 +167,7 @@ static void apply(struct spec_head *h, const struct record_change *c)
 
 /* --- the table --- */
 
-/* If the uid of R is known now, R is found by it. */
+/* If the uid of R is known now, enter R into the table of uids. */
 static void learn_uid(struct record *r)
 {
 	struct records *rs = r->rs;
@@ -337,7 +338,7 @@ static void write_work(void *data)
 		w->work.err = record_file_remove(rs->state_dir, w->r->head->key, q->sync);
 		break;
 	}
-	/* That of a network's disk is not ours (records_commit). */
+	/* A network disk's ESTALE must not be taken for that of records_commit. */
 	if (w->work.err == -ESTALE)
 		w->work.err = -EIO;
 }
@@ -348,7 +349,7 @@ static void set_part(struct spec_head *h, enum record_part part, const char *tex
 	h->parts[part] = text_copy(text);
 }
 
-/* What the pool is to write: R as it is, after the change of Q. */
+/* Return what the pool will write: R as it is now, with the change of Q. */
 static struct spec_head *render(struct record *r, const struct request *q)
 {
 	struct spec_head *next = spec_head_copy(r->head);
@@ -369,7 +370,7 @@ static struct spec_head *render(struct record *r, const struct request *q)
 	return next;
 }
 
-/* Has R changed its state in memory since Q, which is to change it, was requested? */
+/* True if R has changed its state in memory since Q, which changes the state, was requested. */
 static bool is_overtaken(const struct record *r, const struct request *q)
 {
 	return (q->kind == REQUEST_COMMIT || q->kind == REQUEST_MARK) && r->head->state != q->from;
@@ -378,7 +379,7 @@ static bool is_overtaken(const struct record *r, const struct request *q)
 static void write_done(void *data);
 static void on_timer(void *data);
 
-/* Begin the first request of W; if there is none, W is not needed, or waits for its timer. */
+/* Start the first request of W. Without a request, free W, unless its timer is set. */
 static void write_next(struct writer *w)
 {
 	struct record *r = w->r;
@@ -421,7 +422,7 @@ static struct request *request_new(enum request_kind kind, records_fn done, void
 	return q;
 }
 
-/* A copy of TEXT, which may be NULL, for as long as Q is there. */
+/* Return a copy of TEXT, which may be NULL. It lives as long as Q. */
 static const char *keep(struct request *q, const char *text)
 {
 	return text ? q->texts[q->n_texts++] = text_copy(text) : NULL;
@@ -462,7 +463,7 @@ static void add_request(struct record *r, struct request *q)
 		write_next(w);
 }
 
-/* A write of R has failed, for ERR, after FAILURES others. */
+/* Report that a write of R has failed with ERR, after FAILURES failures in a row. */
 static void report_failure(const struct record *r, int err, unsigned failures)
 {
 	if (!failures)
@@ -481,7 +482,7 @@ static void retry_later(struct writer *w, int err)
 	w->dirty &= !w->r->rs->stopping;
 }
 
-/* R is removed: NAME.job does not go back to an older job. */
+/* R is removed: NAME.job must not show an older job instead. */
 static void unlink_older(struct record *r)
 {
 	struct record *older = job_files_remove(take_ptr(r->launch));
@@ -492,7 +493,7 @@ static void unlink_older(struct record *r)
 			     0);
 }
 
-/* What Q, which is done, means for R. True: R is to be freed. */
+/* Apply the result of Q, which is done, to R. Return true if R must be freed. */
 static bool conclude(struct record *r, struct request *q, int err)
 {
 	struct writer *w = r->writer;
@@ -543,7 +544,10 @@ static void write_done(void *data)
 
 	LL_DELETE(w->requests, q);
 	if (conclude(r, q, err)) {
-		/* Nobody else is answered: who removes a record asks for nothing more. */
+		/*
+		 * Nobody else waits for an answer: a caller that removes a record makes no further
+		 * requests.
+		 */
 		record_free(r);
 		request_free(q);
 		if (done)
@@ -553,7 +557,7 @@ static void write_done(void *data)
 	request_free(q);
 	if (rewrites && err != -ESTALE && r->rs->written)
 		r->rs->written(r->rs->written_data, r, err);
-	/* DONE may ask for more, which then waits for its turn. */
+	/* DONE may make further requests, which are queued. */
 	if (done)
 		done(arg, err);
 	w->writing = false;
@@ -680,7 +684,7 @@ struct load {
 	void *data;
 };
 
-/* Does NAME in the directory AT reserve space for a record that is there? */
+/* True if NAME in the directory AT reserves space for a record that exists. */
 static bool is_room_of_record(int at, const char *name)
 {
 	cleanup_free char *key = text_copy(name + 1);
@@ -738,7 +742,10 @@ static void load_work(void *data)
 	cleanup_free char *dir = text_print("%s/jobs", l->rs->state_dir);
 	int err = disk_mkdir(AT_FDCWD, dir);
 
-	/* A power cut must not take the folder away: records are synced in it. */
+	/*
+	 * A power cut must not remove the folder: syncing a record does not sync the folder's own
+	 * name.
+	 */
 	if ((!err || err == -EEXIST) && !l->rs->passive)
 		err = file_sync_dir(l->rs->state_dir);
 	/* A mount that launches nothing still captures; but its disk may be read-only. */

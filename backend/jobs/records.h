@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The records of all jobs of a state directory: what is known of each, and where its launch stands. The head of
- * records.c has the states and the table of their changes. I/O thread; the pool reads and writes the files
- * (record_file.h), one write of a record at a time.
+ * The records of all jobs of a state directory: what is known of each job, and the state of its
+ * launch. The head of records.c has the states and the table of their changes. I/O thread; the pool
+ * reads and writes the files (record_file.h), one write of a record at a time.
  */
 #pragma once
 
@@ -12,108 +12,135 @@
 
 struct records;
 
-/* ERR is 0: it is on disk; else why it is not. */
+/* ERR is 0 if it is on disk, else the errno. */
 typedef void (*records_fn)(void *data, int err);
 
 /* Make an empty table. STATE_DIR is borrowed. PASSIVE: damaged records are left where they are. */
 struct records *records_new(struct loop *loop, const char *state_dir, bool passive);
 void records_free(struct records *rs); /* NULL is allowed */
-/* What files of submit/ were launched as; any thread, from the end of records_load on. */
+/* Return the table of launches by file of submit/. Any thread, after records_load is done. */
 struct job_files *records_files(struct records *rs);
 /* The job of the record KEY was put into the store, or (not SHOWN) removed from it. */
 void records_show(struct records *rs, const char *key, bool shown);
 
 /*
- * FN makes the JSON text of PART of R, malloc'ed, each time R is rewritten; NEXT is what will be written. NULL: it
- * stays as it is on disk; "": there is none any more.
+ * FN returns the JSON text of PART of R, malloc'ed, each time R is rewritten; NEXT is what will be
+ * written. NULL: the part remains as on disk; "": it is removed.
  */
 typedef char *(*record_part_fn)(void *data, const struct record *r, const struct spec_head *next);
 void records_set_part(struct records *rs, enum record_part part, record_part_fn fn, void *data);
 
 /*
- * FN returns the snapshot of R that is written with it, a new reference, which the pool makes into text. NULL: R has
- * the one that is on disk.
+ * FN returns the snapshot that is written with R, a new reference; the pool renders it. NULL: the
+ * snapshot remains as on disk.
  */
 typedef const struct spec_job *(*record_snapshot_fn)(void *data, const struct record *r);
 void records_set_snapshot(struct records *rs, record_snapshot_fn fn, void *data);
 
-/* FN is called whenever R was rewritten, or could not be, for ERR; records.c retries what records_commit does not. */
+/*
+ * FN is called after each rewrite of R: ERR is 0, or the reason for which it failed. records.c
+ * retries a failed rewrite, unless records_commit requested it.
+ */
 typedef void (*record_written_fn)(void *data, struct record *r, int err);
 void records_set_written(struct records *rs, record_written_fn fn, void *data);
 
 /*
- * FN is called on the pool, one call after the other, for each head H that the start reads. It may take the parts of H,
- * which stays at its address as long as its record does not change. It returns 0, or -EINVAL if the parts are damaged.
+ * FN is called on the pool, never concurrently, for each head H that the start reads. It may take
+ * the parts of H. H keeps its address until its record changes. FN returns 0, or -EINVAL if the
+ * parts are damaged.
  */
 typedef int (*record_read_fn)(void *data, struct spec_head *h);
 void records_set_reader(struct records *rs, record_read_fn fn, void *data);
 
 /*
- * Read all files, once; then call DONE. A damaged one is moved to STATE/aside. If the disk does not give one, ERR is
- * the errno, and TEXT says for people which and what to do; no record is there then.
+ * Read all files, once; then call DONE. A damaged file is moved to STATE/aside. If a file can't be
+ * read from the disk, ERR is the errno, TEXT (for people) names the file and the remedy, and there
+ * are no records.
  */
 void records_load(struct records *rs, void (*done)(void *data, int err, const char *text),
 		  void *data);
 /*
- * The mount ends: what has changed is written at once, and nothing is retried. FN is called when no write is under way.
+ * The mount ends: write all changes immediately, and retry nothing. Call FN when no write is under
+ * way.
  */
 void records_stop(struct records *rs, loop_fn fn, void *data);
 
-/* What is known of R now. It stays valid until the caller returns to the loop; copy what is needed longer. */
+/*
+ * Return what is known of R now. It is valid until the caller returns to the loop; copy what is
+ * needed longer.
+ */
 const struct spec_head *record_head(const struct record *r);
-/* The PART of R, as the start has read it; malloc'ed, the caller's from now on. NULL: there is none. */
+/*
+ * Return the PART of R as the start has read it, malloc'ed; the caller owns it. NULL if there is
+ * none.
+ */
 char *record_take_part(struct record *r, enum record_part part);
-/* Was its removal requested? */
+/* True if the removal of R was requested. */
 bool record_is_going(const struct record *r);
-/* R is not removed before record_unpin was called as often: its removal waits, and other requests go before that. */
+/*
+ * Keep R until record_unpin was called as often: its removal waits, and other requests go before
+ * it.
+ */
 void record_pin(struct record *r);
 void record_unpin(struct record *r);
-/* NULL: there is none. */
+/* NULL if there is none. */
 struct record *records_by_key(const struct records *rs, const char *key);
 struct record *records_by_uid(const struct records *rs, const char *uid);
-/* The records of jobs that nobody has seen, of which no uid is known: the one after R; NULL: the first one, or none. */
+/*
+ * Iterate over the records of jobs that were not seen, whose uid is unknown: return the record
+ * after R (NULL: the first one), or NULL at the end.
+ */
 struct record *records_next_unseen(const struct records *rs, const struct record *r);
 /* Call FN for each record; FN may make and remove records. */
 void records_each(struct records *rs, void (*fn)(void *data, struct record *r), void *data);
 /*
- * Make a record of H, which is taken over with its parts and is neither NEVER nor HISTORY. REST is copied; if H is OWN,
- * it gets the digest of the document. DONE is called when the record is on disk. After an error the record is freed
- * before that, and *LEFT, which the caller owns, is set as record_file_make does.
+ * Make a record of H, which is neither NEVER nor HISTORY, and is taken over with its parts. REST is
+ * copied. If H is OWN, it gets the digest of the document. DONE is called when the record is on
+ * disk. After an error the record is freed before that, and *LEFT, which the caller owns, is set as
+ * record_file_make does.
  */
 struct record *records_make(struct records *rs, struct spec_head *h, const struct record_rest *rest,
 			    bool *left, records_fn done, void *data);
 
-/* A change of a record. Plain data; a text that is NULL stays as it is, and each is copied. */
+/* A change of a record. Plain data. Texts are copied; a text that is NULL does not change. */
 struct record_change {
-	enum record_state state; /* the same as before is no change */
+	enum record_state state; /* the present state means no change */
 	const char *id, *uid, *reason, *why, *boot;
 	bool dropped;  /* its output is removed; false: as before */
 	bool unlinked; /* NAME.job was removed; false: as before */
 	bool over; /* the job is over, so its record hardly changes any more; false: as before */
-	/* Parts, for which no function was set or finds the job; NULL: as the function says. records_commit only. */
+	/*
+	 * Parts for which no function is set, or whose function does not find the job; NULL: use
+	 * the function. Only for records_commit.
+	 */
 	const char *plan, *snapshot;
 };
 
 /*
- * Change R on disk first: it changes in memory when the disk has it, right before DONE (may be NULL) is called. After
- * an error R is as it was; -ESTALE: R has changed its state meanwhile, by records_note, and that stays.
+ * Change R on disk first. R changes in memory when the disk has the change, right before DONE (may
+ * be NULL) is called. After an error R is as it was. -ESTALE: records_note has changed the state of
+ * R meanwhile, and that state remains.
  */
 void records_commit(struct record *r, const struct record_change *change, records_fn done,
 		    void *data);
 /*
- * Change R in memory at once, since it has happened already: to LIVE, or from LIVE to HISTORY. It is saved within MS,
- * and until the disk takes it.
+ * Change R in memory immediately, because the change has happened already: to LIVE, or from LIVE to
+ * HISTORY. It is written within MS, and retried until the disk accepts it.
  */
 void records_note(struct record *r, const struct record_change *change, unsigned ms);
-/* What is written of R has changed: it is saved within MS, and until the disk takes it. */
+/*
+ * Data that is written with R has changed: write R within MS, and retry until the disk accepts it.
+ */
 void records_save(struct record *r, unsigned ms);
 /*
- * Change R, which is LIVE on disk, to HISTORY as records_commit does, but only by the letter, without a sync: many jobs
- * are moved as quickly as files. After a power cut such a job may be LIVE again.
+ * Change R, which is LIVE on disk, to HISTORY as records_commit does, but write only the state
+ * letter, without a sync: many jobs are moved as quickly as files. After a power cut such a job may
+ * be LIVE again.
  */
 void records_mark(struct record *r, records_fn done, void *data);
 /*
- * Remove the file, and free R before DONE (may be NULL) is called. R must not be HELD: it has to be NEVER before, so
- * that no start launches it. After an error R is as it was. SYNC as in record_file_remove.
+ * Remove the file, and free R before DONE (may be NULL) is called. R must not be HELD: change it to
+ * NEVER first, so that no start launches it. After an error R is as it was. SYNC as in
+ * record_file_remove.
  */
 void records_remove(struct record *r, bool sync, records_fn done, void *data);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each job is an entry, found by uid, and by id within its place. A place also has its entries in an array ordered
- * by creation, so that a listing is one pass; a new job is nearly always the newest, so it is nearly always
- * appended. The listener is called when the lock is free again and all tables are as they will be.
+ * Each job is an entry, found by uid, and by id within its place. A place also has its entries in
+ * an array ordered by creation, so that a listing is one pass; a new job is nearly always the
+ * newest, and is then appended. The listener is called after the lock is released and all tables
+ * are updated.
  */
 #include "backend/jobs/store.h"
 
@@ -16,7 +17,7 @@
 #include "spec/base/mem.h"
 
 struct store_entry {
-	struct spec_job *job;	   /* the keys of the tables are its strings */
+	struct spec_job *job;	   /* its strings are the keys of the tables */
 	struct store_alias *alias; /* NULL if its uid is its only key */
 	/* When the job was created, as first seen: gives its position in the list. */
 	int64_t created;
@@ -99,7 +100,7 @@ static int store_order(const struct store_entry *a, const struct store_entry *b)
 	return c ? c : strcmp(a->job->uid, b->job->uid);
 }
 
-/* The position of E in the list of P, if it is or were there. */
+/* Return the position of E in the list of P, or the position at which E belongs. */
 static size_t store_position(const struct store_place *p, const struct store_entry *e)
 {
 	size_t low = 0, high = p->n;
@@ -122,13 +123,13 @@ static void store_touch(struct store_place *p)
 	p->changed = max_of(loop_time_ns(), p->changed + 1);
 }
 
-/* A snapshot of PLACE has come or gone. Returns the number of that change. */
+/* A snapshot of PLACE was added or removed. Return the number of that change. */
 static uint64_t store_revise(struct store *store, enum backend_place place)
 {
 	return store->place[place].revision = ++store->revision;
 }
 
-/* Take E out of the tables of its place. */
+/* Remove E from the tables of its place. */
 static void store_unlist(struct store *store, struct store_entry *e)
 {
 	struct store_place *p = &store->place[e->place];
@@ -154,7 +155,7 @@ static void store_enlist(struct store *store, struct store_entry *e)
 	store_touch(p);
 }
 
-/* Take E out of all tables. */
+/* Remove E from all tables. */
 static void store_drop(struct store *store, struct store_entry *e)
 {
 	store_unlist(store, e);
@@ -191,7 +192,7 @@ static struct store_alias *store_find_alias(struct store *store, const char *sub
 	return a;
 }
 
-/* Let E be found by its submission, too, if it is ours and no other entry is found by that. */
+/* Let E also be found by its submission, if E is ours and no other entry has that key. */
 static void store_index(struct store *store, struct store_entry *e)
 {
 	const char *submission = e->job->submission;
@@ -229,7 +230,9 @@ static struct store_entry *store_find_uid(struct store *store, const char *uid)
 
 #define UID_SHORT 8
 
-/* UID8 of UID, which is from outside: its first characters, as far as each may stand in a name. */
+/*
+ * Get UID8 of UID, which comes from outside: its first characters, as long as a name may have them.
+ */
 static void store_short(const char *uid, char ret[UID_SHORT + 1])
 {
 	static const char plain[] =
@@ -239,7 +242,7 @@ static void store_short(const char *uid, char ret[UID_SHORT + 1])
 		 uid);
 }
 
-/* The id of JOB without the ~UID8 that it may have got in an earlier mount. malloc'ed. */
+/* Return the id of JOB without the ~UID8 that an earlier mount may have added. malloc'ed. */
 static char *store_plain(const struct spec_job *job)
 {
 	char uid8[UID_SHORT + 1];
@@ -251,7 +254,7 @@ static char *store_plain(const struct spec_job *job)
 		       : text_copy(job->id);
 }
 
-/* ID~UID8 for JOB, or, if another job of P is called so, that and a number. malloc'ed. */
+/* Return ID~UID8 for JOB, with a number after it if another job of P has that id. malloc'ed. */
 static char *store_other(struct store *store, enum backend_place place, const char *id,
 			 const struct spec_job *job)
 {
@@ -287,7 +290,7 @@ static const struct spec_job *store_rename(struct store *store, struct store_ent
 	return spec_job_ref(e->job);
 }
 
-/* Call the job of F, which is in no table, ID. */
+/* Set the id of F's job to ID. F is in no table. */
 static void store_set_id(struct store_entry *f, const char *id)
 {
 	struct spec_job *named;
@@ -300,8 +303,9 @@ static void store_set_id(struct store_entry *f, const char *id)
 }
 
 /*
- * Give F, which is about to enter its place, the id that it has there. Return the other entry that has to give it up,
- * or NULL. In jobs/ the newest entry has it: the cluster has one job of a name.
+ * Give F, which is about to enter its place, its id there. Return the other entry that must give up
+ * this id, or NULL. In jobs/ the newest entry gets the id, since a cluster has only one job of a
+ * name.
  */
 static struct store_entry *store_name(struct store *store, struct store_entry *f)
 {
@@ -323,8 +327,8 @@ struct store_renamed {
 };
 
 /*
- * Give F, whose snapshot is about to replace that of E in the same place, its id: that of E, or in jobs/ the one that F
- * has already.
+ * Give F an id before its snapshot replaces that of E in the same place: the id of E, or in jobs/
+ * the one that F already has.
  */
 static void store_keep_id(struct store *store, struct store_entry *e, struct store_entry *f,
 			  struct store_renamed *renamed)
@@ -338,8 +342,9 @@ static void store_keep_id(struct store *store, struct store_entry *e, struct sto
 }
 
 /*
- * Make FRESH's snapshot the current one of its uid. Set *GONE to the uid's entry in the other place, which is in no
- * table any more, *OLD to the snapshot before, and RENAMED to another job that had the id.
+ * Make FRESH's snapshot the current one of its uid. Set *GONE to the uid's entry in the other
+ * place, which is in no table any more; *OLD to the previous snapshot; and RENAMED to another job
+ * that had the id.
  */
 static void store_swap(struct store *store, struct store_entry **fresh, struct store_entry **gone,
 		       struct store_renamed *renamed, const struct spec_job **old)
@@ -440,7 +445,10 @@ const struct spec_job *store_get_uid(struct store *store, const char *uid)
 	return e ? spec_job_ref(e->job) : NULL;
 }
 
-/* Fill LIST, which has room for ROOM. False: there are more jobs than that; *N says how many. */
+/*
+ * Fill LIST, which has space for ROOM snapshots. Return false if there are more; *N is their
+ * number.
+ */
 static bool store_fill(struct store *store, enum backend_place place, const struct spec_job **list,
 		       size_t room, size_t *n)
 {

@@ -349,7 +349,7 @@ void capture_merge_again(struct capture *c, const struct spec_job *snapshot, boo
 		capture_forget(c, snapshot->uid);
 }
 
-/* Return how far the run KEY is. */
+/* Return how the rest of the output of run KEY is available. */
 static enum run_end end_of(struct capture *c, const char *uid, const char *key)
 {
 	struct run run;

@@ -62,7 +62,7 @@ static struct command *find(const struct commands *cs, const char *uid)
 	return cmd;
 }
 
-/* Return the command that is under way, or NULL. */
+/* Return the command of job UID if it is under way, else NULL. */
 static struct command *find_open(const struct commands *cs, const char *uid)
 {
 	struct command *cmd = find(cs, uid);

@@ -217,7 +217,7 @@ void folders_bind(struct folders *f, const struct spec_job_view *view)
 
 	if (e && !*e->uid)
 		text_set(&e->uid, "%s", view->meta.uid);
-	/* held.c changes the record of a held job when it sees the job in the store. */
+	/* When the store has a job that was held, held.c makes its record LIVE. */
 	if (!head || *head->uid || head->state == RECORD_HELD)
 		return;
 	records_note(r,

@@ -44,20 +44,20 @@
 #include "spec/base/mem.h"
 
 /* The first pause; each further one is twice as long, up to one of the next four. */
-#define DELAY_MS       1000
-#define DELAY_MAX_MS   30000
-#define DELAY_DISK_MS  10000 /* after the disk has failed */
-#define DELAY_ENDED_MS 5000  /* after the run has ended */
-#define DELAY_HURRY_MS 1000  /* while the pod is being deleted */
+#define DELAY_MS	 1000
+#define DELAY_MAX_MS	 30000
+#define DELAY_DISK_MS	 10000 /* after the disk has failed */
+#define DELAY_ENDED_MS	 5000  /* after the run has ended */
+#define DELAY_LEAVING_MS 1000  /* while the pod is being deleted */
 /* The same for PAUSED. The third limits the requests for all such logs. */
 #define REFUSED_MS     2000
 #define REFUSED_MAX_MS 45000
 #define REFUSED_ALL_MS 100
 /* After the run has ended, a stream that is silent for this long is ended. */
-#define ENDING_MS 5000
-#define HURRY_MS  500	 /* while the pod is being deleted */
-#define GONE_MS	  30000	 /* if no further request is possible */
-#define FLOW_MS	  600000 /* the limit for streams that are not silent */
+#define ENDING_MS  5000
+#define LEAVING_MS 500	  /* while the pod is being deleted */
+#define GONE_MS	   30000  /* if no further request is possible */
+#define FLOW_MS	   600000 /* the limit for streams that are not silent */
 /* If the log was complete this recently when the pod disappeared, assume that nothing is missing. */
 #define LATELY_MS 5000
 /* Existing output has arrived when the stream is silent for QUIET_MS, or after QUIET_CHECKS of that length. */
@@ -152,7 +152,7 @@ struct follow {
 	uint64_t came_ms;  /* when the last byte of an earlier request arrived; 0 if none has */
 	uint64_t all_ms;   /* when the log last had all output, as far as known; 0 if it has not */
 	unsigned failures; /* requests in a row without output */
-	unsigned empty;	   /* those in a row for which the server has no output */
+	unsigned empty;	   /* replies in a row that the server has no output */
 	unsigned failed;   /* requests in a row in which the disk failed */
 
 	struct log_writer *writer; /* NULL: it has to be opened again */
@@ -162,11 +162,11 @@ struct follow {
 	char *text;
 	int err;
 
-	/* Readers; PATIENCE ends their wait for output that may not arrive soon. */
-	struct loop_timer patience;
+	/* Readers; QUIET_TIMER ends their wait for output that may not arrive soon. */
+	struct loop_timer quiet_timer;
 	struct loop_timer outlived; /* set while the job has ended, and the run has not */
 	struct waiter *waiters;
-	uint64_t quiet_size; /* size of the log in the last on_patience */
+	uint64_t quiet_size; /* size of the log in the last on_quiet */
 	unsigned quiet_checks;
 
 	/* The present request, or the next one: */
@@ -174,7 +174,7 @@ struct follow {
 	struct podlog *podlog; /* in ASKING and SLOWED; else NULL */
 	size_t window;	       /* bytes of the log's end that it is compared with */
 	uint64_t from;	       /* where these begin; 0: they are the whole log */
-	bool early;	       /* the last stream ended in order although its run goes on */
+	bool early;	       /* the last stream ended cleanly although its run continues */
 	bool alone;    /* it has a connection of its own, since the disk was too slow before */
 	uint64_t came; /* podlog_came when the deadline was set */
 	unsigned lost; /* streams in a row that the kubelet seemed to have lost */
@@ -207,12 +207,12 @@ static void slot_freed(struct follow *f)
 	f->context->slot_freed(f->context->slot_data);
 }
 
-/* The output that readers wait for is on disk, or can't be had. */
+/* Call the waiting readers: their output is on disk, or can't be had. */
 static void arrived(struct follow *f)
 {
 	struct waiter *w, *next;
 
-	loop_timer_stop(&f->patience);
+	loop_timer_stop(&f->quiet_timer);
 	if (f->printed == ARRIVED)
 		return;
 	f->printed = ARRIVED;
@@ -230,7 +230,7 @@ static void report(struct follow *f, enum diag_level level, const char *text)
 	diag(level, "output of %s, container %s: %s", f->pod, f->container, text);
 }
 
-/* Report the first trouble with the log, unless the disk's was reported. It warns nobody: kxfs retries. */
+/* Report only the first trouble with the log, and not as a warning, because kxfs retries. */
 static void trouble(struct follow *f, enum trouble trouble, const char *text)
 {
 	cleanup_free char *all = text_print("%s; trying again", text);
@@ -246,7 +246,7 @@ static void mended(struct follow *f)
 	if (f->trouble != FINE)
 		report(f, DIAG_INFO, f->step == COMPLETE ? "is complete" : "goes on");
 	if (f->trouble == DISK)
-		changed(f); /* WAITING of its state is false again */
+		changed(f); /* follow_state.waiting is false again */
 	f->trouble = FINE;
 	f->failed = 0;
 }
@@ -286,7 +286,7 @@ static void on_gap(void *data)
 	report(f, DIAG_WARNING, "what it printed while it could not be followed may be lost");
 	log_writer_lost(f->writer);
 	f->log_gaps++;
-	f->lost_end = false; /* what was missing behind the end is missing here */
+	f->lost_end = false; /* what was missing at the end is missing here now */
 	count_gaps(f);
 }
 
@@ -300,12 +300,13 @@ static void pause_shortly(struct follow *f)
 }
 
 /*
- * Pause after N pauses in a row, at most MAX ms; shorter if the run has ended, since its output may soon be gone.
- * ASKED: the server's Retry-After in ms.
+ * Pause before the next request: longer for each of the N pauses in a row, at most MAX ms. If the
+ * run has ended, the limit is lower, because its output may soon be gone. ASKED: the server's
+ * Retry-After in ms, or 0.
  */
 static void pause_after(struct follow *f, unsigned n, unsigned max, unsigned asked)
 {
-	unsigned last = f->slot.leaving ? DELAY_HURRY_MS : has_ended(f) ? DELAY_ENDED_MS : max;
+	unsigned last = f->slot.leaving ? DELAY_LEAVING_MS : has_ended(f) ? DELAY_ENDED_MS : max;
 	struct backoff pause = {DELAY_MS, last, n};
 
 	f->step = PAUSING;
@@ -323,7 +324,7 @@ static void set_deadline(struct follow *f)
 {
 	f->came = podlog_came(f->podlog);
 	loop_timer_set(&f->timer, f->run == RUN_GONE ? GONE_MS
-				  : f->slot.leaving  ? HURRY_MS
+				  : f->slot.leaving  ? LEAVING_MS
 						     : ENDING_MS);
 }
 
@@ -356,7 +357,7 @@ static void stop(struct follow *f)
 }
 
 /* End the readers' wait if the run has ended, or soon will, or if the stream is silent. */
-static void on_patience(void *data)
+static void on_quiet(void *data)
 {
 	struct follow *f = data;
 	uint64_t size = f->writer ? log_writer_size(f->writer) : 0;
@@ -369,7 +370,7 @@ static void on_patience(void *data)
 		arrived(f);
 		slot_freed(f);
 	} else {
-		loop_timer_set(&f->patience, QUIET_MS);
+		loop_timer_set(&f->quiet_timer, QUIET_MS);
 	}
 }
 
@@ -379,7 +380,7 @@ static void await_rest(struct follow *f, unsigned ms)
 	if (f->slot.state != SLOT_TAKEN || f->slot.first)
 		return;
 	f->printed = EXPECTED;
-	loop_timer_set(&f->patience, ms);
+	loop_timer_set(&f->quiet_timer, ms);
 }
 
 /* --- its end --- */
@@ -518,7 +519,7 @@ void follow_leaving(struct follow *f)
 	if (f->step == PAUSING)
 		pause_shortly(f);
 	else if (f->podlog && loop_timer_is_set(&f->timer))
-		set_deadline(f); /* an earlier one */
+		set_deadline(f); /* an earlier deadline */
 	follow_resume(f, false);
 	slot_freed(f);
 }
@@ -596,7 +597,7 @@ static void on_failed(struct follow *f, int err)
 	f->all_ms = 0; /* bytes that were not written are requested again */
 	stop(f);
 	/* Readers of a run that has just ended keep waiting for the rest. */
-	if (!has_ended(f) || !loop_timer_is_set(&f->patience))
+	if (!has_ended(f) || !loop_timer_is_set(&f->quiet_timer))
 		arrived(f);
 	pause_after(f, f->failed++, DELAY_DISK_MS, 0);
 	slot_freed(f);
@@ -633,8 +634,9 @@ static void on_written(void *data, int err)
 /* --- what an outcome means --- */
 
 /*
- * A stream has ended in order, but its run is not known to have ended. If the stream was open for long, request
- * another one immediately: if the container still runs, the kubelet keeps that one open, too.
+ * A stream has ended cleanly, but its run is not known to have ended. If the stream was open for
+ * long, request another one immediately: if the container still runs, the kubelet keeps that one
+ * open, too.
  */
 static void ended_early(struct follow *f, uint64_t open_ms)
 {
@@ -654,7 +656,7 @@ static void ended_early(struct follow *f, uint64_t open_ms)
 /* The request returned all output that exists. */
 static void got_all(struct follow *f, const struct podlog_result *r)
 {
-	/* After another request more may have been printed. */
+	/* After a request of another kind, the program may have printed more. */
 	if (f->kind == STREAM && (has_ended(f) || f->slot.leaving))
 		f->all_ms = loop_now_ms();
 	if (f->kind == FIRST && f->printed == EXPECTED)
@@ -670,7 +672,10 @@ static void got_all(struct follow *f, const struct podlog_result *r)
 		ended_early(f, r->open_ms);
 }
 
-/* The request returned nothing. ERR: the server has no output, which is believed if it is repeated; 0: it refused. */
+/*
+ * The request returned no output. ERR is 0 if the server refused. Otherwise the server reported
+ * that there is no output; kxfs believes that after EMPTY_MAX such replies.
+ */
 static void got_nothing(struct follow *f, int err, const struct podlog_result *r)
 {
 	bool enough = err ? ++f->empty >= EMPTY_MAX : f->failures + 1 >= FAILURES_MAX;
@@ -721,7 +726,8 @@ static void force(struct follow *f)
 /* The stream does not repeat the known end of the log. */
 static void got_other(struct follow *f, const struct podlog_result *r)
 {
-	bool may_be_next = f->kind < PREVIOUS && f->reruns; /* of the next run */
+	bool may_be_next =
+		f->kind < PREVIOUS && f->reruns; /* the output may be that of the next run */
 
 	if (f->from > 0 && f->window < WINDOW_MAX) {
 		f->window *= WINDOW_MORE; /* the clock may have been set back */
@@ -890,8 +896,8 @@ static void ask(struct follow *f, const struct spec_logline_known *known)
 	config.alone = f->alone;
 	config.previous = f->kind >= PREVIOUS;
 	config.force = f->fit == FORCED && f->kind != PROBE;
-	if (f->kind == STREAM && f->printed != ARRIVED && !loop_timer_is_set(&f->patience))
-		loop_timer_set(&f->patience, QUIET_MS);
+	if (f->kind == STREAM && f->printed != ARRIVED && !loop_timer_is_set(&f->quiet_timer))
+		loop_timer_set(&f->quiet_timer, QUIET_MS);
 	f->step = ASKING;
 	f->podlog = podlog_start(&config);
 }
@@ -968,7 +974,7 @@ struct follow *follow_new(struct follow_context *context, const struct follow_ru
 	f->data = run->data;
 	f->window = WINDOW;
 	loop_timer_init(&f->timer, context->loop, on_timer, f);
-	loop_timer_init(&f->patience, context->loop, on_patience, f);
+	loop_timer_init(&f->quiet_timer, context->loop, on_quiet, f);
 	loop_timer_init(&f->outlived, context->loop, on_outlived, f);
 	f->slot = (struct slot){.data = f, .first = run->first};
 	output_log_expect(run->output, run->key, true);
@@ -978,7 +984,7 @@ struct follow *follow_new(struct follow_context *context, const struct follow_ru
 
 void follow_begin(struct follow *f)
 {
-	/* To its readers the log looked ended. */
+	/* Its readers saw the log as ended. */
 	if (f->slot.retried)
 		output_log_begin(f->output, f->key, f->prefix, false);
 	changed(f); /* WAITING of its state is false again */

@@ -44,8 +44,8 @@ struct follow_run {
 	 * stream is opened immediately, and its bytes up to the first pause count as existing output.
 	 */
 	bool first;
-	unsigned gaps;	 /* known gaps in its output; */
-	unsigned missed; /* in that of earlier runs: so many were never seen */
+	unsigned gaps;	 /* known gaps in the output of this run, */
+	unsigned missed; /* and the number of earlier runs that were never seen */
 	bool lost_end;	 /* one of the GAPS is after the end of the log */
 	void *data;
 };

@@ -56,7 +56,7 @@ struct kinds {
 	size_t turn;	 /* the slot that was last probed in turn */
 	bool no_rules;	 /* the server can't report all rules of the user */
 	bool found;	 /* the first survey is over */
-	bool hurried;	 /* there was a survey before its time */
+	bool hurried;	 /* an early survey was made since the last regular one */
 	/* The result of this survey: a refused kind is not served any more; or a slot has changed. */
 	enum { SAME, UNSERVED, CHANGED } survey;
 	struct lock lock;

@@ -5,7 +5,7 @@
  * first lists are in, since a job without its pods would look changed.
  *
  * Job and pod events come from different watches. If the end of a job comes first, its pods may still arrive, for
- * SPEC_PATIENCE or as long as the watch of pods is not confirmed. After that time the job is published again, so that
+ * SPEC_SETTLE_NS or as long as the watch of pods is not confirmed. After that time the job is published again, so that
  * readers of `wait` get a job without a reason.
  *
  * The last words of a failed job are those of its pod, or the end of the log of the replica that failed first, once
@@ -54,7 +54,7 @@
 #define PUBLISH_MS 20
 #define SAMPLED_MS 60000 /* how often usage is written to disk while nothing else changes */
 #define AWAIT_MS   1000
-#define LATE_MS	   ((uint64_t)SPEC_PATIENCE / 1000000)
+#define LATE_MS	   ((uint64_t)SPEC_SETTLE_NS / 1000000)
 
 enum shown_state { UNLISTED, SHOWN, LEFT, GONE };
 
@@ -71,7 +71,7 @@ enum wait {
 /* The last words of a job, from the end of a log. */
 enum words_state { WORDS_UNREAD, WORDS_READING, WORDS_READ, WORDS_SILENT /* the log is empty */ };
 
-/* Bits of what a job is counted in. */
+/* Bits: the counts that include a job. */
 enum { IN_RUNNING = 1, IN_CAPTURED = 2 };
 
 /* A job, as long as the world has it. */
@@ -170,7 +170,7 @@ static void shown_free(struct shown *s)
 /* --- ids --- */
 
 /*
- * True if a job of another kind has the name of JOB as its id, or will have it, as a submission that was not seen
+ * True if the name of JOB is the id of a job of another kind, or of a submission that was not seen
  * yet.
  */
 static bool is_taken(const struct publish *p, const struct world_job *job)
@@ -234,7 +234,7 @@ static bool pods_are_late(const struct publish *p, const struct shown *s,
 	if (stale_since(p, job) || world_awaits_pods(p->config.world, job->kind))
 		return true;
 	if (!s->ended) /* a job that had ended before this mount began was listed with its pods */
-		return before || loop_time_ns() - job->since < SPEC_PATIENCE;
+		return before || loop_time_ns() - job->since < SPEC_SETTLE_NS;
 	return loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS;
 }
 

@@ -67,5 +67,8 @@ bool publish_is_whole(const struct publish *p);
 void publish_now(struct publish *p, const struct world_job *job);
 /* Move job UID out of jobs/ now: to history/ if there is output of it. */
 void publish_leave(struct publish *p, const char *uid);
-/* True if a job of SORT has left jobs/ so, and the watch has not reported that it is gone or being deleted. */
+/*
+ * True if publish_leave has moved a job of SORT out of jobs/, and the watch has not reported yet
+ * that it is gone or being deleted.
+ */
 bool publish_has_unreported(void *publish, enum world_sort sort);

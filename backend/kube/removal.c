@@ -94,7 +94,7 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 
 /* --- because of age or size --- */
 
-/* True if each log of JOB is known to be complete, or to lack its end. */
+/* True if each log of JOB is marked as complete, or as lacking its end. */
 static bool has_its_ends(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -105,7 +105,10 @@ static bool has_its_ends(const struct spec_job *job)
 	return true;
 }
 
-/* While the mount ends, logs are not followed any more, but the next mount may get the rest of them. */
+/*
+ * If the mount is ending, a log without these marks is not settled: the next mount may get the rest
+ * of it.
+ */
 bool kube_is_settled(struct backend *b, const struct spec_job *job)
 {
 	const struct removals *all = kube_parts_of(b)->removals;

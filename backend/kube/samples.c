@@ -79,7 +79,7 @@ static void set_source(struct samples *l, const char *version, char *failed, boo
 	l->forbidden = forbidden;
 }
 
-/* REPLY is no list. TEXT: the reason, taken over; NULL: take it from REPLY. */
+/* REPLY is not a list. TEXT: the reason, taken over; NULL: take it from REPLY. */
 static void failed(struct samples *l, const struct http_reply *reply, char *text)
 {
 	const struct spec_asked asked = {.verb = "list",

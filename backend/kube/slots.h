@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides which of the waiting logs may be followed now. There are as many slots as there are file descriptors for,
- * and at most SLOTS_FIRST of them go to logs that only a reader has asked for. A log whose run or pod has ended is
- * urgent, since it may soon be gone: it goes to the front of the queue, and there are some extra slots for such logs,
- * because others may be taken by programs that run for days. Of the logs that the server has refused before, only a
- * few get a slot; those whose pod is being deleted do not count. One thread, except for the counts.
+ * Decides which of the waiting logs may be followed now. There are as many slots as file
+ * descriptors allow. At most SLOTS_FIRST of them go to logs that only a reader has requested. A log
+ * whose run or pod has ended is urgent, because it may soon be gone: it moves to the front of the
+ * queue, and there are SLOTS_URGENT extra slots for such logs, because programs that run for days
+ * may have all others. At most SLOTS_RETRIED slots go to logs that the server has refused before,
+ * not counting those whose pod is being deleted. One thread, except for the counts.
  */
 #pragma once
 
@@ -26,7 +27,7 @@ enum slot_state {
 /* The slot of one log. Plain data: the owner sets the first four members, and slots_ functions the others. */
 struct slot {
 	void *data;   /* the owner's */
-	bool first;   /* only a reader has asked for the log, and waits */
+	bool first;   /* only a reader has requested the log, and waits */
 	bool retried; /* the log was refused before; change this only while it has no slot */
 	bool leaving; /* its pod is being deleted */
 	bool urgent;  /* slots_hasten was called */
@@ -37,15 +38,15 @@ struct slot {
 struct slots {
 	size_t max;
 	struct slot *queue; /* urgent logs first */
-	size_t n_first;	    /* how many with a slot are FIRST */
+	size_t n_first;	    /* how many logs with a slot are FIRST */
 	size_t n_retried;
 	atomic_size_t n[SLOT_STATES];
 };
 
 void slots_set(struct slots *all, struct slot *s, enum slot_state state);
-/* S is urgent from now on. */
+/* Make S urgent. */
 void slots_hasten(struct slots *all, struct slot *s);
-/* Nobody waits for S any more. */
+/* The existing output of S has arrived: no reader waits for it any more. */
 void slots_arrived(struct slots *all, struct slot *s);
 /* Give a slot to the next log that may have one, and return it; NULL if there is none. */
 struct slot *slots_next(struct slots *all);

@@ -70,7 +70,7 @@ struct submit {
 	const struct spec_kind *kind; /* the kind of M */
 	struct spec_manifest *m;
 	char uuid[37];	       /* UUID of the submission */
-	struct record *record; /* it is pinned; NULL: there is none yet */
+	struct record *record; /* it is pinned; NULL if there is none yet */
 	bool held;	       /* held.c has made the record, and decides what becomes of it */
 	bool concluded;	       /* held_answered was called */
 	struct loop_timer shown;
@@ -249,7 +249,7 @@ static bool is_known(const struct submit *s)
 	       (record_is_going(s->record) || record_head(s->record)->state != RECORD_SUBMITTING);
 }
 
-/* Repeat the request after a pause. WHY: the reply, or what came instead. */
+/* Repeat the request after a pause. WHY: the reply, or the error in its place. */
 static void send_again(struct submit *s, const struct http_reply *reply, const char *why)
 {
 	if (!request_again(&s->r, reply->wait_ms))
@@ -271,7 +271,7 @@ static enum holder holder_of(const struct submit *s, const struct http_reply *re
 		return HOLDER_UNCLEAR;
 	if (spec_object_is_submission(reply->body, reply->len, s->uuid))
 		return HOLDER_OURS;
-	/* Without annotations (no_annotations) our object can't be told from others. */
+	/* Without annotations (no_annotations) our object can't be distinguished from others. */
 	return spec_object_is_submission(s->m->json, s->m->json_len, s->uuid) ? HOLDER_OTHER
 									      : HOLDER_UNCLEAR;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of watches: each row is a sort of the world. Optional watches start after the first lists. The watch of
- * events starts when that of groups is known to work or not, because an event about an unknown group has to wait, and
- * only few can. Queues are objects of the whole cluster. If the watch of all queues is refused, the queue that the
- * mount submits to is watched alone.
+ * A table of watches: each row is a sort of the world. Optional watches start after the first
+ * lists. The watch of events starts when it is known whether that of groups works, because an event
+ * about an unknown group has to wait, and only few can. Queues are objects of the whole cluster. If
+ * the server refuses the watch of all queues, only the queue that the mount submits to is watched.
  */
 #include "backend/kube/watches.h"
 

@@ -49,7 +49,7 @@ struct watches_config {
 	struct world *world;
 	const char *namespace;
 	const char *selector; /* label selector of jobs; "": all */
-	/* Value of SPEC_LABEL_USER of jobs, pods and groups; "": any or none. */
+	/* Watch only jobs, pods and groups with this value of SPEC_LABEL_USER; "": all. */
 	const char *user;
 	const char *own_queue; /* the queue of the mount's own jobs, or "" */
 	struct watches_events events;
@@ -61,7 +61,10 @@ struct watches *watches_new(const struct watches_config *config);
 void watches_start(struct watches *w);
 /* The start also waits for watches_start_kueue. */
 void watches_await_kueue(struct watches *w);
-/* Watch Kueue's objects, in VERSION (static) of its API; call this at most once so. NULL: there is no Kueue so far. */
+/*
+ * Watch Kueue's objects in VERSION (static) of its API. Call this at most once with a VERSION.
+ * NULL: no Kueue was found so far.
+ */
 void watches_start_kueue(struct watches *w, const char *version);
 /* The world has other kinds: watch their jobs and pods instead of those of the old kinds. */
 void watches_switch(struct watches *w);
@@ -91,7 +94,7 @@ bool watches_know(struct watches *w, enum world_sort sort);
 /* Any thread: .kxfs/info and .kxfs/metrics. */
 int64_t watches_stale_since(struct watches *w); /* 0: all jobs are confirmed */
 void watches_info(struct watches *w, FILE *out);
-/* The list `refused` of .kxfs/info, while it is printed. */
+/* The state of printing the list `refused` of .kxfs/info. */
 struct watches_refused {
 	FILE *out;
 	size_t n;

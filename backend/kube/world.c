@@ -6,7 +6,7 @@
  * Lists are counted, and each object has the number (its round) of the last list that had it: after a list, objects
  * with an older number are gone. Things change only the reason why a job waits, never the job itself. A queue changes
  * with each pod that starts in it, so its waiting jobs are reported as changed at the next tick. The tick also reports
- * jobs when they, or their groups, have been known for SPEC_PATIENCE, after which `why` may report something missing.
+ * jobs when they, or their groups, have been known for SPEC_SETTLE_NS, after which `why` may report something missing.
  *
  * A sort may have SPEC_MAX_LISTED objects, as many as a list. Watches may bring more: these are passed over, and the
  * sort is relisted when there is space again. During a list, its objects are added to the known ones, which are
@@ -57,7 +57,7 @@ struct job {
 	size_t n_open;	   /* pods that wait here until their job is known */
 	unsigned position; /* its position in its queue of Kueue; 0 if unknown */
 	bool waits;	   /* it was last published as not started */
-	bool waited;	   /* SPEC_PATIENCE has passed since it was first seen */
+	bool waited;	   /* SPEC_SETTLE_NS has passed since it was first seen */
 	UT_hash_handle hh; /* by uid */
 };
 
@@ -67,9 +67,9 @@ struct thing {
 	void *view;
 	const struct spec_meta *meta; /* the meta of VIEW */
 	unsigned round;
-	bool waited;		 /* for a group: SPEC_PATIENCE has passed since it was first seen */
-	bool changed;		 /* for a queue: the jobs that wait in it are to be reported */
-	UT_hash_handle hh;	 /* by uid or name, see BY_NAME */
+	bool waited;	   /* for a group: SPEC_SETTLE_NS has passed since it was first seen */
+	bool changed;	   /* for a queue: the jobs that wait in it must be reported */
+	UT_hash_handle hh; /* by uid or name, see BY_NAME */
 	UT_hash_handle hh_owner; /* by the uid of its job */
 };
 
@@ -84,15 +84,15 @@ struct sort {
 	bool by_name; /* the key is the name; else the uid */
 	bool owned;   /* its controller is a job; others are ignored */
 	/*
-	 * Return true if the new object NOW differs for jobs from OLD (may be NULL). Without this function it always
-	 * does.
+	 * Return true if the new object NOW differs from OLD (may be NULL) in what jobs show. NULL:
+	 * it always does.
 	 */
 	bool (*differs)(struct world *w, struct thing *now, const struct thing *old);
 	/* OLD (NULL: new) has become NOW (NULL: deleted): report the jobs that change with it. */
 	void (*report)(struct world *w, struct thing *now, const struct thing *old);
 };
 
-/* An object in the cluster that can't be parsed, or is one too many. */
+/* An object in the cluster that can't be parsed, or that exceeds a limit. */
 struct passed {
 	char *uid; /* or the name, if not even the uid is known */
 	enum world_sort sort;
@@ -1124,10 +1124,10 @@ void world_forget_sort(struct world *w, enum world_sort sort)
 
 /* --- changes with time --- */
 
-/* Report the jobs that have waited for SPEC_PATIENCE. True if others have waited for less. */
-static bool report_patience(struct world *w)
+/* Report the jobs that have waited for SPEC_SETTLE_NS. True if others have waited for less. */
+static bool report_settled(struct world *w)
 {
-	int64_t before = loop_time_ns() - SPEC_PATIENCE;
+	int64_t before = loop_time_ns() - SPEC_SETTLE_NS;
 	bool more = false;
 
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
@@ -1165,7 +1165,7 @@ static void on_tick(void *data)
 	for (struct thing *queue = w->things[WORLD_LOCAL_QUEUES]; queue; queue = queue->hh.next)
 		queue->changed = false;
 	w->queue_gone = false;
-	if (report_patience(w))
+	if (report_settled(w))
 		tick_later(w);
 }
 

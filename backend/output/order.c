@@ -211,7 +211,7 @@ bool order_is_empty(const struct order_source *s)
 	return s->n == 0;
 }
 
-void order_hurry(struct order_source *s, uint64_t to)
+void order_flush_early(struct order_source *s, uint64_t to)
 {
 	s->hurried = max_of(s->hurried, to);
 	for (size_t i = s->first; i < s->first + s->n && s->queue[i].piece.from < to; i++)

@@ -48,7 +48,7 @@ bool order_is_empty(const struct order_source *s);
  * Let pieces of S that begin before byte TO of its log, now or later, wait for at most one more
  * tick.
  */
-void order_hurry(struct order_source *s, uint64_t to);
+void order_flush_early(struct order_source *s, uint64_t to);
 
 /* Remove the next piece in order, with its source. Return false if none may go now. */
 bool order_next(struct order *o, struct order_source **ret_source, struct piece *ret);

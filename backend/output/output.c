@@ -318,7 +318,7 @@ static bool arrival_aim(struct output_job *j, struct arrival *a)
 			log_need_reading(l);
 			t->readings = l->due;
 		}
-		order_hurry(l->source, l->size);
+		order_flush_early(l->source, l->size);
 	}
 	return true;
 }
@@ -332,7 +332,7 @@ static bool target_is_met(struct output_job *j, struct arrival_target *t)
 	if (t->readings > 0) {
 		t->readings = 0;
 		t->size = l->size;
-		order_hurry(l->source, t->size);
+		order_flush_early(l->source, t->size);
 	}
 	if (log_is_live(l) && l->seen < t->size)
 		return false;

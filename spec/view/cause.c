@@ -151,7 +151,7 @@ static const char *word_behind(const char *text, const char *key, size_t *n)
 /* True if enough time has passed since SINCE to report a missing object. */
 static bool has_waited(const struct facts *f, int64_t since)
 {
-	return f->ctx->now - since >= SPEC_PATIENCE;
+	return f->ctx->now - since >= SPEC_SETTLE_NS;
 }
 
 /* --- pods that can't be made --- */

@@ -205,7 +205,7 @@ static void line(struct kueue_text *m)
 		fputs(", which admits jobs strictly in order (StrictFIFO): the jobs "
 		      "ahead of it wait too",
 		      m->out);
-	else if (m->ctx->kueue.position > 1 && m->ctx->now - m->ctx->since >= SPEC_PATIENCE)
+	else if (m->ctx->kueue.position > 1 && m->ctx->now - m->ctx->since >= SPEC_SETTLE_NS)
 		/* pkg/features/kube_features.go, SchedulingEquivalenceHashing; its objects do not have the version */
 		fputs(", and Kueue has not tried to admit it yet: others are ahead of "
 		      "it, and Kueue 0.18 and later skips jobs with the same request "
@@ -414,7 +414,7 @@ static void missing(struct kueue_text *m)
 {
 	const struct spec_view_context *ctx = m->ctx;
 
-	if (ctx->now - ctx->since < SPEC_PATIENCE || !streq(m->view->reason, SPEC_REASON_QUEUED))
+	if (ctx->now - ctx->since < SPEC_SETTLE_NS || !streq(m->view->reason, SPEC_REASON_QUEUED))
 		return;
 	if (ctx->kueue.absent) {
 		set(m, "NoKueue", "Submit it without a queue.");

@@ -19,7 +19,7 @@ struct spec_workload_view; /* kueue.h, as the next */
 struct spec_cluster_queue_view;
 
 /* How long (ns) `why` does not report a missing object, since most appear in a moment. */
-#define SPEC_PATIENCE INT64_C(5000000000)
+#define SPEC_SETTLE_NS INT64_C(5000000000)
 
 /* The metadata common to all objects. Plain data. */
 struct spec_meta {

@@ -1,5 +1,3 @@
 /* SPDX-License-Identifier: MIT */
 /* What JobSet calls things in labels and annotations. Private to spec/kinds/jobset. */
 #pragma once
-
-#define JOBSET_LABEL "jobset.sigs.k8s.io/"

@@ -181,13 +181,13 @@ static void test_hurry(void **state)
 {
 	open_sources(2);
 	feed(0, 1);
-	order_hurry(rig.s[0], 15);
+	order_flush_early(rig.s[0], 15);
 	expect("");
 	tick(1);
 	expect("0:1 ");
 	feed(0, 2); /* this piece begins before byte 15 */
 	feed(0, 3);
-	order_hurry(rig.s[0], 20); /* the last piece begins there */
+	order_flush_early(rig.s[0], 20); /* the last piece begins there */
 	tick(1);
 	expect("0:2 ");
 	tick(ORDER_WAIT_TICKS - 1);
