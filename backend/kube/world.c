@@ -100,7 +100,10 @@ struct passed {
 	UT_hash_handle hh; /* by uid */
 };
 
-/* The lists of a sort. After the first one, new objects were created recently. LISTING, RELISTING: during a list. */
+/*
+ * Whether a sort was listed. After its first list, new objects were created recently. LISTING,
+ * RELISTING: a list is in progress.
+ */
 enum listing { UNLISTED, LISTING, LISTED, RELISTING };
 
 struct world {
@@ -126,15 +129,16 @@ struct world {
 	struct thing *past; /* deleted parts, by uid, the oldest first */
 	struct events *events;
 	struct passed *passed;
-	struct loop_timer tick; /* set while something is to be reported later */
+	struct loop_timer tick; /* set while a report is due later */
 	bool stopped;
 	struct spec_kueue_facts kueue; /* only FIXED, AWAY and ABSENT */
-	/* A queue is gone: jobs that wait in an unknown queue are to be reported. */
+	/* A queue is gone: report the jobs that wait in an unknown queue. */
 	bool queue_gone;
-	struct lock lock;	  /* for THINGS, which only the I/O thread changes */
-	bool full[WORLD_N_SORTS]; /* objects of the sort were passed over: too many */
-	size_t n_live;		  /* jobs in the cluster */
-	unsigned n_passings;	  /* calls of world_pass_over */
+	struct lock lock; /* for THINGS, which only the I/O thread changes */
+	bool full
+		[WORLD_N_SORTS]; /* objects of the sort were passed over because there were too many */
+	size_t n_live;		 /* jobs in the cluster */
+	unsigned n_passings;	 /* calls of world_pass_over */
 	atomic_size_t n_pods, n_passed;
 };
 
@@ -180,7 +184,7 @@ static bool is_listing(const struct world *w, enum world_sort sort)
 	return w->listing[sort] == LISTING || w->listing[sort] == RELISTING;
 }
 
-/* True if one more object of SORT is too many; then it is passed over. */
+/* True if one more object of SORT would exceed the limit; it is then passed over. */
 static bool is_full(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
 {
 	size_t most = is_listing(w, sort) ? 2 * SPEC_MAX_LISTED : SPEC_MAX_LISTED;
@@ -295,7 +299,7 @@ static bool is_about(void *data, const char *about)
 	return job_about(job->w, about) == job;
 }
 
-/* JOB has got more objects: it adopts the events about them that have waited. */
+/* JOB has got more objects: it gets the waiting events about them. */
 static void adopt_events(struct job *job)
 {
 	if (events_adopt(job->w->events, job->j.uid, is_about, job))

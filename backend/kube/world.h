@@ -41,8 +41,9 @@ static inline bool world_is_of_jobs(enum world_sort sort)
 }
 
 /*
- * A job, from the first sight of its object or of a pod until world_forget. Only world.c writes its fields. A deleted
- * pod is kept as long as its job, since its last state shows how that attempt has ended.
+ * A job, from the moment at which its object or a pod of it is first seen, until world_forget. Only
+ * world.c writes its fields. A deleted pod is kept as long as its job, since its last state shows
+ * how that attempt has ended.
  */
 struct world_job {
 	char *uid;
@@ -64,14 +65,18 @@ struct world *world_new(struct loop *loop);
 /* Call this once, before any object arrives. */
 void world_set_changed(struct world *w, world_changed_fn fn, void *data);
 /*
- * The jobs of SORT are of KIND; NULL (as at first): there are none. Call this before any object of SORT arrives, and
- * again when the cluster serves another kind instead; the next list then shows which jobs remain. Since objects that a
- * job of another kind makes are no jobs of their own, all sorts are relisted when a kind is added.
+ * Set the kind of the jobs of SORT; NULL (as at first): there are none. Call this before any object
+ * of SORT arrives, and again when the cluster serves another kind instead; the next list then shows
+ * which jobs remain. When a kind is added, all sorts are relisted, because objects that a job of
+ * the new kind makes are not jobs of their own.
  */
 void world_set_kind(struct world *w, enum world_sort sort, const struct spec_kind *kind);
-/* The user may not list the jobs of KIND, which would be of SORT; NULL (as at first): the user may. */
+/*
+ * Record that the user may not list the jobs of KIND, which would be of SORT; NULL (as at first):
+ * the user may.
+ */
 void world_set_refused(struct world *w, enum world_sort sort, const struct spec_kind *kind);
-/* True if that is so for the kind NAME, or, with NULL, for any. */
+/* True if the user may not list the jobs of the kind NAME; with NULL, those of any kind. */
 bool world_is_refused(const struct world *w, const char *name);
 /* Any thread: return the kind of the jobs of SORT, or NULL. */
 const struct spec_kind *world_kind(const struct world *w, enum world_sort sort);
@@ -83,7 +88,10 @@ enum world_sort world_sort_of(const struct world *w, const struct spec_kind *kin
 void world_set_part(struct world *w, enum world_sort sort, const struct spec_part *part);
 /* Any thread: return what the objects of SORT are, or NULL. */
 const struct spec_part *world_part(const struct world *w, enum world_sort sort);
-/* Any thread: return the sort with the objects of PART: its own, or that of a kind; WORLD_N_SORTS if there is none. */
+/*
+ * Any thread: return the sort whose objects include PART: its own sort, or that of a kind;
+ * WORLD_N_SORTS if there is none.
+ */
 enum world_sort world_feed(const struct world *w, const struct spec_part *part);
 /* True if a part of the jobs of KIND can't be listed, so that pods may be missing. */
 bool world_hides_pods(const struct world *w, const struct spec_kind *kind);
@@ -100,7 +108,7 @@ void world_free(struct world *w); /* NULL is allowed */
 
 /* A list begins: objects of SORT that have not arrived when it ends are gone. */
 void world_list_begins(struct world *w, enum world_sort sort);
-/* JSON is an object of SORT, as it is, or (GONE) as it was last. */
+/* JSON is an object of SORT, as it is now, or (GONE) its last version before it was deleted. */
 void world_object(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone);
 /*
  * Pass over the object JSON of SORT, for the reason WRONG (as in spec_split_fn, or another errno). Its last version
@@ -168,8 +176,8 @@ void world_set_kueue_away(struct world *w, bool away);
 /* ABSENT: the server does not serve Kueue's API. */
 void world_set_kueue_absent(struct world *w, bool absent);
 /*
- * JOB was published as not started (WAITS), or as another. While it waits, changes of its queue and its group change
- * it.
+ * JOB was published as not started (WAITS), or as started. While it waits, a change of its queue or
+ * its group changes it, too.
  */
 void world_set_waiting(const struct world_job *job, bool waits);
 /* Something about all queues or groups has changed: report each job that waits. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests about existing jobs: cancel, control, forget. A request about a job that is not over takes effect at once.
- * It is answered when the published job shows the effect and the record on disk has it; or with an error if the disk
- * refuses the record. Jobs that are over are changed by saved.h. I/O thread.
+ * Requests about existing jobs: cancel, control, forget. A request about a job that is not over
+ * takes effect immediately. It is answered when the published job shows the effect and the record
+ * on disk has it; or with an error if the disk refuses the record. Jobs that are over are changed
+ * by saved.h. I/O thread.
  */
 #pragma once
 

@@ -18,8 +18,9 @@ struct descent {
 void descent_signal(pid_t root, int sig);
 
 /*
- * Sample all processes that descend from this one, whose first thread has started them. SHARED: each process counts its
- * part of a shared page (Pss), which takes longer, and waits for a process that has its memory locked; else all of it
- * (Rss). Return false if this machine does not list the processes.
+ * Sample all processes that descend from this one, whose first thread has started them. SHARED: of
+ * each shared page count only the process's share (Pss), which takes longer, and waits for a
+ * process whose memory map is locked. Otherwise count all resident pages (Rss). Return false if
+ * this machine does not list the processes.
  */
 bool descent_look(bool shared, struct descent *ret);

@@ -34,8 +34,8 @@ struct guard_program {
 enum guard_kind { GUARD_STARTED, GUARD_FAILED, GUARD_USED, GUARD_OVER, GUARD_LEFT };
 
 /*
- * The guard's messages to the helper, in this order: STARTED or FAILED, USED now and then, OVER, the last USED, and
- * LEFT if some process can't be killed.
+ * The guard's messages to the helper, in this order: STARTED or FAILED, USED repeatedly, OVER, the
+ * last USED, and LEFT if some process can't be killed.
  */
 struct guard_news {
 	enum guard_kind kind;

@@ -35,7 +35,7 @@
 #define END_ROOM  512 /* bytes of the text of the end */
 #define USED	  "used"
 #define GPUS	  "gpus"
-#define END_TRIES 60 /* how often, once a second, the end is written to a full disk */
+#define END_TRIES 60 /* how many times, once a second, writing the end to a full disk is tried */
 
 struct instructions {
 	char *text;

@@ -23,7 +23,7 @@ struct role {
 	size_t first, n; /* its replicas */
 	size_t live;
 	unsigned delay_ms;
-	bool again; /* all are to be restarted when none is live */
+	bool again; /* restart all replicas when none is live */
 };
 
 struct local_job {
@@ -38,7 +38,7 @@ struct local_job {
 	bool is_new;		  /* an earlier daemon has recorded it, and did not launch it */
 	uint64_t ended;		  /* the change of its record that ended it, or 0 */
 	bool let_go;		  /* it outlives the mount */
-	bool blamed;		  /* it has the reason of a replica */
+	bool blamed;		  /* its reason is that of a replica */
 	bool words_known;	  /* the record has the last words of the replica that failed */
 	struct last_words *words; /* reads them, or NULL */
 	UT_hash_handle hh;	  /* by its id */
@@ -79,7 +79,7 @@ static const struct spec_role *spec_role_of(const struct local_job *job,
 
 /* --- the queue of the machine (spec/record/turns.h) --- */
 
-/* Put JOB behind all that wait for a slot. */
+/* Put JOB at the end of the queue for slots. */
 static void line_up(struct local_job *job)
 {
 	struct local_jobs *jobs = job->jobs;
@@ -101,7 +101,10 @@ static void join_queue(struct local_job *job)
 	line_up(job);
 }
 
-/* True if nothing of JOB runs, and it requested GPUs that the mount in which it began did not give it. */
+/*
+ * True if nothing of JOB runs, and it did not get the GPUs that it requested from the mount in
+ * which it began.
+ */
 static bool lacks_gpus(const struct local_job *job)
 {
 	struct spec_turns had = {0};
@@ -144,8 +147,9 @@ static int by_turn(const void *a, const void *b)
 }
 
 /*
- * Give free slots and GPUs to the jobs that wait. A job has its own until it is freed, because its end is on disk only
- * then; before that, the next daemon could restart it with the same GPUs.
+ * Give free slots and GPUs to the jobs that wait. A job keeps its slot and GPUs until it is freed,
+ * because its end is on disk only then; before that, the next daemon could restart it with the same
+ * GPUs.
  */
 static void on_turns(void *data)
 {
@@ -176,7 +180,8 @@ static void on_turns(void *data)
 			continue;
 		}
 		/*
-		 * The record has the job's GPUs before a program is started, so that after a crash no other gets them.
+		 * The record has the job's GPUs before a program is started, so that no other job
+		 * gets them after a crash.
 		 */
 		change = local_record_changed(job->record);
 		for (size_t k = 0; k < job->rec->job->n_replicas; k++)
@@ -253,7 +258,10 @@ static void on_published(void *data, const struct spec_job *snap)
 	jobs->events.published(jobs->events.data, job, snap);
 }
 
-/* True if a full disk has not taken CHANGE, but the end of JOB, which has reserved space, is to be written yet. */
+/*
+ * True if the disk was too full for CHANGE, but JOB's end, which has reserved space, is still to be
+ * written.
+ */
 static bool waits_for_room(const struct local_job *job, int err, uint64_t change)
 {
 	return file_is_full(err) && local_job_is_ending(job) &&
@@ -452,7 +460,7 @@ static bool has_last_words(struct local_job *job)
 	return false;
 }
 
-/* Decide what comes next, after REP (or, if it is NULL, any replica) is no longer live. */
+/* Decide how the job continues after REP (NULL: any replica) is no longer live. */
 static void decide(void *data, struct local_replica *rep)
 {
 	struct local_job *job = data;

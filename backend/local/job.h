@@ -22,8 +22,9 @@ struct local_jobs_events {
 	/* The store now shows SNAP as the snapshot of JOB. */
 	void (*published)(void *data, struct local_job *job, const struct spec_job *snap);
 	/*
-	 * The record of JOB, with its changes up to number CHANGE, could not be written, because of ERR, and that is
-	 * retried. Not called for a full disk if the end of JOB, for which space is reserved, is to be written yet.
+	 * The record of JOB, with its changes up to number CHANGE, could not be written because of
+	 * ERR; the write is retried. Not called for a full disk while JOB's end, which has reserved
+	 * space, is still to be written.
 	 */
 	void (*unwritten)(void *data, struct local_job *job, int err, uint64_t change);
 	/* JOB is about to be freed, because it is over on disk and in the store, or outlives the mount. */
@@ -46,7 +47,7 @@ void local_jobs_take_charge(struct local_jobs *jobs);
 void local_jobs_free(struct local_jobs *jobs);
 /* The mount ends: end all jobs; with LINGER, only those that are being ended already. */
 void local_jobs_stop(struct local_jobs *jobs, bool linger);
-/* Leave the jobs that have not ended in time: they run on, as in their records. */
+/* Leave the jobs that have not ended in time: they continue, as their records show. */
 void local_jobs_leave(struct local_jobs *jobs);
 /* Return the GPUs of all jobs, a bit each, also of those that are being ended. Any thread. */
 uint64_t local_jobs_gpus(const struct local_jobs *jobs);

@@ -11,9 +11,14 @@
 #include "spec/base/mem.h"
 
 #define FIRST_MS 100 /* until the first sample */
-/* Samples take at most one part in so many of the time; they cost about a fifth more than their own CPU time. */
+/*
+ * Samples take at most 1/SHARE of the time; they cost about a fifth more than their own CPU time.
+ */
 #define SHARE 600
-/* Once a sample has cost more CPU time than this, shared pages are no longer counted in parts. */
+/*
+ * Once a sample has cost more CPU time than this, later samples count shared pages in full
+ * (descent_look).
+ */
 #define DEAR_US 20000
 
 struct look {
@@ -21,7 +26,7 @@ struct look {
 	struct task_usage usage; /* the newest figures */
 	int64_t returned;	 /* number of the sample that look_news returned last */
 	/* The members below belong to the thread: */
-	bool shared;	 /* shared pages are counted in parts (descent_look) */
+	bool shared;	 /* of shared pages, only this attempt's share is counted (descent_look) */
 	long own_maxrss; /* KiB that a child may have had before it became the program */
 };
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Arguments with expanded macros, and an environment in which each variable is there once. */
+/*
+ * Makes the arguments, with expanded macros, and the environment, in which each variable occurs
+ * once.
+ */
 #include "backend/local/program.h"
 
 #include "spec/app/macro.h"
@@ -116,8 +119,8 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 		cleanup_free char *numbers = spec_turns_numbers(rep->gpus);
 
 		/*
-		 * For NVIDIA's and AMD's libraries. ROCR_VISIBLE_DEVICES must not be set, too: AMD's count
-		 * HIP_VISIBLE_DEVICES among what it leaves.
+		 * For NVIDIA's and AMD's libraries. ROCR_VISIBLE_DEVICES must not be set as well:
+		 * the numbers in HIP_VISIBLE_DEVICES count only the devices that it leaves.
 		 */
 		add(&env, text_print("CUDA_VISIBLE_DEVICES=%s", numbers));
 		add(&env, text_print("HIP_VISIBLE_DEVICES=%s", numbers));

@@ -29,7 +29,7 @@ struct local_record {
 	void *data;
 	struct spec_record *rec;
 	struct record *entry; /* what is on disk */
-	size_t to_try;	      /* replicas whose start was not tried at all yet */
+	size_t to_try;	      /* replicas whose first start was not tried yet */
 	uint64_t change;      /* number of the newest change, */
 	uint64_t taken;	      /* of the newest one that was written, or is being written, */
 	uint64_t saved;	      /* and of the newest one that is on disk */
@@ -44,7 +44,7 @@ struct local_record {
 	struct loop_timer show;	   /* until the job is shown, even if starts are untried */
 };
 
-/* How a job with this goal ends. A NULL: set by the replica that failed. */
+/* How a job with this goal ends. NULL: the failed replica has set it. */
 static const struct ending {
 	enum spec_state state;
 	const char *phase;
@@ -194,7 +194,10 @@ static bool is_moved(const struct local_record *r)
 	return record_head(r->entry)->state == RECORD_HISTORY;
 }
 
-/* True if the record may be published without a write: nothing that is to be on disk before has changed. */
+/*
+ * True if the record may be published without a write: nothing has changed that must be on disk
+ * first.
+ */
 static bool is_free(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
@@ -226,7 +229,7 @@ void local_record_used(struct local_record *r)
 		loop_timer_set(&r->used, USED_MS);
 }
 
-/* True if the job is not to be shown yet. Its submitter waits until it is. */
+/* True if the job must not be shown yet. Its submitter waits until it is. */
 static bool is_hidden(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
@@ -242,7 +245,10 @@ char *local_record_part(struct local_record *r, enum record_part part)
 	return (part == RECORD_PLAN ? spec_record_plan : spec_record_snapshot)(r->rec);
 }
 
-/* The state that the record of R is to have: a new record becomes LIVE before it becomes HISTORY. */
+/*
+ * Return the state that the record of R should have: a new record becomes LIVE before it becomes
+ * HISTORY.
+ */
 static enum record_state wanted(const struct local_record *r)
 {
 	return r->rec->job->history && record_head(r->entry)->state != RECORD_SUBMITTING

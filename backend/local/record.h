@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The record of a local job that is not over, or whose end is not on disk yet. The job's state follows from the record.
- * This object writes the record to disk, and publishes the job's snapshot from it.
- *
- * Some states are published only when the record that has them is on disk, so that a crash never takes them back: the
- * first one, if no program was started yet; a final one; suspended; and the move to history/. All others are published
- * at once. If the disk refuses the record, the state is published all the same, except the move to history/, and
- * records.c retries. I/O thread.
+ * The record of a local job that is not over, or whose end is not on disk yet. The job's state
+ * follows from the record. This object writes the record to disk, and publishes the job's snapshot
+ * from it. Some states are published only when the record that has them is on disk, so that a crash
+ * never takes them back: the first one, if no program was started yet; a final one; suspended; and
+ * the move to history/. All others are published immediately. If the disk refuses the record, the
+ * state is published nevertheless, except the move to history/, and records.c retries. I/O thread.
  */
 #pragma once
 
@@ -24,7 +23,9 @@ struct local_record_events {
 	void (*published)(void *data, const struct spec_job *snap);
 	/* ERR is 0: the record is on disk with all changes up to number CHANGE; else why it could not be written. */
 	void (*written)(void *data, int err, uint64_t change);
-	/* Called after written() if no other change is to be written. The record may be freed here. */
+	/*
+	 * Called after written() if no other change must be written. The record may be freed here.
+	 */
 	void (*settled)(void *data);
 };
 
@@ -38,7 +39,7 @@ int local_record_read_app(const char *state_dir, const char *home, struct spec_r
 struct local_record *local_record_new(struct loop *loop, struct store *store, struct record *entry,
 				      struct spec_record *rec,
 				      const struct local_record_events *events, void *data);
-/* Nothing may be being written. */
+/* Call this while no write is in progress. */
 void local_record_free(struct local_record *r);
 
 struct record *local_record_entry(const struct local_record *r);
@@ -70,9 +71,9 @@ void local_record_used(struct local_record *r);
 void local_record_set_goal(struct local_record *r, enum spec_goal goal);
 /* Set why the job is in its state: a word and a sentence. */
 void local_record_set_reason(struct local_record *r, const char *reason, const char *message);
-/* All replicas are to be restarted: the job's phase is Restarting until local_record_runs. */
+/* All replicas will be restarted: the job's phase is Restarting until local_record_runs. */
 void local_record_restart(struct local_record *r);
-/* One more replica was started for the first time, or could not be. */
+/* The first start of one more replica was tried, and succeeded or failed. */
 void local_record_tried(struct local_record *r);
 /* A program was started at TIME, ns; it may have ended since. */
 void local_record_started(struct local_record *r, int64_t time);
@@ -82,5 +83,5 @@ void local_record_runs(struct local_record *r);
 void local_record_finish(struct local_record *r);
 /* True after local_record_finish. */
 bool local_record_is_over(const struct local_record *r);
-/* The mount ends: write changes at once, and do not wait for retries. */
+/* The mount ends: write changes immediately, and do not wait for retries. */
 void local_record_last(struct local_record *r);

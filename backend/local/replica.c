@@ -63,11 +63,13 @@ struct local_replica {
 	struct loop_timer delay; /* in DELAYED: until the start */
 	struct loop_timer grace; /* in STARTING and RUNNING: until SIGKILL */
 	struct loop_timer older; /* until more logs of older attempts are reopened */
-	/* How many logs of older attempts were reopened, and are to be in total. */
+	/*
+	 * Numbers of logs of older attempts: those reopened so far, and all that must be reopened.
+	 */
 	unsigned reopened, to_reopen;
 	/* The change of the record that has to be on disk before the attempt is started. */
 	uint64_t change;
-	/* After failed attempts, and the last pause; 0 if none has failed in this mount. */
+	/* Pauses after failed attempts in this mount. */
 	struct backoff slow;
 	unsigned delay_ms;
 	/* When this daemon started the attempt, by loop_now_ms, or 0. */
@@ -708,7 +710,10 @@ static bool reopen_log(struct local_replica *rep, unsigned a)
 	return err == 0;
 }
 
-/* Reopen the logs of at most N older attempts, and end them at once, so that the merged log gets what it lacks. */
+/*
+ * Reopen the logs of at most N older attempts, and end them immediately, so that the merged log
+ * gets their missing lines.
+ */
 static void reopen_older(struct local_replica *rep, unsigned n)
 {
 	for (; n > 0 && rep->reopened < rep->to_reopen; n--) {

@@ -61,7 +61,10 @@ bool saved_is_busy(const struct saved *saved)
 
 static void next_change(struct saved *saved);
 
-/* Answer the request for C, which failed for ERR with the reason TEXT if ERR is not 0, and begin the next change. */
+/*
+ * Answer the request for C with success (ERR is 0), or with ERR and the reason TEXT; and begin the
+ * next change.
+ */
 static void end_change(struct change *c, int err, const char *text)
 {
 	struct saved *saved = c->saved;
@@ -158,7 +161,7 @@ static void on_removed(void *data, int err)
 	return end_change(c, 0, NULL);
 }
 
-/* The record is removed last: until then the job is there to be removed. */
+/* Remove the record last: until then, the job can be found and its removal repeated. */
 static void on_output_removed(void *data, int err)
 {
 	struct change *c = data;
@@ -217,7 +220,7 @@ struct item {
 	/* OVER: */
 	struct spec_job *job; /* its snapshot */
 	bool left;	      /* its output was dropped, and some of it is still there */
-	bool unmerged;	      /* its merged log lacks something */
+	bool unmerged;	      /* its merged log may lack lines */
 	/* RUNS: */
 	struct spec_record *rec;
 	struct task_found *found; /* what became of its replicas */

@@ -41,7 +41,7 @@ struct submit {
 	struct spec_record *rec;
 	char *plan, *snapshot; /* parts of its record */
 	struct record *entry;  /* its record */
-	bool left; /* the record, which could not be made, may be there after a power cut */
+	bool left; /* the record could not be made, but may reappear after a power cut */
 	char *id;
 	char *manifest; /* of a dry run */
 	char *text;	/* what is wrong, for people */
@@ -140,7 +140,7 @@ static bool submit_looks(struct submit *s)
 	return true;
 }
 
-/* The dir_error of a struct spec_machine. */
+/* Implements dir_error of struct spec_machine. */
 static char *dir_error(void *data, const char *dir)
 {
 	struct submit *s = data;
@@ -404,7 +404,7 @@ static void on_recorded(void *data, int err)
 	submit_free(s);
 }
 
-/* The head of the record of a new job. */
+/* Return the head of the record of a new job. */
 static struct spec_head *new_head(const struct submit *s, const char *boot)
 {
 	const struct spec_job *job = s->rec->job;

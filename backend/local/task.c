@@ -295,7 +295,10 @@ static void on_news(void *data)
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
-		/* Comes once, before the helper's last messages, if the helper has not read all of ours. */
+		/*
+		 * This error occurs once, before the helper's last messages, if the helper has not
+		 * read all of ours.
+		 */
 		if (n < 0 && errno == ECONNRESET)
 			continue;
 		if (n == sizeof(got.used) && got.kind == HELPER_USED &&

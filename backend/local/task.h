@@ -31,7 +31,7 @@ struct task_events {
 	void (*prepared)(void *data);
 	void (*started)(void *data, int64_t time);
 	void (*grown)(void *data); /* the log has grown */
-	/* Output was lost, for this errno; the program may still run. */
+	/* Output was lost because of this errno; the program may still run. */
 	void (*lost)(void *data, int err);
 	/* The usage so far, or in total. */
 	void (*used)(void *data, const struct task_usage *usage);

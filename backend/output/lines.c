@@ -341,7 +341,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 		*ret = r->last;
 		return 0;
 	}
-	/* Return to the reader's last position, so that it can be asked again. */
+	/* Return to the reader's last position, so that the caller can retry. */
 	if (read_block(r, r->block - 1) < 0)
 		r->n = 0;
 	r->last = last;

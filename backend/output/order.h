@@ -16,7 +16,7 @@
 
 #define ORDER_TICK_MS	   250
 #define ORDER_WAIT_TICKS   5  /* the largest number of ticks that a piece waits */
-#define ORDER_EXPECT_TICKS 40 /* and that all wait for a source */
+#define ORDER_EXPECT_TICKS 40 /* and that all pieces wait for an expected source */
 
 struct order;
 struct order_source;
@@ -30,7 +30,7 @@ void *order_data(const struct order_source *s);
 /* order_open: more may follow from S from now on. order_close: nothing more will. */
 void order_open(struct order_source *s);
 void order_close(struct order_source *s);
-/* Earlier output of S is about to arrive; or (not EXPECTED) not any more. */
+/* EXPECTED: earlier output of S is about to arrive. Not EXPECTED: this is no longer so. */
 void order_expect(struct order_source *s, bool expected);
 /* Like order_expect, but without a limit: S is being read from disk. */
 void order_read(struct order_source *s, bool reading);

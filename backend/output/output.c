@@ -93,8 +93,8 @@ struct output_log {
 	/* kxfs writes it (writer.h): its pieces have times, and SIZE is its whole size. */
 	bool fetched;
 	/*
-	 * Its contents when its file is opened were printed since kxfs started; of any other log,
-	 * room_count counts these contents.
+	 * The log was empty before this run of kxfs. The bytes that any other log has when its file
+	 * is opened are counted by room_count.
 	 */
 	bool anew;
 	bool expected;
@@ -104,7 +104,7 @@ struct output_log {
 	uint64_t seen;
 	uint64_t given;	    /* bytes that were passed to the order */
 	uint64_t readings;  /* how often it was read to its end */
-	uint64_t due;	    /* how often it must be, unless it is fetched */
+	uint64_t due;	    /* how often it must be read to its end, unless it is fetched */
 	uint64_t whole;	    /* FED: the number of index records that include all of it */
 	struct stash stash; /* READING */
 	loop_fn opened;	    /* called when its file exists or is refused; or NULL */

@@ -32,7 +32,7 @@ void stamper_open(struct stamper *s, int fd)
 	stamp_print(0, s->text);
 }
 
-/* Set S.NOW to the record of the line with OFFSET. S.KNOWN: there is one. */
+/* Set S.NOW to the record of the line with OFFSET. S.KNOWN is false if there is none. */
 static void stamper_find(struct stamper *s, uint64_t offset)
 {
 	if (s->known && s->now.line.at <= offset) {

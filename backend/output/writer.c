@@ -33,9 +33,9 @@
 #define KEPT_BUFFER (4u << 20)
 #define KEPT_MS	    200
 /*
- * How many bytes may wait for the disk: of one log, of all logs together, and of one log when the
- * latter is reached. A disk that pauses for some tenths of a second is usual, and a line without
- * space must be fetched again.
+ * Limits of the bytes that wait for the disk: of one log; of all logs together; and of one log
+ * while all logs have reached theirs. A disk that pauses for some tenths of a second is usual, and
+ * a line without space must be fetched again.
  */
 #define PENDING_ONE   (32u << 20)
 #define PENDING_ALL   (128u << 20)
@@ -84,7 +84,10 @@ struct log_writer {
 	struct lines_encoder lines;
 	struct cutter cutter;
 	uint64_t lost_at; /* where output was lost last */
-	/* The line that came there behind a part of one, so that the table has no record of it; AT 0: none did. */
+	/*
+	 * The line that arrived there after a part of a line, so that the table has no record of
+	 * it. AT is 0 if there is none.
+	 */
 	struct log_line torn;
 
 	/* The pool's, while OPENING, WRITING, LOOKING or SYNCING: */

@@ -23,6 +23,7 @@ bool kubeconfig_find(const struct spec_kubeconfig *k, const char *kind, const ch
 const struct spec_yaml *kubeconfig_current(const struct spec_kubeconfig *k, const char **ret_file);
 
 /*
- * Return the names of all contexts, borrowed, in an array that ends with NULL and is to be freed.
+ * Return the names of all contexts, borrowed, in an array that ends with NULL and that the caller
+ * frees.
  */
 const char **kubeconfig_names(const struct spec_kubeconfig *k);

@@ -103,8 +103,8 @@ struct spec_app_rules {
 	struct spec_scheduler known[SPEC_MAX_SCHEDULERS];
 	size_t n_known;
 	/*
-	 * The one that will run the job: another one in the document is an error. NULL: the one in
-	 * the document.
+	 * The scheduler that will run the job: a document that names another one is an error. NULL:
+	 * the one in the document.
 	 */
 	const char *scheduler;
 };

@@ -54,7 +54,9 @@ char *spec_name_norm(const char *name)
 	while (*name) {
 		char c = *name;
 
-		/* Of all characters outside ASCII, U+0130 and U+212A alone have an ASCII letter in lower case. */
+		/*
+		 * Outside ASCII, only U+0130 and U+212A have an ASCII letter as their lower case.
+		 */
 		if (strncmp(name, "\xc4\xb0", 2) == 0) {
 			name += 2;
 			c = 'i';

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts that have several owners at once: texts that the snapshots of one job share, and texts of a
- * file that several processes have opened. Immutable once published, reference counted with
- * atomics: any thread may hold a reference.
+ * Texts with several owners: texts that the snapshots of one job share, and texts of a file that
+ * several processes have opened. Immutable once published, reference counted with atomics: any
+ * thread may hold a reference.
  */
 #pragma once
 

@@ -25,8 +25,8 @@ static inline size_t spec_span_len(struct spec_span s)
 bool spec_span_member(struct spec_span s, const char *key, struct spec_span *ret);
 
 /*
- * Find the values of the N members KEYS of the map S at once, as spec_span_member does. P of the span
- * of one that is not there is NULL.
+ * Like spec_span_member, for the N members KEYS in one pass. The span of a member that does not
+ * exist has the P NULL.
  */
 void spec_span_members(struct spec_span s, const char *const *keys, size_t n,
 		       struct spec_span *ret);

@@ -18,7 +18,7 @@
 #define MAX_PARTS   4
 #define MAX_IGNORED 31 /* spec/api/split.h */
 
-/* A place in the file that becomes F: NODE, and the path to it for messages. */
+/* The place NODE in the kind file F, and its path for messages. */
 struct place {
 	struct spec_errors *e;
 	struct spec_kind_file *f;
@@ -121,7 +121,7 @@ static void read_map(const struct place *p, const struct key *keys)
 
 /* --- scalars --- */
 
-/* The text at P; NULL: it is not text, and that was reported. */
+/* Return the text at P. NULL: it is not text; an error was added. */
 static const char *text_at(const struct place *p)
 {
 	if (p->node->type == SPEC_YAML_SCALAR && !spec_yaml_is_null(p->node) &&
@@ -166,7 +166,7 @@ static void set_value(const struct place *p, void *field)
 		bad(p, "%s", why);
 }
 
-/* A path that does not go through a list. */
+/* Set FIELD to a path that does not go through a list. */
 static void set_path(const struct place *p, void *field)
 {
 	struct value *v = field;
@@ -176,7 +176,7 @@ static void set_path(const struct place *p, void *field)
 		bad(p, "has to be a path without [*]");
 }
 
-/* A path of names below .spec. */
+/* Set FIELD to a path of names below .spec. */
 static void set_spec_path(const struct place *p, void *field)
 {
 	struct value *v = field;
@@ -221,7 +221,10 @@ static void set_tests(const struct place *p, void *field)
 		cleanup_free char *path = text_print("%s.%s", p->path, key);
 
 		read_test(&(struct place){p->e, p->f, p->node->v[2 * i + 1], path}, key, test);
-		/* A row's condition is found before its reason is looked at. */
+		/*
+		 * The test of a condition comes first, since a test of a reason refers to its
+		 * condition.
+		 */
 		if (i > 0 && test->what == TEST_CONDITION) {
 			tests->v[0] = *test;
 			*test = first;
@@ -229,7 +232,7 @@ static void set_tests(const struct place *p, void *field)
 	}
 }
 
-/* What has to be so for a role or a pod: values of the object alone. */
+/* Set FIELD to the tests of a role or a pod, which may only use values of the object itself. */
 static void set_values_tests(const struct place *p, void *field)
 {
 	const struct kind_tests *tests = field;
@@ -370,7 +373,7 @@ static void set_attempts(const struct place *p, void *field)
 	}
 }
 
-/* A text of CHARS; WHAT it is, for messages. */
+/* Set *FIELD to a text that consists of CHARS. WHAT names it in messages. */
 static void set_word(const struct place *p, const char **field, const char *chars, const char *what)
 {
 	set_text(p, field);
@@ -378,7 +381,7 @@ static void set_word(const struct place *p, const char **field, const char *char
 		bad(p, "has to be %s", what);
 }
 
-/* A constant that ctl may write. */
+/* Set FIELD to a constant that ctl may write. */
 static void set_constant(const struct place *p, void *field)
 {
 	set_word(p, field, LOWER UPPER DIGITS, "a number or a word");
@@ -414,7 +417,7 @@ static void set_ctl(const struct place *p, void *file)
 
 /* --- the object and its parts --- */
 
-/* A member of .status that is dropped before an object is kept. */
+/* Set FIELD to a member of .status that is dropped before an object is stored. */
 static void set_ignored(const struct place *p, void *field)
 {
 	const struct value *v = field;
@@ -425,7 +428,7 @@ static void set_ignored(const struct place *p, void *field)
 		bad(p, "has to be .status.NAME, where NAME has at most %d bytes", MAX_IGNORED);
 }
 
-/* A path or a label that a copy of an object loses. */
+/* Set FIELD to a path or a label that a copy of an object must not have. */
 static void set_member(const struct place *p, void *field)
 {
 	const struct value *v = field;
@@ -507,7 +510,7 @@ static void set_object(const struct place *p, void *field)
 		bad(p, "needs api, kind and plural");
 }
 
-/* "batch/" of "batch/v1". */
+/* Return the group with its slash: "batch/" of "batch/v1". */
 static const char *group_of(struct spec_kind_file *f, const char *api_version)
 {
 	return arena_text(&f->arena,
@@ -551,7 +554,7 @@ static void set_parts(const struct place *p, void *file)
 
 /* --- the kind --- */
 
-/* The I-th name that STATE may be shown by; NULL: there are no more. */
+/* Return the I-th name by which STATE may be shown; NULL after the last. */
 static const char *shown_name(const struct kind_state *state, size_t i)
 {
 	const struct kind_test *test = &state->tests.v[0];
@@ -565,12 +568,12 @@ static const char *shown_name(const struct kind_state *state, size_t i)
 		return i == 0 ? kind_words[state->is].shown : NULL;
 	if (i >= test->any.n)
 		return NULL;
-	/* A job without a phase. */
+	/* An empty text means a job without a phase, which is shown by the default name. */
 	return test->what == TEST_PHASE && !*test->any.v[i] ? kind_words[state->is].shown
 							    : test->any.v[i];
 }
 
-/* True if one of the first N states is shown as NAME, like STATE, and means something else. */
+/* True if one of the first N states may be shown as NAME, like STATE, but means something else. */
 static bool is_taken(const struct spec_kind_file *f, size_t n, const struct kind_state *state,
 		     const char *name)
 {
@@ -623,7 +626,10 @@ static void make_phases(const struct place *p, struct spec_kind_file *f)
 		bad(p, "states: no row is succeeded, so a job could never end well");
 }
 
-/* Split PATH, without its first dot, at its last one: *RET_KEY, and what is before it. */
+/*
+ * Split PATH, without its first dot, at its last dot. *RET_KEY is the part after it; return the
+ * part before it.
+ */
 static const char *split_path(struct spec_kind_file *f, const char *path, const char **ret_key)
 {
 	const char *dot = strrchr(++path, '.');
@@ -647,7 +653,10 @@ static const struct spec_template *make_templates(struct spec_kind_file *f)
 	return t;
 }
 
-/* Return what a copy of an object loses: what ctl may have set, and what the file lists. */
+/*
+ * Return the members that a copy of an object must not have: those that ctl may have set, and those
+ * in the file.
+ */
 static const struct spec_member *make_members(struct spec_kind_file *f)
 {
 	struct spec_member *v = arena_new(&f->arena, f->added.n + 3, sizeof(*v)), *m = v;
@@ -777,7 +786,7 @@ static void read_file(const struct place *p, struct spec_kind_file *f)
 int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *built,
 			struct spec_kind **ret, struct spec_errors *e)
 {
-	/* What a ready manifest of a kind without C takes. */
+	/* The options that a ready manifest of a kind without C code may have. */
 	static const struct spec_option options[] = {
 		{.name = "no_annotations",
 		 .type = SPEC_OPTION_BOOL,

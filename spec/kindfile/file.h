@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a kind file holds. Plain data, which file.c makes and read.c goes by. Private to spec/kindfile. */
+/*
+ * The contents of a kind file. Plain data: file.c makes it, and read.c uses it. Private to
+ * spec/kindfile.
+ */
 #pragma once
 
 #include "spec/kindfile/kindfile.h"
@@ -12,14 +15,14 @@ struct texts {
 	size_t n;
 };
 
-/* What has to be so for a row to fit: the value of WHAT is one of ANY. */
+/* A test of a row: the value of WHAT must be one of ANY. */
 struct kind_test {
 	enum { TEST_CONDITION, TEST_PHASE, TEST_REASON, TEST_VALUE } what;
 	struct value value; /* of TEST_VALUE */
-	struct texts any;   /* "*": it is there and not empty; "": it is not there */
+	struct texts any;   /* "*": it exists and is not empty; "": it does not exist */
 };
 
-/* What has to be so for a row, all of it. */
+/* The tests of a row; the row applies if all are met. */
 struct kind_tests {
 	struct kind_test *v;
 	size_t n;
@@ -28,19 +31,19 @@ struct kind_tests {
 /* A row of "roles": a role for each item of a list or a map; or for the object itself. */
 struct kind_role {
 	struct kind_tests tests;
-	struct value each; /* TEXT is NULL: the object itself */
+	struct value each; /* TEXT is NULL: the object itself is the role */
 	struct values name, replicas, times, copies;
 	int replicas_default;
 	struct value template;
-	bool grows; /* its pods may be more than its replicas */
+	bool grows; /* it may have more pods than replicas */
 };
 
-/* A row of "pods": where a pod says to which replica of its job it belongs. */
+/* A row of "pods": which values of a pod name its replica. */
 struct kind_pod {
 	struct kind_tests tests;
 	int first; /* the lowest index */
 	struct values role, index, copy, copies, attempt, failures, main;
-	bool trim; /* the role is what follows the name of the pod's controller */
+	bool trim; /* the role is the rest of the name of the pod's controller */
 };
 
 enum kind_is {
@@ -68,9 +71,10 @@ extern const struct kind_word {
 struct kind_state {
 	struct kind_tests tests;
 	enum kind_is is;
-	const char *shown; /* NULL: the condition, the phase, or what it is */
+	const char *
+		shown; /* the name that is shown; NULL: that of the condition, of the phase, or the default */
 	bool firm;
-	struct texts vague; /* reasons; "true": all */
+	struct texts vague; /* vague reasons; "true": all of them */
 	struct texts exact;
 	struct texts exact_message; /* parts of messages */
 };
@@ -78,9 +82,12 @@ struct kind_state {
 /* An object between pods and job. */
 struct kind_part {
 	const char *api_version, *group, *kind, *plural;
-	/* If these are given, it is not watched: the pods themselves have the uid of its owner, and */
+	/*
+	 * If these are given, the part is not watched: the pods themselves have the uid of its
+	 * owner, and
+	 */
 	struct values owner_uid;
-	struct values named; /* its name is these, joined by dashes */
+	struct values named; /* the part's name, which is these values joined by dashes */
 };
 
 struct kind_attempts {
@@ -94,13 +101,13 @@ struct spec_kind_file {
 	struct spec_kind kind;
 	struct spec_reader reader;
 	struct spec_control control;
-	struct arena arena; /* all that the others point to */
+	struct arena arena; /* owns everything that the other members point to */
 	const char *group;
 	struct texts released_by;
 	bool released_at_end;
 	struct kind_part *parts;
 	size_t n_parts;
-	bool from_pods; /* the pods decide the roles; otherwise: */
+	bool from_pods; /* the pods determine the roles; otherwise: */
 	struct kind_role *roles;
 	size_t n_roles;
 	struct kind_pod *placed;
@@ -115,7 +122,7 @@ struct spec_kind_file {
 	struct values ignored, added;
 };
 
-/* The functions of struct spec_reader for such kinds. */
+/* The functions of struct spec_reader for kinds that a file describes. */
 size_t kind_file_job(const struct spec_reader *reader, const struct spec_value *object,
 		     struct spec_job_view *v, struct spec_task_source **ret_tasks);
 void kind_file_status(const struct spec_reader *reader, const struct spec_value *object,

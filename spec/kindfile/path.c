@@ -159,7 +159,10 @@ const char *values_text(const struct values *v, const struct spec_value *object,
 	return ret;
 }
 
-/* Labels and constants have digits; a path leads to a number, or it leads nowhere. */
+/*
+ * Return the number in a label or a constant, which consists of digits, or at a path; -1 if there
+ * is none.
+ */
 static int number_of(const struct value *v, const struct spec_value *object)
 {
 	if (v->from != FROM_PATH)

@@ -13,7 +13,7 @@ struct arena {
 	size_t n;
 };
 
-/* Return N zeroed items of SIZE. */
+/* Return an array of N zeroed items of SIZE bytes. */
 void *arena_new(struct arena *arena, size_t n, size_t size);
 /* Take over the malloc'ed TEXT. */
 const char *arena_text(struct arena *arena, char *text);
@@ -40,19 +40,22 @@ struct values {
 /* Parse TEXT. Return 0, or -EINVAL with the reason in *RET_WHY, malloc'ed. */
 int value_parse(struct arena *arena, const char *text, struct value *ret, char **ret_why);
 
-/* What the path V, which has no [*], leads to in OBJECT, borrowed; NULL: nothing, or null, or V is not a path. */
+/*
+ * Return the value in OBJECT at the path V, which has no [*], borrowed. NULL if it is absent or
+ * null, or V is not a path.
+ */
 const struct spec_value *value_at(const struct value *v, const struct spec_value *object);
 /*
- * The text of V in OBJECT, borrowed: a string, a number or a boolean as it is written. KEY is that of the map in which
- * OBJECT is. "": there is none.
+ * Return the text of V in OBJECT, borrowed: a string, or a number or a boolean as it is written; ""
+ * if there is none. KEY is the key of OBJECT in its map.
  */
 const char *value_text(const struct value *v, const struct spec_value *object, const char *key);
-/* The same of the first of V that OBJECT has. */
+/* Return the text of the first of V that OBJECT has. */
 const char *values_text(const struct values *v, const struct spec_value *object, const char *key);
-/* The number of the first of V that OBJECT has, from 0 to INT32_MAX; NONE: there is none. */
+/* Return the number of the first of V that OBJECT has, from 0 to INT32_MAX; NONE if it has none. */
 int values_number(const struct values *v, const struct spec_value *object, int none);
 /*
- * The largest number that V leads to in OBJECT, where an item of a list that has no such number counts as EACH. NONE:
- * V leads to no item.
+ * Return the largest number at V in OBJECT. An item of a list without such a number counts as EACH.
+ * Return NONE if V leads to no item.
  */
 int value_largest(const struct value *v, const struct spec_value *object, int each, int none);

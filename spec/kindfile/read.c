@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads objects and pods by a kind file. A role is a task. The names of roles of an object are converted to lower case,
- * since an operator may write them so into the labels of its pods.
+ * Reads objects and pods as a kind file describes them. A role is a task. Role names from an object
+ * are converted to lower case, since an operator may write them so into the labels of its pods.
  */
 #include <ctype.h>
 
@@ -41,12 +41,12 @@ static const struct spec_kind_file *file_of(const struct spec_reader *reader)
 
 /* --- what follows from the spec --- */
 
-/* An object while it is compared with the rows. */
+/* An object that is being compared with the rows. */
 struct reading {
 	const struct spec_kind_file *file;
 	const struct spec_value *object, *status;
 	const char *phase;
-	/* The condition that the row has found; NULL: it asks for none. */
+	/* The condition that the row has found; NULL if it tests none. */
 	const struct spec_value *condition;
 };
 
@@ -65,7 +65,7 @@ static const struct spec_value *item_of(const struct kind_role *role,
 	return spec_read_at(value_at(&role->each, object), i);
 }
 
-/* The name of copy I of the N copies of the role NAME: NAME.I, or NAME if there is one. */
+/* Name copy I of the N copies of the role NAME: NAME.I, or NAME if N is 1. */
 static void name_task(const struct spec_kind_file *f, const char *name, int i, int n, char *ret,
 		      size_t size)
 {
@@ -133,16 +133,19 @@ static int number(const struct value *v, const struct spec_value *object, int no
 	return v->text ? value_largest(v, object, none, none) : none;
 }
 
-/* How often the job, or each of its replicas alone, may be tried again. */
+/* Read how often the job as a whole, or each of its replicas, may be retried. */
 static void read_attempts(const struct kind_attempts *a, const struct spec_value *object,
 			  struct spec_job_view *v)
 {
 	int allowed = number(&a->allowed, object, a->allowed_default);
 	int alone = number(&a->alone, object, -1);
-	/* Kubernetes' own default of a Job, where none is given. */
+	/* 6 is Kubernetes' own default for a Job. */
 	bool pods = a->pods.text && value_largest(&a->pods, object, 6, 0) > 0;
 
-	/* A controller that counts restarts of all retries single pods only where it may not restart all. */
+	/*
+	 * A controller that counts restarts of the whole job retries single pods only if it may not
+	 * restart the whole.
+	 */
 	v->alone = a->counts == COUNT_RESTARTED ? allowed == 0 && alone > 0 : alone >= 0;
 	v->max_retries = (unsigned)(v->alone ? alone : allowed);
 	v->retry_limit = a->counts == COUNT_FAILED && !v->alone ? v->max_retries + 1 : 0;
@@ -177,7 +180,7 @@ static bool has(const struct texts *texts, const char *text)
 	return false;
 }
 
-/* True if VALUE is one of what TEST allows. */
+/* True if TEST allows VALUE. */
 static bool is_any(const struct kind_test *test, const char *value, bool there)
 {
 	return has(&test->any, value) || (there && has(&test->any, "*"));
@@ -227,7 +230,7 @@ static const struct kind_state *state_of(struct reading *r)
 	return NULL;
 }
 
-/* The name of the phase in which the job is by STATE; NULL: by none. */
+/* Return the name of the job's phase in STATE; NULL if STATE determines none. */
 static const char *phase_of(const struct reading *r, const struct kind_state *state)
 {
 	if (!state)
@@ -254,7 +257,7 @@ static bool is_vague(const struct kind_state *state, const struct spec_job_view 
 	       state->exact_message.n;
 }
 
-/* Why the job has ended, or is about to. */
+/* Set the reason for which the job has ended, or is about to. */
 static void explain_end(const struct reading *r, const struct kind_state *state,
 			struct spec_job_view *v)
 {
@@ -294,7 +297,7 @@ static void explain_paused(struct spec_job_view *v)
 		"is resumed");
 }
 
-/* True if the controller of the job makes such jobs and does not change them afterwards. */
+/* True if the job's controller is one of released_by. */
 static bool is_released(const struct spec_kind_file *f, const struct spec_job_view *v)
 {
 	const char *slash = strchr(v->owner_api, '/');
@@ -319,7 +322,7 @@ static void read_owner(const struct spec_kind_file *f, const struct spec_value *
 		   !*v->queue && !v->owned;
 }
 
-/* The retries that the object counts. */
+/* Return the number of retries so far, as the object counts them. */
 static unsigned retries_of(const struct kind_attempts *a, const struct spec_value *object,
 			   const struct spec_job_view *v)
 {
@@ -330,7 +333,7 @@ static unsigned retries_of(const struct kind_attempts *a, const struct spec_valu
 	return a->counts == COUNT_FAILED && v->alone ? 0 : (unsigned)n;
 }
 
-/* The time at the path V; 0: there is none. */
+/* Return the time at the path V; 0 if there is none. */
 static int64_t time_at(const struct value *v, const struct spec_value *object)
 {
 	for (size_t i = 0; i + 1 < v->n; i++)
@@ -416,7 +419,7 @@ const char *kind_file_owner(const struct spec_reader *reader, const struct spec_
 	return NULL;
 }
 
-/* The first row that POD fits; NULL: none does. */
+/* Return the first row that fits POD, or NULL. */
 static const struct kind_pod *row_of(const struct spec_kind_file *f, const struct spec_value *pod)
 {
 	struct reading r = {.object = pod};
@@ -447,7 +450,7 @@ void kind_file_pod(const struct spec_reader *reader, const struct spec_value *ob
 							    : role),
 		       READ_MAX_WORD);
 	role = row->trim ? trim(role, object) : role;
-	/* The name of the job, perhaps with the number of an attempt: "again(1)". */
+	/* It is the name of the job, perhaps with the number of an attempt: "again(1)". */
 	if (row->trim && (!*role || *role == '(')) {
 		named = text_print("%s%s", v->main, role);
 		role = named;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a mount would show of one object and its pods, without a cluster: for somebody who writes a kind file. */
+/*
+ * What a mount would show of one object and its pods, without a cluster, for authors of kind files.
+ */
 #include <errno.h>
 
 #include "spec/base/limits.h"
@@ -24,7 +26,10 @@ static void pods_clear(struct pods *pods)
 	free(pods->v);
 }
 
-/* The uid of the job that the object UID is, or is a part of as the controllers among ITEMS show. */
+/*
+ * Return the uid of the job that the object UID is, or that it belongs to by the controllers of
+ * ITEMS.
+ */
 static const char *root_of(struct json_object *items, const char *uid)
 {
 	for (size_t i = 0, links = 0; i < json_object_array_length(items) && links < MAX_LINKS;
@@ -45,21 +50,21 @@ static const char *root_of(struct json_object *items, const char *uid)
 			own = spec_tree_find(owner, "uid");
 			uid = own ? json_object_get_string(own) : "";
 			links++;
-			i = SIZE_MAX; /* from the first again */
+			i = SIZE_MAX; /* search from the first item again */
 			break;
 		}
 	}
 	return uid;
 }
 
-/* The job that is shown, and the objects among which its pods and parts are. */
+/* The job to show, and the list that has its pods and the parts between. */
 struct shown {
 	const struct spec_kind *kind;
 	struct json_object *items;
 	const char *uid;
 };
 
-/* The reader of the job that the object UID is a part of; NULL: it is not the one that is shown. */
+/* Return the reader of the job that the object UID belongs to; NULL if that is another job. */
 static const struct spec_reader *reader_of(void *data, const char *uid)
 {
 	const struct shown *shown = data;
@@ -67,7 +72,10 @@ static const struct spec_reader *reader_of(void *data, const char *uid)
 	return streq(root_of(shown->items, uid), shown->uid) ? shown->kind->reader : NULL;
 }
 
-/* Read the items of LIST that are pods of the job whose uid is OWNER; others may be its parts. */
+/*
+ * Read those items of LIST that are pods of the job whose uid is OWNER. Other items may be its
+ * parts.
+ */
 static void read_pods(const struct spec_kind *kind, struct json_object *list, const char *owner,
 		      struct pods *ret)
 {
@@ -83,7 +91,7 @@ static void read_pods(const struct spec_kind *kind, struct json_object *list, co
 		const char *json = json_object_to_json_string(item);
 		struct spec_pod_view *v;
 
-		/* Lists of pods alone may leave the kind out. */
+		/* In a list of only pods, the items may lack the kind. */
 		if (is && !streq(json_object_get_string(is), "Pod"))
 			continue;
 		if (spec_pod_view_parse(&readers, json, strlen(json), &v) < 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removes fields from a manifest before it is submitted: those that the server and kxfs set in every object, and those
- * that controllers and their webhooks have put into an object that was in a cluster. Kueue admits no copy that has its
- * notes of another admission (FailedToStart: "conflict for annotations"), and Volcano refuses a claim that it has named
- * itself.
- *
- * Node selectors and tolerations that a flavor of Kueue has added to an AppWrapper stand in a list of their own. In a
- * JobSet they are among those that a user has requested, and can't be distinguished, so they stay.
+ * Removes fields from a manifest before it is submitted: those that the server and kxfs set in
+ * every object, and those that controllers and their webhooks have set in an object that was in a
+ * cluster. Kueue does not admit a copy with the annotations of another admission (FailedToStart:
+ * "conflict for annotations"), and Volcano refuses a claim whose name it chose itself. A flavor of
+ * Kueue adds node selectors and tolerations. In an AppWrapper they are in a list of their own, and
+ * are removed. In a JobSet they can't be distinguished from those that a user has requested, so
+ * they remain.
  */
 #include "spec/kinds/added.h"
 
@@ -16,25 +16,25 @@
 #define ANNOTATIONS "metadata.annotations"
 #define LABELS	    "metadata.labels"
 
-/* Kueue's notes in the template of a pod that it has admitted. */
+/* Kueue's label and annotation in the template of a pod that it has admitted. */
 #define PODSET	 SPEC_KUEUE_GROUP "/podset"
 #define WORKLOAD SPEC_KUEUE_GROUP "/workload"
 #define BATCH	 "batch.kubernetes.io/"
 
 enum where {
-	ANY,	   /* in any manifest */
-	LIVE,	   /* in one of an object that was in a cluster */
-	POD,	   /* in the template of a pod that Kueue has admitted */
-	SELECTED,  /* in a batch Job whose pods the server selects */
-	COMPONENT, /* in a component of an AppWrapper that was in a cluster */
-	VOLUME,	   /* in a volume of such a job of Volcano, for which Volcano has made a claim */
+	ANY,	   /* any manifest */
+	LIVE,	   /* a manifest of an object that was in a cluster */
+	POD,	   /* the template of a pod that Kueue has admitted */
+	SELECTED,  /* a batch Job whose pods the server selects */
+	COMPONENT, /* a component of an AppWrapper that was in a cluster */
+	VOLUME,	   /* a volume of such a Volcano job for which Volcano has made a claim */
 };
 
 #define MAX_KEYS 10
 
 /*
- * Remove KEYS of the map at the path AT; if a list is there, its items of these names, which are texts or maps. VALUE:
- * only if that is the value; NULL: whatever it is.
+ * Remove the KEYS of the map at the path AT. If AT is a list, remove its items with these names,
+ * which are texts or maps. VALUE: remove only this value; NULL: any.
  */
 struct added {
 	enum where where;
@@ -50,7 +50,7 @@ static const struct added table[] = {
 		.keys = {"status"},
 	},
 	{
-		/* Owners belong to the job that the manifest was of. */
+		/* Owners belong to the job of which this is a copy. */
 		.where = ANY,
 		.at = "metadata",
 		.keys = {"uid", "resourceVersion", "generation", "creationTimestamp",
@@ -58,7 +58,7 @@ static const struct added table[] = {
 			 "deletionGracePeriodSeconds", "ownerReferences"},
 	},
 	{
-		/* The server's, once a deletion was asked for; and those of controllers. */
+		/* Set by the server when a deletion was requested, and by controllers. */
 		.where = LIVE,
 		.at = "metadata.finalizers",
 		.keys = {"foregroundDeletion", "orphan", "workload.codeflare.dev/finalizer",
@@ -204,7 +204,7 @@ static bool has(struct json_object *o, const char *at, const char *key)
 	return json_object_is_type(map, json_type_object) && json_object_object_get(map, key);
 }
 
-/* True if ITEM of a list is such a place. */
+/* True if ITEM of a list is a place for which the fields of WHERE are removed. */
 static bool fits(struct json_object *item, enum where where)
 {
 	return (where == POD && (has(item, LABELS, PODSET) || has(item, ANNOTATIONS, WORKLOAD))) ||

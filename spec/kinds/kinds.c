@@ -11,17 +11,18 @@
 #include "spec/base/read.h"
 #include "spec/kinds/shipped.h"
 
-/* A sentence names so many kinds, and counts the others. */
+/* A sentence names this many kinds, and counts the others. */
 #define MAX_NAMED 5u
 
 /*
- * In the order of preference; of those that share a slot the last one is the newest, and is preferred. A kind without a
- * reader is read by its file in share/kinds/, and here is what an AppDef becomes.
+ * In the order of preference. Of kinds that share a slot, the last one is the newest, and is
+ * preferred. A kind without a reader is described by its file in share/kinds/; the row here only
+ * makes its object of an AppDef.
  */
 static const struct spec_kind *const compiled[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
 						   &spec_jobset, &spec_job};
 
-/* The part of the kind NAME that is compiled; NULL: there is none. */
+/* Return the compiled part of the kind NAME; NULL if there is none. */
 static const struct spec_kind *find_compiled(const char *name)
 {
 	for (size_t i = 0; i < array_size(compiled); i++)
@@ -56,7 +57,7 @@ void spec_kinds_clear(struct spec_kinds *kinds)
 	kinds->n = 0;
 }
 
-/* Where a kind of the name of KIND is in KINDS, or where a new one would be. */
+/* Return the index in KINDS of the kind with the name of KIND, or the index for a new one. */
 static size_t place_of(const struct spec_kinds *kinds, const struct spec_kind *kind)
 {
 	size_t i = 0;
@@ -66,7 +67,10 @@ static size_t place_of(const struct spec_kinds *kinds, const struct spec_kind *k
 	return i;
 }
 
-/* Why KIND, which a user describes, can't be at place AT of KINDS; malloc'ed; NULL: it can. */
+/*
+ * Return why KIND, which a user describes, can't have the index AT in KINDS, malloc'ed; NULL if it
+ * can.
+ */
 static char *refusal_of(const struct spec_kinds *kinds, const struct spec_kind *kind, size_t at)
 {
 	size_t parts = kind->n_parts;
@@ -177,7 +181,7 @@ void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kin
 
 /* --- what SOURCE means --- */
 
-/* The word of SOURCE that names the slot of KIND. */
+/* Return the word of SOURCE that names the slot of KIND. */
 static const char *slot_of(const struct spec_kind *kind)
 {
 	return kind->source ? kind->source : kind->name;
@@ -260,7 +264,7 @@ int spec_kinds_served(const struct spec_kinds *kinds, const char *list, size_t l
 	return (int)n;
 }
 
-/* True if the controller of VIEW is a KIND of the group of API_VERSION. */
+/* True if the controller of VIEW is a KIND in the group of API_VERSION. */
 static bool is_of(const struct spec_job_view *view, const char *api_version, const char *kind)
 {
 	size_t group = strcspn(api_version, "/") + 1, word = strlen(kind);

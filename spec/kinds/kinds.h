@@ -19,34 +19,46 @@ extern const struct spec_reader spec_appwrapper_reader;
 extern const struct spec_control spec_volcano_control;
 extern const struct spec_control spec_appwrapper_control;
 
-/* Set RET to the kinds of this program; it is to be cleared. */
+/* Set *RET to the kinds of this program. The caller clears it. */
 void spec_kinds_init(struct spec_kinds *ret);
 void spec_kinds_clear(struct spec_kinds *kinds);
 /*
- * Add the kind of the kind file TEXT, which a user wrote. It replaces the shipped kind of its name, unless a part of
- * that is C. 0, or the errno of E, and KINDS is as it was.
+ * Add the kind of the kind file TEXT, which a user wrote. It replaces the shipped kind of its name,
+ * unless a part of that is written in C. Return 0, or the errno of E; KINDS is then unchanged.
  */
 int spec_kinds_add(struct spec_kinds *kinds, const char *text, size_t len, struct spec_errors *e);
-/* The kind that was added last. */
+/* Return the kind that was added last. */
 const struct spec_kind *spec_kinds_newest(const struct spec_kinds *kinds);
-/* The kind of this name; NULL if there is none. */
+/* Return the kind of this name, or NULL. */
 const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const char *name);
 /*
- * The I-th kind that a mount of SOURCE may show: "" means all of them; a kind's name means this kind; and a word that
- * kinds share (struct spec_kind, source) means each of these. NULL: there are no more.
+ * Return the I-th kind that a mount of SOURCE may show, or NULL after the last. SOURCE is "" for
+ * all kinds, the name of one kind, or a word that several kinds share (source in struct spec_kind).
  */
 const struct spec_kind *spec_kind_meant(const struct spec_kinds *kinds, const char *source,
 					size_t i);
-/* The first kind that an AppDef may mean by SCHEDULER: its own name, or TorchX's; NULL if there is none. */
+/*
+ * Return the first kind that an AppDef may mean by SCHEDULER, which is its own name or TorchX's; or
+ * NULL.
+ */
 const struct spec_kind *spec_kind_of_scheduler(const char *scheduler);
-/* The first kind that has the run option NAME; NULL if there is none. */
+/* Return the first kind that has the run option NAME, or NULL. */
 const struct spec_kind *spec_kind_of_option(const char *name);
-/* The first of the N KINDS that an AppDef can become; if there is none, the first. N is not 0. */
+/*
+ * Return the first of the N KINDS that can be made of an AppDef; if there is none, the first. N is
+ * not 0.
+ */
 const struct spec_kind *spec_kind_default(const struct spec_kind *const *kinds, size_t n);
-/* The rules for reading an AppDef that will run as a job of KIND; NULL: as a job of any kind, or on this machine. */
+/*
+ * Set *RET to the rules for reading an AppDef that will run as a job of KIND; NULL: as a job of any
+ * kind, or on this machine.
+ */
 void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind,
 			 const char *home);
-/* The jobs that a mount of SOURCE may show, for people: "Volcano jobs, AppWrappers or Jobs"; malloc'ed. */
+/*
+ * Return a name for the jobs that a mount of SOURCE may show, for people: "Volcano jobs,
+ * AppWrappers or Jobs"; malloc'ed.
+ */
 char *spec_kinds_text(const struct spec_kinds *kinds, const char *source);
 
 /*
@@ -58,13 +70,16 @@ char *spec_kinds_text(const struct spec_kinds *kinds, const char *source);
  */
 int spec_kinds_served(const struct spec_kinds *kinds, const char *list, size_t len,
 		      const char *source, const struct spec_kind *ret[SPEC_MAX_KINDS]);
-/* True if the objects of KIND are PART. */
+/* True if PART is the objects of KIND. */
 bool spec_part_is(const struct spec_part *part, const struct spec_kind *kind);
-/* True if the object of VIEW is made by a job of KIND, as a JobSet makes Jobs. It is not shown beside that job. */
+/*
+ * True if a job of KIND has made the object of VIEW, as a JobSet makes Jobs. It is then not shown
+ * as a job of its own.
+ */
 bool spec_kind_makes(const struct spec_kind *kind, const struct spec_job_view *view);
 /*
- * True if VIEW, one of kind OWN, is a watched part of a job of KIND, or of another part of it, so that its pods are
- * that job's.
+ * True if VIEW, of kind OWN, is a watched part of a job of KIND, or a part of such a part, so that
+ * its pods belong to that job.
  */
 bool spec_kind_links(const struct spec_kind *kind, const struct spec_kind *own,
 		     const struct spec_job_view *view);

@@ -48,7 +48,10 @@ static void build_clear(struct spec_build *b)
 	json_object_put(b->object);
 }
 
-/* Refuse an object for its size. APP is NULL for a ready manifest, whose replicas are not known. */
+/*
+ * Refuse an object because of its size. APP is NULL for a ready manifest, whose replicas are not
+ * known.
+ */
 static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, struct spec_errors *e)
 {
 	const char *least = exact ? "" : "at least ";
@@ -88,7 +91,10 @@ static int build_app(struct spec_build *b, struct spec_options *options)
 
 /* --- what kxfs adds --- */
 
-/* The map FIELD of MAP, made if it is not there; NULL: MAP or FIELD is no map, which the server will refuse. */
+/*
+ * Return the map FIELD of MAP, and create it if it is absent. NULL: MAP or FIELD is not a map,
+ * which the server will refuse.
+ */
 static struct json_object *need_map(struct json_object *map, const char *field)
 {
 	struct json_object *ret = json_object_object_get(map, field);
@@ -101,8 +107,8 @@ static struct json_object *need_map(struct json_object *map, const char *field)
 }
 
 /*
- * Set the label of USER in the map at PATH of OBJECT. If USER is NULL, remove the label that OBJECT may have from the
- * job that it is a copy of.
+ * Set the label of USER in the map at PATH of OBJECT. If USER is NULL, remove the label: OBJECT may
+ * have it from the job of which it is a copy.
  */
 static void put_user(struct json_object *object, const char *path, const char *user)
 {
@@ -126,7 +132,9 @@ static void put_user_of_pod(struct json_object *pod, const void *user)
 		put_user(pod, "metadata.labels", user);
 }
 
-/* Label the object and its pods as USER's (NULL: nobody's), so that a mount can ask for these alone. */
+/*
+ * Label the object and its pods as USER's (NULL: nobody's), so that a mount can request only these.
+ */
 static void put_users(struct spec_build *b, const char *user)
 {
 	put_user(b->object, "metadata.labels", user);
@@ -189,7 +197,10 @@ static const struct spec_kind *refuse_all(struct spec_errors *e)
 	return NULL;
 }
 
-/* The kind of the manifest ROOT. If this mount doesn't have it, that is an error, and any kind is the answer. */
+/*
+ * Return the kind of the manifest ROOT. If this mount does not have it, add an error and return any
+ * kind.
+ */
 static const struct spec_kind *choose_ready(const struct spec_yaml *root,
 					    const struct spec_manifest_request *rq,
 					    struct spec_errors *e)
@@ -207,7 +218,7 @@ static const struct spec_kind *choose_ready(const struct spec_yaml *root,
 	return kinds[0];
 }
 
-/* The kind that the document ROOT becomes; NULL: an error. */
+/* Return the kind that the document ROOT becomes; NULL after adding an error. */
 static const struct spec_kind *choose_kind(const struct spec_yaml *root,
 					   const struct spec_manifest_request *rq,
 					   struct spec_errors *e)
@@ -257,7 +268,7 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 	bool bare;
 
 	for (size_t i = 0; i < rq->n_options; i++)
-		/* In a mount of several kinds an option is for those that have it. */
+		/* On a mount of several kinds, an option applies to those kinds that have it. */
 		if (rq->kind || spec_option_find(kind->options, rq->options[i].key))
 			spec_options_set(options, rq->options[i].key, rq->options[i].value, e);
 	if (spec_app_is_manifest(root)) {

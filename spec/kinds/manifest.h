@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the object that is sent to a cluster of the text of a document: an AppDef becomes an object of a kind of the
- * mount, a ready manifest (apiVersion and kind) is checked and passed on. Pure: randomness and anything from outside
- * are parameters.
+ * Converts the text of a document into the object that is sent to a cluster. An AppDef becomes an
+ * object of a kind of the mount. A ready manifest (apiVersion and kind) is checked and passed on.
+ * Pure: randomness and anything from outside are parameters.
  */
 #pragma once
 
 #include "spec/pods/kind.h"
 
-/* What a manifest is made for. Plain data. */
+/* The input besides the document. Plain data. */
 struct spec_manifest_request {
 	/*
 	 * The mount's kind. NULL on a mount of several kinds: the document names one of them, else
@@ -17,11 +17,11 @@ struct spec_manifest_request {
 	const struct spec_kind *kind;
 	const struct spec_kind *const *kinds;
 	size_t n_kinds;
-	const struct spec_kinds *known;	 /* all kinds that there are */
+	const struct spec_kinds *known;	 /* all existing kinds */
 	const struct spec_pair *options; /* the mount's run options: "-o key=value" */
 	size_t n_options;
 	const char *home; /* see spec_app_parse */
-	bool mine;	  /* the mount finds its jobs by SPEC_LABEL_USER, so it can't be left out */
+	bool mine; /* the mount finds its jobs by SPEC_LABEL_USER, so an object must have that label */
 	struct spec_identity identity;
 };
 
@@ -35,13 +35,13 @@ struct spec_manifest {
 };
 
 /*
- * Make the object of the document TEXT. Return 0 and *RET, or the errno of E, which then contains what is
- * wrong: -EFBIG if the object is over SPEC_MAX_OBJECT.
+ * Make the object of the document TEXT. Return 0 and *RET, or the errno of E, which then has the
+ * errors: -EFBIG if the object is over SPEC_MAX_OBJECT.
  */
 int spec_manifest_make(const char *text, size_t len, const struct spec_manifest_request *rq,
 		       struct spec_manifest **ret, struct spec_errors *e);
 void spec_manifest_free(struct spec_manifest *m);
 define_cleanup(spec_manifest_freep, struct spec_manifest *, spec_manifest_free)
 
-/* The object as YAML. 0 and a malloc'ed, NUL-terminated *RET. */
+/* Write the object as YAML: *RET is malloc'ed and NUL-terminated. */
 void spec_manifest_yaml(const struct spec_manifest *m, char **ret, size_t *ret_len);

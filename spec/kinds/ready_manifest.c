@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks ready manifests, and gives them other names. A manifest is sent as it is, without what others have added
- * (added.c), so that a job's manifest.yaml can be submitted again.
- *
- * A name with a random suffix stands for its job wherever it is written: in the names of what an AppWrapper wraps, in
- * hosts, labels and arguments. All of these get the new name. Any other name may be a common word, so that only the
- * object itself is renamed. metadata.generateName becomes a name before the object is sent, so that the request can be
- * repeated.
+ * Checks ready manifests, and renames them. A manifest is sent unchanged, except for fields that
+ * others have added (added.c), so that a job's manifest.yaml can be submitted again. A name with a
+ * random suffix is replaced by the new name wherever it occurs: in the names of objects that an
+ * AppWrapper wraps, in hosts, labels and arguments. Any other name may be a common word, so only
+ * the object itself is renamed. metadata.generateName becomes a name before the object is sent, so
+ * that the request can be repeated.
  */
 #include "spec/kinds/ready_manifest.h"
 
@@ -39,7 +38,7 @@ const struct spec_kind *spec_ready_kind(const struct spec_kinds *known,
 	return NULL;
 }
 
-/* The text of a field at the top of ROOT; NULL: an error was added. */
+/* Return the text of a field at the top of ROOT; NULL after adding an error. */
 static const char *need_text(const struct spec_yaml *root, const char *key, struct spec_errors *e)
 {
 	const struct spec_yaml *node = spec_yaml_get(root, key);
@@ -85,7 +84,10 @@ static void refuse(struct spec_errors *e, const char *path, const char *text)
 	spec_errors_add(e, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* The text of KEY, whose path is PATH; "": it is absent or null; NULL: it is not text, an error. */
+/*
+ * Return the text of KEY, whose path is PATH; "" if it is absent or null; NULL after adding an
+ * error if it is not text.
+ */
 static const char *text_at(struct json_object *metadata, const char *key, const char *path,
 			   struct spec_errors *e)
 {
@@ -103,7 +105,10 @@ static const char *text_at(struct json_object *metadata, const char *key, const 
 	return NULL;
 }
 
-/* Is TEXT a metadata.generateName that the API server takes? It checks it with an "a" in place of a dash at its end. */
+/*
+ * True if the API server accepts TEXT as metadata.generateName. The server checks it with an "a" in
+ * place of a dash at its end.
+ */
 static bool is_prefix(const char *text)
 {
 	cleanup_free char *masked = text_copy(text);
@@ -118,7 +123,7 @@ static bool is_prefix(const char *text)
 
 /* --- another name --- */
 
-/* Where the random suffix of NAME begins; NULL: it has none. */
+/* Return where the random suffix of NAME begins; NULL if it has none. */
 static const char *suffix_of(const char *name)
 {
 	const char *dash = strrchr(name, '-');
@@ -127,8 +132,8 @@ static const char *suffix_of(const char *name)
 }
 
 /*
- * NAME with the suffix of V, in place of its own if it has one; malloc'ed. It does not get longer, since other names
- * are made of it.
+ * Return NAME with the suffix of V, which replaces an existing suffix; malloc'ed. It is not longer
+ * than NAME, since other names are made of it.
  */
 static char *renamed(const char *name, uint64_t v)
 {
@@ -155,7 +160,10 @@ static bool is_word(char c)
 	return islower((unsigned char)c) || isdigit((unsigned char)c);
 }
 
-/* The next place in TEXT, which began at BEGIN, where FROM is not a part of a longer word; NULL: there is none. */
+/*
+ * Return the next occurrence in TEXT of FROM that is not a part of a longer word, or NULL. BEGIN is
+ * where the whole text begins.
+ */
 static const char *find(const char *text, const char *begin, const char *from)
 {
 	const char *at = strstr(text, from);
@@ -200,7 +208,10 @@ static void replace_all(struct json_object *value, const struct names *names)
 		replace_all(json_object_array_get_idx(value, i), names);
 }
 
-/* Check that nothing that OBJECT wraps, which is called ID now, has the name of something that the job OLD wraps. */
+/*
+ * Check that nothing that OBJECT wraps, whose name is ID now, has the name of something that the
+ * job OLD wraps.
+ */
 static int check_wrapped(struct json_object *object, const struct spec_kind *kind, const char *old,
 			 const char *id, struct spec_errors *e)
 {
@@ -226,8 +237,9 @@ static int check_wrapped(struct json_object *object, const struct spec_kind *kin
 }
 
 /*
- * Give B's object another name: the same with another random suffix. 0, or the errno of B's errors: -EEXIST: it is
- * launched beside an object that is still there, and what it wraps would have the names of what that wraps.
+ * Rename B's object: the same name with another random suffix. Return 0, or the errno of B's
+ * errors. -EEXIST: the old object still exists, and the objects wrapped in the new one would have
+ * the same names as those wrapped in the old one.
  */
 static int rename_object(struct spec_build *b)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The rights: those to the jobs of each kind follow from the kind, the others are a table. */
+/*
+ * The rights: those to the jobs of each kind are derived from the kind, the others are in a table.
+ */
 #include "spec/kinds/right.h"
 
 #include "spec/base/mem.h"
@@ -7,14 +9,14 @@
 #include "spec/view/control.h"
 #include "spec/view/view.h"
 
-/* For whose jobs a right is needed. */
+/* Which jobs need a right. */
 enum who { ANY, SCHEDULED, QUEUED };
 
 static const struct row {
 	enum who who;
 	struct spec_right right;
 } rows[] = {
-	/* The first is needed by any mount. */
+	/* Every mount needs the first one. */
 	{ANY, {.group = "", .resource = "pods", .verbs = {"list", "watch"}}},
 	{ANY,
 	 {.group = "",
@@ -90,7 +92,7 @@ static const struct row {
 		  "Kueue ignores the job"}},
 };
 
-/* What may be done with the jobs of a kind. */
+/* The rights to the jobs of a kind. */
 static const struct spec_right of_jobs[] = {
 	{.verbs = {"get", "list", "watch"}, .jobs = true},
 	{.verbs = {"create"}, .cost = "no job can be submitted (a mount with -o ro needs none)"},
@@ -107,10 +109,10 @@ static bool is_for(const struct row *row, const struct spec_kind *const *kinds, 
 	return false;
 }
 
-/* What ctl lacks without the right to patch jobs of KIND; NULL: ctl patches none. */
+/* Return what ctl can't do without the right to patch jobs of KIND; NULL if ctl patches none. */
 static const char *cost_of_patch(const struct spec_kind *kind)
 {
-	/* Volcano takes commands. */
+	/* Volcano's jobs are controlled by Commands, not by patches. */
 	if (!kind->control || kind->scheduling_api)
 		return NULL;
 	return kind->control->known & 1u << SPEC_TERMINATE
@@ -136,7 +138,7 @@ static void add_of_jobs(struct spec_right *v, size_t *m, size_t k,
 	}
 }
 
-/* Is PART the jobs of one of the N KINDS, or a part of one of the first I of them? */
+/* True if PART is the jobs of one of the N KINDS, or a part of one of the first I of them. */
 static bool is_there(const struct spec_part *part, const struct spec_kind *const *kinds, size_t n,
 		     size_t i)
 {

@@ -21,27 +21,31 @@
 #include "spec/base/time.h"
 #include "spec/logline/overlap.h"
 
-#define PREFIX_MAX   48 /* bytes of a time; what is longer is none */
+#define PREFIX_MAX   48 /* bytes of a time; anything longer is not a time */
 #define TEXT_MAX     512
 #define SECOND_CHARS 20 /* "2026-11-21T09:08:40." */
-/* Between two parts of a line; what a program prints where a line is cut is hardly a time so near. */
+/*
+ * The longest time between two parts of a line. Where a line is cut, a program hardly ever prints a
+ * time so close.
+ */
 #define PART_MAX (INT64_C(30) * 86400 * NS_PER_S)
 
 enum place { BEFORE, CONTENT, MIDDLE, OTHER };
 
 struct spec_logline {
-	struct overlap *overlap; /* NULL: what comes is new */
+	struct overlap *overlap; /* NULL: the next bytes are new */
 	struct spec_logline_past *past;
-	int64_t since; /* the stream was asked for from this time on; 0: from the log's start */
+	int64_t since; /* the stream was requested from this time on; 0: from the log's start */
 	bool force, gap;
 	enum place place;
 	uint64_t n;   /* bytes of the stream */
 	size_t entry; /* bytes of content since the last time, up to SPEC_LOGLINE_ENTRY */
 	bool any;     /* a line has begun */
 	int64_t line_ns;
-	char prefix[PREFIX_MAX]; /* bytes of what may be a time, if it came in several parts */
+	char prefix
+		[PREFIX_MAX]; /* bytes of what may be a time, if they arrived in several chunks */
 	size_t n_prefix;
-	char second[SECOND_CHARS]; /* the last time that was parsed, down to the second */
+	char second[SECOND_CHARS]; /* the last parsed time, down to the second */
 	int64_t second_ns;
 	char text[TEXT_MAX];
 	size_t n_text;
@@ -100,7 +104,7 @@ static void add_text(struct spec_logline *l, const char *bytes, size_t n)
 
 /* --- lines and their content --- */
 
-/* All known output has come, or is missing: the rest is new. */
+/* All known output has arrived, or is missing: the rest is new. */
 static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
 	int err = overlap_release(l->overlap, fn, data);
@@ -109,7 +113,9 @@ static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 	return err;
 }
 
-/* The stream does not show the known end. LINE: the line that begins now is the first that is newer. */
+/*
+ * The stream does not include the known end. LINE: the line that begins now is the first newer one.
+ */
 static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void *data)
 {
 	if (!l->force)
@@ -121,13 +127,13 @@ static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void
 	return begin_new(l, fn, data);
 }
 
-/* A line of time NS begins, or (PART) a part of one; N bytes of its content are at hand. */
+/* A line of time NS begins, or (PART) a part of a line; NEXT has N bytes of its contents. */
 static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char *next, size_t n,
 		      spec_logline_fn fn, void *data)
 {
 	const char *newline;
 
-	l->line_ns = max_of(ns, (int64_t)0); /* no log is that old */
+	l->line_ns = max_of(ns, (int64_t)0); /* no log is so old */
 	l->place = CONTENT;
 	l->entry = 0;
 	l->any = true;
@@ -149,7 +155,7 @@ static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char 
 	}
 }
 
-/* Bytes of a line, without its time. */
+/* Process bytes of a line after its time. */
 static int take_content(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data)
 {
@@ -173,7 +179,7 @@ static int take_content(struct spec_logline *l, const char *bytes, size_t n, spe
 
 /* --- times --- */
 
-/* Nine digits, or -1. */
+/* Return the value of nine digits, or -1. */
 static int64_t parse_fraction(const char *text)
 {
 	int64_t ret = 0;
@@ -189,8 +195,8 @@ static int64_t parse_fraction(const char *text)
 }
 
 /*
- * The time at BYTES, as spec_time_parse gives it. Most lines are of the same second as the one before, and have nine
- * digits, so that only these are looked at.
+ * Parse the time at BYTES as spec_time_parse does. Most lines have the same second as the line
+ * before them, and nine digits, so usually only the digits are parsed.
  */
 static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, int64_t *ret_ns)
 {
@@ -211,7 +217,10 @@ static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, in
 	return got;
 }
 
-/* The bytes before a line's content come in several parts: C is one byte of the line's time, or of something else. */
+/*
+ * Process C, the next byte of what may be a line's time, when the bytes before a line's contents
+ * arrive in several chunks.
+ */
 static int take_prefix(struct spec_logline *l, char c, const char *next, size_t n,
 		       spec_logline_fn fn, void *data)
 {
@@ -231,7 +240,10 @@ static int take_prefix(struct spec_logline *l, char c, const char *next, size_t 
 	return 0;
 }
 
-/* Take a whole time and its blank that are in one piece. Returns how many bytes; 0: there is no such piece. */
+/*
+ * Process a time and its blank that are in one chunk. Return their number of bytes; 0 if they are
+ * not.
+ */
 static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
 {
@@ -266,7 +278,7 @@ static bool may_be_time(const char *text, size_t n)
 	return n < PREFIX_MAX && !memchr(text, '\0', n);
 }
 
-/* What looked like a time is output after all. */
+/* The bytes that looked like a time are output. */
 static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
 	size_t n = l->n_prefix;
@@ -276,7 +288,10 @@ static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data
 	return n > 0 ? take_content(l, l->prefix, n, fn, data) : 0;
 }
 
-/* A line has been cut, and C comes next: of the time of the next part, or of its content. NEXT: N bytes after it. */
+/*
+ * A line was cut. C, the next byte, belongs to the time of its next part, or to its contents. NEXT
+ * has the N bytes after C.
+ */
 static int take_middle(struct spec_logline *l, char c, const char *next, size_t n,
 		       spec_logline_fn fn, void *data)
 {
@@ -301,7 +316,10 @@ static int take_middle(struct spec_logline *l, char c, const char *next, size_t 
 
 /* --- the bytes of a stream --- */
 
-/* Take content, up to the end of its line, or to where the line may be cut. Returns how many bytes. */
+/*
+ * Process contents up to the end of the line, or to where the line may be cut. Return the number of
+ * bytes.
+ */
 static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
 {
@@ -321,7 +339,7 @@ static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spe
 	return n;
 }
 
-/* Take some of N bytes that are no content. Returns how many. */
+/* Process some of N bytes that are not contents. Return their number. */
 static size_t take_other(struct spec_logline *l, const char *bytes, size_t n)
 {
 	const char *newline = memchr(bytes, '\n', n);
@@ -368,7 +386,10 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 	return min_of(err, 0);
 }
 
-/* Did the stream before this one end here, too? Then it is likely to be whole; else that is noted for the next one. */
+/*
+ * True if the previous stream ended here, too: then the stream is probably whole. Otherwise
+ * remember the end for the next stream.
+ */
 static bool has_ended_again(struct spec_logline *l)
 {
 	struct spec_logline_past *past = l->past;

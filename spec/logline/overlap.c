@@ -6,13 +6,13 @@
 #include "spec/base/time.h"
 
 #define GUESSES_MAX 256
-/* Bytes that are needed to recognise a line whose time is not known. */
+/* Bytes needed to recognize a line whose time is not known. */
 #define PROOF 256
 
 struct guess {
-	uint64_t at; /* the byte of the log that comes next in the stream */
+	uint64_t at; /* the byte of the log that the stream has next */
 	uint64_t n;  /* bytes since the guess was made */
-	bool timed;  /* a line of it is known by its time */
+	bool timed;  /* a line was recognized by its time */
 	bool part;   /* it was made for a part of a line, which may have any later time */
 };
 
@@ -22,13 +22,13 @@ struct overlap {
 	int64_t earliest, latest; /* times of known lines; EARLIEST is 0 if one is not known */
 	bool begun;		  /* a line of the stream is open */
 	int64_t ns;		  /* its time */
-	bool skipped;		  /* a line that is newer than the known end was taken for known */
+	bool skipped;		  /* a line newer than the known end was mistaken for a known one */
 	struct guess guesses[GUESSES_MAX];
 	size_t n_guesses;
 	/* A guess for a part has reached the end of the log, but does not count: more may be new, or of another run. */
 	bool doubtful;
 
-	/* A guess has reached the end of the log, and all that has come since then is held: */
+	/* A guess has reached the end of the log, and all later bytes are held: */
 	bool reached;
 	char *held;
 	size_t n_held, held_room;
@@ -78,11 +78,14 @@ void overlap_free(struct overlap *o)
 
 int64_t overlap_since(const struct overlap *o)
 {
-	/* Output that was printed after the clock had been set back only shows in a stream from before that. */
+	/*
+	 * If the clock was set back, output that was printed afterwards is only in a stream from an
+	 * earlier time.
+	 */
 	return o->known.from == 0 ? 0 : o->earliest / NS_PER_S * NS_PER_S;
 }
 
-/* The index of the record of the line in which byte AT lies. */
+/* Return the index of the record of the line with byte AT. */
 static size_t record_of(const struct overlap *o, uint64_t at)
 {
 	size_t low = 0, high = o->known.n_lines;
@@ -130,13 +133,14 @@ static void add_guess(struct overlap *o, struct guess g, const struct line_start
 }
 
 /*
- * Make guesses for the places after LINE, up to END, where a line begins (EACH: all of them may have the time of the
- * stream's line, and TIMED: they are known to), and where the runtime may have cut one.
+ * Guess that the stream's line is one of those after LINE, up to END, or a part of one where the
+ * runtime may have cut it. EACH: any of these lines may have the time of the stream's line; TIMED:
+ * they certainly do.
  */
 static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool each, bool timed,
 			 const struct line_start *s)
 {
-	/* Where lines begin is not known before FROM. */
+	/* Before FROM it is not known where lines begin. */
 	uint64_t at = max_of(line, o->known.from);
 	bool is_start = at == line;
 
@@ -155,7 +159,10 @@ static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool ea
 	}
 }
 
-/* Make guesses which known lines may be the one that begins in the stream. The first of them are the better guesses. */
+/*
+ * Guess which known lines may be the one that begins in the stream; better guesses come first.
+ * FIRST: it is the first line of the stream.
+ */
 static void make_guesses(struct overlap *o, const struct line_start *s, bool first)
 {
 	const struct spec_logline_known *k = &o->known;
@@ -180,7 +187,10 @@ static void make_guesses(struct overlap *o, const struct line_start *s, bool fir
 	}
 }
 
-/* May G be right when a line of time NS, or a part of one, begins in the stream here? Its time may prove it. */
+/*
+ * True if G may be right when a line of time NS, or a part of one, begins here in the stream. Its
+ * time may prove G.
+ */
 static bool may_begin(const struct overlap *o, struct guess *g, int64_t ns, bool part)
 {
 	size_t i = record_of(o, g->at);
@@ -253,7 +263,7 @@ enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const
 	return OVERLAP_KNOWN;
 }
 
-/* The guess number I has reached the end of the known output. */
+/* Guess I has reached the end of the known output. */
 static void reach(struct overlap *o, size_t i)
 {
 	const struct guess g = o->guesses[i];

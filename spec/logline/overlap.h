@@ -47,7 +47,7 @@ enum overlap_answer overlap_end(struct overlap *o, bool again);
 bool overlap_is_found(const struct overlap *o);
 /* True if a line of time NS is newer than all known ones. */
 bool overlap_is_newer(const struct overlap *o, int64_t ns);
-/* After OVERLAP_NONE: true if some bytes were newer, but known according to a guess. */
+/* After OVERLAP_NONE: true if some bytes were newer, but a guess had taken them for known. */
 bool overlap_has_skipped(const struct overlap *o);
 /* Deliver the held bytes. Return 0, or the result of FN. */
 int overlap_release(struct overlap *o, spec_logline_fn fn, void *data);

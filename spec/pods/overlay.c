@@ -36,9 +36,7 @@ static bool has_prefix(const char *key, const char *prefix)
 	return strncmp(key, prefix, strlen(prefix)) == 0;
 }
 
-/*
- * A position in the overlay: a chain of keys; the first is the path of the overlay itself.
- */
+/* A position in the overlay: a chain of keys; the first is the path of the overlay itself. */
 struct place {
 	const struct place *up;
 	const char *key;
@@ -77,7 +75,7 @@ static const char *key_field(const char *key)
 	return key;
 }
 
-/* True if KEY and its value mark the overlay as one for a pod. That is not part of the pod. */
+/* True if KEY and its value declare that the overlay is for a pod. They are not part of the pod. */
 static bool is_type(const char *key, struct json_object *value)
 {
 	const char *wanted = streq(key, "apiVersion") ? "v1" : streq(key, "kind") ? "Pod" : NULL;

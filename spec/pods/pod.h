@@ -61,9 +61,9 @@ struct spec_pods {
 	const char *app_name;  /* for labels */
 	const char *rank0_env; /* the variable with rank 0's host, for all but rank 0 */
 	/*
-	 * If not NULL, all pods of a role are made from one template, in which this text stands for
-	 * the replica's number; the cluster expands it. RANK0_HOST is then rank 0's host name, the
-	 * same for all pods.
+	 * If not NULL, all pods of a role have one template, in which this text is a placeholder
+	 * for the replica's number; the cluster expands it. RANK0_HOST is then rank 0's host name,
+	 * the same for all pods.
 	 */
 	const char *replica_id;
 	const char *rank0_host;	 /* NULL if unknown; then there is no such variable */

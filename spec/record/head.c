@@ -13,7 +13,7 @@
 #include "spec/yaml/field.h"
 
 #define MAGIC "kxfs job "
-/* Room for a first line with any lengths. */
+/* Enough for a first line with any lengths. */
 #define LINE_SIZE 128
 
 #define HEAD(name, type, ...) SPEC_FIELD(struct spec_head, name, type, __VA_ARGS__)
@@ -212,7 +212,7 @@ char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, siz
 	FILE *out = text_stream(&head, &line->head);
 	char *ret;
 
-	/* HISTORY is the letter alone, since that changes in place. */
+	/* Only the letter records that the state is HISTORY, since it changes in place. */
 	line->history = h->state == RECORD_HISTORY || h->state == RECORD_NEVER;
 	shown.state = h->state == RECORD_HISTORY ? RECORD_LIVE : h->state;
 	spec_fields_write(job, job_fields, array_size(job_fields), &shown, false);

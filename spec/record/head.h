@@ -40,7 +40,7 @@ struct spec_head {
 	char *packed; /* the memory of the six texts above; NULL if each has its own */
 	char *id;     /* its directory; in a cluster the name of its object */
 	int64_t created;
-	uint64_t seed[2]; /* its name is made of these */
+	uint64_t seed[2]; /* the job's name is derived from these */
 	unsigned user, group;
 	unsigned readable; /* see backend_submission.readable */
 	bool owned;	   /* USER and GROUP submitted it; else the user who mounts */
@@ -50,17 +50,17 @@ struct spec_head {
 	bool held;	/* SUBMITTING: the job was HELD before */
 	bool unlinked;	/* NAME.job was removed */
 	bool dropped;	/* its output was removed to free space */
-	bool over;	/* it has ended, and its snapshot has how */
+	bool over;	/* it has ended; its snapshot has the result */
 	int64_t since;	/* when the state began */
 	char *uid;	/* "" if unknown */
 	char *reason;	/* NEVER: a word; else "" */
 	char *why;	/* a sentence for people, or "" */
-	char *boot;	/* SUBMITTING of a local job: the run of the machine; else "" */
+	char *boot;	/* SUBMITTING of a local job: the id of the machine's boot; else "" */
 	/* JSON maps, malloc'ed; NULL if absent. */
 	char *parts[RECORD_N_PARTS];
 };
 
-/* An empty head. */
+/* Return an empty head. */
 struct spec_head *spec_head_new(void);
 struct spec_head *spec_head_copy(const struct spec_head *h);
 void spec_head_free(struct spec_head *h); /* NULL is allowed */
@@ -74,12 +74,18 @@ struct spec_head_line {
 };
 
 #define SPEC_SUM_INIT UINT64_C(14695981039346656037)
-/* The checksum of LEN bytes of TEXT that follow those of SUM (SPEC_SUM_INIT: none). */
+/* Return the checksum SUM (SPEC_SUM_INIT: of nothing) continued over the LEN bytes at TEXT. */
 uint64_t spec_head_sum(uint64_t sum, const char *text, size_t len);
 
-/* Parse the first line. 0; -ENOTSUP: another version of kxfs wrote the file; -EINVAL: it is damaged. */
+/*
+ * Parse the first line. Return 0; -ENOTSUP: another version of kxfs wrote the file; -EINVAL: it is
+ * damaged.
+ */
 int spec_head_line_parse(const char *text, size_t len, struct spec_head_line *ret);
-/* Parse the head TEXT, LINE->head bytes. 0 or -EINVAL: it is damaged. */
+/* Parse the head TEXT, LINE->head bytes. Return 0, or -EINVAL: it is damaged. */
 int spec_head_parse(const struct spec_head_line *line, const char *text, struct spec_head **ret);
-/* The text of LINE and of H; LINE's lengths and checksums of the rest count, its others are set. malloc'ed. */
+/*
+ * Return the text of LINE and of H, malloc'ed. LINE has the lengths and the checksum of the rest;
+ * its other members are set.
+ */
 char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, size_t *ret_len);

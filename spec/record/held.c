@@ -288,7 +288,7 @@ static const char *put_sending(FILE *out, enum spec_sending sending)
 	return "LaunchUnknown";
 }
 
-/* The end of a job that was never launched. */
+/* Set the end of a job that was never launched. */
 static void put_end(struct spec_job *job, const struct spec_head *head)
 {
 	spec_transitions_add(&job->transitions, job->state, job->phase, head->since);
@@ -301,14 +301,17 @@ static void put_end(struct spec_job *job, const struct spec_head *head)
 	}
 }
 
-/* Is it shown that the job was sent? To those who wait for a held job it is still held while it is being launched. */
+/*
+ * True if the job is shown as sent. While a held job is being launched, it is still shown as held
+ * to those who wait for it.
+ */
 static bool is_sent(const struct spec_head *head, const struct spec_held *h,
 		    const struct spec_held_news *news)
 {
 	return head->state == RECORD_SUBMITTING && (!h || news->sending != SPEC_SENDING);
 }
 
-/* What the job waits for. */
+/* Set what the job waits for. */
 static void put_cause(struct spec_job *job, const struct spec_head *head, const struct spec_held *h,
 		      const struct spec_held_news *news)
 {

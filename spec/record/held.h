@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A held job: one that was submitted and is launched later, when its conditions hold (spec/app/hold.h). Its conditions,
- * as the part `hold` of its record and as the snapshot to publish; and whether it may begin. All texts are set with
+ * A held job: one that was submitted and is launched later, when its conditions are met
+ * (spec/app/hold.h). This module converts the conditions to the part `hold` of the job's record,
+ * makes the snapshot to publish, and decides whether the job may begin. All texts are set with
  * spec_set.
  */
 #pragma once
@@ -54,9 +55,9 @@ struct spec_held_place {
 int spec_held_read(const char *text, size_t len, const struct spec_held_place *place,
 		   struct spec_held **ret, struct spec_errors *e);
 
-/* The conditions of H that are not met, as the JSON text of a record's part. malloc'ed. */
+/* Return the conditions of H that are not met, as the JSON text of a record's part. malloc'ed. */
 char *spec_held_part(const struct spec_held *h);
-/* Parse such a text; NULL: there are no conditions left. 0 or -EINVAL. */
+/* Parse such a text; NULL: no conditions are left. Return 0 or -EINVAL. */
 int spec_held_parse(const char *part, struct spec_held **ret);
 
 /* True if AFTER refers to JOB. */
@@ -75,11 +76,11 @@ enum spec_decision { SPEC_DECISION_WAIT, SPEC_DECISION_GO, SPEC_DECISION_NEVER }
  */
 enum spec_decision spec_held_judge(const struct spec_held *h, int64_t now, char **ret_why);
 
-/* Where the launch of a job that is SUBMITTING stands. */
+/* The progress of the launch of a job that is SUBMITTING. */
 enum spec_sending {
 	SPEC_SENDING,	    /* its request is under way */
-	SPEC_SENDING_ASKED, /* whether it was launched is not known yet */
-	SPEC_SENDING_LOST,  /* that can't be found out any more */
+	SPEC_SENDING_ASKED, /* it is not known yet whether it was launched */
+	SPEC_SENDING_LOST,  /* this can't be found out any more */
 };
 
 /* Input of a snapshot besides the record. Plain data. */
@@ -97,6 +98,9 @@ struct spec_held_news {
  * the function below.
  */
 struct spec_job *spec_held_shape(const char *text, size_t len, const char *home);
-/* The snapshot to publish, of the job of that SHAPE whose record is HEAD. H is NULL: it was not held. */
+/*
+ * Return the snapshot to publish, of the job with that SHAPE and the record HEAD. H is NULL if the
+ * job was not held.
+ */
 struct spec_job *spec_held_job(const struct spec_head *head, const struct spec_held *h,
 			       const struct spec_job *shape, const struct spec_held_news *news);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AppWrapper v1beta2, which has taken MCAD's place: each pod, pod group and service is a component. It
- * has no queue of its own; where Kueue runs, a label chooses one of Kueue's, and Kueue's webhook then
- * sets spec.suspend until there is room.
+ * AppWrapper v1beta2, the successor of MCAD's: each pod, pod group and service is a component. It
+ * has no queue of its own. With Kueue, a label selects one of Kueue's queues, and Kueue's webhook
+ * then sets spec.suspend until there is quota.
  */
 #include "spec/kinds/appwrapper/make.h"
 #include "spec/kinds/kinds.h"

@@ -44,7 +44,7 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 	const struct spec_value *components = wrapped(object, &key);
 	size_t n = wrap_tasks(components, key, v, ret_tasks);
 
-	/* The controller checks that before the pods, which it makes again later. */
+	/* The controller checks this before the pods, which it makes again later. */
 	v->acts_on_success = spec_read_bool(spec, "suspend");
 	v->minimum = (unsigned)min_of(n, (size_t)INT32_MAX);
 	return n;
@@ -70,7 +70,10 @@ static int64_t changed(const struct spec_value *status)
 	const struct spec_value *unhealthy = spec_view_condition(status, "Unhealthy");
 	const char *phase = phase_of(status);
 
-	/* The quota is given back once, when the job ends; conditions go on changing while it is cleared up. */
+	/*
+	 * Use the time at which the quota was given back, when the job ended: conditions continue
+	 * to change while the job is cleaned up.
+	 */
 	if (quota && streq(spec_read_text(quota, "reason"), phase))
 		return spec_read_time(quota, "lastTransitionTime");
 	/* The controller acts a minute after pods have failed; no condition has that time. */
@@ -80,7 +83,7 @@ static int64_t changed(const struct spec_value *status)
 	return spec_view_changed(status);
 }
 
-/* When the present attempt began: pods that were made earlier belong to an attempt that is over. */
+/* Return when the present attempt began: pods that are older belong to an earlier attempt. */
 static int64_t began(const struct spec_value *status, const char *phase)
 {
 	const struct spec_value *deployed = spec_view_condition(status, "ResourcesDeployed");
@@ -108,7 +111,9 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 	v->changed = changed(status);
 	v->began = began(status, phase);
 	spec_read_copy(&v->phase, phase, READ_MAX_WORD);
-	/* Why the job waits, is retried or has failed, if its pods do not show it. */
+	/*
+	 * Set the reason why the job waits, is retried or has failed, if its pods do not show it.
+	 */
 	if (streq(phase, "Suspended") && *v->queue) {
 		spec_job_view_queued(v, v->queue);
 	} else if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&

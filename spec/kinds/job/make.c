@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A batch Job of Kubernetes itself, which every cluster serves: the one role of an AppDef is an Indexed Job. Its pods
- * have no names in DNS, and it can't start all of them anew; AppDefs that need that are refused here.
+ * A batch Job of Kubernetes itself, which every cluster serves: the only role of the AppDef is an
+ * Indexed Job. Its pods have no DNS names, and the controller can't restart all of them together.
+ * AppDefs that need either are refused here.
  */
 #include <errno.h>
 
@@ -23,7 +24,10 @@ static const struct spec_option options[] = {
 	{0},
 };
 
-/* Labels have to be: APP-SUFFIX-K, the host of a pod, whose name is cut to fit; and ROLE, its container. */
+/*
+ * Two names must be labels: APP-SUFFIX-K, the host of a pod, whose name is shortened to fit; and
+ * ROLE, its container.
+ */
 static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
 	return max_of(app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + spec_pods_digits(k), role);
@@ -80,14 +84,17 @@ static int check_replicas(struct spec_build *b)
 	return check_rank0(b, role->metadata, "roles[0].metadata") ? -EINVAL : ret;
 }
 
-/* With REPLICA each replica is on its own; else the first that has failed for good ends the job. */
+/*
+ * With the policy REPLICA each replica has its own retries; otherwise the first replica that fails
+ * for good ends the job.
+ */
 static void put_retries(struct json_object *spec, const struct spec_role *role)
 {
 	spec_tree_number(spec,
 			 role->retry_policy == SPEC_RETRY_REPLICA ? "backoffLimitPerIndex"
 								  : "backoffLimit",
 			 role->max_retries);
-	/* Two pods of one replica never run side by side. */
+	/* Two pods of one replica never run at the same time. */
 	spec_tree_text(spec, "podReplacementPolicy", "Failed");
 }
 
@@ -112,7 +119,7 @@ static int job_build(struct spec_build *b)
 	return 0;
 }
 
-/* How its objects are read stands in share/kinds/job.yaml. */
+/* share/kinds/job.yaml describes how its objects are read. */
 const struct spec_kind spec_job = {
 	.name = "job",
 	.scheduler = "job",

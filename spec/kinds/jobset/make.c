@@ -6,7 +6,7 @@
 #include "spec/kinds/kinds.h"
 #include "spec/pods/indexed.h"
 
-#define POD_SUFFIX 6 /* "-x7k2p", which the Job controller puts behind the names of pods */
+#define POD_SUFFIX 6 /* "-x7k2p", which the Job controller appends to the names of pods */
 
 static const struct spec_option options[] = {INDEXED_OPTIONS, {0}};
 
@@ -31,7 +31,7 @@ static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 	       POD_SUFFIX;
 }
 
-/* The first replica that has failed for good ends its job, and with it the JobSet, or the attempt. */
+/* The first replica that fails for good ends its job, and with it the JobSet, or the attempt. */
 static void put_retries(struct json_object *spec, const struct spec_role *role)
 {
 	if (role->retry_policy == SPEC_RETRY_REPLICA && role->max_retries > 0) {
@@ -69,8 +69,8 @@ static struct json_object *make_object(struct jobset *j)
 	int64_t least = INT32_MAX;
 
 	/*
-	 * How often the whole job is made anew: the least that a role allows. A role that retries its replicas allows
-	 * none.
+	 * How often the whole job is restarted: the least number that a role allows. A role that
+	 * retries its replicas allows none.
 	 */
 	for (size_t i = 0; i < app->n_roles; i++)
 		least = min_of(least, app->roles[i].retry_policy == SPEC_RETRY_APPLICATION
@@ -79,7 +79,7 @@ static struct json_object *make_object(struct jobset *j)
 	spec_tree_number(policy, "maxRestarts", max_of(least, INT64_C(0)));
 	spec_tree_add(spec, "failurePolicy", policy);
 	spec_build_ttl(j->build, spec);
-	/* Replicas find each other before they are ready. */
+	/* Replicas must find each other before they are ready. */
 	spec_tree_add(spec, "network",
 		      spec_tree_parse("{\"enableDNSHostnames\": true,"
 				      " \"publishNotReadyAddresses\": true}"));
@@ -110,7 +110,7 @@ static int jobset_build(struct spec_build *b)
 	return 0;
 }
 
-/* How its objects are read stands in share/kinds/jobset.yaml. */
+/* share/kinds/jobset.yaml describes how its objects are read. */
 const struct spec_kind spec_jobset = {
 	.name = "jobset",
 	.scheduler = "jobset",

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* What JobSet calls things in labels and annotations. Private to spec/kinds/jobset. */
+/* Names that JobSet uses in labels and annotations. Private to spec/kinds/jobset. */
 #pragma once

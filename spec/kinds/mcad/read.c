@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MCAD's AppWrappers (v1beta1), as its controller writes them. It reports the end of a job late or never; its counts
- * of pods are not read. Its conditions are a list in which each type and reason keeps its place; some have the time at
- * which they last happened, others that of the first time. If the job waits, it has the reason.
+ * MCAD's AppWrappers (v1beta1), as MCAD's controller writes them. The controller reports the end of
+ * a job late or never; its counts of pods are not read. Its conditions are a list in which each
+ * type and reason keeps its position; some have the time at which they last occurred, others the
+ * time of their first occurrence. If the job waits, its condition has the reason.
  */
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
@@ -22,7 +23,10 @@ static const struct spec_phase phases[] = {
 /* The reason of a condition. MCAD ends it with a full stop. */
 #define UNMADE "ItemCreationFailure"
 
-/* What the types of conditions mean to somebody who waits; other types mean nothing to them. */
+/*
+ * What types of conditions mean for a user who waits for the job; other types are not worth
+ * showing.
+ */
 static const struct {
 	const char *type;
 	const char *text; /* before MCAD's own message, if there is one */
@@ -127,8 +131,8 @@ static const struct spec_value *unmade(const struct spec_value *list)
 }
 
 /*
- * When MCAD last put the job back: pods that were made earlier belong to a try that is over. 0: it has not. Times of
- * pods have whole seconds.
+ * Return when MCAD last requeued the job: older pods belong to an earlier attempt. 0: it has not.
+ * Times of pods have whole seconds.
  */
 static int64_t began(const struct spec_value *list)
 {
@@ -143,7 +147,7 @@ static int64_t began(const struct spec_value *list)
 	return ret - ret % NS_PER_S;
 }
 
-/* The condition that came last; NULL: there is none. */
+/* Return the last condition, or NULL. */
 static const struct spec_value *last_of(const struct spec_value *list)
 {
 	const struct spec_value *ret = NULL;
@@ -172,7 +176,10 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 		state = "Pending";
 		last = trouble;
 	} else if (streq(state, "Failed") && n > 0 && is_unmade(spec_read_at(list, n - 1))) {
-		/* As in an earlier try, and such a condition is only added behind another one. */
+		/*
+		 * This is a condition of an earlier attempt; MCAD appends a new one only after a
+		 * condition of another type.
+		 */
 		state = "Pending";
 	}
 	v->retries = (unsigned)spec_read_int(status, "numberOfRequeueings", 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ctl on Volcano: Commands. Volcano accepts any Command and deletes it, whether it obeys or not, and ignores the uid of
- * its target. So only those Commands are sent that Volcano obeys in the job's phase.
+ * ctl on Volcano: Commands. Volcano accepts any Command, ignores the uid of its target, and deletes
+ * it whether it obeys or not. So kxfs sends only Commands that Volcano obeys in the job's phase.
  */
 #include <errno.h>
 
@@ -20,7 +20,7 @@ static const char *const commands[SPEC_N_ACTIONS] = {
 	[SPEC_TERMINATE] = "TerminateJob",
 };
 
-/* The actions that Volcano obeys in each phase. In any other phase it ignores all. */
+/* The actions that Volcano obeys in each phase. It obeys none in any other phase. */
 static const struct {
 	const char *phase;
 	unsigned actions;
@@ -39,7 +39,10 @@ static unsigned in_phase(const char *phase)
 	return 0;
 }
 
-/* The actions that would end JOB, since each start is an attempt, and Volcano fails a job that has none left. */
+/*
+ * Return the actions that would end JOB: each start is an attempt, and Volcano fails a job that has
+ * none left.
+ */
 static unsigned in_vain(const struct spec_job_view *job)
 {
 	bool last = job->retry_limit && job->retries + 1 >= job->retry_limit;
@@ -80,8 +83,9 @@ static struct json_object *reference(const struct spec_job_view *job)
 }
 
 /*
- * The job is the Command's owner only so that the garbage collector removes the Command if the job goes before Volcano
- * has seen it. The reference has neither controller nor blockOwnerDeletion, which would need a right of its own.
+ * The job is the Command's owner only so that the garbage collector removes the Command if the job
+ * is deleted before Volcano has seen it. The reference has neither controller nor
+ * blockOwnerDeletion, which would require another right.
  */
 static void request(const struct spec_control_asked *asked, struct spec_control_request *ret)
 {
@@ -132,7 +136,7 @@ static enum spec_control_outcome outcome(enum spec_action action,
 	}
 	if (there)
 		return SPEC_CONTROL_OBEYED;
-	/* The job may have restarted by itself, and be in a phase in which the action is obeyed. */
+	/* The job may have restarted meanwhile, and be in a phase in which the action is obeyed. */
 	if (is_one_of(now->phase, before->phase, "Restarting") ||
 	    in_phase(now->phase) & BIT(action))
 		return SPEC_CONTROL_OPEN;
@@ -142,8 +146,8 @@ static enum spec_control_outcome outcome(enum spec_action action,
 const struct spec_control spec_volcano_control = {
 	.known = (BIT(SPEC_N_ACTIONS) - 1) & ~BIT(SPEC_RELEASE),
 	/*
-	 * Volcano deletes a Command before anything of it shows, so that its name may be used again. And a job that
-	 * was restarted is soon in a phase in which it would be restarted once more.
+	 * Volcano deletes a Command before any effect shows, so its name may be used again. A job
+	 * that was restarted is soon in a phase in which it would be restarted once more.
 	 */
 	.once = BIT(SPEC_RESTART),
 	.actions = actions,

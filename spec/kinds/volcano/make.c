@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Volcano's Job. Each replica is a task of its own, since macros make replicas differ.
+ * Volcano's Job. Each replica is a task of its own, because macros make replicas differ.
  */
 #include <ctype.h>
 
@@ -61,8 +61,8 @@ static void volcano_clear(struct volcano *v)
 }
 
 /*
- * APP-SUFFIX-ROLE-K-0. In the place of the 0 Volcano's webhook counts with the index of the task in the job, so that
- * names get longer from the 11th task on.
+ * APP-SUFFIX-ROLE-K-0. Volcano's webhook computes the length with the index of the task in the job
+ * in place of the 0, so names get longer from the 11th task on.
  */
 static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
@@ -96,7 +96,7 @@ static void start(struct volcano *v)
 
 /* --- retries --- */
 
-/* Volcano's action by which a failed replica of ROLE is tried again; NULL: it has none. */
+/* Return the action by which Volcano retries a failed replica of ROLE; NULL if it does not. */
 static const char *retry_action(const struct spec_role *role)
 {
 	switch (role->retry_policy) {
@@ -109,7 +109,7 @@ static const char *retry_action(const struct spec_role *role)
 	}
 }
 
-/* Volcano's number of attempts. Volcano takes 0 for a number that nobody has given. */
+/* Return Volcano's number of attempts. Volcano treats 0 as "not set". */
 static int64_t attempts(int64_t max_retries)
 {
 	return max_retries > 0 ? min_of(max_retries, INT64_C(INT32_MAX - 1)) + 1 : 0;
@@ -179,7 +179,7 @@ static struct json_object *make_object(struct volcano *v)
 	if (priority)
 		spec_tree_text(spec, "priorityClassName", priority);
 	spec_build_ttl(b, spec);
-	/* Replicas find each other before they are ready. */
+	/* Replicas must find each other before they are ready. */
 	spec_tree_add(spec, "plugins",
 		      spec_tree_parse(
 			      "{\"svc\": [\"--publish-not-ready-addresses\"], \"env\": []}"));

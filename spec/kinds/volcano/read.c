@@ -7,7 +7,7 @@
 #include "spec/kinds/kinds.h"
 #include "spec/view/reader.h"
 
-/* What Volcano's webhook makes of a maxRetry of 0. */
+/* The value by which Volcano's webhook replaces a maxRetry of 0. */
 #define DEFAULT_ATTEMPTS 3
 
 static const struct spec_phase phases[] = {
@@ -40,7 +40,10 @@ static bool any_restarts(const struct spec_value *policies)
 	return false;
 }
 
-/* The action of the first of POLICIES that fits when all pods of a task have succeeded; "": none fits. */
+/*
+ * Return the action of the first of POLICIES that applies when all pods of a task have succeeded;
+ * "" if none does.
+ */
 static const char *action_of_success(const struct spec_value *policies)
 {
 	for (size_t i = 0; i < spec_read_count(policies); i++) {
@@ -124,7 +127,10 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 		v->acts_on_success |= acts_on_success(task, policies);
 		read_task(task, &(*ret_tasks)[i]);
 	}
-	/* A webhook sets the default. In a job that no policy restarts, nobody has asked for it. */
+	/*
+	 * A webhook sets this default, so in a job that no policy restarts, the user did not choose
+	 * it.
+	 */
 	if (attempts > 0 && (v->restarts || attempts != DEFAULT_ATTEMPTS))
 		v->max_retries = (unsigned)attempts - 1;
 	v->retry_limit = (unsigned)max_of(attempts, 0);
