@@ -45,7 +45,7 @@
 
 #define NEWS_A_TURN 16
 #define HELLO_MS    200 /* how long a helper may take to report that its program runs */
-/* The pauses between retries to reach a helper, and how many fail before a message reports that. */
+/* The pauses between attempts to connect to a helper; a message reports SEEK_TRIES failures. */
 #define SEEK_MIN_MS 50u
 #define SEEK_MAX_MS 2000u
 #define SEEK_TRIES  5

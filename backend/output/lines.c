@@ -247,7 +247,10 @@ void lines_open(struct lines_reader *r, int fd)
 	r->last = (struct lines_record){0};
 }
 
-/* Read into R what BLOCK has now. 0, -ENOENT: it does not begin with a record; or another negative errno. */
+/*
+ * Read the present contents of BLOCK into R. Return 0; -ENOENT if they do not begin with a record;
+ * or another negative errno.
+ */
 static int read_block(struct lines_reader *r, uint64_t block)
 {
 	ssize_t n = file_read_sure(r->fd, r->bytes, LINES_BLOCK, block * LINES_BLOCK);

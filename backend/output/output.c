@@ -648,7 +648,7 @@ static void log_show_end(struct output_log *l)
 	file_notify(l->file);
 }
 
-/* If all of L, which is FED, is on disk in the index, it has ENDED. */
+/* L is FED: set it to ENDED if the index on disk has all of it. */
 static void log_finish(struct output_log *l)
 {
 	struct output_job *j = l->job;

@@ -597,7 +597,7 @@ static void check_names(struct app_reader *r, const struct spec_app *app,
 		name = norm(r, &path, node, app->name);
 	c.app_len = name ? strlen(name) : 0;
 	check_roles(&c);
-	/* A name that is too long for all its pods can only be refused. */
+	/* Names of pods are not shortened, so refuse a name that makes one too long. */
 	if (name && c.pod_len > SPEC_MAX_NAME)
 		app_error(r, &path, node,
 			  "pods of role \"%s\" would have names of %zu characters, and %u are "

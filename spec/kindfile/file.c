@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a kind file. Each map is read by a table of its keys; a key that is in no table is a mistake, and so is a value
- * of another type. All mistakes of a file are found. The result is a row of the table of kinds.
+ * Reads a kind file. Each map is read by a table of its keys. A key that is not in the table is an
+ * error, and so is a value of another type. All errors of a file are reported. The result is a row
+ * of the table of kinds.
  */
 #include "spec/kindfile/file.h"
 

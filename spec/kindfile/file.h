@@ -60,10 +60,10 @@ enum kind_is {
 	N_IS
 };
 
-/* The word of a state in a file, how it is shown without a name of its own, and the rows of its phase. */
+/* A state: its name in a file, the name under which it is shown by default, and the rows of its phase. */
 extern const struct kind_word {
 	const char *word, *shown;
-	/* The second row is for a job that the first one does not fit; it may be empty. */
+	/* The second row is for jobs to which the first one does not apply; it may be empty. */
 	struct spec_phase rows[2];
 } kind_words[N_IS];
 

@@ -37,7 +37,7 @@ void arena_clear(struct arena *arena)
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 /*
- * Parse the step at *P, which is moved behind it: *RET_KEY. What is wrong with it is returned, static; NULL: nothing.
+ * Parse the step at *P: set *RET_KEY, and move *P after the step. Return the error, static; NULL if there is none.
  */
 static const char *parse_step(struct arena *arena, const char **p, const char **ret_key)
 {

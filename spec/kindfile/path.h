@@ -24,9 +24,9 @@ enum value_from { FROM_CONSTANT, FROM_PATH, FROM_LABEL, FROM_ANNOTATION, FROM_KE
 /* A value. Plain data; what it points to is in an arena. */
 struct value {
 	enum value_from from;
-	/* A constant, or the key of a label or an annotation; of a path as it was written. */
+	/* A constant, or the key of a label or an annotation, or a path as it was written. */
 	const char *text;
-	const char **steps; /* N keys; NULL: each item of a list */
+	const char **steps; /* N keys; a key that is NULL means each item of a list */
 	size_t n;
 	bool many; /* a step goes through a list */
 };

@@ -52,7 +52,7 @@ struct reading {
 
 static bool fits(struct reading *r, const struct kind_tests *tests);
 
-/* Item I of the row ROLE in OBJECT: of a list, of a map, or the object itself; NULL: there are no more. */
+/* Return item I of the row ROLE in OBJECT: of a list, of a map, or the object itself; NULL after the last. */
 static const struct spec_value *item_of(const struct kind_role *role,
 					const struct spec_value *object, size_t i)
 {

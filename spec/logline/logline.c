@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading one stream of a log: times are taken off, and the stream's beginning, which repeats what is known, is
- * compared with that (overlap.c) until the first new byte. From there on all output is given out.
+ * Reads one stream of a log: removes the times of lines, and compares the beginning of the stream, which repeats known
+ * output, with that output (overlap.c) until the first new byte. From there on all output is delivered.
  *
  *	PLACE	what the next byte is		ends with			next
  *	BEFORE	of a time, or a message		a time and its blank		CONTENT
  *						anything else			OTHER, or BEFORE at a newline
  *	CONTENT	output				the end of the line		BEFORE
- *						as many bytes as make a part	MIDDLE
+ *						SPEC_LOGLINE_ENTRY bytes	MIDDLE
  *	MIDDLE	perhaps of a part's time	a time and its blank		CONTENT
  *						anything else, which is output	CONTENT, or BEFORE at a newline
  *	OTHER	of a message			the end of the line		BEFORE

@@ -260,8 +260,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /*
- * Return the maximum number of pods that ran at the same time: of those without a number among the
- * N claims, which are sorted oldest first.
+ * Return the maximum number of pods that ran at the same time, counting only pods without a number.
+ * The N claims are sorted oldest first.
  */
 static unsigned at_a_time(const struct claim *claims, size_t n)
 {
