@@ -42,8 +42,8 @@ struct held_ops {
 
 /* Create the object for B, which owns it and has a loop, a store, records and a config. */
 struct held *held_new(struct backend *b, const struct held_ops *ops);
-void held_free(
-	struct held *h); /* Call this when no operation of H is under way. NULL is allowed. */
+/* Call this when no operation of H is under way. NULL is allowed. */
+void held_free(struct held *h);
 
 /*
  * Return true if RQ is, or may be, about a job that is shown here. H then answers RQ, or passes it

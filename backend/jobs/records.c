@@ -83,13 +83,13 @@ struct writer {
 struct record {
 	struct records *rs;
 	struct spec_head *head;
-	struct job_files_entry
-		*launch;	/* NULL if it was not submitted as a file, or is not on disk yet */
-	struct writer *writer;	/* NULL if nothing is under way */
-	bool removed;		/* its removal was requested */
-	unsigned pins;		/* calls of record_pin without a record_unpin */
-	struct record_uid *uid; /* NULL if unknown; the record is then in the list UNSEEN */
-	UT_hash_handle hh;	/* by key */
+	/* NULL if it was not submitted as a file, or is not on disk yet. */
+	struct job_files_entry *launch;
+	struct writer *writer;	    /* NULL if nothing is under way */
+	bool removed;		    /* its removal was requested */
+	unsigned pins;		    /* calls of record_pin without a record_unpin */
+	struct record_uid *uid;	    /* NULL if unknown; the record is then in the list UNSEEN */
+	UT_hash_handle hh;	    /* by key */
 	struct record *prev, *next; /* in UNSEEN */
 };
 
