@@ -365,7 +365,7 @@ static void answer_asker(struct entry *e, int err)
 	if (rq && rq->kind == BACKEND_CANCEL && !err) {
 		store_remove(e->h->b->store, record_head(e->r)->key);
 	} else if (rq && rq->kind == BACKEND_CONTROL) {
-		e->rec->hold = err; /* a release counts only if it is on disk */
+		e->rec->hold = err;	 /* a release counts only if it is on disk */
 		show(e, loop_time_ns()); /* before its writer can look */
 	}
 	if (rq)
