@@ -22,7 +22,7 @@ struct watch_config {
 	const char *resource;  /* for messages: "pods", "jobs.batch.volcano.sh"; copied */
 	const char *namespace; /* for messages; copied */
 	unsigned page;	       /* page size at first; adapted to the number of bytes received */
-	bool metadata;	       /* of the objects their metadata is enough */
+	bool metadata;	       /* request only the metadata of the objects */
 	const struct spec_pick *pick; /* as in spec_split_new */
 	/*
 	 * The owner can work without the resource if it is forbidden; the watch retries every 5

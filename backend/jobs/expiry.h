@@ -20,8 +20,8 @@ struct expiry_config {
 	struct loop *loop;
 	struct store *store;
 	struct output *output; /* the output whose bytes count */
-	const struct archive
-		*archive;     /* jobs are kept until they are in it; NULL if there is none */
+	/* Jobs are kept until they are in it; NULL if there is none. */
+	const struct archive *archive;
 	uint64_t spool_limit; /* in bytes */
 	int64_t history_keep; /* in seconds */
 	/* Return true if the finished JOB is on disk, and nothing of it is being written. */

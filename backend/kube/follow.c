@@ -726,8 +726,8 @@ static void force(struct follow *f)
 /* The stream does not repeat the known end of the log. */
 static void got_other(struct follow *f, const struct podlog_result *r)
 {
-	bool may_be_next =
-		f->kind < PREVIOUS && f->reruns; /* the output may be that of the next run */
+	/* The output may be that of the next run. */
+	bool may_be_next = f->kind < PREVIOUS && f->reruns;
 
 	if (f->from > 0 && f->window < WINDOW_MAX) {
 		f->window *= WINDOW_MORE; /* the clock may have been set back */

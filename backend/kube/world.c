@@ -135,10 +135,10 @@ struct world {
 	/* A queue is gone: report the jobs that wait in an unknown queue. */
 	bool queue_gone;
 	struct lock lock; /* for THINGS, which only the I/O thread changes */
-	bool full
-		[WORLD_N_SORTS]; /* objects of the sort were passed over because there were too many */
-	size_t n_live;		 /* jobs in the cluster */
-	unsigned n_passings;	 /* calls of world_pass_over */
+	/* Objects of the sort were passed over because there were too many. */
+	bool full[WORLD_N_SORTS];
+	size_t n_live;	     /* jobs in the cluster */
+	unsigned n_passings; /* calls of world_pass_over */
 	atomic_size_t n_pods, n_passed;
 };
 

@@ -58,7 +58,7 @@ char *spec_name_replica_dir(const char *role, unsigned k);
 
 /*
  * True if JOB_ID, the TORCHX_JOB_ID of an AppDef, is a handle of TorchX's scheduler kxfs
- * (contrib/torchx), which is kept. Any other one lacks the namespace, or is not a handle.
+ * (contrib/torchx). Such a handle is kept. Others lack the namespace, or are not handles.
  */
 bool spec_name_is_handle(const char *job_id);
 
