@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pieces of a log, read from disk: see feed.h. */
+/* Chunks of a log, read from disk: see feed.h. */
 #include "backend/output/feed.h"
 
 #include <errno.h>
@@ -26,17 +26,17 @@ struct run {
 
 static int64_t time_of(const struct lines_record *r)
 {
-	return r->line.ns ? r->line.ns : PIECE_UNTIMED;
+	return r->line.ns ? r->line.ns : CHUNK_UNTIMED;
 }
 
-/* Set the start of the pieces, and the time of the line there. */
+/* Set the start of the chunks, and the time of the line there. */
 static void run_begin(struct run *r)
 {
 	struct feed *f = r->f;
 	struct lines_record now;
 	char last = '\n';
 
-	r->ns = PIECE_UNTIMED;
+	r->ns = CHUNK_UNTIMED;
 	lines_open(&r->lines, r->lines_fd);
 	if (r->lines_fd >= 0 && lines_find(&r->lines, 0, f->from, &now) == 0) {
 		r->ns = time_of(&now);
@@ -61,7 +61,7 @@ static void run_cut(struct run *r, const char *buf, size_t n)
 		}
 		if (r->has_next && r->next.line.at - at < n)
 			part = (size_t)(r->next.line.at - at);
-		cutter_add(&r->cutter, r->ns, buf, part, &r->f->pieces);
+		cutter_add(&r->cutter, r->ns, buf, part, &r->f->chunks);
 		buf += part;
 		n -= part;
 	}
@@ -113,9 +113,9 @@ int feed_run(struct feed *f)
 	run_begin(&r);
 	err = run_read(&r);
 	if (err == 0 && f->seen == f->size) {
-		cutter_pause(&r.cutter, &f->pieces);
+		cutter_pause(&r.cutter, &f->chunks);
 		if (f->final)
-			cutter_end(&r.cutter, &f->pieces);
+			cutter_end(&r.cutter, &f->chunks);
 	}
 	return err;
 }

@@ -6,9 +6,9 @@
  */
 #pragma once
 
+#include "backend/output/chunk.h"
 #include "backend/output/file.h"
 #include "backend/output/output.h"
-#include "backend/output/piece.h"
 #include "backend/output/room.h"
 
 /*
@@ -38,8 +38,8 @@ int output_log_refusal(const struct output_log *l);
 /* Begin work on the files of L: until output_log_leave its job is kept, and L does not end. */
 void output_log_enter(struct output_log *l);
 void output_log_leave(struct output_log *l);
-/* Bytes FROM..TO of L are on disk now. They are these pieces, and perhaps an incomplete line. */
+/* Bytes FROM..TO of L are on disk now. They are these chunks, and perhaps an incomplete line. */
 void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
-			const struct pieces *pieces);
+			const struct chunks *chunks);
 /* TO bytes of L are on disk now. The new ones must be read from there. */
 void output_log_found(struct output_log *l, uint64_t to);

@@ -56,12 +56,12 @@ struct index {
 	uint8_t *out;		  /* records after those of the batch */
 	size_t n_out, out_room;
 	/*
-	 * The last record is OPEN_PIECE of log OPEN_LOG: it may still be extended, and is encoded
+	 * The last record is OPEN_CHUNK of log OPEN_LOG: it may still be extended, and is encoded
 	 * when it no longer may.
 	 */
 	bool open;
 	uint32_t open_log;
-	struct piece open_piece;
+	struct chunk open_chunk;
 	struct index_batch batch;
 };
 
@@ -352,7 +352,7 @@ static void index_close(struct index *x)
 
 	if (!x->open)
 		return;
-	r = merge_next(&x->last, x->open_log, &x->open_piece,
+	r = merge_next(&x->last, x->open_log, &x->open_chunk,
 		       strlen(x->keys.v[x->open_log].prefix));
 	index_put(x, &r);
 	x->open = false;
@@ -368,19 +368,19 @@ static void index_grow(struct index *x)
 	x->n_out++;
 }
 
-void index_append(struct index *x, uint32_t number, const struct piece *p)
+void index_append(struct index *x, uint32_t number, const struct chunk *p)
 {
 	struct merge_key *k = &x->keys.v[number];
 
 	assert(p->from == k->indexed && p->length > 0 && index_room(x) > 0);
 	k->indexed += p->length;
-	if (x->open && x->open_log == number && piece_join(&x->open_piece, p))
+	if (x->open && x->open_log == number && chunk_join(&x->open_chunk, p))
 		return;
 	index_close(x);
 	index_grow(x);
 	x->open = true;
 	x->open_log = number;
-	x->open_piece = *p;
+	x->open_chunk = *p;
 }
 
 bool index_end_line(struct index *x)

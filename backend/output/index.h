@@ -53,8 +53,8 @@ void index_free(struct index *x);
 uint32_t index_number(struct index *x, const char *key, const char *prefix);
 /* Return how many bytes of that log are in the index, written or not. */
 uint64_t index_indexed(const struct index *x, uint32_t number);
-/* Append P, the next piece of log NUMBER, to the merged log. There must be space (index_room). */
-void index_append(struct index *x, uint32_t number, const struct piece *p);
+/* Append P, the next chunk of log NUMBER, to the merged log. There must be space (index_room). */
+void index_append(struct index *x, uint32_t number, const struct chunk *p);
 size_t index_room(const struct index *x);
 /* End the line at the end of the merged log. Return false if no line was open. */
 bool index_end_line(struct index *x);

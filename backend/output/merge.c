@@ -137,7 +137,7 @@ static size_t merge_line(struct merge_lines *l)
 	return l->at;
 }
 
-struct merge_record merge_next(const struct merge_record *last, uint32_t log, const struct piece *p,
+struct merge_record merge_next(const struct merge_record *last, uint32_t log, const struct chunk *p,
 			       size_t prefix_len)
 {
 	struct merge_record r = {.offset = p->from, .length = p->length, .log = log};
@@ -147,11 +147,11 @@ struct merge_record merge_next(const struct merge_record *last, uint32_t log, co
 		r.flags |= MERGE_NEWLINE;
 	if (fresh || last->log != log)
 		r.flags |= MERGE_START | MERGE_LINE;
-	else if ((last->flags & MERGE_CR) && !(p->flags & PIECE_NEWLINE))
+	else if ((last->flags & MERGE_CR) && !(p->flags & CHUNK_NEWLINE))
 		r.flags |= MERGE_START;
-	if (p->flags & PIECE_ENDS)
+	if (p->flags & CHUNK_ENDS)
 		r.flags |= MERGE_ENDS;
-	if (p->flags & PIECE_CR)
+	if (p->flags & CHUNK_CR)
 		r.flags |= MERGE_CR;
 	r.end = last->end + p->length + p->starts * prefix_len;
 	if (r.flags & MERGE_NEWLINE)

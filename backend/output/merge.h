@@ -15,12 +15,12 @@
  */
 #pragma once
 
-#include "backend/output/piece.h"
+#include "backend/output/chunk.h"
 #include "backend/output/stamp.h"
 
 #define MERGE_HEAD	 16
 #define MERGE_RECORD	 40
-#define MERGE_LENGTH_MAX PIECE_MAX
+#define MERGE_LENGTH_MAX CHUNK_MAX
 #define MERGE_PREFIX_MAX 512
 
 /* The record before it ends in the middle of a line, which this one does not continue. */
@@ -79,8 +79,8 @@ void merge_keys_clear(struct merge_keys *keys);
 /* True if KEY and PREFIX are valid in `merged.keys`. */
 bool merge_key_is_valid(const char *key, const char *prefix);
 
-/* Return the record that follows LAST, for piece P of log LOG. */
-struct merge_record merge_next(const struct merge_record *last, uint32_t log, const struct piece *p,
+/* Return the record that follows LAST, for chunk P of log LOG. */
+struct merge_record merge_next(const struct merge_record *last, uint32_t log, const struct chunk *p,
 			       size_t prefix_len);
 
 /* How a record is rendered: its prefix, and its stamps (or NULL). */

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of lines in the merged log: see order.h. The sources with waiting pieces form a heap.
+ * The order of lines in the merged log: see order.h. The sources with waiting chunks form a heap.
  */
 #include "backend/output/order.h"
 
 #include "spec/base/mem.h"
 
-#define WAITING_MAX   16384 /* pieces of a source */
+#define WAITING_MAX   16384 /* chunks of a source */
 #define WAITING_FIRST 16
-#define WAITING_KEPT  4096 /* pieces for which memory is kept when none waits */
+#define WAITING_KEPT  4096 /* chunks for which memory is kept when none waits */
 
 struct waiting {
-	struct piece piece;
-	uint32_t due; /* the tick at which the piece has waited long enough */
+	struct chunk chunk;
+	uint32_t due; /* the tick at which the chunk has waited long enough */
 };
 
 struct order_source {
 	struct order *order;
 	void *data;
-	struct waiting *queue; /* the waiting pieces, from FIRST on */
+	struct waiting *queue; /* the waiting chunks, from FIRST on */
 	size_t first, n, room;
 	uint64_t bytes; /* bytes in the queue */
-	size_t place;	/* position in the heap, from 1; 0 if no piece waits */
-	/* Of two sources with pieces of the same time the one with the lower number goes first. */
+	size_t place;	/* position in the heap, from 1; 0 if no chunk waits */
+	/* Of two sources with chunks of the same time the one with the lower number goes first. */
 	uint64_t turn;
-	uint64_t hurried;  /* pieces that begin before this byte are needed soon */
+	uint64_t hurried;  /* chunks that begin before this byte are needed soon */
 	unsigned expected; /* number of ticks that all others still wait for it, or 0 */
 	bool open, reading;
-	bool is_due; /* its first piece has waited long enough */
+	bool is_due; /* its first chunk has waited long enough */
 };
 
 struct order {
@@ -37,7 +37,7 @@ struct order {
 	size_t n_heap;
 	size_t n_open;	       /* sources that are open */
 	size_t n_open_waiting; /* open sources in the heap */
-	size_t n_due;	       /* sources in the heap with a piece that is due */
+	size_t n_due;	       /* sources in the heap with a chunk that is due */
 	size_t n_awaited;      /* sources that are expected or read */
 	uint64_t turns;
 	uint32_t now; /* the tick, counted from 0 */
@@ -53,7 +53,7 @@ static const struct waiting *head(const struct order_source *s)
 
 static bool order_before(const struct order_source *a, const struct order_source *b)
 {
-	int64_t x = head(a)->piece.ns, y = head(b)->piece.ns;
+	int64_t x = head(a)->chunk.ns, y = head(b)->chunk.ns;
 
 	return x != y ? x < y : a->turn < b->turn;
 }
@@ -173,15 +173,15 @@ void order_read(struct order_source *s, bool reading)
 	order_await(s, s->expected, reading);
 }
 
-/* --- waiting pieces --- */
+/* --- waiting chunks --- */
 
-void order_feed(struct order_source *s, const struct piece *p)
+void order_feed(struct order_source *s, const struct chunk *p)
 {
 	struct order *o = s->order;
 	struct waiting *last = s->n > 0 ? &s->queue[s->first + s->n - 1] : NULL;
 
 	s->bytes += p->length;
-	if (last && piece_is_near(&last->piece, p, s->bytes) && piece_join(&last->piece, p))
+	if (last && chunk_is_near(&last->chunk, p, s->bytes) && chunk_join(&last->chunk, p))
 		return;
 	if (s->queue && s->first + s->n == s->room && s->first > s->room / 2) {
 		memmove(s->queue, s->queue + s->first, s->n * sizeof(*s->queue));
@@ -191,7 +191,7 @@ void order_feed(struct order_source *s, const struct piece *p)
 		s->queue = mem_grow(s->queue, s->room, sizeof(*s->queue));
 	}
 	s->queue[s->first + s->n++] =
-		(struct waiting){.piece = *p,
+		(struct waiting){.chunk = *p,
 				 .due = o->now + (p->from < s->hurried ? 1 : ORDER_WAIT_TICKS)};
 	if (s->place > 0)
 		return;
@@ -214,17 +214,17 @@ bool order_is_empty(const struct order_source *s)
 void order_flush_early(struct order_source *s, uint64_t to)
 {
 	s->hurried = max_of(s->hurried, to);
-	for (size_t i = s->first; i < s->first + s->n && s->queue[i].piece.from < to; i++)
+	for (size_t i = s->first; i < s->first + s->n && s->queue[i].chunk.from < to; i++)
 		s->queue[i].due = min_of(s->queue[i].due, s->order->now + 1);
 }
 
-/* --- the next piece --- */
+/* --- the next chunk --- */
 
 bool order_may_go(const struct order *o)
 {
 	if (o->n_heap == 0)
 		return false;
-	if (o->draining || head(o->heap[0])->piece.ns == PIECE_UNTIMED)
+	if (o->draining || head(o->heap[0])->chunk.ns == CHUNK_UNTIMED)
 		return true;
 	return o->n_awaited == 0 && (o->n_open_waiting == o->n_open || o->n_due > 0);
 }
@@ -245,14 +245,14 @@ static void order_remove(struct order_source *s)
 	}
 }
 
-bool order_next(struct order *o, struct order_source **ret_source, struct piece *ret)
+bool order_next(struct order *o, struct order_source **ret_source, struct chunk *ret)
 {
 	struct order_source *s;
 
 	if (!order_may_go(o))
 		return false;
 	s = *ret_source = o->heap[0];
-	*ret = head(s)->piece;
+	*ret = head(s)->chunk;
 	s->bytes -= ret->length;
 	s->n--;
 	s->first++;

@@ -3,20 +3,20 @@
  * The order of the lines of a job's logs in its merged log: by their times. Pure: no files, no
  * loop; the owner feeds printed output, and calls order_tick periodically.
  *
- * Each log is a source of pieces. Among the first pieces of the sources, the earliest one goes into
- * the merged log as soon as every open source has a piece waiting; or when one of them has waited
- * for about a second, so that pieces that arrive within that time are sorted. A source whose
+ * Each log is a source of chunks. Among the first chunks of the sources, the earliest one goes into
+ * the merged log as soon as every open source has a chunk waiting; or when one of them has waited
+ * for about a second, so that chunks that arrive within that time are sorted. A source whose
  * earlier output has not arrived yet holds up all others: without limit while that is read from
  * disk (order_read), for ORDER_EXPECT_TICKS ticks while it arrives over the network (order_expect).
- * Pieces without a time are not sorted.
+ * Chunks without a time are not sorted.
  */
 #pragma once
 
-#include "backend/output/piece.h"
+#include "backend/output/chunk.h"
 
 #define ORDER_TICK_MS	   250
-#define ORDER_WAIT_TICKS   5  /* the largest number of ticks that a piece waits */
-#define ORDER_EXPECT_TICKS 40 /* and that all pieces wait for an expected source */
+#define ORDER_WAIT_TICKS   5  /* the largest number of ticks that a chunk waits */
+#define ORDER_EXPECT_TICKS 40 /* and that all chunks wait for an expected source */
 
 struct order;
 struct order_source;
@@ -36,25 +36,25 @@ void order_expect(struct order_source *s, bool expected);
 void order_read(struct order_source *s, bool reading);
 
 /* Feed P, which follows everything that was fed to S before. */
-void order_feed(struct order_source *s, const struct piece *p);
+void order_feed(struct order_source *s, const struct chunk *p);
 /*
- * True if so many pieces of S wait that no more should be fed. Omitted ones are read from disk
+ * True if so many chunks of S wait that no more should be fed. Omitted ones are read from disk
  * later.
  */
 bool order_is_full(const struct order_source *s);
-/* True if no piece of S waits. */
+/* True if no chunk of S waits. */
 bool order_is_empty(const struct order_source *s);
 /*
- * Let pieces of S that begin before byte TO of its log, now or later, wait for at most one more
+ * Let chunks of S that begin before byte TO of its log, now or later, wait for at most one more
  * tick.
  */
 void order_flush_early(struct order_source *s, uint64_t to);
 
-/* Remove the next piece in order, with its source. Return false if none may go now. */
-bool order_next(struct order *o, struct order_source **ret_source, struct piece *ret);
+/* Remove the next chunk in order, with its source. Return false if none may go now. */
+bool order_next(struct order *o, struct order_source **ret_source, struct chunk *ret);
 bool order_may_go(const struct order *o);
-/* True if any piece waits. Then call order_tick each ORDER_TICK_MS. */
+/* True if any chunk waits. Then call order_tick each ORDER_TICK_MS. */
 bool order_waits(const struct order *o);
 void order_tick(struct order *o);
-/* Let no piece wait from now on. */
+/* Let no chunk wait from now on. */
 void order_drain(struct order *o);

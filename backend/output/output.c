@@ -4,8 +4,8 @@
  * merged log (order.c), and the index of that (index.c). Each log has a file (file.c), which its readers share; a log
  * that is fetched has a writer (writer.c) while something is fetched. Readers know only files.
  *
- * A writer puts bytes on the disk and then gives their pieces to the log, from memory, through feeder.h. The log gives
- * them to the order, and the order to the index. Instead, the pool reads pieces from the disk (feed.c) if a local job's
+ * A writer puts bytes on the disk and then gives their chunks to the log, from memory, through feeder.h. The log gives
+ * them to the order, and the order to the index. Instead, the pool reads chunks from the disk (feed.c) if a local job's
  * helper writes the log, if the output was there before kxfs started, or if more waited than memory may hold.
  *
  * All of it belongs to the I/O thread, but for struct file. The disk is touched on the pool, by one work for a log at a
@@ -27,14 +27,14 @@
  *	MAKING	| the pool makes its file		| done			| LIVE
  *		|					| refused		| UNMADE
  *	UNMADE	| a second passes			| the timer of its job	| NEW
- *	LIVE	| its writer writes			| it lacks pieces	| READING
+ *	LIVE	| its writer writes			| it lacks chunks	| READING
  *	READING	| the pool reads it; its writer writes	| done			| LIVE
  *		|					| refused		| UNREAD
  *		|					| its end was asked for,| FED
  *		|					| all of it was given	|
  *	UNREAD	| a second passes			| the timer of its job	| LIVE
  *	FED	| readers know that it has ended; its	| the index has all of	| ENDED
- *		| pieces wait, or are being written	| it on disk		|
+ *		| chunks wait, or are being written	| it on disk		|
  *	ENDED	| nothing				| it begins again	| NEW
  */
 #include "backend/output/output.h"
@@ -62,12 +62,12 @@
 #define OUTPUT_RETRY_MS 1000
 #define OUTPUT_DRAIN_MS 5000
 #define OUTPUT_STEP	(4u << 20) /* the largest number of bytes that one step adds to an index */
-/* Pieces of a log that may wait until the output before them was read. */
+/* Chunks of a log that may wait until the output before them was read. */
 #define OUTPUT_STASH_MAX 16384
 
-/* Pieces of a log that were written while it is read from disk. */
+/* Chunks of a log that were written while it is read from disk. */
 struct stash {
-	struct pieces pieces;
+	struct chunks chunks;
 	bool lost; /* not all of them are here */
 };
 
@@ -90,7 +90,7 @@ struct output_log {
 	struct order_source *source; /* NULL before its job is open, and if PREFIX is NULL */
 	enum log_life life;
 	bool ending; /* no byte will be written any more */
-	/* kxfs writes it (writer.h): its pieces have times, and SIZE is its whole size. */
+	/* kxfs writes it (writer.h): its chunks have times, and SIZE is its whole size. */
 	bool fetched;
 	/*
 	 * The log was empty before this run of kxfs. The bytes that any other log has when its file
@@ -140,7 +140,7 @@ struct output_job {
 	struct order *order;
 	struct index *index;	 /* NULL: NEW, LOADING; REFUSED: its partial result, or NULL */
 	int refusal;		 /* REFUSED: the error */
-	struct loop_timer tick;	 /* runs while pieces wait */
+	struct loop_timer tick;	 /* runs while chunks wait */
 	struct loop_timer retry; /* runs after the disk has refused something */
 	bool posted;		 /* a step is posted */
 	bool closed;
@@ -506,13 +506,13 @@ static void log_make(struct output_log *l)
 /* --- a log: it has grown --- */
 
 /*
- * Pass PIECES to the order. They follow the delivered output of L, or overlap it. Return false if
+ * Pass CHUNKS to the order. They follow the delivered output of L, or overlap it. Return false if
  * output in between is missing.
  */
-static bool log_give(struct output_log *l, const struct pieces *pieces)
+static bool log_give(struct output_log *l, const struct chunks *chunks)
 {
-	for (size_t i = 0; i < pieces->n; i++) {
-		const struct piece *p = &pieces->v[i];
+	for (size_t i = 0; i < chunks->n; i++) {
+		const struct chunk *p = &chunks->v[i];
 
 		if (p->from + p->length <= l->given)
 			continue;
@@ -525,15 +525,15 @@ static bool log_give(struct output_log *l, const struct pieces *pieces)
 }
 
 void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
-			const struct pieces *pieces)
+			const struct chunks *chunks)
 {
-	struct pieces *stash = &l->stash.pieces;
+	struct chunks *stash = &l->stash.chunks;
 
 	if (l->life == LOG_READING) {
-		for (size_t i = 0; i < pieces->n && stash->n < OUTPUT_STASH_MAX; i++)
-			pieces_add(stash, &pieces->v[i]);
+		for (size_t i = 0; i < chunks->n && stash->n < OUTPUT_STASH_MAX; i++)
+			chunks_add(stash, &chunks->v[i]);
 		l->stash.lost |= stash->n == OUTPUT_STASH_MAX;
-	} else if (l->life == LOG_LIVE && l->prefix && l->seen == from && log_give(l, pieces)) {
+	} else if (l->life == LOG_LIVE && l->prefix && l->seen == from && log_give(l, chunks)) {
 		l->seen = to;
 	}
 	log_set_size(l, to);
@@ -566,15 +566,15 @@ static void log_take(struct output_log *l, const struct reading *r)
 	const struct feed *f = &r->feed;
 	bool whole = f->seen >= f->size;
 
-	if (log_give(l, &f->pieces))
+	if (log_give(l, &f->chunks))
 		l->seen = f->seen;
 	if (!l->fetched)
 		log_set_size(l, f->size);
 	if (whole && f->size < min_of(f->limit, l->size))
 		l->size = f->size; /* the log was truncated */
 	/* If not too much was written meanwhile, it is in memory. */
-	if (l->stash.pieces.n > 0 && !l->stash.lost && l->seen >= f->size &&
-	    log_give(l, &l->stash.pieces))
+	if (l->stash.chunks.n > 0 && !l->stash.lost && l->seen >= f->size &&
+	    log_give(l, &l->stash.chunks))
 		l->seen = l->size;
 	l->readings += whole;
 	if (f->final && l->seen >= l->size)
@@ -600,10 +600,10 @@ static void read_done(void *data)
 	if (r->feed.bytes && !l->fetched)
 		file_hide(l->file);
 	free(r->feed.bytes);
-	pieces_clear(&l->stash.pieces);
+	chunks_clear(&l->stash.chunks);
 	l->stash.lost = false;
 	log_queue(l);
-	pieces_clear(&r->feed.pieces);
+	chunks_clear(&r->feed.chunks);
 	free(r);
 }
 
@@ -881,7 +881,7 @@ static void job_free(struct output_job *j)
 
 	HASH_ITER(hh, j->logs, l, next) {
 		HASH_DEL(j->logs, l);
-		pieces_clear(&l->stash.pieces);
+		chunks_clear(&l->stash.chunks);
 		file_unref(l->file);
 		free(l->prefix);
 		free(l);
@@ -944,13 +944,13 @@ static void on_tick(void *data)
 	job_wake(j);
 }
 
-/* Move the pieces that may go into the index. Return true if more may go. */
+/* Move the chunks that may go into the index. Return true if more may go. */
 static bool job_merge(struct output_job *j)
 {
 	struct output *o = j->output;
 	uint64_t bytes = 0, lines = 0;
 	struct order_source *s;
-	struct piece p;
+	struct chunk p;
 
 	while (bytes < OUTPUT_STEP && index_room(j->index) > 0 && order_next(j->order, &s, &p)) {
 		struct output_log *l = order_data(s);

@@ -49,7 +49,7 @@ void output_set_fetch(struct output *o, output_fetch_fn fetch, void *data);
 /* Count the output that is on disk. */
 void output_start(struct output *o);
 /*
- * Stop: write waiting pieces into the merged logs, for some seconds at most; then call the
+ * Stop: write waiting chunks into the merged logs, for some seconds at most; then call the
  * functions that wait for a log to arrive, and FN(DATA).
  */
 void output_stop(struct output *o, loop_fn fn, void *data);

@@ -64,7 +64,7 @@ struct batch {
 	struct bytes bytes;
 	struct bytes lines; /* bytes of the table */
 	struct bytes gaps;  /* offsets of gaps in the log, 8 bytes each, little-endian */
-	struct pieces pieces;
+	struct chunks chunks;
 };
 
 enum writer_state { WAITING, OPENING, READY, WRITING, LOOKING, SYNCING, FAILED };
@@ -130,7 +130,7 @@ static void batch_clear(struct log_writer *w, struct batch *b)
 	free(b->bytes.v);
 	free(b->lines.v);
 	free(b->gaps.v);
-	pieces_clear(&b->pieces);
+	chunks_clear(&b->chunks);
 	*b = (struct batch){0};
 }
 
@@ -145,7 +145,7 @@ static void batch_reuse(struct log_writer *w, struct batch *b)
 	}
 	*w->feeder.pending -= batch_size(b);
 	b->lines.len = b->bytes.len = b->gaps.len = 0;
-	pieces_reuse(&b->pieces);
+	chunks_reuse(&b->chunks);
 }
 
 /* --- on the pool --- */
@@ -464,7 +464,7 @@ static void write_done(void *data)
 		output_log_found(w->feeder.log, w->on_disk);
 	} else {
 		writer_show(w);
-		output_log_written(w->feeder.log, b->from, w->on_disk, &b->pieces);
+		output_log_written(w->feeder.log, b->from, w->on_disk, &b->chunks);
 		file_hide(w->feeder.file);
 	}
 	batch_reuse(w, b);
@@ -492,7 +492,7 @@ static void open_done(void *data)
 
 	w->state = w->err < 0 ? FAILED : READY;
 	cutter_begin(&w->cutter, w->lines.size, w->lines.midline,
-		     w->lines.last.line.ns ? w->lines.last.line.ns : PIECE_UNTIMED);
+		     w->lines.last.line.ns ? w->lines.last.line.ns : CHUNK_UNTIMED);
 	output_log_leave(w->feeder.log);
 	if (w->closed)
 		return writer_end(w);
@@ -554,7 +554,7 @@ void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t 
 	bytes_add(&b->lines, lines, lines_add_line(&w->lines, ns, n, whole, lines));
 	if (ns == 0)
 		ns = w->lines.last.line.ns;
-	cutter_add_line(&w->cutter, ns ? ns : PIECE_UNTIMED, bytes, n, whole, &b->pieces);
+	cutter_add_line(&w->cutter, ns ? ns : CHUNK_UNTIMED, bytes, n, whole, &b->chunks);
 	bytes_add(&b->bytes, bytes, n);
 	*w->feeder.pending += batch_size(b) - before;
 }
@@ -563,7 +563,7 @@ void log_writer_flush(struct log_writer *w)
 {
 	if (w->next.bytes.len == 0)
 		return;
-	cutter_pause(&w->cutter, &w->next.pieces);
+	cutter_pause(&w->cutter, &w->next.chunks);
 	w->flushed = true;
 	if (w->state == READY)
 		write_soon(w);

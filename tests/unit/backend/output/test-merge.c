@@ -135,15 +135,15 @@ static void expect_stamped(const struct merge_record *rec, const char *prefix, c
 	}
 }
 
-static struct pieces cut;
+static struct chunks cut;
 
-/* The N bytes at BUF as one piece, which is made of parts of any size. */
-static struct piece cut_to_one(const char *buf, size_t n, uint64_t *r)
+/* The N bytes at BUF as one chunk, which is made of parts of any size. */
+static struct chunk cut_to_one(const char *buf, size_t n, uint64_t *r)
 {
-	struct piece p;
+	struct chunk p;
 	struct cutter c;
 
-	pieces_clear(&cut);
+	chunks_clear(&cut);
 	cutter_begin(&c, 7, false, 0);
 	for (size_t at = 0; at < n;) {
 		size_t some = below(r, 3) ? n - at : 1 + below(r, n - at);
@@ -156,7 +156,7 @@ static struct piece cut_to_one(const char *buf, size_t n, uint64_t *r)
 	cutter_end(&c, &cut);
 	p = cut.v[0];
 	for (size_t i = 1; i < cut.n; i++)
-		assert_true(piece_join(&p, &cut.v[i]));
+		assert_true(chunk_join(&p, &cut.v[i]));
 	assert_int_equal(p.from, 7);
 	assert_int_equal(p.length, n);
 	return p;
@@ -208,7 +208,7 @@ static void test_render(void **state)
 						      1 + below(&r, below(&r, 2) ? 3 : 200));
 		struct merge_record last = {.end = below(&r, 1000), .log = (uint32_t)below(&r, 2)};
 		struct merge_record rec;
-		struct piece p;
+		struct chunk p;
 		struct text whole = {0};
 		bool first;
 
@@ -228,7 +228,7 @@ static struct merge_record next_of(const struct merge_record *last, uint32_t log
 {
 	struct cutter c;
 
-	pieces_clear(&cut);
+	chunks_clear(&cut);
 	cutter_begin(&c, 0, false, 0);
 	cutter_add(&c, 0, text, strlen(text), &cut);
 	cutter_end(&c, &cut);
@@ -238,7 +238,7 @@ static struct merge_record next_of(const struct merge_record *last, uint32_t log
 
 static void test_flags(void **state)
 {
-	struct merge_record piece = {.end = 10, .log = 1, .flags = 0};
+	struct merge_record chunk = {.end = 10, .log = 1, .flags = 0};
 	struct merge_record cr = {.end = 10, .log = 1, .flags = MERGE_CR};
 	struct merge_record line = {.end = 10, .log = 1, .flags = MERGE_ENDS};
 	struct merge_record r;
@@ -249,11 +249,11 @@ static void test_flags(void **state)
 	assert_int_equal(r.stamps, 1);
 	r = next_of(&line, 2, "x\r");
 	assert_int_equal(r.flags, MERGE_START | MERGE_LINE | MERGE_CR);
-	r = next_of(&piece, 1, "x"); /* the line goes on */
+	r = next_of(&chunk, 1, "x"); /* the line goes on */
 	assert_int_equal(r.flags, 0);
 	assert_int_equal(r.end, 11);
 	assert_int_equal(r.stamps, 0);
-	r = next_of(&piece, 2, "x"); /* another log's piece follows */
+	r = next_of(&chunk, 2, "x"); /* another log's chunk follows */
 	assert_int_equal(r.flags, MERGE_NEWLINE | MERGE_START | MERGE_LINE);
 	assert_int_equal(r.end, 15);
 	r = next_of(&cr, 1, "\n");
@@ -269,7 +269,7 @@ static void expect_cut(const char *buf, size_t n, size_t expected, size_t at_pau
 	struct cutter c;
 	size_t sum = 0;
 
-	pieces_clear(&cut);
+	chunks_clear(&cut);
 	cutter_begin(&c, 0, false, 0);
 	cutter_add(&c, 0, buf, n, &cut);
 	for (size_t i = 0; i < cut.n; i++)
@@ -291,24 +291,24 @@ static void expect_cut(const char *buf, size_t n, size_t expected, size_t at_pau
 
 static void test_cut(void **state)
 {
-	static char buf[2 * PIECE_MAX];
+	static char buf[2 * CHUNK_MAX];
 
 	memset(buf, 'x', sizeof(buf));
 	expect_cut(buf, 100, 0, 0);
-	expect_cut(buf, PIECE_MAX - 1, 0, 0);
-	expect_cut(buf, PIECE_MAX, PIECE_MAX, PIECE_MAX);
+	expect_cut(buf, CHUNK_MAX - 1, 0, 0);
+	expect_cut(buf, CHUNK_MAX, CHUNK_MAX, CHUNK_MAX);
 	expect_cut("\r10%\r20%\r", 9, 0, 5); /* a '\n' may follow the last '\r' */
 	expect_cut("\r10%\r20%\r3", 10, 0, 9);
 	expect_cut("10%\r", 4, 0, 0);
 	expect_cut("x\r\n1\r2", 6, 3, 5);
 	/* No cut comes between '\r' and '\n'. */
-	buf[PIECE_MAX - 1] = '\r';
-	expect_cut(buf, PIECE_MAX, PIECE_MAX - 1, PIECE_MAX - 1);
-	buf[PIECE_MAX] = '\n';
-	expect_cut(buf, PIECE_MAX + 1, PIECE_MAX + 1, PIECE_MAX + 1);
-	assert_int_equal(cut.v[0].length, PIECE_MAX - 1);
-	buf[PIECE_MAX - 2] = '\r';
-	expect_cut(buf, PIECE_MAX + 1, PIECE_MAX + 1, PIECE_MAX + 1);
+	buf[CHUNK_MAX - 1] = '\r';
+	expect_cut(buf, CHUNK_MAX, CHUNK_MAX - 1, CHUNK_MAX - 1);
+	buf[CHUNK_MAX] = '\n';
+	expect_cut(buf, CHUNK_MAX + 1, CHUNK_MAX + 1, CHUNK_MAX + 1);
+	assert_int_equal(cut.v[0].length, CHUNK_MAX - 1);
+	buf[CHUNK_MAX - 2] = '\r';
+	expect_cut(buf, CHUNK_MAX + 1, CHUNK_MAX + 1, CHUNK_MAX + 1);
 	buf[10] = '\n';
 	buf[20] = '\n';
 	expect_cut(buf, 100, 21, 21);
@@ -397,7 +397,7 @@ static void test_follow(void **state)
 		{{.offset = 10, .length = 4, .end = 22, .stamps = 6}, -EINVAL},
 		/* Too few lines for these bytes. */
 		{{.offset = 10, .length = 4, .end = 22, .stamps = 0}, -EINVAL},
-		/* A piece without bytes. */
+		/* A chunk without bytes. */
 		{{.offset = 10, .length = 0, .end = 14, .stamps = 1}, -EINVAL},
 		/* There is no such log. */
 		{{.log = 1, .length = 4, .end = 22, .stamps = 2}, -EINVAL},
@@ -504,8 +504,8 @@ static void watch_more(struct watcher *w)
 	}
 }
 
-/* Reading in pieces of any size, from any place, gives the same as reading the whole. */
-static void expect_pieces(struct log *log, const struct text *whole, uint64_t *r)
+/* Reading in chunks of any size, from any place, gives the same as reading the whole. */
+static void expect_chunks(struct log *log, const struct text *whole, uint64_t *r)
 {
 	for (unsigned i = 0; i < 100; i++) {
 		size_t off = below(r, whole->n + 1);
@@ -686,7 +686,7 @@ static void run_writers(bool long_lines)
 	rig_down(true);
 	rig_up();
 	log = rig_log(JOB, NULL);
-	expect_pieces(log, &whole, &r);
+	expect_chunks(log, &whole, &r);
 	log_unref(log);
 	text_clear(&whole);
 	text_clear(&seen);
@@ -945,7 +945,7 @@ static int teardown(void **state)
 {
 	for (unsigned k = 0; k < WRITERS; k++)
 		text_clear(&writers[k].text);
-	pieces_clear(&cut);
+	chunks_clear(&cut);
 	return rig_teardown(state);
 }
 

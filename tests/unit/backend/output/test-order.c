@@ -11,7 +11,7 @@
 static struct {
 	struct order *o;
 	struct order_source *s[N];
-	uint64_t at[N]; /* where the next piece begins */
+	uint64_t at[N]; /* where the next chunk begins */
 	char got[256];
 } rig;
 
@@ -38,8 +38,8 @@ static void open_sources(size_t n)
 
 static void feed_long(size_t i, int64_t ns, uint32_t length)
 {
-	struct piece p = {
-		.from = rig.at[i], .ns = ns, .length = length, .flags = PIECE_ENDS, .lines = 1};
+	struct chunk p = {
+		.from = rig.at[i], .ns = ns, .length = length, .flags = CHUNK_ENDS, .lines = 1};
 
 	order_feed(rig.s[i], &p);
 	rig.at[i] += length;
@@ -50,11 +50,11 @@ static void feed(size_t i, int64_t ns)
 	feed_long(i, ns, 10);
 }
 
-/* The pieces that go now are those of TEXT, "SOURCE:TIME " for each. */
+/* The chunks that go now are those of TEXT, "SOURCE:TIME " for each. */
 static void expect(const char *text)
 {
 	struct order_source *s;
-	struct piece p;
+	struct chunk p;
 	size_t n = 0;
 
 	rig.got[0] = '\0';
@@ -81,7 +81,7 @@ static void test_by_time(void **state)
 	feed(1, 2);
 	feed(1, 4);
 	feed(1, 6);
-	/* The first source may still have a piece before 6. */
+	/* The first source may still have a chunk before 6. */
 	expect("0:1 1:2 0:3 1:4 0:5 ");
 	assert_true(order_waits(rig.o) && order_is_empty(rig.s[0]));
 	tick(ORDER_WAIT_TICKS - 1);
@@ -91,7 +91,7 @@ static void test_by_time(void **state)
 	assert_false(order_waits(rig.o));
 }
 
-/* Of pieces of one time, the one that came first goes first, and each source has its turn before any has a second. */
+/* Of chunks of one time, the one that came first goes first, and each source has its turn before any has a second. */
 static void test_equal_times(void **state)
 {
 	open_sources(3);
@@ -119,7 +119,7 @@ static void test_closed(void **state)
 	expect("1:4 0:9 ");
 }
 
-/* A piece that has waited long enough goes with all that is before it, and no other does. */
+/* A chunk that has waited long enough goes with all that is before it, and no other does. */
 static void test_late(void **state)
 {
 	open_sources(3);
@@ -150,14 +150,14 @@ static void test_expected(void **state)
 	expect("1:10 0:20 ");
 	tick(ORDER_WAIT_TICKS);
 	expect("1:30 ");
-	/* A piece that is expected is not waited for for ever. */
+	/* A chunk that is expected is not waited for for ever. */
 	order_expect(rig.s[1], true);
 	feed(0, 40);
 	tick(ORDER_EXPECT_TICKS - 1);
 	expect("");
 	tick(1);
 	expect("0:40 ");
-	/* A source that ends is no longer expected to bring a piece. */
+	/* A source that ends is no longer expected to bring a chunk. */
 	order_expect(rig.s[1], true);
 	feed(0, 50);
 	order_close(rig.s[1]);
@@ -185,22 +185,22 @@ static void test_hurry(void **state)
 	expect("");
 	tick(1);
 	expect("0:1 ");
-	feed(0, 2); /* this piece begins before byte 15 */
+	feed(0, 2); /* this chunk begins before byte 15 */
 	feed(0, 3);
-	order_flush_early(rig.s[0], 20); /* the last piece begins there */
+	order_flush_early(rig.s[0], 20); /* the last chunk begins there */
 	tick(1);
 	expect("0:2 ");
 	tick(ORDER_WAIT_TICKS - 1);
 	expect("0:3 ");
 }
 
-/* Without times there is nothing to wait for, and a source with many pieces does not keep others out. */
+/* Without times there is nothing to wait for, and a source with many chunks does not keep others out. */
 static void test_untimed(void **state)
 {
 	open_sources(3);
 	for (unsigned i = 0; i < 2; i++) {
-		feed_long(0, PIECE_UNTIMED, PIECE_MAX);
-		feed_long(1, PIECE_UNTIMED, PIECE_MAX);
+		feed_long(0, CHUNK_UNTIMED, CHUNK_MAX);
+		feed_long(1, CHUNK_UNTIMED, CHUNK_MAX);
 	}
 	order_expect(rig.s[2], true);
 	expect("0:-9223372036854775808 1:-9223372036854775808 "
@@ -217,7 +217,7 @@ static void test_drain(void **state)
 	expect("1:1 0:2 ");
 }
 
-/* When times go back within one log, its pieces stay in its order. */
+/* When times go back within one log, its chunks stay in its order. */
 static void test_back(void **state)
 {
 	open_sources(2);
@@ -228,12 +228,12 @@ static void test_back(void **state)
 	expect("1:3 0:5 0:1 ");
 }
 
-/* Pieces of one time are joined; for a source that is far behind also those of nearly one time. No piece is lost. */
+/* Chunks of one time are joined; for a source that is far behind also those of nearly one time. No chunk is lost. */
 static void test_behind(void **state)
 {
 	uint64_t fed = 0, got = 0;
 	struct order_source *s;
-	struct piece p;
+	struct chunk p;
 	size_t n = 0;
 
 	open_sources(1);
@@ -251,13 +251,13 @@ static void test_behind(void **state)
 	assert_true(order_is_empty(rig.s[0]));
 }
 
-/* In whichever order pieces come, if all sources have some waiting, they go in the order of their times. */
+/* In whichever order chunks come, if all sources have some waiting, they go in the order of their times. */
 static void test_any_order(void **state)
 {
 	int64_t next[N] = {0}, last = -1;
 	unsigned seed = 1700000000;
 	struct order_source *s;
-	struct piece p;
+	struct chunk p;
 	size_t n = 0;
 
 	open_sources(N);
@@ -265,7 +265,7 @@ static void test_any_order(void **state)
 		size_t k = (seed = seed * 1664525 + 1013904223) >> 20 & (N - 1);
 
 		next[k] += 10 + (seed >> 8) % 1000 * 10;
-		feed(k, next[k] + (int64_t)k); /* no two pieces have one time */
+		feed(k, next[k] + (int64_t)k); /* no two chunks have one time */
 		while (order_next(rig.o, &s, &p)) {
 			assert_true(p.ns > last);
 			last = p.ns;

@@ -10,7 +10,7 @@
 #include "spec/base/mem.h"
 
 #define MIB	  (1u << 20)
-#define PIECE	  (64u << 10)
+#define CHUNK	  (64u << 10)
 #define N_WRITERS 7
 
 static struct {
@@ -21,7 +21,7 @@ static struct {
 } logs[N_WRITERS] = {{.key = "a"}, {.key = "b"}, {.key = "c"}, {.key = "d"},
 		     {.key = "e"}, {.key = "f"}, {.key = "g"}};
 
-static char piece[PIECE];
+static char chunk[CHUNK];
 
 static void on_opened(void *data, int err)
 {
@@ -47,10 +47,10 @@ static void do_new(void *data)
 
 static void fill(size_t i)
 {
-	while (log_writer_has_room(logs[i].w, PIECE)) {
-		log_writer_add(logs[i].w, -1, piece, PIECE);
+	while (log_writer_has_room(logs[i].w, CHUNK)) {
+		log_writer_add(logs[i].w, -1, chunk, CHUNK);
 		log_writer_flush(logs[i].w);
-		logs[i].added += PIECE;
+		logs[i].added += CHUNK;
 	}
 }
 
@@ -83,7 +83,7 @@ static void test_room(void **state)
 	rig_here(do_fill, NULL);
 	/* Four logs have as much as one log may have, which is all that there is; the others get on a little. */
 	for (size_t i = 0; i < N_WRITERS; i++)
-		assert_in_range(logs[i].added, (i < 4 ? 32 * MIB : 256 << 10) - PIECE,
+		assert_in_range(logs[i].added, (i < 4 ? 32 * MIB : 256 << 10) - CHUNK,
 				i < 4 ? 32 * MIB : 256 << 10);
 	for (size_t i = 0; i < N_WRITERS; i++) {
 		struct log *log = rig_log("job", logs[i].key);
@@ -98,7 +98,7 @@ static void test_room(void **state)
 
 static void do_add(void *data)
 {
-	log_writer_add(logs[0].w, -1, piece, PIECE);
+	log_writer_add(logs[0].w, -1, chunk, CHUNK);
 	log_writer_flush(logs[0].w);
 }
 
@@ -130,7 +130,7 @@ static void test_closed_at_once(void **state)
 	rig_until(atomic_load(&logs[0].open));
 	rig_here(do_add, NULL);
 	log = rig_log("job", logs[0].key);
-	rig_until(rig_stat(log).size == 2 * PIECE);
+	rig_until(rig_stat(log).size == 2 * CHUNK);
 	log_unref(log);
 	rig_end(logs[0].key);
 }
@@ -139,9 +139,9 @@ static void do_lose(void *data)
 {
 	(void)data;
 	/* One gap has bytes behind it, and one has none behind it because of a kill. */
-	log_writer_add(logs[0].w, -1, piece, PIECE);
+	log_writer_add(logs[0].w, -1, chunk, CHUNK);
 	log_writer_lost(logs[0].w);
-	log_writer_add(logs[0].w, -1, piece, PIECE);
+	log_writer_add(logs[0].w, -1, chunk, CHUNK);
 	log_writer_flush(logs[0].w);
 	log_writer_lost(logs[0].w);
 }
@@ -184,7 +184,7 @@ static struct {
 	atomic_bool done;
 	int err;
 	uint64_t size;
-	size_t n; /* so many of its bytes are those of PIECE */
+	size_t n; /* so many of its bytes are those of CHUNK */
 	size_t n_lines;
 	struct log_line last;
 } known;
@@ -194,8 +194,8 @@ static void on_known(void *data, int err, struct log_known *k)
 	(void)data;
 	known.err = err;
 	known.size = k->size;
-	known.n = err == 0 && k->size - k->from <= PIECE &&
-				  memcmp(k->bytes, piece, (size_t)(k->size - k->from)) == 0
+	known.n = err == 0 && k->size - k->from <= CHUNK &&
+				  memcmp(k->bytes, chunk, (size_t)(k->size - k->from)) == 0
 			  ? (size_t)(k->size - k->from)
 			  : 0;
 	known.n_lines = k->n_lines;
@@ -222,21 +222,21 @@ static void test_cut(void **state)
 	static size_t number;
 	cleanup_free char *path = text_print("%s/output/job/logs/%s", rig.state, logs[0].key);
 
-	memset(piece, 'x', sizeof(piece));
+	memset(chunk, 'x', sizeof(chunk));
 	rig_open("job");
 	rig_begin(logs[0].key, "a/0 ");
 	open_one(&number);
 	atomic_store(&logs[0].written, false);
 	rig_here(do_add, NULL);
 	rig_until(atomic_load(&logs[0].written));
-	for (size_t least = PIECE - 1; least <= PIECE; least++) {
+	for (size_t least = CHUNK - 1; least <= CHUNK; least++) {
 		ask_known(least);
 		assert_int_equal(known.err, 0);
-		assert_int_equal(known.size, PIECE);
+		assert_int_equal(known.size, CHUNK);
 		assert_int_equal(known.n, least);
 	}
-	assert_int_equal(truncate(path, PIECE - 1), 0);
-	ask_known(PIECE);
+	assert_int_equal(truncate(path, CHUNK - 1), 0);
+	ask_known(CHUNK);
 	assert_int_equal(known.err, -EIO);
 	rig_here(do_close_one, NULL);
 	rig_end(logs[0].key);
@@ -263,7 +263,7 @@ static void test_torn(void **state)
 	atomic_store(&logs[0].written, false);
 	rig_here(do_tear, NULL);
 	rig_until(atomic_load(&logs[0].written));
-	ask_known(PIECE);
+	ask_known(CHUNK);
 	assert_int_equal(known.err, 0);
 	assert_int_equal(known.size, 7);
 	assert_int_equal(known.n_lines, 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Cutting a log's bytes into pieces: see piece.h. */
-#include "backend/output/piece.h"
+/* Cutting a log's bytes into chunks: see chunk.h. */
+#include "backend/output/chunk.h"
 
 #include "spec/base/mem.h"
 
@@ -8,20 +8,20 @@
 #define BEHIND_BYTES (256u << 10)
 #define BEHIND_NS    1000000u
 
-bool piece_join(struct piece *a, const struct piece *b)
+bool chunk_join(struct chunk *a, const struct chunk *b)
 {
-	if (a->from + a->length != b->from || a->length + b->length > PIECE_MAX)
+	if (a->from + a->length != b->from || a->length + b->length > CHUNK_MAX)
 		return false;
 	a->starts += b->starts;
-	if (a->flags & PIECE_ENDS || (a->flags & PIECE_CR && !(b->flags & PIECE_NEWLINE)))
+	if (a->flags & CHUNK_ENDS || (a->flags & CHUNK_CR && !(b->flags & CHUNK_NEWLINE)))
 		a->starts++;
 	a->length += b->length;
 	a->lines += b->lines;
-	a->flags = (a->flags & PIECE_NEWLINE) | (b->flags & ~PIECE_NEWLINE);
+	a->flags = (a->flags & CHUNK_NEWLINE) | (b->flags & ~CHUNK_NEWLINE);
 	return true;
 }
 
-bool piece_is_near(const struct piece *a, const struct piece *b, uint64_t bytes)
+bool chunk_is_near(const struct chunk *a, const struct chunk *b, uint64_t bytes)
 {
 	if (a->ns == b->ns)
 		return true;
@@ -29,12 +29,12 @@ bool piece_is_near(const struct piece *a, const struct piece *b, uint64_t bytes)
 	       (uint64_t)b->ns - (uint64_t)a->ns < BEHIND_NS;
 }
 
-void pieces_add(struct pieces *all, const struct piece *p)
+void chunks_add(struct chunks *all, const struct chunk *p)
 {
-	struct piece *last = all->n > 0 ? &all->v[all->n - 1] : NULL;
+	struct chunk *last = all->n > 0 ? &all->v[all->n - 1] : NULL;
 
 	all->bytes += p->length;
-	if (last && piece_is_near(last, p, all->bytes) && piece_join(last, p))
+	if (last && chunk_is_near(last, p, all->bytes) && chunk_join(last, p))
 		return;
 	if (all->n == all->room) {
 		all->room = max_of(2 * all->room, (size_t)1);
@@ -43,16 +43,16 @@ void pieces_add(struct pieces *all, const struct piece *p)
 	all->v[all->n++] = *p;
 }
 
-void pieces_reuse(struct pieces *all)
+void chunks_reuse(struct chunks *all)
 {
 	all->n = 0;
 	all->bytes = 0;
 }
 
-void pieces_clear(struct pieces *all)
+void chunks_clear(struct chunks *all)
 {
 	free(all->v);
-	*all = (struct pieces){0};
+	*all = (struct chunks){0};
 }
 
 void cutter_begin(struct cutter *c, uint64_t at, bool midline, int64_t ns)
@@ -60,18 +60,18 @@ void cutter_begin(struct cutter *c, uint64_t at, bool midline, int64_t ns)
 	*c = (struct cutter){.at = at, .midline = midline, .ns = ns};
 }
 
-static void cutter_give(struct cutter *c, uint32_t flags, struct pieces *ret)
+static void cutter_give(struct cutter *c, uint32_t flags, struct chunks *ret)
 {
-	struct piece p = c->open;
+	struct chunk p = c->open;
 
 	p.flags |= flags;
 	c->open.length = c->bar.length = 0;
-	pieces_add(ret, &p);
+	chunks_add(ret, &p);
 }
 
-void cutter_pause(struct cutter *c, struct pieces *ret)
+void cutter_pause(struct cutter *c, struct chunks *ret)
 {
-	struct piece bar = c->bar;
+	struct chunk bar = c->bar;
 
 	if (bar.length == 0)
 		return;
@@ -81,22 +81,22 @@ void cutter_pause(struct cutter *c, struct pieces *ret)
 	c->open.length -= bar.length;
 	c->open.flags = 0;
 	c->bar.length = 0;
-	pieces_add(ret, &bar);
+	chunks_add(ret, &bar);
 }
 
-void cutter_end(struct cutter *c, struct pieces *ret)
+void cutter_end(struct cutter *c, struct chunks *ret)
 {
 	if (c->open.length > 0)
-		cutter_give(c, c->cr ? PIECE_CR : 0, ret);
+		cutter_give(c, c->cr ? CHUNK_CR : 0, ret);
 }
 
 /*
- * Deliver a part of a line that is too long for one piece. A '\r' at its end remains open, since a
+ * Deliver a part of a line that is too long for one chunk. A '\r' at its end remains open, since a
  * '\n' may follow.
  */
-static void cutter_give_part(struct cutter *c, struct pieces *ret)
+static void cutter_give_part(struct cutter *c, struct chunks *ret)
 {
-	struct piece cr = {.from = c->at - 1, .ns = c->ns, .length = 1};
+	struct chunk cr = {.from = c->at - 1, .ns = c->ns, .length = 1};
 
 	if (!c->cr) {
 		cutter_give(c, 0, ret);
@@ -116,19 +116,19 @@ static void cutter_note_bar(struct cutter *c, uint32_t length)
 {
 	c->bar = c->open;
 	c->bar.length = length;
-	c->bar.flags |= PIECE_CR;
+	c->bar.flags |= CHUNK_CR;
 	c->open.starts++;
 }
 
-/* Add N bytes of one line, which fit into the open piece; only the last may be '\n'. */
+/* Add N bytes of one line, which fit into the open chunk; only the last may be '\n'. */
 static void cutter_take(struct cutter *c, const char *bytes, size_t n)
 {
 	uint32_t before = c->open.length;
 
 	if (before == 0)
-		c->open = (struct piece){.from = c->at,
+		c->open = (struct chunk){.from = c->at,
 					 .ns = c->ns,
-					 .flags = *bytes == '\n' ? PIECE_NEWLINE : 0};
+					 .flags = *bytes == '\n' ? CHUNK_NEWLINE : 0};
 	else if (c->cr && *bytes != '\n')
 		cutter_note_bar(c, before);
 	for (const char *cr = bytes; (cr = memchr(cr, '\r', (size_t)(bytes + n - cr)));) {
@@ -144,27 +144,27 @@ static void cutter_take(struct cutter *c, const char *bytes, size_t n)
 }
 
 void cutter_add_line(struct cutter *c, int64_t ns, const char *bytes, size_t n, bool whole,
-		     struct pieces *ret)
+		     struct chunks *ret)
 {
 	if (!c->midline)
 		c->ns = ns;
 	c->midline = !whole;
 	while (n > 0) {
-		size_t take = min_of(n, (size_t)(PIECE_MAX - c->open.length));
+		size_t take = min_of(n, (size_t)(CHUNK_MAX - c->open.length));
 
 		cutter_take(c, bytes, take);
 		bytes += take;
 		n -= take;
 		if (whole && n == 0) {
 			c->open.lines = 1;
-			cutter_give(c, PIECE_ENDS, ret);
-		} else if (c->open.length == PIECE_MAX) {
+			cutter_give(c, CHUNK_ENDS, ret);
+		} else if (c->open.length == CHUNK_MAX) {
 			cutter_give_part(c, ret);
 		}
 	}
 }
 
-void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struct pieces *ret)
+void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struct chunks *ret)
 {
 	while (n > 0) {
 		const char *nl = memchr(bytes, '\n', n);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Chunks, the units of the merged log. A chunk is some whole lines of one log, or a part of a line
+ * that is too long for one chunk, or an incomplete line that a progress bar has ended with '\r' so
+ * far. The cutter makes chunks of a log's bytes as they arrive. Pure.
+ */
+#pragma once
+
+#include "spec/base/base.h"
+
+#define CHUNK_MAX     65536	/* bytes of a chunk; a longer line is cut into several */
+#define CHUNK_UNTIMED INT64_MIN /* the time of chunks that are not sorted */
+
+#define CHUNK_ENDS    1u /* it ends with '\n' */
+#define CHUNK_CR      2u /* it ends with '\r' */
+#define CHUNK_NEWLINE 4u /* its first byte is '\n' */
+
+struct chunk {
+	uint64_t from;	 /* offset in its log */
+	int64_t ns;	 /* the time of its first line */
+	uint32_t length; /* length in bytes, at most CHUNK_MAX */
+	/*
+	 * Prefixes that it needs after its first byte: one for each line, including those that end
+	 * with '\r'.
+	 */
+	uint32_t starts;
+	uint32_t lines; /* lines that end in it with '\n' */
+	uint32_t flags;
+};
+
+/*
+ * Append B, which follows A in the same log, to A. Return false if B does not follow A, or the two
+ * are too long.
+ */
+bool chunk_join(struct chunk *a, const struct chunk *b);
+/*
+ * True if A and B, which follow each other, should be one chunk of the merged log. BYTES of their
+ * log wait. They should if they have one time, or if the log is far behind and their times are so
+ * near that other lines between them do not matter.
+ */
+bool chunk_is_near(const struct chunk *a, const struct chunk *b, uint64_t bytes);
+
+/* Chunks of one log, in order. All 0 is an empty list. */
+struct chunks {
+	struct chunk *v; /* malloc'ed */
+	size_t n, room;
+	uint64_t bytes; /* bytes in all of them */
+};
+
+/* Add P, as one more chunk, or joined with the last one. */
+void chunks_add(struct chunks *all, const struct chunk *p);
+/* Empty ALL, but keep its memory for later chunks. */
+void chunks_reuse(struct chunks *all);
+void chunks_clear(struct chunks *all);
+
+struct cutter {
+	uint64_t at; /* offset of the next byte in the log */
+	int64_t ns;  /* time of the line that is open */
+	bool midline;
+	bool cr;	   /* the last byte was '\r' */
+	struct chunk open; /* bytes that are not in a chunk yet */
+	/*
+	 * The part of OPEN up to the last lone '\r', a progress bar: it may be delivered before the
+	 * line ends. Length 0 if there is none.
+	 */
+	struct chunk bar;
+};
+
+/* Begin at byte AT. MIDLINE: it belongs to a line that began before that, at the time NS. */
+void cutter_begin(struct cutter *c, uint64_t at, bool midline, int64_t ns);
+/* Add N bytes; lines that begin in them were printed at NS. Append each complete chunk to RET. */
+void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struct chunks *ret);
+/* Like cutter_add, for N > 0 bytes of one line. WHOLE: the last of them, and no other, is a '\n'. */
+void cutter_add_line(struct cutter *c, int64_t ns, const char *bytes, size_t n, bool whole,
+		     struct chunks *ret);
+/* No more bytes are available now: complete a chunk that ends with '\r'. */
+void cutter_pause(struct cutter *c, struct chunks *ret);
+/* No byte will follow: complete the last chunk. */
+void cutter_end(struct cutter *c, struct chunks *ret);
