@@ -479,9 +479,11 @@ void folders_drop_output(struct folders *f, const char *key, folders_fn done, vo
 	struct entry *e = find(f, key);
 	struct folder_removal *r = removal_new(f, key, done, data);
 
-	if (!e || e->removals)
+	if (!e)
 		return loop_post(f->config.loop, nothing_dropped, r);
 	LL_APPEND(e->removals, r);
+	if (e->removals != r)
+		return;
 	e->full = true;
 	removal_start(r);
 }
