@@ -70,12 +70,15 @@
 #define OUTLIVED_MS 60000
 /* How many requests for the output of a run that has ended may fail in a row; */
 #define FAILURES_MAX 12
-/* and after how many replies that there is no output kxfs believes it. */
+/* and how many replies in a row that there is no output are believed. */
 #define EMPTY_MAX 3
 /* A kubelet keeps a stream open longer than this only while the container is running. */
 #define OPEN_MS	   2000
 #define AT_ONCE_MS 1000
-/* How many bytes of the log's end a stream is compared with: at first, the factor if that fails, and at most. */
+/*
+ * How many bytes of the log's end a stream is compared with: at first; the factor by which they grow
+ * after a failure; and the limit.
+ */
 #define WINDOW	    (64u << 10)
 #define WINDOW_MORE 32
 #define WINDOW_MAX  (64u << 20)

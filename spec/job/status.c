@@ -15,7 +15,7 @@
 
 /* Levels of status in block style: the job, its list of roles, a role, its list of replicas. */
 #define STATUS_BLOCK_DEPTH 4
-/* Of usage: related figures are on one line. */
+/* The same for usage, where related figures are on one line. */
 #define USAGE_BLOCK_DEPTH 1
 
 const char *spec_status_state(enum spec_state state)

@@ -111,5 +111,5 @@ int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data);
 
 /* True if output was lost before the delivered output, or may have been (FORCE). */
 bool spec_logline_gap(const struct spec_logline *l);
-/* Return the beginning of the stream's text in place of output, or "". */
+/* If the stream had a message instead of output, return the beginning of that message; else "". */
 const char *spec_logline_text(const struct spec_logline *l);
