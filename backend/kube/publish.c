@@ -330,11 +330,11 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 		.group = world_group(c->world, job),
 		.queue = queue,
 		.kueue = world_kueue(c->world, job),
-		.events_known = world_sight_of(c->world, WORLD_EVENTS) == WORLD_CONFIRMED,
-		.unseen = (world_sight_of(c->world, WORLD_EVENTS) == WORLD_FORBIDDEN
+		.events_known = world_watch_status(c->world, WORLD_EVENTS) == WORLD_CONFIRMED,
+		.unseen = (world_watch_status(c->world, WORLD_EVENTS) == WORLD_FORBIDDEN
 				   ? SPEC_UNSEEN_EVENTS
 				   : 0) |
-			  (world_sight_of(c->world, WORLD_GROUPS) == WORLD_FORBIDDEN
+			  (world_watch_status(c->world, WORLD_GROUPS) == WORLD_FORBIDDEN
 				   ? SPEC_UNSEEN_GROUPS
 				   : 0) |
 			  (world_hides_pods(c->world, kind) ? SPEC_UNSEEN_PARTS : 0),

@@ -269,7 +269,7 @@ static void stop_optional(struct watched *x)
 		x->known = false;
 		free(take_ptr(x->text));
 	}
-	world_set_sight(x->w->config.world, x->sort, WORLD_ABSENT);
+	world_set_watch_status(x->w->config.world, x->sort, WORLD_ABSENT);
 	world_forget_sort(x->w->config.world, x->sort);
 }
 
@@ -373,7 +373,7 @@ static enum access access_of(int err)
 static void on_state(void *data, int err, const char *text)
 {
 	struct watched *x = data;
-	static const enum world_sight sights[] = {
+	static const enum world_watch_status statuses[] = {
 		[ACCESS_GIVEN] = WORLD_CONFIRMED,
 		[ACCESS_FORBIDDEN] = WORLD_FORBIDDEN,
 		[ACCESS_NOT_SERVED] = WORLD_ABSENT,
@@ -393,7 +393,7 @@ static void on_state(void *data, int err, const char *text)
 		x->verb = watch_verb(x->watch);
 		text_set(&x->text, "%s", text);
 	}
-	world_set_sight(w->config.world, x->sort, sights[access]);
+	world_set_watch_status(w->config.world, x->sort, statuses[access]);
 	if (cost_of(x->w, x->sort))
 		return optional_state(x, first, lost);
 	/*
@@ -516,7 +516,7 @@ static void start(struct watches *w, enum world_sort sort)
 	config.path = path;
 	config.field = field;
 	config.resource = x->resource;
-	world_set_sight(w->config.world, sort, WORLD_UNCONFIRMED);
+	world_set_watch_status(w->config.world, sort, WORLD_UNCONFIRMED);
 	x->watch = watch_new(&config);
 }
 

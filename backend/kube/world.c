@@ -119,7 +119,7 @@ struct world {
 	unsigned settling;			/* depth of settle() */
 	unsigned rounds[WORLD_N_SORTS];
 	enum listing listing[WORLD_N_SORTS];
-	enum world_sight _Atomic sights[WORLD_N_SORTS];
+	enum world_watch_status _Atomic statuses[WORLD_N_SORTS];
 	struct job *jobs;
 	struct pod *pods, *named;
 	struct pod *gone; /* deleted pods, by uid: a driver may have led to its executors */
@@ -1193,14 +1193,14 @@ void world_waiting_changed(struct world *w)
 
 /* --- lookups --- */
 
-void world_set_sight(struct world *w, enum world_sort sort, enum world_sight sight)
+void world_set_watch_status(struct world *w, enum world_sort sort, enum world_watch_status status)
 {
-	w->sights[sort] = sight;
+	w->statuses[sort] = status;
 }
 
-enum world_sight world_sight_of(const struct world *w, enum world_sort sort)
+enum world_watch_status world_watch_status(const struct world *w, enum world_sort sort)
 {
-	return w->sights[sort];
+	return w->statuses[sort];
 }
 
 const struct world_job *world_find(const struct world *w, const char *uid)
@@ -1255,7 +1255,7 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 	const struct thing *thing = own || !*owner ? own : find_owned(w, WORLD_WORKLOADS, owner);
 
 	return (struct spec_kueue_facts){
-		.known = w->sights[WORLD_WORKLOADS] == WORLD_CONFIRMED,
+		.known = w->statuses[WORLD_WORKLOADS] == WORLD_CONFIRMED,
 		.workload = thing ? thing->view : NULL,
 		.position = container_of(job, const struct job, j)->position,
 		.fixed = w->kueue.fixed,
@@ -1371,7 +1371,7 @@ enum world_sort world_feed(const struct world *w, const struct spec_part *part)
 		const struct spec_part *at = world_part(w, i);
 
 		if (at && streq(at->plural, part->plural) &&
-		    streq(at->api_version, part->api_version) && w->sights[i] != WORLD_ABSENT)
+		    streq(at->api_version, part->api_version) && w->statuses[i] != WORLD_ABSENT)
 			return i;
 	}
 	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++)
@@ -1386,8 +1386,8 @@ bool world_hides_pods(const struct world *w, const struct spec_kind *kind)
 		enum world_sort feed = world_feed(w, &kind->parts[i]);
 
 		if (feed < WORLD_N_SORTS &&
-		    (w->sights[feed] == WORLD_FORBIDDEN ||
-		     (w->sights[feed] == WORLD_AWAY && !world_has_listed(w, feed))))
+		    (w->statuses[feed] == WORLD_FORBIDDEN ||
+		     (w->statuses[feed] == WORLD_AWAY && !world_has_listed(w, feed))))
 			return true;
 	}
 	return false;
@@ -1401,7 +1401,7 @@ bool world_awaits_pods(const struct world *w, const struct spec_kind *kind)
 		enum world_sort feed = world_feed(w, &kind->parts[i]);
 
 		ret |= feed < WORLD_N_SORTS && !world_has_listed(w, feed) &&
-		       w->sights[feed] != WORLD_FORBIDDEN && w->sights[feed] != WORLD_ABSENT;
+		       w->statuses[feed] != WORLD_FORBIDDEN && w->statuses[feed] != WORLD_ABSENT;
 	}
 	return ret;
 }

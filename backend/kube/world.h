@@ -145,15 +145,15 @@ const struct world_job *world_sample(struct world *w, const char *json, size_t l
 
 /* --- lookups --- */
 
-enum world_sight {
+enum world_watch_status {
 	WORLD_UNCONFIRMED,
 	WORLD_CONFIRMED, /* the last list was complete: an object that is not in the world does not exist */
 	WORLD_FORBIDDEN, /* the user has no right to see such objects */
 	WORLD_AWAY,	 /* the server can't be reached, or fails */
 	WORLD_ABSENT,	 /* the server does not serve them, or they are not watched any more */
 };
-void world_set_sight(struct world *w, enum world_sort sort, enum world_sight sight);
-enum world_sight world_sight_of(const struct world *w, enum world_sort sort);
+void world_set_watch_status(struct world *w, enum world_sort sort, enum world_watch_status status);
+enum world_watch_status world_watch_status(const struct world *w, enum world_sort sort);
 const struct world_job *world_find(const struct world *w, const char *uid);
 /* Call FN for each job; FN may forget the job that it is called for. */
 void world_each(struct world *w, void (*fn)(void *data, const struct world_job *job), void *data);
