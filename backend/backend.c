@@ -244,7 +244,7 @@ bool backend_stop(struct backend *b)
 	loop_post(b->loop, backend_run_stop, b);
 	if (end_wait(&b->stopped, seconds, NULL) == 0)
 		return true;
-	diag(DIAG_ERROR, "jobs did not end within %u s; the next start ends what is left", seconds);
+	diag(DIAG_ERROR, "jobs did not end within %u s; the next start ends the rest", seconds);
 	return false;
 }
 
@@ -479,7 +479,7 @@ void backend_metrics(struct backend *b, FILE *out)
 		{"history_jobs", "gauge", "Jobs in history/",
 		 store_count(b->store, BACKEND_HISTORY)},
 		{"captured_bytes_total", "counter", "Bytes of output that were captured", bytes},
-		{"captured_lines_total", "counter", "Lines of them", lines},
+		{"captured_lines_total", "counter", "Lines of output that were captured", lines},
 		{"spool_bytes", "gauge", "Output of jobs on disk", output_bytes(b->output)},
 		{"spool_limit_bytes", "gauge", "Limit of kxfs_spool_bytes", b->config.spool_limit},
 	};

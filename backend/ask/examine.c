@@ -215,7 +215,7 @@ static void queues_replied(struct examine *e, const struct http_reply *reply)
 		    *names ? names : "none");
 	if (names && *wanted && !has)
 		say(e, BACKEND_LACKS,
-		    "there is no queue %s, which -o queue= names: its jobs wait until there is one",
+		    "there is no queue %s, which -o queue= names: jobs in it wait until it is created",
 		    wanted);
 	enter(e, METRICS);
 }
@@ -291,7 +291,7 @@ static void right_replied(struct examine *e, const struct http_reply *reply)
 
 	if (!http_succeeded(reply) || spec_review_reply(reply->body, reply->len, &allowed) < 0) {
 		say(e, BACKEND_LACKS, "the server does not report the user's rights (%s)",
-		    reply->err ? reply->text : "the review of rights is refused");
+		    reply->err ? reply->text : "the server refuses to review this user's rights");
 		enter(e, OVER);
 		return;
 	}

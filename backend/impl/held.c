@@ -921,8 +921,8 @@ static void on_made(void *data, int err)
 		m->text = text_print(
 			"%s: the job can't be recorded in %s/jobs: %s; %s\n", m->rq->file,
 			h->b->config.state_dir, strerror(-err),
-			m->left ? "and its record can't be removed: whether it is held is "
-				  "known when kxfs has been started again"
+			m->left ? "and its record can't be removed. The next start of kxfs "
+				  "reports whether the job is held"
 				: "nothing was launched");
 		return making_end(m, m->left ? -EINPROGRESS : err, NULL, m->text);
 	}
@@ -1258,7 +1258,8 @@ static void find_record(void *data, struct record *r)
 		return;
 	part = record_take_part(r, RECORD_HOLD);
 	if ((head->state != RECORD_SUBMITTING || head->held) && spec_held_parse(part, &rec) < 0) {
-		diag(DIAG_ERROR, "%s: what it waits for can't be read; it is never launched",
+		diag(DIAG_ERROR,
+		     "%s: kxfs can't read what the job waits for, so it will never be launched",
 		     record_head(r)->id);
 		return;
 	}

@@ -34,7 +34,8 @@ static bool request_check_job(struct backend_request *rq)
 	if (!streq(job->uid, rq->uid) && job->own && streq(job->submission, rq->uid))
 		text_set(&rq->uid, "%s", job->uid);
 	if (!streq(job->uid, rq->uid)) {
-		backend_refuse(rq, -ESTALE, "%s is another job now; look at it again", rq->id);
+		backend_refuse(rq, -ESTALE,
+			       "%s is another job now; read its status before you retry", rq->id);
 		return false;
 	}
 	return true;

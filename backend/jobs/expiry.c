@@ -164,7 +164,7 @@ void expiry_dropped(struct expiry *x, const char *id, int err)
 	else if (!x->failed)
 		diag(DIAG_ERROR,
 		     "%s: its output can't be removed, and the spool is over its limit of %" PRIu64
-		     " bytes: %s; it is tried again",
+		     " bytes: %s; kxfs retries",
 		     id, x->config.spool_limit, strerror(-err));
 	x->failed = err < 0;
 	check_in(x, err < 0 ? SELDOM_MS : 0);

@@ -320,8 +320,7 @@ static void decide(struct control *c, const struct spec_control_job *job)
 			text = text_print("%s is refused: %s", name, why);
 		else
 			text = text_print(
-				"%s would have no effect: the job is %s; read ctl for the words "
-				"that have one",
+				"%s would have no effect: the job is %s; read ctl for the actions that have one",
 				name, *phase ? phase : "not yet seen by its controller");
 		return refuse(c, err, text);
 	}
@@ -357,7 +356,7 @@ static void on_read(void *data, const struct http_reply *reply)
 	if (!job) {
 		refuse(c, -ENOENT, "the job was deleted meanwhile");
 	} else if (!streq(job->uid, c->uid)) {
-		refuse(c, -ESTALE, "it is another job now; look at it again");
+		refuse(c, -ESTALE, "it is another job now; read its status before you retry");
 	} else {
 		kueue = world_kueue(c->k->world, job);
 		decide(c, &(struct spec_control_job){.view = job->view, .kueue = &kueue});

@@ -540,7 +540,7 @@ static void find_stray(struct load *l, const char *key)
 	if (record_file_output_aside(state_dir, key, &place)) {
 		if (place)
 			diag(DIAG_WARNING,
-			     "%s/output/%s is of a job whose record is damaged; it is in %s now",
+			     "%s/output/%s belongs to a job whose record is damaged; kxfs has moved it to %s",
 			     state_dir, key, place);
 		return;
 	}
@@ -587,8 +587,7 @@ static void load_work(void *data)
 		if (!err)
 			continue;
 		diag(DIAG_WARNING,
-		     "%s/jobs/%s: its snapshot can't be used; unless the cluster still has the job "
-		     "it is not shown",
+		     "%s/jobs/%s: its snapshot can't be used, so the job is shown only if the cluster still has it",
 		     l->f->config.state_dir, found->key);
 		spec_job_unref(take_ptr(found->job));
 	}

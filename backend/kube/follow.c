@@ -737,7 +737,7 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 		f->fit = f->kind == PROBE ? DOUBTED : f->fit;
 		proceed(f);
 	} else if (f->kind != PROBE && f->fit == FORCED && has_ended(f)) {
-		lost(f, -ENOENT, "its end was rotated away, perhaps with more behind it");
+		lost(f, -ENOENT, "its end was lost by log rotation, perhaps with later output");
 	} else if (f->kind != PROBE && f->fit == FORCED) {
 		back_off(f, 0);
 	} else if (f->kind != PROBE && (!has_ended(f) || may_be_next)) {

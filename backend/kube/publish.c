@@ -900,7 +900,7 @@ static void on_changed(void *data, const struct world_job *job)
 	if (s->state == LEFT && !job->gone && job->view && !job->view->meta.deleted &&
 	    job->round > s->round) {
 		diag(DIAG_WARNING,
-		     "%s: the server has accepted that it is deleted, and still has it",
+		     "%s: the server has accepted the deletion, but still has the job",
 		     job->view->meta.name);
 		again = true;
 	}

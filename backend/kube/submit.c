@@ -287,8 +287,7 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 {
 	if (s->tried == TRIED_MAYBE_GONE) {
 		give_up(s, -ETIMEDOUT,
-			"the reply was lost, and with its ttl the job may have ended and gone by "
-			"now");
+			"the reply was lost, and because of its ttl the job may have been removed by now");
 	} else if (holder == HOLDER_NONE && !s->tried) {
 		s->asks = false;
 		send_again(s, reply, "its name is alternately taken and free");
@@ -297,7 +296,8 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 		launched(s, "", 0);
 	} else if (s->tried) {
 		/* Another job may have got the name after ours. */
-		give_up(s, -EEXIST, "a job of that name is there or was, and may be another");
+		give_up(s, -EEXIST,
+			"a job of that name exists or existed, and may be a different one");
 	} else if (s->m->named && s->names < NAME_TRIES) {
 		/* Another job has the name of the document: use another name. */
 		s->names++;
@@ -380,8 +380,8 @@ static void not_posted(struct submit *s, const struct http_reply *reply)
 	/* Retry a few times if the server fails, and without limit if it can't be reached. */
 	if (s->tried && (reply->err || ((unknown || s->err == -EAGAIN) &&
 					s->r.backoff.failures < SERVER_TRIES))) {
-		diag(DIAG_WARNING, "%s: trying again, since it may have been launched: %s",
-		     s->m->id, text);
+		diag(DIAG_WARNING, "%s: retrying, since it may have been launched: %s", s->m->id,
+		     text);
 		send_again(s, reply, text);
 		return;
 	}

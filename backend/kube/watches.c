@@ -109,7 +109,7 @@ static const char *cost_of(const struct watches *w, enum world_sort sort)
 		world_is_of_parts(sort) ? world_part(w->config.world, sort) : NULL;
 
 	if (sort == WORLD_OWN_QUEUE)
-		return "there is no queues/; why can't report what a queue has";
+		return "there is no queues/; the file why can't report what a queue has";
 	if (world_is_of_parts(sort))
 		return part ? part->cost : NULL;
 	return world_is_of_jobs(sort) ? NULL : spec_right_cost(defs[sort].plural);
@@ -815,8 +815,7 @@ void watches_metrics(struct watches *w, FILE *out)
 			  "How long the cluster has not confirmed what is shown; 0 while it does");
 	fprintf(out, "kxfs_view_unconfirmed_seconds %.3f\n",
 		since ? (double)max_of(loop_time_ns() - since, (int64_t)0) / 1e9 : 0.0);
-	print_metric_head(out, "watch_restarts_total", "counter",
-			  "Watches that were started again, by reason");
+	print_metric_head(out, "watch_restarts_total", "counter", "Watches restarted, by reason");
 	tally_print(&w->ends, out, "watch_restarts_total",
 		    (const char *const[]){"resource", "reason", NULL});
 }

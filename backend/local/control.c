@@ -132,8 +132,7 @@ void control_published(struct control *c, struct local_job *job, const struct sp
 void control_unwritten(struct control *c, struct local_job *job, int err, uint64_t change)
 {
 	cleanup_free char *text = text_print(
-		"its state can't be recorded: %s. It has changed all the same, but may be as "
-		"before after a crash",
+		"its state can't be recorded: %s. The change is in effect, but a crash of kxfs undoes it",
 		strerror(-err));
 	struct wait *w, *next;
 
@@ -200,7 +199,9 @@ void control_action(struct control *c, struct backend_request *rq)
 	if (!allows(c, rq))
 		return;
 	if (!job || !still_allows(job, action)) {
-		backend_answer(rq, -EINVAL, NULL, "the job's phase has just changed; look again");
+		backend_answer(
+			rq, -EINVAL, NULL,
+			"the job's phase has just changed; read ctl for the actions that it accepts now");
 		return;
 	}
 	if (action == SPEC_SUSPEND)

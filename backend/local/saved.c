@@ -272,7 +272,7 @@ static void read_stray(struct recover *r, const char *key)
 
 	if (o) {
 		diag(DIAG_WARNING,
-		     "%s: a program runs whose job has no record; its slot and its GPUs are taken until it ends",
+		     "%s: a program is running whose job has no record; it keeps its slot and its GPUs until it ends",
 		     dir);
 		r->orphans = mem_more(r->orphans, r->n_orphans, sizeof(struct orphan *));
 		r->orphans[r->n_orphans++] = o;

@@ -203,7 +203,7 @@ static int index_load_file(struct index *x)
 	 */
 	whole = index_place(x->size.records);
 	if ((uint64_t)st.st_size > whole) {
-		diag(DIAG_WARNING, "%s: the end of its merged log was torn and is made again",
+		diag(DIAG_WARNING, "%s: the end of its merged log was incomplete; kxfs rebuilds it",
 		     x->id);
 		err = disk_truncate(fd, x->size.records ? whole : 0);
 		x->cut = true;
@@ -235,7 +235,7 @@ int index_load(int dir_fd, const char *id, struct index **ret)
 		if (err < 0 && err != -ENOENT && err != -EFBIG)
 			return err;
 		if (err == -EFBIG || !index_number_all(x)) {
-			diag(DIAG_WARNING, "%s: its merged log is damaged and is made again",
+			diag(DIAG_WARNING, "%s: its merged log is damaged; kxfs rebuilds it",
 			     x->id);
 			index_clear_keys(x);
 			x->keys_len = 0;

@@ -286,8 +286,9 @@ static void job_refused(struct output_job *j, int err)
 	struct output *o = j->output;
 
 	if (j->trouble == TROUBLE_NONE) {
-		diag(DIAG_ERROR, "%s: its merged log can't be made: %s; trying again every second",
-		     j->id, strerror(-err));
+		diag(DIAG_ERROR,
+		     "%s: its merged log can't be written: %s; kxfs retries every second", j->id,
+		     strerror(-err));
 		j->trouble = TROUBLE_LOGGED;
 	}
 	if (!loop_timer_is_set(&j->retry) && !o->stopped && j->state != JOB_GONE)

@@ -208,7 +208,7 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 	int r = 0;
 
 	if (n > max)
-		return refuse(-EINVAL, ret_text, "%s: too many words; %s", v[max],
+		return refuse(-EINVAL, ret_text, "%s: too many arguments; %s", v[max],
 			      operands[o->action].usage);
 	if (o->action == OPTIONS_CHECK_KIND) {
 		o->check_object = n > 0 ? text_copy(v[0]) : NULL;
@@ -229,8 +229,9 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 	if (o->action != OPTIONS_MOUNT && n == 1)
 		r = set_source(o, v[0], ret_text);
 	if (o->action == OPTIONS_CAPTURE && r == 0 && streq(o->backend, "local"))
-		return refuse(-EINVAL, ret_text,
-			      "local: keeps all output of its jobs itself: mount it");
+		return refuse(
+			-EINVAL, ret_text,
+			"local: needs no capture, since jobs on this machine keep all their output: mount it");
 	if (o->action != OPTIONS_MOUNT)
 		return r;
 	if (n == 0)
@@ -357,8 +358,9 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 	if (ret->action == OPTIONS_HELP || ret->action == OPTIONS_VERSION)
 		return 0;
 	if (ret->rbac && ret->action != OPTIONS_DOCTOR)
-		return refuse(-EINVAL, ret_text,
-			      "--rbac is of the doctor: kxfs doctor --rbac [OPTIONS] [SOURCE]");
+		return refuse(
+			-EINVAL, ret_text,
+			"--rbac is an option of doctor: kxfs doctor --rbac [OPTIONS] [SOURCE]");
 	r = set_operands(ret, argc - optind, argv + optind, ret_text);
 	return r < 0 ? r : run_options_check(ret, ret_text);
 }

@@ -20,7 +20,7 @@ void about_version(const struct options *o)
 		printf(" %s", source_backend_at(&o->kinds, i));
 	printf("\n");
 #ifdef KXFS_MISSED
-	printf("missed, since it was built with an older library than %s\n", KXFS_MISSED);
+	printf("missing, since kxfs was built with an older library than %s\n", KXFS_MISSED);
 #endif
 }
 

@@ -72,8 +72,8 @@ static void look_at_machine(const struct options *o, struct report *r)
 		on_finding(r, BACKEND_LACKS,
 			   "processes of other containers: kxfs is process 1 here, so it "
 			   "shares no pid namespace with its users:\n"
-			   "a mount sees nobody write, and each close in submit/ is judged "
-			   "separately (kxfs-submit(7));\n"
+			   "a mount can't see which processes write, so each close in submit/ may "
+			   "launch the file\n(kxfs-submit(7));\n"
 			   "shareProcessNamespace: true in the pod helps");
 	if (o->state[0])
 		dir = text_copy(o->state);

@@ -78,13 +78,12 @@ static const char *control_writers(const struct tree *t)
 	int unseen = atomic_load(&t->fs->unseen);
 
 	if (unseen == ESRCH || (unseen == 0 && getpid() == 1))
-		return "not seen: kxfs shares no pid namespace with its users, so each "
-		       "of their closes in submit/ is judged separately "
-		       "(kxfs-submit(7)); shareProcessNamespace: true in the pod helps";
+		return "not seen: kxfs shares no pid namespace with its users, so each of their "
+		       "closes in submit/ may launch the file (kxfs-submit(7)); "
+		       "shareProcessNamespace: true in the pod helps";
 	if (unseen)
-		return "not seen: kxfs may not look at processes of other users, so "
-		       "each of their closes in submit/ is judged separately "
-		       "(kxfs-submit(7)); root may, and so may that user";
+		return "not seen: kxfs may not look at processes of other users, so each of their "
+		       "closes in submit/ may launch the file (kxfs-submit(7)); root may, and so may that user";
 	return "seen";
 }
 

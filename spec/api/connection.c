@@ -363,12 +363,12 @@ static void read_exec(struct reader *user, struct spec_exec *ret)
 	    !streq(ret->api_version, "client.authentication.k8s.io/v1beta1"))
 		wrong(&x, exec,
 		      "the exec plugin's apiVersion must be client.authentication.k8s.io/v1 or "
-		      "v1beta1; let the tool that wrote this entry write it again");
+		      "v1beta1; update this entry with the tool that wrote it");
 	read_text(&x, "interactiveMode", &mode);
 	if (streq(mode, "Always"))
 		wrong(&x, exec,
-		      "the exec plugin insists on a terminal (interactiveMode: Always), which kxfs "
-		      "does not have; use IfAvailable, and log in before kxfs starts");
+		      "the exec plugin requires a terminal (interactiveMode: Always), which kxfs "
+		      "does not have; set IfAvailable, and log in before you start kxfs");
 	read_texts(&x, "args", "texts", set_text, "an argument", &ret->args, &ret->n_args);
 	read_env(&x, ret);
 	read_text(&x, "installHint", &ret->install_hint);

@@ -144,7 +144,7 @@ int spec_exec_reply(const char *text, size_t len, const char *api_version,
 	if (err < 0)
 		return err;
 	if (!is_text(root, "kind", "ExecCredential"))
-		return refuse(e, root, "its kind is another");
+		return refuse(e, root, "its kind is not ExecCredential");
 	if (!is_text(root, "apiVersion", api_version))
 		return spec_errors_add(
 			e, -EINVAL, root->line, root->column, "apiVersion",

@@ -156,7 +156,7 @@ static int check_entries(const struct spec_yaml *root, const char *kind, struct 
 
 		if (streq(name, spec_yaml_get(v[i - 1], "name")->text))
 			return spec_errors_add(e, -EINVAL, v[i]->line, v[i]->column, key,
-					       "the name \"%s\" stands here twice; the first is "
+					       "the name \"%s\" is given twice; the first is "
 					       "at line %u",
 					       name, v[i - 1]->line);
 	}

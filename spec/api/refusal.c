@@ -306,7 +306,7 @@ static int not_found(struct reply *r)
 static int conflict(struct reply *r)
 {
 	if (strcmp(r->asked->verb, "delete") == 0)
-		return put(r, -ESTALE, "%s is gone, and another object has its name",
+		return put(r, -ESTALE, "%s was removed, and another object has its name now",
 			   *r->asked->name ? r->asked->name : r->asked->resource);
 	if (strcmp(r->reason, "Conflict") == 0)
 		return put_failed(r, -EAGAIN, "nothing was done, try again");

@@ -96,8 +96,7 @@ static void read_args(struct app_reader *r, const struct app_path *path,
 	struct spec_role *role = member;
 
 	if (!app_is(r, path, node, SPEC_YAML_LIST,
-		    "write each argument as an item, [--lr, 0.1], for there is no shell that would "
-		    "split them"))
+		    "write each argument as an item, [--lr, 0.1], since no shell splits them"))
 		return;
 	for (size_t i = 0; i < node->n; i++) {
 		struct app_path at = {.up = path, .index = i};

@@ -128,7 +128,7 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 	fputs(" Check the entrypoint of role ", out);
 	put_clean(out, role);
 	fputs(has_blank(message)
-		      ? ": it is one program, and what follows it belongs into args."
+		      ? ": it is one program, and its arguments belong in args."
 		      : ": it must be a program in PATH or the path of an executable file.",
 	      out);
 }
@@ -178,7 +178,7 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 		fputs(" failed: ", out);
 		put_end(out, r->message);
 	} else if (streq(r->reason, SPEC_REASON_PROBE)) {
-		fputs(" was ended because a probe of it failed: ", out);
+		fputs(" was terminated because its probe failed: ", out);
 		put_end(out, r->message);
 	} else if (r->signal) {
 		fputs(" was ended by ", out);

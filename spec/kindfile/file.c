@@ -184,7 +184,7 @@ static void set_spec_path(const struct place *p, void *field)
 
 	set_value(p, v);
 	if (v->text && (strncmp(v->text, ".spec.", 6) != 0 || strchr(v->text, '[')))
-		bad(p, "has to be a path below .spec, of names alone");
+		bad(p, "has to be a path below .spec, without brackets");
 }
 
 /* --- rows --- */
@@ -202,7 +202,7 @@ static void read_test(const struct place *p, const char *key, struct kind_test *
 	    (value_parse(&p->f->arena, key, &test->value, &why) < 0 || test->value.many ||
 	     (test->value.from != FROM_PATH && test->value.from != FROM_LABEL &&
 	      test->value.from != FROM_ANNOTATION)))
-		bad(p, "'%s' is neither condition, phase or reason nor a path without [*]", key);
+		bad(p, "'%s' must be condition, phase, reason, or a path without [*]", key);
 	read_list(p, &(struct key)LIST(NULL, &test->any, set_text));
 }
 
@@ -336,7 +336,7 @@ static void set_state(const struct place *p, void *row)
 	for (size_t i = 0; i < state->tests.n; i++)
 		if (state->tests.v[i].what == TEST_REASON &&
 		    state->tests.v[0].what != TEST_CONDITION)
-			bad(p, "reason is that of a condition, and the row asks for none");
+			bad(p, "reason needs a condition in the same row");
 }
 
 /* --- attempts, ctl --- */
@@ -606,13 +606,10 @@ static void make_phases(const struct place *p, struct spec_kind_file *f)
 		succeeds |= state->is == IS_SUCCEEDED;
 		for (size_t k = 0; (name = shown_name(state, k)); k++) {
 			if (streq(name, "*") || !*name)
-				bad(p,
-				    "states[%zu] has no name to be shown by: give it one by shown",
-				    i);
+				bad(p, "states[%zu] has no name: set shown", i);
 			if (is_taken(f, i, state, name))
 				bad(p,
-				    "states[%zu] would be shown as %s, like another state: give it "
-				    "another name by shown",
+				    "states[%zu] would be shown as %s, like another state: set shown to another name",
 				    i, name);
 			for (size_t r = 0; r < 2 && rows[r].state; r++, phase++) {
 				*phase = rows[r];
@@ -624,7 +621,7 @@ static void make_phases(const struct place *p, struct spec_kind_file *f)
 			return;
 	}
 	if (!succeeds)
-		bad(p, "states: no row is succeeded, so a job could never end well");
+		bad(p, "states: no row has the state succeeded, so no job could ever succeed");
 }
 
 /*
@@ -813,7 +810,7 @@ int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *bu
 	p.node = root;
 	read_file(&p, f);
 	if (!e->n && !f->n_roles && !f->from_pods)
-		bad(&p, "roles: there are none");
+		bad(&p, "roles: the list is empty");
 	if (!e->n)
 		make_phases(&p, f);
 	if (e->n || e->err) {

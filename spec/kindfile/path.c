@@ -57,8 +57,8 @@ static const char *parse_step(struct arena *arena, const char **p, const char **
 		from++;
 		end = from + strspn(from, NAME_BYTES);
 		if (end == from)
-			return "there is no name behind a dot; a name has letters, digits, - and _, and "
-			       "any other key is written ['KEY']";
+			return "there is no name after a dot; a name has letters, digits, - and "
+			       "_, and any other key is written ['KEY']";
 		*p = end;
 	} else {
 		return "a step begins with a dot, [' or [*]";

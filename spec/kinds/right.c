@@ -32,12 +32,12 @@ static const struct row {
 	 {.group = "scheduling.volcano.sh",
 	  .resource = "podgroups",
 	  .verbs = {"list", "watch"},
-	  .cost = "why can't explain gangs, or jobs that the scheduler does not admit"}},
+	  .cost = "the file why can't explain gangs, or jobs that the scheduler does not admit"}},
 	{ANY,
 	 {.group = "",
 	  .resource = "events",
 	  .verbs = {"list", "watch"},
-	  .cost = "there is no events file; why can't report pods that can't be "
+	  .cost = "there is no events file; the file why can't report pods that can't be "
 		  "created, volumes that can't be mounted, or full queues"}},
 	{ANY,
 	 {.group = SPEC_METRICS_GROUP,
@@ -54,7 +54,7 @@ static const struct row {
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "workloads",
 	  .verbs = {"list", "watch"},
-	  .cost = "why can't report what a job in a queue of Kueue waits for, or "
+	  .cost = "the file why can't report what a job in a queue of Kueue waits for, or "
 		  "that it was deactivated; ctl can't suspend and resume it"}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",
@@ -65,7 +65,7 @@ static const struct row {
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "localqueues",
 	  .verbs = {"list", "watch"},
-	  .cost = "there is no queues/; why can't report who stopped a queue"}},
+	  .cost = "there is no queues/; the file why can't report who stopped a queue"}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "localqueues",
@@ -81,7 +81,7 @@ static const struct row {
 	  .resource = "clusterqueues",
 	  .verbs = {"list", "watch"},
 	  .cluster = true,
-	  .cost = "queues/ has no nominal quota; why can't report StrictFIFO or "
+	  .cost = "queues/ has no nominal quota; the file why can't report StrictFIFO or "
 		  "stopped cluster queues"}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",

@@ -140,7 +140,7 @@ int spec_overlay_find(struct json_object *metadata, const char *path, struct jso
 	if (json_object_is_type(found, json_type_string))
 		return spec_errors_add(
 			e, -EINVAL, 0, 0, at,
-			"a file is not read from here: write the overlay itself, a map");
+			"kxfs reads no file here: write the overlay itself, as a map");
 	if (!is_map(found))
 		return spec_errors_add(e, -EINVAL, 0, 0, at, "must be a map, but is %s",
 				       type_name(found));
@@ -312,7 +312,7 @@ static void apply_key(struct merge *m, const struct place *at, struct json_objec
 		return;
 	}
 	if (!*field && *key) {
-		refuse(m, at, "must name a field behind its operator");
+		refuse(m, at, "must name a field after its operator");
 		return;
 	}
 	if (has_prefix(key, DEL))

@@ -212,16 +212,15 @@ static int check_env(struct spec_pod_role *r)
 		value = spec_macro_expand(env->v[i].value + strlen(POD_FIELD_PATH), &m);
 		if (!*value)
 			ret = refuse(r, "env", env->v[i].key,
-				     "names no field: write one behind it, like " POD_FIELD_PATH
+				     "names no field: write one after it, like " POD_FIELD_PATH
 				     "spec.nodeName");
 		else if (!is_field(value))
-			ret = refuse(
-				r, "env", env->v[i].key,
-				"\"%s\" is not a field of a pod that a variable can have; there "
-				"are metadata.name, namespace, uid, labels['KEY'], "
-				"annotations['KEY'], spec.nodeName, serviceAccountName, "
-				"status.hostIP, hostIPs, podIP, podIPs",
-				value);
+			ret = refuse(r, "env", env->v[i].key,
+				     "\"%s\" is not a field of a pod that a variable can have; the "
+				     "fields are metadata.name, namespace, uid, labels['KEY'], "
+				     "annotations['KEY'], spec.nodeName, serviceAccountName, "
+				     "status.hostIP, hostIPs, podIP, podIPs",
+				     value);
 	}
 	return ret;
 }

@@ -13,10 +13,10 @@
 #include "spec/view/view.h"
 
 /* The action that ctl lacks the right for in a queue, and the alternative with the same effect. */
-static const char no_right[] = "it is in a queue of Kueue, where this sets spec.active of its "
-			       "Workload, and this user has no right to patch "
-			       "workloads.kueue.x-k8s.io; removing its directory ends it, and "
-			       "its manifest.yaml, copied into submit/, runs it again";
+static const char no_right[] =
+	"it is in a queue of Kueue, so this must set spec.active of its Workload, and this user "
+	"has no right to patch workloads.kueue.x-k8s.io; remove its directory to end it, and copy "
+	"its manifest.yaml into submit/ to run it again";
 
 static bool is_over(const struct spec_job_view *job)
 {
@@ -110,13 +110,13 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 			"Kueue has evicted it permanently, and would do so again: copy its manifest.yaml "
 			"into submit/ to run it again";
 	else if (is_label && !in_queue(job) && !is_over(job->view))
-		*ret_why = "it is in no queue of Kueue";
+		*ret_why = "it is not in a queue of Kueue";
 	else if (action == SPEC_QUEUE && workload && !is_over(job->view))
 		*ret_why = "Kueue moves a job only while it waits in its queue";
 	else if (action == SPEC_PRIORITY && workload && !is_over(job->view))
 		*ret_why =
 			workload->takes_priority == SPEC_PRIORITY_WAITING
-				? "Kueue gives a job that has its quota no other priority class"
+				? "Kueue does not change the priority class of a job that has its quota"
 				: "its Workload's priority does not follow the job's priority class";
 	else if (action == SPEC_TERMINATE && job->view->suspends)
 		*ret_why = "it is suspended: remove its directory to end it";
@@ -132,7 +132,7 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 	}
 	*ret_why = job->kueue->absent
 			   ? "it is in a queue of Kueue, which is not installed in this cluster"
-			   : "it is in a queue of Kueue, where this sets spec.active of its "
+			   : "it is in a queue of Kueue, so this must set spec.active of its "
 			     "Workload, and this mount can't watch Workloads; see .kxfs/info";
 	return -EOPNOTSUPP;
 }

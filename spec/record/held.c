@@ -178,7 +178,7 @@ bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 					   : state == SPEC_FAILED || state == SPEC_CANCELLED);
 	after->wait = met ? SPEC_WAIT_MET : SPEC_WAIT_NEVER;
 	if (!met && !last)
-		spec_set(&after->end, "is gone, and how it ended is not known");
+		spec_set(&after->end, "was removed, and its result is not known");
 	else if (!met)
 		spec_set(&after->end, state == SPEC_SUCCEEDED ? "has succeeded"
 				      : state == SPEC_FAILED  ? "has failed"

@@ -19,10 +19,11 @@ static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
 {
 	const struct spec_yaml *kind = spec_yaml_get(root, "kind");
 
-	return spec_errors_add(e, -EINVAL, root->line, root->column, "",
-			       "this is a ready manifest (kind: %s), which only the mount of "
-			       "a cluster can send; write an AppDef, see appdef(5)",
-			       kind && kind->type == SPEC_YAML_SCALAR ? kind->text : "");
+	return spec_errors_add(
+		e, -EINVAL, root->line, root->column, "",
+		"this is a ready manifest (kind: %s), which only a mount of a cluster can submit; "
+		"write an AppDef, see appdef(5)",
+		kind && kind->type == SPEC_YAML_SCALAR ? kind->text : "");
 }
 
 /* --- run options --- */

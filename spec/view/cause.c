@@ -612,7 +612,8 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	ret = find_unmade(&f);
 	if (!*ret.reason && ctx->unseen & SPEC_UNSEEN_PARTS && pods.n == 0 && !job->suspended) {
 		ret = make(&missing_right, "its pods are not known");
-		ret.advice = "The objects that own them can't be listed: .kxfs/info says why.";
+		ret.advice =
+			"The objects that own them can't be listed: .kxfs/info has the reason.";
 	}
 	if (!*ret.reason)
 		ret = find_lost(&f);

@@ -433,7 +433,7 @@ static void missing(struct kueue_text *m)
 	    "If this lasts, Kueue may be down, or does not manage this namespace.");
 	fputs("Kueue has not processed it yet", m->out);
 	if (*m->view->priority)
-		fprintf(m->out, ", as it does when there is no priority class %s",
+		fprintf(m->out, ", perhaps because there is no priority class %s",
 			m->view->priority);
 }
 
@@ -461,7 +461,7 @@ struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec
 		fputs("; the server can't reach Kueue, which admits no job while it is down",
 		      m.out);
 	if (m.pods && *job->obstacle)
-		fprintf(m.out, ". What kept them: %s", job->obstacle);
+		fprintf(m.out, ". The pods could not become ready: %s", job->obstacle);
 	text_stream_close(m.out);
 	ret.reason = m.reason;
 	ret.advice = m.advice;

@@ -278,7 +278,7 @@ static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 			insert(seen, key->text, key);
 		else
 			spec_errors_add(e, -EINVAL, key->line, key->column, "",
-					"the key \"%s\" stands here twice; the first is at line %u",
+					"the key \"%s\" is given twice; the first is at line %u",
 					key->text,
 					((const struct spec_yaml *)lh_entry_v(found))->line);
 	}
@@ -549,9 +549,9 @@ int spec_yaml_parse(const char *text, size_t len, struct spec_yaml **ret, struct
 	if (!documents)
 		return err;
 	if (documents->n > 1)
-		return spec_errors_add(e, -EINVAL, documents->v[1]->line, documents->v[1]->column,
-				       "",
-				       "a second document begins here; write one document a file");
+		return spec_errors_add(
+			e, -EINVAL, documents->v[1]->line, documents->v[1]->column, "",
+			"a second document begins here; write one document per file");
 	*ret = spec_yaml_take_only(documents);
 	spec_yaml_finish(*ret, SPEC_YAML_CORE, e);
 	return e->n + e->dropped > before ? e->err : 0;

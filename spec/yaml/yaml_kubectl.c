@@ -325,7 +325,7 @@ static struct json_object *scalar_of(const struct spec_yaml *node, struct spec_e
 		return spec_tree_int((int64_t)(s.negative ? -s.whole : s.whole));
 	case SPEC_YAML_FLOAT:
 		if (!isfinite(s.number)) {
-			refuse(node, "is a number that JSON, and so a manifest, does not have", e);
+			refuse(node, "is a number that JSON, and so a manifest, can't express", e);
 			return NULL;
 		}
 		/* Write 1.0 as 1: the server does not accept 1.0 for an integer. */
@@ -351,9 +351,10 @@ static struct json_object *map_of(const struct spec_yaml *node, struct spec_erro
 		/* The parser has reported keys that are equal as written. */
 		other |= !streq(key, node->v[i]->text);
 		if (other && json_object_object_get_ex(ret, key, NULL))
-			spec_errors_add(e, -EINVAL, node->v[i]->line, node->v[i]->column, "",
-					"the key \"%s\", which %s is to kubectl, stands here twice",
-					key, node->v[i]->text);
+			spec_errors_add(
+				e, -EINVAL, node->v[i]->line, node->v[i]->column, "",
+				"the key \"%s\" is given twice: kubectl reads %s as that key", key,
+				node->v[i]->text);
 		spec_tree_set(ret, key, to_object(node->v[i + 1], e));
 	}
 	return ret;

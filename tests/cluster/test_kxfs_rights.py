@@ -12,8 +12,8 @@ from mounted import HOLD, app, manifest, quota, refused, running, says
 JOBS = "jobs.batch.volcano.sh"
 PODGROUPS, QUEUES = "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"
 COST = {
-    PODGROUPS: "why can't explain gangs, or jobs that the scheduler does not admit",
-    "events": "there is no events file; why can't report pods that can't be "
+    PODGROUPS: "the file why can't explain gangs, or jobs that the scheduler does not admit",
+    "events": "there is no events file; the file why can't report pods that can't be "
               "created, volumes that can't be mounted, or full queues",
 }
 # What is said of a job of two pods that may have one pod alone, without these, for as long as it waits.
@@ -26,7 +26,7 @@ SHORT = {
               "of them. This user may not list and watch events, which would "
               "show the reason: ask for that right.",
 }
-NO_QUEUES = [(QUEUES, "there is no queues/; why can't report what a queue has")]
+NO_QUEUES = [(QUEUES, "there is no queues/; the file why can't report what a queue has")]
 OWN_QUEUE = [(QUEUES, "queues/ has at most the queue of this mount")]
 
 

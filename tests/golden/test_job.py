@@ -75,10 +75,10 @@ def test_retries(tmp_path, fields, limits):
 
 
 @pytest.mark.parametrize("fields, words", [
-    ("num_replicas: 2, max_retries: 1", "roles[0].max_retries: a batch Job can't start all replicas anew, as APPLICATION"),
-    ("num_replicas: 2, args: ['$${rank0_env}', '${rank0_env}']", "roles[0].args[1]: ${rank0_env} can't be: pods of a "
-     "batch Job have no names in DNS; several replicas that need that need jobset or volcano"),
-    ("num_replicas: 2, env: {A: '$${${rank0_env}:=x}'}", "roles[0].env: ${rank0_env} can't be"),
+    ("num_replicas: 2, max_retries: 1", "roles[0].max_retries: a batch Job can't restart all replicas, as APPLICATION"),
+    ("num_replicas: 2, args: ['$${rank0_env}', '${rank0_env}']", "roles[0].args[1]: ${rank0_env} is not available: pods of a "
+     "batch Job have no names in DNS; for several replicas that need it, use jobset or volcano"),
+    ("num_replicas: 2, env: {A: '$${${rank0_env}:=x}'}", "roles[0].env: ${rank0_env} is not available"),
     ("max_retries: 1, retry_policy: HOT_SPARE", "roles[0].retry_policy: ")])
 def test_refused(tmp_path, fields, words):
     status, _, errors = made(tmp_path, "name: a\nroles:\n- {name: r, image: i, entrypoint: e, " + fields + "}\n")

@@ -61,7 +61,7 @@ def test_list_sources(binary, shell):
     assert p.returncode == 1 and p.stderr == "kxfs: kubeconfig /nowhere: No such file or directory\n"
     assert set(run([binary, "--list-sources"], env={**env, "KUBECONFIG": ""}).stdout.split()) == {
         s for s in SOURCES if s.endswith(":")}
-    assert "too many words" in run([binary, "--list-sources", "x"], check=False).stderr
+    assert "too many arguments" in run([binary, "--list-sources", "x"], check=False).stderr
 
 
 def test_bash(binary, shell):

@@ -199,7 +199,7 @@ def test_after_removed(kx):
     lost[1].finish()
     for job in (lost[0], lost[2]):
         job.never()
-        assert "is gone, and how it ended is not known" in job.read("why")
+        assert "was removed, and its result is not known" in job.read("why")
 
 
 def test_all_of_them(kx):

@@ -128,7 +128,7 @@ def test_record_damaged(make_kx, options, how):
             record.unlink()
         kx.start()
         assert kx.ls("jobs") == [waits.id]
-        assert f"{kx.state}/output/{record.name}: a program runs whose job has no record" in kx.read(".kxfs/log")
+        assert f"{kx.state}/output/{record.name}: a program is running whose job has no record" in kx.read(".kxfs/log")
         late = kx.submit(app("touch late", resource=given))
         assert waits.state() == late.state() == "PENDING"
         if "gpus" in options:

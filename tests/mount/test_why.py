@@ -10,7 +10,7 @@ import pytest
      "Argument list too long. The args and env of role main are "
      "longer than the system allows: put long values into a file."),
     ({"entrypoint": "python3 train.py"},
-     "Check the entrypoint of role main: it is one program, and what follows it belongs into args."),
+     "Check the entrypoint of role main: it is one program, and its arguments belong in args."),
     ({"entrypoint": "nosuchprogram"},
      "Check the entrypoint of role main: it must be a program in PATH or the path of an executable file."),
 ])

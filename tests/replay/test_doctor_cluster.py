@@ -96,7 +96,7 @@ def test_kueue(doctor, server):
     server.forbidden += [{"resource": "workloads"}]
     said = doctor(source="appwrapper:test")[1]
     assert "  ok       queues of kueue.x-k8s.io/v1beta2 are served\n" in said
-    assert "  missing  workloads.kueue.x-k8s.io: may not list, watch: why can't report what a job in a queue" in said
+    assert "  missing  workloads.kueue.x-k8s.io: may not list, watch: the file why can't report what a job in a queue" in said
     assert "  ok       localqueues/pendingworkloads.visibility.kueue.x-k8s.io: get\n" in said
     assert "  ok       clusterqueues.kueue.x-k8s.io: list, watch\n" in said
 
@@ -118,7 +118,7 @@ def test_queues_of_kueue(doctor, server):
     assert said() == said("-o", "queue=team") == ["  ok       queues of namespace test: research, team"]
     assert said("-o", "queue=taem") == [
         "  ok       queues of namespace test: research, team",
-        "  missing  there is no queue taem, which -o queue= names: its jobs wait until there is one"]
+        "  missing  there is no queue taem, which -o queue= names: jobs in it wait until it is created"]
     server.forbidden.append({"resource": "localqueues"})
     assert said("-o", "queue=taem") == []
     server.forbidden.clear()
@@ -252,7 +252,7 @@ def test_prints_role(binary, tmp_path):
     assert {("example.com", "rayjobs", "patch"), ("example.com", "rayclusters", "watch"), ("batch", "jobs", "list")} <= role
     assert not any(resource == "jobsets" for _, resource, _ in role)
     assert run([binary, "--rbac", "x", "/mnt"], check=False).stderr == (
-        "kxfs: --rbac is of the doctor: kxfs doctor --rbac [OPTIONS] [SOURCE]\n")
+        "kxfs: --rbac is an option of doctor: kxfs doctor --rbac [OPTIONS] [SOURCE]\n")
 
 
 def test_archive(doctor, tmp_path):

@@ -662,8 +662,8 @@ def test_suspend_in_line(server, waiting, fault):
 def test_no_right_to_suspend(server, waiting):
     server.forbidden.append({"verb": "patch", "resource": "workloads"})
     assert harness.err_of(write_ctl, waiting, "suspend") == "ENOTSUP"
-    assert "app/ctl: suspend is refused: it is in a queue of Kueue, where this sets spec.active of its Workload, and this " \
-        "user has no right to patch workloads.kueue.x-k8s.io; removing its directory ends it" in waiting.kx.read(".kxfs", "log")
+    assert "app/ctl: suspend is refused: it is in a queue of Kueue, so this must set spec.active of its Workload, and this " \
+        "user has no right to patch workloads.kueue.x-k8s.io; remove its directory to end it" in waiting.kx.read(".kxfs", "log")
     assert "may not patch workloads.kueue.x-k8s.io in namespace test" in waiting.kx.read(".kxfs", "log")
     assert waiting.state() == "PENDING" and waiting.status()["pending_command"] is None
     server.forbidden.clear()

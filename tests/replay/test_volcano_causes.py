@@ -243,7 +243,7 @@ def test_probe(server, volcano, job):
     harness.wait_for(lambda: (job / "events").exists() and "failed liveness probe" in job.read("events"))
     volcano.finish(pod, 137)
     job.finish("FAILED")
-    until_why_begins(job, "main-0 was ended because a probe of it failed: Liveness probe "
+    until_why_begins(job, "main-0 was terminated because its probe failed: Liveness probe "
                           "failed: HTTP probe failed with statuscode: 500. It was not retried")
 
 

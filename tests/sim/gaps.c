@@ -246,7 +246,7 @@ void gaps_said(const char *text)
 		bool rotated, again, gone; /* the message is right if one of these holds */
 	} all[] = {
 		{"what it printed while it could not be followed may be lost", true, false, false},
-		{"its end was rotated away, perhaps with more behind it", true, false, false},
+		{"its end was lost by log rotation, perhaps with later output", true, false, false},
 		{"the container has been restarted since", false, true, false},
 		{"the pod, or this run of it, is gone", false, true, true},
 		{": the pod is gone", false, false, true},

@@ -48,8 +48,8 @@ static int check_rank0(struct spec_build *b, const char *text, const char *path)
 	return names_rank0(text)
 		       ? spec_build_refuse(
 				 b, path,
-				 "${rank0_env} can't be: pods of a batch Job have no names in "
-				 "DNS; several replicas that need that need " ELSEWHERE)
+				 "${rank0_env} is not available: pods of a batch Job have no "
+				 "names in DNS; for several replicas that need it, use " ELSEWHERE)
 		       : 0;
 }
 
@@ -72,8 +72,8 @@ static int check_replicas(struct spec_build *b)
 	if (role->max_retries > 0 && role->retry_policy != SPEC_RETRY_REPLICA)
 		ret = spec_build_refuse(
 			b, "roles[0].max_retries",
-			"a batch Job can't start all replicas anew, as %s asks: use retry_policy: "
-			"REPLICA, or max_retries: 0; else it needs " ELSEWHERE,
+			"a batch Job can't restart all replicas, as %s requests: use "
+			"retry_policy: REPLICA, or max_retries: 0; otherwise use " ELSEWHERE,
 			spec_retry_name(role->retry_policy));
 	for (size_t i = 0; i < role->n_args; i++) {
 		snprintf(path, sizeof(path), "roles[0].args[%zu]", i);

@@ -72,7 +72,7 @@ static const char *text_of(const char *state, const char *type)
 	if (strncmp(state, "Running", strlen("Running")) == 0 || streq(state, "Completed"))
 		return NULL;
 	if (streq(type, "Failed"))
-		return "MCAD could not create what the job consists of";
+		return "MCAD could not create the job's objects";
 	if (streq(state, "Failed") || streq(state, "Deleted"))
 		return "MCAD has ended the job";
 	for (size_t i = 0; i < array_size(words); i++)

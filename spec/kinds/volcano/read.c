@@ -175,6 +175,6 @@ const struct spec_reader spec_volcano_reader = {
 	.pod = read_pod,
 	.phases = phases,
 	/* pkg/controllers/job/state/running.go */
-	.no_more = "Volcano makes no further attempt when it finds that all pods of a job have "
-		   "ended before it acts on one that failed.",
+	.no_more =
+		"Volcano does not retry if all pods of the job have ended before it handles the failed one.",
 };

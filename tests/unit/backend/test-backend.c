@@ -272,12 +272,12 @@ static void test_requests(void **state)
 	backend_control(world.b, "app-1", "uid-1", SPEC_RESUME, NULL, on_reply, &a);
 	expect(&a, -EINVAL,
 	       "resume would have no effect: the job is Running; read ctl for "
-	       "the words that have one");
+	       "the actions that have one");
 
 	/* These requests never reach the implementation. */
 	strcpy(world.seen, "nothing");
 	backend_cancel(world.b, "app-1", "uid-2", on_reply, &a);
-	expect(&a, -ESTALE, "app-1 is another job now; look at it again");
+	expect(&a, -ESTALE, "app-1 is another job now; read its status before you retry");
 	backend_cancel(world.b, "app-2", "uid-1", on_reply, &a);
 	expect(&a, -ENOENT, "there is no job app-2 in jobs/");
 	backend_forget(world.b, "app-1", "uid-1", on_reply, &a);

@@ -930,7 +930,7 @@ static void test_no_room(void **state)
 	free(text);
 	log_unref(log);
 	text = diag_text(&len);
-	assert_non_null(strstr(text, JOB ": its merged log can't be made: Is a directory"));
+	assert_non_null(strstr(text, JOB ": its merged log can't be written: Is a directory"));
 	free(text);
 
 	assert_int_equal(rmdir(path), 0);

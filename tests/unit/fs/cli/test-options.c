@@ -54,7 +54,8 @@ static const struct {
 	{"kxfs", "the mount point is missing: kxfs [OPTIONS] [SOURCE] MOUNTPOINT"},
 	{"kxfs local:", "the mount point is missing: kxfs local: MOUNTPOINT"},
 	{"kxfs local: ''", "the mount point is empty"},
-	{"kxfs local: /mnt/kx more", "more: too many words; kxfs [OPTIONS] [SOURCE] MOUNTPOINT"},
+	{"kxfs local: /mnt/kx more",
+	 "more: too many arguments; kxfs [OPTIONS] [SOURCE] MOUNTPOINT"},
 	/* sources */
 	{"kxfs local:x /mnt/kx", "local:x: local: takes nothing after the colon"},
 	{"kxfs local:a/b /mnt/kx", "local:a/b: local: takes nothing after the colon"},
@@ -66,7 +67,7 @@ static const struct {
 	 "volcano:Training: 'Training' can't be the name of a namespace"},
 	{"kxfs lokal: /mnt/kx", "lokal:: unknown backend; did you mean local: ?"},
 	{"kxfs local /mnt/kx", "local: unknown backend; did you mean local: ?"},
-	{"kxfs --list-sources local:", "local:: too many words; kxfs --list-sources [OPTIONS]"},
+	{"kxfs --list-sources local:", "local:: too many arguments; kxfs --list-sources [OPTIONS]"},
 	/* flags */
 	{"kxfs -x local: /mnt/kx", "-x: unknown option; kxfs --help lists all"},
 	{"kxfs local: /mnt/kx -o", "-o needs a value"},
@@ -103,16 +104,17 @@ static const struct {
 	 "--dry-rum=f: unknown option; did you mean --dry-run? kxfs --help "
 	 "lists all"},
 	{"kxfs --dry-run=f local: more",
-	 "more: too many words; kxfs --dry-run=FILE [OPTIONS] [SOURCE]"},
-	{"kxfs doctor volcano:a b", "b: too many words; kxfs doctor [OPTIONS] [SOURCE]"},
+	 "more: too many arguments; kxfs --dry-run=FILE [OPTIONS] [SOURCE]"},
+	{"kxfs doctor volcano:a b", "b: too many arguments; kxfs doctor [OPTIONS] [SOURCE]"},
 	{"kxfs doctor /mnt/kx",
 	 "/mnt/kx: is not a SOURCE, and doctor is a command; to mount a namespace that is called "
 	 "doctor, name its backend: kxfs volcano:doctor /mnt/kx"},
-	{"kxfs capture volcano:a b", "b: too many words; kxfs capture [OPTIONS] [SOURCE]"},
+	{"kxfs capture volcano:a b", "b: too many arguments; kxfs capture [OPTIONS] [SOURCE]"},
 	{"kxfs capture ./kx",
 	 "./kx: is not a SOURCE, and capture is a command; to mount a namespace that is called "
 	 "capture, name its backend: kxfs volcano:capture ./kx"},
-	{"kxfs capture local:", "local: keeps all output of its jobs itself: mount it"},
+	{"kxfs capture local:",
+	 "local: needs no capture, since jobs on this machine keep all their output: mount it"},
 	{"kxfs --dry-run=f /mnt/kx",
 	 "/mnt/kx: a source does not begin with '/'; mount(8) makes a path of a "
 	 "word that names a file here: name the backend, like local:"},

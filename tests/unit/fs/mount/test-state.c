@@ -376,7 +376,7 @@ static void test_lock_elsewhere(void **state)
 		   "pid 1\nphase ending\nwhere elsewhere/pid:[1]\nmountpoint /mnt/first\n");
 	assert_refused(
 		at("state"), "/mnt/second", -EBUSY,
-		"%s/state: process 1 of another container or machine still ends the jobs of its "
+		"%s/state: process 1 of another container or machine is still ending the jobs of its "
 		"mount on /mnt/first: try again later");
 	state_close(s);
 }
@@ -447,10 +447,11 @@ static void test_wait_for_ending(void **state)
 	/* The state says "mounted", but nothing is mounted there: somebody took the mount away. */
 	state_enter(s, STATE_MOUNTED);
 	assert_true(
-		asprintf(&want,
-			 "%%s/state: process %d still ends the jobs of its mount on /mnt/first: "
-			 "try again later, or kill -9 %d",
-			 getpid(), getpid()) > 0);
+		asprintf(
+			&want,
+			"%%s/state: process %d is still ending the jobs of its mount on /mnt/first: "
+			"try again later, or kill -9 %d",
+			getpid(), getpid()) > 0);
 	assert_refused(at("state"), "/mnt", -EBUSY, want);
 	free(want);
 	state_enter(s, STATE_ENDING);

@@ -208,7 +208,7 @@ static const struct answer answers[] = {
 	 "{\"message\":\"Operation cannot be fulfilled on jobs \\\"x-1\\\": the UID in the "
 	 "precondition "
 	 "(a) does not match\",\"reason\":\"Conflict\"}",
-	 "x-1 is gone, and another object has its name"},
+	 "x-1 was removed, and another object has its name now"},
 	{"list", 410, -ESTALE, "{\"message\":\"too old\",\"reason\":\"Expired\"}",
 	 "list " JOBS " x-1: the requested version is too old (410): too old"},
 	{"create", 413, -EFBIG, "",

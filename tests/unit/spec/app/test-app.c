@@ -236,10 +236,10 @@ static void test_fields(void **state)
 			       "image, entrypoint, args, env, num_replicas, min_replicas, "
 			       "max_retries, retry_policy, resource, port_map, mounts, metadata, "
 			       "base_image, workspace, overrides\n"},
-		{"image: j", "6:3: the key \"image\" stands here twice; the first is at line 4\n"},
+		{"image: j", "6:3: the key \"image\" is given twice; the first is at line 4\n"},
 		{"args: --lr 0.1",
 		 "6:9: roles[0].args: must be a list, not text; write each argument as an item, "
-		 "[--lr, 0.1], for there is no shell that would split them\n"},
+		 "[--lr, 0.1], since no shell splits them\n"},
 		{"args: [a, [b], {c: d}, null, ]",
 		 "6:13: roles[0].args[1]: must be text, not a list\n"
 		 "6:18: roles[0].args[2]: must be text, not a map\n"
@@ -419,8 +419,8 @@ static void test_document(void **state)
 		 "4:36: roles[0].entrypoint: must not be empty\n"},
 		{"name: a\nroles: x\nroles:\n- {name: a, name: b, image: i, entrypoint: e}\n",
 		 "2:8: roles: must be a list, not text; begin each role with \"- name: \"\n"
-		 "3:1: the key \"roles\" stands here twice; the first is at line 2\n"
-		 "4:13: the key \"name\" stands here twice; the first is at line 4\n"},
+		 "3:1: the key \"roles\" is given twice; the first is at line 2\n"
+		 "4:13: the key \"name\" is given twice; the first is at line 4\n"},
 		{"name: a\nscheduler: volcan\nmetadata: [a]\nscheduler_args: q\nroles:\n"
 		 "- {name: r, image: i, entrypoint: e}\n",
 		 "2:12: scheduler: there is no scheduler \"volcan\"; did you mean volcano?\n"

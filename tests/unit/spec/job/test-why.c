@@ -190,10 +190,12 @@ static void test_start_error(void **state)
 			"program in PATH or the path of an executable file. It was not "
 			"retried, because max_retries is 0.\n");
 	set(&r->message, "exec: \"python train.py\": not found in PATH");
-	assert_why(job, "trainer-1 could not be started: exec: \"python train.py\": not "
-			"found in PATH. Check the entrypoint of role trainer: it is one "
-			"program, and what follows it belongs into args. It was not "
-			"retried, because max_retries is 0.\n");
+	assert_why(
+		job,
+		"trainer-1 could not be started: exec: \"python train.py\": not "
+		"found in PATH. Check the entrypoint of role trainer: it is one program, and its "
+		"arguments belong in args. It was not "
+		"retried, because max_retries is 0.\n");
 	set(&r->message, "exec: \"sh\": Argument list too long");
 	assert_why(job, "trainer-1 could not be started: exec: \"sh\": Argument list "
 			"too long. The args and env of role trainer are longer than the "

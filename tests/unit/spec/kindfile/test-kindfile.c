@@ -39,8 +39,8 @@ static void test_mistakes(void **state)
 	      "foo.yaml:4:9: roles[0]: replicas is missing\n"
 	      "foo.yaml:4:19: roles[0].repicas: no such key; did you mean replicas?\n");
 	check(HEAD "roles: [{name: a, replicas: .spec..n, template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:29: roles[0].replicas: '.spec..n' is not a path: there is no name behind a "
-	      "dot; a name has letters, digits, - and _, and any other key is written ['KEY']\n");
+	      "foo.yaml:4:29: roles[0].replicas: '.spec..n' is not a path: there is no name after "
+	      "a dot; a name has letters, digits, - and _, and any other key is written ['KEY']\n");
 	check(HEAD "roles: [{name: a, replicas: \"[']\", template: .spec.template}]\n" STATES,
 	      "foo.yaml:4:29: roles[0].replicas: '[']' is not a path: a key in brackets is written "
 	      "['KEY']\n");
@@ -48,7 +48,7 @@ static void test_mistakes(void **state)
 		      STATES,
 	      "foo.yaml:3:15: object.api: objects of the core group (v1) can't be jobs\n");
 	check(HEAD ROLES "states: [{if: {condition: Bad}, is: failed}]\n",
-	      "foo.yaml:1:1: states: no row is succeeded, so a job could never end well\n");
+	      "foo.yaml:1:1: states: no row has the state succeeded, so no job could ever succeed\n");
 	check("format: kxfs-kind/2\nname: Foo\n",
 	      "foo.yaml:1:1: object is missing\nfoo.yaml:1:1: roles is missing\n"
 	      "foo.yaml:1:1: states is missing\n"
@@ -56,7 +56,7 @@ static void test_mistakes(void **state)
 	      "foo.yaml:2:7: name: has to begin with a letter and to have at most 20 lower case "
 	      "letters and digits\n");
 	check(HEAD ROLES STATES "ctl: {suspend: .metadata.labels.x}\n",
-	      "foo.yaml:6:16: ctl.suspend: has to be a path below .spec, of names alone\n");
+	      "foo.yaml:6:16: ctl.suspend: has to be a path below .spec, without brackets\n");
 	check(HEAD ROLES STATES "ctl: {suspend: .spec.a, terminate: {set: .spec.b, to: '}{'}}\n",
 	      "foo.yaml:6:55: ctl.terminate.to: has to be a number or a word\n");
 	check(HEAD ROLES STATES "ctl: {terminate: {set: .spec.b, to: 0}}\n",
@@ -64,7 +64,7 @@ static void test_mistakes(void **state)
 	check(HEAD ROLES STATES "ignore: [.status.a, .spec.b]\nuser_label: nobody\n"
 				"copy_without: [label a/b, '.spec.a[*].b']\n",
 	      "foo.yaml:6:21: ignore[1]: has to be .status.NAME, where NAME has at most 31 bytes\n"
-	      "foo.yaml:7:13: user_label: has to be a path below .spec, of names alone\n"
+	      "foo.yaml:7:13: user_label: has to be a path below .spec, without brackets\n"
 	      "foo.yaml:8:27: copy_without[1]: has to be a path of names, or a label\n");
 	check("- a\n", "foo.yaml:1:1: has to be a map\n");
 }

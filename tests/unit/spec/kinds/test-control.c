@@ -369,9 +369,11 @@ static void test_label_actions(void **state)
 		{"Suspended", SPEC_PRIORITY_ANY, false, queue | priority, NULL, NULL},
 		{"", SPEC_PRIORITY_WAITING, false, queue | priority, NULL, NULL},
 		{"Suspended", SPEC_PRIORITY_FIXED, false, queue, NULL, "does not follow"},
-		{"Suspended", SPEC_PRIORITY_WAITING, true, 0, "only while it waits", "no other"},
+		{"Suspended", SPEC_PRIORITY_WAITING, true, 0, "only while it waits",
+		 "does not change"},
 		{"Running", SPEC_PRIORITY_ANY, true, priority, "only while it waits", NULL},
-		{"Running", SPEC_PRIORITY_WAITING, false, 0, "only while it waits", "no other"},
+		{"Running", SPEC_PRIORITY_WAITING, false, 0, "only while it waits",
+		 "does not change"},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
@@ -394,7 +396,7 @@ static void test_label_actions(void **state)
 		v = wrapper(table[i].phase, false, "");
 		assert_int_equal(WRAPPER->actions(known(&v, NULL)), suspend);
 		assert_non_null(
-			strstr(refusal(WRAPPER, known(&v, NULL), SPEC_QUEUE), "in no queue"));
+			strstr(refusal(WRAPPER, known(&v, NULL), SPEC_QUEUE), "not in a queue"));
 	}
 }
 

@@ -280,7 +280,7 @@ static void test_no_workload(void **state)
 		false);
 	assert_why(
 		&w, "NoWorkload",
-		"The job waits: Kueue has not processed it yet, as it does when there is no priority "
+		"The job waits: Kueue has not processed it yet, perhaps because there is no priority "
 		"class high. If this lasts, Kueue may be down, or does not manage this namespace.\n");
 	world_clear(&w);
 }

@@ -235,7 +235,7 @@ static void test_values(void **state)
 		 "{memory: 5}}",
 		 "resource.devices.memory: is a limit of 5, less than is requested by memMB"},
 		{"image: i, entrypoint: e, metadata: {kubernetes: {spec: {'__put__:': 1}}}",
-		 "must name a field behind its operator"},
+		 "must name a field after its operator"},
 		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]'}", "env.A: names no field"},
 		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]spec.node'}",
 		 "env.A: \"spec.node\" is not a field of a pod that a variable can have"},

@@ -212,7 +212,7 @@ static void test_failed_by_mcad(void **state)
 							"ns/j creation failure: no") "]");
 	/* MCAD tries that again and again, and says Pending and Failed by turns. */
 	assert_job(&w, SPEC_PENDING, "ItemCreationFailure",
-		   "MCAD could not create what the job consists of: ns/j creation failure: no");
+		   "MCAD could not create the job's objects: ns/j creation failure: no");
 	assert_why(&w, "The job waits: its pods can't be made: no.\n");
 	job(&w, ONE, "",
 	    "'state':'Pending','conditions':[" CONDITION(

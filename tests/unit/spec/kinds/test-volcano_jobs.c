@@ -569,9 +569,9 @@ static void test_fewer_attempts(void **state)
 	pod(&w, "p0", "t", 0, 10, json(failed, container("main", ENDED(3, "Error"), 0)));
 	assert_why(
 		&w,
-		"t-0 ended with exit code 3. Retries used: 0; max_retries is 2. Volcano makes no "
-		"further attempt when it finds that all pods of a job have ended before it acts "
-		"on one that failed. Its output is in t-0/log.\n");
+		"t-0 ended with exit code 3. Retries used: 0; max_retries is 2. Volcano does not "
+		"retry if all pods of the job have ended before it handles the failed one. Its "
+		"output is in t-0/log.\n");
 	/* Somebody has ended the job. */
 	retried_alone(&w, "Terminated", 0);
 	assert_why(&w, "The job was ended: Terminated.\n");

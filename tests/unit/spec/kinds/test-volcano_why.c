@@ -736,7 +736,7 @@ static void test_lost_and_probed(void **state)
 	event(&w, "u-p0", "Unhealthy", "Liveness probe failed: HTTP 500", 5);
 	event(&w, "u-p0", "Killing", "Container t failed liveness probe", 5);
 	pod(&w, 0, ENDED("137", "Error", ""));
-	assert_why(&w, "t-0 was ended because a probe of it failed: Liveness probe "
+	assert_why(&w, "t-0 was terminated because its probe failed: Liveness probe "
 		       "failed: HTTP 500. It was not retried, because max_retries is "
 		       "0.\n");
 	assert_reason(&w, "ProbeFailed");

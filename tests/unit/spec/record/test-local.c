@@ -65,12 +65,12 @@ static void test_local(void **state)
 	check_local("name: a\nroles:\n- {name: r, image: i, entrypoint: e}\n", 0, "");
 	check_local(
 		"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec: {}\n", -EINVAL,
-		"1:1: this is a ready manifest (kind: Job), which only the mount of a cluster can "
-		"send; write an AppDef, see appdef(5)\n");
+		"1:1: this is a ready manifest (kind: Job), which only a mount of a cluster can "
+		"submit; write an AppDef, see appdef(5)\n");
 	check_local(
 		"apiVersion: v1\nkind: Pod\nspec: {}\n", -EINVAL,
-		"1:1: this is a ready manifest (kind: Pod), which only the mount of a cluster can "
-		"send; write an AppDef, see appdef(5)\n");
+		"1:1: this is a ready manifest (kind: Pod), which only a mount of a cluster can "
+		"submit; write an AppDef, see appdef(5)\n");
 	check_local(
 		"name: a\nkind: Job\nroles:\n- {name: r, image: i, entrypoint: e}\n", -EINVAL,
 		"2:1: kind: unknown field; the fields here are name, roles, metadata, scheduler, "

@@ -192,10 +192,10 @@ static void test_documents(void **state)
 		 "3:4: there is no \"&a\" before this \"*a\"; text that begins with "
 		 "\"*\" needs quotes\n"},
 		{"a: 1\n---\nb: 2\n",
-		 "3:1: a second document begins here; write one document a file\n"},
+		 "3:1: a second document begins here; write one document per file\n"},
 		{"a: 1\nb: 2\na: 3\n\"b\": 4\n",
-		 "3:1: the key \"a\" stands here twice; the first is at line 1\n"
-		 "4:1: the key \"b\" stands here twice; the first is at line 2\n"},
+		 "3:1: the key \"a\" is given twice; the first is at line 1\n"
+		 "4:1: the key \"b\" is given twice; the first is at line 2\n"},
 		{"[a]: 1\n", "1:1: a key must be text, not a list\n"},
 		{"? {a: 1}\n: 1\n", "1:3: a key must be text, not a map\n"},
 		{"\"a\\0\": 1\n", "1:1: a key can't hold a NUL character\n"},
