@@ -765,6 +765,11 @@ static void wrapper_acts(void *data)
 		wrapper_retries(job);
 }
 
+bool job_has_grace(const struct object *job)
+{
+	return is_kind(job, "appwrapper") && wrapper_is(job, "Running") && object_is(job, "Failed");
+}
+
 static void wrapper_pod_over(struct object *job, struct object *pod)
 {
 	if (object_is(job, "Completed")) {

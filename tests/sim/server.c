@@ -424,7 +424,7 @@ void server_fate(const char *name, struct server_fate *ret)
 			ret->moves |= sim_now() - o->changed < MOVES_S * SIM_S;
 		if (o->in != JOBS || o->undone || !streq(o->name, name))
 			continue;
-		ret->moves |= sim_now() - o->changed < MOVES_S * SIM_S;
+		ret->moves |= sim_now() - o->changed < MOVES_S * SIM_S || job_has_grace(o);
 		/* A job that a restore of etcd has set back counts as another job. */
 		ret->n += 1 + o->revived;
 		ret->phase = o->phase;

@@ -99,7 +99,7 @@ struct server_fate {
 	const char *phase; /* "": its controller has not seen it yet */
 	bool gone;	   /* removed, or being deleted */
 	bool suspended;	   /* at least once */
-	bool moves;	   /* it or one of its pods has changed a moment ago */
+	bool moves; /* it or one of its pods has changed a moment ago, or has failed and has grace */
 };
 void server_fate(const char *name, struct server_fate *ret);
 /* True if the job is suspended or may be. */
