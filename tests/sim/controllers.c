@@ -767,7 +767,8 @@ static void wrapper_acts(void *data)
 
 bool job_has_grace(const struct object *job)
 {
-	return is_kind(job, "appwrapper") && wrapper_is(job, "Running") && object_is(job, "Failed");
+	return !job->hostile && is_kind(job, "appwrapper") && object_is(job, "Failed") &&
+	       wrapper_is(job, "Running");
 }
 
 static void wrapper_pod_over(struct object *job, struct object *pod)
