@@ -782,7 +782,7 @@ def test_deactivated_without_the_right(server, make, known):
     else:
         harness.wait_for(lambda: "app" in kx.ls("jobs") and actions(job) == ["resume"], what="resume")
     assert harness.err_of(write_ctl, job, "resume") == "ENOTSUP"
-    assert missing in kx.read(".kxfs", "log") and "copied into submit/, runs it again" in kx.read(".kxfs", "log")
+    assert missing in kx.read(".kxfs", "log") and "copy its manifest.yaml into submit/ to run it again" in kx.read(".kxfs", "log")
 
 
 # --- rights, and clusters without Kueue ---

@@ -118,7 +118,7 @@ def test_reply_that_is_lost_of_a_job_that_is_gone(kx, server):
     writer.join()
     server.faults.clear(cut)
     assert answers == ["ETIMEDOUT"] and "could not be found out" in error_of(kx, "app.yaml")
-    assert "may have ended and gone by now" in error_of(kx, "app.yaml")
+    assert "may have been removed by now" in error_of(kx, "app.yaml")
     assert server.count(verb="get", resource="jobs") == 1
     assert [req.fault.kind for req in posts(server)][:1] == ["lose"] and not launched(server)
     assert put(kx) == "" and len(launched(server)) == 1
