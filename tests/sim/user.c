@@ -43,15 +43,17 @@ struct write {
 	const char *kind; /* that its document names, or NULL */
 	enum fate fate;
 	unsigned created;
-	bool undone; /* removed by a restore of etcd */
-	bool copied; /* another user has replaced the job by a copy */
-	bool told;   /* kxfs has shown it as launched */
-	bool unsure; /* kxfs was killed while it removed it, or did not answer: it may go on */
+	bool undone;  /* removed by a restore of etcd */
+	bool copied;  /* another user has replaced the job by a copy */
+	bool told;    /* kxfs has shown it as launched */
+	bool unsure;  /* kxfs was killed while it removed it, or did not answer: it may go on */
+	bool gone;    /* its task has ended */
+	bool left;    /* its mount has left it to the next one, and may have accepted it */
+	bool removed; /* or is about to be */
 	char *job, *uid;
-	int err;
 	struct writing writing;
 	uint64_t starts_us;
-	bool gone; /* its task has ended */
+	int err;
 	/* On a machine: */
 	unsigned life, boot; /* when it was submitted */
 	unsigned not_started;
@@ -69,8 +71,6 @@ struct write {
 	const char *wish;
 	uint64_t accepted_us;
 	uint64_t asked_us, asked_awake; /* when it was submitted, by sim_now and sim_awake */
-	bool left;    /* its mount has left it to the next one, and may have accepted it */
-	bool removed; /* or is about to be */
 };
 
 static struct write writes[MOST_WRITES];
