@@ -30,19 +30,19 @@
 #define CHECK_S                                                                                    \
 	10 /* timeout of the start for DIR; a copy that takes longer for a step is reported */
 
-struct entry {
+struct archive_entry {
 	char *uid;
 	const struct spec_job *job; /* NULL: DIR has it, and the entry is not in the queue */
 	uint64_t at;		    /* when it is due, by loop_now_ms */
 	bool failed;		    /* its last copy has failed */
-	struct entry *prev, *next;
+	struct archive_entry *prev, *next;
 	UT_hash_handle hh; /* by uid */
 };
 
 struct archive {
 	struct archive_config config;
 	char *namespace; /* NULL before archive_begin */
-	struct entry *all, *queue;
+	struct archive_entry *all, *queue;
 	struct copy copy; /* in progress if its JOB, a reference, is not NULL */
 	struct work work;
 	unsigned failing; /* entries whose last copy has failed */
@@ -60,9 +60,9 @@ struct archive {
 
 static void step(void *data);
 
-static struct entry *find(const struct archive *a, const char *uid)
+static struct archive_entry *find(const struct archive *a, const char *uid)
 {
-	struct entry *e;
+	struct archive_entry *e;
 
 	HASH_FIND_STR(a->all, uid, e);
 	return e;
@@ -134,7 +134,7 @@ void archive_metrics(struct archive *a, FILE *out)
 
 bool archive_lacks(const struct archive *a, const char *uid)
 {
-	const struct entry *e = a ? find(a, uid) : NULL;
+	const struct archive_entry *e = a ? find(a, uid) : NULL;
 
 	return e && e->job;
 }
@@ -147,7 +147,7 @@ bool archive_gives_up(const struct archive *a, const char *uid)
 /* --- the queue --- */
 
 /* Remove E from the queue. */
-static void leave(struct archive *a, struct entry *e)
+static void leave(struct archive *a, struct archive_entry *e)
 {
 	if (!e->job)
 		return;
@@ -161,7 +161,7 @@ static void leave(struct archive *a, struct entry *e)
 		set_trouble(a, NULL);
 }
 
-static void forget(struct archive *a, struct entry *e)
+static void forget(struct archive *a, struct archive_entry *e)
 {
 	leave(a, e);
 	HASH_DEL(a->all, e);
@@ -171,7 +171,7 @@ static void forget(struct archive *a, struct entry *e)
 
 void archive_job(struct archive *a, const struct spec_job *old, const struct spec_job *new_job)
 {
-	struct entry *e = find(a, old ? old->uid : new_job->uid);
+	struct archive_entry *e = find(a, old ? old->uid : new_job->uid);
 	bool ended = new_job && spec_state_is_final(new_job->state) &&
 		     (new_job->history || !new_job->suspended);
 
@@ -181,7 +181,7 @@ void archive_job(struct archive *a, const struct spec_job *old, const struct spe
 	if (!ended || (e && !e->job))
 		return;
 	if (!e) {
-		e = new0(struct entry);
+		e = new0(struct archive_entry);
 		e->uid = text_copy(new_job->uid);
 		e->at = loop_now_ms() + SOON_MS;
 		HASH_ADD_KEYPTR(hh, a->all, e->uid, strlen(e->uid), e);
@@ -204,7 +204,7 @@ static bool is_settled(const struct archive *a, const struct spec_job *job)
 /* --- a copy --- */
 
 /* The copy of E, which is NULL if it was deleted, has failed. */
-static void failed(struct archive *a, struct entry *e, int err)
+static void failed(struct archive *a, struct archive_entry *e, int err)
 {
 	atomic_fetch_add(&a->failures, 1);
 	a->retry_at = loop_now_ms() + backoff_next(&a->pause, 0);
@@ -219,7 +219,7 @@ static void finished(void *data)
 {
 	struct archive *a = data;
 	struct copy *c = &a->copy;
-	struct entry *e = find(a, c->job->uid);
+	struct archive_entry *e = find(a, c->job->uid);
 
 	atomic_store(&c->answered, 0);
 	a->away = c->away;
@@ -251,7 +251,7 @@ static void finish_work(void *data)
 static void made(void *data)
 {
 	struct archive *a = data;
-	const struct entry *e = find(a, a->copy.job->uid);
+	const struct archive_entry *e = find(a, a->copy.job->uid);
 
 	/*
 	 * If the job was not renamed, and its output is not being removed, everything that was read
@@ -272,7 +272,7 @@ static void make_work(void *data)
 	a->work.err = copy_make(&a->copy);
 }
 
-static void begin(struct archive *a, const struct entry *e)
+static void begin(struct archive *a, const struct archive_entry *e)
 {
 	struct copy *c = &a->copy;
 
@@ -305,7 +305,7 @@ static void step(void *data)
 {
 	struct archive *a = data;
 	uint64_t now = loop_now_ms(), next = UINT64_MAX;
-	struct entry *e;
+	struct archive_entry *e;
 
 	if (!a->namespace || a->copy.job || a->ended)
 		return;
@@ -398,7 +398,7 @@ struct archive *archive_new(const struct archive_config *config)
 
 void archive_free(struct archive *a)
 {
-	struct entry *e, *next;
+	struct archive_entry *e, *next;
 
 	if (!a)
 		return;

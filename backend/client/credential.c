@@ -54,13 +54,13 @@ struct credential_waiter {
 };
 
 /* NULL if there is no such file. A certificate and its key are read together. */
-struct files {
+struct credential_files {
 	char *token; /* without surrounding white space, and valid in a header line */
 	char *cert_pem, *key_pem;
 };
 
 /* One read of the files; it owns all of this while it is on the pool. */
-struct reading {
+struct credential_reading {
 	struct credential *cr; /* NULL if the result is not needed any more */
 	const struct spec_connection *c;
 	/* NULL: the connection does not change */
@@ -69,7 +69,7 @@ struct reading {
 	bool loaded; /* use FRESH and INFO from now on */
 	struct spec_connection fresh;
 	char *info;
-	struct files files;
+	struct credential_files files;
 	int err;
 	char *text;
 };
@@ -91,10 +91,10 @@ struct credential {
 	enum { KNOWN, READING, LATE } files_state;
 	int files_err; /* why the files could not be read, or 0 */
 	char *files_text;
-	struct files files;
+	struct credential_files files;
 	uint64_t files_due_ms;
-	struct reading *reading; /* in READING and LATE */
-	struct loop_timer limit; /* in READING */
+	struct credential_reading *reading; /* in READING and LATE */
+	struct loop_timer limit;	    /* in READING */
 
 	enum { AWAY, ASKED, LEAVING, AGAIN } plugin_state;
 	int plugin_err; /* why there is no usable answer, or 0 */
@@ -209,7 +209,7 @@ static void answer_all(struct credential *cr)
 
 /* --- files: on the pool --- */
 
-static void files_clear(struct files *f)
+static void files_clear(struct credential_files *f)
 {
 	clear_secret(&f->token);
 	clear_secret(&f->cert_pem);
@@ -261,7 +261,8 @@ static int read_pem(const char *what, const char *file, char **ret, char **ret_t
 }
 
 /* Read all files that C names. An unreadable token is not an error if C has a fixed one. */
-static int read_files(const struct spec_connection *c, struct files *ret, char **ret_text)
+static int read_files(const struct spec_connection *c, struct credential_files *ret,
+		      char **ret_text)
 {
 	int err = 0;
 
@@ -304,7 +305,7 @@ static int read_info(const struct spec_connection *c, char **ret, char **ret_tex
 
 static void read_work(void *data)
 {
-	struct reading *r = data;
+	struct credential_reading *r = data;
 
 	if (r->load) {
 		cleanup_free char *text = NULL;
@@ -334,7 +335,7 @@ static void files_failed(struct credential *cr, int err, const char *text)
 	text_set(&cr->files_text, "%s", text);
 }
 
-static void take_files(struct credential *cr, struct reading *r)
+static void take_files(struct credential *cr, struct credential_reading *r)
 {
 	if (r->loaded && cr->plugin_state != AWAY) {
 		/*
@@ -358,12 +359,12 @@ static void take_files(struct credential *cr, struct reading *r)
 	}
 	files_clear(&cr->files);
 	cr->files = r->files;
-	r->files = (struct files){0};
+	r->files = (struct credential_files){0};
 	cr->files_known = true;
 	cr->files_err = 0;
 }
 
-static void reading_free(struct reading *r)
+static void reading_free(struct credential_reading *r)
 {
 	files_clear(&r->files);
 	spec_connection_clear(&r->fresh);
@@ -374,7 +375,7 @@ static void reading_free(struct reading *r)
 
 static void read_done(void *data)
 {
-	struct reading *r = data;
+	struct credential_reading *r = data;
 	struct credential *cr = r->cr;
 
 	if (!cr) {
@@ -420,7 +421,7 @@ static bool files_due(const struct credential *cr)
 
 static void files_refresh(struct credential *cr)
 {
-	struct reading *r = new0(struct reading);
+	struct credential_reading *r = new0(struct credential_reading);
 
 	r->cr = cr;
 	r->c = cr->c;

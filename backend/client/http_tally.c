@@ -5,12 +5,12 @@
 #define PARTS 8
 
 /* A part of the path between two slashes. */
-struct part {
+struct tally_part {
 	const char *at;
 	int len;
 };
 
-static size_t split(const char *path, struct part parts[PARTS])
+static size_t split(const char *path, struct tally_part parts[PARTS])
 {
 	size_t n = 0;
 
@@ -22,7 +22,7 @@ static size_t split(const char *path, struct part parts[PARTS])
 	return n;
 }
 
-static bool part_is(const struct part *part, const char *text)
+static bool part_is(const struct tally_part *part, const char *text)
 {
 	return (size_t)part->len == strlen(text) && !memcmp(part->at, text, (size_t)part->len);
 }
@@ -49,10 +49,10 @@ static const char *verb_of(enum http_method method, const char *path, bool named
 static void name_request(enum http_method method, const char *path, const char **ret_verb,
 			 char ret_resource[TALLY_TEXT])
 {
-	struct part parts[PARTS] = {0};
+	struct tally_part parts[PARTS] = {0};
 	size_t n = split(path, parts);
 	bool core = n > 0 && part_is(&parts[0], "api");
-	const struct part *group = core ? NULL : &parts[1];
+	const struct tally_part *group = core ? NULL : &parts[1];
 	size_t at = core ? 2 : 3;
 
 	if (at + 2 < n && part_is(&parts[at], "namespaces"))

@@ -39,7 +39,7 @@
 /* What is polled: three pipes, numbered like the plugin's descriptors for them, and the process. */
 enum { FAULT, OUT, ERR, N_PIPES, PROCESS = N_PIPES, N_SOURCES };
 
-struct source {
+struct plugin_source {
 	struct plugin *p;
 	int fd; /* -1 if it is not open */
 	struct loop_watch *watch;
@@ -50,7 +50,7 @@ struct plugin {
 	const struct spec_connection *c;
 	struct plugin_events events; /* done() is not called any more in ENDING */
 	enum { STARTING, RUNNING, EXITED, ENDING } state;
-	struct source sources[N_SOURCES];
+	struct plugin_source sources[N_SOURCES];
 	unsigned eofs;
 	struct loop_timer timer; /* not set in ENDING */
 	/* The pool has finished; until then SOURCES and PID belong to it. */
@@ -99,7 +99,7 @@ static void plugin_gone(void *data)
 	events.gone(events.data);
 }
 
-static void source_close(struct source *s)
+static void source_close(struct plugin_source *s)
 {
 	loop_watch_free(take_ptr(s->watch));
 	base_close_fd(&s->fd);
@@ -210,7 +210,7 @@ static void plugin_on_timer(void *data)
 
 static void plugin_exited(void *data)
 {
-	struct source *s = data;
+	struct plugin_source *s = data;
 	struct plugin *p = s->p;
 
 	if (waitpid(p->pid, &p->status, WNOHANG) != p->pid)
@@ -229,7 +229,7 @@ static void plugin_exited(void *data)
  * Read bytes of a pipe into BUF. Return 0 if there are none now, or if the pipe has ended, and
  * close S then.
  */
-static size_t source_read(struct source *s)
+static size_t source_read(struct plugin_source *s)
 {
 	struct plugin *p = s->p;
 	ssize_t n = read(s->fd, p->buf, sizeof(p->buf));
@@ -247,7 +247,7 @@ static size_t source_read(struct source *s)
 /* An int is written to a pipe atomically. */
 static void plugin_on_fault(void *data)
 {
-	struct source *s = data;
+	struct plugin_source *s = data;
 	struct plugin *p = s->p;
 	int err;
 
@@ -259,7 +259,7 @@ static void plugin_on_fault(void *data)
 
 static void plugin_on_out(void *data)
 {
-	struct source *s = data;
+	struct plugin_source *s = data;
 	struct plugin *p = s->p;
 	size_t n = source_read(s);
 
@@ -280,7 +280,7 @@ static void plugin_on_out(void *data)
 /* Keep the end of the plugin's stderr, without control characters, which a terminal might obey. */
 static void plugin_on_err(void *data)
 {
-	struct source *s = data;
+	struct plugin_source *s = data;
 	struct plugin *p = s->p;
 	size_t n = source_read(s);
 
@@ -376,7 +376,7 @@ static void plugin_started(void *data)
 
 	p->started = true;
 	for (size_t i = 0; i < N_SOURCES && !p->work.err; i++) {
-		struct source *s = &p->sources[i];
+		struct plugin_source *s = &p->sources[i];
 
 		s->watch = loop_watch_new(p->loop, s->fd, false, events[i], s);
 		assert(s->watch); /* pipes and pidfds can be polled */
@@ -402,7 +402,7 @@ struct plugin *plugin_start(struct loop *loop, const struct spec_connection *c, 
 		p->argv[i + 1] = text_copy(c->exec.args[i]);
 	p->env = plugin_env(&c->exec, info);
 	for (size_t i = 0; i < N_SOURCES; i++)
-		p->sources[i] = (struct source){.p = p, .fd = -1};
+		p->sources[i] = (struct plugin_source){.p = p, .fd = -1};
 	loop_timer_init(&p->timer, loop, plugin_on_timer, p);
 	loop_timer_set(&p->timer, PLUGIN_LIMIT_MS);
 	p->work = (struct work){.run = start_work, .done = plugin_started, .data = p};

@@ -99,7 +99,7 @@
 #define ERR_NONE_YET 1
 
 /* One request and its result. */
-struct part {
+struct watch_part {
 	struct watch *w;
 	struct http_request *request; /* NULL if the request is over */
 	struct spec_split *split;     /* parses its reply */
@@ -113,13 +113,13 @@ struct watch {
 	/* The selectors as part of a query: "", or "&...". */
 	char *selectors;
 	enum { WAITING, LISTING, DOUBTING, ASKING, STANDING } state;
-	struct loop_timer timer; /* in WAITING; in LISTING and DOUBTING the end of PAGE_MS */
-	struct part *part;	 /* except in WAITING: the page that is listed, or the watch */
-	struct part *ahead;	 /* in LISTING: the page after it; NULL: not requested */
-	bool ahead_failed;	 /* do not prefetch pages for the rest of this list */
-	const char *verb;	 /* verb of the last request: "list", "watch" */
-	char *version;		 /* the version to watch from; NULL: a list comes first */
-	char *before;		 /* the version known before this list, or NULL */
+	struct loop_timer timer;  /* in WAITING; in LISTING and DOUBTING the end of PAGE_MS */
+	struct watch_part *part;  /* except in WAITING: the page that is listed, or the watch */
+	struct watch_part *ahead; /* in LISTING: the page after it; NULL: not requested */
+	bool ahead_failed;	  /* do not prefetch pages for the rest of this list */
+	const char *verb;	  /* verb of the last request: "list", "watch" */
+	char *version;		  /* the version to watch from; NULL: a list comes first */
+	char *before;		  /* the version known before this list, or NULL */
 	/* The version in a reply to another request since VERSION was listed, or NULL. */
 	char *replied;
 	char *next; /* token of the page, escaped; NULL at the start of a list */
@@ -171,7 +171,7 @@ static void notify(struct watch *w, int err, const char *text)
 	return w->config.state(w->config.data, err, text);
 }
 
-static void part_free(struct part *part)
+static void part_free(struct watch_part *part)
 {
 	if (!part)
 		return;
@@ -300,7 +300,7 @@ static int pass_item(void *data, const char *json, size_t len, int wrong)
 
 static int on_item(void *data, const char *json, size_t len, int wrong)
 {
-	struct part *part = data;
+	struct watch_part *part = data;
 	const struct watch_config *config = &part->w->config;
 
 	part->objects++;
@@ -359,7 +359,7 @@ static void page_done(struct watch *w)
 	static const struct http_reply endless = {.err = -EINVAL,
 						  .text = "the list does not end",
 						  .body = ""};
-	const struct part *part = w->part;
+	const struct watch_part *part = w->part;
 	struct spec_list_meta meta;
 	int err = spec_split_end(part->split, &meta);
 
@@ -407,7 +407,7 @@ static void page_done(struct watch *w)
 
 static void on_list_done(void *data, const struct http_reply *reply)
 {
-	struct part *part = data;
+	struct watch_part *part = data;
 	struct watch *w = part->w;
 	bool good = !reply->err && !is_refused(reply);
 
@@ -434,7 +434,7 @@ static void on_list_done(void *data, const struct http_reply *reply)
 
 static int on_event(void *data, const char *json, size_t len, int wrong)
 {
-	struct watch *w = ((struct part *)data)->w;
+	struct watch *w = ((struct watch_part *)data)->w;
 	struct spec_event e cleanup(spec_event_clear) = {0};
 	int err = spec_event_parse(json, len, &e);
 
@@ -463,7 +463,7 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 /* The watch was accepted: the cache is confirmed. */
 static void on_watch_head(void *data, int status)
 {
-	struct watch *w = ((struct part *)data)->w;
+	struct watch *w = ((struct watch_part *)data)->w;
 
 	w->state = STANDING;
 	w->since = loop_now_ms();
@@ -484,7 +484,7 @@ static void count_end(struct watch *w, const struct http_reply *reply)
 
 static void on_watch_done(void *data, const struct http_reply *reply)
 {
-	struct part *part = data;
+	struct watch_part *part = data;
 	struct watch *w = part->w;
 	bool steady = w->state == STANDING && loop_now_ms() - w->since >= STEADY_MS;
 	bool silent = reply->err == -ETIMEDOUT;
@@ -540,7 +540,7 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 
 static int on_bytes(void *data, const char *bytes, size_t n)
 {
-	struct part *part = data;
+	struct watch_part *part = data;
 	struct watch *w = part->w;
 	int err;
 
@@ -554,9 +554,9 @@ static int on_bytes(void *data, const char *bytes, size_t n)
 	return err;
 }
 
-static struct part *send_call(struct watch *w, struct http_call *call)
+static struct watch_part *send_call(struct watch *w, struct http_call *call)
 {
-	struct part *part = new0(struct part);
+	struct watch_part *part = new0(struct watch_part);
 	bool watching = w->state == ASKING;
 
 	part->w = w;
@@ -577,7 +577,7 @@ static struct part *send_call(struct watch *w, struct http_call *call)
 }
 
 /* Request the page of TOKEN, which is escaped; NULL: the first one. */
-static struct part *send_page(struct watch *w, const char *token)
+static struct watch_part *send_page(struct watch *w, const char *token)
 {
 	cleanup_free char *path = text_print("%s?limit=%u%s%s%s", w->path, w->page, w->selectors,
 					     token ? "&continue=" : "", token ? token : "");
@@ -615,7 +615,7 @@ static void ask_ahead(struct watch *w)
 }
 
 /* Make PART the current request. */
-static void take_part(struct watch *w, struct part *part)
+static void take_part(struct watch *w, struct watch_part *part)
 {
 	part_free(w->part);
 	w->part = part;
@@ -670,7 +670,7 @@ static bool is_replied(const struct watch *w)
 
 static void on_version(void *data, const struct http_reply *reply)
 {
-	struct part *part = data;
+	struct watch_part *part = data;
 	struct watch *w = part->w;
 	struct http_reply torn = {.err = -EINVAL, .text = "the list is incomplete", .body = ""};
 	struct spec_list_meta meta;

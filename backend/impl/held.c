@@ -81,12 +81,12 @@
 enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_SENDS, ENTRY_REMOVES };
 
 /* A request that waits until no operation on its entry is under way. */
-struct waiting {
+struct held_waiting {
 	struct backend_request *rq;
-	struct waiting *next;
+	struct held_waiting *next;
 };
 
-struct entry {
+struct held_entry {
 	struct held *h;
 	struct record *r;      /* pinned, unless it is being removed */
 	struct spec_held *rec; /* NULL if the job was not held */
@@ -111,12 +111,12 @@ struct entry {
 	struct backoff again; /* pauses after refused launches */
 	uint64_t next;	      /* when the next step is due, by loop_now_ms */
 	int64_t from, until;  /* see struct spec_held_news */
-	struct waiting *waiting;
+	struct held_waiting *waiting;
 	/* In LAUNCHES, for the pool: */
 	struct work work;
 	char *text;
 	size_t len;
-	struct entry *prev, *next_entry;
+	struct held_entry *prev, *next_entry;
 	UT_hash_handle hh; /* by key */
 };
 
@@ -136,8 +136,8 @@ struct held {
 	struct backend *b;
 	struct held_ops ops;
 	struct group group;
-	struct entry *all;  /* by key */
-	struct entry *list; /* the same, in the order in which they were submitted */
+	struct held_entry *all;	 /* by key */
+	struct held_entry *list; /* the same, in the order in which they were submitted */
 	struct answer *answers;
 	size_t unsaved; /* entries whose MET is not SAVED */
 	size_t launching;
@@ -173,12 +173,12 @@ static bool is_local_head(const struct spec_head *head)
 }
 
 /* True if E's job would be a process of this machine, so it is certain whether it was launched. */
-static bool is_local(const struct entry *e)
+static bool is_local(const struct held_entry *e)
 {
 	return is_local_head(record_head(e->r));
 }
 
-static enum record_state state_of(const struct entry *e)
+static enum record_state state_of(const struct held_entry *e)
 {
 	return record_head(e->r)->state;
 }
@@ -189,13 +189,13 @@ static enum record_state state_of(const struct entry *e)
 #define NOT_LAUNCHED "NotLaunched"
 
 /* True if the job was certainly launched. */
-static bool is_launched(const struct entry *e)
+static bool is_launched(const struct held_entry *e)
 {
 	return state_of(e) == RECORD_LIVE || state_of(e) == RECORD_HISTORY;
 }
 
 /* True if the user has removed the job. */
-static bool is_gone(const struct entry *e)
+static bool is_gone(const struct held_entry *e)
 {
 	return state_of(e) == RECORD_NEVER && streq(record_head(e->r)->reason, REMOVED);
 }
@@ -203,7 +203,7 @@ static bool is_gone(const struct entry *e)
 /* --- what others see --- */
 
 /* Return the job that was launched from E; NULL if it was not seen yet, or is gone. */
-static const struct spec_job *job_of(const struct entry *e)
+static const struct spec_job *job_of(const struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job =
 		store_get_uid(e->h->b->store, record_head(e->r)->key);
@@ -211,14 +211,14 @@ static const struct spec_job *job_of(const struct entry *e)
 	return job && !job->held ? take_ptr(job) : NULL;
 }
 
-static bool has_job(const struct entry *e)
+static bool has_job(const struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job = job_of(e);
 
 	return job;
 }
 
-static void show(struct entry *e, int64_t now)
+static void show(struct held_entry *e, int64_t now)
 {
 	const struct spec_held_news news = {
 		.refusal = e->refusal,
@@ -256,7 +256,7 @@ static void on_late(void *data)
 }
 
 /* Set the number of E's conditions that are met, and of those that are on disk. */
-static void count_met(struct entry *e, unsigned met, unsigned saved)
+static void count_met(struct held_entry *e, unsigned met, unsigned saved)
 {
 	e->h->unsaved -= e->met != e->saved;
 	e->met = met;
@@ -292,7 +292,7 @@ void held_when_saved(struct held *h, held_saved_fn fn, void *data)
 
 /* --- the record --- */
 
-static void entry_free(struct entry *e)
+static void entry_free(struct held_entry *e)
 {
 	count_met(e, 0, 0);
 	if (e->r)
@@ -307,14 +307,14 @@ static void entry_free(struct entry *e)
 }
 
 /* True if a request about E's job must wait for the end of an operation on E. */
-static bool is_busy(const struct entry *e)
+static bool is_busy(const struct held_entry *e)
 {
 	return e->state != ENTRY_RESTS || is_gone(e) || is_launched(e);
 }
 
-static void resume(struct entry *e)
+static void resume(struct held_entry *e)
 {
-	struct waiting *p;
+	struct held_waiting *p;
 
 	while ((p = e->waiting)) {
 		LL_DELETE(e->waiting, p);
@@ -324,14 +324,14 @@ static void resume(struct entry *e)
 }
 
 /* Free E: the implementation has its job. */
-static void retire(struct entry *e)
+static void retire(struct held_entry *e)
 {
 	resume(e);
 	return entry_free(e);
 }
 
 /* The operation on E has ended: continue with E, and with the requests that wait for it. */
-static void rest(struct entry *e)
+static void rest(struct held_entry *e)
 {
 	e->state = ENTRY_RESTS;
 	if (!is_busy(e))
@@ -343,7 +343,7 @@ static void rest(struct entry *e)
 static char *hold_part(void *data, const struct record *r, const struct spec_head *next)
 {
 	const struct held *h = data;
-	struct entry *e;
+	struct held_entry *e;
 
 	HASH_FIND_STR(h->all, next->key, e);
 	if (e)
@@ -353,12 +353,12 @@ static char *hold_part(void *data, const struct record *r, const struct spec_hea
 	return e ? spec_held_part(e->rec) : NULL;
 }
 
-static void launch(struct entry *e);
-static void commit(struct entry *e, const struct record_change *change,
+static void launch(struct held_entry *e);
+static void commit(struct held_entry *e, const struct record_change *change,
 		   struct backend_request *asker);
 
 /* Answer the request for the change of E, which has succeeded, or failed with ERR. */
-static void answer_asker(struct entry *e, int err)
+static void answer_asker(struct held_entry *e, int err)
 {
 	struct backend_request *rq = take_ptr(e->asker);
 
@@ -372,14 +372,14 @@ static void answer_asker(struct entry *e, int err)
 		backend_answer(rq, err, NULL, NULL);
 }
 
-static void delay(struct entry *e)
+static void delay(struct held_entry *e)
 {
 	e->next = loop_now_ms() + backoff_next(&e->again, 0);
 	e->changed = true;
 }
 
 /* Retry the launch of E later, because of WHY. */
-static void delay_launch(struct entry *e, const char *why)
+static void delay_launch(struct held_entry *e, const char *why)
 {
 	if (!streq(e->refusal, why))
 		diag(DIAG_WARNING, "%s: could not be launched yet: %s", record_head(e->r)->id, why);
@@ -389,7 +389,7 @@ static void delay_launch(struct entry *e, const char *why)
 
 static void on_committed(void *data, int err)
 {
-	struct entry *e = data;
+	struct held_entry *e = data;
 	struct held *h = e->h;
 	const bool wanted = e->asker;
 	cleanup_free char *why = NULL;
@@ -420,7 +420,7 @@ static void on_committed(void *data, int err)
 	return rest(e);
 }
 
-static void commit(struct entry *e, const struct record_change *change,
+static void commit(struct held_entry *e, const struct record_change *change,
 		   struct backend_request *asker)
 {
 	e->state = ENTRY_COMMITS;
@@ -430,7 +430,7 @@ static void commit(struct entry *e, const struct record_change *change,
 
 static void on_removed(void *data, int err)
 {
-	struct entry *e = data;
+	struct held_entry *e = data;
 	struct held *h = e->h;
 	struct backend_request *asker = take_ptr(e->asker);
 	const struct spec_job *job cleanup_job = NULL;
@@ -450,7 +450,7 @@ static void on_removed(void *data, int err)
 }
 
 /* Remove the record of E, which is not needed any more. */
-static void remove_record(struct entry *e, struct backend_request *asker)
+static void remove_record(struct held_entry *e, struct backend_request *asker)
 {
 	const struct spec_job *job cleanup_job =
 		store_get_uid(e->h->b->store, record_head(e->r)->key);
@@ -465,7 +465,7 @@ static void remove_record(struct entry *e, struct backend_request *asker)
 	return records_remove(e->r, false, on_removed, e);
 }
 
-static void end_for(struct entry *e, const char *reason, const char *why)
+static void end_for(struct held_entry *e, const char *reason, const char *why)
 {
 	return commit(e,
 		      &(struct record_change){.state = RECORD_NEVER, .reason = reason, .why = why},
@@ -473,7 +473,7 @@ static void end_for(struct entry *e, const char *reason, const char *why)
 }
 
 /* The job of E was launched. This is final, even if the disk does not accept it now. */
-static void was_launched(struct entry *e)
+static void was_launched(struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job = job_of(e);
 	const struct record_change change = {.state = RECORD_LIVE, .uid = job ? job->uid : NULL};
@@ -488,7 +488,7 @@ static void was_launched(struct entry *e)
 
 /* --- a launch --- */
 
-static void launch_ended(struct entry *e, int err, const char *text)
+static void launch_ended(struct held_entry *e, int err, const char *text)
 {
 	struct held *h = e->h;
 	cleanup_free char *why = text_copy(*text ? text : strerror(-err));
@@ -527,7 +527,7 @@ int held_text(const char *state_dir, const struct spec_job *job, enum backend_te
 
 static void read_work(void *data)
 {
-	struct entry *e = data;
+	struct held_entry *e = data;
 
 	e->work.err = record_file_read_rest(e->h->b->config.state_dir, record_head(e->r)->key,
 					    false, &e->text, &e->len);
@@ -535,7 +535,7 @@ static void read_work(void *data)
 
 static void read_done(void *data)
 {
-	struct entry *e = data;
+	struct held_entry *e = data;
 	struct backend *b = e->h->b;
 	cleanup_free char *text = take_ptr(e->text);
 	cleanup_free char *why = NULL;
@@ -554,7 +554,7 @@ static void read_done(void *data)
 }
 
 /* Launch E, which is in LAUNCHES and whose record is SUBMITTING on disk. */
-static void launch(struct entry *e)
+static void launch(struct held_entry *e)
 {
 	struct held *h = e->h;
 	const struct spec_job *job cleanup_job = job_of(e);
@@ -567,7 +567,7 @@ static void launch(struct entry *e)
 }
 
 /* Make the record of E SUBMITTING, if it is not yet, and launch E. */
-static void begin_launch(struct entry *e)
+static void begin_launch(struct held_entry *e)
 {
 	e->state = ENTRY_LAUNCHES;
 	e->h->launching++;
@@ -587,7 +587,7 @@ static bool is_whole(const struct held *h)
 }
 
 /* Look up the jobs that E waits for: one may have ended or been removed without an event. */
-static void look_up(struct entry *e)
+static void look_up(struct held_entry *e)
 {
 	for (size_t i = 0; i < e->rec->n_after; i++) {
 		struct spec_held_after *a = &e->rec->after[i];
@@ -601,7 +601,7 @@ static void look_up(struct entry *e)
 }
 
 /* Consider E, which is SUBMITTING and was not seen. */
-static uint64_t consider_sent(struct entry *e, bool whole)
+static uint64_t consider_sent(struct held_entry *e, bool whole)
 {
 	const uint64_t now_ms = loop_now_ms();
 
@@ -628,7 +628,8 @@ static uint64_t consider_sent(struct entry *e, bool whole)
 }
 
 /* Consider E, which is HELD. JOB, if not NULL, is its job, which exists nevertheless. */
-static uint64_t consider_held(struct entry *e, const struct spec_job *job, int64_t now, bool whole)
+static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, int64_t now,
+			      bool whole)
 {
 	const struct held *h = e->h;
 	struct spec_held *rec = e->rec;
@@ -669,7 +670,7 @@ static uint64_t consider_held(struct entry *e, const struct spec_job *job, int64
  * Decide what to do with E, which RESTS. Return within how many ms to consider it again; 0 if not
  * by time.
  */
-static uint64_t consider(struct entry *e, int64_t now, bool whole)
+static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 {
 	const struct held *h = e->h;
 	const struct spec_head *head = record_head(e->r);
@@ -719,7 +720,7 @@ static uint64_t consider(struct entry *e, int64_t now, bool whole)
 }
 
 /* A mount that launches nothing writes nothing either. */
-static uint64_t consider_passive(struct entry *e, int64_t now, bool whole)
+static uint64_t consider_passive(struct held_entry *e, int64_t now, bool whole)
 {
 	const bool begun = !e->rec || e->rec->begin <= now;
 
@@ -735,9 +736,9 @@ static uint64_t consider_passive(struct entry *e, int64_t now, bool whole)
 static void look_now(void *data)
 {
 	struct held *h = data;
-	uint64_t (*const decide)(struct entry *, int64_t, bool) =
+	uint64_t (*const decide)(struct held_entry *, int64_t, bool) =
 		h->b->config.passive ? consider_passive : consider;
-	struct entry *e, *next;
+	struct held_entry *e, *next;
 	const int64_t now = loop_time_ns();
 	const bool whole = is_whole(h);
 	uint64_t ms = 0;
@@ -756,7 +757,7 @@ void held_news(struct held *h, const struct spec_job *old, const struct spec_job
 {
 	bool ended = now && spec_job_has_ended(now) && !now->unexplained;
 	bool before = old && spec_job_has_ended(old) && !old->unexplained;
-	struct entry *e;
+	struct held_entry *e;
 
 	if (!h->list || (now && (before || (!ended && !(old && old->held && !now->held)))))
 		return;
@@ -772,7 +773,7 @@ void held_news(struct held *h, const struct spec_job *old, const struct spec_job
 
 /* --- making one --- */
 
-struct making {
+struct held_making {
 	struct held *h;
 	struct backend_request *rq;
 	struct spec_head *head;
@@ -785,7 +786,7 @@ struct making {
 	char *text; /* what is wrong, as text for people */
 };
 
-static void making_end(struct making *m, int err, const char *id, const char *text)
+static void making_end(struct held_making *m, int err, const char *id, const char *text)
 {
 	struct backend_request *rq = m->rq;
 	cleanup_free char *why = text ? text_copy(text) : NULL;
@@ -799,10 +800,10 @@ static void making_end(struct making *m, int err, const char *id, const char *te
 	return backend_answer(rq, err, id, why);
 }
 
-static struct entry *entry_new(struct held *h, struct record *r, struct spec_held *rec,
-			       struct spec_job *shape)
+static struct held_entry *entry_new(struct held *h, struct record *r, struct spec_held *rec,
+				    struct spec_job *shape)
 {
-	struct entry *e = new0(struct entry);
+	struct held_entry *e = new0(struct held_entry);
 
 	e->h = h;
 	e->r = r;
@@ -817,25 +818,25 @@ static struct entry *entry_new(struct held *h, struct record *r, struct spec_hel
 	return e;
 }
 
-static struct entry *find(const struct held *h, const struct record *r)
+static struct held_entry *find(const struct held *h, const struct record *r)
 {
-	struct entry *e;
+	struct held_entry *e;
 
 	HASH_FIND_STR(h->all, record_head(r)->key, e);
 	return e;
 }
 
 /* Return the entry of R, which was not held and whose document is TEXT. Create it if needed. */
-static struct entry *need_sent(struct held *h, struct record *r, const char *text, size_t len)
+static struct held_entry *need_sent(struct held *h, struct record *r, const char *text, size_t len)
 {
-	struct entry *e = find(h, r);
+	struct held_entry *e = find(h, r);
 
 	return e ? e : entry_new(h, r, NULL, spec_held_shape(text, len, h->b->config.home));
 }
 
 void held_sent(struct held *h, struct record *r, const char *text, size_t len)
 {
-	struct entry *e;
+	struct held_entry *e;
 
 	if (is_stopping(h) || record_is_going(r) || record_head(r)->state != RECORD_SUBMITTING)
 		return;
@@ -847,7 +848,7 @@ void held_sent(struct held *h, struct record *r, const char *text, size_t len)
 void held_answered(struct held *h, struct record *r, const struct held_answer *answer)
 {
 	const bool sent = !record_is_going(r) && record_head(r)->state == RECORD_SUBMITTING;
-	struct entry *e = find(h, r);
+	struct held_entry *e = find(h, r);
 
 	if (sent && !answer->err)
 		records_note(r, &(struct record_change){.state = RECORD_LIVE}, SOON_MS);
@@ -912,10 +913,10 @@ static void on_ran_timer(void *data)
 
 static void on_made(void *data, int err)
 {
-	struct making *m = data;
+	struct held_making *m = data;
 	struct held *h = m->h;
 	const struct spec_head *head;
-	struct entry *e;
+	struct held_entry *e;
 
 	if (err) {
 		m->text = text_print(
@@ -937,14 +938,14 @@ static void on_made(void *data, int err)
 
 static void shape_work(void *data)
 {
-	struct making *m = data;
+	struct held_making *m = data;
 
 	m->shape = spec_held_shape(m->rq->text, m->rq->len, m->h->b->config.home);
 }
 
 static void shape_done(void *data)
 {
-	struct making *m = data;
+	struct held_making *m = data;
 	const struct backend_request *rq = m->rq;
 	const struct record_rest rest = {rq->text, rq->len, m->manifest, strlen(m->manifest)};
 
@@ -954,7 +955,7 @@ static void shape_done(void *data)
 
 static void on_dry_run(void *data, const struct backend_result *result)
 {
-	struct making *m = data;
+	struct held_making *m = data;
 	struct spec_head *head = m->head;
 	struct held *h = m->h;
 	const struct spec_job *other cleanup_job = NULL;
@@ -1039,7 +1040,7 @@ static int64_t local_moment(int64_t utc)
 
 static void look_work(void *data)
 {
-	struct making *m = data;
+	struct held_making *m = data;
 	const struct backend_request *rq = m->rq;
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	const struct spec_held_place place = {.now = loop_time_ns(),
@@ -1065,7 +1066,7 @@ static void look_work(void *data)
 
 static void look_done(void *data)
 {
-	struct making *m = data;
+	struct held_making *m = data;
 	struct backend_request *rq = m->rq;
 	struct backend *b = m->h->b;
 	void (*pass)(struct backend_request *) = m->h->ops.pass;
@@ -1104,14 +1105,14 @@ static bool may_hold(const struct backend_request *rq)
 bool held_takes(struct held *h, struct backend_request *rq)
 {
 	const struct spec_job *job cleanup_job = NULL;
-	struct entry *e = NULL;
-	struct making *m;
-	struct waiting *p;
+	struct held_entry *e = NULL;
+	struct held_making *m;
+	struct held_waiting *p;
 
 	if (rq->kind == BACKEND_SUBMIT || rq->kind == BACKEND_DRY_RUN) {
 		if (!may_hold(rq))
 			return false;
-		m = new0(struct making);
+		m = new0(struct held_making);
 		m->h = h;
 		m->rq = rq;
 		m->work = (struct work){.run = look_work,
@@ -1127,7 +1128,7 @@ bool held_takes(struct held *h, struct backend_request *rq)
 	if (!e || (!job->held && (!is_busy(e) || !e->rec)))
 		return false;
 	if (is_busy(e) && e->state != ENTRY_SENDS) {
-		p = new0(struct waiting);
+		p = new0(struct held_waiting);
 		p->rq = rq;
 		LL_APPEND(e->waiting, p);
 	} else if (rq->kind == BACKEND_FORGET) {
@@ -1160,16 +1161,16 @@ bool held_takes(struct held *h, struct backend_request *rq)
 
 /* --- what a start finds --- */
 
-struct found {
+struct held_found {
 	struct record *r;
 	struct spec_held *rec;
 	struct spec_job *shape;
 };
 
-struct load {
+struct held_load {
 	struct held *h;
 	struct work work;
-	struct found *v;
+	struct held_found *v;
 	size_t n;
 	loop_fn fn;
 	void *data;
@@ -1178,7 +1179,7 @@ struct load {
 /* The shapes of jobs are in their documents. */
 static void load_work(void *data)
 {
-	struct load *l = data;
+	struct held_load *l = data;
 	const struct backend_config *config = &l->h->b->config;
 	cleanup_free char *path = text_print("%s/" RAN_FILE, config->state_dir);
 	struct stat st;
@@ -1197,7 +1198,7 @@ static void load_work(void *data)
 	}
 }
 
-static int by_age(const struct entry *x, const struct entry *y)
+static int by_age(const struct held_entry *x, const struct held_entry *y)
 {
 	const struct spec_head *a = record_head(x->r), *b = record_head(y->r);
 
@@ -1207,9 +1208,9 @@ static int by_age(const struct entry *x, const struct entry *y)
 }
 
 /* Show the job that was found. */
-static void take_found(struct held *h, const struct found *found)
+static void take_found(struct held *h, const struct held_found *found)
 {
-	struct entry *e = entry_new(h, found->r, found->rec, found->shape);
+	struct held_entry *e = entry_new(h, found->r, found->rec, found->shape);
 	const struct spec_head *head = record_head(e->r);
 	const int64_t now = loop_time_ns(), since = max_of(h->last_ran, head->created);
 
@@ -1226,7 +1227,7 @@ static void take_found(struct held *h, const struct found *found)
 
 static void load_done(void *data)
 {
-	struct load *l = data;
+	struct held_load *l = data;
 	struct held *h = l->h;
 	const loop_fn fn = l->fn;
 	void *arg = l->data;
@@ -1246,7 +1247,7 @@ static void load_done(void *data)
 
 static void find_record(void *data, struct record *r)
 {
-	struct load *l = data;
+	struct held_load *l = data;
 	const struct spec_head *head = record_head(r);
 	const struct spec_job *job cleanup_job = store_get_uid(l->h->b->store, head->key);
 	cleanup_free char *part = NULL;
@@ -1264,17 +1265,17 @@ static void find_record(void *data, struct record *r)
 		return;
 	}
 	l->v = mem_more(l->v, l->n, sizeof(*l->v));
-	l->v[l->n++] = (struct found){.r = r, .rec = rec};
+	l->v[l->n++] = (struct held_found){.r = r, .rec = rec};
 }
 
 void held_begin(struct held *h, loop_fn fn, void *data)
 {
-	struct load *l;
+	struct held_load *l;
 
 	if (h->phase != HELD_NEW)
 		return;
 	h->phase = HELD_LOADS;
-	l = new0(struct load);
+	l = new0(struct held_load);
 	l->h = h;
 	l->fn = fn;
 	l->data = data;
@@ -1307,8 +1308,8 @@ struct held *held_new(struct backend *b, const struct held_ops *ops)
 
 void held_stop(struct held *h, loop_fn fn, void *data)
 {
-	struct entry *e;
-	struct waiting *p;
+	struct held_entry *e;
+	struct held_waiting *p;
 
 	h->phase = HELD_STOPS;
 	loop_timer_stop(&h->timer);

@@ -146,7 +146,7 @@ static void request_of_job(struct backend_request *rq, const char *id, const cha
 }
 
 /* A caller that removes a job which other jobs may wait for. */
-struct removal {
+struct request_removal {
 	struct backend *b;
 	backend_reply_fn reply;
 	void *data;
@@ -154,7 +154,7 @@ struct removal {
 
 static void removal_end(void *data, int err)
 {
-	struct removal *m = data;
+	struct request_removal *m = data;
 	const struct backend_result result = {
 		.err = err,
 		.text = err ? "the job is removed, but the disk did not record its result, which "
@@ -173,7 +173,7 @@ static void removal_end(void *data, int err)
 
 static void on_removed(void *data, const struct backend_result *result)
 {
-	struct removal *m = data;
+	struct request_removal *m = data;
 
 	if (!result->err)
 		return held_when_saved(m->b->held, removal_end, m);
@@ -185,9 +185,9 @@ static void on_removed(void *data, const struct backend_result *result)
 static struct backend_request *removal_new(struct backend *b, enum backend_request_kind kind,
 					   backend_reply_fn reply, void *data)
 {
-	struct removal *m = new0(struct removal);
+	struct request_removal *m = new0(struct request_removal);
 
-	*m = (struct removal){b, reply, data};
+	*m = (struct request_removal){b, reply, data};
 	return request_new(b, kind, on_removed, m);
 }
 

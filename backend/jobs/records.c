@@ -51,7 +51,7 @@
 enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_MARK, REQUEST_SAVE, REQUEST_REMOVE };
 
 /* An operation on the file of a record. */
-struct request {
+struct records_request {
 	enum request_kind kind;
 	struct record_change change; /* COMMIT, MARK */
 	enum record_state from;	     /* COMMIT, MARK: the state before */
@@ -64,16 +64,16 @@ struct request {
 	bool sync;	 /* REMOVE */
 	records_fn done; /* may be NULL */
 	void *data;
-	struct request *next;
+	struct records_request *next;
 };
 
 /* The operations on a record. It exists only while there are any. */
 struct writer {
 	struct record *r;
 	struct work work;
-	struct request *requests;	 /* the first one is under way if WRITING */
-	struct spec_head *next;		 /* what the pool writes, */
-	const struct spec_job *snapshot; /* with this one, if it is not NULL */
+	struct records_request *requests; /* the first one is under way if WRITING */
+	struct spec_head *next;		  /* what the pool writes, */
+	const struct spec_job *snapshot;  /* with this one, if it is not NULL */
 	bool writing;
 	bool dirty; /* the record differs from its file */
 	struct backoff again;
@@ -100,7 +100,7 @@ struct record_uid {
 	char text[];
 };
 
-struct part {
+struct records_part {
 	record_part_fn fn;
 	void *data;
 };
@@ -110,7 +110,7 @@ struct records {
 	const char *state_dir;
 	struct group group;
 	struct job_files *files;
-	struct part parts[RECORD_N_PARTS];
+	struct records_part parts[RECORD_N_PARTS];
 	record_snapshot_fn snapshot; /* NULL if no snapshots are written */
 	void *snapshot_data;
 	record_written_fn written; /* may be NULL */
@@ -194,7 +194,7 @@ static struct record *add(struct records *rs, struct spec_head *h)
 	return r;
 }
 
-static void request_free(struct request *q)
+static void request_free(struct records_request *q)
 {
 	for (size_t i = 0; i < q->n_texts; i++)
 		free(q->texts[i]);
@@ -203,7 +203,7 @@ static void request_free(struct request *q)
 
 static void writer_free(struct writer *w)
 {
-	struct request *q;
+	struct records_request *q;
 
 	while ((q = w->requests)) {
 		LL_DELETE(w->requests, q);
@@ -314,7 +314,7 @@ static void write_work(void *data)
 {
 	struct writer *w = data;
 	const struct records *rs = w->r->rs;
-	struct request *q = w->requests;
+	struct records_request *q = w->requests;
 
 	if (w->snapshot) {
 		free(w->next->parts[RECORD_SNAPSHOT]);
@@ -350,14 +350,14 @@ static void set_part(struct spec_head *h, enum record_part part, const char *tex
 }
 
 /* Return what the pool will write: R as it is now, with the change of Q. */
-static struct spec_head *render(struct record *r, const struct request *q)
+static struct spec_head *render(struct record *r, const struct records_request *q)
 {
 	struct spec_head *next = spec_head_copy(r->head);
 
 	if (q->kind == REQUEST_COMMIT)
 		apply(next, &q->change);
 	for (size_t i = 0; i < RECORD_N_PARTS && q->kind != REQUEST_MAKE; i++) {
-		const struct part *part = &r->rs->parts[i];
+		const struct records_part *part = &r->rs->parts[i];
 
 		free(take_ptr(next->parts[i]));
 		if (part->fn)
@@ -371,7 +371,7 @@ static struct spec_head *render(struct record *r, const struct request *q)
 }
 
 /* True if R has changed its state in memory since Q, which changes the state, was requested. */
-static bool is_overtaken(const struct record *r, const struct request *q)
+static bool is_overtaken(const struct record *r, const struct records_request *q)
 {
 	return (q->kind == REQUEST_COMMIT || q->kind == REQUEST_MARK) && r->head->state != q->from;
 }
@@ -383,7 +383,7 @@ static void on_timer(void *data);
 static void write_next(struct writer *w)
 {
 	struct record *r = w->r;
-	struct request *q = w->requests;
+	struct records_request *q = w->requests;
 
 	if (!q && !w->dirty) {
 		r->writer = NULL;
@@ -410,11 +410,11 @@ static void write_next(struct writer *w)
 	work_start(&w->work, r->rs->loop);
 }
 
-static void add_request(struct record *r, struct request *q);
+static void add_request(struct record *r, struct records_request *q);
 
-static struct request *request_new(enum request_kind kind, records_fn done, void *data)
+static struct records_request *request_new(enum request_kind kind, records_fn done, void *data)
 {
-	struct request *q = new0(struct request);
+	struct records_request *q = new0(struct records_request);
 
 	q->kind = kind;
 	q->done = done;
@@ -423,7 +423,7 @@ static struct request *request_new(enum request_kind kind, records_fn done, void
 }
 
 /* Return a copy of TEXT, which may be NULL. It lives as long as Q. */
-static const char *keep(struct request *q, const char *text)
+static const char *keep(struct records_request *q, const char *text)
 {
 	return text ? q->texts[q->n_texts++] = text_copy(text) : NULL;
 }
@@ -448,10 +448,10 @@ static struct writer *writer_of(struct record *r)
 	return r->writer = w;
 }
 
-static void add_request(struct record *r, struct request *q)
+static void add_request(struct record *r, struct records_request *q)
 {
 	struct writer *w = writer_of(r);
-	struct request *removal = NULL;
+	struct records_request *removal = NULL;
 
 	if (r->pins)
 		LL_SEARCH_SCALAR(w->requests, removal, kind, REQUEST_REMOVE);
@@ -494,7 +494,7 @@ static void unlink_older(struct record *r)
 }
 
 /* Apply the result of Q, which is done, to R. Return true if R must be freed. */
-static bool conclude(struct record *r, struct request *q, int err)
+static bool conclude(struct record *r, struct records_request *q, int err)
 {
 	struct writer *w = r->writer;
 	const bool changes = q->kind == REQUEST_SAVE || q->kind == REQUEST_COMMIT;
@@ -536,7 +536,7 @@ static void write_done(void *data)
 {
 	struct writer *w = data;
 	struct record *r = w->r;
-	struct request *q = w->requests;
+	struct records_request *q = w->requests;
 	const records_fn done = q->done;
 	void *arg = q->data;
 	const int err = is_overtaken(r, q) ? -ESTALE : w->work.err;
@@ -568,7 +568,7 @@ static void write_done(void *data)
 
 void records_set_part(struct records *rs, enum record_part part, record_part_fn fn, void *data)
 {
-	rs->parts[part] = (struct part){fn, data};
+	rs->parts[part] = (struct records_part){fn, data};
 }
 
 void records_set_snapshot(struct records *rs, record_snapshot_fn fn, void *data)
@@ -592,7 +592,7 @@ void records_set_written(struct records *rs, record_written_fn fn, void *data)
 struct record *records_make(struct records *rs, struct spec_head *h, const struct record_rest *rest,
 			    bool *left, records_fn done, void *data)
 {
-	struct request *q = request_new(REQUEST_MAKE, done, data);
+	struct records_request *q = request_new(REQUEST_MAKE, done, data);
 	struct record *r;
 
 	assert(h->state != RECORD_NEVER && h->state != RECORD_HISTORY);
@@ -612,7 +612,7 @@ struct record *records_make(struct records *rs, struct spec_head *h, const struc
 void records_commit(struct record *r, const struct record_change *change, records_fn done,
 		    void *data)
 {
-	struct request *q = request_new(REQUEST_COMMIT, done, data);
+	struct records_request *q = request_new(REQUEST_COMMIT, done, data);
 
 	q->change = (struct record_change){
 		.state = change->state,
@@ -633,7 +633,7 @@ void records_commit(struct record *r, const struct record_change *change, record
 
 void records_mark(struct record *r, records_fn done, void *data)
 {
-	struct request *q = request_new(REQUEST_MARK, done, data);
+	struct records_request *q = request_new(REQUEST_MARK, done, data);
 
 	q->change.state = RECORD_HISTORY;
 	q->from = RECORD_LIVE;
@@ -663,7 +663,7 @@ void records_note(struct record *r, const struct record_change *change, unsigned
 
 void records_remove(struct record *r, bool sync, records_fn done, void *data)
 {
-	struct request *q = request_new(REQUEST_REMOVE, done, data);
+	struct records_request *q = request_new(REQUEST_REMOVE, done, data);
 
 	assert(r->head->state != RECORD_HELD && !r->removed);
 	q->sync = sync;
@@ -673,7 +673,7 @@ void records_remove(struct record *r, bool sync, records_fn done, void *data)
 
 /* --- the start --- */
 
-struct load {
+struct records_load {
 	struct records *rs;
 	struct work work;
 	struct spec_head **heads;
@@ -697,7 +697,7 @@ static bool is_room_of_record(int at, const char *name)
 
 static int load_one(void *data, int at, const char *name, unsigned char type)
 {
-	struct load *l = data;
+	struct records_load *l = data;
 	struct records *rs = l->rs;
 	cleanup(spec_head_freep) struct spec_head *head = NULL;
 	int err;
@@ -738,7 +738,7 @@ static int by_key(const void *a, const void *b)
 
 static void load_work(void *data)
 {
-	struct load *l = data;
+	struct records_load *l = data;
 	cleanup_free char *dir = text_print("%s/jobs", l->rs->state_dir);
 	int err = disk_mkdir(AT_FDCWD, dir);
 
@@ -761,7 +761,7 @@ static void load_work(void *data)
 
 static void load_done(void *data)
 {
-	struct load *l = data;
+	struct records_load *l = data;
 	cleanup_free char *text = l->text;
 	void (*const done)(void *, int, const char *) = l->done;
 	void *arg = l->data;
@@ -785,7 +785,7 @@ static void load_done(void *data)
 void records_load(struct records *rs, void (*done)(void *data, int err, const char *text),
 		  void *data)
 {
-	struct load *l = new0(struct load);
+	struct records_load *l = new0(struct records_load);
 
 	l->rs = rs;
 	l->done = done;

@@ -35,20 +35,20 @@ struct all {
 };
 
 /* A reader who opens a log while output of its job is being removed. */
-struct opening {
+struct capture_opening {
 	char *key; /* of the log; NULL: all logs */
 	struct all *all;
-	struct opening *next;
+	struct capture_opening *next;
 };
 
-struct job {
+struct capture_job {
 	struct capture *c;
 	char *uid;
 	char *id;
 	char *key;		   /* name of its output on disk */
 	struct output_job *output; /* NULL: not wanted so far */
 	struct captured *logs;
-	struct opening *openings;
+	struct capture_opening *openings;
 	bool awaits_folder; /* old output is being removed */
 	int reported; /* why its output can't be captured, if a message has reported it; else 0 */
 	bool output_ended; /* output_job_end was called last, not output_job_resume */
@@ -59,22 +59,22 @@ struct capture {
 	struct capture_config config;
 	struct capture_events events;
 	struct follow_context context;
-	struct job *jobs;
+	struct capture_job *jobs;
 	bool stopping;
 	struct lock lock; /* protects FORBIDDEN */
 	char *forbidden;  /* what capture_forbidden returns */
 };
 
-static struct job *find_job(const struct capture *c, const char *uid)
+static struct capture_job *find_job(const struct capture *c, const char *uid)
 {
-	struct job *job;
+	struct capture_job *job;
 
 	HASH_FIND_STR(c->jobs, uid, job);
 	return job;
 }
 
 /* Return the log KEY of JOB (may be NULL); NULL if it is not followed. */
-static struct follow *find_log(const struct job *job, const char *key)
+static struct follow *find_log(const struct capture_job *job, const char *key)
 {
 	struct captured *log = NULL;
 
@@ -85,7 +85,7 @@ static struct follow *find_log(const struct job *job, const char *key)
 
 static void changed(void *data)
 {
-	const struct job *job = data;
+	const struct capture_job *job = data;
 
 	job->c->events.changed(job->c->events.data, job->uid);
 }
@@ -123,13 +123,13 @@ char *capture_forbidden(struct capture *c)
 
 /* --- jobs --- */
 
-static struct job *need_job(struct capture *c, const struct spec_job *snapshot)
+static struct capture_job *need_job(struct capture *c, const struct spec_job *snapshot)
 {
-	struct job *job = find_job(c, snapshot->uid);
+	struct capture_job *job = find_job(c, snapshot->uid);
 
 	if (job)
 		return job;
-	job = new0(struct job);
+	job = new0(struct capture_job);
 	job->c = c;
 	job->uid = text_copy(snapshot->uid);
 	job->id = text_copy(snapshot->id);
@@ -139,7 +139,7 @@ static struct job *need_job(struct capture *c, const struct spec_job *snapshot)
 }
 
 /* Open JOB's output on disk, if it is not open. 0 or a negative errno. */
-static int need_output(struct job *job)
+static int need_output(struct capture_job *job)
 {
 	struct capture *c = job->c;
 	int err;
@@ -184,7 +184,7 @@ static struct follow *follow_log(struct capture *c, const struct spec_job *snaps
 	char buf[PREFIX_MAX];
 	struct captured *log;
 	struct follow_run f = {.key = l->key, .prefix = prefix_of(r, l, buf), .first = first};
-	struct job *job;
+	struct capture_job *job;
 	struct run run;
 	int err;
 
@@ -287,10 +287,10 @@ static void one_of_all(void *data)
 }
 
 /* End the wait of OPENINGS: open their logs again, or (SNAPSHOT NULL) call them. */
-static void end_openings(struct capture *c, struct opening *openings,
+static void end_openings(struct capture *c, struct capture_opening *openings,
 			 const struct spec_job *snapshot)
 {
-	struct opening *o, *next;
+	struct capture_opening *o, *next;
 
 	LL_FOREACH_SAFE(openings, o, next) {
 		if (snapshot)
@@ -304,7 +304,7 @@ static void end_openings(struct capture *c, struct opening *openings,
 
 void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted, bool outlived)
 {
-	struct job *job;
+	struct capture_job *job;
 	bool over;
 
 	if (c->stopping)
@@ -327,7 +327,7 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 
 void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone)
 {
-	struct job *job = need_job(c, snapshot);
+	struct capture_job *job = need_job(c, snapshot);
 	char buf[PREFIX_MAX];
 
 	if (!job->output)
@@ -359,7 +359,7 @@ static enum run_end end_of(struct capture *c, const char *uid, const char *key)
 
 void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped)
 {
-	const struct job *job = find_job(c, snapshot->uid);
+	const struct capture_job *job = find_job(c, snapshot->uid);
 	bool ended = spec_job_has_ended(snapshot);
 
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
@@ -392,7 +392,7 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 
 bool capture_has(const struct capture *c, const char *uid)
 {
-	const struct job *job = find_job(c, uid);
+	const struct capture_job *job = find_job(c, uid);
 
 	return job && job->output;
 }
@@ -400,7 +400,7 @@ bool capture_has(const struct capture *c, const char *uid)
 /* True if all logs of job UID are over, or (REFUSED) paused because the server has refused them. */
 static bool are_over(const struct capture *c, const char *uid, bool refused)
 {
-	const struct job *job = find_job(c, uid);
+	const struct capture_job *job = find_job(c, uid);
 
 	for (const struct captured *log = job ? job->logs : NULL; log; log = log->hh.next) {
 		const struct follow_state state = follow_state(log->follow);
@@ -424,7 +424,7 @@ bool capture_is_quiet(const struct capture *c, const char *uid)
 bool capture_is_fetching(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			 bool early)
 {
-	const struct job *job = find_job(c, snapshot->uid);
+	const struct capture_job *job = find_job(c, snapshot->uid);
 
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		for (size_t j = 0; j < snapshot->replicas[i].n_logs; j++) {
@@ -441,8 +441,8 @@ bool capture_is_fetching(struct capture *c, const struct spec_job *snapshot, boo
 
 void capture_forget(struct capture *c, const char *uid)
 {
-	struct job *job = find_job(c, uid);
-	struct opening *openings;
+	struct capture_job *job = find_job(c, uid);
+	struct capture_opening *openings;
 	struct captured *log, *next;
 
 	if (!job)
@@ -475,8 +475,8 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 		  void *arg)
 {
 	struct all *all = all_new(done, arg);
-	struct job *job = find_job(c, snapshot->uid);
-	struct opening *o;
+	struct capture_job *job = find_job(c, snapshot->uid);
+	struct capture_opening *o;
 
 	if (job)
 		job->awaits_folder = false;
@@ -501,8 +501,8 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 	}
 	job = find_job(c, snapshot->uid);
 	if (job && job->awaits_folder) {
-		o = new0(struct opening);
-		*o = (struct opening){key ? text_copy(key) : NULL, all, NULL};
+		o = new0(struct capture_opening);
+		*o = (struct capture_opening){key ? text_copy(key) : NULL, all, NULL};
 		LL_APPEND(job->openings, o);
 		return;
 	}
@@ -511,7 +511,7 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 
 void capture_wait(struct capture *c, const char *uid, loop_fn done, void *arg)
 {
-	struct job *job = find_job(c, uid);
+	struct capture_job *job = find_job(c, uid);
 	struct all *all = all_new(done, arg);
 
 	for (struct captured *log = job ? job->logs : NULL; log; log = log->hh.next)
@@ -526,7 +526,7 @@ void capture_away(struct capture *c, bool away)
 	bool back = c->context.away && !away;
 
 	c->context.away = away;
-	for (struct job *job = back ? c->jobs : NULL; job; job = job->hh.next)
+	for (struct capture_job *job = back ? c->jobs : NULL; job; job = job->hh.next)
 		for (struct captured *log = job->logs; log; log = log->hh.next)
 			follow_resume(log->follow, false);
 }
@@ -569,7 +569,7 @@ void capture_set_events(struct capture *c, const struct capture_events *events)
 
 void capture_stop(struct capture *c)
 {
-	struct job *job, *next;
+	struct capture_job *job, *next;
 
 	c->stopping = true;
 	HASH_ITER(hh, c->jobs, job, next)

@@ -41,15 +41,15 @@
 #define GIVE_UP_MS 8000
 #define REPLY_MAX  (8u << 20)
 
-struct control;
+struct kube_control;
 
 /* Waits for the logs of the job. It may outlive the request. */
 struct drain {
-	struct control *c; /* NULL: the request is over */
+	struct kube_control *c; /* NULL: the request is over */
 };
 
 /* One request, until it is answered. */
-struct control {
+struct kube_control {
 	struct request r;
 	const struct kube_parts *k;
 	/* Of the kind that the job had at the beginning. */
@@ -63,16 +63,16 @@ struct control {
 	struct loop_timer timer; /* when DRAIN ends, then when WAIT ends */
 };
 
-static struct control *control_of(struct request *r)
+static struct kube_control *control_of(struct request *r)
 {
-	return container_of(r, struct control, r);
+	return container_of(r, struct kube_control, r);
 }
 
 /* --- the end --- */
 
 static void control_free(struct request *r)
 {
-	struct control *c = control_of(r);
+	struct kube_control *c = control_of(r);
 
 	if (c->drain)
 		c->drain->c = NULL;
@@ -86,13 +86,13 @@ static void control_free(struct request *r)
 	free(c);
 }
 
-static void answer(struct control *c, int err, const char *text)
+static void answer(struct kube_control *c, int err, const char *text)
 {
 	request_answer(&c->r, err, NULL, text);
 }
 
 /* Answer that nothing was done. */
-static void refuse(struct control *c, int err, const char *text)
+static void refuse(struct kube_control *c, int err, const char *text)
 {
 	if (c->has_command)
 		commands_drop(c->k->commands, c->uid);
@@ -102,7 +102,7 @@ static void refuse(struct control *c, int err, const char *text)
 
 static void on_ended(void *data, enum command_end end, const char *text)
 {
-	struct control *c = data;
+	struct kube_control *c = data;
 
 	c->has_command = false;
 	switch (end) {
@@ -120,7 +120,7 @@ static void on_ended(void *data, enum command_end end, const char *text)
 /* --- waiting --- */
 
 /* Answer that it is unknown whether the server has accepted the request. */
-static void give_up(struct control *c)
+static void give_up(struct kube_control *c)
 {
 	cleanup_free char *text =
 		text_print("it is not known whether %s was accepted: %s; check status "
@@ -132,7 +132,7 @@ static void give_up(struct control *c)
 
 static void on_waited(void *data)
 {
-	struct control *c = data;
+	struct kube_control *c = data;
 
 	if (c->lost)
 		give_up(c);
@@ -141,7 +141,7 @@ static void on_waited(void *data)
 }
 
 /* Answer UNTIL ms after the beginning at the latest. */
-static void answer_after(struct control *c, uint64_t until)
+static void answer_after(struct kube_control *c, uint64_t until)
 {
 	uint64_t age = request_age(&c->r);
 
@@ -150,13 +150,13 @@ static void answer_after(struct control *c, uint64_t until)
 	loop_timer_set(&c->timer, age < until ? until - age : 0);
 }
 
-static bool is_once(const struct control *c)
+static bool is_once(const struct kube_control *c)
 {
 	return c->control->once & 1u << c->action;
 }
 
 /* After a pause read the job again, to find the effect of the request. */
-static void read_later(struct control *c, unsigned wait_ms)
+static void read_later(struct kube_control *c, unsigned wait_ms)
 {
 	commands_taken(c->k->commands, c->uid, true);
 	if (request_age(&c->r) < GIVE_UP_MS && request_again(&c->r, wait_ms))
@@ -165,7 +165,7 @@ static void read_later(struct control *c, unsigned wait_ms)
 		give_up(c);
 }
 
-static void on_lost(struct control *c, const struct http_reply *reply, const char *why)
+static void on_lost(struct kube_control *c, const struct http_reply *reply, const char *why)
 {
 	text_set(&c->lost, "%s", why);
 	read_later(c, reply->wait_ms);
@@ -176,7 +176,7 @@ static void on_lost(struct control *c, const struct http_reply *reply, const cha
 static void read_job(struct request *r);
 
 /* The server has refused the request with ERR and TEXT. */
-static void refuse_request(struct control *c, const struct http_reply *reply, int err,
+static void refuse_request(struct kube_control *c, const struct http_reply *reply, int err,
 			   const char *text)
 {
 	cleanup_free char *more = NULL;
@@ -191,7 +191,7 @@ static void refuse_request(struct control *c, const struct http_reply *reply, in
 
 static void on_asked(void *data, const struct http_reply *reply)
 {
-	struct control *c = data;
+	struct kube_control *c = data;
 	const struct spec_asked asked = {
 		.verb = c->request.patch ? "patch" : "create",
 		.resource = c->request.resource,
@@ -235,12 +235,12 @@ static void on_asked(void *data, const struct http_reply *reply)
 	answer_after(c, WAIT_MS);
 }
 
-static void ask(struct control *c);
+static void ask(struct kube_control *c);
 
 /* Refuse if the object does not exist; otherwise the server decides. */
 static void on_needed(void *data, const struct http_reply *reply)
 {
-	struct control *c = data;
+	struct kube_control *c = data;
 
 	request_replied(&c->r);
 	free(take_ptr(c->request.needed));
@@ -251,7 +251,7 @@ static void on_needed(void *data, const struct http_reply *reply)
 }
 
 /* GET what the request needs, if anything; then send the request. */
-static void ask(struct control *c)
+static void ask(struct kube_control *c)
 {
 	const struct http_call get = {
 		.method = HTTP_GET,
@@ -277,7 +277,7 @@ static void ask(struct control *c)
 }
 
 /* Make the request: JOB, as it is now, obeys the action. */
-static int make_request(struct control *c, const struct spec_control_job *job)
+static int make_request(struct kube_control *c, const struct spec_control_job *job)
 {
 	char name[32];
 	uint64_t random;
@@ -300,7 +300,7 @@ static int make_request(struct control *c, const struct spec_control_job *job)
 }
 
 /* The job was read, and is JOB: send the request, wait, or refuse. */
-static void decide(struct control *c, const struct spec_control_job *job)
+static void decide(struct kube_control *c, const struct spec_control_job *job)
 {
 	const struct spec_control *control = c->control;
 	int err;
@@ -333,7 +333,7 @@ static void decide(struct control *c, const struct spec_control_job *job)
 
 static void on_read(void *data, const struct http_reply *reply)
 {
-	struct control *c = data;
+	struct kube_control *c = data;
 	const struct spec_asked asked = request_asked(&c->r, "get", c->name);
 	cleanup_free char *text = NULL;
 	enum world_sort sort = world_sort_of(c->k->world, c->r.kind);
@@ -365,7 +365,7 @@ static void on_read(void *data, const struct http_reply *reply)
 
 static void read_job(struct request *r)
 {
-	struct control *c = control_of(r);
+	struct kube_control *c = control_of(r);
 	const struct http_call call = {
 		.method = HTTP_GET,
 		.deadline_ms = c->request.body ? CALL_MS : READ_MS,
@@ -382,7 +382,7 @@ static void read_job(struct request *r)
 
 static void on_drain_over(void *data)
 {
-	struct control *c = data;
+	struct kube_control *c = data;
 
 	loop_timer_stop(&c->timer);
 	if (c->drain)
@@ -394,7 +394,7 @@ static void on_drain_over(void *data)
 static void on_drained(void *data)
 {
 	struct drain *d = data;
-	struct control *c = d->c;
+	struct kube_control *c = d->c;
 
 	free(d);
 	if (c) {
@@ -407,7 +407,7 @@ static void on_drained(void *data)
  * Wait until all existing output is on disk; the streams are then open, and capture what pods print until they are
  * gone.
  */
-static void drain(struct control *c)
+static void drain(struct kube_control *c)
 {
 	loop_timer_init(&c->timer, c->k->b->loop, on_drain_over, c);
 	loop_timer_set(&c->timer, DRAIN_MS);
@@ -426,7 +426,7 @@ void kube_control(struct backend *b, struct backend_request *rq)
 	const struct world_job *job = world_find(k->world, rq->uid);
 	const struct spec_control *control = job && job->view ? job->kind->control : NULL;
 	cleanup_free char *offline = watches_offline(k->watches);
-	struct control *c;
+	struct kube_control *c;
 
 	if (!job || !job->view) {
 		backend_answer(rq, -ENOENT, NULL, "the job is gone");
@@ -440,7 +440,7 @@ void kube_control(struct backend *b, struct backend_request *rq)
 		backend_answer(rq, -EHOSTUNREACH, NULL, offline);
 		return;
 	}
-	c = new0(struct control);
+	c = new0(struct kube_control);
 	if (commands_begin(k->commands, rq->uid, rq->id, rq->action, on_ended, c) < 0) {
 		free(c);
 		backend_answer(rq, -EBUSY, NULL,

@@ -27,7 +27,7 @@
 #define SEEN_MS 500
 
 /* Output on disk. */
-struct entry {
+struct folder_entry {
 	struct folders *f;
 	char *key, *uid;
 	struct folder_removal *removals; /* a queue; see above */
@@ -52,22 +52,22 @@ struct folders {
 	struct folders_events events;
 	loop_fn saved;
 	void *saved_data;
-	struct entry *all;
+	struct folder_entry *all;
 	struct loop_timer retry; /* for records that could not be made */
 	bool stopping;
 };
 
-static struct entry *find(const struct folders *f, const char *key)
+static struct folder_entry *find(const struct folders *f, const char *key)
 {
-	struct entry *e;
+	struct folder_entry *e;
 
 	HASH_FIND_STR(f->all, key, e);
 	return e;
 }
 
-static struct entry *add(struct folders *f, const char *key, const char *uid)
+static struct folder_entry *add(struct folders *f, const char *key, const char *uid)
 {
-	struct entry *e = new0(struct entry);
+	struct folder_entry *e = new0(struct folder_entry);
 
 	e->f = f;
 	e->key = text_copy(key);
@@ -76,7 +76,7 @@ static struct entry *add(struct folders *f, const char *key, const char *uid)
 	return e;
 }
 
-static void entry_free(struct entry *e)
+static void entry_free(struct folder_entry *e)
 {
 	HASH_DEL(e->f->all, e);
 	free(e->key);
@@ -85,7 +85,7 @@ static void entry_free(struct entry *e)
 }
 
 /* True if everything of E is being removed, or will be. */
-static bool is_going(const struct entry *e)
+static bool is_going(const struct folder_entry *e)
 {
 	for (const struct folder_removal *r = e->removals; r; r = r->next)
 		if (r->all)
@@ -125,7 +125,7 @@ static struct record *record_of(const struct folders *f, const struct spec_job_v
 	return NULL;
 }
 
-static struct folder describe(const struct record *r, const struct entry *e)
+static struct folder describe(const struct record *r, const struct folder_entry *e)
 {
 	const struct spec_head *head = r ? record_head(r) : NULL;
 	struct folder ret = {0};
@@ -147,7 +147,7 @@ static struct folder describe(const struct record *r, const struct entry *e)
 struct folder folders_of(const struct folders *f, const struct spec_job_view *view)
 {
 	const struct record *r = record_of(f, view);
-	const struct entry *e = find(f, r ? record_head(r)->key : view->meta.uid);
+	const struct folder_entry *e = find(f, r ? record_head(r)->key : view->meta.uid);
 
 	if (e && (is_going(e) || (!r && !streq(e->uid, view->meta.uid))))
 		e = NULL;
@@ -197,14 +197,14 @@ void folders_each(struct folders *f, void (*fn)(void *data, const struct folder 
 
 bool folders_holds(const struct folders *f, const struct spec_job *job)
 {
-	const struct entry *e = find(f, spec_job_key(job));
+	const struct folder_entry *e = find(f, spec_job_key(job));
 
 	return e && !is_going(e) && streq(e->uid, job->uid);
 }
 
 bool folders_has_output(const struct folders *f, const struct spec_job *job)
 {
-	const struct entry *e = find(f, spec_job_key(job));
+	const struct folder_entry *e = find(f, spec_job_key(job));
 
 	return e && e->full;
 }
@@ -213,7 +213,7 @@ void folders_bind(struct folders *f, const struct spec_job_view *view)
 {
 	struct record *r = record_of(f, view);
 	const struct spec_head *head = r ? record_head(r) : NULL;
-	struct entry *e = head ? find(f, head->key) : NULL;
+	struct folder_entry *e = head ? find(f, head->key) : NULL;
 
 	if (e && !*e->uid)
 		text_set(&e->uid, "%s", view->meta.uid);
@@ -230,7 +230,7 @@ int folders_claim(struct folders *f, const struct spec_job_view *view)
 {
 	const char *uid = view->meta.uid;
 	const struct record *r = records_by_uid(f->config.records, uid);
-	struct entry *e;
+	struct folder_entry *e;
 
 	if (!r)
 		r = record_of(f, view);
@@ -262,7 +262,7 @@ static const struct spec_job *snapshot_of(void *data, const struct record *r)
 static void on_retry(void *data)
 {
 	struct folders *f = data;
-	struct entry *e, *next;
+	struct folder_entry *e, *next;
 
 	HASH_ITER(hh, f->all, e, next)
 		if (e->refused && !is_going(e))
@@ -279,7 +279,7 @@ static void on_made(void *data, int err)
 {
 	struct made *m = data;
 	struct folders *f = m->f;
-	struct entry *e = find(f, m->key);
+	struct folder_entry *e = find(f, m->key);
 
 	if (e && err && !e->refused)
 		diag(DIAG_ERROR, "%s: its record %s/jobs/%s can't be made: %s%s", m->key,
@@ -359,7 +359,7 @@ static void removal_free(struct folder_removal *r, int err)
 /* R has ended. If its entry is freed, so have the removals behind it; else start the next one. */
 static void removal_ended(struct folder_removal *r, int err)
 {
-	struct entry *e = find(r->f, r->key);
+	struct folder_entry *e = find(r->f, r->key);
 	struct folder_removal *next, *rest = NULL;
 
 	if (e && e->removals == r) {
@@ -413,7 +413,7 @@ static void on_drop_recorded(void *data, int err)
 {
 	struct folder_removal *r = data;
 	struct record *record = records_by_key(r->f->config.records, r->key);
-	struct entry *e = find(r->f, r->key);
+	struct folder_entry *e = find(r->f, r->key);
 
 	if (err == -ESTALE)
 		return drop_record(r);
@@ -459,7 +459,7 @@ static void removal_start(struct folder_removal *r)
 
 void folders_remove(struct folders *f, const char *key, folders_fn done, void *data)
 {
-	struct entry *e = find(f, key);
+	struct folder_entry *e = find(f, key);
 	struct folder_removal *r = removal_new(f, key, done, data);
 
 	r->all = true;
@@ -476,7 +476,7 @@ static void nothing_dropped(void *data)
 
 void folders_drop_output(struct folders *f, const char *key, folders_fn done, void *data)
 {
-	struct entry *e = find(f, key);
+	struct folder_entry *e = find(f, key);
 	struct folder_removal *r = removal_new(f, key, done, data);
 
 	if (!e)
@@ -491,7 +491,7 @@ void folders_drop_output(struct folders *f, const char *key, folders_fn done, vo
 /* --- the start --- */
 
 /* A record, as the start finds it. */
-struct found {
+struct folder_found {
 	struct record *r;
 	const char *key;
 	char *text; /* its snapshot */
@@ -499,10 +499,10 @@ struct found {
 	bool output, unmerged;
 };
 
-struct load {
+struct folder_load {
 	struct work work;
 	struct folders *f;
-	struct found *v;
+	struct folder_found *v;
 	size_t n;
 	char **strays; /* keys of output without a record */
 	size_t n_strays;
@@ -512,9 +512,9 @@ struct load {
 
 static void find_record(void *data, struct record *r)
 {
-	struct load *l = data;
+	struct folder_load *l = data;
 	const struct spec_head *head = record_head(r);
-	struct found found = {.r = r, .key = head->key};
+	struct folder_found found = {.r = r, .key = head->key};
 
 	if (head->state == RECORD_LIVE || head->state == RECORD_HISTORY)
 		found.text = record_take_part(r, RECORD_SNAPSHOT);
@@ -524,13 +524,13 @@ static void find_record(void *data, struct record *r)
 
 static int by_key(const void *a, const void *b)
 {
-	const struct found *x = a, *y = b;
+	const struct folder_found *x = a, *y = b;
 
 	return strcmp(x->key, y->key);
 }
 
 /* Output without a record remains from a removal that a crash has interrupted, unless its record is damaged. */
-static void find_stray(struct load *l, const char *key)
+static void find_stray(struct folder_load *l, const char *key)
 {
 	const char *state_dir = l->f->config.state_dir;
 	cleanup_free char *place = NULL;
@@ -550,9 +550,9 @@ static void find_stray(struct load *l, const char *key)
 
 static int load_output(void *data, int at, const char *name, unsigned char type)
 {
-	struct load *l = data;
-	const struct found wanted = {.key = name};
-	struct found *found;
+	struct folder_load *l = data;
+	const struct folder_found wanted = {.key = name};
+	struct folder_found *found;
 
 	if (!spec_name_is_file(name) || !file_is_dir(at, name, type))
 		return 0;
@@ -568,7 +568,7 @@ static int load_output(void *data, int at, const char *name, unsigned char type)
 
 static void load_work(void *data)
 {
-	struct load *l = data;
+	struct folder_load *l = data;
 	cleanup_free char *output = text_print("%s/output", l->f->config.state_dir);
 
 	if (l->n)
@@ -577,7 +577,7 @@ static void load_work(void *data)
 	if (l->work.err > 0 || l->work.err == -ENOENT)
 		l->work.err = 0;
 	for (size_t i = 0; i < l->n; i++) {
-		struct found *found = &l->v[i];
+		struct folder_found *found = &l->v[i];
 		int err = found->text ? spec_snapshot_parse(found->text, strlen(found->text),
 							    &found->job)
 				      : 0;
@@ -593,10 +593,10 @@ static void load_work(void *data)
 	}
 }
 
-static void take_found(struct folders *f, struct found *found)
+static void take_found(struct folders *f, struct folder_found *found)
 {
 	const struct spec_head *head = record_head(found->r);
-	struct entry *e;
+	struct folder_entry *e;
 
 	if (found->output || head->dropped || head->state == RECORD_HISTORY) {
 		e = add(f, found->key, *head->uid ? head->uid : "");
@@ -616,7 +616,7 @@ static void take_found(struct folders *f, struct found *found)
 
 static void on_loaded(void *data)
 {
-	struct load *l = data;
+	struct folder_load *l = data;
 	struct folders *f = l->f;
 	void (*fn)(void *data, int err) = l->fn;
 	void *arg = l->data;
@@ -641,9 +641,9 @@ static void on_loaded(void *data)
 
 void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data)
 {
-	struct load *l = new0(struct load);
+	struct folder_load *l = new0(struct folder_load);
 
-	*l = (struct load){
+	*l = (struct folder_load){
 		.work = {.run = load_work, .done = on_loaded, .data = l, .group = f->config.group},
 		.f = f,
 		.fn = fn,
@@ -684,7 +684,7 @@ void folders_stop(struct folders *f)
 
 void folders_free(struct folders *f)
 {
-	struct entry *e, *next;
+	struct folder_entry *e, *next;
 
 	if (!f)
 		return;

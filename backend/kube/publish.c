@@ -24,7 +24,7 @@
  * A kind whose first list has not arrived (it may be forbidden) hides no other kind. Jobs on disk that may be of this
  * kind remain as they were, until the list has arrived.
  *
- * A job (struct shown) has these states. A job that is back is published anew, so it chooses its id again.
+ * A job (struct publish_shown) has these states. A job that is back is published anew, so it chooses its id again.
  *
  *   state     meaning                           what ends it                                         next
  *   UNLISTED  this mount has not shown it; its  its pods are listed                                  SHOWN
@@ -75,7 +75,7 @@ enum words_state { WORDS_UNREAD, WORDS_READING, WORDS_READ, WORDS_SILENT /* the 
 enum { IN_RUNNING = 1, IN_CAPTURED = 2 };
 
 /* A job, as long as the world has it. */
-struct shown {
+struct publish_shown {
 	struct publish *p;
 	char *uid;
 	char *id; /* name of its directory; NULL until it is chosen */
@@ -93,14 +93,14 @@ struct shown {
 		char *text; /* if READ */
 		struct last_words *reading;
 	} words;
-	struct shown *prev, *next; /* in the queue */
-	UT_hash_handle hh;	   /* by uid */
+	struct publish_shown *prev, *next; /* in the queue */
+	UT_hash_handle hh;		   /* by uid */
 };
 
 struct publish {
 	struct publish_config config;
-	struct shown *all;
-	struct shown *queue;
+	struct publish_shown *all;
+	struct publish_shown *queue;
 	bool begun;
 	bool posted; /* the next turn has been posted to the loop */
 	bool stopping;
@@ -112,21 +112,21 @@ struct publish {
 	size_t n_captured;	      /* those of them whose output is captured */
 };
 
-static struct shown *need(struct publish *p, const char *uid)
+static struct publish_shown *need(struct publish *p, const char *uid)
 {
-	struct shown *s;
+	struct publish_shown *s;
 
 	HASH_FIND_STR(p->all, uid, s);
 	if (s)
 		return s;
-	s = new0(struct shown);
+	s = new0(struct publish_shown);
 	s->p = p;
 	s->uid = text_copy(uid);
 	HASH_ADD_KEYPTR(hh, p->all, s->uid, strlen(s->uid), s);
 	return s;
 }
 
-static void unqueue(struct shown *s)
+static void unqueue(struct publish_shown *s)
 {
 	if (s->change)
 		DL_DELETE(s->p->queue, s);
@@ -134,13 +134,13 @@ static void unqueue(struct shown *s)
 }
 
 /* True if S is not in jobs/ any more. */
-static bool has_left(const struct shown *s)
+static bool has_left(const struct publish_shown *s)
 {
 	return s->state == LEFT || s->state == GONE;
 }
 
 /* Count S in IN (IN_RUNNING, IN_CAPTURED) and in nothing else. */
-static void count(struct shown *s, unsigned in)
+static void count(struct publish_shown *s, unsigned in)
 {
 	struct publish *p = s->p;
 	bool any = p->n_running, captured = p->n_captured;
@@ -154,7 +154,7 @@ static void count(struct shown *s, unsigned in)
 		p->config.running(p->config.data, p->n_running, p->n_captured);
 }
 
-static void shown_free(struct shown *s)
+static void shown_free(struct publish_shown *s)
 {
 	unqueue(s);
 	count(s, 0);
@@ -185,7 +185,8 @@ static bool is_taken(const struct publish *p, const struct world_job *job)
 }
 
 /* Return the id of JOB, which is the job of S, after choosing it if it has none. */
-static const char *need_id(const struct publish *p, struct shown *s, const struct world_job *job)
+static const char *need_id(const struct publish *p, struct publish_shown *s,
+			   const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -226,7 +227,7 @@ static bool is_wanted(const struct publish *p, const struct spec_job *snapshot)
 }
 
 /* True if pods of JOB, which is the job of S, may still arrive. BEFORE: its last snapshot, or NULL. */
-static bool pods_are_late(const struct publish *p, const struct shown *s,
+static bool pods_are_late(const struct publish *p, const struct publish_shown *s,
 			  const struct world_job *job, const struct spec_job *before)
 {
 	if (has_left(s))
@@ -238,11 +239,11 @@ static bool pods_are_late(const struct publish *p, const struct shown *s,
 	return loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS;
 }
 
-static void enqueue(struct publish *p, struct shown *s);
+static void enqueue(struct publish *p, struct publish_shown *s);
 
 static void on_words(void *data, const char *words)
 {
-	struct shown *s = data;
+	struct publish_shown *s = data;
 
 	s->words.reading = NULL;
 	s->words.state = words ? WORDS_READ : WORDS_SILENT;
@@ -254,7 +255,8 @@ static void on_words(void *data, const char *words)
  * Set the last words of JOB, the new snapshot of S, if its pods have none. CAPTURED: its logs are captured, so wait
  * for a log that is not complete.
  */
-static void find_last_words(struct publish *p, struct shown *s, struct spec_job *job, bool captured)
+static void find_last_words(struct publish *p, struct publish_shown *s, struct spec_job *job,
+			    bool captured)
 {
 	const struct publish_config *c = &p->config;
 	const struct spec_log *log =
@@ -284,13 +286,13 @@ static void find_last_words(struct publish *p, struct shown *s, struct spec_job 
 }
 
 /* True if the job of S has ended so recently that the ends of its runs may still arrive. */
-static bool is_early(const struct shown *s)
+static bool is_early(const struct publish_shown *s)
 {
 	return !s->ended || loop_now_ms() - s->ended < LATE_MS;
 }
 
 /* Set in SNAPSHOT, the new one of S, whether the rest of its output is expected. CAPTURED: see find_last_words. */
-static void find_rest(struct publish *p, const struct shown *s, struct spec_job *snapshot,
+static void find_rest(struct publish *p, const struct publish_shown *s, struct spec_job *snapshot,
 		      bool captured, bool pods_late)
 {
 	if (has_left(s) || !spec_job_has_ended(snapshot))
@@ -302,8 +304,8 @@ static void find_rest(struct publish *p, const struct shown *s, struct spec_job 
 }
 
 /* Make a snapshot of JOB, which is the job of S. BEFORE: its last snapshot, or NULL. */
-static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const struct world_job *job,
-				    const struct spec_job *before)
+static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
+				    const struct world_job *job, const struct spec_job *before)
 {
 	const struct publish_config *c = &p->config;
 	struct spec_queue_view *queue cleanup(spec_queue_view_unrefp) =
@@ -396,7 +398,7 @@ static void on_waited(void *data)
 	struct publish *p = data;
 	bool again = false;
 
-	for (struct shown *s = p->all; s; s = s->hh.next) {
+	for (struct publish_shown *s = p->all; s; s = s->hh.next) {
 		const struct spec_job *job cleanup_job =
 			s->wait == WAIT_OUTPUT ? store_get_uid(p->config.store, s->uid) : NULL;
 
@@ -410,7 +412,7 @@ static void on_waited(void *data)
 }
 
 /* If the job of S, with its new SNAPSHOT, has ended and not all is known of it, publish it again in time. */
-static void await_pods(struct publish *p, struct shown *s, const struct spec_job *snapshot)
+static void await_pods(struct publish *p, struct publish_shown *s, const struct spec_job *snapshot)
 {
 	bool ended = spec_job_has_ended(snapshot);
 	bool pods;
@@ -440,7 +442,7 @@ static bool runs(const struct spec_job *job)
 }
 
 /* Save the snapshot of S. SAMPLED: only its usage has changed. */
-static void save(struct publish *p, struct shown *s, bool sampled)
+static void save(struct publish *p, struct publish_shown *s, bool sampled)
 {
 	uint64_t now = loop_now_ms();
 
@@ -513,7 +515,7 @@ static void displace(struct publish *p, const struct spec_job *job)
 		make_history(p, old);
 }
 
-static void show(struct publish *p, struct shown *s, const struct world_job *job)
+static void show(struct publish *p, struct publish_shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
 	const struct spec_kueue_facts kueue = world_kueue(c->world, job);
@@ -556,7 +558,7 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	commands_shown(c->commands, job->uid, job->view->phase);
 }
 
-static void leave(struct publish *p, struct shown *s, const struct world_job *job)
+static void leave(struct publish *p, struct publish_shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
 	const struct folder folder = job->view ? folder_of(p, job) : (struct folder){0};
@@ -582,7 +584,8 @@ static void leave(struct publish *p, struct shown *s, const struct world_job *jo
  * added, its jobs may be listed first. While the list of a part fails, a job of an earlier mount stays as it was:
  * without its pods, its unfetched output would count as lost.
  */
-static bool lacks_pods(const struct publish *p, const struct shown *s, const struct world_job *job)
+static bool lacks_pods(const struct publish *p, const struct publish_shown *s,
+		       const struct world_job *job)
 {
 	const struct world *w = p->config.world;
 	const struct spec_job *before cleanup_job = NULL;
@@ -594,7 +597,7 @@ static bool lacks_pods(const struct publish *p, const struct shown *s, const str
 }
 
 /* Have all parts forget the job of S if nothing of it is left. */
-static void forget(struct publish *p, struct shown *s, const struct world_job *job)
+static void forget(struct publish *p, struct publish_shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
 
@@ -610,7 +613,7 @@ static void forget(struct publish *p, struct shown *s, const struct world_job *j
 	shown_free(s);
 }
 
-static void reconcile(struct publish *p, struct shown *s)
+static void reconcile(struct publish *p, struct publish_shown *s)
 {
 	const struct world_job *job = world_find(p->config.world, s->uid);
 
@@ -650,7 +653,7 @@ static void post_turn(struct publish *p)
 	loop_post(p->config.loop, turn, p);
 }
 
-static void enqueue(struct publish *p, struct shown *s)
+static void enqueue(struct publish *p, struct publish_shown *s)
 {
 	if (!s->change)
 		DL_APPEND(p->queue, s);
@@ -659,7 +662,7 @@ static void enqueue(struct publish *p, struct shown *s)
 }
 
 /* Publish S before all others: it leaves jobs/, and a new job may get its id. */
-static void enqueue_first(struct publish *p, struct shown *s)
+static void enqueue_first(struct publish *p, struct publish_shown *s)
 {
 	unqueue(s);
 	DL_PREPEND(p->queue, s);
@@ -670,16 +673,16 @@ static void enqueue_first(struct publish *p, struct shown *s)
 void publish_sampled(void *publish, const struct world_job *job)
 {
 	struct publish *p = publish;
-	struct shown *s = need(p, job->uid);
+	struct publish_shown *s = need(p, job->uid);
 	enum change change = s->change == CHANGED ? CHANGED : USAGE_CHANGED;
 
 	enqueue(p, s);
 	s->change = change;
 }
 
-static struct shown *find_shown(const struct publish *p, const char *uid)
+static struct publish_shown *find_shown(const struct publish *p, const char *uid)
 {
-	struct shown *s;
+	struct publish_shown *s;
 
 	HASH_FIND_STR(p->all, uid, s);
 	return s;
@@ -687,7 +690,7 @@ static struct shown *find_shown(const struct publish *p, const char *uid)
 
 bool publish_has_shown(const struct publish *p, const char *uid)
 {
-	const struct shown *s = find_shown(p, uid);
+	const struct publish_shown *s = find_shown(p, uid);
 
 	return !s || !(s->change || lacks_pods(p, s, world_find(p->config.world, uid)));
 }
@@ -695,7 +698,7 @@ bool publish_has_shown(const struct publish *p, const char *uid)
 void publish_again(void *publish, const char *uid)
 {
 	struct publish *p = publish;
-	struct shown *s = find_shown(p, uid);
+	struct publish_shown *s = find_shown(p, uid);
 
 	if (s)
 		enqueue(p, s);
@@ -711,7 +714,7 @@ void publish_set_stale(void *publish, enum world_sort sort, int64_t since)
 		p->confirmed = loop_now_ms();
 	if (all)
 		capture_away(p->config.capture, since);
-	for (struct shown *s = p->all; s; s = s->hh.next) {
+	for (struct publish_shown *s = p->all; s; s = s->hh.next) {
 		const struct world_job *job = world_find(p->config.world, s->uid);
 
 		if (all || (job && job->view && job->sort == sort))
@@ -727,7 +730,7 @@ void publish_now(struct publish *p, const struct world_job *job)
 void publish_leave(struct publish *p, const char *uid)
 {
 	const struct world_job *job = world_find(p->config.world, uid);
-	struct shown *s = job ? need(p, uid) : NULL;
+	struct publish_shown *s = job ? need(p, uid) : NULL;
 
 	if (!s || has_left(s))
 		return;
@@ -739,7 +742,7 @@ bool publish_has_unreported(void *publish, enum world_sort sort)
 {
 	const struct publish *p = publish;
 
-	for (const struct shown *s = p->all; s; s = s->hh.next) {
+	for (const struct publish_shown *s = p->all; s; s = s->hh.next) {
 		const struct world_job *job =
 			s->state == LEFT ? world_find(p->config.world, s->uid) : NULL;
 
@@ -810,21 +813,21 @@ static void begin_folder(void *data, const struct folder *folder)
 }
 
 /* A job with an object. */
-struct claim {
+struct publish_claim {
 	const struct world_job *job;
 	bool named; /* its snapshot on disk has the name of the object as id */
 };
 
 struct claims {
 	struct publish *p;
-	struct claim *v;
+	struct publish_claim *v;
 	size_t n;
 };
 
 /* Compare two jobs: the lower one chooses its id first. */
 static int by_claim(const void *a, const void *b)
 {
-	const struct claim *x = a, *y = b;
+	const struct publish_claim *x = a, *y = b;
 	int64_t diff = x->job->view->meta.created - y->job->view->meta.created;
 
 	if (x->named != y->named)
@@ -841,14 +844,14 @@ static void add_claim(void *data, const struct world_job *job)
 		return;
 	before = store_get_uid(claims->p->config.store, job->uid);
 	claims->v[claims->n++] =
-		(struct claim){job, before && streq(before->id, job->view->meta.name)};
+		(struct publish_claim){job, before && streq(before->id, job->view->meta.name)};
 	folders_bind(claims->p->config.folders, job->view);
 }
 
 void publish_begin(struct publish *p)
 {
-	struct claims claims = {p, new0_n(struct claim, HASH_COUNT(p->all)), 0};
-	struct shown *s, *next;
+	struct claims claims = {p, new0_n(struct publish_claim, HASH_COUNT(p->all)), 0};
+	struct publish_shown *s, *next;
 
 	p->begun = true;
 	world_each(p->config.world, add_claim, &claims);
@@ -882,7 +885,7 @@ void publish_listed(void *publish)
 
 	if (!world_has_listed(p->config.world, WORLD_PODS))
 		return;
-	for (struct shown *s = p->all; s; s = s->hh.next)
+	for (struct publish_shown *s = p->all; s; s = s->hh.next)
 		enqueue(p, s);
 	folders_each(p->config.folders, settle_late, p);
 }
@@ -892,7 +895,7 @@ void publish_listed(void *publish)
 static void on_changed(void *data, const struct world_job *job)
 {
 	struct publish *p = data;
-	struct shown *s = need(p, job->uid);
+	struct publish_shown *s = need(p, job->uid);
 	/* The job had lost the labels of the selector, and has them again. */
 	bool again = s->state == GONE && !job->gone;
 
@@ -949,14 +952,14 @@ void publish_stop(struct publish *p)
 {
 	p->stopping = true;
 	loop_timer_stop(&p->waiting);
-	for (struct shown *s = p->all; s; s = s->hh.next)
+	for (struct publish_shown *s = p->all; s; s = s->hh.next)
 		if (s->unsaved)
 			save(p, s, false);
 }
 
 void publish_free(struct publish *p)
 {
-	struct shown *s, *next;
+	struct publish_shown *s, *next;
 
 	if (!p)
 		return;

@@ -19,7 +19,7 @@ struct removals {
 	size_t n;	       /* removals that are under way */
 };
 
-struct removal {
+struct kube_removal {
 	struct removals *all;
 	struct backend_request *rq; /* NULL unless a user has asked for it */
 	char *uid, *id;
@@ -28,7 +28,7 @@ struct removal {
 
 static void on_removed(void *data, int err)
 {
-	struct removal *r = data;
+	struct kube_removal *r = data;
 	struct removals *all = r->all;
 	cleanup_free char *text = NULL;
 
@@ -61,9 +61,9 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		  struct backend_request *rq)
 {
 	const char *key = spec_job_key(job);
-	struct removal *r = new0(struct removal);
+	struct kube_removal *r = new0(struct kube_removal);
 
-	*r = (struct removal){
+	*r = (struct kube_removal){
 		.all = all,
 		.rq = rq,
 		.uid = text_copy(job->uid),

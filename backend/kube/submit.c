@@ -62,7 +62,7 @@ enum tried {
 	TRIED_MAYBE_GONE, /* the job may have been launched, finished and removed since */
 };
 
-struct submit {
+struct kube_submit {
 	struct request r;
 	const struct kube_parts *k;
 	const struct spec_kind *kinds[SPEC_MAX_KINDS]; /* the kinds that the mount shows */
@@ -82,19 +82,19 @@ struct submit {
 	char *text;	 /* text for people; of a dry run that was approved: the manifest */
 };
 
-static struct submit *submit_of(struct request *r)
+static struct kube_submit *submit_of(struct request *r)
 {
-	return container_of(r, struct submit, r);
+	return container_of(r, struct kube_submit, r);
 }
 
-static bool is_dry(const struct submit *s)
+static bool is_dry(const struct kube_submit *s)
 {
 	return s->r.rq->kind == BACKEND_DRY_RUN;
 }
 
 static void submit_free(struct request *r)
 {
-	struct submit *s = submit_of(r);
+	struct kube_submit *s = submit_of(r);
 
 	loop_timer_stop(&s->shown);
 	if (!s->held && s->record && !s->concluded) /* answered by the end of the mount */
@@ -110,7 +110,7 @@ static void submit_free(struct request *r)
 
 /* --- on the pool --- */
 
-static int make_manifest(struct submit *s)
+static int make_manifest(struct kube_submit *s)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	const struct backend_config *config = &s->k->b->config;
@@ -152,7 +152,7 @@ static int make_manifest(struct submit *s)
 
 static void prepare(void *data)
 {
-	struct submit *s = data;
+	struct kube_submit *s = data;
 
 	spec_manifest_free(take_ptr(s->m));
 	s->err = make_manifest(s);
@@ -163,7 +163,7 @@ static void prepared(void *data);
 /* Runs on the pool, since a large manifest takes a while to write as YAML. */
 static void render(void *data)
 {
-	struct submit *s = data;
+	struct kube_submit *s = data;
 	size_t len;
 
 	spec_manifest_yaml(s->m, &s->text, &len);
@@ -171,7 +171,7 @@ static void render(void *data)
 
 static void rendered(void *data)
 {
-	struct submit *s = data;
+	struct kube_submit *s = data;
 
 	request_answer_dry_run(&s->r, &(struct backend_made){.id = s->m->id,
 							     .backend = s->kind->name,
@@ -182,7 +182,7 @@ static void rendered(void *data)
 /* --- answers --- */
 
 /* ERR: 0 if it was launched; -EINPROGRESS if that is unknown; else it was not, because of ERR and WHY. */
-static void conclude(struct submit *s, int err, const char *why)
+static void conclude(struct kube_submit *s, int err, const char *why)
 {
 	const struct backend_request *rq = s->r.rq;
 	const struct held_answer answer = {
@@ -199,7 +199,7 @@ static void conclude(struct submit *s, int err, const char *why)
 }
 
 /* Answer that it is unknown whether the job was launched: a POST may still arrive. */
-static void give_up(struct submit *s, int err, const char *why)
+static void give_up(struct kube_submit *s, int err, const char *why)
 {
 	cleanup_free char *text = text_print(
 		"%s: sent as %s, but whether it was launched could not be found out: %s\n"
@@ -211,7 +211,7 @@ static void give_up(struct submit *s, int err, const char *why)
 }
 
 /* Answer that nothing was launched, unless a POST may still arrive. */
-static void refuse(struct submit *s, int err)
+static void refuse(struct kube_submit *s, int err)
 {
 	cleanup_free char *why = take_ptr(s->text);
 
@@ -221,7 +221,7 @@ static void refuse(struct submit *s, int err)
 	request_answer(&s->r, err, NULL, why);
 }
 
-static void launched(struct submit *s, const char *object, size_t len)
+static void launched(struct kube_submit *s, const char *object, size_t len)
 {
 	enum world_sort sort = world_sort_of(s->k->world, s->kind);
 	const struct world_job *job = len && sort != WORLD_N_SORTS
@@ -243,14 +243,14 @@ static void launched(struct submit *s, const char *object, size_t len)
 /* --- calls --- */
 
 /* True if the watch has reported the job, although no reply has. */
-static bool is_known(const struct submit *s)
+static bool is_known(const struct kube_submit *s)
 {
 	return s->tried && s->record &&
 	       (record_is_going(s->record) || record_head(s->record)->state != RECORD_SUBMITTING);
 }
 
 /* Repeat the request after a pause. WHY: the reply, or the error in its place. */
-static void send_again(struct submit *s, const struct http_reply *reply, const char *why)
+static void send_again(struct kube_submit *s, const struct http_reply *reply, const char *why)
 {
 	if (!request_again(&s->r, reply->wait_ms))
 		give_up(s, -ETIMEDOUT, why);
@@ -259,7 +259,7 @@ static void send_again(struct submit *s, const struct http_reply *reply, const c
 /* The job that has the name, according to a GET. */
 enum holder { HOLDER_OURS, HOLDER_OTHER, HOLDER_NONE, HOLDER_UNCLEAR };
 
-static enum holder holder_of(const struct submit *s, const struct http_reply *reply)
+static enum holder holder_of(const struct kube_submit *s, const struct http_reply *reply)
 {
 	const struct spec_object_wanted wanted = {.kind = s->kind->kind, .name = s->m->id};
 
@@ -276,14 +276,14 @@ static enum holder holder_of(const struct submit *s, const struct http_reply *re
 									      : HOLDER_UNCLEAR;
 }
 
-static void set_exists(struct submit *s)
+static void set_exists(struct kube_submit *s)
 {
 	text_set(&s->text, "%s: a job named %s exists already; nothing was launched\n",
 		 s->r.rq->file, s->m->id);
 }
 
 /* The name is, or may be, taken by HOLDER. */
-static void taken(struct submit *s, enum holder holder, const struct http_reply *reply)
+static void taken(struct kube_submit *s, enum holder holder, const struct http_reply *reply)
 {
 	if (s->tried == TRIED_MAYBE_GONE) {
 		give_up(s, -ETIMEDOUT,
@@ -313,7 +313,7 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 
 static void on_holder(void *data, const struct http_reply *reply)
 {
-	struct submit *s = data;
+	struct kube_submit *s = data;
 	enum holder holder = holder_of(s, reply);
 	cleanup_free char *why = NULL;
 
@@ -338,7 +338,7 @@ static void on_holder(void *data, const struct http_reply *reply)
 	}
 }
 
-static void ask_holder(struct submit *s)
+static void ask_holder(struct kube_submit *s)
 {
 	const struct http_call call = {
 		.method = HTTP_GET,
@@ -353,13 +353,13 @@ static void ask_holder(struct submit *s)
 	request_call(&s->r, s->m->id, "", &call);
 }
 
-static void tried(struct submit *s, enum tried how)
+static void tried(struct kube_submit *s, enum tried how)
 {
 	s->tried = max_of(s->tried, how);
 }
 
 /* The POST has failed, at the server or on its way. */
-static void not_posted(struct submit *s, const struct http_reply *reply)
+static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 {
 	struct spec_asked asked = request_asked(&s->r, "create", s->m->id);
 	bool unknown = !is_dry(s) && http_is_unknown(reply);
@@ -394,7 +394,7 @@ static void not_posted(struct submit *s, const struct http_reply *reply)
 }
 
 /* True if REPLY is the object that was sent. The page of a proxy may have a success status, too. */
-static bool is_created(const struct submit *s, const struct http_reply *reply)
+static bool is_created(const struct kube_submit *s, const struct http_reply *reply)
 {
 	const struct spec_object_wanted wanted = {
 		.kind = s->kind->kind,
@@ -407,7 +407,7 @@ static bool is_created(const struct submit *s, const struct http_reply *reply)
 
 static void on_posted(void *data, const struct http_reply *reply)
 {
-	struct submit *s = data;
+	struct kube_submit *s = data;
 
 	request_replied(&s->r);
 	request_set_unclear(&s->r, s->tried);
@@ -425,7 +425,7 @@ static void on_posted(void *data, const struct http_reply *reply)
 
 static void post(struct request *r)
 {
-	struct submit *s = submit_of(r);
+	struct kube_submit *s = submit_of(r);
 	const struct http_call call = {
 		.method = HTTP_POST,
 		.body = s->m->json,
@@ -458,7 +458,7 @@ static void post(struct request *r)
 }
 
 /* The pool has returned S: send it, or answer why not. */
-static void ready(struct submit *s)
+static void ready(struct kube_submit *s)
 {
 	request_set_working(&s->r, false);
 	if (!s->err && requests_are_stopping(s->k->requests)) {
@@ -472,13 +472,13 @@ static void ready(struct submit *s)
 }
 
 /* True if JOB is not that of S. */
-static bool is_other(const struct submit *s, const struct spec_job *job)
+static bool is_other(const struct kube_submit *s, const struct spec_job *job)
 {
 	return job && !streq(job->uid, s->uuid) && !(job->own && streq(job->submission, s->uuid));
 }
 
 /* True if another job in jobs/ or history/ has the name of S. */
-static bool is_used(struct submit *s)
+static bool is_used(struct kube_submit *s)
 {
 	struct store *store = s->k->b->store;
 	const struct spec_job *there cleanup_job = store_get(store, BACKEND_JOBS, s->m->id);
@@ -488,7 +488,7 @@ static bool is_used(struct submit *s)
 	return is_other(s, there) || is_other(s, old);
 }
 
-static void name_is_taken_here(struct submit *s)
+static void name_is_taken_here(struct kube_submit *s)
 {
 	if ((!s->held || s->m->named) && ++s->names < NAME_TRIES) {
 		loop_work(s->k->b->loop, prepare, prepared, s);
@@ -502,14 +502,14 @@ static void name_is_taken_here(struct submit *s)
 /* The server has not replied for a while. */
 static void on_shown(void *data)
 {
-	const struct submit *s = data;
+	const struct kube_submit *s = data;
 
 	held_sent(s->k->b->held, s->record, s->r.rq->text, s->r.rq->len);
 }
 
 static void recorded(void *data, int err)
 {
-	struct submit *s = data;
+	struct kube_submit *s = data;
 
 	s->err = err;
 	if (!records_by_key(s->k->b->records, s->uuid))
@@ -524,7 +524,7 @@ static void recorded(void *data, int err)
 }
 
 /* The name of S is free: write the record before anything is sent. */
-static void make_record(struct submit *s)
+static void make_record(struct kube_submit *s)
 {
 	const struct backend_request *rq = s->r.rq;
 	struct spec_head *head;
@@ -549,7 +549,7 @@ static void make_record(struct submit *s)
 
 static void prepared(void *data)
 {
-	struct submit *s = data;
+	struct kube_submit *s = data;
 
 	if (!s->err) {
 		s->kind = s->m->kind;
@@ -569,7 +569,7 @@ static const struct request_ops submit_ops = {.send = post, .free = submit_free}
  * Remove all kinds but NAME: a held job has the name, and perhaps an earlier POST, of the kind of its dry run. False:
  * the mount does not show that kind now.
  */
-static bool keep_kind(struct submit *s, const char *name)
+static bool keep_kind(struct kube_submit *s, const char *name)
 {
 	for (size_t i = 0; i < s->n_kinds; i++) {
 		if (!streq(s->kinds[i]->name, name))
@@ -585,14 +585,14 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 {
 	const struct kube_parts *k = kube_parts_of(b);
 	cleanup_free char *offline = watches_offline(k->watches), *text = NULL;
-	struct submit *s;
+	struct kube_submit *s;
 
 	if (offline) {
 		text = text_print("%s: %s; nothing was launched\n", rq->file, offline);
 		backend_answer(rq, -EHOSTUNREACH, NULL, text);
 		return;
 	}
-	s = new0(struct submit);
+	s = new0(struct kube_submit);
 	s->k = k;
 	s->n_kinds = world_kinds(k->world, s->kinds);
 	if (rq->backend && !keep_kind(s, rq->backend)) {

@@ -313,14 +313,14 @@ static void on_thing(struct world *w, enum world_sort sort, const char *json, si
 /* --- jobs --- */
 
 /* Jobs that were parsed as KIND. */
-struct known {
+struct world_known {
 	const struct world *w;
 	const struct spec_kind *kind;
 };
 
 static const struct spec_job_view *known_view(void *data, const char *uid)
 {
-	const struct known *known = data;
+	const struct world_known *known = data;
 	const struct job *job = find_job(known->w, uid);
 
 	return job && job->j.kind == known->kind ? job->j.view : NULL;
@@ -330,7 +330,7 @@ static const struct spec_job_view *known_view(void *data, const char *uid)
 static struct spec_job_view *read_job(struct world *w, enum world_sort sort, const char *json,
 				      size_t len, bool gone)
 {
-	struct known known = {.w = w, .kind = world_kind(w, sort)};
+	struct world_known known = {.w = w, .kind = world_kind(w, sort)};
 	struct spec_job_view *view;
 	int err = 0;
 

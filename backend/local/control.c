@@ -11,8 +11,8 @@
 
 enum wait_kind { WAIT_SUBMIT, WAIT_CONTROL, WAIT_CANCEL, WAIT_FORGET };
 
-struct wait {
-	struct wait *prev, *next;
+struct local_wait {
+	struct local_wait *prev, *next;
 	struct control *control;
 	struct local_job *job;
 	struct backend_request *rq;
@@ -25,7 +25,7 @@ struct control {
 	struct backend *b;
 	struct local_jobs *jobs;
 	struct saved *saved;
-	struct wait *waits;
+	struct local_wait *waits;
 };
 
 struct control *control_new(struct backend *b, struct local_jobs *jobs, struct saved *saved)
@@ -40,7 +40,7 @@ struct control *control_new(struct backend *b, struct local_jobs *jobs, struct s
 
 void control_free(struct control *c)
 {
-	struct wait *w, *next;
+	struct local_wait *w, *next;
 
 	if (!c)
 		return;
@@ -51,7 +51,7 @@ void control_free(struct control *c)
 	free(c);
 }
 
-static void answer(struct wait *w, int err, const char *text)
+static void answer(struct local_wait *w, int err, const char *text)
 {
 	struct backend_request *rq = w->rq;
 	const char *id = local_job_record(w->job)->job->id;
@@ -65,7 +65,7 @@ static void answer(struct wait *w, int err, const char *text)
 /* Answer, unless the change is not on disk yet. */
 static void on_late(void *data)
 {
-	struct wait *w = data;
+	struct local_wait *w = data;
 
 	if (local_job_has_saved(w->job, w->change))
 		answer(w, 0, NULL);
@@ -76,7 +76,7 @@ static void on_late(void *data)
 static void wait_for(struct control *c, struct local_job *job, enum wait_kind kind,
 		     struct backend_request *rq, uint64_t change)
 {
-	struct wait *w = new0(struct wait);
+	struct local_wait *w = new0(struct local_wait);
 
 	w->control = c;
 	w->job = job;
@@ -94,7 +94,7 @@ void control_await(struct control *c, struct local_job *job, struct backend_requ
 	wait_for(c, job, WAIT_SUBMIT, rq, 0);
 }
 
-static bool is_fulfilled(const struct wait *w, const struct spec_job *snap)
+static bool is_fulfilled(const struct local_wait *w, const struct spec_job *snap)
 {
 	bool final = spec_job_has_ended(snap);
 
@@ -122,7 +122,7 @@ static bool is_fulfilled(const struct wait *w, const struct spec_job *snap)
 
 void control_published(struct control *c, struct local_job *job, const struct spec_job *snap)
 {
-	struct wait *w, *next;
+	struct local_wait *w, *next;
 
 	DL_FOREACH_SAFE(c->waits, w, next)
 		if (w->job == job && is_fulfilled(w, snap))
@@ -134,7 +134,7 @@ void control_unwritten(struct control *c, struct local_job *job, int err, uint64
 	cleanup_free char *text = text_print(
 		"its state can't be recorded: %s. The change is in effect, but a crash of kxfs undoes it",
 		strerror(-err));
-	struct wait *w, *next;
+	struct local_wait *w, *next;
 
 	DL_FOREACH_SAFE(c->waits, w, next)
 		if (w->job == job && w->change && w->change <= change)
@@ -143,7 +143,7 @@ void control_unwritten(struct control *c, struct local_job *job, int err, uint64
 
 void control_leaving(struct control *c, struct local_job *job)
 {
-	struct wait *w, *next;
+	struct local_wait *w, *next;
 
 	DL_FOREACH_SAFE(c->waits, w, next) {
 		if (w->job != job)

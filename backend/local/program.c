@@ -15,13 +15,13 @@
 #define RANK0	   "TORCHX_RANK0_HOST"
 #define ERROR_FILE "TORCHELASTIC_ERROR_FILE"
 
-struct strings {
+struct program_strings {
 	char **v; /* NULL-terminated */
 	size_t n;
 };
 
 /* Append TEXT, which is taken over. */
-static void add(struct strings *s, char *text)
+static void add(struct program_strings *s, char *text)
 {
 	s->v = mem_more(s->v, s->n + 1, sizeof(*s->v));
 	s->v[s->n++] = text;
@@ -62,7 +62,7 @@ static int by_key_and_order(const void *a, const void *b)
 }
 
 /* Keep only the last setting of each variable. */
-static void make_unique(struct strings *s)
+static void make_unique(struct program_strings *s)
 {
 	cleanup_free struct setting *all = new0_n(struct setting, s->n);
 	size_t kept = 0;
@@ -88,7 +88,7 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 {
 	const struct spec_role *role = &rec->app->roles[rep->role];
 	cleanup_free char *id = text_print("%u", rep->id);
-	struct strings args = {0}, env = {0};
+	struct program_strings args = {0}, env = {0};
 	bool has_handle = false;
 	const struct spec_macros m = {
 		.app_id = rec->job->id,

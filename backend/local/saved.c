@@ -24,8 +24,8 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-struct change {
-	struct change *prev, *next;
+struct saved_update {
+	struct saved_update *prev, *next;
 	struct saved *saved;
 	enum saved_change kind;
 	struct backend_request *rq;
@@ -43,7 +43,7 @@ struct saved {
 	struct group *group;
 	struct local_jobs *jobs;
 	struct expiry *expiry; /* NULL: the mount is ending */
-	struct change *changes;
+	struct saved_update *changes;
 	bool busy; /* the first of the queue is under way */
 };
 
@@ -65,7 +65,7 @@ static void next_change(struct saved *saved);
  * Answer the request for C with success (ERR is 0), or with ERR and the reason TEXT; and begin the
  * next change.
  */
-static void end_change(struct change *c, int err, const char *text)
+static void end_change(struct saved_update *c, int err, const char *text)
 {
 	struct saved *saved = c->saved;
 
@@ -88,7 +88,7 @@ static void end_change(struct change *c, int err, const char *text)
 	free(c);
 }
 
-static void fail(struct change *c, int err, const char *what)
+static void fail(struct saved_update *c, int err, const char *what)
 {
 	cleanup_free char *text = text_print("%s: %s: %s", c->job->id, what, strerror(-err));
 
@@ -97,7 +97,7 @@ static void fail(struct change *c, int err, const char *what)
 
 static void on_marked(void *data, int err)
 {
-	struct change *c = data;
+	struct saved_update *c = data;
 	struct spec_job *job;
 
 	if (err)
@@ -115,7 +115,7 @@ static void on_noted(void *data, int err)
 	return end_change(data, 0, NULL);
 }
 
-static void commit_drop(struct change *c, records_fn done)
+static void commit_drop(struct saved_update *c, records_fn done)
 {
 	records_commit(c->entry,
 		       &(struct record_change){.state = record_head(c->entry)->state,
@@ -126,7 +126,7 @@ static void commit_drop(struct change *c, records_fn done)
 /* Now there is space for the record. If it can't be written, the next start finds no logs. */
 static void on_dropped(void *data, int err)
 {
-	struct change *c = data;
+	struct saved_update *c = data;
 
 	if (err || !c->is_full)
 		return end_change(c, err, NULL);
@@ -139,7 +139,7 @@ static void on_dropped(void *data, int err)
  */
 static void on_drop_noted(void *data, int err)
 {
-	struct change *c = data;
+	struct saved_update *c = data;
 	struct spec_job *job;
 
 	c->is_full = file_is_full(err);
@@ -153,7 +153,7 @@ static void on_drop_noted(void *data, int err)
 
 static void on_removed(void *data, int err)
 {
-	struct change *c = data;
+	struct saved_update *c = data;
 
 	if (err)
 		return fail(c, err, "its record can't be removed");
@@ -164,7 +164,7 @@ static void on_removed(void *data, int err)
 /* Remove the record last: until then, the job can be found and its removal repeated. */
 static void on_output_removed(void *data, int err)
 {
-	struct change *c = data;
+	struct saved_update *c = data;
 
 	if (err)
 		return fail(c, err, "its directory can't be removed");
@@ -173,7 +173,7 @@ static void on_output_removed(void *data, int err)
 
 static void next_change(struct saved *saved)
 {
-	struct change *c = saved->changes;
+	struct saved_update *c = saved->changes;
 
 	if (!c || saved->busy)
 		return;
@@ -194,7 +194,7 @@ static void next_change(struct saved *saved)
 void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 		  struct backend_request *rq)
 {
-	struct change *c = new0(struct change);
+	struct saved_update *c = new0(struct saved_update);
 
 	c->saved = saved;
 	c->kind = kind;

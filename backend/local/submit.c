@@ -31,7 +31,7 @@
  * A submission or a dry run. Its step is work on the pool, which parses the document. If the document names a working
  * directory, that is looked up separately, because its disk may hang, and then the step is repeated.
  */
-struct submit {
+struct local_submit {
 	struct submit_context *c;
 	struct backend_request *rq;
 	struct work work;
@@ -50,7 +50,7 @@ struct submit {
 static void submit_start(struct submit_context *c, struct backend_request *rq, loop_fn run,
 			 loop_fn done)
 {
-	struct submit *s = new0(struct submit);
+	struct local_submit *s = new0(struct local_submit);
 
 	s->c = c;
 	s->rq = rq;
@@ -58,7 +58,7 @@ static void submit_start(struct submit_context *c, struct backend_request *rq, l
 	work_start(&s->work, c->b->loop);
 }
 
-static void submit_free(struct submit *s)
+static void submit_free(struct local_submit *s)
 {
 	free(s->asked);
 	free(s->fault);
@@ -103,7 +103,7 @@ static void job_dir_look(void *question)
 /* A job that runs in the mount itself would keep it busy. */
 static void job_dir_found(void *data, void *question)
 {
-	struct submit *s = data;
+	struct local_submit *s = data;
 	const struct backend_config *config = &s->c->b->config;
 	const struct job_dir *p = question;
 
@@ -120,7 +120,7 @@ static void job_dir_found(void *data, void *question)
 }
 
 /* After a step: if the document names a directory that was not looked up, do that, repeat the step, and return true. */
-static bool submit_looks(struct submit *s)
+static bool submit_looks(struct local_submit *s)
 {
 	struct lookup l = {.key = s->asked,
 			   .ms = LOOK_MS,
@@ -143,7 +143,7 @@ static bool submit_looks(struct submit *s)
 /* Implements dir_error of struct spec_machine. */
 static char *dir_error(void *data, const char *dir)
 {
-	struct submit *s = data;
+	struct local_submit *s = data;
 
 	if (s->looked)
 		return s->fault ? text_copy(s->fault) : NULL;
@@ -151,7 +151,7 @@ static char *dir_error(void *data, const char *dir)
 	return NULL;
 }
 
-static struct spec_machine machine_of(struct submit *s)
+static struct spec_machine machine_of(struct local_submit *s)
 {
 	const struct backend_config *config = &s->c->b->config;
 
@@ -167,7 +167,7 @@ static struct spec_machine machine_of(struct submit *s)
 /* --- documents --- */
 
 /* Make the manifest of the document. Return 0 or a negative errno, with errors in E if the document is wrong. */
-static int make_manifest(struct submit *s, char **ret, struct spec_errors *e)
+static int make_manifest(struct local_submit *s, char **ret, struct spec_errors *e)
 {
 	const struct backend_config *config = &s->c->b->config;
 	const struct backend_request *rq = s->rq;
@@ -192,7 +192,7 @@ static int make_manifest(struct submit *s, char **ret, struct spec_errors *e)
 }
 
 /* Refuse the document, which is for a cluster; with -EFBIG if it is too large for any cluster. */
-static int refuse_scheduler(struct submit *s, const char *scheduler, struct spec_errors *e)
+static int refuse_scheduler(struct local_submit *s, const char *scheduler, struct spec_errors *e)
 {
 	cleanup(spec_errors_clear) struct spec_errors other = SPEC_ERRORS_INIT;
 	cleanup_free char *manifest = NULL;
@@ -210,7 +210,7 @@ static int refuse_scheduler(struct submit *s, const char *scheduler, struct spec
 	return -EINVAL;
 }
 
-static int parse(struct submit *s, struct spec_app **ret, struct spec_terms *ret_terms)
+static int parse(struct local_submit *s, struct spec_app **ret, struct spec_terms *ret_terms)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
@@ -231,7 +231,7 @@ static int parse(struct submit *s, struct spec_app **ret, struct spec_terms *ret
 
 static void dry_run_work(void *data)
 {
-	struct submit *s = data;
+	struct local_submit *s = data;
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
@@ -251,7 +251,7 @@ static void dry_run_work(void *data)
 
 static void dry_run_done(void *data)
 {
-	struct submit *s = data;
+	struct local_submit *s = data;
 
 	if (submit_looks(s))
 		return free(take_ptr(s->manifest));
@@ -273,7 +273,7 @@ void submit_dry_run(struct submit_context *c, struct backend_request *rq)
 /* --- on the pool --- */
 
 /* Choose the id; that of a held job follows from its seed. */
-static int choose_id(struct submit *s, const char *app)
+static int choose_id(struct local_submit *s, const char *app)
 {
 	struct store *store = s->c->b->store;
 	uint64_t v = s->rq->seed[0];
@@ -298,7 +298,8 @@ static int choose_id(struct submit *s, const char *app)
 }
 
 /* Make the record of APP, which is taken over and runs on TERMS. */
-static void make_record(struct submit *s, struct spec_app *app, const struct spec_terms *terms)
+static void make_record(struct local_submit *s, struct spec_app *app,
+			const struct spec_terms *terms)
 {
 	const struct backend_request *rq = s->rq;
 	const struct spec_record_origin origin = {
@@ -319,7 +320,7 @@ static void make_record(struct submit *s, struct spec_app *app, const struct spe
 }
 
 /* Set the text of an error that is not the document's fault. */
-static void explain(struct submit *s)
+static void explain(struct local_submit *s)
 {
 	if (!s->text)
 		s->text = text_print(
@@ -327,7 +328,7 @@ static void explain(struct submit *s)
 			s->rq->file, s->c->b->config.state_dir, strerror(-s->work.err));
 }
 
-static int submit_try(struct submit *s)
+static int submit_try(struct local_submit *s)
 {
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
@@ -343,14 +344,14 @@ static int submit_try(struct submit *s)
 
 static void submit_work(void *data)
 {
-	struct submit *s = data;
+	struct local_submit *s = data;
 
 	s->work.err = submit_try(s);
 }
 
 /* --- on the I/O thread --- */
 
-static void refuse(struct submit *s, int err)
+static void refuse(struct local_submit *s, int err)
 {
 	s->work.err = err;
 	explain(s);
@@ -361,7 +362,7 @@ static void refuse(struct submit *s, int err)
 /*
  * The record could not be made or removed, because of ERR. After a power cut it may look like that of a launched job.
  */
-static void leave(struct submit *s, int err)
+static void leave(struct local_submit *s, int err)
 {
 	s->text = text_print(
 		"%s: the job can't be recorded in %s: %s; and its record can't be removed. The next "
@@ -372,13 +373,13 @@ static void leave(struct submit *s, int err)
 
 static void on_given_up(void *data, int err)
 {
-	struct submit *s = data;
+	struct local_submit *s = data;
 
 	return err ? leave(s, err) : refuse(s, s->work.err);
 }
 
 /* Answer that the job, which is recorded, can't be started. Remove its record, unless the job was held. */
-static void give_up(struct submit *s, int err)
+static void give_up(struct local_submit *s, int err)
 {
 	s->work.err = err;
 	if (s->rq->held)
@@ -388,7 +389,7 @@ static void give_up(struct submit *s, int err)
 
 static void on_recorded(void *data, int err)
 {
-	struct submit *s = data;
+	struct local_submit *s = data;
 	struct local_job *job;
 
 	if (err)
@@ -405,7 +406,7 @@ static void on_recorded(void *data, int err)
 }
 
 /* Return the head of the record of a new job. */
-static struct spec_head *new_head(const struct submit *s, const char *boot)
+static struct spec_head *new_head(const struct local_submit *s, const char *boot)
 {
 	const struct spec_job *job = s->rec->job;
 	struct spec_head *h = backend_head(s->rq);
@@ -422,7 +423,7 @@ static struct spec_head *new_head(const struct submit *s, const char *boot)
 
 static void submit_done(void *data)
 {
-	struct submit *s = data;
+	struct local_submit *s = data;
 	const struct backend_request *rq = s->rq;
 	const struct record_rest rest = {.document = rq->text, .len = rq->len};
 	struct records *records = s->c->b->records;

@@ -14,7 +14,7 @@
 #define FEED_MAX    (4u << 20) /* bytes read in one run */
 
 /* The state of one run of a feed. */
-struct run {
+struct feed_run {
 	struct feed *f;
 	int fd, lines_fd; /* LINES_FD: -1 without a table */
 	struct cutter cutter;
@@ -30,7 +30,7 @@ static int64_t time_of(const struct lines_record *r)
 }
 
 /* Set the start of the chunks, and the time of the line there. */
-static void run_begin(struct run *r)
+static void run_begin(struct feed_run *r)
 {
 	struct feed *f = r->f;
 	struct lines_record now;
@@ -48,7 +48,7 @@ static void run_begin(struct run *r)
 }
 
 /* Cut the next N bytes, at BUF, which may have lines of several times. */
-static void run_cut(struct run *r, const char *buf, size_t n)
+static void run_cut(struct feed_run *r, const char *buf, size_t n)
 {
 	while (n > 0) {
 		uint64_t at = r->cutter.at;
@@ -67,7 +67,7 @@ static void run_cut(struct run *r, const char *buf, size_t n)
 	}
 }
 
-static int run_read(struct run *r)
+static int run_read(struct feed_run *r)
 {
 	struct feed *f = r->f;
 	size_t most = (size_t)min_of(f->size - f->from, (uint64_t)FEED_BUFFER);
@@ -95,7 +95,7 @@ int feed_run(struct feed *f)
 {
 	cleanup_fd int fd = folder_open(f->dir_fd, f->id, "logs", f->key, O_RDONLY);
 	cleanup_fd int lines_fd = -1;
-	struct run r = {.f = f, .fd = fd, .lines_fd = -1};
+	struct feed_run r = {.f = f, .fd = fd, .lines_fd = -1};
 	struct stat st;
 	int err;
 

@@ -10,7 +10,7 @@
 #define WAITING_FIRST 16
 #define WAITING_KEPT  4096 /* chunks for which memory is kept when none waits */
 
-struct waiting {
+struct order_waiting {
 	struct chunk chunk;
 	uint32_t due; /* the tick at which the chunk has waited long enough */
 };
@@ -18,7 +18,7 @@ struct waiting {
 struct order_source {
 	struct order *order;
 	void *data;
-	struct waiting *queue; /* the waiting chunks, from FIRST on */
+	struct order_waiting *queue; /* the waiting chunks, from FIRST on */
 	size_t first, n, room;
 	uint64_t bytes; /* bytes in the queue */
 	size_t place;	/* position in the heap, from 1; 0 if no chunk waits */
@@ -46,7 +46,7 @@ struct order {
 
 /* --- the heap --- */
 
-static const struct waiting *head(const struct order_source *s)
+static const struct order_waiting *head(const struct order_source *s)
 {
 	return &s->queue[s->first];
 }
@@ -178,7 +178,7 @@ void order_read(struct order_source *s, bool reading)
 void order_feed(struct order_source *s, const struct chunk *p)
 {
 	struct order *o = s->order;
-	struct waiting *last = s->n > 0 ? &s->queue[s->first + s->n - 1] : NULL;
+	struct order_waiting *last = s->n > 0 ? &s->queue[s->first + s->n - 1] : NULL;
 
 	s->bytes += p->length;
 	if (last && chunk_is_near(&last->chunk, p, s->bytes) && chunk_join(&last->chunk, p))
@@ -190,9 +190,8 @@ void order_feed(struct order_source *s, const struct chunk *p)
 		s->room = s->room ? 2 * s->room : WAITING_FIRST;
 		s->queue = mem_grow(s->queue, s->room, sizeof(*s->queue));
 	}
-	s->queue[s->first + s->n++] =
-		(struct waiting){.chunk = *p,
-				 .due = o->now + (p->from < s->hurried ? 1 : ORDER_WAIT_TICKS)};
+	s->queue[s->first + s->n++] = (struct order_waiting){
+		.chunk = *p, .due = o->now + (p->from < s->hurried ? 1 : ORDER_WAIT_TICKS)};
 	if (s->place > 0)
 		return;
 	s->turn = ++o->turns;

@@ -419,7 +419,7 @@ void log_when_arrived(struct log *log, void (*fn)(void *data), void *data)
 /* --- a log: its file is made --- */
 
 /* Pool work for a log, which is kept until it is done. */
-struct making {
+struct output_making {
 	struct work work;
 	struct output_log *log;
 	uint64_t size;
@@ -427,7 +427,7 @@ struct making {
 
 static void make_work(void *data)
 {
-	struct making *m = data;
+	struct output_making *m = data;
 	struct file *f = m->log->file;
 	cleanup_fd int fd = folder_open_log(file_dir(f), file_id(f), file_key(f), &m->size);
 
@@ -453,7 +453,7 @@ static void log_set_size(struct output_log *l, uint64_t size)
 
 static void make_done(void *data)
 {
-	struct making *m = data;
+	struct output_making *m = data;
 	struct output_log *l = m->log;
 
 	l->life = m->work.err < 0 ? LOG_UNMADE : LOG_LIVE;
@@ -489,7 +489,7 @@ static void log_join(struct output_log *l)
 static void log_make(struct output_log *l)
 {
 	struct output_job *j = l->job;
-	struct making *m = new0(struct making);
+	struct output_making *m = new0(struct output_making);
 
 	if (l->source)
 		order_open(l->source);
@@ -548,7 +548,7 @@ void output_log_found(struct output_log *l, uint64_t to)
 	log_queue(l);
 }
 
-struct reading {
+struct output_reading {
 	struct work work;
 	struct feed feed;
 	struct output_log *log;
@@ -556,13 +556,13 @@ struct reading {
 
 static void read_work(void *data)
 {
-	struct reading *r = data;
+	struct output_reading *r = data;
 
 	r->work.err = feed_run(&r->feed);
 }
 
 /* Process the result of R. */
-static void log_take(struct output_log *l, const struct reading *r)
+static void log_take(struct output_log *l, const struct output_reading *r)
 {
 	const struct feed *f = &r->feed;
 	bool whole = f->seen >= f->size;
@@ -584,7 +584,7 @@ static void log_take(struct output_log *l, const struct reading *r)
 
 static void read_done(void *data)
 {
-	struct reading *r = data;
+	struct output_reading *r = data;
 	struct output_log *l = r->log;
 	bool refused = r->work.err < 0;
 
@@ -611,7 +611,7 @@ static void read_done(void *data)
 static void log_read_disk(struct output_log *l)
 {
 	struct output_job *j = l->job;
-	struct reading *r = new0(struct reading);
+	struct output_reading *r = new0(struct output_reading);
 
 	r->log = l;
 	r->work = (struct work){
@@ -1278,7 +1278,7 @@ void output_log_leave(struct output_log *l)
 
 /* --- removing --- */
 
-struct removal {
+struct output_removal {
 	struct output *output;
 	char *id;
 	room_fn done;
@@ -1287,7 +1287,7 @@ struct removal {
 
 static void removal_run(void *data)
 {
-	struct removal *r = data;
+	struct output_removal *r = data;
 
 	room_remove(r->output->room, r->id, r->done, r->data);
 	free(r->id);
@@ -1296,11 +1296,11 @@ static void removal_run(void *data)
 
 void output_job_remove(struct output *o, const char *id, room_fn done, void *data)
 {
-	struct removal *r = new0(struct removal);
+	struct output_removal *r = new0(struct output_removal);
 	struct output_job *j = find_job(o, id);
 
 	assert(!j || j->closed);
-	*r = (struct removal){o, text_copy(id), done, data};
+	*r = (struct output_removal){o, text_copy(id), done, data};
 	if (j)
 		job_go(j);
 	j = find_gone(o, r->id);

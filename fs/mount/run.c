@@ -41,7 +41,7 @@
 #define EXPIRE_SOON_MS 60000
 #define ROOT_MAX       12
 
-struct run {
+struct mount_run {
 	struct options *options;
 	struct loop *loop;
 	struct loop_timer notice, expire;
@@ -69,7 +69,7 @@ struct run {
 	int signal_err;
 };
 
-static void clear(struct run *r)
+static void clear(struct mount_run *r)
 {
 	state_close(r->state);
 	base_close_fd(&r->mountpoint_lock);
@@ -83,7 +83,7 @@ static void clear(struct run *r)
  * Jobs run in the directory where the user starts kxfs. If that were in the mount, they would keep
  * the mount busy for ever.
  */
-static int check_work_dir(struct run *r, char **why)
+static int check_work_dir(struct mount_run *r, char **why)
 {
 	r->work_dir = getcwd(NULL, 0);
 	if (!r->work_dir)
@@ -128,7 +128,7 @@ struct backend_config run_config(const struct options *o)
 	};
 }
 
-static struct backend_config config_of(const struct run *r)
+static struct backend_config config_of(const struct mount_run *r)
 {
 	struct backend_config ret = run_config(r->options);
 
@@ -143,7 +143,7 @@ static struct backend_config config_of(const struct run *r)
 /*
  * If the user has named no backend and has no cluster (ERR), mention the local backend in WHY too.
  */
-static void advise(const struct run *r, int err, char **why)
+static void advise(const struct mount_run *r, int err, char **why)
 {
 	if ((err == -ENOENT || err == -EHOSTUNREACH) && *why && r->options->mountpoint &&
 	    !*r->options->backend)
@@ -154,7 +154,7 @@ static void advise(const struct run *r, int err, char **why)
 }
 
 /* Choose the state directory: the one in the options, or the default for the source. */
-static int choose_state(const struct run *r, char **ret, char **why)
+static int choose_state(const struct mount_run *r, char **ret, char **why)
 {
 	const struct backend_config config = config_of(r);
 	cleanup_free char *key = NULL;
@@ -173,7 +173,7 @@ static int choose_state(const struct run *r, char **ret, char **why)
  * If the disk is full or read-only, make the mount read-only: users should see its files, and
  * remove some to free space.
  */
-static int heed_flaw(struct run *r, char **why)
+static int heed_flaw(struct mount_run *r, char **why)
 {
 	int err = state_flaw(r->state);
 
@@ -196,7 +196,7 @@ static int heed_flaw(struct run *r, char **why)
 }
 
 /* Check everything that can be checked before anything is started. */
-static int check(struct run *r, char **why)
+static int check(struct mount_run *r, char **why)
 {
 	const struct options *o = r->options;
 	const bool passed = mountpoint_passed(o->mountpoint) >= 0;
@@ -233,21 +233,21 @@ static int check(struct run *r, char **why)
 
 static void on_expired(void *data, const char *file, const char *digest)
 {
-	const struct run *r = data;
+	const struct mount_run *r = data;
 
 	submit_expired(r->submit, file, digest);
 }
 
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *job)
 {
-	struct run *r = data;
+	struct mount_run *r = data;
 
 	tree_job_event(&r->tree, old, job);
 }
 
 static void on_log(void *data, struct log *log)
 {
-	struct run *r = data;
+	struct mount_run *r = data;
 
 	tree_log_event(&r->tree, log);
 }
@@ -256,7 +256,7 @@ static void on_log(void *data, struct log *log)
  * history/ comes first: a user who removes everything in this order keeps the jobs that the removal
  * cancels.
  */
-static void make_root(struct run *r)
+static void make_root(struct mount_run *r)
 {
 	const struct node_entry_def root[ROOT_MAX] = {
 		{.name = "submit", .class = &submit_class, .object = r->submit},
@@ -286,7 +286,7 @@ static void make_root(struct run *r)
 }
 
 /* Make the modules of a mount above its backend. */
-static int make_mount(struct run *r, char **why)
+static int make_mount(struct mount_run *r, char **why)
 {
 	const struct options *o = r->options;
 	const struct submit_config submit = {
@@ -320,7 +320,7 @@ static int make_mount(struct run *r, char **why)
 }
 
 /* Make every module; none has a thread yet. */
-static int make(struct run *r, char **why)
+static int make(struct mount_run *r, char **why)
 {
 	const struct options *o = r->options;
 	const struct fs_config fs = {o->uid, o->gid, o->umask, state_dir(r->state)};
@@ -347,7 +347,7 @@ static int make(struct run *r, char **why)
 
 static void on_signal(void *data)
 {
-	struct run *r = data;
+	struct mount_run *r = data;
 
 	if (atomic_load(&r->up))
 		diag(DIAG_INFO, "a signal ends this %s", r->headless ? "capture" : "mount");
@@ -360,7 +360,7 @@ static void on_signal(void *data)
 
 static void on_notice(void *data)
 {
-	struct run *r = data;
+	struct mount_run *r = data;
 	cleanup_free char *why = backend_trouble(r->backend);
 
 	if (!atomic_load(&r->up))
@@ -370,7 +370,7 @@ static void on_notice(void *data)
 
 static void on_expire(void *data)
 {
-	struct run *r = data;
+	struct mount_run *r = data;
 
 	loop_timer_set(&r->expire, EXPIRE_MS);
 	submit_expire_dryrun(r->dryrun, loop_time_ns());
@@ -379,7 +379,7 @@ static void on_expire(void *data)
 /* The I/O thread's part, before the backend starts. */
 static void begin(void *data)
 {
-	struct run *r = data;
+	struct mount_run *r = data;
 	int err;
 
 	err = loop_signal(r->loop, SIGTERM, on_signal, r);
@@ -400,7 +400,7 @@ static int refuse_interrupted(char **why)
 	return refuse(-ECANCELED, why, "ended by a signal while it started");
 }
 
-static int start_mount(struct run *r, char **why)
+static int start_mount(struct mount_run *r, char **why)
 {
 	int err = session_mount(r->session);
 
@@ -419,7 +419,7 @@ static int start_mount(struct run *r, char **why)
 	return 0;
 }
 
-static int start(struct run *r, char **why)
+static int start(struct mount_run *r, char **why)
 {
 	int err;
 
@@ -442,7 +442,7 @@ static int start(struct run *r, char **why)
  * Report that the run is mounted, if it is a mount, and has its first list. Return 0, or an error
  * if the parent has exited.
  */
-static int report_ready(struct run *r)
+static int report_ready(struct mount_run *r)
 {
 	const struct options *o = r->options;
 	cleanup_free char *what =
@@ -469,14 +469,14 @@ static int report_ready(struct run *r)
 
 static void enter_ending(void *data)
 {
-	struct run *r = data;
+	struct mount_run *r = data;
 
 	state_enter(r->state, STATE_ENDING);
 }
 
 static void on_ending(void *data)
 {
-	struct run *r = data;
+	struct mount_run *r = data;
 
 	r->ending = (struct work){.run = enter_ending, .data = r};
 	work_start(&r->ending, r->loop);
@@ -486,7 +486,7 @@ static void on_ending(void *data)
  * End the run. Return false if a thread waits for a disk that hangs: it may resume at any moment
  * and use the run's memory.
  */
-static bool end(struct run *r)
+static bool end(struct mount_run *r)
 {
 	bool stopped, idle;
 
@@ -506,7 +506,7 @@ static bool end(struct run *r)
 }
 
 /* The whole life of the child, or of the process if there was no fork. */
-static int live(struct run *r, char **why)
+static int live(struct mount_run *r, char **why)
 {
 	int err;
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
@@ -554,7 +554,8 @@ static int live(struct run *r, char **why)
 
 int run(struct options *o)
 {
-	struct run r cleanup(clear) = {.options = o, .mountpoint_lock = -1, .daemon = DAEMON_INIT};
+	struct mount_run r cleanup(
+		clear) = {.options = o, .mountpoint_lock = -1, .daemon = DAEMON_INIT};
 	cleanup_free char *why = NULL;
 	int status;
 	int err;

@@ -237,7 +237,7 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 /* --- unlink and rename --- */
 
 /* A request to change a name, which waits for the disk. */
-struct change {
+struct dir_change {
 	struct submit *s;
 	struct upload *upload; /* a reference; for a rename the upload is open, too */
 	char name[NAME_MAX + 1];
@@ -247,10 +247,10 @@ struct change {
 	uint64_t ticket;
 };
 
-static struct change *change_new(struct submit *s, fuse_req_t req, struct upload *u,
-				 const char *name, const char *newname)
+static struct dir_change *change_new(struct submit *s, fuse_req_t req, struct upload *u,
+				     const char *name, const char *newname)
 {
-	struct change *c = new0(struct change);
+	struct dir_change *c = new0(struct dir_change);
 
 	c->s = s;
 	c->upload = upload_ref(u);
@@ -262,7 +262,7 @@ static struct change *change_new(struct submit *s, fuse_req_t req, struct upload
 	return c;
 }
 
-static void change_free(struct change *c)
+static void change_free(struct dir_change *c)
 {
 	upload_unref(c->upload);
 	free(c);
@@ -270,7 +270,7 @@ static void change_free(struct change *c)
 
 static void dir_unlinked(void *data, int err)
 {
-	struct change *c = data;
+	struct dir_change *c = data;
 	fuse_req_t req;
 
 	if (!err)
@@ -302,7 +302,7 @@ static void dir_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 
 static void dir_rename_over(void *data, int err)
 {
-	struct change *c = data;
+	struct dir_change *c = data;
 
 	launch_reply_rename(c->s, c->ticket, err);
 	upload_close(c->upload);
@@ -311,7 +311,7 @@ static void dir_rename_over(void *data, int err)
 
 static void dir_renamed(void *data, int err)
 {
-	struct change *c = data;
+	struct dir_change *c = data;
 
 	if (!err)
 		launch_renamed(c->s, c->upload, c->newname, c->process, c->ticket);
@@ -321,7 +321,7 @@ static void dir_renamed(void *data, int err)
 /* The bytes are in memory, and it is known whether they were launched: do the rename. */
 static void dir_rename_go(void *data, int err)
 {
-	struct change *c = data;
+	struct dir_change *c = data;
 	struct submit *s = c->s;
 	struct upload *u = c->upload;
 
@@ -379,7 +379,7 @@ static void dir_rename(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	int err = newdir == dir		  ? rename_check(s, u, name, newname, flags)
 		  : newdir->class->create ? -EXDEV
 					  : -EPERM;
-	struct change *c;
+	struct dir_change *c;
 
 	if (!err && !streq(name, newname))
 		err = upload_open(u, false);

@@ -119,7 +119,7 @@ int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upl
 }
 
 /* An open that waits until the bytes are in memory. */
-struct opening {
+struct file_opening {
 	struct fs *fs;
 	struct fuse_file_info fi;
 	uint64_t ticket;
@@ -127,7 +127,7 @@ struct opening {
 
 static void file_loaded(void *data, int err)
 {
-	struct opening *o = data;
+	struct file_opening *o = data;
 	fuse_req_t req = park_claim(o->fs->park, o->ticket);
 
 	if (req && err)
@@ -152,13 +152,13 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 {
 	struct submit *s = file_submit(node);
 	struct upload *u = file_upload(node);
-	struct opening *o;
+	struct file_opening *o;
 	int err = submit_file_open(fs, req, s, u, false, fi);
 
 	if (err && err != -EAGAIN) {
 		fuse_reply_err(req, -err);
 	} else if (err) {
-		o = new0(struct opening);
+		o = new0(struct file_opening);
 		o->fs = fs;
 		o->fi = *fi;
 		o->ticket = park_add(fs->park, req, PARK_OPEN, FILE_OPEN_MS);

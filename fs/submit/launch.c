@@ -372,14 +372,14 @@ static void launch_explain_name(struct submit *s, const char *name, struct file_
 	names_refused(s->names, name, names_begin(s->names, name), text, owner);
 }
 
-struct wait {
+struct launch_wait {
 	struct submit *s;
 	uint64_t ticket;
 };
 
 static void wait_over(void *data, int err)
 {
-	struct wait *w = data;
+	struct launch_wait *w = data;
 
 	reply(w->s, w->ticket, err);
 	free(w);
@@ -387,13 +387,13 @@ static void wait_over(void *data, int err)
 
 void launch_wait(struct submit *s, struct upload *u, enum save_what what, fuse_req_t req)
 {
-	struct wait *w;
+	struct launch_wait *w;
 
 	if (what == SAVE_BYTES && upload_is_saved(u)) {
 		fuse_reply_err(req, 0);
 		return;
 	}
-	w = new0(struct wait);
+	w = new0(struct launch_wait);
 	w->s = s;
 	w->ticket = park_add(s->fs->park, req, PARK_CLOSE, LAUNCH_CLOSE_MS);
 	save_file(s, u, what, NULL, wait_over, w);

@@ -746,13 +746,13 @@ bool upload_is_saved(struct upload *u)
 }
 
 /* The data of one save; BYTES is malloc'ed. */
-struct part {
+struct upload_part {
 	char *bytes;
 	uint64_t low, high, size;
 	struct attr attr;
 };
 
-static bool take_part(struct upload *u, struct part *ret)
+static bool take_part(struct upload *u, struct upload_part *ret)
 {
 	lock_scope(u->all->lock);
 	/*
@@ -765,7 +765,7 @@ static bool take_part(struct upload *u, struct part *ret)
 		return false;
 	u->high = min_of(u->high, u->shown->size);
 	u->low = min_of(u->low, u->high);
-	*ret = (struct part){NULL, u->low, u->high, u->shown->size, u->attr};
+	*ret = (struct upload_part){NULL, u->low, u->high, u->shown->size, u->attr};
 	if (u->low < u->high)
 		ret->bytes = mem_copy(u->shown->bytes + u->low, u->high - u->low);
 	u->low = u->high = 0;
@@ -792,7 +792,7 @@ static int open_file(struct upload *u)
 	return fd;
 }
 
-static int save_part(struct upload *u, const struct part *p)
+static int save_part(struct upload *u, const struct upload_part *p)
 {
 	int fd cleanup_fd = open_file(u);
 	struct stat st;
@@ -813,7 +813,7 @@ static int save_part(struct upload *u, const struct part *p)
 
 int upload_save(struct upload *u)
 {
-	struct part p;
+	struct upload_part p;
 	int err;
 
 	if (!take_part(u, &p))

@@ -29,13 +29,13 @@
 enum follow_state { FOLLOW_RESTS, FOLLOW_OPENS, FOLLOW_READS };
 
 /* N bytes of the log, at AT. */
-struct chunk {
+struct tail_chunk {
 	uint64_t at;
 	char *bytes;
 	size_t n, room;
 };
 
-struct follow {
+struct tail_follow {
 	struct stream stream;
 	struct backend *backend;
 	char *uid;
@@ -43,8 +43,8 @@ struct follow {
 	enum follow_state state;
 	char *key;     /* key of the log that was opened last; NULL: none yet, or the merged log */
 	uint64_t base; /* start of that log in the stream; in OPENS: start of the next one */
-	struct log_early early; /* bytes that were delivered before they were on disk */
-	struct chunk given;	/* the bytes that the reader is getting, while more are read */
+	struct log_early early;	 /* bytes that were delivered before they were on disk */
+	struct tail_chunk given; /* the bytes that the reader is getting, while more are read */
 
 	/*
 	 * Owned by the pool, except in RESTS. In READS the FUSE thread may also get bytes in memory
@@ -55,20 +55,20 @@ struct follow {
 	const char *next;	    /* OPENS: its key */
 	struct log *log;	    /* NULL if none is open */
 	struct log_stat st;	    /* status of the log when it was last read */
-	struct chunk read;	    /* the bytes that were last read */
+	struct tail_chunk read;	    /* the bytes that were last read */
 };
 
-static struct follow *follow_of(struct stream *s)
+static struct tail_follow *follow_of(struct stream *s)
 {
-	return container_of(s, struct follow, stream);
+	return container_of(s, struct tail_follow, stream);
 }
 
 /* --- on the pool --- */
 
 /* Read the status of the log, and a step of its bytes. */
-static int follow_step(struct follow *f)
+static int follow_step(struct tail_follow *f)
 {
-	struct chunk *c = &f->read;
+	struct tail_chunk *c = &f->read;
 	ssize_t got;
 	int err = log_stat(f->log, &f->st);
 
@@ -87,7 +87,7 @@ static int follow_step(struct follow *f)
 
 static void follow_work(void *data)
 {
-	struct follow *f = data;
+	struct tail_follow *f = data;
 	int err = 0;
 
 	if (f->state == FOLLOW_OPENS) {
@@ -106,7 +106,7 @@ static void unref_work(void *data)
 
 static void follow_done(void *data)
 {
-	struct follow *f = data;
+	struct tail_follow *f = data;
 
 	if (f->state == FOLLOW_OPENS && f->log) {
 		free(f->key);
@@ -117,19 +117,19 @@ static void follow_done(void *data)
 	stream_unhold(&f->stream);
 }
 
-static void chunk_clear(struct chunk *c)
+static void chunk_clear(struct tail_chunk *c)
 {
 	free(c->bytes);
-	*c = (struct chunk){0};
+	*c = (struct tail_chunk){0};
 }
 
-static bool chunk_has(const struct chunk *c, uint64_t at)
+static bool chunk_has(const struct tail_chunk *c, uint64_t at)
 {
 	return at >= c->at && at - c->at < c->n;
 }
 
 /* Start pool work, in STATE, at AT. */
-static int follow_begin(struct follow *f, enum follow_state state, uint64_t at)
+static int follow_begin(struct tail_follow *f, enum follow_state state, uint64_t at)
 {
 	f->state = state;
 	f->read.at = at;
@@ -179,7 +179,7 @@ static bool may_grow(const struct spec_job *job, const char *key)
  * Switch to the next log when the present one, if any, was delivered to its end, SIZE. Return 0 if
  * there will be none, -EAGAIN if there is none yet, -EINPROGRESS if it is being opened.
  */
-static int follow_switch(struct follow *f, uint64_t size)
+static int follow_switch(struct tail_follow *f, uint64_t size)
 {
 	const struct spec_job *job cleanup_job = backend_job_by_uid(f->backend, f->uid);
 	const struct spec_replica *r;
@@ -210,12 +210,12 @@ static int follow_switch(struct follow *f, uint64_t size)
 }
 
 /* Return up to SIZE bytes at AT of those that were read; 0 if none is available. */
-static size_t follow_give(struct follow *f, const char **ret, size_t size, uint64_t at)
+static size_t follow_give(struct tail_follow *f, const char **ret, size_t size, uint64_t at)
 {
 	uint64_t end;
 
 	if (f->state == FOLLOW_RESTS && chunk_has(&f->read, at)) {
-		struct chunk passed = f->given;
+		struct tail_chunk passed = f->given;
 
 		f->given = f->read;
 		f->read = passed;
@@ -233,7 +233,7 @@ static size_t follow_give(struct follow *f, const char **ret, size_t size, uint6
 
 static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint64_t off)
 {
-	struct follow *f = follow_of(s);
+	struct tail_follow *f = follow_of(s);
 	uint64_t at = off - f->base;
 	struct log_stat st;
 	size_t n = 0;
@@ -274,7 +274,7 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 
 static void follow_stop(struct stream *s)
 {
-	struct follow *f = follow_of(s);
+	struct tail_follow *f = follow_of(s);
 	struct loop *loop = s->fs->loop;
 
 	/* Closing it may wait for the disk; at the end of the mount there is no pool any more. */
@@ -290,7 +290,7 @@ static void follow_stop(struct stream *s)
 }
 
 static const struct stream_class follow_stream = {
-	.size = sizeof(struct follow),
+	.size = sizeof(struct tail_follow),
 	.read = follow_read,
 	.stop = follow_stop,
 };
@@ -298,12 +298,12 @@ static const struct stream_class follow_stream = {
 bool follow_is_of(const struct stream *s, const struct spec_job *job)
 {
 	return s->class == &follow_stream &&
-	       job_ref_is_of(container_of(s, const struct follow, stream)->uid, job);
+	       job_ref_is_of(container_of(s, const struct tail_follow, stream)->uid, job);
 }
 
 bool follow_reads(const struct stream *s, const struct log *log)
 {
-	const struct follow *f = container_of(s, const struct follow, stream);
+	const struct tail_follow *f = container_of(s, const struct tail_follow, stream);
 
 	return s->class == &follow_stream && f->state != FOLLOW_OPENS && f->log == log;
 }
@@ -313,7 +313,7 @@ bool follow_reads(const struct stream *s, const struct log *log)
 static void follow_open(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi)
 {
 	const struct job_ref *p = job_ref_of(node);
-	struct follow *f;
+	struct tail_follow *f;
 
 	if (job_ref_state_is_gone(p->tree)) {
 		fuse_reply_err(req, EIO);

@@ -13,7 +13,7 @@
 
 /* --- wait: a stream, on the I/O thread --- */
 
-struct wait {
+struct live_wait {
 	struct stream stream;
 	struct backend *backend;
 	char *uid;
@@ -21,12 +21,12 @@ struct wait {
 
 static void wait_stop(struct stream *s)
 {
-	free(container_of(s, struct wait, stream)->uid);
+	free(container_of(s, struct live_wait, stream)->uid);
 }
 
 static ssize_t wait_read(struct stream *s, const char **ret, size_t size, uint64_t off)
 {
-	const struct wait *w = container_of(s, struct wait, stream);
+	const struct live_wait *w = container_of(s, struct live_wait, stream);
 	const struct spec_job *job cleanup_job = backend_job_by_uid(w->backend, w->uid);
 	/* A job that was deleted for good was removed by a user. */
 	enum spec_state state = job ? job->state : SPEC_CANCELLED;
@@ -48,7 +48,7 @@ static ssize_t wait_read(struct stream *s, const char **ret, size_t size, uint64
 }
 
 static const struct stream_class wait_stream = {
-	.size = sizeof(struct wait),
+	.size = sizeof(struct live_wait),
 	.read = wait_read,
 	.stop = wait_stop,
 };
@@ -56,7 +56,7 @@ static const struct stream_class wait_stream = {
 bool wait_is_of(const struct stream *s, const struct spec_job *job)
 {
 	return s->class == &wait_stream &&
-	       job_ref_is_of(container_of(s, const struct wait, stream)->uid, job);
+	       job_ref_is_of(container_of(s, const struct live_wait, stream)->uid, job);
 }
 
 /* --- the files; FUSE thread --- */
@@ -64,7 +64,7 @@ bool wait_is_of(const struct stream *s, const struct spec_job *job)
 static void job_wait_open(struct fs *fs, fuse_req_t req, struct node *node,
 			  struct fuse_file_info *fi)
 {
-	struct wait *w = container_of(stream_new(fs, &wait_stream), struct wait, stream);
+	struct live_wait *w = container_of(stream_new(fs, &wait_stream), struct live_wait, stream);
 
 	w->backend = job_ref_of(node)->tree->backend;
 	w->uid = text_copy(job_ref_of(node)->uid);

@@ -102,22 +102,23 @@ int spec_kubeconfig_in_cluster(const char *host, const char *port, const char *n
 /* --- the fields of an entry --- */
 
 /* The entry that is being read. */
-struct reader {
+struct connection_reader {
 	const char *file;
 	const struct spec_yaml *item;
 	const struct spec_yaml *body; /* NULL if the entry is empty */
 	struct spec_errors *e;
 };
 
-static struct reader reader_of(const struct kubeconfig_entry *entry, struct spec_errors *e)
+static struct connection_reader reader_of(const struct kubeconfig_entry *entry,
+					  struct spec_errors *e)
 {
-	return (struct reader){entry->file, entry->item, entry->body, e};
+	return (struct connection_reader){entry->file, entry->item, entry->body, e};
 }
 
 /* Report an error at NODE of R's file, unless there is one already. */
-static void wrong(struct reader *r, const struct spec_yaml *node, const char *fmt, ...)
+static void wrong(struct connection_reader *r, const struct spec_yaml *node, const char *fmt, ...)
 	printf_like(3, 4);
-static void wrong(struct reader *r, const struct spec_yaml *node, const char *fmt, ...)
+static void wrong(struct connection_reader *r, const struct spec_yaml *node, const char *fmt, ...)
 {
 	cleanup_free char *place = NULL, *text = NULL;
 
@@ -129,7 +130,7 @@ static void wrong(struct reader *r, const struct spec_yaml *node, const char *fm
 }
 
 /* Return the value of KEY; NULL if it is absent or null. */
-static const struct spec_yaml *field(const struct reader *r, const char *key)
+static const struct spec_yaml *field(const struct connection_reader *r, const char *key)
 {
 	const struct spec_yaml *v = r->body ? spec_yaml_get(r->body, key) : NULL;
 
@@ -137,7 +138,8 @@ static const struct spec_yaml *field(const struct reader *r, const char *key)
 }
 
 /* Set *RET to the text of V, called KEY in errors; "" if V is NULL or not a text. */
-static void set_text(struct reader *r, const struct spec_yaml *v, const char *key, char **ret)
+static void set_text(struct connection_reader *r, const struct spec_yaml *v, const char *key,
+		     char **ret)
 {
 	const char *text = "";
 
@@ -154,7 +156,8 @@ static void set_text(struct reader *r, const struct spec_yaml *v, const char *ke
 /*
  * Like set_text, for a text that becomes part of a header line: it must have no control characters.
  */
-static void set_header(struct reader *r, const struct spec_yaml *v, const char *key, char **ret)
+static void set_header(struct connection_reader *r, const struct spec_yaml *v, const char *key,
+		       char **ret)
 {
 	set_text(r, v, key, ret);
 	for (const char *s = *ret; *s; s++) {
@@ -166,17 +169,17 @@ static void set_header(struct reader *r, const struct spec_yaml *v, const char *
 	}
 }
 
-static void read_text(struct reader *r, const char *key, char **ret)
+static void read_text(struct connection_reader *r, const char *key, char **ret)
 {
 	set_text(r, field(r, key), key, ret);
 }
 
-static void read_header(struct reader *r, const char *key, char **ret)
+static void read_header(struct connection_reader *r, const char *key, char **ret)
 {
 	set_header(r, field(r, key), key, ret);
 }
 
-static bool read_bool(struct reader *r, const char *key)
+static bool read_bool(struct connection_reader *r, const char *key)
 {
 	const struct spec_yaml *v = field(r, key);
 
@@ -190,7 +193,7 @@ static bool read_bool(struct reader *r, const char *key)
 }
 
 /* Make PATH absolute if it is relative to the directory of R's file. */
-static void make_absolute(struct reader *r, char **path)
+static void make_absolute(struct connection_reader *r, char **path)
 {
 	const char *slash = strrchr(r->file, '/');
 
@@ -198,14 +201,14 @@ static void make_absolute(struct reader *r, char **path)
 		text_set(path, "%.*s%s", slash ? (int)(slash - r->file) + 1 : 0, r->file, *path);
 }
 
-static void read_path(struct reader *r, const char *key, char **ret)
+static void read_path(struct connection_reader *r, const char *key, char **ret)
 {
 	read_text(r, key, ret);
 	make_absolute(r, ret);
 }
 
 /* Read base64-encoded PEM. */
-static void read_pem(struct reader *r, const char *key, char **ret)
+static void read_pem(struct connection_reader *r, const char *key, char **ret)
 {
 	cleanup(text_wipe) char *text = NULL;
 	char *pem;
@@ -228,7 +231,8 @@ static void read_pem(struct reader *r, const char *key, char **ret)
  * Return the list KEY; NULL if it is absent or not a list, which is an error that names WHAT it
  * must be a list of.
  */
-static const struct spec_yaml *read_list(struct reader *r, const char *key, const char *what)
+static const struct spec_yaml *read_list(struct connection_reader *r, const char *key,
+					 const char *what)
 {
 	const struct spec_yaml *v = field(r, key);
 
@@ -237,10 +241,11 @@ static const struct spec_yaml *read_list(struct reader *r, const char *key, cons
 	return v && v->type == SPEC_YAML_LIST ? v : NULL;
 }
 
-typedef void (*set_fn)(struct reader *r, const struct spec_yaml *v, const char *key, char **ret);
+typedef void (*set_fn)(struct connection_reader *r, const struct spec_yaml *v, const char *key,
+		       char **ret);
 
 /* Read the list KEY of WHAT, each item by SET, whose errors name it ITEM. */
-static void read_texts(struct reader *r, const char *key, const char *what, set_fn set,
+static void read_texts(struct connection_reader *r, const char *key, const char *what, set_fn set,
 		       const char *item, char ***ret, size_t *ret_n)
 {
 	const struct spec_yaml *v = read_list(r, key, what);
@@ -273,7 +278,7 @@ static bool is_url(const char *url, const char *const *schemes)
 
 /* --- a cluster --- */
 
-static void read_server(struct reader *r, char **ret)
+static void read_server(struct connection_reader *r, char **ret)
 {
 	static const char *const schemes[] = {"https://", "http://", NULL};
 	const struct spec_yaml *v = field(r, "server");
@@ -294,7 +299,7 @@ static void read_server(struct reader *r, char **ret)
 		      "server holds a \"@\"; a user and a password belong to the user's entry");
 }
 
-static void read_cluster(struct reader *r, struct spec_connection *ret)
+static void read_cluster(struct connection_reader *r, struct spec_connection *ret)
 {
 	static const char *const proxies[] = {"http://", "https://", "socks5://", "socks5h://",
 					      NULL};
@@ -330,7 +335,7 @@ static void read_cluster(struct reader *r, struct spec_connection *ret)
 
 /* --- the exec credential plugin of a user --- */
 
-static void read_env(struct reader *x, struct spec_exec *ret)
+static void read_env(struct connection_reader *x, struct spec_exec *ret)
 {
 	const struct spec_yaml *v = read_list(x, "env", "{name: NAME, value: VALUE}");
 
@@ -338,7 +343,7 @@ static void read_env(struct reader *x, struct spec_exec *ret)
 		return;
 	ret->env = new0_n(struct spec_pair, v->n);
 	for (ret->n_env = 0; ret->n_env < v->n; ret->n_env++) {
-		struct reader of_item = {x->file, x->item, v->v[ret->n_env], x->e};
+		struct connection_reader of_item = {x->file, x->item, v->v[ret->n_env], x->e};
 		struct spec_pair *pair = &ret->env[ret->n_env];
 
 		read_text(&of_item, "name", &pair->key);
@@ -348,10 +353,10 @@ static void read_env(struct reader *x, struct spec_exec *ret)
 	}
 }
 
-static void read_exec(struct reader *user, struct spec_exec *ret)
+static void read_exec(struct connection_reader *user, struct spec_exec *ret)
 {
 	const struct spec_yaml *exec = field(user, "exec");
-	struct reader x = {user->file, user->item, exec, user->e};
+	struct connection_reader x = {user->file, user->item, exec, user->e};
 	cleanup_free char *mode = NULL;
 
 	if (!exec)
@@ -382,7 +387,7 @@ static void read_exec(struct reader *user, struct spec_exec *ret)
 
 /* --- a user --- */
 
-static void read_impersonation(struct reader *r, struct spec_connection *ret)
+static void read_impersonation(struct connection_reader *r, struct spec_connection *ret)
 {
 	const struct spec_yaml *map;
 
@@ -408,7 +413,7 @@ static void read_impersonation(struct reader *r, struct spec_connection *ret)
 }
 
 /* Check that a user does not have credentials that exclude each other, or incomplete ones. */
-static void check_user(struct reader *r, const struct spec_connection *c)
+static void check_user(struct connection_reader *r, const struct spec_connection *c)
 {
 	const struct spec_yaml *provider = field(r, "auth-provider");
 	bool token = *c->token || *c->token_file, cert = *c->cert_file || *c->cert_pem;
@@ -469,8 +474,8 @@ static int find_context(const struct spec_kubeconfig *k, const char *name,
  * Find the entry of KIND that the context R names. Return false if it names none, or one that does
  * not exist (an error).
  */
-static bool find_named(const struct spec_kubeconfig *k, struct reader *r, const char *kind,
-		       struct kubeconfig_entry *ret)
+static bool find_named(const struct spec_kubeconfig *k, struct connection_reader *r,
+		       const char *kind, struct kubeconfig_entry *ret)
 {
 	cleanup_free char *name = NULL;
 
@@ -487,7 +492,7 @@ int spec_kubeconfig_connect(const struct spec_kubeconfig *k, const char *context
 			    struct spec_connection *ret, struct spec_errors *e)
 {
 	struct kubeconfig_entry entry = {0}, cluster, user;
-	struct reader r;
+	struct connection_reader r;
 	bool has_user;
 	int err;
 

@@ -226,7 +226,7 @@ static const struct {
 };
 
 /* Options of one mount in the string; text is NULL if an option was not given. */
-struct options {
+struct mount_options {
 	struct {
 		const char *text;
 		size_t len;
@@ -284,8 +284,8 @@ static char *expand_home(struct mount_reader *r, const char *src, size_t len)
  * True if OPTION is given. If it is missing or empty, add an error, since a mount of this KIND
  * needs it.
  */
-static bool is_given(struct mount_reader *r, const struct options *o, enum mount_option option,
-		     const struct mount_kind *kind)
+static bool is_given(struct mount_reader *r, const struct mount_options *o,
+		     enum mount_option option, const struct mount_kind *kind)
 {
 	const char *name = option == MOUNT_SRC ? "src" : "dst";
 
@@ -297,7 +297,8 @@ static bool is_given(struct mount_reader *r, const struct options *o, enum mount
 }
 
 /* Finish one mount, whose options are complete. */
-static void end_mount(struct mount_reader *r, struct options *o, const struct mount_kind *kind)
+static void end_mount(struct mount_reader *r, struct mount_options *o,
+		      const struct mount_kind *kind)
 {
 	cleanup(spec_mount_clear) struct spec_mount m = {0};
 	bool device;
@@ -333,7 +334,7 @@ static void read_text(struct mount_reader *r)
 {
 	const char *text = r->node->text;
 	const struct mount_kind *kind = NULL;
-	struct options o = {0};
+	struct mount_options o = {0};
 	bool begun = false;
 
 	for (;;) {
@@ -354,7 +355,7 @@ static void read_text(struct mount_reader *r)
 				wrong(r, r->node, "",
 				      "invalid mount type \"%s\": must be bind, volume or device",
 				      word);
-			o = (struct options){0};
+			o = (struct mount_options){0};
 			begun = true;
 		} else if (option >= 0 && !begun) {
 			wrong(r, r->node, "", "type must be specified first, as in %s",

@@ -17,7 +17,7 @@
 
 #define MAX_OPTIONS 16 /* of a kind's table */
 
-struct value {
+struct run_value {
 	bool given;
 	bool refused;	/* an error about it was reported already */
 	char *text;	/* TEXT */
@@ -27,7 +27,7 @@ struct value {
 struct spec_options {
 	const char *whose;
 	const struct spec_option *table;
-	struct value v[MAX_OPTIONS]; /* as in the table */
+	struct run_value v[MAX_OPTIONS]; /* as in the table */
 };
 
 const struct spec_option *spec_option_find(const struct spec_option *table, const char *name)
@@ -52,10 +52,10 @@ struct spec_options *spec_options_new(const char *whose, const struct spec_optio
 	return o;
 }
 
-static void value_clear(struct value *v)
+static void value_clear(struct run_value *v)
 {
 	free(v->text);
-	*v = (struct value){0};
+	*v = (struct run_value){0};
 }
 
 void spec_options_free(struct spec_options *o)
@@ -96,18 +96,18 @@ static int refuse_unknown(const struct spec_options *o, const char *path, const 
 			       o->whose, all);
 }
 
-static int set_number(struct value *v, const struct spec_option *option, int64_t number,
+static int set_number(struct run_value *v, const struct spec_option *option, int64_t number,
 		      const char *path, struct spec_errors *e)
 {
 	if (option->type == SPEC_OPTION_INT && (number < option->min || number > option->max))
 		return spec_errors_add(e, -EINVAL, 0, 0, path, "must be between %lld and %lld",
 				       (long long)option->min, (long long)option->max);
 	value_clear(v);
-	*v = (struct value){.given = true, .number = number};
+	*v = (struct run_value){.given = true, .number = number};
 	return 0;
 }
 
-static int set_time(struct value *v, const struct spec_option *option, const char *text,
+static int set_time(struct run_value *v, const struct spec_option *option, const char *text,
 		    const char *path, struct spec_errors *e)
 {
 	char min[24], max[24];
@@ -123,7 +123,7 @@ static int set_time(struct value *v, const struct spec_option *option, const cha
 		return spec_errors_add(e, -EINVAL, 0, 0, path, "must be between %s and %s", min,
 				       max);
 	value_clear(v);
-	*v = (struct value){.given = true, .number = seconds};
+	*v = (struct run_value){.given = true, .number = seconds};
 	return 0;
 }
 
@@ -152,7 +152,7 @@ static bool parse_bool(const char *text, int64_t *ret)
 	return false;
 }
 
-static int set_from_text(struct value *v, const struct spec_option *option, const char *text,
+static int set_from_text(struct run_value *v, const struct spec_option *option, const char *text,
 			 const char *path, struct spec_errors *e)
 {
 	int64_t number;
@@ -183,7 +183,7 @@ static int set_from_text(struct value *v, const struct spec_option *option, cons
 			"digits, dots and dashes, with a letter or digit at the ends",
 			text);
 	value_clear(v);
-	*v = (struct value){.given = true, .text = text_copy(text)};
+	*v = (struct run_value){.given = true, .text = text_copy(text)};
 	return 0;
 }
 
@@ -192,7 +192,7 @@ int spec_options_set(struct spec_options *o, const char *name, const char *value
 {
 	const struct spec_option *option = spec_option_find(o->table, name);
 	cleanup_free char *path = text_print("-o %s", name);
-	struct value *v;
+	struct run_value *v;
 	int ret;
 
 	if (!option)
@@ -233,7 +233,7 @@ static void check_namespace(const struct spec_value *value, const char *namespac
 			value->text, namespace);
 }
 
-static int set_from_json(struct value *v, const struct spec_option *option,
+static int set_from_json(struct run_value *v, const struct spec_option *option,
 			 const struct spec_value *value, const char *path, struct spec_errors *e)
 {
 	static const char *const wanted[] = {"text", "text", "a whole number", "true or false",
@@ -268,7 +268,7 @@ static void merge_one(struct spec_options *o, const struct spec_value *value, st
 {
 	const struct spec_option *option = spec_option_find(o->table, value->key);
 	cleanup_free char *path = text_print("scheduler_args.%s", value->key);
-	struct value *v = option ? &o->v[option - o->table] : NULL;
+	struct run_value *v = option ? &o->v[option - o->table] : NULL;
 
 	if (!v)
 		refuse_unknown(o, path, value->key, true, e);
@@ -315,7 +315,7 @@ void spec_options_check(const struct spec_options *o, struct spec_errors *e)
 	}
 }
 
-static const struct value *option_value(const struct spec_options *o, const char *name)
+static const struct run_value *option_value(const struct spec_options *o, const char *name)
 {
 	const struct spec_option *option = spec_option_find(o->table, name);
 
@@ -330,7 +330,7 @@ const char *spec_options_text(const struct spec_options *o, const char *name)
 
 bool spec_options_int(const struct spec_options *o, const char *name, int64_t *ret)
 {
-	const struct value *v = option_value(o, name);
+	const struct run_value *v = option_value(o, name);
 
 	if (v->given)
 		*ret = v->number;

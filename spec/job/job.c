@@ -304,7 +304,7 @@ static void job_free(struct spec_job *job)
 #define N_RECENT 16
 
 /* The strings of a job, while it is being packed. */
-struct strings {
+struct job_strings {
 	char *recent[N_RECENT]; /* the newest different ones */
 	size_t n;		/* how many different ones there were */
 	size_t size;
@@ -312,7 +312,7 @@ struct strings {
 };
 
 /* Return the string among the newest ones that equals TEXT, or NULL. */
-static char *find_recent(const struct strings *s, const char *text)
+static char *find_recent(const struct job_strings *s, const char *text)
 {
 	for (size_t i = 0; i < min_of(s->n, (size_t)N_RECENT); i++)
 		if (streq(s->recent[i], text))
@@ -322,7 +322,7 @@ static char *find_recent(const struct strings *s, const char *text)
 
 static void count_string(char **field, void *data)
 {
-	struct strings *s = data;
+	struct job_strings *s = data;
 
 	if (!**field || find_recent(s, *field))
 		return;
@@ -343,7 +343,7 @@ static void *place(char **end, const void *from, size_t n, size_t size)
 
 static void place_string(char **field, void *data)
 {
-	struct strings *s = data;
+	struct job_strings *s = data;
 	char *same;
 
 	if (!**field)
@@ -359,7 +359,7 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 	size_t size = sizeof(*from) + from->n_roles * sizeof(*from->roles) +
 		      from->n_replicas * sizeof(*from->replicas) +
 		      from->transitions.n * sizeof(*from->transitions.v);
-	struct strings counted = {0}, placed = {0};
+	struct job_strings counted = {0}, placed = {0};
 	struct spec_job *job;
 	char *end;
 

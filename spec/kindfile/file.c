@@ -20,7 +20,7 @@
 #define MAX_IGNORED 31 /* spec/api/split.h */
 
 /* The place NODE in the kind file F, and its path for messages. */
-struct place {
+struct kindfile_place {
 	struct spec_errors *e;
 	struct spec_kind_file *f;
 	const struct spec_yaml *node;
@@ -31,7 +31,7 @@ struct place {
 struct key {
 	const char *name;
 	void *field; /* what SET gets */
-	void (*set)(const struct place *p, void *field);
+	void (*set)(const struct kindfile_place *p, void *field);
 	/* If SIZE is not 0, FIELD points to a list: *N items of SIZE bytes, which SET gets one by one. */
 	size_t size, *n;
 	bool one; /* an item may stand for a list of it */
@@ -46,7 +46,7 @@ struct key {
 	KEY(key, &(rows), fn, .size = sizeof(*(rows)), .n = &(count), ##__VA_ARGS__)
 #define LIST(key, list, fn) ROWS(key, (list)->v, (list)->n, fn, .one = true)
 
-static void printf_like(2, 3) bad(const struct place *p, const char *fmt, ...)
+static void printf_like(2, 3) bad(const struct kindfile_place *p, const char *fmt, ...)
 {
 	cleanup_free char *text = text_of_args(fmt);
 
@@ -55,7 +55,7 @@ static void printf_like(2, 3) bad(const struct place *p, const char *fmt, ...)
 
 /* --- maps and lists --- */
 
-static void unknown_key(const struct place *p, const struct key *keys)
+static void unknown_key(const struct kindfile_place *p, const struct key *keys)
 {
 	const char *words[32] = {NULL};
 	const char *near;
@@ -67,7 +67,7 @@ static void unknown_key(const struct place *p, const struct key *keys)
 	    near ? "?" : "");
 }
 
-static void read_list(const struct place *p, const struct key *key)
+static void read_list(const struct kindfile_place *p, const struct key *key)
 {
 	const struct spec_yaml *list = p->node;
 	const bool one = key->one && list->type != SPEC_YAML_LIST;
@@ -85,11 +85,12 @@ static void read_list(const struct place *p, const struct key *key)
 	for (size_t i = 0; i < *key->n && !one; i++) {
 		cleanup_free char *path = text_print("%s[%zu]", p->path, i);
 
-		key->set(&(struct place){p->e, p->f, list->v[i], path}, items + i * key->size);
+		key->set(&(struct kindfile_place){p->e, p->f, list->v[i], path},
+			 items + i * key->size);
 	}
 }
 
-static void read_map(const struct place *p, const struct key *keys)
+static void read_map(const struct kindfile_place *p, const struct key *keys)
 {
 	const struct spec_yaml *map = p->node;
 
@@ -100,7 +101,7 @@ static void read_map(const struct place *p, const struct key *keys)
 	for (size_t i = 0; i < map->n; i += 2) {
 		const char *name = map->v[i]->text;
 		cleanup_free char *path = text_print("%s%s%s", p->path, *p->path ? "." : "", name);
-		struct place at = {p->e, p->f, map->v[i], path};
+		struct kindfile_place at = {p->e, p->f, map->v[i], path};
 		const struct key *key = keys;
 
 		while (key->name && !streq(key->name, name))
@@ -123,7 +124,7 @@ static void read_map(const struct place *p, const struct key *keys)
 /* --- scalars --- */
 
 /* Return the text at P. NULL: it is not text; an error was added. */
-static const char *text_at(const struct place *p)
+static const char *text_at(const struct kindfile_place *p)
 {
 	if (p->node->type == SPEC_YAML_SCALAR && !spec_yaml_is_null(p->node) &&
 	    strlen(p->node->text) == p->node->len)
@@ -132,7 +133,7 @@ static const char *text_at(const struct place *p)
 	return NULL;
 }
 
-static void set_text(const struct place *p, void *field)
+static void set_text(const struct kindfile_place *p, void *field)
 {
 	const char *text = text_at(p);
 
@@ -140,7 +141,7 @@ static void set_text(const struct place *p, void *field)
 		*(const char **)field = arena_text(&p->f->arena, text_copy(text));
 }
 
-static void set_bool(const struct place *p, void *field)
+static void set_bool(const struct kindfile_place *p, void *field)
 {
 	if (p->node->type != SPEC_YAML_SCALAR || spec_yaml_resolve(p->node) != SPEC_YAML_BOOL)
 		bad(p, "has to be true or false");
@@ -148,7 +149,7 @@ static void set_bool(const struct place *p, void *field)
 		*(bool *)field = (p->node->text[0] | ' ') == 't';
 }
 
-static void set_number(const struct place *p, void *field)
+static void set_number(const struct kindfile_place *p, void *field)
 {
 	int n = p->node->type == SPEC_YAML_SCALAR ? spec_read_digits(p->node->text) : -1;
 
@@ -158,7 +159,7 @@ static void set_number(const struct place *p, void *field)
 		*(int *)field = n;
 }
 
-static void set_value(const struct place *p, void *field)
+static void set_value(const struct kindfile_place *p, void *field)
 {
 	const char *text = text_at(p);
 	cleanup_free char *why = NULL;
@@ -168,7 +169,7 @@ static void set_value(const struct place *p, void *field)
 }
 
 /* Set FIELD to a path that does not go through a list. */
-static void set_path(const struct place *p, void *field)
+static void set_path(const struct kindfile_place *p, void *field)
 {
 	struct value *v = field;
 
@@ -178,7 +179,7 @@ static void set_path(const struct place *p, void *field)
 }
 
 /* Set FIELD to a path of names below .spec. */
-static void set_spec_path(const struct place *p, void *field)
+static void set_spec_path(const struct kindfile_place *p, void *field)
 {
 	struct value *v = field;
 
@@ -189,7 +190,7 @@ static void set_spec_path(const struct place *p, void *field)
 
 /* --- rows --- */
 
-static void read_test(const struct place *p, const char *key, struct kind_test *test)
+static void read_test(const struct kindfile_place *p, const char *key, struct kind_test *test)
 {
 	static const char *const words[TEST_VALUE] = {"condition", "phase", "reason"};
 	cleanup_free char *why = NULL;
@@ -206,7 +207,7 @@ static void read_test(const struct place *p, const char *key, struct kind_test *
 	read_list(p, &(struct key)LIST(NULL, &test->any, set_text));
 }
 
-static void set_tests(const struct place *p, void *field)
+static void set_tests(const struct kindfile_place *p, void *field)
 {
 	struct kind_tests *tests = field;
 
@@ -221,7 +222,8 @@ static void set_tests(const struct place *p, void *field)
 		const char *key = p->node->v[2 * i]->text;
 		cleanup_free char *path = text_print("%s.%s", p->path, key);
 
-		read_test(&(struct place){p->e, p->f, p->node->v[2 * i + 1], path}, key, test);
+		read_test(&(struct kindfile_place){p->e, p->f, p->node->v[2 * i + 1], path}, key,
+			  test);
 		/*
 		 * The test of a condition comes first, since a test of a reason refers to its
 		 * condition.
@@ -234,7 +236,7 @@ static void set_tests(const struct place *p, void *field)
 }
 
 /* Set FIELD to the tests of a role or a pod, which may only use values of the object itself. */
-static void set_values_tests(const struct place *p, void *field)
+static void set_values_tests(const struct kindfile_place *p, void *field)
 {
 	const struct kind_tests *tests = field;
 
@@ -246,7 +248,7 @@ static void set_values_tests(const struct place *p, void *field)
 
 /* --- roles and pods --- */
 
-static void set_role(const struct place *p, void *row)
+static void set_role(const struct kindfile_place *p, void *row)
 {
 	struct kind_role *role = row;
 	const struct key keys[] = {
@@ -270,7 +272,7 @@ static void set_role(const struct place *p, void *row)
 		bad(p, "replicas is missing");
 }
 
-static void set_roles(const struct place *p, void *file)
+static void set_roles(const struct kindfile_place *p, void *file)
 {
 	struct spec_kind_file *f = file;
 
@@ -279,7 +281,7 @@ static void set_roles(const struct place *p, void *file)
 		read_list(p, &(struct key)ROWS(NULL, f->roles, f->n_roles, set_role));
 }
 
-static void set_pod(const struct place *p, void *row)
+static void set_pod(const struct kindfile_place *p, void *row)
 {
 	struct kind_pod *pod = row;
 	const struct key keys[] = {
@@ -301,7 +303,7 @@ static void set_pod(const struct place *p, void *row)
 
 /* --- states --- */
 
-static void set_is(const struct place *p, void *field)
+static void set_is(const struct kindfile_place *p, void *field)
 {
 	cleanup_free char *all = text_copy("");
 	const char *text = text_at(p);
@@ -317,7 +319,7 @@ static void set_is(const struct place *p, void *field)
 		bad(p, "\"%s\" is not a state; use one of %s", text, all);
 }
 
-static void set_state(const struct place *p, void *row)
+static void set_state(const struct kindfile_place *p, void *row)
 {
 	struct kind_state *state = row;
 	const struct key keys[] = {
@@ -352,7 +354,7 @@ static bool is_of(const char *text, const char *set, size_t max)
 	return n > 0 && n <= max && strspn(text, set) == n;
 }
 
-static void set_attempts(const struct place *p, void *field)
+static void set_attempts(const struct kindfile_place *p, void *field)
 {
 	struct kind_attempts *a = field;
 	const struct key keys[] = {
@@ -375,7 +377,8 @@ static void set_attempts(const struct place *p, void *field)
 }
 
 /* Set *FIELD to a text that consists of CHARS. WHAT names it in messages. */
-static void set_word(const struct place *p, const char **field, const char *chars, const char *what)
+static void set_word(const struct kindfile_place *p, const char **field, const char *chars,
+		     const char *what)
 {
 	set_text(p, field);
 	if (*field && !is_of(*field, chars, 63))
@@ -383,12 +386,12 @@ static void set_word(const struct place *p, const char **field, const char *char
 }
 
 /* Set FIELD to a constant that ctl may write. */
-static void set_constant(const struct place *p, void *field)
+static void set_constant(const struct kindfile_place *p, void *field)
 {
 	set_word(p, field, LOWER UPPER DIGITS, "a number or a word");
 }
 
-static void set_terminate(const struct place *p, void *file)
+static void set_terminate(const struct kindfile_place *p, void *file)
 {
 	struct spec_kind_file *f = file;
 	const struct key keys[] = {
@@ -402,7 +405,7 @@ static void set_terminate(const struct place *p, void *file)
 		bad(p, "needs set and to");
 }
 
-static void set_ctl(const struct place *p, void *file)
+static void set_ctl(const struct kindfile_place *p, void *file)
 {
 	struct spec_kind_file *f = file;
 	const struct key keys[] = {
@@ -419,7 +422,7 @@ static void set_ctl(const struct place *p, void *file)
 /* --- the object and its parts --- */
 
 /* Set FIELD to a member of .status that is dropped before an object is stored. */
-static void set_ignored(const struct place *p, void *field)
+static void set_ignored(const struct kindfile_place *p, void *field)
 {
 	const struct value *v = field;
 
@@ -430,7 +433,7 @@ static void set_ignored(const struct place *p, void *field)
 }
 
 /* Set FIELD to a path or a label that a copy of an object must not have. */
-static void set_member(const struct place *p, void *field)
+static void set_member(const struct kindfile_place *p, void *field)
 {
 	const struct value *v = field;
 
@@ -440,7 +443,7 @@ static void set_member(const struct place *p, void *field)
 		bad(p, "has to be a path of names, or a label");
 }
 
-static void set_user_label(const struct place *p, void *field)
+static void set_user_label(const struct kindfile_place *p, void *field)
 {
 	struct spec_kind *kind = field;
 	struct value path = {0};
@@ -451,7 +454,7 @@ static void set_user_label(const struct place *p, void *field)
 	kind->user_labels = path.text ? path.text + 1 : NULL;
 }
 
-static void set_format(const struct place *p, void *field)
+static void set_format(const struct kindfile_place *p, void *field)
 {
 	const char *text = text_at(p);
 
@@ -459,7 +462,7 @@ static void set_format(const struct place *p, void *field)
 		bad(p, "is %s; this version of kxfs reads " FORMAT, text);
 }
 
-static void set_name(const struct place *p, void *field)
+static void set_name(const struct kindfile_place *p, void *field)
 {
 	const char **name = field;
 
@@ -471,17 +474,17 @@ static void set_name(const struct place *p, void *field)
 		    MAX_NAME);
 }
 
-static void set_plural(const struct place *p, void *field)
+static void set_plural(const struct kindfile_place *p, void *field)
 {
 	set_word(p, field, LOWER DIGITS "-", "the name of a resource, like jobsets");
 }
 
-static void set_kind(const struct place *p, void *field)
+static void set_kind(const struct kindfile_place *p, void *field)
 {
 	set_word(p, field, LOWER UPPER DIGITS, "the kind of an object, like JobSet");
 }
 
-static void set_api(const struct place *p, void *field)
+static void set_api(const struct kindfile_place *p, void *field)
 {
 	const char **text = field, *slash;
 
@@ -496,7 +499,7 @@ static void set_api(const struct place *p, void *field)
 		bad(p, "has to be GROUP/VERSION, like batch/v1");
 }
 
-static void set_object(const struct place *p, void *field)
+static void set_object(const struct kindfile_place *p, void *field)
 {
 	struct spec_kind *k = field;
 	const struct key keys[] = {
@@ -518,7 +521,7 @@ static const char *group_of(struct spec_kind_file *f, const char *api_version)
 			  text_print("%.*s", (int)strcspn(api_version, "/") + 1, api_version));
 }
 
-static void set_part(const struct place *p, void *row)
+static void set_part(const struct kindfile_place *p, void *row)
 {
 	struct kind_part *part = row;
 	const struct key keys[] = {
@@ -537,14 +540,15 @@ static void set_part(const struct place *p, void *row)
 	}
 	/* Pods are watched anyway. */
 	if (!streq(part->api_version, "v1") || !streq(part->kind, "Pod"))
-		set_api(&(struct place){p->e, p->f, spec_yaml_get(p->node, "api"), p->path},
+		set_api(&(struct kindfile_place){p->e, p->f, spec_yaml_get(p->node, "api"),
+						 p->path},
 			&part->api_version);
 	if (!part->plural && !part->named.n && !streq(part->kind, "Pod"))
 		bad(p, "plural is missing");
 	part->group = group_of(p->f, part->api_version);
 }
 
-static void set_parts(const struct place *p, void *file)
+static void set_parts(const struct kindfile_place *p, void *file)
 {
 	struct spec_kind_file *f = file;
 
@@ -588,7 +592,7 @@ static bool is_taken(const struct spec_kind_file *f, size_t n, const struct kind
 	return false;
 }
 
-static void make_phases(const struct place *p, struct spec_kind_file *f)
+static void make_phases(const struct kindfile_place *p, struct spec_kind_file *f)
 {
 	bool succeeds = false;
 	struct spec_phase *phase;
@@ -750,7 +754,7 @@ static void finish(struct spec_kind_file *f)
 	k->control = &f->control;
 }
 
-static void read_file(const struct place *p, struct spec_kind_file *f)
+static void read_file(const struct kindfile_place *p, struct spec_kind_file *f)
 {
 	const struct key keys[] = {
 		KEY("format", NULL, set_format, .needed = true),
@@ -793,7 +797,7 @@ int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *bu
 	};
 	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
 	struct spec_kind_file *f;
-	struct place p = {.e = e, .path = ""};
+	struct kindfile_place p = {.e = e, .path = ""};
 
 	*ret = NULL;
 	if (len > SPEC_MAX_KIND_FILE)

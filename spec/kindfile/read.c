@@ -42,7 +42,7 @@ static const struct spec_kind_file *file_of(const struct spec_reader *reader)
 /* --- what follows from the spec --- */
 
 /* An object that is being compared with the rows. */
-struct reading {
+struct kindfile_reading {
 	const struct spec_kind_file *file;
 	const struct spec_value *object, *status;
 	const char *phase;
@@ -50,13 +50,13 @@ struct reading {
 	const struct spec_value *condition;
 };
 
-static bool fits(struct reading *r, const struct kind_tests *tests);
+static bool fits(struct kindfile_reading *r, const struct kind_tests *tests);
 
 /* Return item I of the row ROLE in OBJECT: of a list, of a map, or the object itself; NULL after the last. */
 static const struct spec_value *item_of(const struct kind_role *role,
 					const struct spec_value *object, size_t i)
 {
-	struct reading r = {.object = object};
+	struct kindfile_reading r = {.object = object};
 
 	if (!fits(&r, &role->tests))
 		return NULL;
@@ -186,7 +186,7 @@ static bool is_any(const struct kind_test *test, const char *value, bool there)
 	return has(&test->any, value) || (there && has(&test->any, "*"));
 }
 
-static bool passes(struct reading *r, const struct kind_test *test)
+static bool passes(struct kindfile_reading *r, const struct kind_test *test)
 {
 	const struct spec_value *at;
 	const char *text;
@@ -209,7 +209,7 @@ static bool passes(struct reading *r, const struct kind_test *test)
 	return is_any(test, text, *text || (at && at->n > 0));
 }
 
-static bool fits(struct reading *r, const struct kind_tests *tests)
+static bool fits(struct kindfile_reading *r, const struct kind_tests *tests)
 {
 	bool ret = true;
 
@@ -219,7 +219,7 @@ static bool fits(struct reading *r, const struct kind_tests *tests)
 	return ret;
 }
 
-static const struct kind_state *state_of(struct reading *r)
+static const struct kind_state *state_of(struct kindfile_reading *r)
 {
 	const struct spec_kind_file *f = r->file;
 
@@ -231,7 +231,7 @@ static const struct kind_state *state_of(struct reading *r)
 }
 
 /* Return the name of the job's phase in STATE; NULL if STATE determines none. */
-static const char *phase_of(const struct reading *r, const struct kind_state *state)
+static const char *phase_of(const struct kindfile_reading *r, const struct kind_state *state)
 {
 	if (!state)
 		return r->status && r->status->n > 0 ? *r->phase ? r->phase : "Unknown" : "";
@@ -258,7 +258,7 @@ static bool is_vague(const struct kind_state *state, const struct spec_job_view 
 }
 
 /* Set the reason for which the job has ended, or is about to. */
-static void explain_end(const struct reading *r, const struct kind_state *state,
+static void explain_end(const struct kindfile_reading *r, const struct kind_state *state,
 			struct spec_job_view *v)
 {
 	if (r->condition) {
@@ -345,7 +345,7 @@ void kind_file_status(const struct spec_reader *reader, const struct spec_value 
 		      struct spec_job_view *v)
 {
 	const struct spec_kind_file *f = file_of(reader);
-	struct reading r = {
+	struct kindfile_reading r = {
 		.file = f,
 		.object = object,
 		.status = spec_read_map(object, "status"),
@@ -422,7 +422,7 @@ const char *kind_file_owner(const struct spec_reader *reader, const struct spec_
 /* Return the first row that fits POD, or NULL. */
 static const struct kind_pod *row_of(const struct spec_kind_file *f, const struct spec_value *pod)
 {
-	struct reading r = {.object = pod};
+	struct kindfile_reading r = {.object = pod};
 
 	for (size_t i = 0; i < f->n_placed; i++)
 		if (fits(&r, &f->placed[i].tests))

@@ -58,7 +58,7 @@ static const char *root_of(struct json_object *items, const char *uid)
 }
 
 /* The job to show, and the list that has its pods and the parts between. */
-struct shown {
+struct kindfile_shown {
 	const struct spec_kind *kind;
 	struct json_object *items;
 	const char *uid;
@@ -67,7 +67,7 @@ struct shown {
 /* Return the reader of the job that the object UID belongs to; NULL if that is another job. */
 static const struct spec_reader *reader_of(void *data, const char *uid)
 {
-	const struct shown *shown = data;
+	const struct kindfile_shown *shown = data;
 
 	return streq(root_of(shown->items, uid), shown->uid) ? shown->kind->reader : NULL;
 }
@@ -82,7 +82,7 @@ static void read_pods(const struct spec_kind *kind, struct json_object *list, co
 	struct json_object *items = spec_tree_find(list, "items");
 	size_t n =
 		json_object_is_type(items, json_type_array) ? json_object_array_length(items) : 0;
-	struct shown shown = {kind, items, owner};
+	struct kindfile_shown shown = {kind, items, owner};
 	const struct spec_pod_readers readers = {&kind->reader, 1, reader_of, &shown};
 
 	for (size_t i = 0; i < n && ret->n < MAX_PODS; i++) {

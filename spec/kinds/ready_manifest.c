@@ -151,7 +151,7 @@ static char *renamed(const char *name, uint64_t v)
 	return ret;
 }
 
-struct names {
+struct manifest_names {
 	const char *from, *to;
 };
 
@@ -173,7 +173,7 @@ static const char *find(const char *text, const char *begin, const char *from)
 	return at;
 }
 
-static void replace_text(struct json_object *value, const struct names *names)
+static void replace_text(struct json_object *value, const struct manifest_names *names)
 {
 	const char *text = json_object_get_string(value), *p = text, *at;
 	cleanup_free char *made = NULL;
@@ -192,7 +192,7 @@ static void replace_text(struct json_object *value, const struct names *names)
 }
 
 /* Replace the name in all texts below VALUE, which is nested no deeper than a document may be. */
-static void replace_all(struct json_object *value, const struct names *names)
+static void replace_all(struct json_object *value, const struct manifest_names *names)
 {
 	if (json_object_is_type(value, json_type_string))
 		replace_text(value, names);
@@ -247,7 +247,7 @@ static int rename_object(struct spec_build *b)
 
 	b->id = renamed(old, b->identity->random[0]);
 	if (suffix_of(old))
-		replace_all(b->object, &(struct names){old, b->id});
+		replace_all(b->object, &(struct manifest_names){old, b->id});
 	return b->identity->old_exists ? check_wrapped(b->object, b->kind, old, b->id, b->errors)
 				       : 0;
 }

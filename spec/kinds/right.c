@@ -12,7 +12,7 @@
 /* Which jobs need a right. */
 enum who { ANY, SCHEDULED, QUEUED };
 
-static const struct row {
+static const struct right_row {
 	enum who who;
 	struct spec_right right;
 } rows[] = {
@@ -100,7 +100,7 @@ static const struct spec_right of_jobs[] = {
 	{.verbs = {"patch"}},
 };
 
-static bool is_for(const struct row *row, const struct spec_kind *const *kinds, size_t n)
+static bool is_for(const struct right_row *row, const struct spec_kind *const *kinds, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (row->who == ANY || (row->who == QUEUED && kinds[i]->in_kueue) ||

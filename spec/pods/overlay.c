@@ -37,12 +37,12 @@ static bool has_prefix(const char *key, const char *prefix)
 }
 
 /* A position in the overlay: a chain of keys; the first is the path of the overlay itself. */
-struct place {
-	const struct place *up;
+struct overlay_place {
+	const struct overlay_place *up;
 	const char *key;
 };
 
-static void print_place(FILE *f, const struct place *at)
+static void print_place(FILE *f, const struct overlay_place *at)
 {
 	if (!at->up) {
 		fputs(at->key, f);
@@ -52,7 +52,7 @@ static void print_place(FILE *f, const struct place *at)
 	spec_errors_key(f, at->key, false);
 }
 
-static char *place_text(const struct place *at)
+static char *place_text(const struct overlay_place *at)
 {
 	char *ret;
 	size_t size;
@@ -100,7 +100,8 @@ static int check_top(struct json_object *overlay, const char *path, struct spec_
 			ok |= streq(field, known[i]);
 		if (ok)
 			continue;
-		at = place_text(&(struct place){.up = &(struct place){.key = path}, .key = key});
+		at = place_text(&(struct overlay_place){.up = &(struct overlay_place){.key = path},
+							.key = key});
 		ret = spec_errors_add(e, -EINVAL, 0, 0, at,
 				      "a pod overlay has metadata and spec, not this%s%s%s",
 				      near ? "; did you mean " : "", near ? near : "",
@@ -170,7 +171,7 @@ struct merge {
 	int err;
 };
 
-static void refuse(struct merge *m, const struct place *at, const char *text)
+static void refuse(struct merge *m, const struct overlay_place *at, const char *text)
 {
 	cleanup_free char *path = place_text(at);
 
@@ -189,11 +190,11 @@ static struct json_object *copy_map(struct json_object *map)
 	return ret;
 }
 
-static void merge_into(struct merge *m, const struct place *at, struct json_object *map,
+static void merge_into(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		       struct json_object *overlay);
 
 /* Return the new value of a field. BASE is NULL if the pod does not have the field. */
-static struct json_object *merge_value(struct merge *m, const struct place *at,
+static struct json_object *merge_value(struct merge *m, const struct overlay_place *at,
 				       struct json_object *base, struct json_object *over)
 {
 	if (is_map(over) && (!base || is_map(base))) {
@@ -282,7 +283,7 @@ static struct json_object *join(struct json_object *list, struct json_object *ov
 }
 
 /* Apply KEY, which is __join__:FIELD:ON. */
-static void apply_join(struct merge *m, const struct place *at, struct json_object *map,
+static void apply_join(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		       const char *key, struct json_object *over)
 {
 	cleanup_free char *field = text_copy(key_field(key));
@@ -301,7 +302,7 @@ static void apply_join(struct merge *m, const struct place *at, struct json_obje
 		spec_tree_set(map, field, base ? join(base, over, on) : json_object_get(over));
 }
 
-static void apply_key(struct merge *m, const struct place *at, struct json_object *map,
+static void apply_key(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		      const char *key, struct json_object *over)
 {
 	const char *field = key_field(key);
@@ -328,11 +329,11 @@ static void apply_key(struct merge *m, const struct place *at, struct json_objec
 }
 
 /* Merge into MAP, which is not shared, and is changed. */
-static void merge_into(struct merge *m, const struct place *at, struct json_object *map,
+static void merge_into(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		       struct json_object *overlay)
 {
 	json_object_object_foreach(overlay, key, over) {
-		struct place here = {.up = at, .key = key};
+		struct overlay_place here = {.up = at, .key = key};
 
 		if (m->err)
 			return;
@@ -343,11 +344,11 @@ static void merge_into(struct merge *m, const struct place *at, struct json_obje
 }
 
 /* Make FIELD of POD, which must be a map, a map that is not shared. */
-static void own_map(struct merge *m, const struct place *at, struct json_object *pod,
+static void own_map(struct merge *m, const struct overlay_place *at, struct json_object *pod,
 		    const char *field)
 {
 	struct json_object *value = json_object_object_get(pod, field);
-	struct place here = {.up = at, .key = field};
+	struct overlay_place here = {.up = at, .key = field};
 
 	if (value && !is_map(value))
 		refuse(m, &here, "must be a map");
@@ -359,7 +360,7 @@ int spec_overlay_apply(struct json_object *base, struct json_object *overlay, co
 		       struct json_object **ret, struct spec_errors *e)
 {
 	struct merge m = {.errors = e};
-	struct place at = {.key = path};
+	struct overlay_place at = {.key = path};
 	struct json_object *pod cleanup_json = copy_map(base);
 
 	merge_into(&m, &at, pod, overlay);

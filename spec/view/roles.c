@@ -207,7 +207,7 @@ void roles_clear(struct spec_job_view *v)
 /* --- roles that pods decide --- */
 
 /* A reason to show a role: it is in the object, or in the last snapshot, or a pod names it. */
-struct claim {
+struct roles_claim {
 	const char *name;
 	size_t position;		 /* claims of the object first, those of pods last */
 	const struct spec_task_view *of; /* in the object; or NULL */
@@ -229,7 +229,7 @@ static int by_creation(const void *a, const void *b)
 
 static int by_role_name(const void *a, const void *b)
 {
-	const struct claim *x = a, *y = b;
+	const struct roles_claim *x = a, *y = b;
 	int diff = strcmp(x->name, y->name);
 
 	return diff ? diff : x->position < y->position ? -1 : 1;
@@ -237,7 +237,7 @@ static int by_role_name(const void *a, const void *b)
 
 static int by_position(const void *a, const void *b)
 {
-	const struct claim *x = a, *y = b;
+	const struct roles_claim *x = a, *y = b;
 
 	return x->position < y->position ? -1 : 1;
 }
@@ -263,7 +263,7 @@ static int by_time(const void *a, const void *b)
  * Return the maximum number of pods that ran at the same time, counting only pods without a number.
  * The N claims are sorted oldest first.
  */
-static unsigned at_a_time(const struct claim *claims, size_t n)
+static unsigned at_a_time(const struct roles_claim *claims, size_t n)
 {
 	int64_t *ends cleanup_free = new0_n(int64_t, n);
 	unsigned made = 0, ret = 0;
@@ -286,29 +286,29 @@ static unsigned at_a_time(const struct claim *claims, size_t n)
 
 /* List all claims: *RET, malloc'ed, in the order of their positions. */
 static size_t list_claims(const struct spec_job_view *view, const struct spec_pod_view *const *pods,
-			  size_t n, const struct spec_job *before, struct claim **ret)
+			  size_t n, const struct spec_job *before, struct roles_claim **ret)
 {
 	const struct spec_pod_view **sorted cleanup_free = new0_n(const struct spec_pod_view *, n);
 	size_t n_before = before ? before->n_roles : 0, m = 0;
-	struct claim *v = new0_n(struct claim, view->n_tasks + n_before + n);
+	struct roles_claim *v = new0_n(struct roles_claim, view->n_tasks + n_before + n);
 
 	for (size_t i = 0; i < view->n_tasks; i++, m++)
-		v[m] = (struct claim){
+		v[m] = (struct roles_claim){
 			.name = view->tasks[i].name,
 			.of = &view->tasks[i],
 			.replicas = view->roles[view->tasks[i].role].desired,
 		};
 	for (size_t i = 0; i < n_before; i++, m++)
-		v[m] = (struct claim){.name = before->roles[i].name,
-				      .replicas = (unsigned)before->roles[i].n};
+		v[m] = (struct roles_claim){.name = before->roles[i].name,
+					    .replicas = (unsigned)before->roles[i].n};
 	if (n)
 		memcpy(sorted, pods, n * sizeof(struct spec_pod_view *));
 	qsort(sorted, n, sizeof(struct spec_pod_view *), by_creation);
 	for (size_t i = 0; i < n; i++)
 		if (*sorted[i]->task && sorted[i]->index != SPEC_INDEX_NONE)
-			v[m++] = (struct claim){.name = sorted[i]->task,
-						.pod = sorted[i],
-						.replicas = sorted[i]->index + 1};
+			v[m++] = (struct roles_claim){.name = sorted[i]->task,
+						      .pod = sorted[i],
+						      .replicas = sorted[i]->index + 1};
 	for (size_t i = 0; i < m; i++)
 		v[i].position = i;
 	*ret = v;
@@ -316,13 +316,13 @@ static size_t list_claims(const struct spec_job_view *view, const struct spec_po
 }
 
 /* Merge the claims of each role among the N at V. Return the number of roles, now in their order. */
-static size_t merge_claims(const struct spec_job_view *view, struct claim *v, size_t n)
+static size_t merge_claims(const struct spec_job_view *view, struct roles_claim *v, size_t n)
 {
 	size_t m = 0;
 
 	qsort(v, n, sizeof(*v), by_role_name);
 	for (size_t i = 0, end; i < n; i = end) {
-		struct claim role = v[i];
+		struct roles_claim role = v[i];
 
 		for (end = i + 1; end < n && streq(v[end].name, role.name);)
 			end++;
@@ -345,7 +345,7 @@ struct spec_job_view *roles_grow(const struct spec_job_view *view,
 				 const struct spec_job *before)
 {
 	struct spec_task_source *sources cleanup_free = NULL;
-	struct claim *claims cleanup_free = NULL;
+	struct roles_claim *claims cleanup_free = NULL;
 	struct spec_job_view *ret;
 
 	if (!view->from_pods && !view->grows)

@@ -21,7 +21,7 @@ struct anchor {
 	bool open; /* its node is not complete yet */
 };
 
-struct reader {
+struct yaml_reader {
 	yaml_parser_t parser;
 	const char *text;
 	size_t len;
@@ -31,7 +31,7 @@ struct reader {
 	size_t expanded; /* bytes made by aliases */
 };
 
-static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth,
+static int read_node(struct yaml_reader *r, const yaml_event_t *event, unsigned depth,
 		     struct spec_yaml **ret);
 
 void spec_yaml_free(struct spec_yaml *root)
@@ -75,7 +75,7 @@ static void insert(struct lh_table *table, const char *key, const void *value)
 
 define_cleanup(free_table, struct lh_table *, lh_table_free)
 
-static int next_event(struct reader *r, yaml_event_t *event)
+static int next_event(struct yaml_reader *r, yaml_event_t *event)
 {
 	if (yaml_parser_parse(&r->parser, event))
 		return 0;
@@ -85,7 +85,7 @@ static int next_event(struct reader *r, yaml_event_t *event)
 
 /* --- nodes --- */
 
-static int new_node(struct reader *r, enum spec_yaml_type type, unsigned line, unsigned column,
+static int new_node(struct yaml_reader *r, enum spec_yaml_type type, unsigned line, unsigned column,
 		    unsigned depth, struct spec_yaml **ret)
 {
 	if (depth > SPEC_MAX_DEPTH && type != SPEC_YAML_SCALAR)
@@ -113,7 +113,8 @@ static void append(struct spec_yaml *parent, struct spec_yaml *child)
 /*
  * Store NODE under NAME; a later anchor of the same name replaces it, as in YAML's specification.
  */
-static struct anchor *set_anchor(struct reader *r, const yaml_char_t *name, struct spec_yaml *node)
+static struct anchor *set_anchor(struct yaml_reader *r, const yaml_char_t *name,
+				 struct spec_yaml *node)
 {
 	void *found;
 	struct anchor *a;
@@ -132,7 +133,7 @@ static struct anchor *set_anchor(struct reader *r, const yaml_char_t *name, stru
 	return a;
 }
 
-static int copy_node(struct reader *r, const struct spec_yaml *from, unsigned depth,
+static int copy_node(struct yaml_reader *r, const struct spec_yaml *from, unsigned depth,
 		     struct spec_yaml **ret)
 {
 	cleanup(spec_yaml_freep) struct spec_yaml *node = NULL;
@@ -163,7 +164,7 @@ static int copy_node(struct reader *r, const struct spec_yaml *from, unsigned de
 	return 0;
 }
 
-static int read_alias(struct reader *r, const yaml_event_t *event, unsigned depth,
+static int read_alias(struct yaml_reader *r, const yaml_event_t *event, unsigned depth,
 		      struct spec_yaml **ret)
 {
 	const char *name = (const char *)event->data.alias.anchor;
@@ -291,13 +292,13 @@ static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
  * own keys win. In kubectl a merge key has the position in which it is written, and replaces own
  * keys before it.
  */
-struct merged {
+struct yaml_merged {
 	struct spec_yaml *map;
 	struct lh_table *index; /* key -> position in map->v */
 };
 
 /* Add a pair, which is taken over. */
-static void put_pair(struct merged *m, struct spec_yaml *key, struct spec_yaml *value)
+static void put_pair(struct yaml_merged *m, struct spec_yaml *key, struct spec_yaml *value)
 {
 	struct lh_entry *found = lh_table_lookup_entry(m->index, key->text);
 	size_t at = found ? (size_t)(uintptr_t)lh_entry_v(found) : m->map->n;
@@ -314,7 +315,7 @@ static void put_pair(struct merged *m, struct spec_yaml *key, struct spec_yaml *
 }
 
 /* Move all pairs of FROM, which is empty afterwards. */
-static void put_all(struct merged *m, struct spec_yaml *from)
+static void put_all(struct yaml_merged *m, struct spec_yaml *from)
 {
 	for (size_t i = 0; i < from->n; i += 2)
 		put_pair(m, from->v[i], from->v[i + 1]);
@@ -333,7 +334,7 @@ static bool is_source(const struct spec_yaml *value)
 }
 
 /* Merge VALUE, the value of a merge key. */
-static void put_source(struct merged *m, struct spec_yaml *value, struct spec_errors *e)
+static void put_source(struct yaml_merged *m, struct spec_yaml *value, struct spec_errors *e)
 {
 	if (!is_source(value))
 		spec_errors_add(e, -EINVAL, value->line, value->column, "<<",
@@ -350,7 +351,7 @@ static void merge_map(struct spec_yaml *map, enum spec_yaml_rules rules, struct 
 {
 	cleanup(free_table) struct lh_table *index = new_table(map->n + 1, NULL);
 	struct spec_yaml old = *map;
-	struct merged m = {.map = map, .index = index};
+	struct yaml_merged m = {.map = map, .index = index};
 
 	map->v = NULL;
 	map->n = 0;
@@ -395,7 +396,7 @@ static void set_tag(struct spec_yaml *node, const yaml_char_t *tag)
 	node->tag = tag ? text_copy((const char *)tag) : NULL;
 }
 
-static int read_collection(struct reader *r, const yaml_event_t *start, struct spec_yaml *node,
+static int read_collection(struct yaml_reader *r, const yaml_event_t *start, struct spec_yaml *node,
 			   unsigned depth)
 {
 	bool map = node->type == SPEC_YAML_MAP;
@@ -425,7 +426,7 @@ static int read_collection(struct reader *r, const yaml_event_t *start, struct s
 	return map ? check_keys(node, r->e) : 0;
 }
 
-static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth,
+static int read_node(struct yaml_reader *r, const yaml_event_t *event, unsigned depth,
 		     struct spec_yaml **ret)
 {
 	cleanup(spec_yaml_freep) struct spec_yaml *node = NULL;
@@ -462,7 +463,7 @@ static bool is_nothing(const struct spec_yaml *node)
 	return !node->tag && spec_yaml_is_null(node);
 }
 
-static void forget_anchors(struct reader *r)
+static void forget_anchors(struct yaml_reader *r)
 {
 	if (r->anchors)
 		lh_table_free(r->anchors);
@@ -470,7 +471,7 @@ static void forget_anchors(struct reader *r)
 }
 
 /* Read the stream into the list DOCUMENTS. */
-static int read_stream(struct reader *r, struct spec_yaml *documents)
+static int read_stream(struct yaml_reader *r, struct spec_yaml *documents)
 {
 	for (;;) {
 		cleanup(free_event) yaml_event_t event = {0};
@@ -494,7 +495,7 @@ static int read_stream(struct reader *r, struct spec_yaml *documents)
 	}
 }
 
-static void free_reader(struct reader *r)
+static void free_reader(struct yaml_reader *r)
 {
 	yaml_parser_delete(&r->parser);
 	forget_anchors(r);
@@ -504,7 +505,7 @@ int spec_yaml_parse_all(const char *text, size_t len, struct spec_yaml **ret, st
 {
 	cleanup(spec_yaml_freep) struct spec_yaml *documents = new0(struct spec_yaml);
 	cleanup_free char *adapted = NULL;
-	cleanup(free_reader) struct reader r = {.e = e};
+	cleanup(free_reader) struct yaml_reader r = {.e = e};
 	size_t before = e->n + e->dropped;
 	int err;
 

@@ -2,6 +2,7 @@
 """A5: a state is one enum. A struct with many booleans has states that nobody has named, and combinations that nobody
 has thought of. So no struct has more than four booleans that describe a state."""
 
+import collections
 import re
 
 from files import C_FILES, name_of
@@ -65,3 +66,13 @@ def test_states_are_enums():
             wrong.append(f"{name_of(path)}: struct {name} has {len(bools)} booleans: {', '.join(bools)}")
     assert not wrong, "more than 4 booleans: name the states in an enum:\n" + "\n".join(wrong)
     assert set(DATA) | set(OPTIONS) <= known, "a struct of the tables is gone"
+
+
+def test_each_struct_has_a_name_of_its_own():
+    """A reader who looks for a struct finds one: private ones carry their module's name, too."""
+    places = collections.defaultdict(list)
+    for path in C_FILES:
+        for name, _ in structs(path.read_text()):
+            if name and re.match("(spec|backend|fs)/", name_of(path)):
+                places[name].append(name_of(path))
+    assert not {name: found for name, found in places.items() if len(found) > 1}
