@@ -12,7 +12,7 @@
 #include "backend/base/process.h"
 #include "spec/base/mem.h"
 
-#define LOOK_MAX     100000 /* processes that are counted */
+#define SAMPLE_MAX   100000 /* processes that are counted */
 #define CHILDREN_MAX (1u << 20)
 #define ROLLUP_MAX   4096
 
@@ -101,7 +101,7 @@ static bool add_children(struct pids *to, long pid, long tid)
 	snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", pid, tid);
 	if (read_proc(path, text, sizeof(text)) < 0)
 		return false;
-	for (long child; to->n < LOOK_MAX; at = end) {
+	for (long child; to->n < SAMPLE_MAX; at = end) {
 		child = strtol(at, &end, 10);
 		if (end == at || child <= 1)
 			break;
@@ -140,7 +140,7 @@ static int64_t part_of(pid_t pid)
 	return strtoll(at + strlen("\nPss:"), NULL, 10) * 1024;
 }
 
-bool descent_look(bool shared, struct descent *ret)
+bool descent_sample(bool shared, struct descent *ret)
 {
 	const int64_t ticks = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
 	struct pids all = {0};

@@ -23,4 +23,4 @@ void descent_signal(pid_t root, int sig);
  * process whose memory map is locked. Otherwise count all resident pages (Rss). Return false if
  * this machine does not list the processes.
  */
-bool descent_look(bool shared, struct descent *ret);
+bool descent_sample(bool shared, struct descent *ret);

@@ -12,7 +12,7 @@
 #include "backend/base/loop.h"
 #include "backend/base/process.h"
 #include "backend/local/descent.h"
-#include "backend/local/look.h"
+#include "backend/local/sampler.h"
 #include "spec/base/mem.h"
 
 #define GUARD_NAME "job-guard"
@@ -131,7 +131,7 @@ static void start_program(const struct guard_program *program, int out_fd, struc
  * usage to FD. At its time limit, by the monotonic clock, PID gets SIGTERM, and SIGKILL after its grace.
  */
 static bool await_program(const struct guard_program *program, pid_t pid, pid_t helper,
-			  struct look *look, int fd, struct guard_news *ret)
+			  struct sampler *sampler, int fd, struct guard_news *ret)
 {
 	int64_t due = program->limit_ms ? (int64_t)loop_now_ms() + program->limit_ms : 0, ms;
 	struct guard_news used = {.kind = GUARD_USED};
@@ -155,10 +155,10 @@ static bool await_program(const struct guard_program *program, pid_t pid, pid_t 
 		}
 		/* The helper may be waiting for a disk, so usage is written only when the pipe is empty. */
 		if (ioctl(fd, FIONREAD, &unread) == 0 && unread == 0 &&
-		    look_news(look, &used.usage))
+		    sampler_news(sampler, &used.usage))
 			(void)!write(fd, &used, sizeof(used));
-		ms = due ? max_of(due - (int64_t)loop_now_ms(), INT64_C(0)) : LOOK_PAUSE_MS;
-		ms = min_of(ms, (int64_t)LOOK_PAUSE_MS);
+		ms = due ? max_of(due - (int64_t)loop_now_ms(), INT64_C(0)) : SAMPLER_PAUSE_MS;
+		ms = min_of(ms, (int64_t)SAMPLER_PAUSE_MS);
 		sigtimedwait(&set, NULL,
 			     &(struct timespec){.tv_sec = ms / 1000,
 						.tv_nsec = ms % 1000 * 1000000});
@@ -170,7 +170,7 @@ static _Noreturn void run_guard(const struct guard_program *program, pid_t helpe
 				int fd)
 {
 	struct guard_news news;
-	struct look *look = look_new();
+	struct sampler *sampler = sampler_new();
 	bool is_over;
 	pid_t pid;
 
@@ -184,15 +184,15 @@ static _Noreturn void run_guard(const struct guard_program *program, pid_t helpe
 	pid = news.value;
 	(void)!write(fd, &news, sizeof(news));
 	if (news.kind == GUARD_STARTED) {
-		look_begin(look);
+		sampler_begin(sampler);
 		news = (struct guard_news){.kind = GUARD_OVER};
-		if (await_program(program, pid, helper, look, fd, &news))
+		if (await_program(program, pid, helper, sampler, fd, &news))
 			(void)!write(fd, &news, sizeof(news));
 	}
 	is_over = kill_all();
 	if (news.kind == GUARD_OVER) {
 		news = (struct guard_news){.kind = GUARD_USED};
-		look_end(look, &news.usage);
+		sampler_end(sampler, &news.usage);
 		(void)!write(fd, &news, sizeof(news));
 	}
 	if (!is_over) {

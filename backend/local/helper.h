@@ -20,7 +20,7 @@
  */
 #pragma once
 
-#include "backend/local/look.h"
+#include "backend/local/sampler.h"
 
 /* argv[0], and the name that ps shows. It does not begin with kxfs, so that "pkill kxfs" ends only the daemon. */
 #define HELPER_NAME "job-helper"

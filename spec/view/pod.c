@@ -621,7 +621,7 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
 		now->meta.deleted = before->meta.deleted;
 	/* Times have whole seconds, and a controller may delete a pod in the second in which it ends. */
 	now->ended |= before->ended;
-	now->look = before->look;
+	now->sample = before->sample;
 }
 
 /* --- its usage --- */
@@ -667,10 +667,11 @@ const struct spec_pod_view *spec_pod_view_sample(const char *json, size_t len,
 		v = find(data, spec_read_text(spec_read_map(o, "metadata"), "name"));
 	main = v ? main_container(v, o) : NULL;
 	at = spec_read_time(o, "timestamp");
-	if (!main || at <= v->look.at)
+	if (!main || at <= v->sample.at)
 		return NULL;
 	usage = spec_read_map(main, "usage");
-	v->look = (struct spec_look){at, amount(usage, "cpu", MICRO), amount(usage, "memory", 1)};
+	v->sample =
+		(struct spec_sample){at, amount(usage, "cpu", MICRO), amount(usage, "memory", 1)};
 	return v;
 }
 

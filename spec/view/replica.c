@@ -12,7 +12,7 @@
 #include "spec/base/words.h"
 
 /* The longest time (ns) covered by a sample: since the last sample, or since the start. */
-#define LOOK_SPAN INT64_C(45000000000)
+#define SAMPLE_SPAN INT64_C(45000000000)
 /* The exit codes of a program killed by SIGKILL or SIGTERM. */
 #define KILLED	   137
 #define TERMINATED 143
@@ -256,23 +256,23 @@ static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_v
 /* --- its usage --- */
 
 /* Add LOOK, the next sample of the run that began at STARTED, to U, the usage of that run. */
-static void add_look(struct spec_usage *u, int64_t started, const struct spec_look *look)
+static void add_sample(struct spec_usage *u, int64_t started, const struct spec_sample *sample)
 {
-	int64_t span = look->at - (u->last ? u->last : started);
+	int64_t span = sample->at - (u->last ? u->last : started);
 
 	/* If samples are missing, the usage in between is unknown. */
-	if (u->cpu_us >= 0 && look->cpu >= 0 && span <= LOOK_SPAN)
-		u->cpu_us += llround((double)look->cpu * ((double)span / 1e9));
+	if (u->cpu_us >= 0 && sample->cpu >= 0 && span <= SAMPLE_SPAN)
+		u->cpu_us += llround((double)sample->cpu * ((double)span / 1e9));
 	else
 		u->cpu_us = -1;
 	if (u->cpu_us > CPU_MAX)
 		u->cpu_us = -1;
-	u->cpu_now = look->cpu < 0 ? -1 : (look->cpu + 500) / 1000;
-	u->memory_now = look->memory;
-	u->memory_peak = max_of(u->memory_peak, look->memory);
+	u->cpu_now = sample->cpu < 0 ? -1 : (sample->cpu + 500) / 1000;
+	u->memory_now = sample->memory;
+	u->memory_peak = max_of(u->memory_peak, sample->memory);
 	u->samples++;
-	u->first = u->first ? u->first : look->at;
-	u->last = look->at;
+	u->first = u->first ? u->first : sample->at;
+	u->last = sample->at;
 }
 
 /*
@@ -290,8 +290,8 @@ static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 	if (before && before->usage && streq(before->pod, r->pod) &&
 	    (!r->started || r->started == before->started))
 		u = *before->usage;
-	if (r->started && pod->look.at > max_of(r->started, u.last))
-		add_look(&u, r->started, &pod->look);
+	if (r->started && pod->sample.at > max_of(r->started, u.last))
+		add_sample(&u, r->started, &pod->sample);
 	if (!u.samples)
 		return;
 	if (!c || c->state != SPEC_STARTED)

@@ -51,7 +51,7 @@ struct spec_container_view {
 };
 
 /* A sample of the main container of a pod. Plain data. */
-struct spec_look {
+struct spec_sample {
 	int64_t at;	/* 0 if there was no sample */
 	int64_t cpu;	/* millionths of a core, on average since the last sample; -1 if unknown */
 	int64_t memory; /* bytes of its working set; -1 if unknown */
@@ -94,7 +94,7 @@ struct spec_pod_view {
 	struct spec_container_view *containers; /* init containers first */
 	size_t n_containers;
 	struct spec_request request; /* the resources of the main container */
-	struct spec_look look;	     /* the last sample; spec_pod_view_sample sets it */
+	struct spec_sample sample;   /* the last sample; spec_pod_view_sample sets it */
 };
 
 /* A task of the job's object. Plain data. */

@@ -18,7 +18,7 @@ SEAMS = {
         "backend/base/loop.c": SIMULATED,
         "backend/base/wait.c": "the simulator has another end.c, and no archive, which alone use it",
         "fs/vfs/park.c": SIMULATED,
-        "backend/local/look.c": OTHER_PROCESS,
+        "backend/local/sampler.c": OTHER_PROCESS,
     }),
     "number": ("getrandom getentropy rand random drand48 arc4random uv_random", {
         "backend/base/random.c": SIMULATED,
@@ -34,7 +34,7 @@ SEAMS = {
         "fs/mount/mountpoint.c": START,
     }),
     "pause": ("sleep usleep nanosleep clock_nanosleep", {
-        "backend/local/look.c": OTHER_PROCESS,
+        "backend/local/sampler.c": OTHER_PROCESS,
         "fs/mount/state.c": START,
     }),
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """`usage` of a cluster's jobs: the figures of metrics.k8s.io, and how rarely they are requested.
-tests/unit/spec/view/test-look.c checks the computation."""
+tests/unit/spec/view/test-sample.c checks the computation."""
 
 import datetime
 import json

@@ -59,15 +59,15 @@ static void test_private(void **state)
 {
 	struct descent all;
 
-	assert_true(descent_look(true, &all));
+	assert_true(descent_sample(true, &all));
 	assert_int_equal(all.memory, 0);
 	start_family(32 * MIB);
 	for (int shared = 0; shared < 2; shared++) {
-		assert_true(descent_look(shared, &all));
+		assert_true(descent_sample(shared, &all));
 		assert_true(all.memory >= 64 * MIB);
 	}
 	end_family();
-	assert_true(descent_look(true, &all));
+	assert_true(descent_sample(true, &all));
 }
 
 /* Memory that parent and child share counts once, or once for each, as the caller asks. */
@@ -89,13 +89,13 @@ static void test_shared(void **state)
 			pause();
 	}
 	for (int tries = 0; tries < 1000; tries++) {
-		assert_true(descent_look(false, &whole));
+		assert_true(descent_sample(false, &whole));
 		if (whole.memory >= 128 * MIB)
 			break;
 		poll(NULL, 0, 50);
 	}
 	assert_true(whole.memory >= 128 * MIB);
-	assert_true(descent_look(true, &parts));
+	assert_true(descent_sample(true, &parts));
 	assert_true(parts.memory < whole.memory - 64 * MIB);
 	end_family();
 	munmap(memory, 64 * MIB);
@@ -123,7 +123,7 @@ static void test_time(void **state)
 			pause();
 	}
 	assert_int_equal(read(fds[0], &said, 1), 1);
-	assert_true(descent_look(false, &all));
+	assert_true(descent_sample(false, &all));
 	assert_true(all.cpu_us >= 450000);
 	end_family();
 	close(fds[0]);

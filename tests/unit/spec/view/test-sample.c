@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What looks at a pod make of its usage: sums, what is not known, and what anybody may have written into PodMetrics. */
+/* Usage from samples of a pod: sums, what is not known, and what anybody may have written into PodMetrics. */
 
 #include "spec/base/mem.h"
 #include "spec/view/reader.h"
@@ -98,8 +98,8 @@ static struct spec_pod_view *find(void *data, const char *name)
 	return streq(name, "p") ? s->pod : NULL;
 }
 
-/* A look at second AT; returned is whether it was news. */
-static bool look_as(struct story *s, int at, const char *cpu, const char *memory)
+/* A sample at second AT; returned is whether it was news. */
+static bool sample_as(struct story *s, int at, const char *cpu, const char *memory)
 {
 	cleanup_free char *json = text_print(
 		"{\"metadata\":{\"name\":\"p\"},\"timestamp\":\"1970-01-01T00:%02d:%02dZ\",\"window\":\"15s\","
@@ -159,16 +159,16 @@ static void test_sum(void **state)
 
 	run(s, "u1", 100);
 	assert_null(used(s));
-	assert_true(look_as(s, 110, "\"500000001n\"", "\"100Ki\""));
+	assert_true(sample_as(s, 110, "\"500000001n\"", "\"100Ki\""));
 	expect(s, 5000010, 500, 102400, 102400, 1);
 	assert_int_equal(used(s)->first, 110 * SECOND);
-	/* The same look again, and an older one, are no news. */
-	assert_false(look_as(s, 110, "\"9\"", "\"9Gi\""));
-	assert_false(look_as(s, 105, "\"9\"", "\"9Gi\""));
-	assert_true(look_as(s, 125, "\"1\"", "\"300Ki\""));
+	/* The same sample again, and an older one, are no news. */
+	assert_false(sample_as(s, 110, "\"9\"", "\"9Gi\""));
+	assert_false(sample_as(s, 105, "\"9\"", "\"9Gi\""));
+	assert_true(sample_as(s, 125, "\"1\"", "\"300Ki\""));
 	expect(s, 20000010, 1000, 307200, 307200, 2);
-	/* One look is missing: the next one stands for both. */
-	assert_true(look_as(s, 155, "\"2\"", "\"200Ki\""));
+	/* One sample is missing: the next one stands for both. */
+	assert_true(sample_as(s, 155, "\"2\"", "\"200Ki\""));
 	expect(s, 80000010, 2000, 204800, 307200, 3);
 	assert_int_equal(used(s)->last, 155 * SECOND);
 	/* News of the pod change nothing of its usage, and its end leaves what it has used. */
@@ -180,15 +180,15 @@ static void test_sum(void **state)
 	expect(s, 80000010, 0, 0, 307200, 3);
 }
 
-/* What was used while nobody looked is not known, and so the total is not either. */
+/* What was used while nobody sampled is not known, and so the total is not either. */
 static void test_gap(void **state)
 {
 	struct story *s = *state;
 
 	run(s, "u1", 100);
-	look_as(s, 146, "\"1\"", "\"1Ki\"");
+	sample_as(s, 146, "\"1\"", "\"1Ki\"");
 	expect(s, -1, 1000, 1024, 1024, 1);
-	look_as(s, 160, "\"2\"", "\"2Ki\"");
+	sample_as(s, 160, "\"2\"", "\"2Ki\"");
 	expect(s, -1, 2000, 2048, 2048, 2);
 }
 
@@ -197,32 +197,32 @@ static void test_gap_later(void **state)
 	struct story *s = *state;
 
 	run(s, "u1", 100);
-	look_as(s, 145, "\"1\"", "\"3Ki\"");
+	sample_as(s, 145, "\"1\"", "\"3Ki\"");
 	expect(s, 45000000, 1000, 3072, 3072, 1);
-	look_as(s, 191, "\"1\"", "\"1Ki\"");
+	sample_as(s, 191, "\"1\"", "\"1Ki\"");
 	expect(s, -1, 1000, 1024, 3072, 2);
 }
 
-/* A look at an earlier pod of that name, or at an earlier run of its container, says nothing of the present one. */
+/* A sample of an earlier pod of that name, or of an earlier run of its container, does not count. */
 static void test_runs(void **state)
 {
 	struct story *s = *state;
 
 	run(s, "u1", 100);
-	look_as(s, 110, "\"1\"", "\"1Mi\"");
+	sample_as(s, 110, "\"1\"", "\"1Mi\"");
 	run(s, "u2", 120);
 	assert_null(used(s));
-	look_as(s, 119, "\"1\"", "\"1Mi\"");
-	look_as(s, 120, "\"1\"", "\"1Mi\"");
+	sample_as(s, 119, "\"1\"", "\"1Mi\"");
+	sample_as(s, 120, "\"1\"", "\"1Mi\"");
 	assert_null(used(s));
-	look_as(s, 130, "\"500m\"", "\"1Ki\"");
+	sample_as(s, 130, "\"500m\"", "\"1Ki\"");
 	expect(s, 5000000, 500, 1024, 1024, 1);
 	/* While the container waits to be run again, what its last run has used is told. */
 	set_pod(s, "u2", "{'waiting':{'reason':'CrashLoopBackOff'}}");
 	expect(s, 5000000, 0, 0, 1024, 1);
 	run(s, "u2", 140);
 	assert_null(used(s));
-	look_as(s, 150, "\"1\"", "\"2Ki\"");
+	sample_as(s, 150, "\"1\"", "\"2Ki\"");
 	expect(s, 10000000, 1000, 2048, 2048, 1);
 }
 
@@ -232,12 +232,12 @@ static void test_restart(void **state)
 	struct story *s = *state;
 
 	run(s, "u1", 100);
-	look_as(s, 115, "\"1\"", "\"1Mi\"");
+	sample_as(s, 115, "\"1\"", "\"1Mi\"");
 	spec_pod_view_free(s->pod);
 	s->pod = NULL;
 	run(s, "u1", 100);
 	expect(s, 15000000, 1000, 1 << 20, 1 << 20, 1);
-	look_as(s, 145, "\"1\"", "\"1Ki\"");
+	sample_as(s, 145, "\"1\"", "\"1Ki\"");
 	expect(s, 45000000, 1000, 1024, 1 << 20, 2);
 }
 
@@ -246,11 +246,11 @@ static void test_unknown(void **state)
 	struct story *s = *state;
 
 	run(s, "u1", 100);
-	look_as(s, 110, "\"one\"", "\"-5\"");
+	sample_as(s, 110, "\"one\"", "\"-5\"");
 	expect(s, -1, -1, -1, -1, 1);
-	look_as(s, 120, "{}", "\"1e18\"");
+	sample_as(s, 120, "{}", "\"1e18\"");
 	expect(s, -1, -1, -1, -1, 2);
-	look_as(s, 130, "\"999999999\"", "\"7\"");
+	sample_as(s, 130, "\"999999999\"", "\"7\"");
 	expect(s, -1, 999999999000, 7, 7, 3);
 }
 
@@ -259,7 +259,7 @@ static void test_too_much(void **state)
 	struct story *s = *state;
 
 	run(s, "u1", 100);
-	look_as(s, 145, "\"999999999\"", "\"7\"");
+	sample_as(s, 145, "\"999999999\"", "\"7\"");
 	expect(s, -1, 999999999000, 7, 7, 1);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The thread samples and sleeps in turn, until this process exits. Under the lock it only copies figures. */
-#include "backend/local/look.h"
+#include "backend/local/sampler.h"
 
 #include <sys/resource.h>
 #include <time.h>
@@ -17,16 +17,16 @@
 #define SHARE 600
 /*
  * Once a sample has cost more CPU time than this, later samples count shared pages in full
- * (descent_look).
+ * (descent_sample).
  */
 #define DEAR_US 20000
 
-struct look {
+struct sampler {
 	struct lock lock;	 /* protects USAGE, the newest figures */
 	struct task_usage usage; /* the newest figures */
-	int64_t returned;	 /* number of the sample that look_news returned last */
+	int64_t returned;	 /* number of the sample that sampler_news returned last */
 	/* The members below belong to the thread: */
-	bool shared;	 /* of shared pages, only this attempt's share is counted (descent_look) */
+	bool shared; /* of shared pages, only this attempt's share is counted (descent_sample) */
 	long own_maxrss; /* KiB that a child may have had before it became the program */
 };
 
@@ -47,29 +47,29 @@ static void note_time(struct task_usage *u)
 }
 
 /* Take in the peak memory of processes that have ended, and return their CPU time. */
-static int64_t look_at_ended(const struct look *look, struct task_usage *u)
+static int64_t count_ended(const struct sampler *sampler, struct task_usage *u)
 {
 	struct rusage ended;
 
 	getrusage(RUSAGE_CHILDREN, &ended);
-	if (ended.ru_maxrss > look->own_maxrss)
+	if (ended.ru_maxrss > sampler->own_maxrss)
 		u->memory_peak = max_of(u->memory_peak, (int64_t)ended.ru_maxrss * 1024);
 	return (ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) * INT64_C(1000000) +
 	       ended.ru_utime.tv_usec + ended.ru_stime.tv_usec;
 }
 
 /* Take one sample. Return how long to wait for the next one, in ms. */
-static int64_t look_once(struct look *look, int64_t *seen_us)
+static int64_t sampler_once(struct sampler *sampler, int64_t *seen_us)
 {
 	int64_t cost = clock_us(CLOCK_THREAD_CPUTIME_ID), now, ended_us, was_us;
-	struct task_usage u = look->usage; /* no other thread writes it */
+	struct task_usage u = sampler->usage; /* no other thread writes it */
 	struct descent all;
-	bool known = descent_look(look->shared, &all);
+	bool known = descent_sample(sampler->shared, &all);
 
-	ended_us = look_at_ended(look, &u);
+	ended_us = count_ended(sampler, &u);
 	now = clock_us(CLOCK_MONOTONIC);
 	cost = clock_us(CLOCK_THREAD_CPUTIME_ID) - cost;
-	look->shared = look->shared && cost < DEAR_US;
+	sampler->shared = sampler->shared && cost < DEAR_US;
 	if (known) {
 		note_time(&u);
 		was_us = u.cpu_us;
@@ -80,13 +80,13 @@ static int64_t look_once(struct look *look, int64_t *seen_us)
 		u.memory_now = all.memory;
 		u.memory_peak = max_of(u.memory_peak, all.memory);
 		*seen_us = now;
-		lock_scope(&look->lock);
-		look->usage = u;
+		lock_scope(&sampler->lock);
+		sampler->usage = u;
 	}
-	return max_of((int64_t)LOOK_PAUSE_MS, cost * SHARE / 1000);
+	return max_of((int64_t)SAMPLER_PAUSE_MS, cost * SHARE / 1000);
 }
 
-static void *look_main(void *data)
+static void *sampler_main(void *data)
 {
 	int64_t ms = FIRST_MS, seen_us = 0;
 
@@ -94,44 +94,44 @@ static void *look_main(void *data)
 		const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
 
 		nanosleep(&pause, NULL);
-		ms = look_once(data, &seen_us);
+		ms = sampler_once(data, &seen_us);
 	}
 	return NULL;
 }
 
-struct look *look_new(void)
+struct sampler *sampler_new(void)
 {
-	struct look *look = new0(struct look);
+	struct sampler *sampler = new0(struct sampler);
 	struct rusage own;
 
 	getrusage(RUSAGE_SELF, &own);
-	*look = (struct look){
+	*sampler = (struct sampler){
 		.lock = LOCK_INIT,
 		.usage = {.cpu_now = -1, .memory_now = -1, .memory_peak = -1},
 		.shared = true,
 		.own_maxrss = own.ru_maxrss,
 	};
-	return look;
+	return sampler;
 }
 
-void look_begin(struct look *look)
+void sampler_begin(struct sampler *sampler)
 {
-	(void)thread_start(look_main, look, NULL);
+	(void)thread_start(sampler_main, sampler, NULL);
 }
 
-bool look_news(struct look *look, struct task_usage *ret)
+bool sampler_news(struct sampler *sampler, struct task_usage *ret)
 {
-	lock_scope(&look->lock);
-	*ret = look->usage;
-	if (ret->samples == look->returned)
+	lock_scope(&sampler->lock);
+	*ret = sampler->usage;
+	if (ret->samples == sampler->returned)
 		return false;
-	look->returned = ret->samples;
+	sampler->returned = ret->samples;
 	return true;
 }
 
-void look_end(struct look *look, struct task_usage *ret)
+void sampler_end(struct sampler *sampler, struct task_usage *ret)
 {
-	look_news(look, ret);
-	ret->cpu_us = look_at_ended(look, ret);
+	sampler_news(sampler, ret);
+	ret->cpu_us = count_ended(sampler, ret);
 	note_time(ret);
 }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* The time between samples; longer if a sample costs more than 1/600 of it. */
-#define LOOK_PAUSE_MS 1000
+#define SAMPLER_PAUSE_MS 1000
 
 /*
  * The usage of an attempt. CPU time is exact when the attempt is over, since it is that of all processes that were
@@ -24,13 +24,13 @@ struct task_usage {
 	int64_t first, last;		 /* times of the first and last samples, ns; 0: none yet */
 };
 
-struct look;
+struct sampler;
 
 /* Call this before anything is started. The result is never freed. */
-struct look *look_new(void);
+struct sampler *sampler_new(void);
 /* Begin to sample. If no thread can be made, only the last figures will be known. */
-void look_begin(struct look *look);
+void sampler_begin(struct sampler *sampler);
 /* Set *RET to the newest figures. Return false if they are not newer than at the last call. */
-bool look_news(struct look *look, struct task_usage *ret);
+bool sampler_news(struct sampler *sampler, struct task_usage *ret);
 /* Set *RET to the last figures. All processes were waited for. */
-void look_end(struct look *look, struct task_usage *ret);
+void sampler_end(struct sampler *sampler, struct task_usage *ret);
