@@ -756,7 +756,7 @@ static void load_work(void *data)
 		l->err = err;
 	}
 	if (l->n)
-		qsort(l->heads, l->n, sizeof(*l->heads), by_key);
+		qsort(l->heads, l->n, sizeof(struct spec_head *), by_key);
 }
 
 static void load_done(void *data)

@@ -205,7 +205,7 @@ void files_forget(struct files *all, const char *id)
 			HASH_DEL(all->table, f);
 			f->listed = false;
 			f->refs++;
-			forgotten = mem_more(forgotten, n, sizeof(*forgotten));
+			forgotten = mem_more(forgotten, n, sizeof(struct file *));
 			forgotten[n++] = f;
 		}
 	}
