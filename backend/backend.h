@@ -279,7 +279,6 @@ struct backend_result {
 	const char *text; /* text for people; "" or lines; never NULL; borrowed */
 	/* submit: the job's id; dry run: the id that it would have; else "" */
 	const char *id;
-	const char *uuid;     /* submit: of the submission (see backend_file); else "" */
 	const char *manifest; /* dry run: the manifest as YAML; else ""; borrowed */
 	/* Of a dry run without errors: the job's backend and namespace. */
 	const char *backend, *namespace;

@@ -48,11 +48,10 @@ static void request_log_done(const struct backend_request *rq, const char *id)
 	}
 }
 
-static void request_settle(struct backend_request *rq, struct backend_result *result)
+static void request_settle(struct backend_request *rq, const struct backend_result *result)
 {
 	const char *about = rq->file ? rq->file : rq->id ? rq->id : "";
 
-	result->uuid = rq->kind == BACKEND_SUBMIT && rq->submission ? rq->submission : "";
 	assert(loop_is_here(rq->b->loop));
 	assert(result->err <= 0);
 	lock_assert_none();
@@ -76,7 +75,7 @@ static void request_settle(struct backend_request *rq, struct backend_result *re
 
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text)
 {
-	struct backend_result result = {
+	const struct backend_result result = {
 		.err = err,
 		.text = text ? text : "",
 		.id = id ? id : "",
@@ -88,7 +87,7 @@ void backend_answer(struct backend_request *rq, int err, const char *id, const c
 
 void backend_answer_dry_run(struct backend_request *rq, const struct backend_made *made)
 {
-	struct backend_result result = {
+	const struct backend_result result = {
 		.text = "",
 		.id = made->id,
 		.manifest = made->manifest,

@@ -161,7 +161,6 @@ static void removal_end(void *data, int err)
 			      "other jobs wait for"
 			    : "",
 		.id = "",
-		.uuid = "",
 		.manifest = "",
 	};
 	const backend_reply_fn reply = m->reply;

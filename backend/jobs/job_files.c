@@ -252,7 +252,6 @@ int job_files_find(struct job_files *f, const char *file, struct backend_file *r
 		.id = text_copy(l->id),
 		.place = l->history ? BACKEND_HISTORY : BACKEND_JOBS,
 		.time = l->head->created,
-		.sending = l->sending,
 		.owned = l->head->owned,
 		.uid = l->head->user,
 		.gid = l->head->group,

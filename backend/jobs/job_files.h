@@ -18,7 +18,6 @@ struct backend_file {
 	char uuid[JOB_FILES_UUID]; /* of the submission */
 	int64_t time;		   /* when it was submitted, in ns */
 	char digest[65];	   /* SHA-256 of the document */
-	bool sending;		   /* it is still unknown whether the job was launched */
 	bool owned;		   /* UID and GID submitted it; else the user who mounts */
 	uid_t uid;
 	gid_t gid;

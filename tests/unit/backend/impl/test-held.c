@@ -348,7 +348,12 @@ static void expect(const char *want)
 
 static void on_submit(void *data, const struct backend_result *result)
 {
-	memcpy(data, result->uuid, JOB_FILES_UUID);
+	struct backend_file found;
+
+	if (job_files_find(records_files(b.records), "a.yaml", &found) == 0) {
+		memcpy(data, found.uuid, JOB_FILES_UUID);
+		free(found.id);
+	}
 	note("submit %d%s%s", -result->err, *result->id ? " " : "", result->id);
 }
 
