@@ -128,7 +128,12 @@ static int open_dir(const char *dir)
 	return disk_open(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY);
 }
 
-int file_open_new(int at, const char *name)
+/*
+ * Make a new file NAME, to be written and renamed. A file of that name is unlinked, not truncated:
+ * after a crash of the machine it may also have the name that it was renamed to. Return a
+ * descriptor or a negative errno.
+ */
+static int open_new(int at, const char *name)
 {
 	int flags = O_WRONLY | O_CREAT | O_EXCL;
 	int fd = disk_open(at, name, flags);
@@ -160,7 +165,7 @@ static int write_file(const char *dir, const char *file, const char *text, size_
 		return at;
 	snprintf(temp, sizeof(temp), ".%s.new", file);
 	left = temp;
-	fd = file_open_new(at, temp);
+	fd = open_new(at, temp);
 	err = fd < 0 ? fd : file_write_all(fd, text, len);
 	if (!err && replace)
 		err = disk_sync(fd);
@@ -276,7 +281,7 @@ int file_sync_dir(const char *dir)
 }
 
 /* renameat2 with RENAME_NOREPLACE would do this in one step, but NFS does not have it. */
-int file_aside(const char *from, const char *to, char **ret)
+static int move_aside(const char *from, const char *to, char **ret)
 {
 	for (unsigned i = 0; i < ASIDE_MAX; i++) {
 		cleanup_free char *path = i ? text_print("%s.%u", to, i) : text_copy(to);
@@ -301,7 +306,7 @@ int file_aside_state(const char *from, const char *state_dir, const char *name, 
 	cleanup_free char *to = text_print("%s/%s", dir, name);
 	int err = disk_mkdir(AT_FDCWD, dir);
 
-	return err && err != -EEXIST ? err : file_aside(from, to, ret);
+	return err && err != -EEXIST ? err : move_aside(from, to, ret);
 }
 
 bool file_is_below(const char *path, const char *dir)

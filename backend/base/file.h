@@ -46,12 +46,6 @@ int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len);
 int file_read(const char *path, size_t max, char **ret, size_t *ret_len);
 /* Like file_read, for a file that kxfs does not own: PATH may be a symbolic link. */
 int file_read_other(const char *path, size_t max, char **ret, size_t *ret_len);
-/*
- * Make a new file NAME, to be written and renamed. A file of that name is unlinked, not truncated:
- * after a crash of the machine it may also have the name that it was renamed to. Return a
- * descriptor or a negative errno.
- */
-int file_open_new(int at, const char *name);
 /* True if ERR means that the disk or the quota is full. */
 bool file_is_full(int err);
 /* Replace FILE (a name in DIR) by TEXT in one step, and sync it. */
@@ -81,13 +75,9 @@ bool file_is_dir(int at, const char *name, unsigned char type);
 /* Sync the names of the files that were made in and removed from DIR. */
 int file_sync_dir(const char *dir);
 /*
- * Rename FROM to TO or, if TO is taken, to TO.1, TO.2 and so on. *RET (malloc'ed) is the new name.
- * No other thread may make files there meanwhile.
- */
-int file_aside(const char *from, const char *to, char **ret);
-/*
- * Move FROM to STATE/aside/NAME, or NAME.1 and so on, as file_aside does. Create the directory if
- * needed.
+ * Move FROM to STATE/aside/NAME or, if that name is taken, to NAME.1, NAME.2 and so on. *RET
+ * (malloc'ed) is the new path. Create the directory if needed. No other thread may make files there
+ * meanwhile.
  */
 int file_aside_state(const char *from, const char *state_dir, const char *name, char **ret);
 /* True if PATH is the directory DIR or below it. Both are canonical. */

@@ -640,7 +640,8 @@ void records_mark(struct record *r, records_fn done, void *data)
 	add_request(r, q);
 }
 
-void records_save(struct record *r, unsigned ms)
+/* R differs from its file: write it within MS, and retry until the disk accepts it. */
+static void records_save(struct record *r, unsigned ms)
 {
 	struct writer *w = writer_of(r);
 

@@ -129,10 +129,6 @@ void records_commit(struct record *r, const struct record_change *change, record
  */
 void records_note(struct record *r, const struct record_change *change, unsigned ms);
 /*
- * Data that is written with R has changed: write R within MS, and retry until the disk accepts it.
- */
-void records_save(struct record *r, unsigned ms);
-/*
  * Change R, which is LIVE on disk, to HISTORY as records_commit does, but write only the state
  * letter, without a sync: many jobs are moved as quickly as files. After a power cut such a job may
  * be LIVE again.

@@ -186,17 +186,17 @@ static void test_places(void **state)
 
 static void test_aside(void **state)
 {
-	cleanup_free char *from = strdup(in_dir("d")), *to = strdup(in_dir("e"));
+	cleanup_free char *from = strdup(in_dir("d")), *to = strdup(in_dir("aside/e"));
 	cleanup_free char *first = NULL, *second = NULL;
 
 	assert_int_equal(file_write(dir, "d", "1", 1), 0);
-	assert_int_equal(file_aside(from, to, &first), 0);
+	assert_int_equal(file_aside_state(from, dir, "e", &first), 0);
 	assert_string_equal(first, to);
 	assert_int_equal(file_write(dir, "d", "2", 1), 0);
-	assert_int_equal(file_aside(from, to, &second), 0);
-	assert_string_equal(second, in_dir("e.1"));
-	expect("e", "1");
-	expect("e.1", "2");
+	assert_int_equal(file_aside_state(from, dir, "e", &second), 0);
+	assert_string_equal(second, in_dir("aside/e.1"));
+	expect("aside/e", "1");
+	expect("aside/e.1", "2");
 }
 
 /* Room that was kept is used on a full disk, once; and it is given back when it was not needed. */
