@@ -1147,6 +1147,7 @@ bool held_takes(struct held *h, struct backend_request *rq)
 	} else if (rq->action == SPEC_RELEASE && state_of(e) == RECORD_SUBMITTING &&
 		   e->sending == SPEC_SENDING_LOST) {
 		e->sending = SPEC_SENDING_ASKED;
+		show(e, loop_time_ns());
 		begin_launch(e);
 		backend_answer(rq, 0, NULL, NULL);
 	} else if (rq->action != SPEC_RELEASE || !e->rec || !e->rec->hold) {

@@ -357,8 +357,13 @@ static void on_submit(void *data, const struct backend_result *result)
 	note("submit %d%s%s", -result->err, *result->id ? " " : "", result->id);
 }
 
+/* Who reads status right after release was accepted can't find it in ctl any more. */
 static void on_control(void *data, const struct backend_result *result)
 {
+	const struct spec_job *job cleanup_job = store_get_uid(b.store, data);
+
+	if (job && !result->err)
+		assert_false(job->actions & 1u << SPEC_RELEASE);
 	note("control %d", -result->err);
 }
 
@@ -395,7 +400,7 @@ static void control(const char *name, enum spec_action action)
 {
 	cleanup_free char *id = text_print("%s-1", name);
 
-	backend_control(&b, id, uuid_of(name), action, NULL, on_control, NULL);
+	backend_control(&b, id, uuid_of(name), action, NULL, on_control, uuid_of(name));
 }
 
 static void cancel(const char *name)
