@@ -296,7 +296,7 @@ static int check_ours(const struct state *s, char **ret_text)
 			      "directory of your own with -o state=DIR",
 			      s->dir, (unsigned)st.st_uid);
 	r = file_read(path, VERSION_MAX, &text, &len);
-	if (r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -EIO)
+	if (r && file_fault_may_pass(r))
 		return explain(r, path, ret_text);
 	if ((r == 0 && streq(text, VERSION_TEXT)) || (r == -ENOENT && is_empty(s)))
 		return 0;
