@@ -13,6 +13,7 @@
 #include "tests/unit/noted.h"
 #include "backend/impl/impl.h"
 #include "tests/unit/backend/base/loop_rig.h"
+#include "tests/unit/backend/jobs/assert_file.h"
 #include "tests/unit/scratch.h"
 
 #include "backend/base/diag.h"
@@ -977,15 +978,7 @@ static void test_known_late(void **state)
 /* NAME.job of the file of all jobs shows ID in PLACE, or (NULL) nothing. */
 static void assert_link(const char *id, enum backend_place place)
 {
-	struct backend_file found;
-	const int err = job_files_find(records_files(b.records), "a.yaml", &found);
-
-	assert_int_equal(err, id ? 0 : -ENOENT);
-	if (!id)
-		return;
-	assert_string_equal(found.id, id);
-	assert_int_equal(found.place, place);
-	free(found.id);
+	assert_file(records_files(b.records), "a.yaml", id, place);
 }
 
 /*

@@ -5,6 +5,7 @@
 #include "backend/jobs/records.h"
 #include "spec/base/sha256.h"
 #include "tests/unit/backend/client/fake_net.h"
+#include "tests/unit/backend/jobs/assert_file.h"
 #include "tests/unit/backend/jobs/record_rig.h"
 #include "tests/unit/noted.h"
 
@@ -88,18 +89,9 @@ static void drop(size_t i)
 	fake_run();
 }
 
-/* FILE has no job, or (not NULL) ID in PLACE. */
 static void assert_job(const char *file, const char *id, enum backend_place place)
 {
-	struct backend_file found;
-	const int err = job_files_find(records_files(rs), file, &found);
-
-	assert_int_equal(err, id ? 0 : -ENOENT);
-	if (!id)
-		return;
-	assert_string_equal(found.id, id);
-	assert_int_equal(found.place, place);
-	free(found.id);
+	assert_file(records_files(rs), file, id, place);
 }
 
 /* A launch under way leaves the link as it is, until its job is shown; then it stays where the job is. */
