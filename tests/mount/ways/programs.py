@@ -3,8 +3,6 @@
 mustache and prettier of npm. `python3 programs.py` builds and fetches them into the cache of tests/cluster/build.py,
 outside the repository, and prints their paths."""
 
-import fcntl
-import hashlib
 import pathlib
 import shutil
 import subprocess
@@ -31,20 +29,14 @@ def node_programs():
     """The directory with the programs of npm."""
     need("npm", "node")
     files = [HERE / "package.json", HERE / "package-lock.json"]
-    done = build.cache_dir() / f"node-{hashlib.sha256(b''.join(path.read_bytes() for path in files)).hexdigest()[:16]}"
-    done.parent.mkdir(parents=True, exist_ok=True)
-    with open(done.parent / "lock-node", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.is_dir():
-            new = done.with_name("node-new")
-            shutil.rmtree(new, ignore_errors=True)
-            new.mkdir()
-            for path in files:
-                shutil.copy(path, new)
-            subprocess.run(["npm", "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=new, check=True,
-                           timeout=1200, stdin=subprocess.DEVNULL, stdout=sys.stderr)
-            new.rename(done)
-    return done / "node_modules/.bin"
+
+    def fill(new):
+        for path in files:
+            shutil.copy(path, new)
+        subprocess.run(["npm", "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=new, check=True,
+                       timeout=1200, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+
+    return gobuild.cached("node", files, fill) / "node_modules/.bin"
 
 
 if __name__ == "__main__":
