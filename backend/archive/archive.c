@@ -15,12 +15,11 @@
 #include <utlist.h>
 
 #include "backend/archive/copy.h"
-#include "backend/base/backoff.h"
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
 #include "backend/base/print.h"
+#include "backend/base/random.h"
 #include "backend/base/thread.h"
-#include "backend/base/wait.h"
 #include "backend/base/work.h"
 #include "spec/base/time.h"
 

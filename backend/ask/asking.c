@@ -7,7 +7,7 @@
 
 #include <semaphore.h>
 
-#include "backend/base/interrupt.h"
+#include "backend/base/process.h"
 #include "spec/base/mem.h"
 
 struct asking {

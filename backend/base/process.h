@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses /proc/PID/stat of a process or thread; also the id of this boot, the limit of descriptors,
- * and the user's home. Any thread; only process_home may wait.
+ * Processes: parse /proc/PID/stat of a process or thread; the id of this boot, the limit of
+ * descriptors and the user's home; start programs; delay the signals that end a command. Any
+ * thread; process_home and spawn_* may wait.
  */
 #pragma once
 
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -57,3 +59,50 @@ rlim_t process_given_descriptors(void);
 char *process_home(void);
 /* Set the soft limit of descriptors to SOFT in a process that is about to run another program. */
 void process_limit_descriptors(rlim_t soft);
+
+/*
+ * Start programs. The caller waits until the new process has closed the descriptors of kxfs. If a
+ * disk hangs, closing a file that was being written there may hang as well.
+ */
+
+/*
+ * Start this program again, under the name ARGV[0], with the environment ENV and in a session of
+ * its own, with FDS for its first three descriptors (-1: /dev/null). Return 0 or a negative errno.
+ * The caller waits for *RET. On the pool.
+ */
+int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret);
+
+/*
+ * Start another program, found by PATH, in a session of its own. Its descriptor limit is the one
+ * that kxfs had before it raised its own, since programs with select() fail beyond 1024.
+ *
+ * An intermediate kxfs process, under a name of its own, searches PATH and lowers the limit. It
+ * also waits if PATH leads to a disk that hangs; a SIGKILL ends it. FDS[0] is the write end of a
+ * pipe. If there is no such program, the intermediate process writes the errno, an int, to it.
+ * FDS[0] is closed when the program runs, which has /dev/null there. Otherwise as spawn_self. On
+ * the pool.
+ */
+int spawn_program(char *const *args, char *const *env, const int fds[3], pid_t *ret);
+
+/* For main(): in the intermediate process, this does not return. */
+void spawn_between(char **argv);
+
+/*
+ * Delay the signals by which a user ends a command (SIGINT, SIGTERM, SIGHUP) while it waits and has
+ * something to clean up. A descriptor becomes readable when such a signal arrives. Once the signals
+ * are released, the process ends by that signal, as its caller expects. For a process with one
+ * thread, or whose other threads block these signals.
+ */
+struct interrupt {
+	/*
+	 * becomes readable when a signal has arrived, which stays pending; -1: no descriptor could
+	 * be made, so no signal is delayed
+	 */
+	int fd;
+	sigset_t was; /* the thread's mask of signals before interrupt_hold */
+};
+
+/* Block the signals. Ignored or blocked ones are left as they are. */
+void interrupt_hold(struct interrupt *i);
+/* Unblock the signals. If one has arrived, the process ends here. */
+void interrupt_release(struct interrupt *i);

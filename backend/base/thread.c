@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Starts threads with all signals blocked. */
+/* Starts threads, and waits for them for a limited time. */
 #include "backend/base/thread.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <time.h>
 
 int thread_start(void *(*fn)(void *data), void *data, pthread_t *ret)
 {
@@ -19,4 +21,16 @@ int thread_start(void *(*fn)(void *data), void *data, pthread_t *ret)
 	else if (err == 0)
 		pthread_detach(thread);
 	return -err;
+}
+
+bool wait_for(sem_t *sem, unsigned seconds)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += seconds;
+	while (sem_clockwait(sem, CLOCK_MONOTONIC, &until) < 0)
+		if (errno != EINTR)
+			return false;
+	return true;
 }

@@ -1,6 +1,55 @@
 /* SPDX-License-Identifier: MIT */
-/* Work that knows its group, run in parallel or in the order of a queue. */
+/* Groups of operations, and work that runs in parallel or in the order of a queue. */
 #include "backend/base/work.h"
+
+#include <assert.h>
+
+/* --- groups --- */
+
+/*
+ * If an operation has started since this call was posted, the last one that leaves posts it again.
+ */
+static void call_when_empty(void *data)
+{
+	struct group *g = data;
+	loop_fn fn = g->fn;
+
+	g->posted = false;
+	if (g->n)
+		return;
+	g->fn = NULL;
+	return fn(g->data);
+}
+
+static void check_empty(struct group *g)
+{
+	if (g->n || !g->fn || g->posted)
+		return;
+	g->posted = true;
+	loop_post(g->loop, call_when_empty, g);
+}
+
+void group_enter(struct group *g)
+{
+	g->n++;
+}
+
+void group_leave(struct group *g)
+{
+	assert(g->n > 0);
+	g->n--;
+	check_empty(g);
+}
+
+void group_when_empty(struct group *g, loop_fn fn, void *data)
+{
+	assert(!g->fn);
+	g->fn = fn;
+	g->data = data;
+	check_empty(g);
+}
+
+/* --- work --- */
 
 static void run(void *data)
 {

@@ -1,21 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A unit of work for the pool, embedded in the object that it is for. It knows the group that
- * counts it, so the callers need not enter or leave the group (rule A4). Work that must run in
- * order, such as most changes of the disk, goes through a queue. Work of different queues runs in
- * parallel.
+ * Groups, which count operations in progress (rule A4), and work for the pool, which knows the
+ * group that counts it. I/O thread only.
+ */
+#pragma once
+
+#include "backend/base/loop.h"
+
+/*
+ * Each operation enters the group at its start and leaves it at its end. An owner that shuts down
+ * waits until the group is empty.
+ */
+struct group {
+	struct loop *loop;
+	size_t n;
+	loop_fn fn; /* NULL if nobody waits */
+	void *data;
+	bool posted; /* the call of FN is posted */
+};
+
+static inline void group_init(struct group *g, struct loop *loop)
+{
+	*g = (struct group){.loop = loop};
+}
+
+void group_enter(struct group *g);
+void group_leave(struct group *g);
+/*
+ * Call FN(DATA) once, posted to the loop, when the group is empty and stays so until that call. FN
+ * may free the group. Only one caller may wait at a time.
+ */
+void group_when_empty(struct group *g, loop_fn fn, void *data);
+
+/*
+ * A unit of work for the pool, embedded in the object that it is for. Its callers need not enter or
+ * leave the group. Work that must run in order, such as most changes of the disk, goes through a
+ * queue. Work of different queues runs in parallel.
  *
  *	m->work = (struct work){.run = make_work, .done = make_done, .group = &o->group, .data = m};
  *	work_start(&m->work, o->loop);
  *
- * I/O thread only.
+ * Plain data.
  */
-#pragma once
-
-#include "backend/base/group.h"
-#include "backend/base/loop.h"
-
-/* Plain data. */
 struct work {
 	/* Runs on the pool. It must not touch anything that another thread writes. May be NULL. */
 	loop_fn run;

@@ -9,7 +9,7 @@
 
 #include <curl/curl.h>
 
-#include "backend/base/group.h"
+#include "backend/base/work.h"
 
 struct curl_loop;
 

@@ -32,8 +32,8 @@
 #include <stdatomic.h>
 #include <utlist.h>
 
-#include "backend/base/backoff.h"
 #include "backend/base/process.h"
+#include "backend/base/random.h"
 #include "backend/base/uv.h"
 #include "backend/client/curl_loop.h"
 #include "backend/client/http_easy.h"

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "backend/base/tally.h"
+#include "backend/base/print.h"
 #include "backend/client/http.h"
 
 /* Count a request answered with STATUS (0: no reply). */

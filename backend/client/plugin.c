@@ -27,7 +27,7 @@
 #include <sys/wait.h>
 
 #include "backend/base/diag.h"
-#include "backend/base/spawn.h"
+#include "backend/base/process.h"
 #include "backend/base/work.h"
 #include "spec/base/mem.h"
 

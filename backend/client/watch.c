@@ -48,10 +48,9 @@
 
 #include <errno.h>
 
-#include "backend/base/backoff.h"
 #include "backend/base/diag.h"
+#include "backend/base/print.h"
 #include "backend/base/random.h"
-#include "backend/base/tally.h"
 #include "spec/api/event.h"
 #include "spec/api/object.h"
 #include "spec/api/refusal.h"

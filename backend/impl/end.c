@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "backend/base/wait.h"
+#include "backend/base/thread.h"
 #include "spec/base/mem.h"
 
 void end_init(struct end *e)

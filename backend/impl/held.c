@@ -48,7 +48,6 @@
 #include <uthash.h>
 #include <utlist.h>
 
-#include "backend/base/backoff.h"
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/file.h"

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "backend/base/group.h"
 #include "backend/base/loop.h"
+#include "backend/base/work.h"
 
 struct last_words;
 

@@ -34,10 +34,10 @@
 #include <uthash.h>
 #include <utlist.h>
 
-#include "backend/base/backoff.h"
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
+#include "backend/base/random.h"
 #include "backend/base/work.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "backend/base/group.h"
+#include "backend/base/work.h"
 #include "backend/jobs/job_files.h"
 #include "backend/jobs/record_file.h"
 

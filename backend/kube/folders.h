@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "backend/base/group.h"
+#include "backend/base/work.h"
 #include "backend/jobs/records.h"
 #include "backend/jobs/store.h"
 #include "backend/output/output.h"

@@ -37,8 +37,8 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "backend/base/backoff.h"
 #include "backend/base/diag.h"
+#include "backend/base/random.h"
 #include "backend/client/podlog.h"
 #include "backend/output/writer.h"
 #include "spec/base/mem.h"

@@ -26,13 +26,12 @@
  */
 #include <errno.h>
 
-#include "backend/base/print.h"
-#include "backend/base/tally.h"
 #include "backend/ask/connection.h"
+#include "backend/base/print.h"
 #include "backend/kube/kinds.h"
 #include "backend/kube/kueue.h"
-#include "backend/kube/samples.h"
 #include "backend/kube/parts.h"
+#include "backend/kube/samples.h"
 #include "spec/api/object.h"
 #include "spec/app/label.h"
 #include "spec/base/mem.h"

@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "backend/base/backoff.h"
-#include "backend/base/group.h"
+#include "backend/base/random.h"
+#include "backend/base/work.h"
 #include "backend/client/http.h"
 #include "backend/impl/impl.h"
 #include "spec/api/refusal.h"

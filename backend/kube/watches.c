@@ -13,7 +13,6 @@
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
 #include "backend/base/print.h"
-#include "backend/base/tally.h"
 #include "backend/client/watch.h"
 #include "spec/api/refusal.h"
 #include "spec/app/label.h"

@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 
 #include "backend/backend.h"
-#include "backend/base/spawn.h"
+#include "backend/base/process.h"
 #include "backend/local/guard.h"
 #include "backend/local/helper.h"
 

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "backend/base/group.h"
+#include "backend/base/work.h"
 #include "backend/impl/impl.h"
 #include "backend/local/task.h"
 #include "spec/record/turns.h"

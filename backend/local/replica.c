@@ -30,10 +30,10 @@
 #include <sys/stat.h>
 #include <utlist.h>
 
-#include "backend/base/backoff.h"
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/print.h"
+#include "backend/base/random.h"
 #include "backend/local/outcome.h"
 #include "backend/local/program.h"
 #include "spec/base/mem.h"

@@ -34,12 +34,11 @@
 #include <sys/wait.h>
 #include <utlist.h>
 
-#include "backend/base/backoff.h"
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/process.h"
-#include "backend/base/spawn.h"
+#include "backend/base/random.h"
 #include "backend/base/work.h"
 #include "spec/base/mem.h"
 

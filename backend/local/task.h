@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "backend/base/group.h"
+#include "backend/base/work.h"
 #include "backend/local/helper.h"
 #include "spec/base/base.h"
 

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "backend/base/group.h"
+#include "backend/base/work.h"
 #include "backend/output/merge.h"
 
 #define INDEX_WAITING_MAX 1024

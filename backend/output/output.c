@@ -48,7 +48,6 @@
 
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
-#include "backend/base/group.h"
 #include "backend/base/work.h"
 #include "backend/output/feed.h"
 #include "backend/output/feeder.h"

@@ -12,7 +12,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
-#include "backend/base/interrupt.h"
+#include "backend/base/process.h"
 
 void daemon_prepare(int keep)
 {

@@ -33,8 +33,7 @@ STATE = {
 # Files that call them for something else.
 OTHERS = {
     "backend/base/file.c": "users' own files: kubeconfig, tokens",
-    "backend/base/process.c": "/proc",
-    "backend/base/spawn.c": "/dev/null, in another process, which has no loop",
+    "backend/base/process.c": "/proc; /dev/null in another process, which has no loop",
     "backend/client/curl_loop.c": "/proc",
     "backend/client/kubeconfig.c": "where the kubeconfig is, at the start and on the pool",
     "backend/local/descent.c": "/proc, in a helper",

@@ -16,7 +16,7 @@ SEAMS = {
     "clock": ("clock_gettime time gettimeofday uv_hrtime uv_now uv_clock_gettime", {
         "backend/base/diag.c": SIMULATED,
         "backend/base/loop.c": SIMULATED,
-        "backend/base/wait.c": "the simulator has another end.c, and no archive, which alone use it",
+        "backend/base/thread.c": SIMULATED,
         "fs/vfs/park.c": SIMULATED,
         "backend/local/sampler.c": OTHER_PROCESS,
     }),
@@ -28,7 +28,7 @@ SEAMS = {
         "backend/base/thread.c": SIMULATED,
         "fs/vfs/park.c": SIMULATED,
         "fs/vfs/serve.c": SIMULATED,
-        "backend/base/spawn.c": SIMULATED,
+        "backend/base/process.c": SIMULATED,
         "backend/local/guard.c": SIMULATED,
         "fs/mount/daemon.c": START,
         "fs/mount/mountpoint.c": START,

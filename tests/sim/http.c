@@ -18,7 +18,7 @@
 #include <errno.h>
 #include <utlist.h>
 
-#include "backend/base/tally.h"
+#include "backend/base/print.h"
 #include "backend/client/kubeconfig.h"
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"

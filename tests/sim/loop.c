@@ -18,7 +18,6 @@
 #include "backend/base/process.h"
 #include "backend/base/random.h"
 #include "backend/base/thread.h"
-#include "backend/base/wait.h"
 #include "backend/base/uv.h"
 #include "backend/impl/end.h"
 #include "spec/base/mem.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces backend/base/spawn.c and the system calls for sockets and pipes. kxfs starts helpers,
+ * Replaces backend/base/process.c and the system calls for sockets and pipes. kxfs starts helpers,
  * which run the helper's own code (backend/local/helper.c), each as a task of a process. They
  * communicate through sockets that preserve message boundaries. Descriptors passed to poll(2),
  * read(2) and the like are far above the real ones. A listener has a backlog of eight connections;
@@ -21,7 +21,7 @@
 #include <linux/sockios.h>
 
 #include "backend/base/loop.h"
-#include "backend/base/spawn.h"
+#include "backend/base/process.h"
 #include "backend/local/helper.h"
 #include "spec/base/mem.h"
 #include "tests/sim/disk.h"

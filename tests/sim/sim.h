@@ -12,7 +12,7 @@
  *	fuse.c    replaces libfuse, fs/vfs/park.c, fs/vfs/serve.c and fs/submit/writer.c: the kernel (kernel.h)
  *	server.c  an API server (world.h), whose jobs have controllers (volcano.c, mcad.c, controllers.c) and
  *	          kubelets (kubelet.c); cluster.h is their internal header
- *	process.c replaces backend/base/spawn.c, sockets and pipes: helpers of local jobs as processes (process.h)
+ *	process.c replaces backend/base/process.c, sockets and pipes: helpers of local jobs as processes (process.h)
  *	machine.c replaces backend/local/guard.c: the programs of local jobs (world.h)
  *	kxfs.c    one life of kxfs: what fs/mount/run.c starts (world.h)
  *	user.c    users who launch jobs, and the promises to them (world.h)

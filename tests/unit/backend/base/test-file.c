@@ -9,7 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "backend/base/backoff.h"
 #include "backend/base/file.h"
 #include "backend/base/random.h"
 #include "spec/base/mem.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Work of one queue is done in order, each piece in its group; and one that hangs holds up its own queue alone. */
+/*
+ * Work of one queue is done in order, and work that hangs holds up only its own queue. A group calls once, posted, when
+ * the last operation has left it.
+ */
 #include "backend/base/work.h"
 #include "spec/base/mem.h"
 #include "loop_rig.h"
@@ -17,6 +20,8 @@ static struct {
 	bool side_by_side;
 	sem_t over, marked;
 } t;
+
+static unsigned calls; /* of on_empty */
 
 static void run(void *data)
 {
@@ -39,7 +44,6 @@ static void done(void *data)
 
 static void give_all(void *data)
 {
-	group_init(&t.group, loop);
 	for (unsigned i = 0; i < N; i++) {
 		t.w[i] =
 			(struct work){.run = run, .done = done, .data = &t.w[i], .group = &t.group};
@@ -51,10 +55,13 @@ static void give_all(void *data)
 static int begin(void **state)
 {
 	memset(&t, 0, sizeof(t));
+	calls = 0;
 	sem_init(&t.over, 0, 0);
 	sem_init(&t.marked, 0, 0);
 	hang_init(&t.hang);
-	return setup_started(state);
+	setup_started(state);
+	group_init(&t.group, loop);
+	return 0;
 }
 
 static void test_order(void **state)
@@ -125,12 +132,83 @@ static void test_last(void **state)
 	sem_wait_or_fail(&t.over);
 }
 
+/* --- groups --- */
+
+static void on_empty(void *data)
+{
+	calls++;
+}
+
+static void wait_once(void *data)
+{
+	group_when_empty(&t.group, on_empty, NULL);
+	assert_int_equal(calls, 0); /* it is never called from within group_when_empty */
+}
+
+static void test_empty(void **state)
+{
+	call(wait_once, NULL);
+	call(nothing, NULL);
+	assert_int_equal(calls, 1);
+}
+
+static void enter(void *data)
+{
+	group_enter(&t.group);
+}
+
+static void leave(void *data)
+{
+	group_leave(&t.group);
+}
+
+static void test_last_leaves(void **state)
+{
+	call(enter, NULL);
+	call(wait_once, NULL);
+	call(enter, NULL); /* before the call others may still enter */
+	call(leave, NULL);
+	call(nothing, NULL);
+	assert_int_equal(calls, 0);
+	call(leave, NULL);
+	call(nothing, NULL);
+	assert_int_equal(calls, 1);
+	call(enter, NULL);
+	call(leave, NULL);
+	call(nothing, NULL);
+	assert_int_equal(calls, 1); /* nobody waits for that */
+}
+
+/* What begins between the last leave and the call is waited for too: FN may free everything. */
+static void empty_and_enter(void *data)
+{
+	group_enter(&t.group);
+	wait_once(NULL);
+	group_leave(&t.group);
+	group_enter(&t.group);
+	group_leave(&t.group); /* the call is posted once */
+	group_enter(&t.group);
+}
+
+static void test_begun_meanwhile(void **state)
+{
+	call(empty_and_enter, NULL);
+	call(nothing, NULL);
+	assert_int_equal(calls, 0);
+	call(leave, NULL);
+	call(nothing, NULL);
+	assert_int_equal(calls, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_order, begin, teardown),
 		cmocka_unit_test_setup_teardown(test_hanging, begin, teardown),
 		cmocka_unit_test_setup_teardown(test_last, begin, teardown),
+		cmocka_unit_test_setup_teardown(test_empty, begin, teardown),
+		cmocka_unit_test_setup_teardown(test_last_leaves, begin, teardown),
+		cmocka_unit_test_setup_teardown(test_begun_meanwhile, begin, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "backend/client/credential.h"
 #include "backend/base/diag.h"
-#include "backend/base/spawn.h"
+#include "backend/base/process.h"
+#include "backend/client/credential.h"
 #include "backend/client/kubeconfig.h"
 #include "tests/unit/clock.h"
 #include "tests/unit/unit.h"

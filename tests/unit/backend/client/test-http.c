@@ -6,7 +6,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include "backend/base/tally.h"
+#include "backend/base/print.h"
 #include "tests/unit/clock.h"
 
 #define call_scope struct rig_call cleanup(rig_clear)

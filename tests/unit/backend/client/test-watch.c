@@ -5,7 +5,7 @@
 #include "tests/unit/backend/client/fake_net.h"
 
 #include "backend/base/diag.h"
-#include "backend/base/tally.h"
+#include "backend/base/print.h"
 #include "backend/client/watch.h"
 #include "spec/base/mem.h"
 

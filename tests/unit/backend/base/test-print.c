@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* backend/base/tally.h: rows by labels, printed as Prometheus wants them, and their bound. */
-#include "backend/base/tally.h"
+/* Tallies of backend/base/print.h: rows by labels, printed as Prometheus wants them, and their bound. */
+#include "backend/base/print.h"
 #include "tests/unit/unit.h"
 
 static const char *const keys[TALLY_LABELS] = {"verb", "code", NULL};
