@@ -752,6 +752,27 @@ void sim_disk_power_cut(void)
 	free(v);
 }
 
+void sim_disk_flip(const char *path, size_t at, size_t n, unsigned bits)
+{
+	struct inode *i;
+
+	if (lookup(-1, path, &i))
+		return;
+	for (; n > 0; n--)
+		i->data[at++] ^= (char)bits;
+	keep(i);
+}
+
+void sim_disk_cut(const char *path, size_t size)
+{
+	struct inode *i;
+
+	if (lookup(-1, path, &i))
+		return;
+	i->size = size;
+	keep(i);
+}
+
 const unsigned char *sim_disk_look(const char *path, size_t *ret_n)
 {
 	struct inode *i;

@@ -34,6 +34,9 @@ int sim_disk_give(int fd, struct sim_process *p);
 size_t sim_disk_n_open(void);
 /* Close all descriptors of P, or kxfs's if P is NULL. */
 void sim_disk_close_of(const struct sim_process *p);
+/* Damage the file PATH: change BITS of the N bytes from AT on; or cut the file. */
+void sim_disk_flip(const char *path, size_t at, size_t n, unsigned bits);
+void sim_disk_cut(const char *path, size_t size);
 /* End all faults: calls neither fail nor hang from now on. */
 void sim_disk_mend(void);
 /* Return the current bytes of the file PATH, or NULL if there is no such file. */

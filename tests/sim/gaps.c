@@ -113,8 +113,11 @@ static void check_places(const char *path, const char *text, struct shown *ret)
 
 	*ret = (struct shown){0};
 	snprintf(ret->uid, sizeof(ret->uid), "%s", text);
-	if (!server_run(ret->uid, &ret->run) || ret->run.foreign || sim_boots())
+	if (!server_run(ret->uid, &ret->run) || ret->run.foreign || sim_boots() ||
+	    damage_hit(ret->run.job_name, false)) {
+		ret->next = 0;
 		return;
+	}
 	n = places_of(&ret->run, text, &v);
 	for (; (nl = strchr(at, '\n')); at = nl + 1) {
 		bool whole = is_line(at, (size_t)(nl - at), ret->uid, &number);

@@ -276,6 +276,7 @@ static void begin(void *data)
 	backend_take_charge(k->backend);
 	sim_fs = k->fs;
 	sim_say("kxfs", "-- mounted --");
+	damage_mounted();
 }
 
 /* If the start has failed, let another process retry. */
@@ -295,6 +296,8 @@ static void live(void *data)
 	if ((uintptr_t)data != sim_life())
 		return;
 	sim_say("kxfs", "-- life %u --", sim_life());
+	if (!mended)
+		damage_some();
 	sim_task_start(SIM_OF_KXFS, begin, NULL);
 	sim_after(SIM_S, SIM_WORLD, look, (void *)(uintptr_t)sim_life());
 	if (!mended && sim_chance(SIM_FAULTS, sim_faults.killed))

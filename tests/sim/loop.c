@@ -372,6 +372,7 @@ void diag(enum diag_level level, const char *fmt, ...)
 
 		sim_say("kxfs", "%s", text);
 		gaps_said(text);
+		damage_said(text);
 	}
 	errno = err;
 }

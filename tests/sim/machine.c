@@ -627,7 +627,7 @@ static char *state_of(const char *job, pid_t pid)
 	const char *at = strstr(text ? text : "", "state: ");
 
 	/* kxfs reports a record that it can't read. */
-	if (!at && sim_faults.disk_error)
+	if (!at && (sim_faults.disk_error || damage_hit(job, true)))
 		return NULL;
 	if (!at)
 		sim_fail("%s has run, and its status is %s", job, text ? text : "nowhere");
@@ -694,7 +694,7 @@ void machine_judge(void)
 	pid_t pid = kernel_fork(KERNEL_SEEN);
 
 	for (unsigned i = 0; i < n_runs; i++)
-		if (runs[i]->fate == ENDED && !is_lost(runs[i]))
+		if (runs[i]->fate == ENDED && !is_lost(runs[i]) && !damage_hit(runs[i]->job, false))
 			judge_log(runs[i], pid);
 	for (size_t i = 0; i < machine_n_jobs(); i++) {
 		const char *job = machine_job(i);

@@ -209,7 +209,7 @@ static void check_text(const char *path, const char *text, enum form form, const
 	bool merged = form == MERGED;
 	const char *at = text, *nl, *of = strchr(path + strlen("jobs/"), '/') + 1;
 
-	while (*at) {
+	while (*at && !damage_hit(job, false)) {
 		cleanup_free char *line = NULL;
 
 		nl = strchr(at, '\n');
@@ -230,13 +230,13 @@ static void check_text(const char *path, const char *text, enum form form, const
  * Check that TEXT, a merged log or that of a run, begins with what was read before from the log
  * with the same first run, whatever the job's name is now. Takes ownership of TEXT.
  */
-static void check_known(const char *path, char *text)
+static void check_known(const char *path, const char *job, char *text)
 {
 	size_t n = strlen(text), head = UID;
 	struct known *k = all_known;
 
 	head += prefix_of(text);
-	if (n < head) {
+	if (n < head || damage_hit(job, false)) {
 		free(text);
 		return;
 	}
@@ -262,7 +262,7 @@ static void check_known(const char *path, char *text)
  * The same for the first run in TEXT, unless its job is another user's: such a log is fetched again
  * if it was lost.
  */
-static void check_known_run(const char *path, const char *text)
+static void check_known_run(const char *path, const char *job, const char *text)
 {
 	cleanup_free char *uid = mem_copy(text, min_of(strlen(text), (size_t)UID));
 	const char *end = text;
@@ -273,7 +273,7 @@ static void check_known_run(const char *path, const char *text)
 		return;
 	while (strncmp(end, uid, UID) == 0)
 		end += strcspn(end, "\n") + (strchr(end, '\n') ? 1 : 0);
-	check_known(path, mem_copy(text, (size_t)(end - text)));
+	check_known(path, job, mem_copy(text, (size_t)(end - text)));
 }
 
 /* Read and check NAME, a log of JOB. SEEN as in check_text. */
@@ -289,9 +289,9 @@ static void read_log(const char *job, const char *name, pid_t pid, struct seen *
 		return;
 	check_text(path, text, merged ? MERGED : ONE_RUN, job, seen);
 	if (merged) {
-		check_known(path, take_ptr(text));
+		check_known(path, job, take_ptr(text));
 	} else {
-		check_known_run(path, text);
+		check_known_run(path, job, text);
 		gaps_check(path, text);
 	}
 }
@@ -326,9 +326,9 @@ void readers_followed(const char *path, const char *text, bool merged, bool ende
 	 * notice that it is gone.
 	 */
 	if (merged)
-		check_known(path, text_copy(text));
+		check_known(path, job, text_copy(text));
 	else if (ended)
-		check_known_run(path, text);
+		check_known_run(path, job, text);
 	for (const struct seen *s = seen; ended && *s->uid; s++)
 		if (server_run(s->uid, &run) && run.there && s->next < run.n &&
 		    run.kept <= s->next && !bounds_gives_up(job))
@@ -375,7 +375,7 @@ void readers_waited(const char *job, pid_t pid)
 		return;
 	/* kxfs can't report a run that it has not seen in time. */
 	if (server_job_run(job, 0, uid, &run) && !run.foreign && run.ended &&
-	    streq(last->uid, uid) && !has_all(last, uid, &run))
+	    !damage_hit(job, false) && streq(last->uid, uid) && !has_all(last, uid, &run))
 		sim_fail("wait of %s returns, and its log ends with line %zu of %zu", job,
 			 last->next, run.n);
 }
@@ -435,6 +435,7 @@ static void judge_known(const struct known *k, pid_t pid)
 	 * directory moved away.
 	 */
 	if (!server_run(uid, &run) || run.foreign || run.revived ||
+	    damage_hit(run.job_name, false) ||
 	    (sim_faults.disk_error && (sim_machine || sim_faults.restored)))
 		return;
 	job = text_copy(run.job_name);
@@ -471,7 +472,7 @@ static void judge_follow(const char *job, pid_t pid)
 		return;
 	readers_followed(path, text, false, true, job);
 	if (server_job_run(job, 0, uid, &run) && run.n > 0 && run.kept == 0 && !strstr(text, uid) &&
-	    !(run.foreign && sim_faults.disk_error))
+	    !(run.foreign && sim_faults.disk_error) && !damage_hit(job, false))
 		sim_fail("%s ends without what %s has printed", path, uid);
 }
 
@@ -488,7 +489,8 @@ static void judge_job(const char *job, pid_t pid)
 	/*
 	 * If the disk refuses to move a directory away, the directory remains, and kxfs reports it.
 	 */
-	if (!server_job_run(job, 0, uid, &run) || (run.foreign && sim_faults.disk_error))
+	if (!server_job_run(job, 0, uid, &run) || (run.foreign && sim_faults.disk_error) ||
+	    damage_hit(job, false))
 		return;
 	if (run.n > run.kept && !streq(last->uid, uid))
 		sim_fail("the log of %s shows %s, and not its last run", job,

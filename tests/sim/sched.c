@@ -174,6 +174,7 @@ void sim_draw_faults(uint64_t set)
 		{"kueue", &sim_faults.kueue, 1000},
 		{"passed", &sim_faults.passed, 1000},
 		{"archived", &sim_faults.archived, 1000},
+		{"damaged", &sim_faults.damaged, 1000},
 	};
 
 	sim_machine = sim_chance(SIM_MACHINE, 333);
@@ -187,6 +188,9 @@ void sim_draw_faults(uint64_t set)
 		if (*all[i].rate)
 			sim_say("faults", "%s %u/1000", all[i].name, *all[i].rate);
 	}
+	/* Only between two lives is a file damaged. */
+	if (sim_faults.damaged)
+		sim_faults.killed = max_of(sim_faults.killed, sim_faults.damaged);
 }
 
 /* --- trace and failures --- */

@@ -455,7 +455,7 @@ static struct server_run run_of(const struct object *pod, size_t run)
 		.job = object_uid(pod->job),
 		.job_name = pod->job->name,
 		.revived = pod->job->revived,
-		.foreign = pod->foreign,
+		.foreign = pod->foreign || damage_hit(pod->job->name, true),
 		.replica = "main-0",
 		.pod_uid = object_uid(pod),
 		.container = pod->container,
@@ -527,6 +527,8 @@ bool server_pod_in(const char *text, struct server_pod *ret)
 
 		if (o->in != PODS || !(strstr(text, first) || strstr(text, last)))
 			continue;
+		if (damage_hit(o->job->name, false))
+			return false;
 		found = true;
 		ret->gone |=
 			o->gone || (o->job->gone && kinds_removed(o->job->of->controller->source));

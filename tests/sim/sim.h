@@ -24,6 +24,7 @@
  *	looker.c  users who list and read everything else, and rm -r (world.h)
  *	reader.c  readers of logs, and checks of the contents of logs (world.h)
  *	gaps.c    checks of the reported gaps in output (world.h)
+ *	damage.c  a disk that damages files, and checks of what kxfs makes of them (world.h)
  *	archive.c checks of the archive (world.h)
  *	waiter.c  readers of files that block and of lists, and checks of both (world.h)
  *	ctl.c     writers of ctl
@@ -76,6 +77,7 @@ enum sim_stream {
 	SIM_PASSED,
 	SIM_FORGED,
 	SIM_CHAINS,
+	SIM_DAMAGE,
 	SIM_N
 };
 
@@ -143,6 +145,7 @@ struct sim_faults {
 	unsigned kueue;	   /* histories of a cluster that has Kueue */
 	unsigned passed; /* writers that write a file and send its descriptor to another process */
 	unsigned archived; /* histories with an archive */
+	unsigned damaged;  /* lives before which a file is damaged; so many are killed, too */
 };
 extern struct sim_faults sim_faults;
 /* The jobs of this history run on a machine (machine.c), not in a cluster (server.c). */

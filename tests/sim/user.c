@@ -88,6 +88,13 @@ static bool judged;
 static const char *const fates[] = {"being written", "asked for", "accepted", "refused",
 				    "of a writer who died"};
 
+static bool is_damaged(const struct write *w, bool record)
+{
+	cleanup_free char *name = text_print("w%u", w->tag);
+
+	return damage_hit(name, record);
+}
+
 /* --- held jobs --- */
 
 /*
@@ -96,7 +103,8 @@ static const char *const fates[] = {"being written", "asked for", "accepted", "r
  */
 static bool is_over(const struct write *w, bool *ret_certain)
 {
-	*ret_certain = w->created || w->removed || (w->hold && !w->released);
+	*ret_certain =
+		(w->created || w->removed || (w->hold && !w->released)) && !is_damaged(w, true);
 	return w->created && !w->removed ? waiters_is_over(w->job) : w->removed;
 }
 
@@ -239,6 +247,7 @@ void users_sent(const char *body)
 
 	if (!w)
 		return;
+	damage_launches(w->tag, now - 1);
 	if (w->sent && w->sent != now && w->released_in != now)
 		sim_fail(
 			"tag %u was sent in life %u, nobody knows what came of it, and it is sent again",
@@ -332,6 +341,7 @@ void users_started(unsigned tag, const char *job, bool first, unsigned life, uns
 		sim_fail("tag %u was started as %s, which is %s", tag, job, fates[w->fate]);
 	if (w->job && w->created && !streq(w->job, job))
 		sim_fail("tag %u was launched twice: %s and %s", tag, w->job, job);
+	damage_launches(tag, life);
 	/*
 	 * Its writer got no result, or an unclear one; a start launches nothing by itself. If the
 	 * helper could not be started and that could not be recorded, the next mount retries.
@@ -690,7 +700,7 @@ static void judge_name(unsigned name, pid_t pid)
 	int no_link = kernel_readlink(pid, link, &target), no_error = kernel_read(pid, path, &text);
 	bool there = w->created && !w->undone && !w->removed && !w->copied && is_at_server(w->job);
 
-	if (!alone[name])
+	if (!alone[name] || is_damaged(w, true))
 		return;
 	if (there && (no_link || !strstr(target, w->job)))
 		sim_fail("tag %u, which was launched as %s: %s leads to %s", w->tag, w->job, link,
@@ -714,7 +724,8 @@ static void judge_text(const struct write *w, pid_t pid)
 	cleanup_free char *tag = text_print("echo tag-%u-", w->tag), *text = NULL;
 
 	if (w->created && is_at_server(w->job) && !w->removed && !w->undone &&
-	    !sim_faults.disk_error && (kernel_read(pid, path, &text) || !strstr(text, tag)))
+	    !sim_faults.disk_error &&
+	    (kernel_read(pid, path, &text) ? !is_damaged(w, false) : !strstr(text, tag)))
 		sim_fail("tag %u was launched as %s, and %s has %s", w->tag, w->job, path,
 			 text ? text : "gone");
 }
@@ -814,7 +825,7 @@ static void judge(void *data)
 			sim_fail("tag %u: its writer still waits", i);
 		if (writes[i].fate == ACCEPTED && writes[i].created != 1 && !writes[i].undone &&
 		    !(sim_machine && may_not_have_run(&writes[i])) && !may_stay_held(&writes[i]) &&
-		    !is_not_known(&writes[i], pid))
+		    !is_damaged(&writes[i], true) && !is_not_known(&writes[i], pid))
 			sim_fail("tag %u was accepted, and launched %u times", i,
 				 writes[i].created);
 	}

@@ -328,7 +328,7 @@ static void judge_lists(pid_t pid)
 		char state[WORD], line[WORD + 1];
 
 		server_fate(job, &fate);
-		if (sim_machine && users_removed(job))
+		if (sim_machine && (users_removed(job) || damage_hit(job, true)))
 			continue;
 		state_in(list, job, state);
 		snprintf(line, sizeof(line), "%s\n", state);

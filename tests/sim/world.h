@@ -71,7 +71,7 @@ struct server_run {
 	bool there;	/* the node still has its log: it is the newest run or the one before */
 	bool ended;
 	const char *job; /* its uid */
-	bool foreign;	 /* another user created the job */
+	bool foreign;	 /* another user created the job, or its record was damaged */
 	const char *replica;
 	/* In a cluster: the key of the run. */
 	const char *pod_uid, *container;
@@ -83,7 +83,8 @@ bool server_run(const char *uid, struct server_run *ret);
 bool server_nth_run(const char *job, size_t k, struct server_run *ret);
 /*
  * Find the pods that the message TEXT names before ", container C" or after " of ". Each member is
- * true if it holds for one of them. Return false if there are none.
+ * true if it holds for one of them. Return false if there are none, or if a file of their job was
+ * damaged.
  */
 struct server_pod {
 	bool rotated; /* its node has lost lines */
@@ -201,6 +202,17 @@ void readers_waited(const char *job, pid_t pid);
 void readers_judge(void);
 /* Check TEXT, the file LOG ("REPLICA/log") of JOB in the archive, whose status.json is STATUS. */
 void readers_archived(const char *job, const char *log, const char *text, const char *status);
+
+/* --- damage.c: a disk that damages files of the state directory --- */
+
+/* kxfs is not mounted: files may be damaged. */
+void damage_some(void);
+/* kxfs has written TEXT to .kxfs/log; it is mounted; it sends or starts TAG in LIFE. */
+void damage_said(const char *text);
+void damage_mounted(void);
+void damage_launches(unsigned tag, unsigned life);
+/* True if a file of JOB was damaged; RECORD: its record was. */
+bool damage_hit(const char *job, bool record);
 
 /* --- archive.c: checks of the archive --- */
 
