@@ -26,7 +26,7 @@ struct archive_config {
 	bool (*is_settled)(void *data, const struct spec_job *job);
 	/*
 	 * Runs on the pool: return the text of JOB's file NAME (manifest.yaml, app.yaml, events),
-	 * malloc'ed, and its mode; or leave *RET NULL.
+	 * malloc'ed, and its mode; or leave *RET NULL. -EINVAL: the text is damaged.
 	 */
 	int (*text)(void *data, const struct spec_job *job, const char *name, char **ret,
 		    size_t *ret_len, mode_t *ret_mode);

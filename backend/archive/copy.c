@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/random.h"
@@ -259,8 +260,14 @@ static int put_files(struct copy *c, int at)
 		err = put_text(c, at, "why", take_ptr(text), len, mode);
 	}
 	for (size_t i = 0; i < array_size(texts) && !err; i++, mode = 0644) {
-		err = here(c, c->config->text(c->config->data, job, texts[i], &text, &len, &mode),
-			   texts[i]);
+		err = c->config->text(c->config->data, job, texts[i], &text, &len, &mode);
+		/* Nobody can mend it, and the logs must not be lost, too. */
+		if (err == -EINVAL) {
+			diag(DIAG_WARNING, "%s: %s is damaged; kxfs archives the job without it",
+			     job->id, texts[i]);
+			err = 0;
+		}
+		err = here(c, err, texts[i]);
 		if (!err)
 			err = put_text(c, at, texts[i], take_ptr(text), len, mode);
 	}

@@ -91,17 +91,30 @@ static int open_record(const char *state_dir, const char *key, struct opened *o)
 	return err;
 }
 
-/* Return the document and the manifest of O, malloc'ed, after verifying their checksum. */
-static int read_rest(const struct opened *o, char **ret)
+/* Return the document and the manifest of O, malloc'ed. *RET_SUM is their checksum. */
+static int read_any(const struct opened *o, char **ret, uint64_t *ret_sum)
 {
-	const size_t end = SPEC_HEAD_LINE + o->line.head;
 	const size_t n = o->line.document + o->line.manifest;
 	cleanup_free char *rest = mem_grow(NULL, n + 1, 1);
-	int err = read_exactly(o->fd, rest, n, end);
+	int err = read_exactly(o->fd, rest, n, SPEC_HEAD_LINE + o->line.head);
 
-	if (!err && spec_head_sum(SPEC_SUM_INIT, rest, n) != o->line.rest_sum)
-		err = -EINVAL;
+	if (err)
+		return err;
 	rest[n] = '\0';
+	*ret_sum = spec_head_sum(SPEC_SUM_INIT, rest, n);
+	*ret = take_ptr(rest);
+	return 0;
+}
+
+/* The same after verifying the checksum. */
+static int read_rest(const struct opened *o, char **ret)
+{
+	cleanup_free char *rest = NULL;
+	uint64_t sum;
+	int err = read_any(o, &rest, &sum);
+
+	if (!err && sum != o->line.rest_sum)
+		err = -EINVAL;
 	if (!err)
 		*ret = take_ptr(rest);
 	return err;
@@ -170,14 +183,13 @@ static int keep_room(const char *dir, const struct spec_head *h, size_t n)
 	return h->parts[RECORD_PLAN] ? file_keep_room(dir, h->key, ROOM_TIMES * n + ROOM) : 0;
 }
 
-/* Return the bytes of a file, malloc'ed: H, then REST, whose lengths are in LINE. */
+/* Return the bytes of a file, malloc'ed: H, then REST, whose lengths and checksum are in LINE. */
 static char *compose(const struct spec_head *h, struct spec_head_line *line, const char *rest,
 		     size_t *ret_len)
 {
 	const size_t n = line->document + line->manifest;
 	char *all;
 
-	line->rest_sum = spec_head_sum(SPEC_SUM_INIT, rest, n);
 	all = spec_head_text(h, line, ret_len);
 	all = mem_grow(all, *ret_len + n + 1, 1);
 	memcpy(all + *ret_len, rest, n);
@@ -198,6 +210,7 @@ int record_file_make(const char *state_dir, const struct spec_head *h,
 	memcpy(both, rest->document, rest->len);
 	if (rest->manifest_len)
 		memcpy(both + rest->len, rest->manifest, rest->manifest_len);
+	line.rest_sum = spec_head_sum(SPEC_SUM_INIT, both, rest->len + rest->manifest_len);
 	all = compose(h, &line, both, &n);
 	err = keep_room(dir, h, n);
 	if (!err)
@@ -215,15 +228,19 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 	cleanup(spec_head_freep) struct spec_head *old = NULL;
 	cleanup_free char *rest = NULL, *all = NULL, *dir = jobs_dir(state_dir);
 	const bool held = h->state == RECORD_HELD || (h->state == RECORD_SUBMITTING && h->held);
+	const bool launched = h->state == RECORD_LIVE || h->state == RECORD_HISTORY;
 	struct spec_head_line line;
 	struct spec_head next = *h;
+	uint64_t sum = 0;
 	size_t n;
 	int err = open_record(state_dir, h->key, &o);
 
 	if (!err)
 		err = spec_head_parse(&o.line, o.text + SPEC_HEAD_LINE, &old);
 	if (!err)
-		err = read_rest(&o, &rest);
+		err = read_any(&o, &rest, &sum);
+	if (!err && sum != o.line.rest_sum && !launched)
+		err = -EINVAL;
 	if (err)
 		return err;
 	for (size_t i = 0; i < RECORD_N_PARTS; i++) {
@@ -234,6 +251,10 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 	}
 	line = (struct spec_head_line){.document = o.line.document,
 				       .manifest = held ? o.line.manifest : 0};
+	/* The end of a job is recorded although its document is damaged, which it remains. */
+	line.rest_sum = sum != o.line.rest_sum
+				? o.line.rest_sum
+				: spec_head_sum(SPEC_SUM_INIT, rest, line.document + line.manifest);
 	all = compose(&next, &line, rest, &n);
 	if (next.parts[RECORD_PLAN] && !old->parts[RECORD_PLAN])
 		err = keep_room(dir, &next, n);

@@ -35,7 +35,8 @@ int record_file_make(const char *state_dir, const struct spec_head *h,
 /*
  * Replace the head by H. A part that is NULL remains as on disk; a part that is "" is removed. The
  * document remains. The manifest remains while the job is held, or is being launched after it was
- * held. The first write in which the job is over uses the reserved space if the disk is full;
+ * held. If the document is damaged, it remains so; unless the job is LIVE or HISTORY, that is an
+ * error. The first write in which the job is over uses the reserved space if the disk is full;
  * afterwards no space is reserved.
  */
 int record_file_write(const char *state_dir, const struct spec_head *h);

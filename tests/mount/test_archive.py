@@ -47,6 +47,23 @@ def test_attempts(make_kx, place):
     assert (found / "main-0/log.0").read_text() == (found / "main-0/log").read_text() == "attempt\n"
 
 
+def test_damaged_document(make_kx, place):
+    """A job whose document is damaged while it runs has its end in history/ and in the archive, without the document."""
+    kx = make_kx(options=f"archive={place},linger")
+    job = kx.submit(app("echo runs; until test -e go; do sleep 0.1; done"))
+    job.until_logged("runs\n")
+    record = kx.record(job.id)
+    kx.end(signal.SIGKILL)
+    record.write_bytes(record.read_bytes().replace(b"echo runs; until", b"echo runs; UNTIL"))
+    kx.start()
+    (kx.work / "go").touch()
+    job.finish()
+    found = wait_for(lambda: folder(place, job), what=kx.said)
+    assert (found / "main-0/log").read_text() == "runs\n" and not (found / "app.yaml").exists()
+    assert f"{job.id}: app.yaml is damaged; kxfs archives the job without it" in kx.said()
+    assert 'archive_error: ""' in kx.read(".kxfs/info") and b'"over":true' in record.read_bytes()
+
+
 def test_end_of_the_mount(make_kx, place):
     """Jobs that end with the mount are archived; after a kill, the next mount does that."""
     kx = make_kx(options=f"archive={place}")

@@ -171,8 +171,16 @@ static void test_damage(void **state)
 	make(RECORD_LIVE, NULL);
 	assert_int_equal(read_with_flip(-1), 0);
 	assert_int_equal(record_file_read_rest(dir, KEY_A, false, &text, &len), -EINVAL);
-	/* A rewrite does not make damaged bytes good. */
+	/* The end of a job is recorded, and a rewrite does not make damaged bytes good. */
 	h = head_of(KEY_A, RECORD_LIVE);
+	h->over = true;
+	assert_int_equal(record_file_write(dir, h), 0);
+	spec_head_free(h);
+	assert_int_equal(read_a(&h), 0);
+	assert_true(h->over);
+	spec_head_free(h);
+	assert_int_equal(record_file_read_rest(dir, KEY_A, false, &text, &len), -EINVAL);
+	h = head_of(KEY_A, RECORD_NEVER);
 	assert_int_equal(record_file_write(dir, h), -EINVAL);
 	spec_head_free(h);
 	write_text(FILE_A, "");
