@@ -168,7 +168,7 @@ static void served_replied(struct examine *e, const struct http_reply *reply)
 		n = spec_kinds_served(e->config->kinds, NULL, 0, e->config->kind, kinds);
 	if (n < 0) {
 		if (open)
-			say(e, BACKEND_WRONG, "the server's list of what it serves can't be read");
+			say(e, BACKEND_WRONG, "the server's list of its APIs can't be read");
 		else
 			print_refusal(e, reply, "/apis");
 		enter(e, OVER);

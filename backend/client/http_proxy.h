@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chooses the proxy for a host from the environment. Private to backend/client/. Pure but for GET.
+ * Chooses the proxy for a host from the environment. Private to backend/client/.
  */
 #pragma once
 

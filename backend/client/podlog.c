@@ -407,7 +407,9 @@ static void on_answer(void *data, const struct http_reply *reply)
 	if (reply->err < 0 || reply->status != 200 ||
 	    spec_object_listed_run(reply->body, reply->len, p->config.container, &newest) < 0) {
 		finish(p, PODLOG_WHICH_RUN, reply->wait_ms,
-		       *reply->text ? reply->text : "the server does not report which run it is");
+		       *reply->text
+			       ? reply->text
+			       : "the server does not report which run of the container this is");
 		return;
 	}
 	judge(p, &newest);

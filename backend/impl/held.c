@@ -666,8 +666,8 @@ static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, 
 }
 
 /*
- * Decide what to do with E, which RESTS. Return within how many ms to consider it again; 0 if not
- * by time.
+ * Decide what to do with E, which RESTS. Return after how many ms to consider it again; 0 if no
+ * timer is needed.
  */
 static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 {

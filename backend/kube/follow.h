@@ -27,7 +27,10 @@ struct follow_context {
 	void (*changed)(void *data);
 	/* slots_next may return a log. */
 	void (*slot_freed)(void *slot_data);
-	/* TEXT: the server's refusal, because the user may not read logs; NULL: it returns one. May be NULL. */
+	/*
+	 * The user may not read logs: TEXT is the server's refusal, or NULL once the server returns
+	 * a log. This callback may be NULL.
+	 */
 	void (*forbidden)(void *slot_data, const char *text);
 	void *slot_data;
 };

@@ -313,7 +313,7 @@ static void on_groups(void *data, const struct http_reply *reply)
 	}
 	if (!http_succeeded(reply))
 		err = http_refusal(reply, &asked, &text);
-	report_found(k, err, text ? text : "the server's list of what it serves can't be read");
+	report_found(k, err, text ? text : "the server's list of its APIs can't be read");
 }
 
 static void survey(void *data)

@@ -62,7 +62,7 @@ bool local_record_is_done(const struct local_record *r);
 /* Publish R as it is, without waiting for the disk. */
 void local_record_publish(struct local_record *r);
 
-/* Publish what the job waits for, which has changed and is not written to disk, as soon as the job may be shown. */
+/* The reason why the job waits has changed. Publish it as soon as the job may be shown; it is not written to disk. */
 void local_record_moved(struct local_record *r);
 /* Publish the usage of R's replicas a moment later. It is written only with another change. */
 void local_record_used(struct local_record *r);

@@ -94,7 +94,7 @@ struct room_counting {
 	struct room *room;
 	struct room_walk walk;
 	long long before; /* room.bytes at its start */
-	bool again;	  /* it follows a count during which others may have changed files */
+	bool again; /* others may have changed files during the count before; this one repeats it */
 };
 
 /* Count the folder of a job, or remove the rest of one whose removal was interrupted by a crash. */

@@ -232,7 +232,7 @@ const struct option_def option_table[] = {
 	{OPTION_CHECK_KIND, "check-kind", "FILE", NULL, "check a kind file, and show a job by it",
 	 set_check_kind, FIELD(check_kind)},
 	{OPTION_LIST_SOURCES, "list-sources", NULL, NULL,
-	 "print the words that a SOURCE can be made of", set_list_sources, 0},
+	 "print the backends and contexts for SOURCE", set_list_sources, 0},
 	{OPTION_RBAC, "rbac", NULL, NULL, "kxfs doctor: print the Role that a mount needs", set_on,
 	 FIELD(rbac)},
 	{'o', NULL, "OPTION[,OPTION]...", NULL, "options of the mount, see below", NULL, 0},

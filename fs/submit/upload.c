@@ -510,7 +510,7 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text)
 	touch(u, true);
 	set_changed(u);
 	if (u->shown->version != version) {
-		/* TEXT is on disk, not the bytes that were written since. */
+		/* The disk has TEXT; all of the newer bytes are still to be written. */
 		u->low = 0;
 		u->high = u->shown->size;
 		return 0;

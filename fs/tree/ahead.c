@@ -151,7 +151,7 @@ static void ahead_fill(void *data)
 	} while (more && left > 0);
 	if (more)
 		ahead_post(a);
-	/* This is done here, since closing the log may wait for the disk, too. */
+	/* Release it on the pool, because closing the log may wait for the disk. */
 	ahead_unref(a);
 }
 

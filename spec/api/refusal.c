@@ -169,12 +169,11 @@ static int forbidden(struct reply *r)
 			   "forbidden: user %.*s may not %s %s, which belong to the whole cluster\n"
 			   "Ask the cluster's administrator for the right.",
 			   n, user, r->asked->verb, r->asked->resource);
-	return put(
-		r, -EACCES,
-		"forbidden: user %.*s may not %s %s in namespace %s, which is missing or "
-		"forbidden\nCheck the name of the namespace, or ask the cluster's administrator for the "
-		"right.",
-		n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
+	return put(r, -EACCES,
+		   "forbidden: user %.*s may not %s %s in namespace %s, or it does not exist\n"
+		   "Check the name of the namespace, or ask the cluster's administrator for the "
+		   "right.",
+		   n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
 }
 
 /* ... strict decoding error: unknown field "a.b", unknown field "c", duplicate field "d" */
@@ -300,7 +299,7 @@ static int not_found(struct reply *r)
 			   r->asked->name);
 	if (strcmp(kind, "namespaces") == 0)
 		return put(r, -ENOENT, "there is no namespace %s", r->asked->namespace);
-	return put(r, -ENOENT, "%s", *r->message ? r->message : "it is not there");
+	return put(r, -ENOENT, "%s", *r->message ? r->message : "it does not exist");
 }
 
 static int conflict(struct reply *r)

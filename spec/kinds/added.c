@@ -27,7 +27,7 @@ enum where {
 	POD,	   /* the template of a pod that Kueue has admitted */
 	SELECTED,  /* a batch Job whose pods the server selects */
 	COMPONENT, /* a component of an AppWrapper that was in a cluster */
-	VOLUME,	   /* a volume of such a Volcano job for which Volcano has made a claim */
+	VOLUME,	   /* a volume of a Volcano job that was in a cluster; Volcano has made its claim */
 };
 
 #define MAX_KEYS 10

@@ -297,7 +297,7 @@ static void apply_join(struct merge *m, const struct overlay_place *at, struct j
 	*on++ = '\0';
 	base = json_object_object_get(map, field);
 	if (!is_list(over) || !all_maps(over) || (base && (!is_list(base) || !all_maps(base))))
-		refuse(m, at, "only a list of maps can be joined to one");
+		refuse(m, at, "must be a list of maps, and so must the list in the pod");
 	else
 		spec_tree_set(map, field, base ? join(base, over, on) : json_object_get(over));
 }

@@ -10,5 +10,5 @@
 #define POD_FIELD_PATH "[FIELD_PATH]" /* a value with this prefix names a field of the pod */
 #define POD_GPU	       "nvidia.com/gpu"
 
-/* Check R's mounts, devices and variables. Return 0, or an errno that is in the build's errors. */
+/* Check R's mounts, devices and variables. Return 0, or an errno after adding to the build's errors. */
 int pod_check(struct spec_pod_role *r);

@@ -262,7 +262,7 @@ static void inactive(struct kueue_text *m)
 
 /* --- the conditions --- */
 
-/* A job that is deleted finishes too, but that is not its end. */
+/* Kueue also finishes the Workload of a deleted job. That is not a result. */
 static bool is_finished(const struct spec_workload_view *w)
 {
 	const struct spec_condition_view *finished = &w->conditions[SPEC_WORKLOAD_FINISHED];

@@ -348,7 +348,7 @@ static struct json_object *map_of(const struct spec_yaml *node, struct spec_erro
 
 		if (!key)
 			continue;
-		/* The parser has reported keys that are equal as written. */
+		/* The parser has already reported duplicate keys with the same spelling. */
 		other |= !streq(key, node->v[i]->text);
 		if (other && json_object_object_get_ex(ret, key, NULL))
 			spec_errors_add(

@@ -278,7 +278,7 @@ def test_all_may_not_be_listed(make_kx, server):
     p = harness.run(kx.command(), check=False, env={**kx.env(), "KUBECONFIG": str(path)}, cwd=kx.work)
     assert p.returncode == 1
     assert p.stderr.endswith("forbidden: user tester may not list jobs.batch.volcano.sh in "
-                             "namespace test, which is missing or forbidden\nCheck the name "
+                             "namespace test, or it does not exist\nCheck the name "
                              "of the namespace, or ask the cluster's administrator for the "
                              "right.\n")
 

@@ -49,7 +49,7 @@ def test_forbidden(said, server):
     server.forbidden.append({"resource": "pods"})
     assert said() == (
         "kxfs: forbidden: user tester may not list pods in namespace "
-        "test, which is missing or forbidden\nCheck the name of the "
+        "test, or it does not exist\nCheck the name of the "
         "namespace, or ask the cluster's administrator for the right.\n")
 
 

@@ -150,7 +150,7 @@ static const struct answer answers[] = {
 	 "API group \\\"batch.volcano.sh\\\" in the namespace \\\"training\\\"\",\"reason\":"
 	 "\"Forbidden\"}",
 	 "forbidden: user ada may not create " JOBS
-	 " in namespace training, which is missing or forbidden\nCheck "
+	 " in namespace training, or it does not exist\nCheck "
 	 "the name of the namespace, or ask the cluster's administrator "
 	 "for the right."},
 	{"create", 403, -EDQUOT,
