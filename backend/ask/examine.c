@@ -45,7 +45,7 @@ struct examine {
 	/* Kinds whose jobs the mount would show. */
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n_kinds;
-	bool may_list;	   /* jobs of one of them may be listed, as far as is known */
+	bool may_list;	   /* the user may list jobs of at least one kind, as far as is known */
 	const char *kueue; /* the version of Kueue's group; NULL without Kueue */
 	bool has_metrics;
 	struct spec_right *rights; /* requirements of these kinds, N_RIGHTS of them */

@@ -251,7 +251,10 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 	}
 	line = (struct spec_head_line){.document = o.line.document,
 				       .manifest = held ? o.line.manifest : 0};
-	/* The end of a job is recorded although its document is damaged, which it remains. */
+	/*
+	 * The end of a job is recorded although its document is damaged: then its old sum, which
+	 * shows the damage, stays.
+	 */
 	line.rest_sum = sum != o.line.rest_sum
 				? o.line.rest_sum
 				: spec_head_sum(SPEC_SUM_INIT, rest, line.document + line.manifest);

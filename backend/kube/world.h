@@ -72,8 +72,8 @@ void world_set_changed(struct world *w, world_changed_fn fn, void *data);
  */
 void world_set_kind(struct world *w, enum world_sort sort, const struct spec_kind *kind);
 /*
- * Record that the user may not list the jobs of KIND, which would be of SORT; NULL (as at first):
- * the user may.
+ * Record that the user may not list the jobs of KIND, which would be objects of SORT. KIND is NULL,
+ * as at first, if the user may list them.
  */
 void world_set_refused(struct world *w, enum world_sort sort, const struct spec_kind *kind);
 /* True if the user may not list the jobs of the kind NAME; with NULL, those of any kind. */

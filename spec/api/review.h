@@ -23,8 +23,9 @@ int spec_review_reply(const char *json, size_t len, bool *ret_allowed);
 /* Return the JSON text of a review of the user's rights in NAMESPACE. malloc'ed. */
 char *spec_rules_ask(const char *namespace);
 /*
- * Find in the reply to that if the user may VERB each RESOURCE of GROUP. Return 0; -EINVAL: it is
- * malformed; -ENODATA: it is incomplete, since an authorizer of the server can't list its rules.
+ * Find in the reply to spec_rules_ask whether the user may VERB each RESOURCE of GROUP. Return 0;
+ * -EINVAL if it is malformed; -ENODATA if it is incomplete, because an authorizer of the server
+ * can't list its rules.
  */
 int spec_rules_reply(const char *json, size_t len, const char *group, const char *resource,
 		     const char *verb, bool *ret_allowed);

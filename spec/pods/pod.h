@@ -12,7 +12,7 @@
 
 #define POD_TORCHX_VERSION "0.7.0" /* the version whose manifests kxfs reproduces */
 
-/* Run options of the kinds whose pods have all of these, for their tables. */
+/* The run options that change pods, for the tables of the kinds that have all of them. */
 #define POD_OPTIONS                                                                                \
 	{.name = "service_account",                                                                \
 	 .type = SPEC_OPTION_NAME,                                                                 \
