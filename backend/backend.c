@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What fs/ sees of the backend, except requests (request.c). A backend owns the store of snapshots
- * (jobs/), the output of jobs (output/), and one implementation (local/ or kube/), which writes
- * both and answers requests. This file finds the implementation, and starts and stops everything in
- * the right order. Questions about the store and the output are answered on the calling thread.
+ * What fs/ sees of the backend. A backend owns the store of snapshots (jobs/), the output of jobs
+ * (output/), and one implementation (local/ or kube/), which writes both and answers requests. This
+ * file finds the implementation, starts and stops everything in the right order, and posts requests
+ * to the I/O thread. Questions about the store and the output are answered on the calling thread.
  * Start and stop block the calling thread until the I/O thread has reported the result by
  * backend_started or backend_stopped.
  */
@@ -113,13 +113,13 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 	b = new0(struct backend);
 	b->loop = loop;
 	b->events = *events;
-	end_init(&b->started);
-	end_init(&b->stopped);
+	wait_init(&b->started);
+	wait_init(&b->stopped);
 	b->config = *config;
 	b->store = store_new(&(struct store_events){on_job, b});
 	b->records = records_new(loop, b->config.state_dir, config->passive);
 	job_files_set_changed(records_files(b->records), on_file, b);
-	b->held = held_new(b, &backend_held_ops);
+	b->held = held_new(b);
 	err = output_new(loop, b->config.state_dir, &(struct output_events){on_log, b}, &b->output,
 			 ret_text);
 	if (err < 0)
@@ -154,8 +154,8 @@ void backend_free(struct backend *b)
 	records_free(b->records);
 	output_free(b->output);
 	store_free(b->store);
-	end_clear(&b->started);
-	end_clear(&b->stopped);
+	wait_clear(&b->started);
+	wait_clear(&b->stopped);
 	free(b);
 }
 
@@ -192,7 +192,7 @@ int backend_start(struct backend *b, char **ret_text)
 		free(take_ptr(*ret_text));
 	}
 	loop_post(b->loop, backend_run_start, b);
-	err = end_wait(&b->started, BACKEND_START_S, ret_text);
+	err = wait_get(&b->started, BACKEND_START_S, ret_text);
 	if (err == -ETIMEDOUT && !*ret_text)
 		*ret_text =
 			text_print("the list of jobs did not arrive within %d s", BACKEND_START_S);
@@ -202,7 +202,7 @@ int backend_start(struct backend *b, char **ret_text)
 void backend_give_up(struct backend *b)
 {
 	if (b->ops->start_asks)
-		end_reach(&b->started, -ECANCELED, NULL);
+		wait_set(&b->started, -ECANCELED, NULL);
 }
 
 static void backend_run_charge(void *data)
@@ -242,7 +242,7 @@ bool backend_stop(struct backend *b)
 
 	assert(!loop_is_here(b->loop));
 	loop_post(b->loop, backend_run_stop, b);
-	if (end_wait(&b->stopped, seconds, NULL) == 0)
+	if (wait_get(&b->stopped, seconds, NULL) == 0)
 		return true;
 	diag(DIAG_ERROR, "jobs did not end within %u s; the next start ends the rest", seconds);
 	return false;
@@ -574,4 +574,118 @@ int backend_log_stat(struct backend *b, const struct spec_job *job, const char *
 {
 	*ret = (struct log_stat){0};
 	return output_log_stat(b->output, spec_job_key(job), key, form, ret);
+}
+
+/* --- requests --- */
+
+static void request_post(struct backend_request *rq)
+{
+	lock_assert_none();
+	diag(DIAG_DEBUG, "%s %s", request_name(rq->kind), rq->file ? rq->file : rq->id);
+	loop_post(rq->b->loop, held_run, rq);
+}
+
+static void request_of_file(struct backend_request *rq, const struct backend_submission *s)
+{
+	char uuid[JOB_FILES_UUID];
+
+	rq->file = text_copy(s->file);
+	rq->text = mem_copy(s->text, s->len);
+	rq->len = s->len;
+	rq->submitter = text_copy(s->submitter);
+	if (rq->kind == BACKEND_SUBMIT &&
+	    job_files_next_uuid(records_files(rq->b->records), uuid) == 0)
+		rq->submission = text_copy(uuid);
+	rq->readable = s->readable;
+	rq->owned = s->owned;
+	rq->owner = s->uid;
+	rq->group = s->gid;
+	rq->waits = s->waits;
+	request_post(rq);
+}
+
+void backend_submit(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
+		    void *data)
+{
+	request_of_file(backend_request_new(b, BACKEND_SUBMIT, reply, data), s);
+}
+
+void backend_dry_run(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
+		     void *data)
+{
+	request_of_file(backend_request_new(b, BACKEND_DRY_RUN, reply, data), s);
+}
+
+static void request_of_job(struct backend_request *rq, const char *id, const char *uid)
+{
+	rq->id = text_copy(id);
+	rq->uid = text_copy(uid);
+	request_post(rq);
+}
+
+/* A caller that removes a job which other jobs may wait for. */
+struct request_removal {
+	struct backend *b;
+	backend_reply_fn reply;
+	void *data;
+};
+
+static void removal_end(void *data, int err)
+{
+	struct request_removal *m = data;
+	const struct backend_result result = {
+		.err = err,
+		.text = err ? "the job is removed, but the disk did not record its result, which "
+			      "other jobs wait for"
+			    : "",
+		.id = "",
+		.manifest = "",
+	};
+	const backend_reply_fn reply = m->reply;
+	void *arg = m->data;
+
+	free(m);
+	return reply(arg, &result);
+}
+
+static void on_removed(void *data, const struct backend_result *result)
+{
+	struct request_removal *m = data;
+
+	if (!result->err)
+		return held_when_saved(m->b->held, removal_end, m);
+	m->reply(m->data, result);
+	free(m);
+}
+
+/* Make a request of KIND that removes a job; its answer may wait. */
+static struct backend_request *removal_new(struct backend *b, enum backend_request_kind kind,
+					   backend_reply_fn reply, void *data)
+{
+	struct request_removal *m = new0(struct request_removal);
+
+	*m = (struct request_removal){b, reply, data};
+	return backend_request_new(b, kind, on_removed, m);
+}
+
+void backend_cancel(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
+		    void *data)
+{
+	request_of_job(removal_new(b, BACKEND_CANCEL, reply, data), id, uid);
+}
+
+void backend_control(struct backend *b, const char *id, const char *uid, enum spec_action action,
+		     const char *argument, backend_reply_fn reply, void *data)
+{
+	struct backend_request *rq = backend_request_new(b, BACKEND_CONTROL, reply, data);
+
+	rq->action = action;
+	rq->argument = argument ? text_copy(argument) : NULL;
+	request_of_job(rq, id, uid);
+}
+
+void backend_forget(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
+		    void *data)
+{
+	request_of_job(removal_new(b, BACKEND_FORGET, reply, data), id, uid);
 }

@@ -331,38 +331,40 @@ static void step(void *data)
 /* A check of DIR, in a thread that may hang. */
 struct check {
 	char *dir, *state_dir;
-	int fd;
-	char *why;
-	sem_t done;
+	struct wait over;
 };
 
 static void *check_thread(void *data)
 {
 	struct check *q = data;
 
-	q->fd = copy_open(q->dir, q->state_dir, &q->why);
-	sem_post(&q->done);
+	cleanup_free char *why = NULL;
+	cleanup_fd int fd = copy_open(q->dir, q->state_dir, &why);
+
+	wait_set(&q->over, min_of(fd, 0), why);
 	return NULL;
 }
 
 int archive_check(const char *dir, const char *state_dir, char **ret_text)
 {
 	struct check *q = new0(struct check);
-	cleanup_fd int fd = -1;
+	int err;
 
 	q->dir = text_copy(dir);
 	q->state_dir = state_dir ? text_copy(state_dir) : NULL;
-	sem_init(&q->done, 0, 0);
-	if (thread_start(check_thread, q, NULL) < 0 || !wait_for(&q->done, CHECK_S)) {
-		*ret_text = text_print("%s: does not answer", dir);
-		return -ETIMEDOUT; /* a thread that hangs keeps Q */
+	wait_init(&q->over);
+	*ret_text = NULL;
+	err = thread_start(check_thread, q, NULL) < 0 ? -ETIMEDOUT
+						      : wait_get(&q->over, CHECK_S, ret_text);
+	if (err == -ETIMEDOUT) { /* a thread that hangs keeps Q */
+		text_set(ret_text, "%s: does not answer", dir);
+		return err;
 	}
-	fd = q->fd;
-	*ret_text = q->why;
+	wait_clear(&q->over);
 	free(q->dir);
 	free(q->state_dir);
 	free(q);
-	return min_of(fd, 0);
+	return err;
 }
 
 void archive_begin(struct archive *a, const char *namespace)

@@ -133,7 +133,6 @@ struct answer {
 
 struct held {
 	struct backend *b;
-	struct held_ops ops;
 	struct group group;
 	struct held_entry *all;	 /* by key */
 	struct held_entry *list; /* the same, in the order in which they were submitted */
@@ -317,7 +316,7 @@ static void resume(struct held_entry *e)
 
 	while ((p = e->waiting)) {
 		LL_DELETE(e->waiting, p);
-		loop_post(e->h->b->loop, e->h->ops.run, p->rq);
+		loop_post(e->h->b->loop, held_run, p->rq);
 		free(p);
 	}
 }
@@ -547,8 +546,8 @@ static void read_done(void *data)
 	} else if (!b->up) {
 		launch_ended(e, -ECANCELED, "kxfs is ending");
 	} else {
-		e->h->ops.pass(e->h->ops.make(b, record_head(e->r), BACKEND_SUBMIT, again, text,
-					      e->len, on_launched, e));
+		backend_pass_held(b, record_head(e->r), BACKEND_SUBMIT, again, text, e->len,
+				  on_launched, e);
 	}
 }
 
@@ -1068,19 +1067,18 @@ static void look_done(void *data)
 	struct held_making *m = data;
 	struct backend_request *rq = m->rq;
 	struct backend *b = m->h->b;
-	void (*pass)(struct backend_request *) = m->h->ops.pass;
 
 	if (m->work.err)
 		return making_end(m, m->work.err, NULL, m->text);
 	if (!b->up)
 		return making_end(m, -ENOTCONN, NULL, "kxfs is ending");
 	if (m->rec && rq->kind == BACKEND_SUBMIT)
-		return pass(m->h->ops.make(b, m->head, BACKEND_DRY_RUN, false, rq->text, rq->len,
-					   on_dry_run, m));
+		return backend_pass_held(b, m->head, BACKEND_DRY_RUN, false, rq->text, rq->len,
+					 on_dry_run, m);
 	spec_head_free(m->head);
 	spec_held_free(m->rec);
 	free(m);
-	return pass(rq);
+	return backend_pass(rq);
 }
 
 /*
@@ -1101,7 +1099,31 @@ static bool may_hold(const struct backend_request *rq)
 
 /* --- requests --- */
 
-bool held_takes(struct held *h, struct backend_request *rq)
+/* Return true if the job that RQ means still exists. Otherwise answer RQ. */
+static bool check_job(struct backend_request *rq)
+{
+	bool history = rq->kind == BACKEND_FORGET;
+	const struct spec_job *job cleanup_job =
+		store_get(rq->b->store, history ? BACKEND_HISTORY : BACKEND_JOBS, rq->id);
+
+	if (!job) {
+		backend_refuse(rq, -ENOENT, "there is no job %s in %s/", rq->id,
+			       history ? "history" : "jobs");
+		return false;
+	}
+	/* A client that found the job while it was held knows it by the UUID of its submission. */
+	if (!streq(job->uid, rq->uid) && job->own && streq(job->submission, rq->uid))
+		text_set(&rq->uid, "%s", job->uid);
+	if (!streq(job->uid, rq->uid)) {
+		backend_refuse(rq, -ESTALE,
+			       "%s is another job now; read its status before you retry", rq->id);
+		return false;
+	}
+	return true;
+}
+
+/* Return true if RQ is, or may be, about a job that is shown here: it is answered or passed on later. */
+static bool takes(struct held *h, struct backend_request *rq)
 {
 	const struct spec_job *job cleanup_job = NULL;
 	struct held_entry *e = NULL;
@@ -1157,6 +1179,19 @@ bool held_takes(struct held *h, struct backend_request *rq)
 		commit(e, &(struct record_change){.state = RECORD_HELD}, rq);
 	}
 	return true;
+}
+
+void held_run(void *data)
+{
+	struct backend_request *rq = data;
+	bool is_new = rq->kind == BACKEND_SUBMIT || rq->kind == BACKEND_DRY_RUN;
+
+	if (!rq->b->up)
+		backend_refuse(rq, -ENOTCONN, "kxfs is ending");
+	else if (rq->kind == BACKEND_SUBMIT && !rq->submission)
+		backend_refuse(rq, -EIO, "%s: the kernel gives no random bytes", rq->file);
+	else if ((is_new || check_job(rq)) && !takes(rq->b->held, rq))
+		backend_pass(rq);
 }
 
 /* --- what a start finds --- */
@@ -1293,12 +1328,11 @@ void held_take_charge(struct held *h)
 	consider_within(h, 0);
 }
 
-struct held *held_new(struct backend *b, const struct held_ops *ops)
+struct held *held_new(struct backend *b)
 {
 	struct held *h = new0(struct held);
 
 	h->b = b;
-	h->ops = *ops;
 	records_set_part(b->records, RECORD_HOLD, hold_part, h);
 	group_init(&h->group, b->loop);
 	loop_timer_init(&h->timer, b->loop, look_now, h);

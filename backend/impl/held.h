@@ -21,36 +21,19 @@ enum backend_request_kind {
 
 struct held;
 struct record;
-struct spec_head;
 struct backend_request;
 
-/* How held.c starts requests, which other files own. Set by held_new. I/O thread. */
-struct held_ops {
-	/* Run a request (its data) as if it had just been posted. */
-	loop_fn run;
-	/* Pass a request on to the implementation. */
-	void (*pass)(struct backend_request *rq);
-	/*
-	 * Make a request about the document TEXT of the record HEAD; REPLY gets its answer. AGAIN
-	 * is that of struct backend_request.
-	 */
-	struct backend_request *(*make)(struct backend *b, const struct spec_head *head,
-					enum backend_request_kind kind, bool again,
-					const char *text, size_t len, backend_reply_fn reply,
-					void *data);
-};
-
 /* Create the object for B, which owns it and has a loop, a store, records and a config. */
-struct held *held_new(struct backend *b, const struct held_ops *ops);
+struct held *held_new(struct backend *b);
 /* Call this when no operation of H is under way. NULL is allowed. */
 void held_free(struct held *h);
 
 /*
- * Return true if RQ is, or may be, about a job that is shown here. H then answers RQ, or passes it
- * on later. A request about a held job that is being launched waits until the job's record is LIVE
- * on disk.
+ * RQ, a request, was posted: answer it if it is about a job that is shown here, or that does not
+ * exist; pass it on to the implementation otherwise. A request about a held job that is being
+ * launched waits until the job's record is LIVE on disk.
  */
-bool held_takes(struct held *h, struct backend_request *rq);
+void held_run(void *rq);
 
 /* ERR is 0, or -ETIMEDOUT if the disk does not accept it. */
 typedef void (*held_saved_fn)(void *data, int err);

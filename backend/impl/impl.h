@@ -9,7 +9,7 @@
 
 #include "backend/archive/archive.h"
 #include "backend/backend.h"
-#include "backend/impl/end.h"
+#include "backend/base/thread.h"
 #include "backend/impl/held.h"
 #include "backend/jobs/records.h"
 #include "backend/jobs/store.h"
@@ -102,14 +102,14 @@ struct backend {
 	void *impl;		 /* the implementation's own (backend_set_impl) */
 
 	/* Only for backend.c and request.c: */
-	struct end started, stopped;
+	struct wait started, stopped;
 	/* UP: between start and stop. STOPPING: the stop was requested. I/O thread. */
 	bool up, stopping;
 	/* Requests that were answered; [1]: with an error. */
 	atomic_ullong answered[BACKEND_N_REQUESTS][2];
 };
 
-/* A request that is under way. It owns its strings, which are valid until backend_answer. */
+/* A request that is under way. Plain data; it owns its strings, which are valid until backend_answer. */
 struct backend_request {
 	struct backend *b;
 	enum backend_request_kind kind;
@@ -159,8 +159,16 @@ void backend_answer_no_effect(struct backend_request *rq, const char *phase);
  */
 struct spec_head *backend_head(const struct backend_request *rq);
 
-/* The functions that held.c calls for requests. */
-extern const struct held_ops backend_held_ops;
+/* --- for backend.c and held.c --- */
+
+struct backend_request *backend_request_new(struct backend *b, enum backend_request_kind kind,
+					    backend_reply_fn reply, void *data);
+/* Pass RQ on to the implementation. */
+void backend_pass(struct backend_request *rq);
+/* Pass on a request of KIND about the document TEXT of the record HEAD; REPLY gets its answer. */
+void backend_pass_held(struct backend *b, const struct spec_head *head,
+		       enum backend_request_kind kind, bool again, const char *text, size_t len,
+		       backend_reply_fn reply, void *data);
 
 /* --- what an implementation reports: BACKEND is a struct backend, so these serve as callbacks --- */
 
@@ -175,7 +183,7 @@ static inline void backend_ready(void *data)
 
 	if (b->config.archives)
 		archive_begin(b->archive, b->ops->namespace(b));
-	end_reach(&b->started, 0, NULL);
+	wait_set(&b->started, 0, NULL);
 }
 
 /*
@@ -187,7 +195,7 @@ static inline void backend_started(void *backend, int err, const char *text)
 	struct backend *b = backend;
 
 	if (err)
-		end_reach(&b->started, err, text);
+		wait_set(&b->started, err, text);
 	else
 		held_begin(b->held, backend_ready, b);
 }
@@ -196,7 +204,7 @@ static inline void backend_all_stopped(void *data)
 {
 	struct backend *b = data;
 
-	end_reach(&b->stopped, 0, NULL);
+	wait_set(&b->stopped, 0, NULL);
 }
 
 static inline void backend_output_stopped(void *data)

@@ -15,6 +15,7 @@
  *	samples   CPU and memory of pods, while somebody reads them
  *	requests  requests of users under way: submit, cancel, control; and removal, which needs no server
  *	kube      (here) makes and owns all of them, starts and stops them, and implements backend_ops
+ *	examine   what a cluster offers, for kxfs doctor; it uses none of the others
  *
  * World, capture, folders and commands know nothing of each other: each has its own part of a job, found by its uid.
  * They report events by callbacks that only queue the job in publish, which acts in the next turn of the loop. All of
@@ -26,8 +27,8 @@
  */
 #include <errno.h>
 
-#include "backend/ask/connection.h"
 #include "backend/base/print.h"
+#include "backend/client/kubeconfig.h"
 #include "backend/kube/kinds.h"
 #include "backend/kube/kueue.h"
 #include "backend/kube/parts.h"
@@ -79,6 +80,19 @@ static void on_open(void *data, const char *id, const char *key, loop_fn done, v
 
 /* --- making --- */
 
+int kube_connection(const struct backend_config *config, struct spec_connection *ret,
+		    char **ret_text)
+{
+	int err = kubeconfig_load(config->kubeconfig, config->work_dir, config->context, ret,
+				  ret_text);
+
+	if (!err && *config->namespace)
+		text_set(&ret->namespace, "%s", config->namespace);
+	if (!err && *config->as)
+		text_set(&ret->as, "%s", config->as);
+	return err;
+}
+
 /*
  * Use a hash of the server's address: an address can't be a file name, and two servers may differ only in their path.
  */
@@ -86,7 +100,7 @@ static int kube_key(const struct backend_config *config, char **ret, char **ret_
 {
 	struct spec_connection c cleanup(spec_connection_clear) = {0};
 	char digest[65];
-	int err = connection_load(config, &c, ret_text);
+	int err = kube_connection(config, &c, ret_text);
 
 	if (err)
 		return err;
@@ -326,7 +340,7 @@ static int load_again(void *data, struct spec_connection *ret)
 	cleanup_free char *text = NULL;
 
 	config.context = k->connection.context;
-	return connection_load(&config, ret, &text);
+	return kube_connection(&config, ret, &text);
 }
 
 static int kube_init(struct backend *b, char **ret_text)
@@ -336,7 +350,7 @@ static int kube_init(struct backend *b, char **ret_text)
 
 	backend_set_impl(b, &k->parts);
 	group_init(&k->group, b->loop);
-	err = connection_load(&b->config, &k->connection, ret_text);
+	err = kube_connection(&b->config, &k->connection, ret_text);
 	if (!err)
 		err = credential_new(b->loop, &k->connection, &k->credential, ret_text);
 	if (!err) {

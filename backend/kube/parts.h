@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of a mount of a cluster, for the files that answer requests of users (submit.c, cancel.c, control.c,
- * removal.c). Only kube.c makes the parts and writes this struct.
+ * The parts of a mount of a cluster, for the files that answer requests of users (submit.c, control.c, removal.c). Only
+ * kube.c makes the parts and writes this struct.
  */
 #pragma once
 
@@ -9,6 +9,7 @@
 #include "backend/kube/publish.h"
 #include "backend/kube/requests.h"
 #include "backend/kube/watches.h"
+#include "spec/api/kubeconfig.h"
 
 struct kueue;
 struct samples;
@@ -34,6 +35,10 @@ static inline const struct kube_parts *kube_parts_of(const struct backend *b)
 {
 	return b->impl;
 }
+
+/* Read the kubeconfig that CONFIG names. Return 0, or a negative errno with *RET_TEXT. */
+int kube_connection(const struct backend_config *config, struct spec_connection *ret,
+		    char **ret_text);
 
 /* See backend_ops. */
 void kube_submit(struct backend *b, struct backend_request *rq); /* a dry run too */

@@ -62,7 +62,7 @@ enum shown_state { UNLISTED, SHOWN, LEFT, GONE };
 enum change { UNCHANGED, USAGE_CHANGED, CHANGED };
 
 /* Why a job that has ended is published again. */
-enum wait {
+enum shown_wait {
 	WAIT_NOT,
 	WAIT_PODS,   /* in a second, since events of its pods may still arrive */
 	WAIT_OUTPUT, /* when no more of its output is expected */
@@ -81,7 +81,7 @@ struct publish_shown {
 	char *id; /* name of its directory; NULL until it is chosen */
 	enum shown_state state;
 	enum change change; /* it is in the queue unless UNCHANGED */
-	enum wait wait;
+	enum shown_wait wait;
 	bool unsaved;	  /* its usage has changed since its snapshot was saved */
 	unsigned counted; /* IN_RUNNING, IN_CAPTURED */
 	uint64_t saved;	  /* when its snapshot was saved, by loop_now_ms */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces backend/base's loop.c, pool.c, thread.c, random.c, diag.c and process.c and
- * backend/impl/end.c. As on the I/O thread, posts run in order and timers when they are due, one
- * per iteration. Work of the pool runs as a few concurrent tasks. There is one loop in a life of
- * kxfs.
+ * Replaces loop.c, pool.c, thread.c, random.c, diag.c and process.c of backend/base. As on
+ * the I/O thread, posts run in order and timers when they are due, one per iteration. Work of the
+ * pool runs as a few concurrent tasks. There is one loop in a life of kxfs.
  */
 #include "tests/sim/loop.h"
 
@@ -19,7 +18,6 @@
 #include "backend/base/random.h"
 #include "backend/base/thread.h"
 #include "backend/base/uv.h"
-#include "backend/impl/end.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "tests/sim/kernel.h"
@@ -277,19 +275,19 @@ void loop_work_of_many(struct loop *loop, loop_fn work, loop_fn done, void *data
 	loop_work(loop, work, done, data);
 }
 
-/* --- waiting for an end --- */
+/* --- waiting --- */
 
-void end_init(struct end *e)
+void wait_init(struct wait *e)
 {
-	*e = (struct end){.lock = LOCK_INIT};
+	*e = (struct wait){.lock = LOCK_INIT};
 }
 
-void end_clear(struct end *e)
+void wait_clear(struct wait *e)
 {
 	free(e->text);
 }
 
-void end_reach(struct end *e, int err, const char *text)
+void wait_set(struct wait *e, int err, const char *text)
 {
 	if (e->over)
 		return;
@@ -298,7 +296,7 @@ void end_reach(struct end *e, int err, const char *text)
 	e->text = text ? text_copy(text) : NULL;
 }
 
-int end_wait(struct end *e, unsigned seconds, char **ret_text)
+int wait_get(struct wait *e, unsigned seconds, char **ret_text)
 {
 	uint64_t until = sim_now() + seconds * SIM_S;
 
@@ -408,18 +406,6 @@ int thread_start(void *(*fn)(void *data), void *data, pthread_t *ret)
 	*t = (struct thread){fn, data};
 	sim_task_start(SIM_OF_KXFS, run_thread, t);
 	return 0;
-}
-
-bool wait_for(sem_t *sem, unsigned seconds)
-{
-	uint64_t until = sim_now() + seconds * SIM_S;
-
-	while (sem_trywait(sem) < 0) {
-		if (sim_now() >= until)
-			return false;
-		sim_sleep(10 * SIM_MS);
-	}
-	return true;
 }
 
 uv_loop_t *loop_uv(struct loop *loop)

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -11,7 +12,6 @@
 
 #include "backend/base/diag.h"
 #include "backend/base/file.h"
-#include "backend/base/thread.h"
 #include "backend/output/output.h"
 #include "tests/unit/scratch.h"
 #include "tests/unit/waiting.h"

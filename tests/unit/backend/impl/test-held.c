@@ -186,7 +186,7 @@ static void on_records(void *done, int err, const char *text)
 static void begin(void *done)
 {
 	b.records = records_new(b.loop, base, b.config.passive);
-	b.held = held_new(&b, &backend_held_ops);
+	b.held = held_new(&b);
 	records_load(b.records, on_records, done);
 }
 

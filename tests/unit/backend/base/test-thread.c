@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* An outcome that is waited for: it comes, or it does not, and the wall clock is set meanwhile. */
+/* A result that a thread waits for: it comes, or it does not, and the wall clock is set meanwhile. */
 #include <errno.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "backend/impl/end.h"
+#include "backend/base/thread.h"
 #include "tests/unit/unit.h"
 
 static int offset; /* of the wall clock that the program sees, in seconds */
@@ -22,30 +22,30 @@ int clock_gettime(clockid_t id, struct timespec *ret)
 static void *reach_later(void *data)
 {
 	usleep(300 * 1000);
-	end_reach(data, -EIO, "it broke");
+	wait_set(data, -EIO, "it broke");
 	return NULL;
 }
 
 static void test_first_counts(void **state)
 {
-	struct end e;
+	struct wait e;
 	char *text = NULL;
 
-	end_init(&e);
-	end_reach(&e, 0, NULL);
-	end_reach(&e, -EIO, "too late");
-	assert_int_equal(end_wait(&e, 0, &text), 0);
+	wait_init(&e);
+	wait_set(&e, 0, NULL);
+	wait_set(&e, -EIO, "too late");
+	assert_int_equal(wait_get(&e, 0, &text), 0);
 	assert_null(text);
-	end_clear(&e);
+	wait_clear(&e);
 }
 
 static void test_does_not_come(void **state)
 {
-	struct end e;
+	struct wait e;
 
-	end_init(&e);
-	assert_int_equal(end_wait(&e, 0, NULL), -ETIMEDOUT);
-	end_clear(&e);
+	wait_init(&e);
+	assert_int_equal(wait_get(&e, 0, NULL), -ETIMEDOUT);
+	wait_clear(&e);
 }
 
 /* A wall clock that is set by ten minutes, as at a boot, neither ends the waiting nor prolongs it. */
@@ -54,20 +54,20 @@ static void test_clock_is_set(void **state)
 	static const int offsets[] = {-600, 600};
 
 	for (size_t i = 0; i < array_size(offsets); i++) {
-		struct end e;
+		struct wait e;
 		pthread_t thread;
 		char *text = NULL;
 
 		offset = offsets[i];
-		end_init(&e);
+		wait_init(&e);
 		if (offset > 0)
-			assert_int_equal(end_wait(&e, 1, NULL), -ETIMEDOUT);
+			assert_int_equal(wait_get(&e, 1, NULL), -ETIMEDOUT);
 		assert_int_equal(pthread_create(&thread, NULL, reach_later, &e), 0);
-		assert_int_equal(end_wait(&e, 60, &text), -EIO);
+		assert_int_equal(wait_get(&e, 60, &text), -EIO);
 		assert_string_equal(text, "it broke");
 		free(text);
 		pthread_join(thread, NULL);
-		end_clear(&e);
+		wait_clear(&e);
 		offset = 0;
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out what a cluster offers to a mount, by one request after the other:
+ * What can be found out before there is a mount: the contexts of the kubeconfig, the libraries of this
+ * process, and what a cluster offers to a mount, by one request after the other:
  *
  *	state    asked                                          ended by         next
  *	VERSION  /version                                       its reply        SERVED; OVER: nothing can be asked
@@ -11,13 +12,20 @@
  *	RIGHTS   a review of each verb that the kinds need      the last reply   OVER
  *	OVER
  *
- * Each reply has a deadline, so the whole takes a limited time.
+ * Each reply has a deadline, so the whole takes a limited time. There is no mount yet: the requests
+ * run on a loop that ends with them, while the thread that starts kxfs waits, first for the last
+ * reply or a signal (process.h), then until everything has stopped.
  */
-
 #include <errno.h>
+#include <semaphore.h>
 
-#include "backend/ask/asking.h"
-#include "backend/ask/connection.h"
+#include <curl/curl.h>
+#include <uv.h>
+
+#include "backend/base/process.h"
+#include "backend/client/http.h"
+#include "backend/client/kubeconfig.h"
+#include "backend/kube/parts.h"
 #include "spec/api/refusal.h"
 #include "spec/api/review.h"
 #include "spec/base/mem.h"
@@ -37,8 +45,12 @@ struct examine {
 	void (*fn)(void *data, enum backend_grade grade, const char *text);
 	void *data;
 	struct spec_connection connection;
-	struct asking *asking;
+	struct loop *loop;
+	struct credential *credential;
 	struct http *http;
+	struct interrupt interrupt;
+	struct loop_watch *watch; /* watches INTERRUPT until the state is OVER */
+	sem_t done; /* posted when the state is OVER, and when everything has stopped */
 	enum state state;
 	size_t i, verb;	  /* row and verb of the present request */
 	int64_t asked_at; /* when the version was requested, in seconds */
@@ -68,14 +80,18 @@ static size_t right_from(const struct examine *e, size_t i);
 
 static void enter(struct examine *e, enum state state)
 {
+	const bool over = e->state == OVER;
+
 	e->state = state;
 	if (state == RIGHTS)
 		e->rights = spec_rights(e->kinds, e->n_kinds, &e->n_rights);
 	e->i = state == RIGHTS ? right_from(e, 0) : 0;
-	if (state == OVER)
-		asking_over(e->asking);
-	else
-		ask(e);
+	if (state != OVER)
+		return ask(e);
+	/* The signal stays pending, so the watch would fire again. */
+	loop_watch_free(take_ptr(e->watch));
+	if (!over)
+		sem_post(&e->done);
 }
 
 /* Print the meaning of REPLY, a failed reply about RESOURCE. */
@@ -388,21 +404,72 @@ static void ask(struct examine *e)
 	e->request = http_send(e->http, &call);
 }
 
-static void examine_begin(void *data, struct asking *a, struct http *http)
+/* --- the loop --- */
+
+static void on_signal(void *data)
+{
+	enter(data, OVER);
+}
+
+static void begin(void *data)
 {
 	struct examine *e = data;
 
-	e->asking = a;
-	e->http = http;
+	if (e->interrupt.fd >= 0)
+		e->watch = loop_watch_new(e->loop, e->interrupt.fd, false, on_signal, e);
 	e->asked_at = loop_time_ns() / NS_PER_S;
 	enter(e, VERSION);
 }
 
-static void examine_end(void *data)
+static void on_stopped(void *data)
+{
+	struct examine *e = data;
+
+	sem_post(&e->done);
+}
+
+static void end(void *data)
 {
 	struct examine *e = data;
 
 	http_drop(&e->request);
+	credential_stop(e->credential);
+	http_stop(e->http, on_stopped, e);
+}
+
+static void await(struct examine *e)
+{
+	while (sem_wait(&e->done) < 0)
+		;
+}
+
+/*
+ * Run the loop until all is over. Return false if a disk call hangs, for a token's file for example,
+ * that may return at any moment and use the memory of E.
+ */
+static bool run(struct examine *e)
+{
+	bool stopped;
+
+	interrupt_hold(&e->interrupt);
+	loop_post(e->loop, begin, e);
+	await(e);
+	loop_post(e->loop, end, e);
+	await(e);
+	stopped = loop_stop(e->loop);
+	interrupt_release(&e->interrupt);
+	return stopped;
+}
+
+static void examine_free(struct examine *e)
+{
+	http_free(e->http);
+	credential_free(e->credential);
+	loop_free(e->loop);
+	spec_connection_clear(&e->connection);
+	sem_destroy(&e->done);
+	free(e->rights);
+	free(e);
 }
 
 /* --- the connection --- */
@@ -419,20 +486,64 @@ static const char *credential_words(const struct spec_connection *c)
 void backend_examine(const struct backend_config *config,
 		     void (*fn)(void *data, enum backend_grade grade, const char *text), void *data)
 {
-	static const struct asking_ops ops = {.begin = examine_begin, .end = examine_end};
-	struct examine e = {.config = config, .fn = fn, .data = data};
+	struct examine *e = new0(struct examine);
+	struct spec_connection *c = &e->connection;
 	cleanup_free char *text = NULL;
-	int err = connection_load(config, &e.connection, &text);
+	int err;
 
+	e->config = config;
+	e->fn = fn;
+	e->data = data;
+	sem_init(&e->done, 0, 0);
+	loop_new(&e->loop);
+	err = kube_connection(config, c, &text);
 	if (!err) {
-		say(&e, BACKEND_FINE, "context %s, namespace %s, as%s%s with %s",
-		    *e.connection.context ? e.connection.context : "(of this pod)",
-		    e.connection.namespace, *e.connection.as ? " " : " its user", e.connection.as,
-		    credential_words(&e.connection));
-		err = asking_run(&e.connection, &ops, &e, &text);
+		say(e, BACKEND_FINE, "context %s, namespace %s, as%s%s with %s",
+		    *c->context ? c->context : "(of this pod)", c->namespace,
+		    *c->as ? " " : " its user", c->as, credential_words(c));
+		err = credential_new(e->loop, c, &e->credential, &text);
 	}
+	if (!err)
+		err = http_new(e->loop, c, e->credential, &e->http, &text);
+	if (!err)
+		err = loop_start(e->loop);
 	if (err)
-		say(&e, BACKEND_WRONG, "%s", text ? text : strerror(-err));
-	spec_connection_clear(&e.connection);
-	free(e.rights);
+		say(e, BACKEND_WRONG, "%s", text ? text : strerror(-err));
+	if (err || run(e))
+		examine_free(e);
+}
+
+/* --- libraries: those that this process runs with may differ from those that it was built with --- */
+
+char *backend_libraries(void)
+{
+	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
+
+	return text_print("libuv %s, libcurl %s, %s", uv_version_string(), curl->version,
+			  curl->ssl_version ? curl->ssl_version : "no TLS");
+}
+
+char *backend_features(void)
+{
+	static const struct {
+		int bit;
+		const char *name;
+	} known[] = {
+		{CURL_VERSION_SSL, "https"},	       {CURL_VERSION_HTTPS_PROXY, "https-proxy"},
+		{CURL_VERSION_HTTP2, "http2"},	       {CURL_VERSION_LIBZ, "gzip"},
+		{CURL_VERSION_ASYNCHDNS, "async-dns"}, {CURL_VERSION_IPV6, "ipv6"},
+	};
+	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
+	char *text = text_copy("");
+
+	for (size_t i = 0; i < array_size(known); i++) {
+		if (curl->features & known[i].bit)
+			text_set(&text, "%s%s%s", text, *text ? " " : "", known[i].name);
+	}
+	return text;
+}
+
+int backend_contexts(const char *kubeconfig, char ***ret, char **ret_text)
+{
+	return kubeconfig_contexts(kubeconfig, ret, ret_text);
 }
