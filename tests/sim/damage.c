@@ -102,6 +102,14 @@ static void spoil_record(struct damage *d, const char *old)
 	}
 }
 
+static bool is_damaged(const char *path)
+{
+	for (const struct damage *d = all; d; d = d->next)
+		if (streq(d->path, path))
+			return true;
+	return false;
+}
+
 /* Damage the record PATH, or a file of the output of its job. */
 static void damage(const char *path)
 {
@@ -114,8 +122,8 @@ static void damage(const char *path)
 
 	d->part = sim_chance(SIM_DAMAGE, 600) ? RECORD : OUTPUT;
 	d->path = d->part == RECORD ? text_copy(path) : choose(output);
-	/* Only a job that a user has submitted here has a tag. */
-	if (!found || !d->path)
+	/* Only a job that a user has submitted here has a tag; and a second damage may undo the first. */
+	if (!found || !d->path || is_damaged(d->path))
 		return;
 	old = text_at(d->path, &d->n);
 	if (d->part == RECORD)
