@@ -71,7 +71,7 @@ static void check_whole(const char *path, const char *id)
 		if (text)
 			readers_archived(job, log, text, status);
 	}
-	sim_say("archive", "%s has all of %.*s", path, (int)strcspn(uid, "\n"), uid);
+	sim_log("archive", "%s has all of %.*s", path, (int)strcspn(uid, "\n"), uid);
 }
 
 static void check_job(const char *path, const char *id)

@@ -193,7 +193,7 @@ void job_make_pod(struct object *job);
 void job_delete_pods(const struct object *job, bool ended);
 /* Notify the controller of JOB, which runs, again that POD has ended. */
 void job_over_again(struct object *job, struct object *pod);
-/* JOB has failed, and its AppWrapper still says Running, for its grace period. */
+/* JOB has failed, and its AppWrapper is still Running, for its grace period. */
 bool job_has_grace(const struct object *job);
 /* Kueue suspends JOB (WAITS) or resumes it. */
 void job_queue(struct object *job, bool waits);

@@ -97,10 +97,10 @@ static void condition(struct object *job, const char *type, bool holds, const ch
 	json_put(c, "message", "");
 }
 
-static void say(struct object *job, const char *phase)
+static void set_phase(struct object *job, const char *phase)
 {
 	job->phase = phase;
-	sim_say("server", "job %s: %s", job->name, phase);
+	sim_log("server", "job %s: %s", job->name, phase);
 	object_changed(job, "MODIFIED");
 }
 
@@ -444,7 +444,7 @@ static void indexed_over(void *data)
 			  good				 ? "CompletionsReached"
 			  : object_is(job, "Terminated") ? "DeadlineExceeded"
 							 : "BackoffLimitExceeded");
-	say(job, job->phase);
+	set_phase(job, job->phase);
 	server_ended(job);
 }
 
@@ -508,13 +508,13 @@ static void indexed_begins(void *data)
 		job->suspended = !job->queued;
 		condition(job, "Suspended", true,
 			  is_kind(job, "job") ? "JobSuspended" : "SuspendedJobs");
-		return say(job, "Aborted");
+		return set_phase(job, "Aborted");
 	}
 	if (is_kind(job, "jobset"))
 		put_int(job_status(job), "restarts", 0);
 	else
 		json_put(job_status(job), "startTime", cluster_time(when));
-	say(job, "Running");
+	set_phase(job, "Running");
 	job_make_pod(job);
 }
 
@@ -526,7 +526,7 @@ static void indexed_suspends(void *data)
 		return;
 	condition(job, "Suspended", true, is_kind(job, "job") ? "JobSuspended" : "SuspendedJobs");
 	job_delete_pods(job, false);
-	say(job, "Aborted");
+	set_phase(job, "Aborted");
 }
 
 static void indexed_resumes(void *data)
@@ -536,7 +536,7 @@ static void indexed_resumes(void *data)
 	if (!object_is(job, "Restarting"))
 		return;
 	condition(job, "Suspended", false, is_kind(job, "job") ? "JobResumed" : "ResumeJobs");
-	say(job, "Running");
+	set_phase(job, "Running");
 	indexed_pod(job);
 }
 
@@ -622,7 +622,7 @@ static bool wrapper_is(const struct object *job, const char *phase)
 static void wrapper_says(struct object *job, const char *phase, const char *word)
 {
 	json_put(job_status(job), "phase", phase);
-	sim_say("server", "job %s: %s", job->name, phase);
+	sim_log("server", "job %s: %s", job->name, phase);
 	job->phase = word;
 	object_changed(job, "MODIFIED");
 }

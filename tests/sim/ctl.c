@@ -50,7 +50,7 @@ void ctl_created(const char *job, const char *action)
 {
 	struct wish *w = wish_of(job, action);
 
-	sim_say("server", "%s: %s", job, action);
+	sim_log("server", "%s: %s", job, action);
 	if (w->created++ && streq(action, "RestartJob"))
 		sim_fail("%s is asked twice to restart", job);
 }
@@ -114,7 +114,7 @@ static void ask(const char *job, size_t what, pid_t pid)
 		err = kernel_write(&f, w->word, strlen(w->word), 0);
 		kernel_close(&f, 0);
 	}
-	sim_say("user", "%s > %s: %s", w->word, path, err ? strerror(-err) : "done");
+	sim_log("user", "%s > %s: %s", w->word, path, err ? strerror(-err) : "done");
 	if (!err && !w->created && !sim_machine)
 		sim_fail("%s of %s was taken, and never sent", w->word, job);
 	w->end = end_of(err);

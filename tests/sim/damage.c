@@ -138,7 +138,7 @@ static void damage(const char *path)
 	d->bytes = text_at(d->path, &d->n);
 	d->next = all;
 	all = d;
-	sim_say("disk", "%s of tag %u is damaged%s", d->path, d->tag,
+	sim_log("disk", "%s of tag %u is damaged%s", d->path, d->tag,
 		d->part == DOCUMENT ? " behind its head" : "");
 }
 
@@ -155,7 +155,7 @@ void damage_some(void)
 
 /* --- what kxfs makes of it --- */
 
-void damage_said(const char *text)
+void damage_reported(const char *text)
 {
 	for (struct damage *d = all; d; d = d->next)
 		d->due &= !strstr(text, d->path);

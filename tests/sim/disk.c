@@ -148,7 +148,7 @@ static uint64_t hang(void)
 		uint64_t us = sim_delay(SIM_DISK, HANGS_S * SIM_S);
 		bool all = sim_chance(SIM_DISK, 500);
 
-		sim_say("disk", "%s for %llu ms", all ? "hangs" : "has a call that hangs",
+		sim_log("disk", "%s for %llu ms", all ? "hangs" : "has a call that hangs",
 			(unsigned long long)(us / SIM_MS));
 		if (!all)
 			return us;
@@ -179,7 +179,7 @@ static int call(enum sort sort)
 		return 0;
 	if (sort == WRITES && sim_chance(SIM_DISK, 250)) {
 		us = sim_delay(SIM_DISK, REFUSES_S * SIM_S);
-		sim_say("disk", "takes no write for %llu ms", (unsigned long long)(us / SIM_MS));
+		sim_log("disk", "takes no write for %llu ms", (unsigned long long)(us / SIM_MS));
 		refuses_until = sim_now() + us;
 		if (sim_faults.power_cut && sim_chance(SIM_DISK, 300))
 			sim_kxfs_power_cut(us);

@@ -54,7 +54,7 @@ static void ask(pid_t pid, const char *path)
 	int err = write_it(pid, path, text);
 	unsigned life = sim_life();
 
-	sim_say("dry", "%s, %s: %s", path, tag, err ? strerror(-err) : "done");
+	sim_log("dry", "%s, %s: %s", path, tag, err ? strerror(-err) : "done");
 	if (err)
 		return;
 	if (wrong)

@@ -91,17 +91,18 @@ static bool ends_with_line(const char *at, size_t n, const char *uid, size_t *re
 
 /*
  * Check the whole line NUMBER of S. BEFORE: one more than the number of the line before, or 0 if
- * that line is not whole. TOLD: there is a gap between the two lines.
+ * that line is not whole. REPORTED: there is a gap between the two lines.
  */
 static void check_place(const char *path, const struct shown *s, size_t number, size_t before,
-			bool told)
+			bool reported)
 {
-	if (before && number > before && !told)
-		sim_fail("%s lacks what comes before line %zu of %s, and no gap is told there",
+	if (before && number > before && !reported)
+		sim_fail("%s lacks what comes before line %zu of %s, and no gap is reported there",
 			 path, number, s->uid);
-	if (before && number == before && told && s->run.kept < before)
-		sim_fail("%s: a gap is told before line %zu of %s, and nothing is missing there",
-			 path, number, s->uid);
+	if (before && number == before && reported && s->run.kept < before)
+		sim_fail(
+			"%s: a gap is reported before line %zu of %s, and nothing is missing there",
+			path, number, s->uid);
 }
 
 /* Check TEXT, the log at PATH of one run, and describe it in *RET. */
@@ -122,15 +123,16 @@ static void check_places(const char *path, const char *text, struct shown *ret)
 	for (; (nl = strchr(at, '\n')); at = nl + 1) {
 		bool whole = is_line(at, (size_t)(nl - at), ret->uid, &number);
 		size_t begin = (size_t)(at - text), end = (size_t)(nl - text);
-		bool told = i < n && place(v, i) == begin;
+		bool reported = i < n && place(v, i) == begin;
 
 		if (whole)
-			check_place(path, ret, number, before, told);
+			check_place(path, ret, number, before, reported);
 		/* A partial line is followed by another line, or by the end of the log. */
 		while (i < n && place(v, i) <= (whole ? begin : end)) {
 			if (place(v, i) < begin || place(v, i) == 0)
-				sim_fail("%s: a gap is told at byte %zu, in the middle of a line",
-					 path, place(v, i));
+				sim_fail(
+					"%s: a gap is reported at byte %zu, in the middle of a line",
+					path, place(v, i));
 			ret->places++;
 			i++;
 		}
@@ -160,7 +162,7 @@ static bool count_in(const char *at, pid_t pid, size_t *ret)
 		return false;
 	gap = strstr(text, "\ngap: ");
 	if (!gap)
-		sim_fail("%s says of no gap", path);
+		sim_fail("%s has no count of gaps", path);
 	*ret = strtoull(gap + strlen("\ngap: "), NULL, 10);
 	return true;
 }
@@ -182,7 +184,7 @@ static size_t most_of(const char *job)
 /* Check the gaps that AT, a job's directory in jobs/ or history/, reports. */
 static void judge_one(const char *at, pid_t pid)
 {
-	size_t told, least = 0, places = 0, most;
+	size_t reported, least = 0, places = 0, most;
 	const char *job = NULL;
 
 	for (unsigned i = 0; i <= MOST_LOGS; i++) {
@@ -200,14 +202,16 @@ static void judge_one(const char *at, pid_t pid)
 		places += s.places;
 		least += s.places + (s.run.ended && s.next < s.run.n);
 	}
-	if (!job || sim_boots() || !count_in(at, pid, &told))
+	if (!job || sim_boots() || !count_in(at, pid, &reported))
 		return;
 	most = places + most_of(job);
-	sim_say("user", "%s: %zu gaps are told, of %zu to %zu", at, told, least, most);
-	if (told < least)
-		sim_fail("%s lacks output %zu times, and %zu gaps are told", at, least, told);
-	if (told > most)
-		sim_fail("%s tells %zu gaps, and lacks output %zu times at most", at, told, most);
+	sim_log("user", "%s: %zu gaps are reported, of %zu to %zu", at, reported, least, most);
+	if (reported < least)
+		sim_fail("%s lacks output %zu times, and %zu gaps are reported", at, least,
+			 reported);
+	if (reported > most)
+		sim_fail("%s reports %zu gaps, and lacks output %zu times at most", at, reported,
+			 most);
 }
 
 void gaps_judge(void)
@@ -222,12 +226,13 @@ void gaps_judge(void)
 			continue;
 		for (size_t k = 0; k < names.n; k++) {
 			cleanup_free char *at = text_print("%s/%s", places[i], names.v[k].name);
-			size_t told;
+			size_t reported;
 
 			if (!sim_machine)
 				judge_one(at, pid);
-			else if (count_in(at, pid, &told) && told)
-				sim_fail("%s tells %zu gaps, and is of a local job", at, told);
+			else if (count_in(at, pid, &reported) && reported)
+				sim_fail("%s reports %zu gaps, and is of a local job", at,
+					 reported);
 		}
 	}
 }
@@ -242,7 +247,7 @@ static bool ends_with(const char *text, const char *words)
 	return n >= end && streq(text + n - end, words);
 }
 
-void gaps_said(const char *text)
+void gaps_reported(const char *text)
 {
 	static const struct {
 		const char *words;
@@ -262,6 +267,6 @@ void gaps_said(const char *text)
 			continue;
 		if (!(all[i].rotated && pod.rotated) && !(all[i].again && pod.again) &&
 		    !(all[i].gone && pod.gone))
-			sim_fail("kxfs says what is not so: %s", text);
+			sim_fail("kxfs reports what is not so: %s", text);
 	}
 }

@@ -301,7 +301,7 @@ static void copy_near(void)
 	json_object_object_del(json, "status");
 	copy = make(job->of, json, name);
 	copy->hostile = false;
-	sim_say("other", "job %s is a copy of %s", name, job->name);
+	sim_log("other", "job %s is a copy of %s", name, job->name);
 	cluster_begins(copy);
 }
 
@@ -383,7 +383,7 @@ static void make_pod(void)
 	pod = make(like->of, json, name);
 	pod->container = like->container;
 	pod->owner = misplaced ? like->job : NULL;
-	sim_say("other", "pod %s looks like %s: %s", name, like->name,
+	sim_log("other", "pod %s looks like %s: %s", name, like->name,
 		json_print(json_at(meta, "ownerReferences")));
 	pod_begin(pod);
 	sim_after(sim_delay(SIM_HOSTILE, 100 * SIM_S), SIM_WORLD, pod_over, pod);
@@ -408,7 +408,7 @@ static void make_absurd(void)
 	o = make(job->of, copy_of(job), name);
 	o->phase = "Pending";
 	spoil_object(o);
-	sim_say("other", "job %s, which nobody expects, is like %s", name, job->name);
+	sim_log("other", "job %s, which nobody expects, is like %s", name, job->name);
 }
 
 static void tell_of(void)
@@ -436,7 +436,7 @@ static void tell_of(void)
 	if (sim_chance(SIM_HOSTILE, 300))
 		spoil(json_at(json, "involvedObject"), 3);
 	make(resource_of(EVENTS), json, name);
-	sim_say("other", "event %s of %s: %s", name, of->name, json_print(json));
+	sim_log("other", "event %s of %s: %s", name, of->name, json_print(json));
 }
 
 static void note_it(void)
@@ -445,7 +445,7 @@ static void note_it(void)
 
 	if (!job)
 		return;
-	sim_say("other", "notes at job %s", job->name);
+	sim_log("other", "notes at job %s", job->name);
 	note(job);
 }
 
@@ -464,7 +464,7 @@ static void change(void)
 		return pod_removed(o);
 	if (sim_chance(SIM_HOSTILE, 500))
 		return object_drop(o);
-	sim_say("other", "%s becomes another", o->name);
+	sim_log("other", "%s becomes another", o->name);
 	spoil_object(o);
 }
 

@@ -153,7 +153,7 @@ static void end(struct http_request *rq, uint64_t us, int err, bool sent)
 	rq->err = err;
 	rq->sent = sent && err;
 	if (err)
-		sim_say("net", "#%u breaks: %s", rq->number, strerror(-err));
+		sim_log("net", "#%u breaks: %s", rq->number, strerror(-err));
 	sim_after(us, SIM_OF_KXFS, on_over, rq);
 }
 
@@ -165,7 +165,7 @@ static void on_deadline(void *data)
 		return;
 	rq->err = -ETIMEDOUT;
 	rq->sent = true;
-	sim_say("net", "#%u takes too long", rq->number);
+	sim_log("net", "#%u takes too long", rq->number);
 	sim_loop_call(over, rq);
 }
 
@@ -204,7 +204,7 @@ static void feed(void *data)
 	rq->fed = sim_now();
 	if (rq->at < rq->len && goes_wrong(sim_faults.cut)) {
 		rq->err = -EIO;
-		sim_say("net", "#%u is cut", rq->number);
+		sim_log("net", "#%u is cut", rq->number);
 		return over(rq);
 	}
 	if (rq->at < rq->len) {
@@ -255,7 +255,7 @@ static void on_idle(void *data)
 		return;
 	if (quiet >= limit && !rq->paused) {
 		rq->err = -ETIMEDOUT;
-		sim_say("net", "#%u is silent", rq->number);
+		sim_log("net", "#%u is silent", rq->number);
 		sim_loop_call(over, rq);
 		return;
 	}
@@ -434,7 +434,7 @@ static void arrive(void *data)
 			spoil(&reply);
 	}
 	if (!streq(t->method, "GET") || (heard && reply.status / 100 != 2))
-		sim_say("server", "#%u %s %.120s: %d%s",
+		sim_log("server", "#%u %s %.120s: %d%s",
 			rq && t->life == sim_life() ? rq->number : 0, t->method, t->path,
 			reply.status, heard ? "" : ", which nobody hears");
 	if (heard) {
@@ -616,7 +616,7 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 	rq->since = rq->fed = sim_now();
 	DL_APPEND(http->all, rq);
 	bounds_asked(methods[call->method], rq->call.path, rq->call.body);
-	sim_say("kxfs", "#%u %s %.160s", rq->number, methods[call->method], call->path);
+	sim_log("kxfs", "#%u %s %.160s", rq->number, methods[call->method], call->path);
 	if (!call->stream)
 		sim_after(call->deadline_ms * SIM_MS, SIM_OF_KXFS, on_deadline, rq);
 	else if (call->idle_ms)
@@ -689,7 +689,7 @@ static void give_back(void *data)
 {
 	(void)data;
 	if (taken)
-		sim_say("server", "who mounts may do all again");
+		sim_log("server", "who mounts may do all again");
 	taken = NULL;
 }
 
@@ -699,7 +699,7 @@ static void take(void *data)
 		return;
 	if (!taken && sim_chance(SIM_RIGHTS, sim_faults.forbidden)) {
 		taken = &rights[sim_below(SIM_RIGHTS, array_size(rights))];
-		sim_say("server", "who mounts may not %s %s any more",
+		sim_log("server", "who mounts may not %s %s any more",
 			taken->method ? taken->method : "ask for", taken->in);
 		sim_after(1 + sim_delay(SIM_RIGHTS, FORBIDDEN_S * SIM_S), SIM_WORLD, give_back,
 			  NULL);
@@ -712,7 +712,7 @@ static void come_back(void *data)
 	(void)data;
 	if (sim_now() < away_until)
 		return;
-	sim_say("net", "the server is there again");
+	sim_log("net", "the server is there again");
 }
 
 static void go_away(void *data)
@@ -721,7 +721,7 @@ static void go_away(void *data)
 	if (mended)
 		return;
 	away_until = sim_now() + SIM_S + sim_random(SIM_AWAY) % (AWAY_S * SIM_S);
-	sim_say("net", "the server can't be reached");
+	sim_log("net", "the server can't be reached");
 	server_cut();
 	sim_after(away_until - sim_now(), SIM_WORLD, come_back, NULL);
 }

@@ -77,7 +77,7 @@ static void trouble(void *data)
 	(void)data;
 	sim_sleep(sim_random(SIM_KINDS) % (BEGIN_S * SIM_S));
 	if (removed) {
-		sim_say("server", "%s is about to be removed", server_kind(k));
+		sim_log("server", "%s is about to be removed", server_kind(k));
 		removed_kind = server_kind(k);
 		cluster_trouble(k, ENDS);
 		sim_sleep(cluster_kept_us());
@@ -88,11 +88,11 @@ static void trouble(void *data)
 	life = sim_life();
 	since = sim_now();
 	look(pid);
-	sim_say("server", "%s is %s", server_kind(k), removed ? "removed" : "forbidden");
+	sim_log("server", "%s is %s", server_kind(k), removed ? "removed" : "forbidden");
 	cluster_trouble(k, removed ? UNSERVED : FORBIDDEN);
 	sim_sleep(SIM_S + sim_random(SIM_KINDS) % (LASTS_S * SIM_S));
 	look_again(pid, life, since);
-	sim_say("server", "%s is there again", server_kind(k));
+	sim_log("server", "%s is there again", server_kind(k));
 	cluster_trouble(k, NO_TROUBLE);
 }
 

@@ -131,7 +131,7 @@ static void run_ends(void *data)
 	if (pod->gone || pod->over)
 		return;
 	pod->runs[pod->n_runs - 1].ended = sim_now();
-	sim_say("server", "pod %s: run %zu ends", pod->name, pod->n_runs - 1);
+	sim_log("server", "pod %s: run %zu ends", pod->name, pod->n_runs - 1);
 	pod_ended(pod, "Running", 1);
 	sim_after(sim_delay(SIM_SERVER, 2 * SIM_S), SIM_WORLD, waits, pod);
 	sim_after(pause, SIM_WORLD, runs_again, pod);

@@ -46,7 +46,7 @@ static void condition(const struct object *workload, const char *type, bool hold
 
 static void changed(struct object *workload, const char *word)
 {
-	sim_say("kueue", "%s: %s", workload->job->name, word);
+	sim_log("kueue", "%s: %s", workload->job->name, word);
 	object_changed(workload, "MODIFIED");
 }
 
@@ -263,7 +263,7 @@ void kueue_judge(void)
 			sim_fail("%s waits for Kueue, and is %s", job->name,
 				 state ? state : "not there");
 		if (kernel_read(pid, asked, &why) || !strstr(why, "it has no quota in queue"))
-			sim_fail("%s waits for quota, and why says %s", job->name,
+			sim_fail("%s waits for quota, and its why is %s", job->name,
 				 why ? why : "nothing");
 	}
 }

@@ -58,7 +58,7 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 	struct kxfs *k = data;
 
 	if (job && !job->held)
-		users_told(job->id);
+		users_shown(job->id);
 	tree_job_event(&k->tree, old, job);
 }
 
@@ -184,7 +184,7 @@ static int make(struct kxfs *k, char **why)
 /* Nothing frees the memory of a killed life: no code of it runs any more. */
 static void kill_it(bool power_cut)
 {
-	sim_say("kxfs", "-- %s --",
+	sim_log("kxfs", "-- %s --",
 		power_cut ? "the machine goes down"
 		: ending  ? "gone"
 			  : "killed");
@@ -236,12 +236,12 @@ static void end(void *data)
 	bool stopped;
 
 	(void)data;
-	sim_say("kxfs", "-- ends --");
+	sim_log("kxfs", "-- ends --");
 	sim_fs = NULL;
 	kernel_unmount(k->fs);
 	stopped = backend_stop(k->backend);
 	loop_stop(k->loop);
-	sim_say("kxfs", "has ended%s", stopped ? "" : ", not all of it");
+	sim_log("kxfs", "has ended%s", stopped ? "" : ", not all of it");
 	ending = true;
 }
 
@@ -263,11 +263,11 @@ static void begin(void *data)
 	(void)data;
 	err = make(k, &why);
 	if (!err && !mended && sim_chance(SIM_MACHINE, sim_faults.not_mounted)) {
-		sim_say("kxfs", "can't be mounted");
+		sim_log("kxfs", "can't be mounted");
 		return end(NULL);
 	}
 	if (err) {
-		sim_say("kxfs", "can't start: %s", why ? why : strerror(-err));
+		sim_log("kxfs", "can't start: %s", why ? why : strerror(-err));
 		/* As in a process that exits, its memory is not freed. */
 		ending = true;
 		return;
@@ -275,7 +275,7 @@ static void begin(void *data)
 	submit_find_owners(k->submit);
 	backend_take_charge(k->backend);
 	sim_fs = k->fs;
-	sim_say("kxfs", "-- mounted --");
+	sim_log("kxfs", "-- mounted --");
 	damage_mounted();
 }
 
@@ -295,7 +295,7 @@ static void live(void *data)
 	/* The machine lost power while kxfs was not mounted: that start comes later. */
 	if ((uintptr_t)data != sim_life())
 		return;
-	sim_say("kxfs", "-- life %u --", sim_life());
+	sim_log("kxfs", "-- life %u --", sim_life());
 	if (!mended)
 		damage_some();
 	sim_task_start(SIM_OF_KXFS, begin, NULL);
@@ -316,13 +316,13 @@ static void shake(void *data)
 	if (mended)
 		return;
 	if (sim_chance(SIM_FAULTS, sim_faults.still)) {
-		sim_say("machine", "stands still for %llu ms",
+		sim_log("machine", "is suspended for %llu ms",
 			(unsigned long long)(still / SIM_MS));
 		sim_stand_still(still);
 	}
 	if (sim_chance(SIM_FAULTS, sim_faults.clock)) {
 		step = sim_chance(SIM_FAULTS, 500) ? step : -step;
-		sim_say("machine", "its clock steps by %lld ms", (long long)(step / 1000000));
+		sim_log("machine", "its clock steps by %lld ms", (long long)(step / 1000000));
 		sim_loop_step_clock(step);
 	}
 	sim_after(EACH_S * SIM_S, SIM_WORLD, shake, data);

@@ -36,7 +36,7 @@ static void check_text(const char *job, const char *name, const char *path, cons
 	cleanup_free char *id = text_print("id: %s\n", job);
 
 	if (streq(name, "state") && !is_state(text))
-		sim_fail("%s says %s", path, text);
+		sim_fail("%s is %s", path, text);
 	if (streq(name, "status") && strncmp(text, id, strlen(id)) != 0)
 		sim_fail("%s is not of its job: %s", path, text);
 	if (!spec_utf8_is_clean(text, "\n\t") && !damage_hit(job, false))

@@ -368,9 +368,9 @@ void diag(enum diag_level level, const char *fmt, ...)
 	if (level < DIAG_DEBUG) {
 		sim_of_world();
 
-		sim_say("kxfs", "%s", text);
-		gaps_said(text);
-		damage_said(text);
+		sim_log("kxfs", "%s", text);
+		gaps_reported(text);
+		damage_reported(text);
 	}
 	errno = err;
 }

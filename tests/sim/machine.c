@@ -53,9 +53,9 @@ struct run {
 	bool hangs;
 	int exit_code;
 	bool timed_out, ending, well, guard_killed;
-	bool told_to_end; /* terminated by kxfs */
-	bool stopped;	  /* by SIGSTOP */
-	bool due, dying;  /* it will print, or end, when it is continued */
+	bool ended_by_kxfs; /* terminated by kxfs */
+	bool stopped;	    /* by SIGSTOP */
+	bool due, dying;    /* it will print, or end, when it is continued */
 	int64_t limit_ms, grace_ms;
 };
 
@@ -217,7 +217,7 @@ unsigned sim_boots(void)
 
 /* --- the life of a program --- */
 
-static void tell(const struct run *r, const struct guard_news *news)
+static void notify(const struct run *r, const struct guard_news *news)
 {
 	if (!r->helper->dead)
 		sim_pipe_write(r->news, news, sizeof(*news));
@@ -245,14 +245,14 @@ static void end(struct run *r, int status)
 		begun[1 + sim_below(SIM_MACHINE, 30)] = '\0';
 		r->cut = sim_pipe_write(r->output, begun, strlen(begun));
 	}
-	sim_say("program", "%s of %s ends: %s %d", r->uid, r->job,
+	sim_log("program", "%s of %s ends: %s %d", r->uid, r->job,
 		WIFSIGNALED(status) ? "signal" : "exit code",
 		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	r->fate = ENDED;
 	r->over = sim_now();
 	r->well = status == 0 && !r->timed_out;
-	tell(r, &over);
-	tell(r, &used);
+	notify(r, &over);
+	notify(r, &used);
 	guard_gone(r);
 }
 
@@ -333,7 +333,7 @@ static void die(void *data)
 	struct run *r = data;
 
 	if (r->fate == RUNS || r->fate == BEGINS) {
-		sim_say("program", "%s of %s is killed with its guard", r->uid, r->job);
+		sim_log("program", "%s of %s is killed with its guard", r->uid, r->job);
 		r->fate = DEAD;
 		r->over = sim_now();
 		r->lost |= r->helper->dead;
@@ -347,7 +347,7 @@ static void on_helper_killed(void *data)
 
 	if (mended || r->helper->dead)
 		return;
-	sim_say("program", "the helper of %s of %s is killed", r->uid, r->job);
+	sim_log("program", "the helper of %s of %s is killed", r->uid, r->job);
 	r->lost = true;
 	process_end(r->helper);
 	sim_after(sim_delay(SIM_MACHINE, DIES_MS * SIM_MS), SIM_OF_MACHINE, die, r);
@@ -370,7 +370,7 @@ static void on_stopped(void *data)
 	if (mended || r->helper->dead)
 		return;
 	r->helper->stopped_until = sim_now() + sim_delay(SIM_MACHINE, STOPPED_S * SIM_S);
-	sim_say("program", "the helper of %s of %s stands still", r->uid, r->job);
+	sim_log("program", "the helper of %s of %s is stopped", r->uid, r->job);
 }
 
 /* --- checks at a start --- */
@@ -437,17 +437,17 @@ static void begin(void *data)
 			.kind = GUARD_FAILED,
 			.why = TASK_EXEC,
 			.value = errors[sim_below(SIM_MACHINE, array_size(errors))]};
-		sim_say("program", "%s of %s can't be started: %s", r->uid, r->job,
+		sim_log("program", "%s of %s can't be started: %s", r->uid, r->job,
 			strerror(news.value));
 		users_not_started(r->tag, r->job);
-		tell(r, &news);
+		notify(r, &news);
 		return guard_gone(r);
 	}
-	sim_say("program", "%s of %s runs, attempt %u", r->uid, r->job, r->attempt);
+	sim_log("program", "%s of %s runs, attempt %u", r->uid, r->job, r->attempt);
 	check_start(r);
 	r->fate = RUNS;
 	r->began = sim_now();
-	tell(r, &news);
+	notify(r, &news);
 	sim_after(sim_delay(SIM_MACHINE, SIM_S), SIM_OF_MACHINE, step, r);
 	if (r->limit_ms)
 		sim_after((uint64_t)r->limit_ms * SIM_MS, SIM_OF_MACHINE, on_limit, r);
@@ -540,20 +540,20 @@ void guard_signal(const struct guard *guard, pid_t program, int sig)
 	(void)guard;
 	if (!is_up(r))
 		return;
-	sim_say("program", "%s of %s gets signal %d", r->uid, r->job, sig);
+	sim_log("program", "%s of %s gets signal %d", r->uid, r->job, sig);
 	if (sig == SIGSTOP || sig == SIGCONT) {
 		if (sig == SIGSTOP && !ctl_asked(r->job, "suspend"))
 			sim_fail("%s of %s is stopped, and nobody has asked for that", r->uid,
 				 r->job);
-		if (sig == SIGCONT && r->stopped && !r->told_to_end && !sim_faults.helper_stopped &&
-		    ctl_suspended(r->job, &certain) && certain)
+		if (sig == SIGCONT && r->stopped && !r->ended_by_kxfs &&
+		    !sim_faults.helper_stopped && ctl_suspended(r->job, &certain) && certain)
 			sim_fail("%s of %s goes on, and it is suspended", r->uid, r->job);
 		return stop(r, sig == SIGSTOP);
 	}
 	if (r->life >= unmounted && !users_removed(r->job) && !another_failed(r) &&
 	    !ctl_asked(r->job, "restart") && !ctl_asked(r->job, "terminate"))
 		sim_fail("%s of %s is ended, and nobody has asked for that", r->uid, r->job);
-	r->told_to_end = true;
+	r->ended_by_kxfs = true;
 	signal_run(r, sig);
 }
 
@@ -686,7 +686,8 @@ static void judge_stopped(const char *job, bool suspended)
 	for (unsigned i = 0; i < n_runs; i++)
 		if (is_up(runs[i]) && streq(runs[i]->job, job) && runs[i]->stopped != suspended)
 			sim_fail("%s of %s %s", runs[i]->uid, job,
-				 suspended ? "goes on, and it is suspended" : "stands still");
+				 suspended ? "continues, and it is suspended"
+					   : "is stopped, and it is not suspended");
 }
 
 void machine_judge(void)

@@ -54,7 +54,7 @@ static _Noreturn void play(uint64_t seed, const struct sim_shape *shape, struct 
 
 	sim_failure = &ret->failure;
 	sim_seed(seed);
-	sim_say("seed", "%llu", (unsigned long long)seed);
+	sim_log("seed", "%llu", (unsigned long long)seed);
 	sim_draw_faults(shape->faults);
 	sim_disk_make();
 	server_begin();
@@ -70,7 +70,7 @@ static _Noreturn void play(uint64_t seed, const struct sim_shape *shape, struct 
 	kinds_begin();
 	dry_begin();
 	sim_run(until, &never);
-	sim_say("faults", "end here");
+	sim_log("faults", "end here");
 	sim_disk_mend();
 	sim_http_mend();
 	server_mend();

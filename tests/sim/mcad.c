@@ -64,13 +64,13 @@ static void condition(const struct object *job, const char *type, const char *re
 	json_object_array_add(list, c);
 }
 
-static void says(struct object *job, const char *state, const char *type, const char *reason,
-		 const char *message)
+static void set_state(struct object *job, const char *state, const char *type, const char *reason,
+		      const char *message)
 {
 	condition(job, type, reason, message);
 	json_put(job_status(job), "state", state);
 	json_put(job_status(job), "queuejobstate", type);
-	sim_say("server", "job %s: %s, %s", job->name, state, type);
+	sim_log("server", "job %s: %s, %s", job->name, state, type);
 	object_changed(job, "MODIFIED");
 }
 
@@ -82,7 +82,7 @@ static void is_behind(void *data)
 
 	if (!object_is(job, "Pending"))
 		return;
-	says(job, "Pending", "Queueing", "AwaitingHeadOfLine", "");
+	set_state(job, "Pending", "Queueing", "AwaitingHeadOfLine", "");
 	controller_soon(3, comes_to_head, job);
 }
 
@@ -93,7 +93,7 @@ static void runs(void *data)
 	if (!object_is(job, "Pending"))
 		return;
 	job->phase = "Running";
-	says(job, "Running", "Dispatched", "AppWrapperRunnable", "");
+	set_state(job, "Running", "Dispatched", "AppWrapperRunnable", "");
 }
 
 static void is_dispatched(void *data)
@@ -103,12 +103,13 @@ static void is_dispatched(void *data)
 	if (!object_is(job, "Pending"))
 		return;
 	if (sim_chance(SIM_SERVER, 150)) {
-		says(job, "Pending", "Backoff", "AppWrapperNotRunnable.",
-		     "Insufficient resources to dispatch AppWrapper.");
+		set_state(job, "Pending", "Backoff", "AppWrapperNotRunnable.",
+			  "Insufficient resources to dispatch AppWrapper.");
 		return controller_soon(20, comes_to_head, job);
 	}
 	if (sim_chance(SIM_SERVER, 150)) {
-		says(job, "Failed", "Failed", "ItemCreationFailure.", "creation failure: quota");
+		set_state(job, "Failed", "Failed", "ItemCreationFailure.",
+			  "creation failure: quota");
 		return cluster_after(2 * SIM_S + sim_delay(SIM_SERVER, SIM_S), is_behind, job);
 	}
 	/* After a restore of etcd the controller may start the job a second time. */
@@ -123,7 +124,7 @@ static void comes_to_head(void *data)
 
 	if (!object_is(job, "Pending"))
 		return;
-	says(job, "Pending", "HeadOfLine", "FrontOfQueue.", "");
+	set_state(job, "Pending", "HeadOfLine", "FrontOfQueue.", "");
 	controller_soon(2, is_dispatched, job);
 }
 
@@ -134,7 +135,7 @@ static void begins(void *data)
 	if (job->gone)
 		return;
 	job->phase = "Pending";
-	says(job, "Pending", "Init", "", "");
+	set_state(job, "Pending", "Init", "", "");
 	is_behind(job);
 }
 
@@ -165,7 +166,7 @@ static void backs_off(void *data)
 
 	if (!object_is(job, "Pending"))
 		return;
-	says(job, "Pending", "Backoff", "PreemptionTriggered", "");
+	set_state(job, "Pending", "Backoff", "PreemptionTriggered", "");
 	job_delete_pods(job, true);
 	controller_soon(5, is_put_back, job);
 }
@@ -182,7 +183,7 @@ static void requeues(void *data)
 			       json_object_new_int((int)++job->attempt));
 	condition(job, "PreemptCandidate", "MinPodsNotRunning",
 		  "Insufficient number of Running and Completed pods.");
-	sim_say("server", "job %s is to be put back", job->name);
+	sim_log("server", "job %s is to be put back", job->name);
 	object_changed(job, "MODIFIED");
 	controller_soon(2, backs_off, job);
 }

@@ -184,7 +184,7 @@ static void check_line(const char *path, const char *line, bool whole, enum form
 /*
  * Check that all runs in SEEN belong to one job: other jobs of its name have logs of their own.
  * If the disk refused to record our job's uid until kxfs was killed, or the machine was, kxfs can't
- * tell a copy from our job (docs/known-limits.md).
+ * distinguish a copy from our job (docs/known-limits.md).
  */
 static void check_job(const char *path, const struct seen *seen)
 {
@@ -284,7 +284,7 @@ static void read_log(const char *job, const char *name, pid_t pid, struct seen *
 	int err = kernel_read(pid, path, &text);
 
 	memset(seen, 0, MOST_RUNS * sizeof(*seen));
-	sim_say("reader", "%s: %s", path, err ? strerror(-err) : "read");
+	sim_log("reader", "%s: %s", path, err ? strerror(-err) : "read");
 	if (err)
 		return;
 	check_text(path, text, merged ? MERGED : ONE_RUN, job, seen);
@@ -344,7 +344,7 @@ static bool has_all(const struct seen *seen, const char *uid, const struct serve
 }
 
 /* True if KEY in STATUS is neither 0 nor null. */
-static bool says_some(const char *status, const char *key)
+static bool reports_some(const char *status, const char *key)
 {
 	cleanup_free char *name = text_print("\"%s\": ", key);
 
@@ -364,14 +364,14 @@ void readers_waited(const char *job, pid_t pid)
 	char uid[UID + 1];
 	struct server_run run;
 
-	if (sim_machine || kernel_read(pid, path, &status) || says_some(status, "logs_waiting") ||
-	    says_some(status, "gap") || says_some(status, "stale_since") ||
-	    kernel_read(pid, newest, &log))
+	if (sim_machine || kernel_read(pid, path, &status) ||
+	    reports_some(status, "logs_waiting") || reports_some(status, "gap") ||
+	    reports_some(status, "stale_since") || kernel_read(pid, newest, &log))
 		return;
 	check_text(newest, log, ONE_RUN, job, last);
 	/* A log that was removed to free space is fetched again, which may take long. */
 	free(take_ptr(status));
-	if (kernel_read(pid, path, &status) || says_some(status, "logs_waiting"))
+	if (kernel_read(pid, path, &status) || reports_some(status, "logs_waiting"))
 		return;
 	/* kxfs can't report a run that it has not seen in time. */
 	if (server_job_run(job, 0, uid, &run) && !run.foreign && run.ended &&
@@ -387,7 +387,7 @@ void readers_archived(const char *job, const char *log, const char *text, const 
 	struct server_run run;
 
 	check_text(path, text, ONE_RUN, job, last);
-	if (!says_some(status, "gap") && !says_some(status, "stale_since") && *last->uid &&
+	if (!reports_some(status, "gap") && !reports_some(status, "stale_since") && *last->uid &&
 	    server_run(last->uid, &run) && run.ended && !has_all(last, last->uid, &run))
 		sim_fail("%s in the archive ends with line %zu of %zu", path, last->next, run.n);
 }

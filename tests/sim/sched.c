@@ -178,7 +178,7 @@ void sim_draw_faults(uint64_t set)
 	};
 
 	sim_machine = sim_chance(SIM_MACHINE, 333);
-	sim_say("seed", "its jobs run %s", sim_machine ? "on a machine" : "in a cluster");
+	sim_log("seed", "its jobs run %s", sim_machine ? "on a machine" : "in a cluster");
 	for (size_t i = 0; i < array_size(all); i++) {
 		enum sim_stream stream =
 			all[i].rate < &sim_faults.forbidden ? SIM_FAULTS : SIM_LATER_FAULTS;
@@ -186,7 +186,7 @@ void sim_draw_faults(uint64_t set)
 
 		*all[i].rate = sim_chance(stream, 350) && (set >> i & 1) ? rate : 0;
 		if (*all[i].rate)
-			sim_say("faults", "%s %u/1000", all[i].name, *all[i].rate);
+			sim_log("faults", "%s %u/1000", all[i].name, *all[i].rate);
 	}
 	/* Only between two lives is a file damaged. */
 	if (sim_faults.damaged)
@@ -195,7 +195,7 @@ void sim_draw_faults(uint64_t set)
 
 /* --- trace and failures --- */
 
-static void say(const char *who, const char *text)
+static void add_line(const char *who, const char *text)
 {
 	char line[MOST_IN_TRACE + 128];
 	int n = snprintf(line, sizeof(line), "%6llu.%06llu %-9s %s\n",
@@ -208,7 +208,7 @@ static void say(const char *who, const char *text)
 		fputs(line, stdout);
 }
 
-void sim_say(const char *who, const char *fmt, ...)
+void sim_log(const char *who, const char *fmt, ...)
 {
 	char text[MOST_IN_TRACE];
 	va_list args;
@@ -219,7 +219,7 @@ void sim_say(const char *who, const char *fmt, ...)
 	for (char *p = text; *p; p++)
 		if (*p == '\n')
 			*p = '|';
-	say(who, text);
+	add_line(who, text);
 }
 
 void sim_fail(const char *fmt, ...)
@@ -230,7 +230,7 @@ void sim_fail(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	say("WRONG", text);
+	add_line("WRONG", text);
 	*sim_failure = fmt;
 	if (!sim_trace)
 		fprintf(stderr, "%s\n", text);
@@ -337,7 +337,7 @@ void sim_run(uint64_t until, const bool *over)
 		bool event = n_events && heap[0].at <= now;
 
 		if (++n > MOST_AT_ONCE)
-			sim_fail("time stands still: somebody goes round in circles");
+			sim_fail("time does not advance: some events repeat without end");
 		if (due <= now && (!event || sim_chance(SIM_ORDER, 500))) {
 			sim_loop_turn();
 		} else if (event) {

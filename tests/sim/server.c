@@ -127,17 +127,17 @@ const char *json_get(struct json_object *o, const char *key)
 
 /* --- watches --- */
 
-static void tell(void *data);
+static void send_next(void *data);
 
-static void tell_soon(struct server_watch *w)
+static void send_soon(struct server_watch *w)
 {
 	if (w->gone || w->due)
 		return;
 	w->due = true;
-	sim_after(1 + sim_delay(SIM_SERVER, w->lag), SIM_WORLD, tell, w);
+	sim_after(1 + sim_delay(SIM_SERVER, w->lag), SIM_WORLD, send_next, w);
 }
 
-static void tell(void *data)
+static void send_next(void *data)
 {
 	struct server_watch *w = data;
 
@@ -148,7 +148,7 @@ static void tell(void *data)
 		if (c->of != w->of || c->version <= w->version)
 			continue;
 		w->fn(w->data, c->line, c->len);
-		tell_soon(w);
+		send_soon(w);
 		return;
 	}
 }
@@ -270,7 +270,7 @@ struct server_watch *server_watch(const char *path, server_event_fn fn, void *da
 	sim_after(strtoul(path_query(path, "timeoutSeconds="), NULL, 10) * SIM_S, SIM_WORLD,
 		  watch_over, w);
 	sim_after(BOOKMARK_S * SIM_S, SIM_WORLD, bookmark, w);
-	tell_soon(w);
+	send_soon(w);
 	return w;
 }
 
@@ -302,7 +302,7 @@ void object_changed(struct object *o, const char *type)
 	changes[n_changes++] = c;
 	LL_FOREACH(watches, w)
 		if (w->of == o->of)
-			tell_soon(w);
+			send_soon(w);
 }
 
 struct object *object_find(enum collection in, const char *name)
@@ -351,7 +351,7 @@ struct object *object_add(const struct resource *of, struct json_object *json)
 void object_drop(struct object *o)
 {
 	o->gone = true;
-	sim_say("server", "%s %s is gone", o->of->kind, o->name);
+	sim_log("server", "%s %s is gone", o->of->kind, o->name);
 	object_changed(o, "DELETED");
 	if (o->in == JOBS) {
 		kueue_gone(o);
@@ -547,7 +547,7 @@ static void add_kind(const struct controller *c)
 
 	resources[n_resources++] =
 		(struct resource){JOBS, take_ptr(path), c->api, c->kind, c, NO_TROUBLE};
-	sim_say("server", "it has %ss of %s", c->kind, c->api);
+	sim_log("server", "it has %ss of %s", c->kind, c->api);
 }
 
 /* Return the first kind of this history. */
@@ -574,7 +574,7 @@ static void add_kueue(const struct controller *c)
 		if (streq(resources[i].api, KUEUE_API))
 			resources[i].trouble = NO_TROUBLE;
 	kueue_begin();
-	sim_say("server", "it has Kueue");
+	sim_log("server", "it has Kueue");
 }
 
 /* Add the kinds of this history; a group has only one kind for each plural. */
@@ -666,7 +666,7 @@ static void copy_job(void *data)
 	copy = object_add(job->of, json);
 	copy->foreign = true;
 	users_copied(copy->name);
-	sim_say("server", "job %s is somebody else's now", copy->name);
+	sim_log("server", "job %s is somebody else's now", copy->name);
 	cluster_begins(copy);
 }
 
@@ -743,7 +743,7 @@ static void undo(struct object *o)
 		pod_end(o);
 	if (o->in == JOBS && !o->gone) {
 		users_undone(object_uid(o));
-		sim_say("server", "job %s was never there", o->name);
+		sim_log("server", "job %s was never there", o->name);
 	}
 	o->gone = true;
 }
@@ -768,7 +768,7 @@ static void turn_back(struct object *o, const struct known *k)
 		return;
 	}
 	if (o->gone && !k->gone)
-		sim_say("server", "job %s is there again", o->name);
+		sim_log("server", "job %s is there again", o->name);
 	o->revived |= o->gone != k->gone || !streq(o->phase, k->phase);
 	o->gone = k->gone;
 	o->deleted = k->deleted;
@@ -787,7 +787,7 @@ static void restore(void *data)
 	version = backup.version;
 	forgotten = min_of(forgotten, version);
 	n_changes = backup.n_changes;
-	sim_say("server", "is up again, and at version %u", version);
+	sim_log("server", "is up again, and at version %u", version);
 	for (size_t i = 0; i < n_objects; i++) {
 		if (i < backup.n_objects)
 			turn_back(&objects[i], &backup.v[i]);
@@ -820,7 +820,7 @@ static void go_down(void *data)
 	if (never_down)
 		return;
 	down = true;
-	sim_say("server", "goes down");
+	sim_log("server", "goes down");
 	server_cut();
 	sim_after(SIM_S + sim_delay(SIM_ETCD, DOWN_S * SIM_S), SIM_WORLD, restore, NULL);
 }
@@ -846,7 +846,7 @@ static void back_up(void *data)
 	backup.n_objects = n_objects;
 	backup.n_changes = n_changes;
 	backup.version = version;
-	sim_say("server", "its etcd is saved at version %u", version);
+	sim_log("server", "its etcd is saved at version %u", version);
 	version += MEANWHILE;
 	sim_after(sim_random(SIM_ETCD) % (LOST_S * SIM_S), SIM_WORLD, go_down, NULL);
 }

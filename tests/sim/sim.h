@@ -237,7 +237,7 @@ void sim_memory_forget(void);
 /* --- trace and failures --- */
 
 extern bool sim_trace; /* the trace is written to standard output */
-void sim_say(const char *who, const char *fmt, ...) printf_like(2, 3);
+void sim_log(const char *who, const char *fmt, ...) printf_like(2, 3);
 /* An invariant is broken: print FMT, store it in *sim_failure, and end the history. */
 extern const char **sim_failure;
 _Noreturn void sim_fail(const char *fmt, ...) printf_like(1, 2);

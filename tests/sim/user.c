@@ -45,7 +45,7 @@ struct write {
 	unsigned created;
 	bool undone;  /* removed by a restore of etcd */
 	bool copied;  /* another user has replaced the job by a copy */
-	bool told;    /* kxfs has shown it as launched */
+	bool shown;   /* kxfs has shown it as launched */
 	bool unsure;  /* kxfs was killed while it removed it, or did not answer: it may go on */
 	bool gone;    /* its task has ended */
 	bool left;    /* its mount has left it to the next one, and may have accepted it */
@@ -283,7 +283,7 @@ void users_created(const char *body, const char *name, const char *uid)
 		sim_fail("tag %lu was held as %s, and launched as %s", tag, w->job, name);
 	w->job = text_copy(name);
 	w->uid = text_copy(uid);
-	sim_say("server", "job %s is of tag %lu", name, tag);
+	sim_log("server", "job %s is of tag %lu", name, tag);
 }
 
 void users_undone(const char *uid)
@@ -366,10 +366,10 @@ void users_not_started(unsigned tag, const char *job)
 		writes[tag].job = text_copy(job);
 }
 
-void users_told(const char *job)
+void users_shown(const char *job)
 {
 	for (unsigned i = 0; i < n_writes; i++)
-		writes[i].told |= streq(writes[i].job, job);
+		writes[i].shown |= streq(writes[i].job, job);
 }
 
 void users_left(void)
@@ -502,29 +502,28 @@ static void check_accepted(struct write *w, pid_t pid, unsigned life)
 }
 
 /* True if NAME.error reports an unclear result for W. */
-static bool says_unclear(const struct write *w, pid_t pid)
+static bool is_unclear(const struct write *w, pid_t pid)
 {
 	cleanup_free char *path = text_print("submit/n%u.yaml.error", w->name), *text = NULL;
 
 	if (kernel_read(pid, path, &text))
 		return true;
-	sim_say("user", "tag %u: %s", w->tag, text);
+	sim_log("user", "tag %u: %s", w->tag, text);
 	return strstr(text, "could not be found out") || strstr(text, "or it has been removed");
 }
 
 static void conclude(struct write *w, pid_t pid, unsigned life, int err)
 {
 	w->err = err;
-	sim_say("user", "tag %u: %s", w->tag, err ? strerror(-err) : "accepted");
+	sim_log("user", "tag %u: %s", w->tag, err ? strerror(-err) : "accepted");
 	if (!err) {
 		w->fate = ACCEPTED;
 		w->accepted_us = sim_now();
 		check_accepted(w, pid, life);
-	} else if (!is_unknown(err) &&
-		   (err == -EBUSY || (alone[w->name] && !says_unclear(w, pid)))) {
+	} else if (!is_unknown(err) && (err == -EBUSY || (alone[w->name] && !is_unclear(w, pid)))) {
 		if (w->created)
-			sim_fail("tag %u: the close says %s, and it was launched as %s", w->tag,
-				 strerror(-err), w->job);
+			sim_fail("tag %u: the close fails with %s, and it was launched as %s",
+				 w->tag, strerror(-err), w->job);
 		w->fate = REFUSED;
 	}
 }
@@ -578,7 +577,7 @@ static void write_one(struct write *w, pid_t pid)
 	if (writing->late)
 		late[w->name] = sim_life() + 1;
 	if (w->fate == WRITING) {
-		sim_say("user", "tag %u: %s", w->tag, strerror(-err));
+		sim_log("user", "tag %u: %s", w->tag, strerror(-err));
 		w->fate = DEAD;
 		last[w->name] = w->tag + 1;
 		alone[w->name] = false;
@@ -604,12 +603,12 @@ static void remove_one(struct write *w, pid_t pid)
 	restores = server_restores();
 	w->removed = true;
 	err = looker_remove(pid, path);
-	sim_say("user", "tag %u: rm -r %s: %s", w->tag, path, err ? strerror(-err) : "removed");
+	sim_log("user", "tag %u: rm -r %s: %s", w->tag, path, err ? strerror(-err) : "removed");
 	/* A job whose launch is unclear remains, and others wait for it. */
 	if (err == -EAGAIN && !w->created)
 		w->removed = false;
 	w->unsure = err && err != -ENOENT;
-	w->forgotten = !err && !w->created && !w->told;
+	w->forgotten = !err && !w->created && !w->shown;
 	if (!err && !sim_machine && life == sim_life() && restores == server_restores() && w->uid &&
 	    server_has_job(w->uid))
 		sim_fail("tag %u: %s was removed, and its job is there", w->tag, path);
@@ -631,7 +630,7 @@ static void release_one(struct write *w, pid_t pid)
 			err = kernel_write(&f, "release", strlen("release"), 0);
 			kernel_close(&f, 0);
 		}
-		sim_say("user", "tag %u: release > %s: %s", w->tag, path,
+		sim_log("user", "tag %u: release > %s: %s", w->tag, path,
 			err ? strerror(-err) : "done");
 		sim_sleep(SIM_S);
 	} while (err && err != -EINVAL && err != -ENOENT && err != -EOPNOTSUPP);
@@ -706,8 +705,8 @@ static void judge_name(unsigned name, pid_t pid)
 		sim_fail("tag %u, which was launched as %s: %s leads to %s", w->tag, w->job, link,
 			 no_link ? strerror(-no_link) : target);
 	if (there && no_error == 0 && w->fate == ASKED && strstr(text, "nothing was launched"))
-		sim_fail("tag %u: %s says that nothing was launched, and %s is there", w->tag, path,
-			 w->job);
+		sim_fail("tag %u: %s reports that nothing was launched, and %s is there", w->tag,
+			 path, w->job);
 	/*
 	 * The reason of a refusal is shown until the mount ends. A rename that the disk refuses
 	 * reports that only to its caller. The link is removed with the record of its job.

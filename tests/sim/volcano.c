@@ -16,7 +16,7 @@ static void set_phase(struct object *job, const char *phase)
 	job->phase = phase;
 	json_put(state, "phase", phase);
 	json_put(state, "lastTransitionTime", cluster_time(when));
-	sim_say("server", "job %s: %s", job->name, phase);
+	sim_log("server", "job %s: %s", job->name, phase);
 	object_changed(job, "MODIFIED");
 }
 

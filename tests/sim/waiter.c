@@ -30,24 +30,24 @@ struct waiter {
 };
 
 /* What `wait` returned for a job, or the last line of `changes` for it. */
-struct said {
+struct result {
 	char *job, word[WORD], reason[WORD];
-	struct said *next;
+	struct result *next;
 };
 
 static struct waiter waiters[N_WAITERS];
-static struct said *said, *changed;
+static struct result *waited, *changed;
 static bool synced; /* changes has reported all jobs in this life */
 
-static struct said *said_of(struct said **all, const char *job)
+static struct result *result_of(struct result **all, const char *job)
 {
-	struct said *s = *all;
+	struct result *s = *all;
 
 	while (s && !streq(s->job, job))
 		s = s->next;
 	if (!s) {
-		s = new0(struct said);
-		*s = (struct said){.job = text_copy(job), .next = *all};
+		s = new0(struct result);
+		*s = (struct result){.job = text_copy(job), .next = *all};
 		*all = s;
 	}
 	return s;
@@ -110,7 +110,7 @@ static void follow(const char *job, pid_t pid, bool merged)
 	struct text t = {0};
 	ssize_t n = kernel_open(&t.f, pid, path, O_RDONLY);
 
-	sim_say("waiter", "opens %s: %s", path, n ? strerror((int)-n) : "waits");
+	sim_log("waiter", "opens %s: %s", path, n ? strerror((int)-n) : "waits");
 	if (n)
 		return;
 	do {
@@ -118,7 +118,7 @@ static void follow(const char *job, pid_t pid, bool merged)
 		if (t.n && (n <= 0 || sim_chance(SIM_WAITERS, 200)))
 			readers_followed(path, t.bytes, merged, n == 0, job);
 	} while (n > 0 && !sim_chance(SIM_WAITERS, 10));
-	sim_say("waiter", "%s: %zu bytes: %s", path, t.n,
+	sim_log("waiter", "%s: %zu bytes: %s", path, t.n,
 		n < 0 ? strerror((int)-n)
 		: n   ? "leaves"
 		      : "ends");
@@ -150,23 +150,23 @@ static void wait_for(const char *job, pid_t pid)
 	cleanup_free char *path = text_print("jobs/%s/.live/wait", job);
 	struct server_fate fate;
 	struct text t = {0};
-	struct said *s;
+	struct result *s;
 	ssize_t n = kernel_open(&t.f, pid, path, O_RDONLY);
 
-	sim_say("waiter", "opens %s: %s", path, n ? strerror((int)-n) : "waits");
+	sim_log("waiter", "opens %s: %s", path, n ? strerror((int)-n) : "waits");
 	if (n)
 		return;
 	do
 		n = read_more(&t);
 	while (n > 0);
 	kernel_close(&t.f, 0);
-	sim_say("waiter", "%s: %s", path, n < 0 ? strerror((int)-n) : t.bytes);
+	sim_log("waiter", "%s: %s", path, n < 0 ? strerror((int)-n) : t.bytes);
 	server_fate(job, &fate);
 	/* The user may resume a suspended job. */
 	if (n == 0 && fate.n == 1) {
-		s = said_of(&said, job);
+		s = result_of(&waited, job);
 		if (!is_true(t.bytes, &fate))
-			sim_fail("%s says %s, and its job is %s%s", path, t.bytes, fate.phase,
+			sim_fail("%s returns %s, and its job is %s%s", path, t.bytes, fate.phase,
 				 fate.gone ? ", gone" : "");
 		/*
 		 * The next life can't know what the disk refused to record of a job that was
@@ -174,7 +174,7 @@ static void wait_for(const char *job, pid_t pid)
 		 */
 		if (*s->word && !streq(s->word, t.bytes) && !fate.suspended &&
 		    !(fate.gone && sim_faults.disk_error))
-			sim_fail("%s said %s, and says %s", path, s->word, t.bytes);
+			sim_fail("%s returned %s, and then %s", path, s->word, t.bytes);
 		if (!fate.suspended)
 			snprintf(s->word, sizeof(s->word), "%s", t.bytes);
 		if (!fate.suspended && !fate.gone)
@@ -213,7 +213,7 @@ static void on_line(char *line)
 {
 	char *id = strchr(line, '\t'), *state = id ? strchr(id + 1, '\t') : NULL;
 	char *reason = state ? strchr(state + 1, '\t') : NULL;
-	struct said *s;
+	struct result *s;
 
 	if (!state)
 		sim_fail("changes has a line that is none: %s", line);
@@ -224,15 +224,15 @@ static void on_line(char *line)
 		reason = state + strlen(state);
 	if (streq(id, "-")) {
 		if (synced || !streq(state, "SYNC"))
-			sim_fail("changes says %s", state);
+			sim_fail("changes has the line %s", state);
 		synced = true;
 		return;
 	}
-	s = said_of(&changed, id);
+	s = result_of(&changed, id);
 	if (streq(s->word, state) && streq(s->reason, reason))
-		sim_fail("changes says again that %s is %s %s", id, state, reason);
+		sim_fail("changes repeats that %s is %s %s", id, state, reason);
 	if (synced ? !*s->word && streq(reason, "Removed") : *s->word || streq(reason, "Removed"))
-		sim_fail("changes says %s SYNC that %s is %s %s", synced ? "behind" : "before", id,
+		sim_fail("changes has %s SYNC that %s is %s %s", synced ? "behind" : "before", id,
 			 state, reason);
 	snprintf(s->word, sizeof(s->word), "%s", state);
 	snprintf(s->reason, sizeof(s->reason), "%s", reason);
@@ -247,7 +247,7 @@ static void read_changes(pid_t pid)
 	if (n)
 		return;
 	synced = false;
-	for (const struct said *s; (s = changed);) {
+	for (const struct result *s; (s = changed);) {
 		changed = s->next;
 		free(s->job);
 		free((void *)(uintptr_t)s);
@@ -342,11 +342,11 @@ static void judge_lists(pid_t pid)
 		    (!sim_machine && !fate.moves && waiters_is_over(job) && !is_true(line, &fate)))
 			sim_fail("list has %s as %s, and it is %s", job, *state ? state : "nothing",
 				 fate.phase);
-		if (!streq(said_of(&changed, job)->word, state))
+		if (!streq(result_of(&changed, job)->word, state))
 			sim_fail("list has %s as %s, and changes as %s", job, state,
-				 said_of(&changed, job)->word);
+				 result_of(&changed, job)->word);
 	}
-	for (const struct said *s = changed; s; s = s->next) {
+	for (const struct result *s = changed; s; s = s->next) {
 		struct server_fate fate;
 
 		server_fate(s->job, &fate);
@@ -361,7 +361,7 @@ static void judge_lists(pid_t pid)
  * Check that the result of wait is still the state, unless a user has suspended the job since, or
  * the disk had not recorded the result when the job was removed and the machine lost power.
  */
-static void judge_said(const struct said *s, pid_t pid)
+static void judge_result(const struct result *s, pid_t pid)
 {
 	static const char *const places[] = {"jobs", "history"};
 	struct server_fate fate;
@@ -376,8 +376,8 @@ static void judge_said(const struct said *s, pid_t pid)
 
 		if (*s->word && !fate.suspended && kernel_read(pid, path, &state) == 0 &&
 		    !streq(state, s->word))
-			sim_fail("wait said of %s that it has %s, and %s has %s", s->job, s->word,
-				 path, state);
+			sim_fail("wait of %s returned %s, and %s has %s", s->job, s->word, path,
+				 state);
 	}
 }
 
@@ -399,6 +399,6 @@ void waiters_judge(void)
 			sim_fail("who reads %s of %s, which is over, still waits", w->file, w->job);
 	}
 	judge_lists(pid);
-	for (const struct said *s = said; s; s = s->next)
-		judge_said(s, pid);
+	for (const struct result *s = waited; s; s = s->next)
+		judge_result(s, pid);
 }

@@ -208,7 +208,7 @@ void readers_archived(const char *job, const char *log, const char *text, const 
 /* kxfs is not mounted: files may be damaged. */
 void damage_some(void);
 /* kxfs has written TEXT to .kxfs/log; it is mounted; it sends or starts TAG in LIFE. */
-void damage_said(const char *text);
+void damage_reported(const char *text);
 void damage_mounted(void);
 void damage_launches(unsigned tag, unsigned life);
 /* True if a file of JOB was damaged; RECORD: its record was. */
@@ -236,7 +236,7 @@ void archive_judge(void);
 /* Check the gaps of PATH, the log of a run, whose contents are TEXT. */
 void gaps_check(const char *path, const char *text);
 /* kxfs has written TEXT to .kxfs/log. */
-void gaps_said(const char *text);
+void gaps_reported(const char *text);
 /* Check the number of reported gaps. In a task. */
 void gaps_judge(void);
 
@@ -361,7 +361,7 @@ void users_not_started(unsigned tag, const char *job);
  * kxfs shows JOB as launched. A user who removes it from now on ends it; its programs may start
  * before that.
  */
-void users_told(const char *job);
+void users_shown(const char *job);
 /*
  * A later mount may start jobs that are submitted now, as it does with accepted ones: kxfs has no
  * helper for them yet, or it is being unmounted and accepts files whose writers no longer get a

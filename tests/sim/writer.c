@@ -302,7 +302,7 @@ static void on_death(void *data)
 	if (w->over)
 		return;
 	w->killed = true;
-	sim_say("user", "tag %u: is killed", w->tag);
+	sim_log("user", "tag %u: is killed", w->tag);
 	kernel_kill(w->pid);
 	if (w->child)
 		kernel_kill(w->child);
@@ -315,7 +315,7 @@ int writer_write(struct writing *w)
 
 	if (w->dies)
 		sim_after(sim_delay(SIM_HABITS, DIES_S * SIM_S), SIM_WORLD, on_death, w);
-	sim_say("user", "tag %u: %s %s", w->tag, habits[w->habit].name, w->path);
+	sim_log("user", "tag %u: %s %s", w->tag, habits[w->habit].name, w->path);
 	err = habits[w->habit].fn(&h);
 	w->over = true;
 	for (unsigned i = 0; i < DESCRIPTORS; i++)
