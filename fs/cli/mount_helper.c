@@ -27,7 +27,7 @@ static const char *not_done(int letter)
 	case 'f':
 		return "-f: a fake mount is not possible";
 	case 'N':
-		return "-N: there is no mounting in another namespace; use nsenter(1)";
+		return "-N: kxfs can't mount in another namespace; use nsenter(1)";
 	case ':':
 		return "-o needs a value";
 	case '?':

@@ -82,8 +82,8 @@ static const char *control_writers(const struct tree *t)
 		       "closes in submit/ may launch the file (kxfs-submit(7)); "
 		       "shareProcessNamespace: true in the pod helps";
 	if (unseen)
-		return "not seen: kxfs may not look at processes of other users, so each of their "
-		       "closes in submit/ may launch the file (kxfs-submit(7)); root may, and so may that user";
+		return "not seen: kxfs may not inspect processes of other users, so each of their "
+		       "closes in submit/ may launch the file (kxfs-submit(7)); a mount by root, or by that user, sees them";
 	return "seen";
 }
 

@@ -440,7 +440,7 @@ static int unknown_context(const struct spec_kubeconfig *k, const char *name, co
 
 	if (!names[0])
 		return spec_errors_add(e, -EINVAL, 0, 0, place,
-				       "there is no context \"%s\": the kubeconfig has none at all",
+				       "there is no context \"%s\": the kubeconfig has no contexts",
 				       name);
 	return spec_errors_add(
 		e, -EINVAL, 0, 0, place,

@@ -88,7 +88,7 @@ def test_change(kx, tool):
 
 
 @pytest.mark.parametrize("where, why", [("container", NAMESPACE), ("driver", NAMESPACE),
-                                        ("other user", "kxfs may not look at processes of other users")])
+                                        ("other user", "kxfs may not inspect processes of other users")])
 def test_result_at_the_close(make_unseen, where, why):
     """The close of cp gets the result, wherever kxfs runs; the next write decides for itself, too."""
     kx = make_unseen(where)

@@ -40,7 +40,7 @@ static void test_words(void **state)
 		{"mount.kxfs", "mount.kxfs --"},
 		{"mount.kxfs local: /m -f", "refused: -f: a fake mount is not possible"},
 		{"mount.kxfs local: /m -N /proc/1/ns/mnt",
-		 "refused: -N: there is no mounting in another namespace; use nsenter(1)"},
+		 "refused: -N: kxfs can't mount in another namespace; use nsenter(1)"},
 		{"mount.kxfs local: /m -o", "refused: -o needs a value"},
 		{"mount.kxfs local: /m -x",
 		 "refused: unknown option; mount(8) lists the options of helpers"},
