@@ -7,16 +7,14 @@ import subprocess
 import sys
 
 import pytest
-from files import ROOT, name_of
+from files import ALL, ROOT, name_of
 
 sys.path += [str(ROOT / "tests" / name) for name in ("bench", "replay")]
 import peers  # noqa: E402
 
 PAGES = ["CONTRIBUTING.md", "README.md", "SECURITY.md",
          *sorted(name_of(path) for folder in ("docs", "tests") for path in (ROOT / folder).rglob("*.md"))]
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", *(name_of(path) for glob in ("docs/*.md", "docs/*.[1-8]", "contrib/*/README*", "tests/*/README*")
-                                               for path in sorted(ROOT.glob(glob)))]
-WORDS_MAX = 30000  # of all documents for people together
+WORDS_MAX = 36500  # of all documents together, as wc -w counts them
 PATH = re.compile(r"`((?:spec|backend|fs|share|tests|contrib|docs)/[\w./-]+)`")
 
 
@@ -93,27 +91,6 @@ def test_first_change_fits(tmp_path):
     subprocess.run(["patch", "-p1", "-N", "-F2"], cwd=tmp_path, input="".join(diffs), text=True, check=True)
 
 
-def prose(name):
-    """The words of a document that are English: neither code, which tests run, nor names that are marked as code."""
-    text = (ROOT / name).read_text()
-    if name.endswith(".md"):
-        text = re.sub(r"^```.*?^```$|<!--.*?-->", "", text, flags=re.M | re.S)
-        text = re.sub(r"^    .*$|`[^`]*`", "", text, flags=re.M)
-    else:
-        text = re.sub(r"^\.Bd -literal.*?^\.Ed$", "", text, flags=re.M | re.S)
-        text = re.sub(r"^\.(?!Sh|Ss|Em|Dq|Pq|Po|It [a-z]).*$", "", text, flags=re.M)
-        text = re.sub(r"^\.\w\w |\b(?:Ns|Ta|No|Sy)\b", "", text, flags=re.M)
-    return re.findall(r"[A-Za-z][\w'-]*", text)
-
-
-def test_prose_leaves_out_code(tmp_path, monkeypatch):
-    monkeypatch.setitem(globals(), "ROOT", tmp_path)
-    (tmp_path / "a.md").write_text("# One\n\nTwo `no` 3 three.\n\n    no no\n\n```sh\nno\n```\n- four\n")
-    (tmp_path / "a.1").write_text(".Sh ONE\n.Pa no\ntwo\n.Bd -literal\nno\n.Ed\n.It Cm no\n.It three Ta four\n")
-    assert prose("a.md") == ["One", "Two", "three", "four"]
-    assert prose("a.1") == ["ONE", "two", "three", "four"]
-
-
 def test_kinds_are_documented():
     """Each kind of share/kinds/ is where a user looks for it."""
     for path in (ROOT / "share/kinds").glob("*.yaml"):
@@ -123,7 +100,8 @@ def test_kinds_are_documented():
 
 
 def test_documents_are_short():
-    """All documents for people together can be read in two hours. If a page makes them too long, shorten another."""
-    words = {name: len(prose(name)) for name in DOCUMENTS}
-    assert len(words) > 25
+    """If a page makes the documents together too long, shorten another."""
+    words = {name_of(path): len(path.read_text().split()) for path in ALL
+             if path.suffix in (".md", ".1", ".5", ".7") and ".pytest_cache" not in path.parts}
+    assert len(words) > 35
     assert sum(words.values()) <= WORDS_MAX, sorted(words.items(), key=lambda item: -item[1])
