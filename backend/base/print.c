@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 
+#include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
 /*
@@ -104,4 +105,19 @@ void tally_print(const struct tally *t, FILE *out, const char *name,
 		}
 		fprintf(out, "} %" PRIu64 "\n", (uint64_t)atomic_load(&row->n));
 	}
+}
+
+/* --- errors --- */
+
+int refuse(int err, char **ret_text, const char *fmt, ...)
+{
+	*ret_text = text_of_args(fmt);
+	return err;
+}
+
+void refuse_print(int err, const char *text)
+{
+	cleanup_free char *clean = text ? spec_utf8_clean_copy(text, "\n\t") : NULL;
+
+	fprintf(stderr, "kxfs: %s\n", clean ? clean : strerror(-err));
 }

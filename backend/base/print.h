@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines of .kxfs/info (YAML) and .kxfs/metrics (Prometheus text). Any thread.
+ * Text for people: lines of .kxfs/info (YAML) and .kxfs/metrics (Prometheus text), and the texts of
+ * errors. Any thread.
  */
 #pragma once
 
@@ -55,3 +56,14 @@ void tally_add(struct tally *t, const char *const values[TALLY_LABELS]);
  */
 void tally_print(const struct tally *t, FILE *out, const char *name,
 		 const char *const keys[TALLY_LABELS]);
+
+/*
+ * Set *RET_TEXT (malloc'ed) to the error and its remedy, without a newline. Return ERR, for "return
+ * refuse(-EINVAL, ret_text, ...)".
+ */
+int refuse(int err, char **ret_text, const char *fmt, ...) printf_like(3, 4);
+/*
+ * Print TEXT, which may quote a server or a plugin, for the user who gave the command. NULL: print
+ * the text of ERR.
+ */
+void refuse_print(int err, const char *text);

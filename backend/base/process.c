@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pwd.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -149,6 +150,17 @@ char *process_home(void)
 	if ((!home || *home != '/') && getpwuid_r(geteuid(), &pw, buf, sizeof(buf), &found) == 0)
 		home = found ? found->pw_dir : NULL;
 	return home && *home == '/' ? text_copy(home) : NULL;
+}
+
+char *process_submitter(void)
+{
+	const struct passwd *pw = getpwuid(getuid());
+	char host[HOST_NAME_MAX + 1] = "localhost";
+	char number[16];
+
+	gethostname(host, sizeof(host) - 1);
+	snprintf(number, sizeof(number), "%u", (unsigned)getuid());
+	return text_print("%s@%s", pw ? pw->pw_name : number, host);
 }
 
 /* --- programs --- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Processes: parse /proc/PID/stat of a process or thread; the id of this boot, the limit of
- * descriptors and the user's home; start programs; delay the signals that end a command. Any
- * thread; process_home and spawn_* may wait.
+ * descriptors, the user and their home; start programs; delay the signals that end a command. Any
+ * thread; process_home, process_submitter and spawn_* may wait.
  */
 #pragma once
 
@@ -57,6 +57,8 @@ rlim_t process_given_descriptors(void);
  * user database, a lookup that may wait for a server. malloc'ed; NULL if there is none.
  */
 char *process_home(void);
+/* Return "user@host" of the user who runs kxfs; malloc'ed. The name is found like the home. */
+char *process_submitter(void);
 /* Set the soft limit of descriptors to SOFT in a process that is about to run another program. */
 void process_limit_descriptors(rlim_t soft);
 

@@ -26,6 +26,7 @@
 #include <utlist.h>
 
 #include "backend/base/file.h"
+#include "backend/base/print.h"
 #include "backend/client/plugin.h"
 #include "spec/base/base64.h"
 #include "spec/base/mem.h"
@@ -222,10 +223,10 @@ static bool files_any(const struct spec_connection *c)
 	return *c->token_file || (*c->cert_file && !*c->cert_pem) || (*c->key_file && !*c->key_pem);
 }
 
-static int refuse(char **ret_text, int err, const char *what, const char *file, const char *why)
+static int refuse_file(char **ret_text, int err, const char *what, const char *file,
+		       const char *why)
 {
-	*ret_text = text_print("%s file %s of the kubeconfig: %s", what, file, why);
-	return err;
+	return refuse(err, ret_text, "%s file %s of the kubeconfig: %s", what, file, why);
 }
 
 static int read_token(const char *file, char **ret, char **ret_text)
@@ -235,16 +236,16 @@ static int read_token(const char *file, char **ret, char **ret_text)
 	int err = file_read_other(file, TOKEN_MAX, &text, &len);
 
 	if (err < 0)
-		return refuse(ret_text, err, "token", file, strerror(-err));
+		return refuse_file(ret_text, err, "token", file, strerror(-err));
 	begin = strspn(text, " \t\r\n");
 	while (len > begin && strchr(" \t\r\n", text[len - 1]))
 		len--;
 	if (len == begin)
-		return refuse(ret_text, -EINVAL, "token", file, "it is empty");
+		return refuse_file(ret_text, -EINVAL, "token", file, "it is empty");
 	for (size_t i = begin; i < len; i++)
 		if ((unsigned char)text[i] <= ' ' || text[i] == 0x7f)
-			return refuse(ret_text, -EINVAL, "token", file,
-				      "it holds more than one line, or no text");
+			return refuse_file(ret_text, -EINVAL, "token", file,
+					   "it holds more than one line, or no text");
 	*ret = mem_copy(text + begin, len - begin);
 	return 0;
 }
@@ -255,9 +256,10 @@ static int read_pem(const char *what, const char *file, char **ret, char **ret_t
 	int err = file_read_other(file, PEM_MAX, ret, &len);
 
 	if (err < 0)
-		return refuse(ret_text, err, what, file, strerror(-err));
-	return strstr(*ret, "-----BEGIN ") ? 0
-					   : refuse(ret_text, -EINVAL, what, file, "it is not PEM");
+		return refuse_file(ret_text, err, what, file, strerror(-err));
+	return strstr(*ret, "-----BEGIN ")
+		       ? 0
+		       : refuse_file(ret_text, -EINVAL, what, file, "it is not PEM");
 }
 
 /* Read all files that C names. An unreadable token is not an error if C has a fixed one. */
@@ -293,11 +295,9 @@ static int read_info(const struct spec_connection *c, char **ret, char **ret_tex
 		return 0;
 	if (c->exec.provide_cluster_info && *c->ca_file && !*c->ca_pem) {
 		err = file_read_other(c->ca_file, PEM_MAX, &ca, &len);
-		if (err < 0) {
-			*ret_text = text_print("certificate authority %s: %s", c->ca_file,
-					       strerror(-err));
-			return err;
-		}
+		if (err < 0)
+			return refuse(err, ret_text, "certificate authority %s: %s", c->ca_file,
+				      strerror(-err));
 	}
 	*ret = spec_exec_info(c, ca);
 	return 0;

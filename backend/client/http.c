@@ -37,7 +37,6 @@
 #include "backend/base/uv.h"
 #include "backend/client/curl_loop.h"
 #include "backend/client/http_easy.h"
-#include "backend/client/http_tally.h"
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 

@@ -22,11 +22,12 @@
 #pragma once
 
 #include "backend/client/credential.h"
+#include "spec/api/refusal.h"
+#include "spec/base/mem.h"
 
 struct http;
 struct tally;
 struct http_request;
-struct spec_asked;
 
 enum http_method { HTTP_GET, HTTP_POST, HTTP_PATCH /* a JSON merge patch */, HTTP_DELETE };
 
@@ -68,10 +69,22 @@ static inline bool http_succeeded(const struct http_reply *reply)
  * Return the errno for REPLY, a failure, and its text for people (malloc'ed; NULL: the errno is
  * enough).
  */
-int http_refusal(const struct http_reply *reply, const struct spec_asked *asked, char **ret_text);
+static inline int http_refusal(const struct http_reply *reply, const struct spec_asked *asked,
+			       char **ret_text)
+{
+	if (!reply->err)
+		return spec_reply_errno(reply->status, reply->body, reply->len, asked, ret_text);
+	*ret_text = text_print("%s %s: %s", asked->verb, asked->resource,
+			       *reply->text ? reply->text : strerror(-reply->err));
+	return reply->err;
+}
 
 /* True if the server may have acted on a request other than GET that failed with REPLY. */
-bool http_is_unknown(const struct http_reply *reply);
+static inline bool http_is_unknown(const struct http_reply *reply)
+{
+	return reply->err ? reply->sent
+			  : !spec_reply_did_nothing(reply->status, reply->body, reply->len);
+}
 
 /* Plain data: the caller fills it in, and http_send copies it. */
 struct http_call {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One curl transfer of a call: its easy handle with all options, and the meaning of curl's error
- * codes. Private to backend/client/. I/O thread only.
+ * One curl transfer of a call: its easy handle with all options, the meaning of curl's error codes,
+ * and its row in .kxfs/metrics. Private to backend/client/. I/O thread only.
  */
 #pragma once
 
 #include <curl/curl.h>
 #include <stdatomic.h>
 
+#include "backend/base/print.h"
 #include "backend/client/http.h"
 #include "backend/client/http_server.h"
 
@@ -47,3 +48,9 @@ bool http_error_passes(CURLcode code);
  * malloc'ed.
  */
 char *http_error_text(CURLcode code, const char *words, const struct http_server *s);
+
+/*
+ * Count in T a request answered with STATUS (0: no reply), by verb and resource as in RBAC rules
+ * ("get", "pods/log"), which are read from METHOD and PATH.
+ */
+void http_tally_add(struct tally *t, enum http_method method, const char *path, int status);

@@ -8,11 +8,13 @@
  */
 #include "backend/client/http_server.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
+#include <strings.h>
 
 #include "backend/base/file.h"
-#include "backend/client/http_proxy.h"
+#include "backend/base/print.h"
 #include "spec/base/mem.h"
 #include "spec/base/url.h"
 
@@ -47,11 +49,10 @@ static int server_ca(struct http_server *s, const struct spec_connection *c, cha
 		return 0;
 	if (!err && !strstr(s->ca_pem, "-----BEGIN "))
 		err = -EINVAL;
-	if (err)
-		*ret_text = text_print("the certificate authority%s%s of context %s: %s",
-				       *c->ca_pem ? "" : " ", *c->ca_pem ? "" : c->ca_file,
-				       c->context, err == -EINVAL ? "no PEM text" : strerror(-err));
-	return err;
+	return !err ? 0
+		    : refuse(err, ret_text, "the certificate authority%s%s of context %s: %s",
+			     *c->ca_pem ? "" : " ", *c->ca_pem ? "" : c->ca_file, c->context,
+			     err == -EINVAL ? "no PEM text" : strerror(-err));
 }
 
 /* --- the user --- */
@@ -64,11 +65,9 @@ static int server_header(struct http_server *s, const char *name, const char *ke
 
 	if (!*value)
 		return 0;
-	if (!http_header_ok(value)) {
-		*ret_text =
-			text_print("%s%s of the kubeconfig holds a control character", name, key);
-		return -EINVAL;
-	}
+	if (!http_header_ok(value))
+		return refuse(-EINVAL, ret_text, "%s%s of the kubeconfig holds a control character",
+			      name, key);
 	line = text_print("%s%s: %s", name, key, value);
 	list = curl_slist_append(s->impersonate, line);
 	if (!list)
@@ -94,6 +93,135 @@ static int server_impersonate(struct http_server *s, const struct spec_connectio
 	return err;
 }
 
+/*
+ * --- the proxy, by the rules of kubectl (Go's), which differ from curl's: variables in upper case
+ * take precedence over lower case, there is no ALL_PROXY, this machine needs no proxy, and NO_PROXY
+ * may name ports, and with a leading dot the names below a domain without the domain itself. Curl
+ * (7.88) can't evaluate NO_PROXY for us: with a tls-server-name the host of its URL is that name,
+ * and not the host that NO_PROXY means ---
+ */
+
+struct proxy_address {
+	int family; /* 0 if it is not an address */
+	unsigned char bytes[16];
+};
+
+static struct proxy_address address_parse(const char *text)
+{
+	struct proxy_address a = {0};
+
+	if (inet_pton(AF_INET, text, a.bytes) == 1)
+		a.family = AF_INET;
+	else if (inet_pton(AF_INET6, text, a.bytes) == 1)
+		a.family = AF_INET6;
+	return a;
+}
+
+static bool address_is_in(const struct proxy_address *a, const struct proxy_address *net,
+			  unsigned bits)
+{
+	unsigned whole = bits / 8, rest = bits % 8;
+
+	if (a->family == 0 || a->family != net->family ||
+	    bits > (a->family == AF_INET ? 32u : 128u))
+		return false;
+	if (memcmp(a->bytes, net->bytes, whole) != 0)
+		return false;
+	return rest == 0 || (a->bytes[whole] ^ net->bytes[whole]) >> (8 - rest) == 0;
+}
+
+static bool address_is_here(const struct proxy_address *a)
+{
+	const struct proxy_address v4 = address_parse("127.0.0.0"), v6 = address_parse("::1");
+
+	return address_is_in(a, &v4, 8) || address_is_in(a, &v6, 128);
+}
+
+/* "foo.org" is the domain and its subdomains; ".foo.org" and "*.foo.org" are only the latter. */
+static bool domain_matches(const char *rule, const char *host)
+{
+	size_t n, m = strlen(host);
+	bool below = false;
+
+	if (strncmp(rule, "*.", 2) == 0)
+		rule++;
+	if (*rule == '.') {
+		below = true;
+		rule++;
+	}
+	n = strlen(rule);
+	if (n == 0 || n > m || strcasecmp(host + m - n, rule) != 0)
+		return false;
+	return n == m ? !below : host[m - n - 1] == '.';
+}
+
+/* Remove ":PORT" and brackets from *RULE. Return false if the rule is for another port. */
+static bool port_matches(char **rule, unsigned port)
+{
+	char *colon = strrchr(*rule, ':'), *end = strchr(*rule, ']');
+
+	if (colon && (end ? colon == end + 1 : strchr(*rule, ':') == colon)) {
+		if (strtoul(colon + 1, NULL, 10) != port)
+			return false;
+		*colon = '\0';
+	}
+	if (**rule == '[' && end) {
+		*end = '\0';
+		(*rule)++;
+	}
+	return true;
+}
+
+static bool rule_matches(char *rule, const char *host, unsigned port)
+{
+	const struct proxy_address a = address_parse(host);
+	struct proxy_address net;
+	char *slash = strchr(rule, '/');
+
+	if (streq(rule, "*"))
+		return true;
+	if (slash) {
+		*slash = '\0';
+		net = address_parse(rule);
+		return slash[1] >= '0' && slash[1] <= '9' &&
+		       address_is_in(&a, &net, (unsigned)strtoul(slash + 1, NULL, 10));
+	}
+	if (!port_matches(&rule, port))
+		return false;
+	net = address_parse(rule);
+	if (net.family)
+		return address_is_in(&a, &net, net.family == AF_INET ? 32 : 128);
+	return domain_matches(rule, host);
+}
+
+static const char *proxy_variable(const char *upper, const char *lower,
+				  char *(*get)(const char *name))
+{
+	const char *value = get(upper);
+
+	if (!value || !*value)
+		value = get(lower);
+	return value ? value : "";
+}
+
+const char *http_proxy_choose(bool tls, const char *host, unsigned port,
+			      char *(*get)(const char *name))
+{
+	const char *proxy = tls ? proxy_variable("HTTPS_PROXY", "https_proxy", get)
+				: proxy_variable("HTTP_PROXY", "http_proxy", get);
+	const struct proxy_address a = address_parse(host);
+	cleanup_free char *rules = NULL;
+	char *save = NULL;
+
+	if (!*proxy || strcasecmp(host, "localhost") == 0 || address_is_here(&a))
+		return "";
+	rules = text_copy(proxy_variable("NO_PROXY", "no_proxy", get));
+	for (char *r = strtok_r(rules, ", \t", &save); r; r = strtok_r(NULL, ", \t", &save))
+		if (rule_matches(r, host, port))
+			return "";
+	return proxy;
+}
+
 /* --- the address --- */
 
 static int server_proxy(struct http_server *s, const struct spec_connection *c, const char *host,
@@ -117,9 +245,10 @@ static int server_proxy(struct http_server *s, const struct spec_connection *c, 
 		known = known || strncmp(proxy, kinds[i], strlen(kinds[i])) == 0;
 	if (known)
 		return 0;
-	*ret_text = text_copy("the proxy (proxy-url of the kubeconfig, HTTPS_PROXY) must be a URL "
-			      "with http, https or socks5");
-	return -EINVAL;
+	return refuse(
+		-EINVAL, ret_text,
+		"the proxy (proxy-url of the kubeconfig, HTTPS_PROXY) must be a URL with http, "
+		"https or socks5");
 }
 
 /* Split URL into parts, which the caller frees with curl_free. Missing parts get their defaults. */
@@ -135,10 +264,10 @@ static int server_parse(CURLU *u, const char *url, char **scheme, char **host, c
 
 static int server_no_url(const struct spec_connection *c, char **ret_text)
 {
-	*ret_text = text_print("the server of context %s is not a URL with https or http, or "
-			       "its tls-server-name is not a host name",
-			       c->context);
-	return -EINVAL;
+	return refuse(-EINVAL, ret_text,
+		      "the server of context %s is not a URL with https or http, or its "
+		      "tls-server-name is not a host name",
+		      c->context);
 }
 
 static int server_url(struct http_server *s, const struct spec_connection *c, char **ret_text)

@@ -27,5 +27,12 @@ struct http_server {
  */
 int http_server_init(struct http_server *s, const struct spec_connection *c, char **ret_text);
 void http_server_fini(struct http_server *s);
+/*
+ * Return the proxy for HOST (without brackets), as kubectl chooses it: HTTPS_PROXY (for http:,
+ * HTTP_PROXY) unless NO_PROXY excludes HOST or HOST is this machine. "" if there is none. GET is
+ * getenv. Valid as long as getenv's result.
+ */
+const char *http_proxy_choose(bool tls, const char *host, unsigned port,
+			      char *(*get)(const char *name));
 /* True if TEXT may be a header's value. Line ends in it would make separate headers. */
 bool http_header_ok(const char *text);

@@ -5,19 +5,12 @@
 #include <errno.h>
 
 #include "backend/base/file.h"
+#include "backend/base/print.h"
 #include "backend/base/process.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
-
-static int refuse(char **ret_text, int err, const char *fmt, ...) printf_like(3, 4);
-
-static int refuse(char **ret_text, int err, const char *fmt, ...)
-{
-	*ret_text = text_of_args(fmt);
-	return err;
-}
 
 /* Set *RET_TEXT to E's errors in FILE, without the last newline. */
 static int refuse_errors(char **ret_text, const struct spec_errors *e, const char *file)
@@ -58,11 +51,11 @@ static int add_file(struct spec_kubeconfig *k, const char *dir, const char *path
 	if (err == -ENOENT)
 		return err;
 	if (err == -EINVAL)
-		return refuse(ret_text, err, "kubeconfig %s: it is not a regular file", path);
+		return refuse(err, ret_text, "kubeconfig %s: it is not a regular file", path);
 	if (err == -EFBIG)
-		return refuse(ret_text, err, "kubeconfig %s: it has more than 1 MiB", path);
+		return refuse(err, ret_text, "kubeconfig %s: it has more than 1 MiB", path);
 	if (err < 0)
-		return refuse(ret_text, err, "kubeconfig %s: %s", path, strerror(-err));
+		return refuse(err, ret_text, "kubeconfig %s: %s", path, strerror(-err));
 	err = spec_kubeconfig_merge(k, file, text, len, &e);
 	explicit_bzero(text, len);
 	return err < 0 ? refuse_errors(ret_text, &e, file) : 0;
@@ -84,7 +77,7 @@ static int add_list(struct spec_kubeconfig *k, const char *dir, const char *list
 	}
 	if (any)
 		return 0;
-	return refuse(ret_text, -ENOENT,
+	return refuse(-ENOENT, ret_text,
 		      "no file of KUBECONFIG (%s) exists; correct it, unset it, or give -o "
 		      "kubeconfig=FILE",
 		      list);
@@ -101,26 +94,26 @@ static int in_cluster(const char *context, struct spec_connection *ret, char **r
 
 	if (!host || !*host || access(SERVICE_ACCOUNT "/token", F_OK) < 0)
 		return refuse(
-			ret_text, -ENOENT,
+			-ENOENT, ret_text,
 			"there is no kubeconfig: %s does not exist; set KUBECONFIG or give -o "
 			"kubeconfig=FILE",
 			missing);
 	if (*context)
 		return refuse(
-			ret_text, -EINVAL,
+			-EINVAL, ret_text,
 			"there is no context \"%s\": this is a pod's service account, without a "
 			"kubeconfig",
 			context);
 	err = file_read_other(SERVICE_ACCOUNT "/namespace", 256, &namespace, &len);
 	if (err < 0 && err != -ENOENT)
-		return refuse(ret_text, err, "%s: %s", SERVICE_ACCOUNT "/namespace",
+		return refuse(err, ret_text, "%s: %s", SERVICE_ACCOUNT "/namespace",
 			      strerror(-err));
 	if (namespace)
 	namespace[strcspn(namespace, " \t\r\n")] = '\0';
 	err = spec_kubeconfig_in_cluster(host, port ? port : "443", namespace ? namespace : "",
 					 ret);
 	return err == -EINVAL
-		       ? refuse(ret_text, err,
+		       ? refuse(err, ret_text,
 				"KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not "
 				"the address of a server")
 		       : err;
@@ -140,7 +133,7 @@ static int add_files(struct spec_kubeconfig *k, const char *dir, const char *opt
 	if (option && *option) {
 		err = add_file(k, dir, option, ret_text);
 		return err == -ENOENT
-			       ? refuse(ret_text, err, "kubeconfig %s: %s", option, strerror(-err))
+			       ? refuse(err, ret_text, "kubeconfig %s: %s", option, strerror(-err))
 			       : err;
 	}
 	if (list && *list)

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-#include "fs/cli/kind_files.h"
-#include "fs/cli/refuse.h"
+#include "backend/base/print.h"
+#include "fs/cli/commands.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 

@@ -2,7 +2,7 @@
 /*
  * Parses the command line: getopt's tables and --help are made from the rows of option_table.c, and
  * the operands are SOURCE and MOUNTPOINT. Each word of the -o list is one of our own options
- * (option_table.c), a run option of a kind of jobs (run_options.c), or a generic option of
+ * (option_table.c), a run option of a kind of jobs (TorchX's options), or a generic option of
  * mount(8).
  */
 #include "fs/cli/options.h"
@@ -11,13 +11,14 @@
 #include <getopt.h>
 #include <sys/stat.h>
 
+#include "backend/base/print.h"
 #include "fs/cli/option_table.h"
-#include "fs/cli/refuse.h"
-#include "fs/cli/run_options.h"
-#include "fs/cli/source.h"
 #include "spec/base/error.h"
 #include "spec/base/mem.h"
+#include "spec/base/name.h"
 #include "spec/kinds/kinds.h"
+
+#define RUN_OPTIONS_MAX 64 /* the largest number of options of all kinds */
 
 static void set_defaults(struct options *o)
 {
@@ -100,6 +101,73 @@ static int refuse_option(const char *word, const char *dashes, const char *near,
 		      near ? "? " : "");
 }
 
+/* --- run options of kinds of jobs, collected until the kind is known: "-o queue=research" --- */
+
+/* Return the option NAME of any kind, or NULL. */
+static const struct spec_option *run_option_find(const char *name)
+{
+	const struct spec_kind *kind = spec_kind_of_option(name);
+
+	return kind ? spec_option_find(kind->options, name) : NULL;
+}
+
+/* Add OPTION to O. VALUE NULL: the option was given without a value. */
+static int run_option_add(struct options *o, const struct spec_option *option, const char *value,
+			  char **ret_text)
+{
+	if (!value && option->type != SPEC_OPTION_BOOL)
+		return refuse(-EINVAL, ret_text, "-o %s needs a value: %s=VALUE", option->name,
+			      option->name);
+	o->args = mem_grow(o->args, o->n_args + 1, sizeof(*o->args));
+	o->args[o->n_args++] =
+		(struct spec_pair){text_copy(option->name), text_copy(value ? value : "true")};
+	return 0;
+}
+
+/* Return the kind that has the option NAME, among those that the mount's SOURCE may select. */
+static const struct spec_kind *meant_kind(const struct options *o, const char *name)
+{
+	const struct spec_kind *kind = spec_kind_find(&o->kinds, o->backend);
+	const struct spec_kind *meant;
+
+	for (size_t i = 0;
+	     o->action == OPTIONS_MOUNT && (meant = spec_kind_meant(&o->kinds, o->backend, i));
+	     i++) {
+		if (spec_option_find(meant->options, name))
+			return meant;
+	}
+	return kind ? kind : spec_kind_of_option(name);
+}
+
+/*
+ * Check that O's run options have the right types, and belong to O's backend, if that is a kind of
+ * jobs in clusters. On local: they are for dry runs of documents of any kind.
+ */
+static int run_options_check(const struct options *o, char **ret_text)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < o->n_args && r == 0; i++) {
+		const struct spec_kind *kind = meant_kind(o, o->args[i].key);
+
+		r = spec_option_check(kind->name, kind->options, o->args[i].key, o->args[i].value,
+				      ret_text);
+	}
+	return r;
+}
+
+/* Set RET to the names of all run options, at most MAX; return their number. */
+static size_t run_option_names(const struct spec_kinds *kinds, const char **ret, size_t max)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < kinds->n; i++) {
+		for (const struct spec_option *d = kinds->v[i]->options; d->name && n < max; d++)
+			ret[n++] = d->name;
+	}
+	return n;
+}
+
 /* --- the list of -o --- */
 
 static int unknown_word(const struct options *o, const char *word, char **ret_text)
@@ -174,18 +242,102 @@ static int set_list(struct options *o, const char *list, char **ret_text)
 
 /* --- operands --- */
 
+const char *source_backend_at(const struct spec_kinds *kinds, size_t i)
+{
+	return i < kinds->n ? kinds->v[i]->name : i == kinds->n ? "local" : NULL;
+}
+
+/* Return all backends, for people: "volcano:, job: and local:"; malloc'ed. */
+static char *backends_text(const struct spec_kinds *kinds)
+{
+	char *text = text_copy("");
+
+	for (size_t i = 0; source_backend_at(kinds, i); i++)
+		text_set(&text, "%s%s%s:", text,
+			 i == 0				   ? ""
+			 : source_backend_at(kinds, i + 1) ? ", "
+							   : " and ",
+			 source_backend_at(kinds, i));
+	return text;
+}
+
+/* Return the name of the backend at the start of TEXT, or NULL. */
+static const char *find_backend(const struct spec_kinds *kinds, const char *text)
+{
+	const char *colon = strchr(text, ':'), *name;
+
+	for (size_t i = 0; colon && (name = source_backend_at(kinds, i)); i++)
+		if (strlen(name) == (size_t)(colon - text) &&
+		    strncmp(name, text, strlen(name)) == 0)
+			return name;
+	return NULL;
+}
+
+static bool source_has_backend(const struct spec_kinds *kinds, const char *text)
+{
+	return find_backend(kinds, text) != NULL;
+}
+
+/*
+ * Refuse TEXT, which has no known backend: either the backend does not exist or the colon is
+ * missing.
+ */
+static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char **ret_text)
+{
+	const char *colon = strchr(text, ':');
+	cleanup_free char *word = mem_copy(text, colon ? (size_t)(colon - text) : strlen(text));
+	const char *names[SPEC_MAX_KINDS + 2] = {NULL};
+	cleanup_free char *all = backends_text(kinds);
+	const char *near;
+
+	for (size_t i = 0; (names[i] = source_backend_at(kinds, i)); i++)
+		;
+	near = spec_suggest(word, names);
+
+	/* A namespace may be called "training" or "spark", although there is a kind "trainjob". */
+	if (near && !colon && !streq(word, near))
+		return 0;
+	if (near)
+		return refuse(-EINVAL, ret_text, "%s: unknown backend; did you mean %s: ?", text,
+			      near);
+	if (colon && !strchr(text, '/'))
+		return refuse(-EINVAL, ret_text, "%s: unknown backend '%s'; backends are %s", text,
+			      word, all);
+	return 0;
+}
+
+/*
+ * Parse SOURCE, [BACKEND:][CONTEXT/]NAMESPACE. BACKEND is the text before the first ':' only if it
+ * names one; the last '/' splits CONTEXT from NAMESPACE, since names of contexts may contain both.
+ */
 static int set_source(struct options *o, const char *text, char **ret_text)
 {
-	struct source s;
-	int r = source_parse(&o->kinds, text, &s, ret_text);
+	const char *backend = find_backend(&o->kinds, text);
+	const char *rest = backend ? text + strlen(backend) + 1 : text;
+	const char *slash = strrchr(rest, '/');
+	int r;
 
-	free(o->backend);
-	free(o->context);
-	free(o->namespace);
-	o->backend = s.backend;
-	o->context = s.context;
-	o->namespace = s.namespace;
-	return r;
+	if (text[0] == '/')
+		return refuse(
+			-EINVAL, ret_text,
+			"%s: a source does not begin with '/'; mount(8) makes a path of a word "
+			"that names a file here: name the backend, "
+			"like local:",
+			text);
+	text_set(&o->backend, "%s", backend ? backend : "");
+	text_set(&o->context, "%.*s", slash ? (int)(slash - rest) : 0, rest);
+	text_set(&o->namespace, "%s", slash ? slash + 1 : rest);
+	if (streq(o->backend, "local") && *rest)
+		return refuse(-EINVAL, ret_text, "%s: local: takes nothing after the colon", text);
+	if (!backend) {
+		r = refuse_unknown(&o->kinds, text, ret_text);
+		if (r < 0)
+			return r;
+	}
+	if (o->namespace[0] && !spec_name_is_label(o->namespace))
+		return refuse(-EINVAL, ret_text, "%s: '%s' can't be the name of a namespace", text,
+			      o->namespace);
+	return 0;
 }
 
 /* The operands of a command: at most MAX. */
@@ -266,6 +418,71 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 	return 0;
 }
 
+/*
+ * --- the helper of mount(8): mount.kxfs SOURCE MOUNTPOINT [-sfnv] [-N NAMESPACE] [-t TYPE]
+ * [-o OPTIONS], where some letters differ from kxfs's own ---
+ */
+
+/* True if the program's name is the one by which mount(8) calls its helper. */
+static bool is_helper(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return streq(slash ? slash + 1 : name, "mount.kxfs");
+}
+
+/*
+ * Return the name of the unsupported feature that LETTER requests. NULL if kxfs does it anyway, or
+ * if LETTER only concerns mount(8)'s own output and tables.
+ */
+static const char *not_done(int letter)
+{
+	switch (letter) {
+	case 'f':
+		return "-f: a fake mount is not possible";
+	case 'N':
+		return "-N: kxfs can't mount in another namespace; use nsenter(1)";
+	case ':':
+		return "-o needs a value";
+	case '?':
+		return "unknown option; mount(8) lists the options of helpers";
+	default:
+		return NULL;
+	}
+}
+
+/*
+ * Return kxfs's own command line for the helper's ARGV, and its length in *ARGC. The array is
+ * malloc'ed, its texts are ARGV's. NULL, with *RET_TEXT: ARGV is wrong.
+ */
+static char **helper_args(int *argc, char **argv, char **ret_text)
+{
+	static char dash_o[] = "-o",
+		    end[] = "--"; /* argv has char *, though it is not written to */
+	cleanup_free char **words = new0_n(char *, 2 * (size_t)*argc + 2);
+	int n = 0, c;
+
+	words[n++] = argv[0];
+	optind = 0; /* so that getopt restarts */
+	while ((c = getopt(*argc, argv, ":sfnvN:t:o:")) != -1) {
+		const char *why = not_done(c);
+
+		if (why) {
+			*ret_text = text_copy(why);
+			return NULL;
+		}
+		if (c != 'o')
+			continue;
+		words[n++] = dash_o;
+		words[n++] = optarg;
+	}
+	words[n++] = end;
+	while (optind < *argc)
+		words[n++] = argv[optind++];
+	*argc = n;
+	return take_ptr(words);
+}
+
 /* --- flags --- */
 
 /* Refuse an argument that getopt could not parse: C is "?" or ":". */
@@ -329,11 +546,17 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 	};
 	struct option longs[OPTIONS_MAX + 1];
 	char shorts[2 * OPTIONS_MAX + 2];
+	cleanup_free char **words = NULL;
 	int c;
 	int r;
 
 	*ret_text = NULL;
 	set_defaults(ret);
+	if (argc > 0 && is_helper(argv[0])) {
+		argv = words = helper_args(&argc, argv, ret_text);
+		if (!words)
+			return -EINVAL;
+	}
 	getopt_tables(shorts, longs);
 	optind = 0; /* so that getopt restarts, also in a second call */
 	while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
@@ -391,6 +614,8 @@ void options_clear(struct options *o)
 	*o = (struct options){0};
 }
 
+/* --- help --- */
+
 static void help_row(FILE *out, const struct option_def *d)
 {
 	char head[64];
@@ -407,6 +632,26 @@ static void help_row(FILE *out, const struct option_def *d)
 	fprintf(out, "  %-35s %s\n", head, d->help);
 	if (d->def)
 		fprintf(out, "  %-35s (default %s)\n", "", d->def);
+}
+
+static void run_options_help(const struct spec_kinds *kinds, FILE *out)
+{
+	static const char *const types[] = {"=TEXT", "=NAME", "=N", "", "=TIME"};
+
+	for (size_t i = 0; i < kinds->n; i++) {
+		const struct spec_kind *kind = kinds->v[i];
+
+		fprintf(out, "\nRun options (-o) of %s:\n", kind->name);
+		for (const struct spec_option *d = kind->options; d->name; d++) {
+			char head[64];
+
+			if (d->refusal)
+				continue;
+			snprintf(head, sizeof(head), "%s%s", d->name, types[d->type]);
+			fprintf(out, "  %-35s %s%s\n", head, d->help,
+				d->required ? " (required)" : "");
+		}
+	}
 }
 
 void options_help(FILE *out)

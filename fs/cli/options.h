@@ -3,10 +3,8 @@
  * The command line: one table of options for parsing and --help; tests check the man page and the
  * shell completion against --help.
  *
- * The folder: option_table.c is the table; options.c parses by it and prints --help; run_options.c
- * has the options of kinds of jobs; source.c reads SOURCE; kind_files.c reads kind files; dry_run.c
- * is all of --dry-run; who.c finds user and host; and refuse.c makes errors. All of it runs on the
- * main thread before the fork.
+ * The folder: option_table.c is the table; options.c parses by it and prints --help; commands.c has
+ * the commands that need no mount. All of it runs on the main thread before the fork.
  */
 #pragma once
 
@@ -75,13 +73,19 @@ struct options {
 };
 
 /*
- * Parse the command line. Return 0, or -EINVAL with *RET_TEXT (malloc'ed): the error, with a
- * suggestion if an option is near a known one. A source that this version does not support is
- * refused here. Clear *RET in both cases. With OPTIONS_HELP and OPTIONS_VERSION nothing else of
- * *RET is set.
+ * Parse the command line, of kxfs or of mount.kxfs, the helper of mount(8). Return 0, or -EINVAL
+ * with *RET_TEXT (malloc'ed): the error, with a suggestion if an option is near a known one. A
+ * source that this version does not support is refused here. Clear *RET in both cases. With
+ * OPTIONS_HELP and OPTIONS_VERSION nothing else of *RET is set.
  */
 int options_parse(int argc, char **argv, struct options *ret, char **ret_text);
 void options_clear(struct options *o);
 
 /* Print --help, from the table. */
 void options_help(FILE *out);
+
+/*
+ * Return the name of the I-th backend, without its colon: the kinds of a cluster, then local. NULL
+ * after the last.
+ */
+const char *source_backend_at(const struct spec_kinds *kinds, size_t i);

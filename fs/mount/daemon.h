@@ -3,8 +3,12 @@
  * Becomes a daemon in two steps: forks before there is any thread, and detaches from the terminal
  * only when the start has succeeded. Between the two the child's messages reach the user; the
  * parent waits until the child reports whether it is up, and makes that the command's exit status.
+ * Notifies systemd, or another parent that has set NOTIFY_SOCKET, by sd_notify's protocol.
  */
 #pragma once
+
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "spec/base/base.h"
 
@@ -36,3 +40,14 @@ int daemon_fork(struct daemon *d, int *ret_status);
  * directory is left.
  */
 int daemon_ready(struct daemon *d);
+
+struct notify {
+	struct sockaddr_un address;
+	socklen_t len; /* length of ADDRESS; 0 without a socket */
+};
+
+/* Read $NOTIFY_SOCKET and remove it from the environment, so that jobs do not inherit it. */
+void notify_init(struct notify *n);
+
+/* Send "READY=1" and the like, lines separated by newlines. Never waits; failures are ignored. */
+void notify_send(const struct notify *n, const char *fmt, ...) printf_like(2, 3);

@@ -1,20 +1,58 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The parts of the report: this file checks this machine (FUSE, the state directory), and
- * backend_examine checks the cluster. Results are printed as they arrive.
+ * backend_examine checks the cluster. Results are printed as they arrive. Shell completion reads
+ * --list-sources.
  */
 #include "fs/mount/doctor.h"
 
 #include <sys/utsname.h>
 
 #include "backend/backend.h"
-#include "fs/cli/who.h"
-#include "fs/mount/about.h"
+#include "backend/base/print.h"
+#include "backend/base/process.h"
 #include "fs/mount/mountpoint.h"
 #include "fs/mount/run.h"
 #include "fs/mount/state.h"
+#include "fs/vfs/fuse.h"
 #include "spec/app/label.h"
 #include "spec/base/mem.h"
+#include "spec/yaml/libraries.h"
+
+void about_version(const struct options *o)
+{
+	cleanup_free char *backend = backend_libraries(), *spec = spec_libraries();
+	cleanup_free char *features = backend_features();
+
+	printf("kxfs %s\nlibraries: libfuse %s, %s, %s\nfeatures: %s\nbackends:", KXFS_VERSION,
+	       fuse_pkgversion(), backend, spec, features);
+	for (size_t i = 0; source_backend_at(&o->kinds, i); i++)
+		printf(" %s", source_backend_at(&o->kinds, i));
+	printf("\n");
+#ifdef KXFS_MISSED
+	printf("missing, since kxfs was built with an older library than %s\n", KXFS_MISSED);
+#endif
+}
+
+int about_sources(const struct options *o)
+{
+	cleanup_free char *why = NULL;
+	cleanup_free char **contexts = NULL;
+	int r;
+
+	for (size_t i = 0; source_backend_at(&o->kinds, i); i++)
+		printf("%s:\n", source_backend_at(&o->kinds, i));
+	r = backend_contexts(o->kubeconfig, &contexts, &why);
+	if (r < 0) {
+		refuse_print(r, why);
+		return r;
+	}
+	for (char **c = contexts; *c; c++) {
+		printf("%s\n", *c);
+		free(*c);
+	}
+	return 0;
+}
 
 struct report {
 	bool lacks, wrong;
@@ -87,7 +125,7 @@ static void look_at_machine(const struct options *o, struct report *r)
 int doctor_main(const struct options *o)
 {
 	const struct backend_config config = run_config(o);
-	cleanup_free char *submitter = NULL, *home = NULL, *user = NULL, *text = NULL;
+	cleanup_free char *submitter = NULL, *user = NULL, *text = NULL;
 	cleanup_free char *why = NULL;
 	struct report r = {0};
 	bool here; /* local: is possible and would work */
@@ -101,7 +139,7 @@ int doctor_main(const struct options *o)
 		printf("The cluster\n");
 		fflush(stdout);
 		if (o->mine) {
-			who_am_i(&submitter, &home);
+			submitter = process_submitter();
 			user = spec_label_user(submitter);
 			text = text_print("mine: the jobs with the label " SPEC_LABEL_USER "=%s",
 					  user);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kxfs doctor: one report, for users and for bug reports, of the requirements of a mount of SOURCE
- * and their status. It mounts nothing, changes nothing, and contains no secrets.
+ * What the command reports without a mount. kxfs doctor: one report, for users and for bug reports,
+ * of the requirements of a mount of SOURCE and their status. It mounts nothing, changes nothing, and
+ * contains no secrets.
  */
 #pragma once
 
@@ -9,3 +10,12 @@
 
 /* Print the report. Return the exit status: EXIT_SUCCESS if a mount would work. */
 int doctor_main(const struct options *o);
+
+/* --version: print the version, the loaded libraries and their features, the backends. */
+void about_version(const struct options *o);
+
+/*
+ * --list-sources: print a line for each backend with its colon, then one for each context of the
+ * kubeconfig with its namespace. Return 0, or a negative errno after an error message.
+ */
+int about_sources(const struct options *o);

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* kxfs: batch jobs as a directory. This is the command; run.c does the work. */
 #include "backend/backend.h"
-#include "fs/cli/dry_run.h"
-#include "fs/cli/kind_files.h"
-#include "fs/cli/mount_helper.h"
+#include "fs/cli/commands.h"
 #include "fs/cli/options.h"
-#include "fs/cli/rbac.h"
-#include "fs/mount/about.h"
 #include "fs/mount/doctor.h"
 #include "fs/mount/run.h"
 
@@ -20,15 +16,9 @@ int main(int argc, char **argv)
 {
 	struct options o cleanup(options_clear) = {0};
 	cleanup_free char *why = NULL;
-	cleanup_free char **words = NULL;
-	int r = 0;
 
 	backend_helper(argv);
-	if (argc > 0 && mount_helper_is(argv[0])) {
-		r = mount_helper_args(argc, argv, &argc, &words, &why);
-		argv = words;
-	}
-	if (r < 0 || options_parse(argc, argv, &o, &why) < 0) {
+	if (options_parse(argc, argv, &o, &why) < 0) {
 		fprintf(stderr, "kxfs: %s\n", why);
 		return EXIT_FAILURE;
 	}

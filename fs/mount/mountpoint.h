@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The mount point: checks before a mount, dead mounts of a kxfs that crashed, and unmounting. */
+/*
+ * The mount point: checks before a mount, dead mounts of a kxfs that crashed, and unmounting; and
+ * /proc/PID/mountinfo. Reading that accesses no mounted file system, so it waits neither for a dead
+ * one nor for this process.
+ */
 #pragma once
 
 #include "spec/base/base.h"
@@ -34,3 +38,29 @@ int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text);
 
 /* Unmount PATH, even if it is in use. Return 0 or a negative errno. Takes a limited time. */
 int mountpoint_detach(const char *path);
+
+/* --- mountinfo --- */
+
+struct mountinfo {
+	/* Number of the mount; reused after an unmount, but unique together with the device. */
+	int id;
+	unsigned major, minor;
+	char *path; /* where it is mounted */
+	char *type; /* "fuse.kxfs" */
+	char *source;
+};
+
+/* Find the mount that PATH is in. Return 0 or a negative errno. Clear *RET afterwards. */
+int mountinfo_of(const char *path, struct mountinfo *ret);
+
+/*
+ * Check if the mount namespace of process PID has a mount of TYPE at PATH, which is a path of that
+ * namespace. Return 0; -ENOENT if it has none; another negative errno if that is not visible.
+ */
+int mountinfo_process_has(int pid, const char *path, const char *type);
+
+/* True if M is still mounted anywhere, or if the list can't be read. */
+bool mountinfo_is_there(const struct mountinfo *m);
+
+void mountinfo_clear(struct mountinfo *m);
+#define cleanup_mountinfo cleanup(mountinfo_clear)

@@ -4,24 +4,25 @@
  * order (T8: nothing has a thread before the fork). Signals end the run on the I/O thread;
  * everything else here runs on the FUSE thread, which is the main thread.
  *
- * There are two kinds of runs: a mount, and kxfs capture, which has no mount point, no tree, no
- * submit/ and no session, but struct headless.
+ * There are two kinds of runs: a mount, and kxfs capture, which only captures jobs' output and
+ * results: it has no mount point, no tree, no submit/ and no session. Meanwhile the pool writes
+ * STATE/metrics, which has the contents of a mount's .kxfs/metrics.
  */
 #include "fs/mount/run.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "backend/base/diag.h"
 #include "backend/base/file.h"
+#include "backend/base/print.h"
+#include "backend/base/process.h"
 #include "backend/base/work.h"
-#include "fs/cli/refuse.h"
-#include "fs/cli/who.h"
 #include "fs/mount/daemon.h"
-#include "fs/mount/headless.h"
 #include "fs/mount/mountpoint.h"
-#include "fs/mount/notify.h"
 #include "fs/mount/session.h"
 #include "fs/mount/state.h"
 #include "fs/submit/submit.h"
@@ -40,6 +41,9 @@
 #define EXPIRE_MS      3600000
 #define EXPIRE_SOON_MS 60000
 #define ROOT_MAX       12
+/* How often kxfs capture writes its metrics. */
+#define METRICS_MS   15000
+#define METRICS_FILE "metrics"
 
 struct mount_run {
 	struct options *options;
@@ -55,8 +59,11 @@ struct mount_run {
 	struct notify notify;
 	struct state *state;
 	struct session *session;
-	/* Only for kxfs capture, which has no fs, tree, submit, dryrun and session. */
-	struct headless *headless;
+	/* Only for kxfs capture, which has no fs, tree, submit, dryrun and session: */
+	sem_t over; /* posted when a signal ends the capture */
+	struct loop_timer metrics_timer;
+	struct work metrics;
+	int metrics_err;     /* the last reported error of writing the metrics, or 0 */
 	char *mountpoint;    /* NULL for kxfs capture */
 	int mountpoint_lock; /* the lock until it is mounted, or -1 */
 	char *work_dir;
@@ -216,7 +223,8 @@ static int check(struct mount_run *r, char **why)
 		err = refuse(-EINVAL, why, "-o archive=%s: this is in the mount", o->archive);
 	if (!err)
 		err = check_work_dir(r, why);
-	who_am_i(&r->submitter, &r->home);
+	r->submitter = process_submitter();
+	r->home = process_home();
 	if (!err && r->mountpoint && !passed)
 		err = mountpoint_check_fuse(why);
 	if (!err)
@@ -334,12 +342,9 @@ static int make(struct mount_run *r, char **why)
 	int err;
 
 	loop_new(&r->loop);
-	if (!r->mountpoint) {
-		err = backend_new(r->loop, &backend, &(struct backend_events){0}, &r->backend, why);
-		if (!err)
-			r->headless = headless_new(r->loop, r->backend, state_dir(r->state));
-		return err;
-	}
+	if (!r->mountpoint)
+		return backend_new(r->loop, &backend, &(struct backend_events){0}, &r->backend,
+				   why);
 	r->fs = fs_new(r->loop, &fs, &node_root_class, r->root);
 	err = backend_new(r->loop, &backend, &events, &r->backend, why);
 	return err ? err : make_mount(r, why);
@@ -350,10 +355,10 @@ static void on_signal(void *data)
 	struct mount_run *r = data;
 
 	if (atomic_load(&r->up))
-		diag(DIAG_INFO, "a signal ends this %s", r->headless ? "capture" : "mount");
+		diag(DIAG_INFO, "a signal ends this %s", r->mountpoint ? "mount" : "capture");
 	backend_give_up(r->backend);
-	if (r->headless)
-		headless_stop(r->headless);
+	if (!r->mountpoint)
+		sem_post(&r->over);
 	else
 		session_stop(r->session);
 }
@@ -390,7 +395,7 @@ static void begin(void *data)
 	loop_timer_init(&r->notice, r->loop, on_notice, r);
 	loop_timer_init(&r->expire, r->loop, on_expire, r);
 	loop_timer_set(&r->notice, NOTICE_MS);
-	if (!r->headless)
+	if (r->mountpoint)
 		loop_timer_set(&r->expire, EXPIRE_SOON_MS);
 	r->signal_err = err;
 }
@@ -435,7 +440,7 @@ static int start(struct mount_run *r, char **why)
 		return refuse_interrupted(why);
 	if (!err)
 		err = r->signal_err;
-	return err || r->headless ? err : start_mount(r, why);
+	return err || !r->mountpoint ? err : start_mount(r, why);
 }
 
 /*
@@ -446,11 +451,11 @@ static int report_ready(struct mount_run *r)
 {
 	const struct options *o = r->options;
 	cleanup_free char *what =
-		r->headless ? text_print("%s is captured in %s", o->source, state_dir(r->state))
-			    : text_print("%s is mounted on %s", o->source, r->mountpoint);
+		r->mountpoint ? text_print("%s is mounted on %s", o->source, r->mountpoint)
+			      : text_print("%s is captured in %s", o->source, state_dir(r->state));
 	int err;
 
-	state_enter(r->state, r->headless ? STATE_CAPTURING : STATE_MOUNTED);
+	state_enter(r->state, r->mountpoint ? STATE_MOUNTED : STATE_CAPTURING);
 	base_close_fd(&r->mountpoint_lock);
 	r->mountpoint_lock = -1;
 	if (!o->foreground) {
@@ -461,11 +466,55 @@ static int report_ready(struct mount_run *r)
 	if (err)
 		return err;
 	diag(DIAG_INFO, "%s", what);
-	if (!o->read_only && !r->headless)
+	if (!o->read_only && r->mountpoint)
 		backend_take_charge(r->backend);
 	notify_send(&r->notify, "READY=1\nSTATUS=%s", what);
 	return 0;
 }
+
+/* --- kxfs capture --- */
+
+static void metrics_run(void *data)
+{
+	struct mount_run *r = data;
+	cleanup_free char *text = NULL;
+	size_t len;
+	FILE *out = text_stream(&text, &len);
+
+	backend_metrics(r->backend, out);
+	text_stream_close(out);
+	r->metrics.err = file_write(state_dir(r->state), METRICS_FILE, text, len);
+}
+
+static void metrics_done(void *data)
+{
+	struct mount_run *r = data;
+
+	if (r->metrics.err && r->metrics.err != r->metrics_err)
+		diag(DIAG_WARNING, "%s/" METRICS_FILE ": %s", state_dir(r->state),
+		     strerror(-r->metrics.err));
+	r->metrics_err = r->metrics.err;
+	loop_timer_set(&r->metrics_timer, METRICS_MS);
+}
+
+static void write_metrics(void *data)
+{
+	struct mount_run *r = data;
+
+	work_start(&r->metrics, r->loop);
+}
+
+/* Capture until a signal ends the run. */
+static void capture(struct mount_run *r)
+{
+	r->metrics = (struct work){.run = metrics_run, .done = metrics_done, .data = r};
+	loop_timer_init(&r->metrics_timer, r->loop, write_metrics, r);
+	loop_post(r->loop, write_metrics, r);
+	while (sem_wait(&r->over) < 0 && errno == EINTR)
+		;
+}
+
+/* --- the end --- */
 
 static void enter_ending(void *data)
 {
@@ -524,8 +573,8 @@ static int live(struct mount_run *r, char **why)
 	advise(r, err, why);
 	if (!err) {
 		err = report_ready(r);
-		if (!err && r->headless)
-			headless_serve(r->headless);
+		if (!err && !r->mountpoint)
+			capture(r);
 		else if (!err)
 			err = session_serve(r->session);
 		if (err)
@@ -543,7 +592,6 @@ static int live(struct mount_run *r, char **why)
 	lists_free(r->tree.lists);
 	submit_free(r->submit);
 	submit_free(r->dryrun);
-	headless_free(r->headless);
 	backend_free(r->backend);
 	session_free(r->session);
 	fs_free(r->fs);
@@ -560,6 +608,7 @@ int run(struct options *o)
 	int status;
 	int err;
 
+	sem_init(&r.over, 0, 0);
 	daemon_prepare(mountpoint_passed(o->mountpoint));
 	setenv("PATH", DEFAULT_PATH, false); /* mount(8) removes PATH from the environment */
 	diag_setup(o->log_level, true);

@@ -4,9 +4,9 @@
  * ended, and the notifications to the user, systemd and the state directory at each step.
  *
  * The folder: run.c owns the state directory (state.h), the loop, the backend, the tables of
- * fs/vfs, fs/submit and fs/tree, and the FUSE session (session.h, which identifies its mount by
- * mountinfo.h and checks mount points by mountpoint.h). daemon.h forks and reports to the shell
- * whether the child is up, notify.h notifies systemd.
+ * fs/vfs, fs/submit and fs/tree, and the FUSE session (session.h, which identifies its mount and
+ * checks mount points by mountpoint.h). daemon.h forks, and reports to the shell and systemd whether
+ * the child is up.
  */
 #pragma once
 

@@ -13,7 +13,6 @@
 #include <stdatomic.h>
 
 #include "backend/base/loop.h"
-#include "fs/mount/mountinfo.h"
 #include "fs/mount/mountpoint.h"
 #include "fs/vfs/park.h"
 #include "fs/vfs/serve.h"

@@ -16,9 +16,8 @@
 #include "backend/base/diag.h"
 #include "backend/base/file.h"
 #include "backend/base/loop.h"
+#include "backend/base/print.h"
 #include "backend/base/process.h"
-#include "fs/cli/refuse.h"
-#include "fs/mount/mountinfo.h"
 #include "fs/mount/mountpoint.h"
 #include "spec/base/mem.h"
 

@@ -13,7 +13,7 @@
 #include "fs/submit/launch.h"
 #include "fs/submit/writer.h"
 #include "fs/vfs/handle.h"
-#include "fs/vfs/listing.h"
+#include "fs/vfs/node.h"
 #include "fs/vfs/park.h"
 #include "fs/vfs/text.h"
 #include "spec/base/mem.h"
@@ -115,14 +115,7 @@ static const struct node_class job_class = {
 };
 
 static const struct text_class error_class = {
-	.class =
-		{
-			.name = "submit-error",
-			.mode = S_IFREG | 0644,
-			.live = true,
-			.getattr = error_getattr,
-			TEXT_OPS,
-		},
+	.class = {.name = "submit-error", TEXT_OPS, .live = true, .getattr = error_getattr},
 	.render = error_render,
 };
 

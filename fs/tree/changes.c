@@ -4,7 +4,7 @@
  * that a reader has not fetched yet are buffered for it up to a bound; beyond that lines are
  * dropped, and counted in a line "TIME - LOST N". The lines are made on the I/O thread.
  */
-#include "fs/tree/changes.h"
+#include "fs/tree/tree.h"
 
 #include <errno.h>
 

@@ -6,8 +6,8 @@
 #include <errno.h>
 
 #include "backend/base/diag.h"
-#include "fs/tree/changes.h"
 #include "fs/tree/job_ref.h"
+#include "fs/tree/tree.h"
 #include "fs/vfs/park.h"
 #include "fs/vfs/text.h"
 #include "spec/base/mem.h"
@@ -150,14 +150,7 @@ static int control_help(struct fs *fs, struct node *node, char **ret, size_t *re
 
 #define CONTROL_TEXT(file, render_fn)                                                              \
 	static const struct text_class file = {                                                    \
-		.class =                                                                           \
-			{                                                                          \
-				.name = #file,                                                     \
-				.mode = S_IFREG | 0644,                                            \
-				.live = true,                                                      \
-				.getattr = text_getattr,                                           \
-				TEXT_OPS,                                                          \
-			},                                                                         \
+		.class = {.name = #file, TEXT_OPS, .live = true, .getattr = text_getattr},         \
 		.render = render_fn,                                                               \
 	}
 

@@ -16,7 +16,7 @@
  * the state of the log (log_peek) and of the job. So it misses no change while the pool is at work.
  * It considers a log finished when the log's end was reported and the pool has read to that end.
  */
-#include "fs/tree/follow.h"
+#include "fs/tree/job.h"
 
 #include <errno.h>
 

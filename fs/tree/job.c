@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The directory of a job, jobs/ID or history/ID: its files, and logs/. */
+/*
+ * The directory of a job, jobs/ID or history/ID: its files, logs/, and the directories of its
+ * replicas, ID/ROLE-K: state, status and usage, the newest log, the logs of earlier attempts (log.0
+ * is the oldest), and those of other containers.
+ */
 #include <errno.h>
 
 #include "fs/tree/job.h"
-#include "fs/tree/job_live.h"
-#include "fs/vfs/listing.h"
+#include "fs/vfs/node.h"
 #include "spec/base/mem.h"
+#include "spec/job/status.h"
 
 /* --- logs/: a link to each replica's log, so that one folder can be copied --- */
 
@@ -58,6 +62,178 @@ static const struct node_class logs_class = {
 	.list = logs_list,
 	.unlink = job_ref_unlink,
 };
+
+/* --- a replica --- */
+
+/* A text that depends only on the snapshot. */
+typedef void (*replica_text_fn)(const struct spec_job *job, const struct spec_replica *r,
+				char **ret, size_t *ret_len);
+
+static int replica_render(const struct node *node, replica_text_fn text, char **ret,
+			  size_t *ret_len)
+{
+	const struct spec_job *job cleanup_job = job_ref_job(node);
+	const struct spec_replica *r = job_ref_replica(node, job);
+
+	if (!r)
+		return -ENOENT;
+	text(job, r, ret, ret_len);
+	return 0;
+}
+
+static void replica_state(const struct spec_job *job, const struct spec_replica *r, char **ret,
+			  size_t *ret_len)
+{
+	*ret = text_copy(spec_status_state(r->state));
+	*ret_len = strlen(*ret);
+}
+
+/* The name of the pod, for `kubectl exec -it $(cat .../pod) -- sh`. */
+static void replica_pod(const struct spec_job *job, const struct spec_replica *r, char **ret,
+			size_t *ret_len)
+{
+	*ret = text_print("%s\n", r->pod);
+	*ret_len = strlen(*ret);
+}
+
+static bool replica_has_pod(void *ref, struct node *dir)
+{
+	const struct spec_job *job cleanup_job = job_ref_job(dir);
+	const struct spec_replica *r = job_ref_replica(dir, job);
+
+	return r && *r->pod;
+}
+
+#define REPLICA_TEXT(file, fn, opened_fn)                                                          \
+	static int file##_render(struct fs *fs, struct node *node, char **ret, size_t *ret_len)    \
+	{                                                                                          \
+		(void)fs;                                                                          \
+		return replica_render(node, fn, ret, ret_len);                                     \
+	}                                                                                          \
+	static const struct text_class file = {                                                    \
+		.class = {.name = #file, TEXT_OPS, .getattr = job_ref_text_getattr},               \
+		.render = file##_render,                                                           \
+		.opened = opened_fn,                                                               \
+	}
+
+REPLICA_TEXT(replica_state_text, replica_state, NULL);
+REPLICA_TEXT(replica_status_text, spec_status_replica, NULL);
+REPLICA_TEXT(replica_usage_text, spec_status_replica_usage, job_ref_usage_opened);
+REPLICA_TEXT(replica_pod_text, replica_pod, NULL);
+
+static const struct node_entry_def replica_table[] = {
+	{.name = "state", .class = &replica_state_text.class},
+	{.name = "status", .class = &replica_status_text.class},
+	{.name = "usage", .class = &replica_usage_text.class},
+	{.name = "pod", .class = &replica_pod_text.class, .when = replica_has_pod},
+	{.name = "live", .class = &live_links_class.class},
+	{.name = "follow", .class = &live_link_class, .hidden = true},
+	{.name = ".live", .class = &live_files_class.class, .hidden = true},
+	{0},
+};
+
+/*
+ * True if R will have a log that has not begun. It is shown already, so that `tail -f` works right
+ * after a submission.
+ */
+static bool replica_log_is_due(const struct spec_replica *r)
+{
+	return !r->finished && (r->n_logs == 0 || *r->logs[0].container);
+}
+
+/* Find the log NAME; "stamped" is the newest log of the replica itself, in its other form. */
+static struct node *replica_find_log(struct fs *fs, struct node *dir, const struct spec_replica *r,
+				     const char *name)
+{
+	enum log_form form = streq(name, "stamped") ? LOG_STAMPED : LOG_PLAIN;
+	const char *wanted = form == LOG_STAMPED ? "log" : name;
+	const char *dot = strrchr(wanted, '.');
+	size_t end;
+
+	for (size_t first = 0; first < r->n_logs; first = end) {
+		char *log cleanup_free = NULL;
+		size_t i;
+
+		end = spec_replica_logs_end(r, first);
+		/* A number at the end of NAME selects a log; without one it is the newest. */
+		i = dot && dot[1] >= '0' && dot[1] <= '9' ? strtoul(dot + 1, NULL, 10)
+							  : end - first - 1;
+		if (i >= end - first)
+			continue;
+		log = spec_log_file(r->logs[first].container, i, end - first);
+		if (streq(log, wanted))
+			return log_node_get(fs, dir, name, r->logs[first + i].key,
+					    first + i == 0 && streq(wanted, "log"), form);
+	}
+	return streq(wanted, "log") && replica_log_is_due(r)
+		       ? log_node_get(fs, dir, name, NULL, true, form)
+		       : NULL;
+}
+
+static int replica_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
+{
+	const struct spec_job *job cleanup_job = job_ref_job(dir);
+	const struct spec_replica *r = job_ref_replica(dir, job);
+
+	if (!r)
+		return -ENOENT;
+	if (node_lookup_in(fs, dir, replica_table, name, ret) == 0)
+		return 0;
+	*ret = replica_find_log(fs, dir, r, name);
+	return *ret ? 0 : -ENOENT;
+}
+
+static int replica_list(struct fs *fs, struct node *dir, struct listing *l)
+{
+	const struct spec_job *job cleanup_job = job_ref_job(dir);
+	const struct spec_replica *r = job_ref_replica(dir, job);
+
+	if (!r)
+		return -ENOENT;
+	node_list_in(dir, replica_table, l);
+	if (replica_log_is_due(r))
+		listing_add(l, "log");
+	if (replica_log_is_due(r) || (r->n_logs > 0 && !*r->logs[0].container))
+		listing_add(l, "stamped");
+	for (size_t first = 0, end; first < r->n_logs; first = end) {
+		end = spec_replica_logs_end(r, first);
+		for (size_t i = first; i < end; i++) {
+			const char *container = r->logs[first].container;
+			char *log cleanup_free = spec_log_file(container, i - first, end - first);
+
+			listing_add(l, log);
+		}
+	}
+	return 0;
+}
+
+static const struct node_class replica_class = {
+	.name = "replica",
+	.mode = S_IFDIR | 0755,
+	.size = sizeof(struct job_ref_node),
+	.getattr = job_ref_getattr,
+	.lookup = replica_lookup,
+	.list = replica_list,
+	.unlink = job_ref_unlink,
+	.rmdir = place_rmdir,
+	.free = job_ref_free,
+};
+
+/* Return the directory of the replica NAME in that of its job; a new reference. */
+static struct node *replica_node(struct fs *fs, struct node *job_dir, const char *name)
+{
+	const struct job_ref *job = job_ref_of(job_dir);
+	bool fresh;
+	struct node *node = node_get(fs, job_dir, &replica_class, name, &fresh);
+	struct job_ref *p = &container_of(node, struct job_ref_node, node)->ref;
+
+	if (fresh) {
+		*p = (struct job_ref){job->tree, text_copy(job->id), text_copy(job->uid),
+				      text_copy(name), job->history};
+		node_set_object(node, p);
+	}
+	return node;
+}
 
 /* --- the directory itself --- */
 

@@ -3,11 +3,10 @@
  * The file wait, which returns the final state of a job once there is one; the directory .live/,
  * and the links into it.
  */
-#include "fs/tree/job_live.h"
+#include "fs/tree/job.h"
 
 #include <errno.h>
 
-#include "fs/tree/follow.h"
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
 

@@ -1,11 +1,72 @@
 /* SPDX-License-Identifier: MIT */
-/* The texts of a job: state, status, status.json, why, usage, manifest.yaml, app.yaml, events. */
+/*
+ * The texts of a job: state, status, status.json, why, usage, manifest.yaml, app.yaml, events, ctl.
+ */
 #include <errno.h>
 
+#include "backend/base/diag.h"
 #include "fs/tree/job.h"
+#include "fs/vfs/park.h"
 #include "fs/vfs/serve.h"
+#include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
+
+/* --- the cache: a hash of snapshot and function is the index of a text --- */
+
+/* Enough for a user who watches some jobs; each text keeps its snapshot alive. */
+#define RENDERED_SLOTS 16
+/* A larger text is not cached: rendering it takes its time anyway. */
+#define RENDERED_MAX (64u << 10)
+
+struct rendered {
+	struct {
+		/*
+		 * a reference, so that no other snapshot has its address; NULL if the slot is empty
+		 */
+		const struct spec_job *job;
+		rendered_fn fn;
+		char *text;
+		size_t len;
+	} slots[RENDERED_SLOTS];
+};
+
+struct rendered *rendered_new(void)
+{
+	return new0(struct rendered);
+}
+
+void rendered_free(struct rendered *r)
+{
+	for (size_t i = 0; r && i < RENDERED_SLOTS; i++) {
+		spec_job_unref(r->slots[i].job);
+		free(r->slots[i].text);
+	}
+	free(r);
+}
+
+void rendered_text(struct rendered *r, const struct spec_job *job, rendered_fn fn, char **ret,
+		   size_t *ret_len)
+{
+	size_t i = ((uintptr_t)job / 64 + (uintptr_t)fn / 16) % RENDERED_SLOTS;
+
+	if (r->slots[i].job != job || r->slots[i].fn != fn) {
+		fn(job, ret, ret_len);
+		if (*ret_len > RENDERED_MAX)
+			return;
+		spec_job_unref(r->slots[i].job);
+		free(r->slots[i].text);
+		r->slots[i].job = spec_job_ref(job);
+		r->slots[i].fn = fn;
+		r->slots[i].text = mem_copy(*ret, *ret_len);
+		r->slots[i].len = *ret_len;
+		return;
+	}
+	*ret = mem_copy(r->slots[i].text, r->slots[i].len);
+	*ret_len = r->slots[i].len;
+}
+
+/* --- texts --- */
 
 static int job_render_state(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
@@ -159,14 +220,7 @@ static void job_json_opened(struct node *node)
 
 #define JOB_TEXT(file, render_fn, getattr_fn, opened_fn, is_on_disk)                               \
 	const struct text_class file = {                                                           \
-		.class =                                                                           \
-			{                                                                          \
-				.name = #file,                                                     \
-				.mode = S_IFREG | 0644,                                            \
-				.getattr = getattr_fn,                                             \
-				.on_disk = is_on_disk,                                             \
-				TEXT_OPS,                                                          \
-			},                                                                         \
+		.class = {.name = #file, TEXT_OPS, .getattr = getattr_fn, .on_disk = is_on_disk},  \
 		.render = render_fn,                                                               \
 		.opened = opened_fn,                                                               \
 	}
@@ -179,3 +233,115 @@ JOB_TEXT(job_usage_text, job_render_usage, job_ref_text_getattr, job_ref_usage_o
 JOB_TEXT(job_manifest_text, job_render_manifest, job_manifest_getattr, NULL, true);
 JOB_TEXT(job_events_text, job_render_events, job_events_getattr, NULL, false);
 JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr, NULL, true);
+
+/*
+ * --- ctl: reading it lists the actions that the job would accept now; writing one, with its
+ * argument, carries it out. The write fails if the action does; .kxfs/log has the reason ---
+ */
+
+/* backend_control answers within 5 s; this limit applies if it does not. */
+#define JOB_CTL_MS 10000
+
+static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	const struct spec_job *job cleanup_job = job_ref_job(node);
+
+	if (!job)
+		return -ENOENT;
+	spec_status_ctl(job, job_ref_allowed(job_ref_of(node)->tree, job), ret, ret_len);
+	return 0;
+}
+
+struct job_ctl {
+	struct fs *fs;
+	uint64_t ticket;
+	size_t size;
+	char *id; /* id of the job, for messages */
+};
+
+static void job_ctl_free(struct job_ctl *c)
+{
+	free(c->id);
+	free(c);
+}
+
+static void job_ctl_done(void *data, const struct backend_result *result)
+{
+	struct job_ctl *c = data;
+	fuse_req_t req = park_claim(c->fs->park, c->ticket);
+
+	if (result->err && *result->text)
+		diag(DIAG_WARNING, "%s/ctl: %s", c->id, result->text);
+	if (req && result->err)
+		fuse_reply_err(req, -result->err);
+	else if (req)
+		fuse_reply_write(req, c->size);
+	job_ctl_free(c);
+}
+
+/*
+ * Parse the action of a write, without surrounding white space. -EINVAL if there is none. *RET is
+ * set as by spec_action_parse.
+ */
+static int job_ctl_parse(const char *buf, size_t size, char **ret)
+{
+	char word[SPEC_MAX_NAME + 32];
+	size_t start = 0;
+
+	while (start < size && strchr(" \t\n", buf[start]) && buf[start])
+		start++;
+	while (size > start && strchr(" \t\n", buf[size - 1]) && buf[size - 1])
+		size--;
+	if (size - start >= sizeof(word) || memchr(buf + start, '\0', size - start))
+		return -EINVAL;
+	memcpy(word, buf + start, size - start);
+	word[size - start] = '\0';
+	return spec_action_parse(word, ret);
+}
+
+/* Check if ACTION may be requested for the job of NODE. Return 0 or a negative errno. */
+static int job_ctl_check(const struct node *node, int action)
+{
+	const struct spec_job *job cleanup_job = job_ref_job(node);
+
+	if (action < 0) {
+		diag(DIAG_WARNING,
+		     "%s/ctl: write one of suspend, resume, restart, terminate, release, queue NAME, priority CLASS",
+		     job_ref_of(node)->id);
+		return action;
+	}
+	if (!job)
+		return -ENOENT;
+	/* A release does not end anything. */
+	return action == SPEC_RELEASE ? 0 : job_ref_may_end(job_ref_of(node)->tree, job);
+}
+
+static void job_ctl_write(struct fs *fs, fuse_req_t req, struct node *node, const char *buf,
+			  size_t size, off_t off, struct fuse_file_info *fi)
+{
+	const struct job_ref *p = job_ref_of(node);
+	cleanup_free char *argument = NULL;
+	int action = job_ctl_parse(buf, size, &argument);
+	int err = job_ctl_check(node, action);
+	struct job_ctl *c;
+
+	if (err) {
+		fuse_reply_err(req, -err);
+		return;
+	}
+	c = new0(struct job_ctl);
+	c->fs = fs;
+	c->size = size;
+	c->id = text_copy(p->id);
+	c->ticket = park_add(fs->park, req, PARK_WRITE, JOB_CTL_MS);
+	if (c->ticket)
+		backend_control(p->tree->backend, p->id, p->uid, (enum spec_action)action, argument,
+				job_ctl_done, c);
+	else
+		job_ctl_free(c);
+}
+
+const struct text_class job_ctl_text = {
+	.class = {.name = "ctl", TEXT_OPS, .getattr = job_ref_text_getattr, .write = job_ctl_write},
+	.render = job_render_ctl,
+};

@@ -7,7 +7,7 @@
 
 #include "backend/base/diag.h"
 #include "fs/tree/job.h"
-#include "fs/vfs/listing.h"
+#include "fs/vfs/node.h"
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
 

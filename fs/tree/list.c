@@ -183,19 +183,10 @@ static int list_getattr(struct fs *fs, struct node *node, struct stat *st)
 
 #define LIST_CLASS(file, of_place, in_form)                                                        \
 	const struct list_class file = {                                                           \
-		.text =                                                                            \
-			{                                                                          \
-				.class =                                                           \
-					{                                                          \
-						.name = #file,                                     \
-						.mode = S_IFREG | 0644,                            \
-						.live = true,                                      \
-						.getattr = list_getattr,                           \
-						TEXT_OPS,                                          \
-					},                                                         \
-				.share = list_share,                                               \
-				.opened = list_opened,                                             \
-			},                                                                         \
+		.text = {.class =                                                                  \
+				 {.name = #file, TEXT_OPS, .live = true, .getattr = list_getattr}, \
+			 .share = list_share,                                                      \
+			 .opened = list_opened},                                                   \
 		.place = of_place,                                                                 \
 		.form = in_form,                                                                   \
 	}

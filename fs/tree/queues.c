@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "fs/vfs/listing.h"
+#include "fs/vfs/node.h"
 #include "fs/vfs/text.h"
 
 bool queues_are_known(void *tree, struct node *dir)
@@ -48,14 +48,7 @@ static int queue_status_getattr(struct fs *fs, struct node *node, struct stat *s
 }
 
 static const struct text_class queue_status_text = {
-	.class =
-		{
-			.name = "queue-status",
-			.mode = S_IFREG | 0644,
-			.live = true,
-			.getattr = queue_status_getattr,
-			TEXT_OPS,
-		},
+	.class = {.name = "queue-status", TEXT_OPS, .live = true, .getattr = queue_status_getattr},
 	.render = queue_render,
 };
 

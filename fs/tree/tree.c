@@ -2,9 +2,7 @@
 /* Passes the backend's events to the open blocking files. I/O thread. */
 #include "fs/tree/tree.h"
 
-#include "fs/tree/changes.h"
-#include "fs/tree/follow.h"
-#include "fs/tree/job_live.h"
+#include "fs/tree/job.h"
 
 struct job_event {
 	const struct spec_job *old, *job;

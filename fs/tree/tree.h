@@ -5,12 +5,12 @@
  * There is one struct tree per mount, made and owned by fs/mount; it is the object (fs/vfs/node.h)
  * of every node that is not below a job. Below a job the object is a struct job_ref (job_ref.h), which
  * has the job and the replica. This folder stores no job: a file gets the snapshot from the backend
- * when it is opened, and renders that; recently rendered texts are cached (rendered.c). The
+ * when it is opened, and renders that; recently rendered texts are cached (job_text.c). The
  * blocking files (job_live.c, changes.c) are streams; the backend's events wake them (tree.c).
  *
- * The files of this folder: job_ref at the bottom; above it job_text, job_ctl, job_live and log_file,
- * which are kinds of files; replica, job and jobs, which make directories of them; list, queues,
- * changes and control are independent. All of it runs on the FUSE thread, except streams and
+ * The files of this folder: job_ref at the bottom; above it job_text, job_live, follow and log_file,
+ * which are kinds of files; job and jobs, which make directories of them; list, queues, changes and
+ * control are independent. All of it runs on the FUSE thread, except streams and
  * events.
  */
 #pragma once
@@ -18,8 +18,8 @@
 #include <stdatomic.h>
 
 #include "backend/backend.h"
-#include "fs/tree/rendered.h"
 #include "fs/vfs/node.h"
+#include "fs/vfs/stream.h"
 #include "fs/vfs/text.h"
 #include "spec/job/list.h"
 
@@ -39,7 +39,7 @@ struct tree {
 	bool read_only;	     /* the kernel refuses all changes */
 	bool logged_loss;    /* job_ref_state_is_gone has logged that; FUSE thread */
 	struct lists *lists; /* the texts of list and list.jsonl (list.h) */
-	atomic_uint aheads;  /* files that have memory for reading ahead (ahead.c) */
+	atomic_uint aheads;  /* files that have memory for reading ahead (log_file.c) */
 };
 
 /* Return the tree of a node that is not below a job. */
@@ -51,6 +51,21 @@ static inline struct tree *tree_of(const struct node *node)
 /* Return the texts of `list` and `list.jsonl`, none made yet (list.c). */
 struct lists *lists_new(void);
 void lists_free(struct lists *lists); /* NULL is allowed */
+
+/*
+ * A cache of recently rendered texts of snapshots (job_text.c). A reader first requests the size of a
+ * file, and then opens it; a process that waits for a job reads the same file repeatedly. A snapshot
+ * never changes, so its text is made once. FUSE thread only, except rendered_new and rendered_free.
+ */
+/* A function that makes a text that depends only on JOB; malloc'ed. */
+typedef void (*rendered_fn)(const struct spec_job *job, char **ret, size_t *ret_len);
+
+struct rendered *rendered_new(void);
+void rendered_free(struct rendered *r); /* NULL is allowed */
+
+/* Return the text that FN makes of JOB, malloc'ed. */
+void rendered_text(struct rendered *r, const struct spec_job *job, rendered_fn fn, char **ret,
+		   size_t *ret_len);
 
 /* A file that lists all jobs of a folder, in some format. */
 struct list_class {
@@ -74,6 +89,10 @@ extern const struct list_class list_jobs_table, list_jobs_json, list_history_tab
 extern const struct node_class queues_class;	   /* queues.c */
 extern const struct node_class changes_link_class; /* changes.c: the link `changes` */
 extern const struct node_dir_class live_class;	   /* changes.c: live/, which lists that link */
-extern const struct node_dir_class control_class;  /* control.c: .kxfs */
+/* changes.c: the file itself: a line for each present job, then one for each change */
+extern const struct node_class changes_class;
+/* If S is an open `changes`, append the change and return true. I/O thread. */
+bool changes_job_event(struct stream *s, const struct spec_job *old, const struct spec_job *job);
+extern const struct node_dir_class control_class; /* control.c: .kxfs */
 /* A when() for the entry of queues/: true if there are queues. (queues.c) */
 bool queues_are_known(void *tree, struct node *dir);

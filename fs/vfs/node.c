@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <utlist.h>
 
-#include "fs/vfs/listing.h"
 #include "fs/vfs/node.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
@@ -336,4 +335,58 @@ int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 	if (!err && S_ISDIR(e->attr.st_mode) && !node->class->live)
 		e->attr_timeout = FS_TIMEOUT;
 	return err;
+}
+
+/*
+ * --- listings: the names in one block of memory, and their offsets in another. Each block doubles
+ * when it is full, so 10 000 jobs cost few allocations ---
+ */
+
+struct listing *listing_new(void)
+{
+	struct listing *l = new0(struct listing);
+
+	listing_add(l, ".");
+	listing_add(l, "..");
+	return l;
+}
+
+void listing_free(struct listing *l)
+{
+	if (!l)
+		return;
+	free(l->names);
+	free(l->starts);
+	free(l);
+}
+
+/* Return a new capacity for NEED items; the present one is ROOM. */
+static size_t listing_room(size_t room, size_t need)
+{
+	room = max_of(room, (size_t)64);
+	while (room < need)
+		room *= 2;
+	return room;
+}
+
+void listing_add(struct listing *l, const char *name)
+{
+	size_t len = strlen(name) + 1;
+
+	if (l->used + len > l->room) {
+		l->room = listing_room(l->room, l->used + len);
+		l->names = mem_grow(l->names, l->room, 1);
+	}
+	if (l->n == l->slots) {
+		l->slots = listing_room(l->slots, l->n + 1);
+		l->starts = mem_grow(l->starts, l->slots, sizeof(*l->starts));
+	}
+	memcpy(l->names + l->used, name, len);
+	l->starts[l->n++] = l->used;
+	l->used += len;
+}
+
+const char *listing_name(const struct listing *l, size_t i)
+{
+	return i < l->n ? l->names + l->starts[i] : NULL;
 }

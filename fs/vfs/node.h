@@ -12,6 +12,8 @@
  * A node has an object, which it represents. This folder never inspects it: the classes of a tree
  * agree on its type. A new node has the object of its parent, unless its class or its entry sets
  * another.
+ *
+ * A directory that is open has a listing.
  */
 #pragma once
 
@@ -20,8 +22,29 @@
 
 #include "fs/vfs/fs.h"
 
-struct listing;
 struct node;
+
+/*
+ * The names that a directory had when it was opened. Its handle stores them, so that a reader
+ * neither skips nor repeats an entry while jobs are added and removed.
+ */
+struct listing {
+	char *names; /* the names, each with its NUL, one after the other */
+	size_t used, room;
+	size_t *starts; /* offset of each name */
+	size_t n, slots;
+};
+
+/* Make a listing that contains "." and "..". */
+struct listing *listing_new(void);
+void listing_free(struct listing *l);
+define_cleanup(listing_freep, struct listing *, listing_free)
+
+/* Append a copy of NAME. */
+void listing_add(struct listing *l, const char *name);
+
+/* Return the I-th name; NULL at the end. */
+const char *listing_name(const struct listing *l, size_t i);
 
 /*
  * The operations of a kind of node. If an operation is absent, the kernel gets the answer named in

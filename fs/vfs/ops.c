@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The operations that the kernel calls: each finds the node and calls its class, or returns the
+ * A session, and the operations that the kernel calls: each finds the node and calls its class, or returns the
  * answer that node.h names for a class without the operation. No operation waits (rule T1).
  * Extended attributes and locks are left out of the table on purpose: the kernel then answers them
  * itself.
@@ -11,12 +11,58 @@
 #include <poll.h>
 #include <sys/statvfs.h>
 
+#include "backend/base/loop.h"
 #include "fs/vfs/fs.h"
 #include "fs/vfs/handle.h"
-#include "fs/vfs/listing.h"
 #include "fs/vfs/node.h"
+#include "fs/vfs/park.h"
 #include "fs/vfs/serve.h"
+#include "fs/vfs/stream.h"
 #include "spec/base/mem.h"
+
+/* --- the session --- */
+
+struct fs *fs_new(struct loop *loop, const struct fs_config *config, const struct node_class *root,
+		  void *object)
+{
+	struct fs *fs = new0(struct fs);
+
+	fs->config = *config;
+	fs->started = loop_time_ns();
+	fs->loop = loop;
+	fs->park = park_new();
+	fs->serve = serve_new(fs);
+	fs->nodes = node_table_new(root, object);
+	fs->handles = handles_new();
+	fs->streams = streams_new();
+	return fs;
+}
+
+void fs_close(struct fs *fs)
+{
+	serve_finish(fs->serve);
+	handles_free(take_ptr(fs->handles));
+	streams_free(take_ptr(fs->streams));
+	node_table_free(take_ptr(fs->nodes));
+}
+
+void fs_free(struct fs *fs)
+{
+	if (!fs)
+		return;
+	serve_free(fs->serve);
+	park_free(fs->park);
+	free(fs);
+}
+
+struct fs *fs_of_request(fuse_req_t req)
+{
+	struct fs *fs = fuse_req_userdata(req);
+
+	fs->requests++;
+	serve_begin_request(req);
+	return fs;
+}
 
 static void ops_init(void *data, struct fuse_conn_info *conn)
 {
@@ -121,53 +167,33 @@ static void ops_readlink(fuse_req_t req, fuse_ino_t ino)
 		fuse_reply_readlink(req, target);
 }
 
+/*
+ * An operation that the node's class has; without it the kernel gets ERR. PARAMS are libfuse's, and
+ * the rest are those that the class gets.
+ */
+#define OPS_OF_CLASS(op, err, params, ...)                                                         \
+	static void ops_##op params                                                                \
+	{                                                                                          \
+		struct fs *fs = fs_of_request(req);                                                \
+		struct node *node = node_of(fs, ino);                                              \
+		if (node->class->op)                                                               \
+			node->class->op(fs, req, node, __VA_ARGS__);                               \
+		else                                                                               \
+			fuse_reply_err(req, err);                                                  \
+	}
+
 /* --- names --- */
 
-static void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
-		       struct fuse_file_info *fi)
-{
-	struct fs *fs = fs_of_request(req);
-	struct node *dir = node_of(fs, parent);
-
-	if (dir->class->create)
-		dir->class->create(fs, req, dir, name, mode, fi);
-	else
-		fuse_reply_err(req, EPERM);
-}
-
-static void ops_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
-{
-	struct fs *fs = fs_of_request(req);
-	struct node *dir = node_of(fs, parent);
-
-	if (dir->class->unlink)
-		dir->class->unlink(fs, req, dir, name);
-	else
-		fuse_reply_err(req, EPERM);
-}
-
-static void ops_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
-{
-	struct fs *fs = fs_of_request(req);
-	struct node *dir = node_of(fs, parent);
-
-	if (dir->class->rmdir)
-		dir->class->rmdir(fs, req, dir, name);
-	else
-		fuse_reply_err(req, EPERM);
-}
-
-static void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
-		       const char *newname, unsigned flags)
-{
-	struct fs *fs = fs_of_request(req);
-	struct node *dir = node_of(fs, parent);
-
-	if (dir->class->rename)
-		dir->class->rename(fs, req, dir, name, node_of(fs, newparent), newname, flags);
-	else
-		fuse_reply_err(req, EPERM);
-}
+OPS_OF_CLASS(create, EPERM,
+	     (fuse_req_t req, fuse_ino_t ino, const char *name, mode_t mode,
+	      struct fuse_file_info *fi),
+	     name, mode, fi)
+OPS_OF_CLASS(unlink, EPERM, (fuse_req_t req, fuse_ino_t ino, const char *name), name)
+OPS_OF_CLASS(rmdir, EPERM, (fuse_req_t req, fuse_ino_t ino, const char *name), name)
+OPS_OF_CLASS(rename, EPERM,
+	     (fuse_req_t req, fuse_ino_t ino, const char *name, fuse_ino_t newparent,
+	      const char *newname, unsigned flags),
+	     name, node_of(fs, newparent), newname, flags)
 
 /* Making directories, links and devices has no meaning anywhere in the tree. */
 static void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
@@ -203,51 +229,16 @@ static void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		node->class->open(fs, req, node, fi);
 }
 
-static void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-		     struct fuse_file_info *fi)
-{
-	struct fs *fs = fs_of_request(req);
-	struct node *node = node_of(fs, ino);
-
-	if (node->class->read)
-		node->class->read(fs, req, node, size, off, fi);
-	else
-		fuse_reply_err(req, EBADF);
-}
-
-static void ops_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
-		      struct fuse_file_info *fi)
-{
-	struct fs *fs = fs_of_request(req);
-	struct node *node = node_of(fs, ino);
-
-	if (node->class->write)
-		node->class->write(fs, req, node, buf, size, off, fi);
-	else
-		fuse_reply_err(req, EPERM);
-}
-
-static void ops_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct fs *fs = fs_of_request(req);
-	struct node *node = node_of(fs, ino);
-
-	if (node->class->flush)
-		node->class->flush(fs, req, node, fi);
-	else
-		fuse_reply_err(req, 0);
-}
-
-static void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
-{
-	struct fs *fs = fs_of_request(req);
-	struct node *node = node_of(fs, ino);
-
-	if (node->class->fsync)
-		node->class->fsync(fs, req, node, fi);
-	else
-		fuse_reply_err(req, 0);
-}
+OPS_OF_CLASS(read, EBADF,
+	     (fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi),
+	     size, off, fi)
+OPS_OF_CLASS(write, EPERM,
+	     (fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+	      struct fuse_file_info *fi),
+	     buf, size, off, fi)
+OPS_OF_CLASS(flush, 0, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), fi)
+OPS_OF_CLASS(fsync, 0, (fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi),
+	     fi)
 
 static void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {

@@ -10,13 +10,13 @@
  */
 #include <errno.h>
 #include <linux/fuse.h>
-#include <signal.h>
 #include <time.h>
 #include <uthash.h>
 #include <utlist.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
+#include "backend/base/thread.h"
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
@@ -239,15 +239,10 @@ static void *park_run(void *data)
 
 int park_start(struct park *park)
 {
-	sigset_t all, old;
-	int err;
+	int err = thread_start(park_run, park, &park->thread);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&park->thread, NULL, park_run, park);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	park->started = err == 0;
-	return -err;
+	return err;
 }
 
 void park_stop(struct park *park)

@@ -14,6 +14,7 @@
 #include <utlist.h>
 
 #include "backend/base/lock.h"
+#include "backend/base/thread.h"
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
 
@@ -189,31 +190,22 @@ static void *server_run(void *data)
 static int server_start(struct serve *s)
 {
 	struct server *me = new0(struct server);
-	pthread_attr_t attr;
-	sigset_t all, old;
-	int err = 0;
+	int err = -EBUSY;
 
 	me->all = s;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	{
 		lock_scope(&s->lock);
-		if (s->n > s->on_disk || s->n > SERVE_MOST)
-			err = EBUSY;
-		else
-			err = pthread_create(&me->thread, &attr, server_run, me);
+		if (s->n <= s->on_disk && s->n <= SERVE_MOST)
+			err = thread_start(server_run, me, &me->thread);
 		if (err == 0) {
+			pthread_detach(me->thread);
 			DL_APPEND(s->servers, me);
 			s->n++;
 		}
 	}
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err)
 		free(me);
-	return -err;
+	return err;
 }
 
 /* --- waiting for a disk --- */

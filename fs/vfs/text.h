@@ -26,4 +26,4 @@ void text_open(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_fil
 void text_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
 	       struct fuse_file_info *fi);
 
-#define TEXT_OPS .costly = true, .open = text_open, .read = text_read
+#define TEXT_OPS .mode = S_IFREG | 0644, .costly = true, .open = text_open, .read = text_read

@@ -9,7 +9,6 @@ from test_disk import symbol
 TOPS = ("spec/", "backend/", "fs/")
 SIMULATED = "tests/sim/ has another"
 OTHER_PROCESS = "in another process, which the simulator has not"
-COMMAND = "of a command that has no mount"
 START = "of a start, before there is a loop"
 
 SEAMS = {
@@ -22,12 +21,9 @@ SEAMS = {
     }),
     "number": ("getrandom getentropy rand random drand48 arc4random uv_random", {
         "backend/base/random.c": SIMULATED,
-        "fs/cli/dry_run.c": COMMAND,
     }),
     "thread": ("pthread_create thrd_create uv_thread_create uv_queue_work fork vfork clone posix_spawn posix_spawnp uv_spawn", {
         "backend/base/thread.c": SIMULATED,
-        "fs/vfs/park.c": SIMULATED,
-        "fs/vfs/serve.c": SIMULATED,
         "backend/base/process.c": SIMULATED,
         "backend/local/guard.c": SIMULATED,
         "fs/mount/daemon.c": START,

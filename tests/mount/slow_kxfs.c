@@ -25,7 +25,7 @@
 #include "backend/base/lock.h"
 #include "backend/base/loop.h"
 #include "fs/submit/submit.h"
-#include "fs/vfs/listing.h"
+#include "fs/vfs/node.h"
 #include "fs/vfs/park.h"
 #include "fs/vfs/serve.h"
 #include "spec/base/sha256.h"

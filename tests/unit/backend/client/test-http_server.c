@@ -4,7 +4,6 @@
 #include <sys/syscall.h>
 
 #include "backend/client/http_easy.h"
-#include "backend/client/http_proxy.h"
 #include "backend/client/http_server.h"
 #include "tests/unit/unit.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line as users type it: what is accepted, and the exact words of each refusal. */
+#include <errno.h>
 #include <sys/stat.h>
 
 #include "fs/cli/options.h"
@@ -396,6 +397,40 @@ static void test_doctor(void **state)
 	options_clear(&o);
 }
 
+/* What mount(8) gives its helper. */
+static void test_mount_helper(void **state)
+{
+	static const struct {
+		const char *line, *why;
+	} wrong[] = {
+		{"mount.kxfs local: /m -f", "-f: a fake mount is not possible"},
+		{"mount.kxfs local: /m -N /proc/1/ns/mnt",
+		 "-N: kxfs can't mount in another namespace; use nsenter(1)"},
+		{"mount.kxfs local: /m -o", "-o needs a value"},
+		{"mount.kxfs local: /m -x",
+		 "unknown option; mount(8) lists the options of helpers"},
+		{"mount.kxfs -o rw -- -b /m", "-b: '-b' can't be the name of a namespace"},
+		{"/mount.kxfs/kxfs local: /m -t kxfs", "-t: unknown option; kxfs --help lists all"},
+	};
+	struct options o;
+
+	assert_parsed("/sbin/mount.kxfs a/b /m -snv -t kxfs -o ro,state=/s -o umask=77", &o);
+	assert_string_equal(o.context, "a");
+	assert_string_equal(o.namespace, "b");
+	assert_string_equal(o.mountpoint, "/m");
+	assert_string_equal(o.state, "/s");
+	assert_int_equal(o.umask, 077);
+	assert_true(o.read_only);
+	options_clear(&o);
+	for (size_t i = 0; i < array_size(wrong); i++) {
+		cleanup_free char *why = NULL;
+
+		assert_int_equal(parse(wrong[i].line, &o, &why), -EINVAL);
+		assert_string_equal(why, wrong[i].why);
+		options_clear(&o);
+	}
+}
+
 static void test_help_text(void **state)
 {
 	cleanup_free char *text = NULL;
@@ -422,6 +457,7 @@ int main(void)
 		cmocka_unit_test(test_last_wins),	 cmocka_unit_test(test_generic),
 		cmocka_unit_test(test_help_and_version), cmocka_unit_test(test_help_text),
 		cmocka_unit_test(test_dry_run),		 cmocka_unit_test(test_doctor),
+		cmocka_unit_test(test_mount_helper),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

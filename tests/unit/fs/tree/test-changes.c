@@ -2,7 +2,7 @@
 /* What a reader of `changes` is told: what there is, what has changed since, and how much of that was missed. */
 #include <errno.h>
 
-#include "fs/tree/changes.h"
+#include "fs/tree/tree.h"
 #include "spec/base/mem.h"
 #include "tests/unit/unit.h"
 

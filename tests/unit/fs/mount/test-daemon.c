@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The socket of the service manager: by its path and abstract; an address that is none is left alone. */
-#include "fs/mount/notify.h"
+#include "fs/mount/daemon.h"
 #include "tests/unit/unit.h"
 
 /* Bind a socket to ADDRESS ('@': abstract), and take what notify_send("%s") sends to it. */

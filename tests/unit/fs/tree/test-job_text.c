@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts of snapshots: each is made once, and a text is always that of the snapshot that is asked for. */
-#include "fs/tree/rendered.h"
+/*
+ * The cache of texts of snapshots (job_text.c): each is made once, and a text is always that of the snapshot that is
+ * asked for.
+ */
+#include "fs/tree/tree.h"
 #include "spec/base/mem.h"
 #include "tests/unit/unit.h"
 

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Commands that need neither a mount nor a cluster, and the kind files of the user, kxfs-kind(5). */
+#pragma once
+
+#include "fs/cli/options.h"
+
+/*
+ * Add the kinds of all files DIR/NAME.yaml to KINDS, in the order of their names. Return 0, or a
+ * negative errno with *RET_TEXT (malloc'ed): all errors of the first file that has any.
+ */
+int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text);
+/*
+ * Check the file of --check-kind. If an object's file is given, print what kxfs would show of that
+ * object. Return the exit status.
+ */
+int kind_files_check(const struct options *o);
+
+/*
+ * Print the manifest that the file of --dry-run would make to standard output, or errors to
+ * standard error. Return the exit status.
+ */
+int dry_run_main(const struct options *o);
+
+/*
+ * Print the rights of a mount with O as a Role; those to resources outside of namespaces as a
+ * ClusterRole. kxfs does not ask the cluster, so the Role includes all kinds that SOURCE may mean.
+ */
+void rbac_print(const struct options *o, FILE *out);
