@@ -186,6 +186,13 @@ static int put_text(struct copy *c, int at, const char *name, char *text, size_t
 	return there(c, err ? err : disk_sync(fd), name);
 }
 
+/* Nobody can mend NAME, and the rest of the job must not be lost, too. */
+static void report_damage(const struct copy *c, const char *name)
+{
+	diag(DIAG_WARNING, "%s: %s is damaged; kxfs archives the job without the damaged part",
+	     c->job->id, name);
+}
+
 /* Write the log KEY (NULL: the merged one), if it exists. */
 static int put_log(struct copy *c, int at, const char *name, const char *key)
 {
@@ -209,8 +216,10 @@ static int put_log(struct copy *c, int at, const char *name, const char *key)
 		err = c->cancel ? -ECANCELED : there(c, file_write_all(fd, chunk, (size_t)n), name);
 		off += (uint64_t)n;
 	}
-	/* Of a log whose file is gone, all that is left is copied. */
-	if (!err && n < 0 && n != -ENOENT)
+	/* Of a log whose file is gone or damaged, all that is left is copied. */
+	if (!err && n == -EBADMSG)
+		report_damage(c, name);
+	else if (!err && n < 0 && n != -ENOENT)
 		return here(c, (int)n, name);
 	return err ? err : there(c, disk_sync(fd), name);
 }
@@ -261,10 +270,8 @@ static int put_files(struct copy *c, int at)
 	}
 	for (size_t i = 0; i < array_size(texts) && !err; i++, mode = 0644) {
 		err = c->config->text(c->config->data, job, texts[i], &text, &len, &mode);
-		/* Nobody can mend it, and the logs must not be lost, too. */
 		if (err == -EINVAL) {
-			diag(DIAG_WARNING, "%s: %s is damaged; kxfs archives the job without it",
-			     job->id, texts[i]);
+			report_damage(c, texts[i]);
 			err = 0;
 		}
 		err = here(c, err, texts[i]);

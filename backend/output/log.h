@@ -57,7 +57,7 @@ bool log_is_cut(struct log *log);
 
 /*
  * Read up to N bytes at OFF. Return the number of bytes; 0 if the log has no byte at OFF; or a
- * negative errno.
+ * negative errno. -EBADMSG: the merged log is damaged there, or a log of it is.
  */
 ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off);
 

@@ -106,7 +106,7 @@ static int merged_record(int fd, uint64_t i, struct merge_record *ret)
 
 	if (n < 0)
 		return (int)n;
-	return n < MERGE_RECORD || merge_decode(bytes, i, ret) < 0 ? -EIO : 0;
+	return n < MERGE_RECORD || merge_decode(bytes, i, ret) < 0 ? -EBADMSG : 0;
 }
 
 /* Find the first record that ends after OFF, and where it begins. */
@@ -134,7 +134,7 @@ static int merged_find(int fd, const struct index_size *size, enum log_form form
 		}
 	}
 	*ret_i = low;
-	return low < size->records ? 0 : -EIO;
+	return low < size->records ? 0 : -EBADMSG;
 }
 
 /* --- its logs --- */
@@ -176,7 +176,7 @@ static int merged_log(struct merged *m, uint32_t number, struct merged_log **ret
 		err = merged_load_logs(m);
 	if (!*ret && err == 0)
 		*ret = merged_have(m, number);
-	return err < 0 ? err : *ret ? 0 : -EIO;
+	return err < 0 ? err : *ret ? 0 : -EBADMSG;
 }
 
 /*
@@ -292,7 +292,7 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 	 * Bytes that the disk has lost, or can't return now, are not output: the read fails, and
 	 * may be retried.
 	 */
-	return whole ? 0 : got < 0 ? (int)got : -EIO;
+	return whole ? 0 : got < 0 ? (int)got : -EBADMSG;
 }
 
 /* Render records from I on, where the rendering is at BASE, until OUT is full. */
@@ -308,10 +308,10 @@ static int read_records(struct merged_read *m, int fd, const struct index_size *
 			disk_pread(fd, bytes, want * MERGE_RECORD, MERGE_HEAD + i * MERGE_RECORD);
 
 		if (got < MERGE_RECORD)
-			return got < 0 ? (int)got : -EIO;
+			return got < 0 ? (int)got : -EBADMSG;
 		for (const uint8_t *at = bytes; got >= MERGE_RECORD && m->n > 0; i++) {
 			bool good = merge_decode(at, i, &r) == 0 && record_end(&r, m->form) >= base;
-			int err = good ? read_record(m, &r, base) : -EIO;
+			int err = good ? read_record(m, &r, base) : -EBADMSG;
 
 			if (err < 0)
 				return err;

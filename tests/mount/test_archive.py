@@ -60,8 +60,26 @@ def test_damaged_document(make_kx, place):
     job.finish()
     found = wait_for(lambda: folder(place, job), what=kx.said)
     assert (found / "main-0/log").read_text() == "runs\n" and not (found / "app.yaml").exists()
-    assert f"{job.id}: app.yaml is damaged; kxfs archives the job without it" in kx.said()
+    assert f"{job.id}: app.yaml is damaged; kxfs archives the job without the damaged part" in kx.said()
     assert 'archive_error: ""' in kx.read(".kxfs/info") and b'"over":true' in record.read_bytes()
+
+
+def test_damaged_log(make_kx, place):
+    """Of a merged log that is damaged, what can be read is archived, and the rest of the job."""
+    kx = make_kx(options="history_keep=1d")
+    job = kx.submit(app("echo one; echo two", num_replicas=2))
+    job.finish()
+    logs = kx.folder(job.id) / "logs"
+    wait_for(lambda: job.read("log").count("two") == 2, what="the merged log")
+    kx.end()
+    with next(logs.iterdir()).open("r+b") as f:
+        f.truncate(2)
+    kx.options += f",archive={place}"
+    kx.start()
+    found = wait_for(lambda: folder(place, job), what=kx.said)
+    assert sorted((found / name / "log").read_text() for name in ("main-0", "main-1")) == ["on", "one\ntwo\n"]
+    assert f"{job.id}: log is damaged; kxfs archives the job without the damaged part" in kx.said()
+    assert 'archive_error: ""' in kx.read(".kxfs/info")
 
 
 def test_end_of_the_mount(make_kx, place):
