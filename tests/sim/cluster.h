@@ -135,6 +135,8 @@ void object_changed(struct object *o, const char *type);
 struct object *object_find(enum collection in, const char *name);
 /* Set the fault of the K-th kind of jobs, and end its watches. */
 void cluster_trouble(size_t k, enum trouble trouble);
+/* The mounting user may not list or watch links, or may again; the watches of links end. */
+void cluster_forbid_links(bool forbidden);
 /* Return the resource of a collection other than JOBS. */
 const struct resource *resource_of(enum collection in);
 /* Take ownership of JSON. */

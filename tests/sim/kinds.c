@@ -4,12 +4,18 @@
  * its definition is removed with all its jobs and created again. Nothing can be created while the
  * definition is being removed ("A definition that is being removed takes nothing new",
  * docs/facts.md). Meanwhile jobs/ keeps all jobs that exist on the server.
+ *
+ * Or, in a history with chains, the user may not watch the links for a while. Jobs are shown, .kxfs/info and `why` have
+ * the reason why their pods are not known, and later they are.
  */
+#include "spec/base/mem.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/kernel.h"
 
 #define BEGIN_S 100
 #define LASTS_S 90
+#define KNOWN_S                                                                                    \
+	30 /* after which kxfs has seen that it may not watch links, if the network is good */
 
 /* The names in jobs/ when the fault began. */
 static struct kernel_names before;
@@ -101,8 +107,75 @@ bool kinds_removed(const char *kind)
 	return removed_kind && (!kind || streq(kind, removed_kind));
 }
 
+/* Return the text of the file PATH, malloc'ed; "" if it can't be read. */
+static char *text_of(const char *path, pid_t pid)
+{
+	char *text = NULL;
+
+	return kernel_read(pid, path, &text) ? text_copy("") : text;
+}
+
+/* True if no request of kxfs is delayed or refused, but for its rights. */
+static bool is_net_good(void)
+{
+	return !sim_faults.refused && !sim_faults.lost && !sim_faults.silent &&
+	       !sim_faults.proxied && !sim_faults.busy && !sim_faults.stranger &&
+	       !sim_faults.troubled && !sim_faults.away && !sim_faults.restored && !sim_faults.cut;
+}
+
+/* The user may not watch links since SINCE: check the reasons, unless kxfs ends meanwhile. */
+static void check_reasons(pid_t pid, uint64_t since)
+{
+	unsigned life = sim_life();
+	cleanup_free char *info = text_of(".kxfs/info", pid);
+	bool known = strstr(info, "links.example.com");
+
+	if (*info && !known && is_net_good() && life == sim_life() &&
+	    mounted_us() > KNOWN_S * SIM_S && sim_now() - since > KNOWN_S * SIM_S)
+		sim_fail(".kxfs/info does not report that links may not be watched");
+	for (size_t i = 0; known && i < server_n_jobs(); i++) {
+		const struct object *job = object_find(JOBS, server_job(i));
+		cleanup_free char *state_path = text_print("jobs/%s/state", job->name);
+		cleanup_free char *why_path = text_print("jobs/%s/why", job->name);
+		cleanup_free char *state = NULL, *why = NULL;
+
+		if (!streq(job->of->controller->source, "jobset") || job->foreign ||
+		    job->made < since)
+			continue;
+		state = text_of(state_path, pid);
+		why = text_of(why_path, pid);
+		if (life == sim_life() && streq(state, "RUNNING\n") && *why &&
+		    !strstr(why, "its pods are not known"))
+			sim_fail(
+				"%s has no pods, since links may not be watched, and its why is %s",
+				job->name, why);
+	}
+}
+
+static void forbid_links(void *data)
+{
+	pid_t pid = kernel_fork(KERNEL_SEEN);
+	uint64_t since;
+
+	(void)data;
+	if (sim_chance(SIM_CHAINS, 500))
+		sim_sleep(sim_random(SIM_CHAINS) % (BEGIN_S * SIM_S));
+	since = sim_now();
+	sim_log("server", "links may not be watched");
+	cluster_forbid_links(true);
+	sim_sleep(SIM_S + sim_random(SIM_CHAINS) % (LASTS_S * SIM_S));
+	if (sim_fs)
+		check_reasons(pid, since);
+	sim_log("server", "links may be watched again");
+	cluster_forbid_links(false);
+}
+
 void kinds_begin(void)
 {
+	bool chains = !sim_machine && server_has_chains();
+
+	if (chains && sim_faults.forbidden && sim_chance(SIM_CHAINS, 700))
+		sim_task_start(SIM_WORLD, forbid_links, NULL);
 	if (!sim_machine && server_n_kinds() > 1)
 		sim_task_start(SIM_WORLD, trouble, NULL);
 }

@@ -42,6 +42,7 @@ struct kxfs {
 struct fs *sim_fs;
 
 static bool mended, ending;
+static uint64_t mounted_at;
 static struct kxfs *here; /* the current life, once it was made */
 
 static void live(void *data);
@@ -276,6 +277,7 @@ static void begin(void *data)
 	backend_take_charge(k->backend);
 	sim_fs = k->fs;
 	sim_log("kxfs", "-- mounted --");
+	mounted_at = sim_now();
 	damage_mounted();
 }
 
@@ -332,6 +334,11 @@ void sim_kxfs_begin(void)
 {
 	live((void *)(uintptr_t)sim_life());
 	sim_after(EACH_S * SIM_S, SIM_WORLD, shake, NULL);
+}
+
+uint64_t mounted_us(void)
+{
+	return sim_fs ? sim_now() - mounted_at : 0;
 }
 
 void sim_kxfs_mend(void)

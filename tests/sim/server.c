@@ -619,9 +619,8 @@ const char *server_kind(size_t k)
 	return k < server_n_kinds() ? resources[N_COLLECTIONS - 1 + k].controller->source : NULL;
 }
 
-void cluster_trouble(size_t k, enum trouble trouble)
+static void set_trouble(struct resource *of, enum trouble trouble)
 {
-	struct resource *of = &resources[N_COLLECTIONS - 1 + k];
 	struct server_watch *w, *next;
 
 	of->trouble = trouble;
@@ -631,6 +630,18 @@ void cluster_trouble(size_t k, enum trouble trouble)
 		watch_over(w);
 		w->gone = true;
 	}
+}
+
+void cluster_trouble(size_t k, enum trouble trouble)
+{
+	set_trouble(&resources[N_COLLECTIONS - 1 + k], trouble);
+}
+
+void cluster_forbid_links(bool forbidden)
+{
+	for (size_t i = 0; i < N_COLLECTIONS - 1; i++)
+		if (resources[i].in == LINKS)
+			set_trouble(&resources[i], forbidden ? FORBIDDEN : NO_TROUBLE);
 }
 
 /* --- other users --- */

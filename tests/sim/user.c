@@ -824,7 +824,7 @@ static void judge(void *data)
 			sim_fail("tag %u: its writer still waits", i);
 		if (writes[i].fate == ACCEPTED && writes[i].created != 1 && !writes[i].undone &&
 		    !(sim_machine && may_not_have_run(&writes[i])) && !may_stay_held(&writes[i]) &&
-		    !is_damaged(&writes[i], true) && !is_not_known(&writes[i], pid))
+		    !is_damaged(&writes[i], !sim_machine) && !is_not_known(&writes[i], pid))
 			sim_fail("tag %u was accepted, and launched %u times", i,
 				 writes[i].created);
 	}

@@ -180,6 +180,8 @@ void machine_judge(void);
 /* --- kxfs.c --- */
 
 extern struct fs *sim_fs; /* of the current life, or NULL while it is not mounted */
+/* Return the time since it was mounted. */
+uint64_t mounted_us(void);
 /* Start the lives of kxfs, which end as the faults decide. */
 void sim_kxfs_begin(void);
 /* Kill kxfs, or cut the machine's power, in US microseconds if this life has not ended by then. */
