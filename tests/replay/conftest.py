@@ -7,8 +7,8 @@ import kubeconfig
 import pytest
 import store as st
 from apiserver import ApiServer
-from pki import Pki
-from volcano import FakeVolcano
+from fakes import FakeVolcano
+from frontend import Pki
 
 
 def pytest_collection_modifyitems(items):

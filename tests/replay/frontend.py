@@ -1,15 +1,69 @@
 # SPDX-License-Identifier: MIT
-"""HTTP/2 in front of an ApiServer: nghttpx, with TLS and as many streams a connection as the real API server allows.
-It shields the client's connection from what the ApiServer does to its own."""
+"""What connects a client with an ApiServer: certificates, HTTP/2, a proxy."""
 
+import pathlib
 import socket
+import socketserver
+import ssl
 import subprocess
+import threading
 import time
+
+import tunnel
+
+
+class Pki:
+    """Throwaway certificates, made by openssl: a CA, a server, and clients whose CN is their user."""
+
+    def __init__(self, directory):
+        self.dir = pathlib.Path(directory)
+        self.dir.mkdir(mode=0o700, exist_ok=True)
+        self.ca = self.dir / "ca.crt"
+        self._key("ca")
+        self._run("req", "-x509", "-new", "-key", self._path("ca.key"), "-out", self.ca, "-days", "2",
+                  "-subj", "/CN=kxfs test CA", "-addext", "basicConstraints=critical,CA:TRUE")
+        self.issue("server", "kube-apiserver", "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.test")
+
+    def issue(self, name, user, extension=""):
+        """Issue a certificate and key NAME.crt, NAME.key for USER. Return their paths."""
+        self._key(name)
+        self._run("req", "-new", "-key", self._path(f"{name}.key"), "-out", self._path(f"{name}.csr"),
+                  "-subj", f"/CN={user}")
+        extensions = self._path(f"{name}.ext")
+        extensions.write_text(extension + "\n")
+        self._run("x509", "-req", "-in", self._path(f"{name}.csr"), "-CA", self.ca, "-CAkey",
+                  self._path("ca.key"), "-CAcreateserial", "-days", "2", "-extfile", extensions,
+                  "-out", self._path(f"{name}.crt"))
+        return self._path(f"{name}.crt"), self._path(f"{name}.key")
+
+    def server_context(self):
+        """Request a client certificate, and accept a client without one."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self._path("server.crt"), self._path("server.key"))
+        context.load_verify_locations(self.ca)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        return context
+
+    def _path(self, name):
+        return self.dir / name
+
+    def _key(self, name):
+        self._run("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", self._path(f"{name}.key"))
+
+    @staticmethod
+    def _run(*args):
+        p = subprocess.run(["openssl", *map(str, args)], stdin=subprocess.DEVNULL, check=False,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+        assert p.returncode == 0, p.stdout
+
 
 STREAMS = 100  # as kube-apiserver 1.36
 
 
 class Http2Frontend:
+    """HTTP/2 in front of an ApiServer: nghttpx, with TLS and as many streams a connection as the real API server allows.
+    It shields the client's connection from what the ApiServer does to its own."""
+
     def __init__(self, server, pki, directory):
         self.server = server
         self.pki = pki
@@ -52,3 +106,35 @@ class Http2Frontend:
         self.proc.terminate()
         self.proc.wait(60)
         self.held.close()
+
+
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        words = self.rfile.readline().decode().split()
+        while self.rfile.readline().strip():
+            pass
+        if len(words) < 2 or words[0] != "CONNECT":
+            self.wfile.write(b"HTTP/1.1 405 Method Not Allowed\r\n\r\n")
+            return
+        self.server.asked.append(words[1])
+        host, _, port = words[1].rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=60) as there:
+            self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            tunnel.connect(self.connection, there)
+
+
+class Proxy:
+    """An HTTP proxy that supports CONNECT, in a thread."""
+
+    def __enter__(self):
+        self.server = tunnel.Server(("127.0.0.1", 0), Handler)
+        self.server.asked = self.asked = []  # HOST:PORT of each CONNECT
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        return self
+
+    def __exit__(self, *exc):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join(60)

@@ -16,11 +16,9 @@ import records
 import replies
 import store as st
 import yaml
+from fakes import FakeJob, FakeJobSet, FakeVolcano
 from harness import err_of, wait_for
-from job import FakeJob
-from jobset import FakeJobSet
 from preload import Clock
-from volcano import FakeVolcano
 
 ROLE = {"name": "main", "image": "i", "entrypoint": "e", "num_replicas": 1}
 APP = {"name": "app", "roles": [ROLE]}

@@ -1,19 +1,115 @@
 # SPDX-License-Identifier: MIT
-"""-o archive=DIR: each finished job of a cluster is in DIR as plain files, completely or not at all, whatever
-happens to kxfs, to its state directory and to DIR."""
+"""kxfs capture, and archives of its jobs."""
 
 import json
+import os
 import random
+import shutil
 import signal
+import socket
+import subprocess
 import time
 
+import gateway
 import harness
 import pytest
 import records
 import store as st
 import watching
-from archiving import FILES, Archive, Capture, print_and_end
-from harness import wait_for
+import yaml
+from harness import ROOT, run, wait_for
+
+# --- Captures and archives --------------------------------------------------------------------
+# A directory that is an archive, the captures that fill it, and its contents.
+
+FILES = {"uid", "state", "status", "status.json", "why", "manifest.yaml", "log"}  # each job has them
+
+
+class Capture:
+    """kxfs capture with an archive, on a state directory of its own."""
+
+    def __init__(self, kx, directory):
+        self.kx = kx
+        self.dir = directory
+        self.state = kx.state
+        self.proc = None
+
+    def start(self, *options):
+        options = [f"state={self.state}", f"archive={self.dir}", *options]
+        with open(self.kx.messages, "ab") as err:
+            self.proc = subprocess.Popen([self.kx.binary, "capture", "-o", ",".join(options), "volcano:test"], stdout=err,
+                                         stderr=err, stdin=subprocess.DEVNULL, env=self.kx.env())
+
+    def up(self, *options):
+        ready = self.state / "ready"
+        ready.unlink(missing_ok=True)  # what was killed has left it
+        self.start(*options)
+        wait_for(lambda: ready.exists() or self.proc.poll() is not None, what=self.kx.said)
+        assert self.proc.poll() is None, self.kx.said()
+
+    def end(self, sig=signal.SIGTERM):
+        proc, self.proc = self.proc, None
+        proc.send_signal(sig)
+        assert proc.wait(harness.LIMIT) == (-sig if sig == signal.SIGKILL else 0), self.kx.said()
+
+    def fails(self):
+        """The start fails; return the message."""
+        self.start()
+        assert self.proc.wait(harness.LIMIT) == 1
+        self.proc = None
+        return self.kx.said()
+
+    def metric(self, name):
+        path = self.state / "metrics"
+        text = path.read_text() if path.exists() else ""
+        return next((int(line.split()[1]) for line in text.splitlines() if line.startswith(f"kxfs_{name} ")), None)
+
+
+class Archive:
+    """Return the contents of the directory."""
+
+    def __init__(self, directory, namespace="test"):
+        self.dir = directory
+        self.top = directory / namespace
+
+    def folder(self, job):
+        """Return the directory of JOB, once it exists; it is complete then."""
+        found = list(self.top.glob(f"????-??-??/{job}"))
+        if not found:
+            return None
+        assert len(found) == 1 and FILES - {"log"} <= {path.name for path in found[0].iterdir()}, list(found[0].iterdir())
+        return found[0]
+
+    def has(self, job, what=None):
+        return wait_for(lambda: self.folder(job), what=what or f"{job} in the archive")
+
+    def log(self, job, name="main-0/log"):
+        return (self.folder(job) / name).read_bytes()
+
+    def state(self, job):
+        return (self.folder(job) / "state").read_text().strip()
+
+    def status(self, job):
+        return json.loads((self.folder(job) / "status.json").read_text())
+
+    def jobs(self):
+        return sorted(path.name for path in self.top.glob("????-??-??/[!.]*"))
+
+    def temporary(self):
+        return [path.name for path in self.dir.rglob(".*") if path.name != ".kxfs-archive"]
+
+
+def print_and_end(server, volcano, job, text, **how):
+    """Let JOB print TEXT and end."""
+    server.store.add(st.JOBS, watching.job(job))
+    (pod,) = volcano.start(job)
+    volcano.log(pod).append(text)
+    volcano.finish(pod, **how)
+
+
+# --- Archives ---------------------------------------------------------------------------------
+# -o archive=DIR: each finished job of a cluster is in DIR as plain files, completely or not at all, whatever
+# happens to kxfs, to its state directory and to DIR.
 
 
 @pytest.fixture
@@ -307,3 +403,215 @@ def test_accounting(capture, archive, server, volcano):
     day = archive.folder("job-0").parent.name[:7]
     found = json.loads(harness.run(f"jq -s . {archive.top}/{day}-*/*/status.json").stdout)
     assert {job["id"]: job["state"] for job in found} == {"job-0": "SUCCEEDED", "job-1": "FAILED", "job-2": "SUCCEEDED"}
+
+
+# --- Captures of a process with few rights ----------------------------------------------------
+# kxfs restricted: it captures output and results of all jobs without a mount, as a process with hardly any rights.
+
+UID = 4242  # that no user database knows
+# No /dev/fuse, all file systems read-only except that of the state directory, and no capability.
+RESTRICTED = """set -e
+mount --make-rprivate /
+mount --bind "$STATE" "$STATE"
+mount -t tmpfs -o mode=755 none /dev
+mknod -m 666 /dev/null c 1 3
+for dir in /dev /tmp /; do ! mountpoint -q $dir || mount -o remount,bind,ro $dir; done
+for dir in / /tmp /dev; do if mkdir $dir/x; then exit 9; fi; done 2>/dev/null
+cd /
+exec setpriv --reuid=UID --regid=UID --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs "$@"
+""".replace("UID", str(UID))
+
+
+class RestrictedCapture:
+    """Captures with one state directory, one after the other, and mounts of it."""
+
+    def __init__(self, kx):
+        self.kx = kx
+        self.proc = None
+        self.ready = kx.state / "ready"
+        config = kx.base / "config"
+        shutil.copyfile(kx.more_env["KUBECONFIG"], config)
+        self.give(UID, config)
+        self.env = {**kx.env(), "KUBECONFIG": str(config), "STATE": str(kx.state)}
+
+    def give(self, uid, *more):
+        """Make UID the owner of all its files."""
+        for path in (self.kx.base / "san", self.kx.state, *self.kx.state.rglob("*"), *more):
+            os.chown(path, uid, uid)
+
+    def start(self, **env):
+        command = [self.kx.binary, "capture", "-o", f"state={self.kx.state}", "volcano:test"]
+        with open(self.kx.messages, "ab") as err:
+            self.proc = subprocess.Popen(["unshare", "-m", "sh", "-c", RESTRICTED, "sh", *command], cwd="/", stdout=err,
+                                         stderr=err, stdin=subprocess.DEVNULL, env={**self.env, **env})
+
+    def up(self):
+        self.start()
+        harness.wait_for(lambda: self.ready.exists() or self.proc.poll() is not None, what=self.kx.said)
+        assert self.proc.poll() is None, self.kx.said()
+
+    def end(self, sig=signal.SIGTERM, *statuses):
+        proc, self.proc = self.proc, None
+        proc.send_signal(sig)
+        assert proc.wait(harness.LIMIT) in (statuses or (-sig if sig == signal.SIGKILL else 0,)), self.kx.said()
+
+    def captured(self, job):
+        """Return the log of its first replica, as on disk."""
+        logs = [path for path in (harness.folder(self.kx.state, job) / "logs").glob("*") if path.stat().st_size]
+        return logs[0].read_bytes() if logs else b""
+
+
+def says(record, text):
+    """True if the file RECORD exists and contains TEXT."""
+    return record.exists() and text in record.read_text()
+
+
+@pytest.fixture
+def restricted(make_mount, server, volcano):
+    del volcano
+    found = RestrictedCapture(make_mount(server, start=False))
+    yield found
+    if found.proc:
+        found.proc.kill()
+        found.proc.wait(harness.LIMIT)
+
+
+def test_output_outlives_its_pods(restricted, server, volcano):
+    """An existing job, and a later one; both are deleted with their pods while nothing is mounted. A later mount
+    shows them. The server only received read requests."""
+    text = b"".join(b"line %d\n" % i for i in range(20000))
+    server.store.add(st.JOBS, watching.job("before"))
+    address, file = restricted.kx.base / "notify", restricted.kx.state / "metrics"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.bind(str(address))
+        os.chmod(address, 0o777)
+        s.settimeout(harness.LIMIT)
+        restricted.start(NOTIFY_SOCKET=str(address))
+        got = ""
+        while "READY=1" not in got:
+            got = s.recv(4096).decode()
+    assert f"STATUS=volcano:test is captured in {restricted.kx.state}" in got
+    assert restricted.ready.exists()
+    server.store.add(st.JOBS, watching.job("later"))
+    for job in ("before", "later"):
+        (pod,) = volcano.start(job)
+        volcano.log(pod).append(text.decode())
+        harness.wait_for(lambda: restricted.captured(job) == text, what=f"the output of {job}")
+    volcano.log(pod).append("the end\n")
+    volcano.finish(pod, code=3)
+    harness.wait_for(lambda: restricted.captured("later").endswith(b"the end\n"))
+    kept = {job: harness.record(restricted.kx.state, job) for job in ("before", "later")}
+    # The end of a pod can't be observed after the pod is deleted.
+    harness.wait_for(lambda: says(kept["later"], '"exit_code":3'), what="the end of its pod")
+    for job, record in kept.items():
+        server.store.remove(st.JOBS, "test", job)
+        harness.wait_for(lambda record=record: records.is_history(record), what=f"{job} in the history")
+    metrics = harness.wait_for(lambda: file.exists() and file.read_text(), what="metrics")
+    assert 'kxfs_jobs{state="RUNNING"} ' in metrics and "kxfs_captured_bytes_total " in metrics
+    restricted.end()
+    assert not restricted.ready.exists()
+    assert {verb for verb in ("create", "delete", "patch", "update") if server.count(verb=verb)} == set()
+    restricted.give(0)
+    kx = restricted.kx.start()
+    assert sorted(kx.history()) == ["before", "later"] and kx.ls("jobs") == []
+    assert kx.read("history", "before", "main-0", "log", binary=True) == text
+    assert kx.read("history", "later", "main-0", "log", binary=True) == text + b"the end\n"
+    assert "exit_code: 3" in kx.read("history", "later", "status")
+
+
+def test_ended_and_killed(restricted, server, volcano):
+    """Output between two runs, the first of which was ended or killed, is there once. STATE/ready exists only while
+    a run is up."""
+    server.store.add(st.JOBS, watching.job("theirs"))
+    restricted.up()
+    (pod,) = volcano.start("theirs")
+    want = b""
+    for i, sig in enumerate((signal.SIGTERM, signal.SIGKILL, signal.SIGTERM)):
+        want += b"".join(b"%d %d\n" % (i, n) for n in range(5000))
+        volcano.log(pod).append(want.decode()[len(restricted.captured("theirs")):])
+        harness.wait_for(lambda: restricted.captured("theirs") == want, what="what was printed")
+        restricted.end(sig)
+        volcano.log(pod).append(f"between {i}\n")
+        want += b"between %d\n" % i
+        assert restricted.ready.exists() == (sig == signal.SIGKILL)
+        restricted.up()
+        harness.wait_for(lambda: restricted.captured("theirs") == want, what="what was printed meanwhile")
+    restricted.end(signal.SIGKILL)
+    server.away()
+    restricted.start()
+    harness.wait_for(lambda: not restricted.ready.exists(), what="the first one's word to go")
+    # It was not up: it ends by itself, or by the signal if it did not handle that yet.
+    restricted.end(signal.SIGTERM, 1, -signal.SIGTERM)
+
+
+def test_one_for_a_state_directory(restricted):
+    """A second restricted is refused, and so is a mount."""
+    restricted.up()
+    said = (f"{restricted.kx.state}: in use by process {restricted.proc.pid}, a kxfs restricted: end that, or give another "
+            "directory with -o state=DIR")
+    first, restricted.proc = restricted.proc, None
+    try:
+        restricted.start()
+        assert restricted.proc.wait(harness.LIMIT) == 1
+    finally:
+        restricted.proc = first
+    assert said in restricted.kx.said()
+    restricted.end()
+
+
+# --- The sidecar that copies an archive to S3 -------------------------------------------------
+# The sidecar of contrib/kubernetes/s3: its command copies an archive to a bucket of S3.
+
+CONFIG = """[bucket]
+type = alias
+remote = store:jobs/cluster-1
+
+[store]
+type = s3
+provider = Other
+endpoint = {url}
+region = {region}
+access_key_id = {key}
+secret_access_key = {secret}
+"""
+
+
+def sidecar():
+    [patch] = yaml.safe_load_all((ROOT / "contrib/kubernetes/s3/sidecar.yaml").read_text())
+    [container] = patch["spec"]["template"]["spec"]["containers"]
+    return container["command"][-1]
+
+
+@pytest.mark.s3
+def test_byte_for_byte(make_mount, server, volcano, tmp_path):
+    """Jobs run and are deleted, and their files are in the bucket."""
+    archive = Archive(tmp_path / "archive")
+    archive.dir.mkdir()
+    capture = Capture(make_mount(server, start=False), archive.dir)
+    with gateway.Gateway(tmp_path / "gateway") as bucket:
+        (bucket.data / "jobs").mkdir()
+        wait_for(bucket.is_up)
+        (tmp_path / "rclone.conf").write_text(CONFIG.format(url=bucket.url, region=gateway.REGION, key=gateway.KEY,
+                                                            secret=gateway.SECRET))
+        script = sidecar().replace("/etc/rclone/rclone.conf", str(tmp_path / "rclone.conf"))
+        script = script.replace("/state/archive", str(archive.dir)).replace("sleep 60", "sleep 1")
+        proc = harness.popen(["sh", "-c", script], env={"HOME": str(tmp_path)})
+        capture.up()
+        try:
+            for name in ("fine", "fails"):
+                print_and_end(server, volcano, name, f"{name} {'x' * 1000}\n" * 3000, code=int(name == "fails"))
+                archive.has(name, capture.kx.said)
+                server.store.remove(st.JOBS, "test", name)
+            half = archive.top / ".half.tmp"
+            half.mkdir()
+            (half / "log").write_text("not whole\n")
+            files = {path.relative_to(archive.dir): path.read_bytes() for path in archive.top.glob("2*/**/*") if path.is_file()}
+            assert len(files) > 16
+            top = bucket.data / "jobs/cluster-1"
+            wait_for(lambda: all((top / path).exists() and (top / path).read_bytes() == text for path, text in files.items()),
+                     what=lambda: run(["find", str(bucket.data)]).stdout)
+            assert not list(top.rglob(".half.tmp")) and not (top / ".kxfs-archive").exists()
+        finally:
+            proc.kill()
+            proc.wait(60)
+            capture.end()

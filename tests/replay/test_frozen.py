@@ -23,7 +23,7 @@ import kubeconfig  # noqa: E402
 import pytest  # noqa: E402
 import yaml  # noqa: E402
 from apiserver import ApiServer  # noqa: E402
-from volcano import FakeVolcano  # noqa: E402
+from fakes import FakeVolcano  # noqa: E402
 
 FROZEN = HERE / "data/state-1.0.tar.xz"
 FILES = ("state", "status.json", "app.yaml", "manifest.yaml", "log", "main-0/log", "main-1/log")

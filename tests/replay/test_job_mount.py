@@ -13,8 +13,8 @@ import recordings
 import store as st
 import test_volcano_states
 import yaml
+from fakes import FakeJob
 from harness import actions, err_of, write_ctl
-from job import FakeJob
 
 APP = {"name": "app", "roles": [{
     "name": "main", "image": "i", "entrypoint": "e", "args": ["--rank=${replica_id}"], "num_replicas": 2,

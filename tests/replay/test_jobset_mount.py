@@ -13,7 +13,7 @@ import recordings
 import store as st
 import test_volcano_states
 import yaml
-from jobset import FakeJobSet
+from fakes import FakeJobSet
 
 APP = json.dumps({"name": "app", "roles": [{
     "name": "main", "image": "i", "entrypoint": "e", "args": ["--rank=${replica_id}"], "num_replicas": 2,

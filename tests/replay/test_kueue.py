@@ -14,9 +14,8 @@ import replies
 import store as st
 import watching
 import yaml
+from fakes import FakeJob, FakeJobSet
 from harness import actions, write_ctl
-from job import FakeJob
-from jobset import FakeJobSet
 from preload import Clock
 
 KINDS = {"jobset": st.JOBSETS, "appwrapper": st.NEW_APPWRAPPERS, "job": st.BATCH_JOBS}

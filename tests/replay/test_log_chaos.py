@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""Output of many pods, of every kind, through every failure on its way: in the end each log is what its program
-printed, byte for byte, and no gap is reported.
-
-The failures are chosen from a seed, which is printed (`--seed N` repeats it). KXFS_CHAOS_SECONDS is how long
-programs print, for longer runs than CI's."""
+"""Output of pods through failures, restarts, late events and slow lists."""
 
 import os
 import random
+import re
 import signal
 import time
+import uuid
 
 import harness
+import pytest
 import records
 import replies
+import store as st
 from faults import Fault
+
+# --- Failures of streams ----------------------------------------------------------------------
+# Output of many pods, of every kind, through every failure on its way: in the end each log is what its program
+# printed, byte for byte, and no gap is reported.
+#
+# The failures are chosen from a seed, which is printed (`--seed N` repeats it). KXFS_CHAOS_SECONDS is how long
+# programs print, for longer runs than CI's.
 
 SECONDS = float(os.environ.get("KXFS_CHAOS_SECONDS", "12"))
 PODS = 100
@@ -202,3 +209,246 @@ def test_chaos(kx, server, volcano, pytestconfig):
             head = b"main/%d " % program.number
             data = b"".join(volcano.log(program.pod, restart=run).data() for run in range(program.run + 1))
             assert [line[len(head):] for line in merged if line.startswith(head)] == data.split(b"\n")[:-1]
+
+
+# --- Late events ------------------------------------------------------------------------------
+# Logs of containers that are restarted, and of pods that are recreated with the same name, while events are late,
+# lists slow, connections cut, versions too old and requests refused: no line is in the log of another run, none is twice
+# in a log or in the merged one, and a missing line is reported as a gap.
+#
+# The events are chosen from a seed, which is printed (`--seed N` repeats it). KXFS_CHAOS_SECONDS is how long it runs,
+# for longer runs than CI's.
+
+LATE_PODS = 6
+LINE = re.compile(rb"main-(\d) pod (\S+) run (\d+) line (\d+)\n")
+
+
+class LateProgram:
+    """The programs of pods with one name, one after the other. Each line contains its origin."""
+
+    def __init__(self, number, name, server, volcano, rand):
+        self.number, self.name, self.server, self.volcano, self.rand = number, name, server, volcano, rand
+        self.printed = {}  # (uid, run): lines
+        self.again(0)
+
+    def again(self, run):
+        """A run begins."""
+        self.uid = self.server.store.find(st.PODS, "test", self.name).uid
+        self.run = run
+        self.log = self.volcano.log(self.name, restart=run)
+        self.printed[self.uid, run] = 0
+
+    def step(self):
+        what = self.rand.random()
+        if what < 0.6:
+            for _ in range(self.rand.randrange(1, 6)):
+                count = self.printed[self.uid, self.run]
+                self.log.append(b"main-%d pod %s run %d line %d\n" % (self.number, self.uid.encode(), self.run, count))
+                self.printed[self.uid, self.run] += 1
+        elif what < 0.64 and self.run < 6:
+            self.volcano.restart_container(self.name)
+            self.again(self.run + 1)
+        elif what < 0.65:
+            self.replace()
+
+    def replace(self):
+        """Another pod gets the name, and runs immediately."""
+        tree = self.server.store.find(st.PODS, "test", self.name).tree()
+        self.log.end()
+        self.server.store.remove(st.PODS, "test", self.name)
+        tree["metadata"].pop("resourceVersion")
+        tree["metadata"]["uid"] = str(uuid.uuid4())
+        tree["metadata"]["creationTimestamp"] = st.now()
+        (status,) = tree["status"]["containerStatuses"]
+        status.update(restartCount=0, state={"running": {"startedAt": st.now()}})
+        status.pop("lastState", None)
+        self.server.store.add(st.PODS, tree)
+        self.again(0)
+
+
+class Weather:
+    """Delays and failures."""
+
+    def __init__(self, server, rand, seed):
+        self.server, self.rand = server, rand
+        self.late = 0.0  # until then the watch of pods tells nothing
+        server.faults.at_random(seed, 0.3, [
+            lambda r: Fault("cut", r.randrange(1, 900)), lambda r: Fault("close", r.randrange(1, 900)),
+            lambda r: Fault("reset"), lambda r: Fault("reply", reply=replies.too_many(1)),
+            lambda r: Fault("reply", reply=replies.internal())], subresource="log")
+
+    def step(self):
+        rand, server, now = self.rand, self.server, time.monotonic()
+        if self.late:
+            server.hold(self.late > now, resource="pods")  # also what has begun since
+            self.late = self.late if self.late > now else 0.0
+        elif rand.random() < 0.02:
+            self.late = now + rand.uniform(0, 10)
+        if rand.random() < 0.1:
+            server.end_streams(rand.choice(["end", "close", "reset"]), subresource="log")
+        if rand.random() < 0.01:
+            server.expire()
+        if rand.random() < 0.01:
+            server.faults.add("slow", amount=400, delay=rand.uniform(0, 0.4), verb="list", resource="pods", fields="")
+            server.expire(resource="pods")
+        if rand.random() < 0.005:
+            server.away(rand.choice(["reset", "close"]))
+            time.sleep(rand.uniform(0, 1.5))
+            server.back()
+
+    def clear(self):
+        self.server.faults.clear()
+        self.server.hold(False, resource="pods")
+
+
+def check_log(data, where):
+    """Check that these are the lines of one run, in order, none twice, the last one perhaps incomplete; return the
+    run and their number."""
+    whose = {match.groups()[:3] for match in LINE.finditer(data)}
+    whole = b"".join(match[0] for match in LINE.finditer(data))
+    assert data.startswith(whole) and b"\n" not in data[len(whole):], f"{where}: no whole lines"
+    assert len(whose) == 1, f"{where}: of {len(whose)} runs"
+    lines = [int(match[4]) for match in LINE.finditer(data)]
+    assert lines == sorted(set(lines)), f"{where}: lines twice, or out of order"
+    (_, uid, run), = whose
+    return (uid.decode(), int(run)), len(lines)
+
+
+def test_late_news(server, volcano, make_mount, pytestconfig):
+    seed = pytestconfig.getoption("--seed") or random.randrange(1 << 32)
+    rand = random.Random(seed)
+    kx = make_mount(server)
+    job = kx.submit(harness.app("true", num_replicas=LATE_PODS, retry_policy="REPLICA", max_retries=100))
+    names = volcano.pods(job.id)
+    volcano._edit_pods(names, "test", lambda tree: tree["spec"].update(restartPolicy="OnFailure"))
+    volcano.start(job.id)
+    programs = [LateProgram(i, name, server, volcano, rand) for i, name in enumerate(names)]
+    weather = Weather(server, rand, seed)
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        weather.step()
+        for program in programs:
+            program.step()
+        time.sleep(0.03)
+    weather.clear()
+    for program in programs:
+        program.log.append(b"main-%d pod %s run %d line %d\n" % (
+            program.number, program.uid.encode(), program.run, program.printed[program.uid, program.run]))
+        program.printed[program.uid, program.run] += 1
+        last = b"run %d line %d\n" % (program.run, program.printed[program.uid, program.run] - 1)
+        harness.wait_for(lambda p=program, last=last: job.log(f"main-{p.number}").endswith(last), what="the last line")
+    volcano.finish_all(names)
+    job.finish()
+    told = found = 0
+    for program in programs:
+        replica = f"main-{program.number}"
+        seen = {}
+        for name in os.listdir(job / replica):
+            if re.fullmatch(r"log(\.\d+)?", name) and LINE.search(data := job.log(replica, name)):
+                run, n = check_log(data, f"{replica}/{name}")
+                assert run not in seen, f"{replica}: {run} stands in two logs"
+                assert run in program.printed, f"{replica}/{name}: of another's {run}"
+                seen[run] = n
+        # If a pod was deleted before any event about it, or about its later runs, that is unknown.
+        missing = [(uid, run) for (uid, run), n in program.printed.items()
+                   if n > seen.get((uid, run), 0) and any(uid == known[0] and run <= known[1] for known in seen)]
+        gap = job.gap(replica)
+        assert gap or not missing, f"{replica}: {missing} is missing, and no gap is reported"
+        told += gap
+        found += len(seen)
+    merged = re.findall(rb"^main/\d (main-\d pod .* line \d+)$", job.read("log", binary=True), re.M)
+    assert len(merged) == len(set(merged)), "lines stand twice in the merged log"
+    print(f"{found} of {sum(len(p.printed) for p in programs)} runs, {told} gaps")
+
+
+# --- Runs that follow each other fast ---------------------------------------------------------
+# Runs of one container, and pods of one name, that follow faster than their events: no line of one is in the log of
+# another.
+
+LOGS = {"resource": "pods", "subresource": "log"}
+
+
+@pytest.fixture
+def job(kx, volcano):
+    """Return a job of one replica, whose container is restarted when it fails."""
+    job = kx.submit(harness.app("true", retry_policy="REPLICA", max_retries=3))
+    (pod,) = volcano.pods(job.id)
+    volcano._edit_pods([pod], "test", lambda tree: tree["spec"].update(restartPolicy="OnFailure"))
+    volcano.run(pod)
+    return job
+
+
+def print_run(volcano, job, run):
+    volcano.log(volcano.pods(job.id)[0], restart=run).append(f"run {run}\n")
+
+
+def logs_of(job):
+    return {name: job.log(name=name) for name in os.listdir(job / "main-0") if name.startswith("log")}
+
+
+def asked_which_run(server):
+    return sum(bool(req.fields) for req in server.seen(resource="pods", verb="list", subresource=""))
+
+
+def test_restarts_while_away(server, volcano, job):
+    """The connection breaks, and the container is restarted twice. When the server is back, the list of pods takes
+    some seconds, as in a large namespace: requests for the log of run 1 meanwhile return run 2's or run 3's."""
+    pod = volcano.pods(job.id)[0]
+    volcano.restart_container(pod)
+    print_run(volcano, job, 1)
+    job.until_logged("run 1\n")
+    server.away()
+    for run in (2, 3):
+        volcano.restart_container(pod)
+        print_run(volcano, job, run)
+    server.expire()
+    server.faults.add("slow", times=100, amount=40, delay=0.2, verb="list", resource="pods", fields="")
+    server.back()
+    job.until_logged("run 3\n")
+    harness.wait_for(lambda: logs_of(job).get("log.2") == b"run 2\n", what="the run before the last one")
+    assert logs_of(job) == {"log.0": b"", "log.1": b"run 1\n", "log.2": b"run 2\n", "log": b"run 3\n"}
+    assert job.gap() == 1
+
+
+@pytest.mark.parametrize("code", [200, 500])
+def test_short_runs(server, volcano, job, code):
+    """Run 1 prints within its first second and fails, while the server is unreachable; afterwards, its run is the
+    one before the newest, which can't be fetched at first (500)."""
+    pod = volcano.pods(job.id)[0]
+    print_run(volcano, job, 0)
+    job.until_logged("run 0\n")
+    refused = server.faults.add("reply", times=10000, reply=replies.internal(), subresource="log")
+    server.end_streams("reset", subresource="log")
+    volcano.restart_container(pod)
+    harness.wait_for(lambda: "log.0" in os.listdir(job / "main-0"), what="the news of run 1")
+    print_run(volcano, job, 1)
+    server.hold(resource="pods")
+    volcano.restart_container(pod)
+    print_run(volcano, job, 2)
+    if code == 500:
+        server.faults.add("reply", times=3, reply=replies.internal(), subresource="log", previous=True)
+    asked = asked_which_run(server)
+    server.faults.clear(refused)
+    harness.wait_for(lambda: asked_which_run(server) > asked, what="the run to be asked for")
+    time.sleep(1)
+    server.hold(False, resource="pods")
+    job.until_logged("run 2\n")
+    harness.wait_for(lambda: logs_of(job).get("log.1") == b"run 1\n", what="run 1")
+    assert logs_of(job) == {"log.0": b"run 0\n", "log.1": b"run 1\n", "log": b"run 2\n"}
+
+
+def test_pod_that_printed_nothing(kx, server, volcano):
+    """A pod has printed nothing when another one takes its name, and the watch is late: no request returns output of
+    the first one."""
+    job = kx.submit(harness.app("true", max_retries=1))
+    (pod,) = volcano.start(job.id)
+    harness.wait_for(lambda: server.open_streams(**LOGS), what="the stream")
+    server.hold(resource="pods")
+    volcano.finish(pod, 3)
+    volcano.start(job.id)
+    volcano.log(pod).append("second\n")
+    harness.wait_for(lambda: asked_which_run(server), what="the pod to be asked for")
+    time.sleep(1)
+    server.hold(False, resource="pods")
+    job.until_logged("second\n")
+    assert job.log(name="log.0") == b""

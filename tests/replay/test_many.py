@@ -20,7 +20,7 @@ import harness
 import pytest
 import store as st
 import watching
-from volcano import make_pod, set_containers
+from fakes import make_pod, set_containers
 
 JOBS = int(os.environ.get("KXFS_MANY_JOBS", "4000"))
 ROUNDS = int(os.environ.get("KXFS_MANY_ROUNDS", "3"))

@@ -13,7 +13,7 @@ import recordings
 import store as st
 import test_volcano_states
 import yaml
-from mcad import FakeMcad
+from fakes import FakeMcad
 from submitting import error_of
 from test_start import said  # noqa: F401
 

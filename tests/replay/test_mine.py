@@ -11,10 +11,8 @@ import kubeconfig
 import pytest
 import store as st
 import watching
-from jobset import FakeJobSet
-from mcad import FakeMcad
+from fakes import FakeJobSet, FakeMcad, FakeVolcano
 from submitting import error_of, job_of
-from volcano import FakeVolcano
 
 USER = "kxfs/user"
 ME = pwd.getpwuid(0).pw_name

@@ -16,9 +16,9 @@ import recordings
 import replies
 import store as st
 from apiserver import ApiServer
+from fakes import FakeVolcano
 from faults import Fault
 from frontend import Http2Frontend
-from volcano import FakeVolcano
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/test/jobs"
 PODS = "/api/v1/namespaces/test/pods"

@@ -17,8 +17,7 @@ import store as st
 import watching
 from apiserver import ApiServer
 from disk import Disk
-from frontend import Http2Frontend
-from proxy import Proxy
+from frontend import Http2Frontend, Proxy
 from starting import background
 
 

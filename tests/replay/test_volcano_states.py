@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""The tree while a recording of a real cluster is played: the state of the job and of every replica, after each
-event."""
+"""The tree of a mount that shows Volcano's jobs: states, list, stamped output, metrics, retries."""
 
 import contextlib
 import errno
 import json
+import os
 import random
+import re
+import subprocess
 
 import harness
 import pytest
 import recordings
+import replies
 import store as st
 import watching
+from metrics import Metrics
+
+# --- Recordings -------------------------------------------------------------------------------
+# The tree while a recording of a real cluster is played: the state of the job and of every replica, after each
+# event.
 
 # The states that a user sees, in order; if a recording ends with a deletion, the job is gone.
 JOBS = {
@@ -339,3 +347,368 @@ def test_transitions(kx, volcano):
     assert last["time"] >= after["finished"] >= after["started"]
     said = volcano.server.store.find(st.JOBS, "test", job.id).tree()["status"]["state"]["lastTransitionTime"]
     assert last["time"] == said
+
+
+# --- list and list.jsonl ----------------------------------------------------------------------
+# list and list.jsonl of a cluster: queue and submitter, unconfirmed jobs, names given by other users.
+
+# Longer than a cell, with characters that a terminal obeys and that break a table.
+HOSTILE = "ada\n\x1b[2J lovelace\t\u202e\u4e2d" + "x" * 5000
+
+
+def rows(text):
+    """Return ID -> the words of its line, below the titles."""
+    return {line.split()[0]: line.split()[1:] for line in text[text.index("ID "):].splitlines()[1:]}
+
+
+def test_queue_and_submitter(kx, server, volcano):
+    job = kx.submit(harness.app("true", num_replicas=2))
+    volcano.start(job.id)
+    watching.until_runs(job)
+    assert job.status()["roles"][0]["running"] == 2
+    state, age, queue, ready, retries, submitter, reason = rows(kx.read("list"))[job.id]
+    assert (state, queue, ready, retries, reason) == ("RUNNING", "default", "2/2", "0", "-")
+    assert submitter == job.status()["submitter"] != "" and age[-1] in "smh"
+    [line] = [json.loads(line) for line in kx.read("list.jsonl").splitlines()]
+    assert line == job.status()
+
+
+def test_hostile(kx, server):
+    """A user's text in an object remains in its cell."""
+    server.store.add(st.JOBS, watching.job("theirs", annotations={"kxfs/submitter": HOSTILE}))
+    harness.wait_for(lambda: "theirs" in kx.ls("jobs"))
+    text = kx.read("list")
+    assert text.isascii() and text.replace("\n", "").isprintable() and max(map(len, text.splitlines())) < 200
+    assert len(text.splitlines()) == 2
+    submitter = rows(text)["theirs"][5]
+    assert submitter.startswith("ada??[2J?lovelace???xx") and submitter.endswith("...")
+
+
+@pytest.mark.concurrent
+def test_stale(kx, server):
+    """The first line has the time since which nothing is confirmed, even without any job."""
+    assert kx.read("list").startswith("ID ")
+    server.away()
+    harness.wait_for(lambda: kx.read("list").startswith("stale_since: 20"))
+    first, titles = kx.read("list").splitlines()
+    info = kx.read(".kxfs", "info")
+    assert first.split()[1] in info and titles.startswith("ID ")
+    server.back()
+    server.store.add(st.JOBS, watching.job("one"))
+    harness.wait_for(lambda: kx.read("list").startswith("ID "))
+    harness.wait_for(lambda: "one" in rows(kx.read("list")))
+    server.away()
+    harness.wait_for(lambda: kx.read("list").startswith("stale_since: 20"))
+    assert "one" in rows(kx.read("list"))
+    harness.wait_for(lambda: json.loads(kx.read("list.jsonl"))["stale_since"])
+    assert kx.read("history", "list").startswith("ID ")
+
+
+@pytest.mark.parametrize("name", ["list", "list.jsonl"])
+def test_job_of_that_name(name, make_mount, server):
+    """A job whose id is the name of a file in history/ is there under another name, complete."""
+    owner = server.store.add(st.JOBS, watching.job(name, phase="Running"))
+    pod = server.store.add(st.PODS, watching.pod(owner, "main", 0, phase="Running"))
+    server.api.log(pod, "main").append("hello\n")
+    kx = make_mount(server, options="capture=all,cancel=all")
+    log = kx / f"jobs/{name}/main-0/log"
+    harness.wait_for(lambda: log.stat().st_size == 6)
+    server.store.remove(st.PODS, "test", pod.name)
+    server.store.remove(st.JOBS, "test", name)
+    harness.wait_for(lambda: f"{name}-" in kx.ls("history"))
+    assert kx.read("history", f"{name}-", "main-0", "log") == "hello\n"
+    assert name in kx.read("history/list") and json.loads(kx.read("history/list.jsonl"))["id"] == name
+    harness.remove(kx / f"history/{name}-")
+    assert kx.history() == [] and os.path.isfile(kx / f"history/{name}")
+
+
+# --- stamped ----------------------------------------------------------------------------------
+# stamped, of a cluster's job: the times are those of the container's runtime, whenever a line arrives.
+
+SECOND = 1_000_000_000
+START = 1_795_000_000 * SECOND  # 2026-11-18T11:06:40Z
+
+
+def test_stamped(kx, volcano):
+    job = kx.submit(harness.app("true", num_replicas=2))
+    first, second = [volcano.log(pod) for pod in volcano.start(job.id)]
+    first.append("one\n", at=START)
+    second.append("two\n", at=START + SECOND + 123_456_789)
+    first.append("three\n", at=START + 2 * SECOND)
+    job.until_logged("three\n")
+    job.until_logged("two\n", replica="main-1")
+    text = "2026-11-18T11:06:40.000000Z one\n2026-11-18T11:06:42.000000Z three\n"
+    stamped = job / "main-0/stamped"
+    assert stamped.read_text() == text and stamped.stat().st_size == len(text)
+    merged = ("2026-11-18T11:06:40.000000Z main/0 one\n2026-11-18T11:06:41.123456Z main/1 two\n"
+              "2026-11-18T11:06:42.000000Z main/0 three\n")
+    harness.wait_for(lambda: (job / "stamped").read_text() == merged)
+    for pod in volcano.pods(job.id):
+        volcano.finish(pod, 0)
+    job.finish()
+    # It outlives the mount, as log does.
+    kx.restart()
+    harness.wait_for(lambda: stamped.read_text() == text)
+    assert (job / "stamped").read_text() == merged
+    assert (job / "stamped").stat().st_size == len(merged)
+
+
+# --- Metrics ----------------------------------------------------------------------------------
+# .kxfs/metrics of a cluster's mount: how a list, a restarted watch, a log stream, a refusal and an unreachable
+# server change the counts. The man page names exactly these metrics.
+
+JOBS_RESOURCE = "jobs.batch.volcano.sh"
+APP = harness.app("true", num_replicas=2)
+
+
+def asked(metrics, verb, resource, code=None):
+    """Return how many requests were answered with CODE, or at all."""
+    more = {"code": str(code)} if code else {}
+    return metrics.sum("server_requests_total", verb=verb, resource=resource, **more)
+
+
+def until(kx, condition):
+    harness.wait_for(lambda: condition(Metrics(kx)), what=f"metrics, now {kx.read('.kxfs', 'metrics')}")
+
+
+def test_lists_and_watches(server, make_mount):
+    """One for each page, one for each watch; and why a watch is restarted."""
+    server.api.max_page = 3
+    for i in range(7):
+        job = server.store.add(st.JOBS, watching.job(f"job-{i}", phase="Running"))
+        server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
+    kx = make_mount(server)
+    until(kx, lambda now: asked(now, "watch", JOBS_RESOURCE, 200) == 1 and asked(now, "watch", "pods", 200) == 1)
+    until(kx, lambda now: now("jobs", state="RUNNING") == 7 and now("pods") == 7)  # jobs are shown in turns
+    now = Metrics(kx)
+    assert asked(now, "list", JOBS_RESOURCE) == asked(now, "list", JOBS_RESOURCE, 200) == 4  # and one, at the start, of a single object
+    assert server.count(verb="list", resource="jobs", is_metadata=False) == 3
+    assert now("view_unconfirmed_seconds") == 0
+    assert now("watch_events_total") >= 14
+
+    server.end_streams("end", verb="watch", resource="jobs")
+    until(kx, lambda now: now("watch_restarts_total", resource=JOBS_RESOURCE, reason="ended") == 1
+          and asked(now, "watch", JOBS_RESOURCE, 200) == 2)
+    server.end_streams("reset", verb="watch", resource="pods")
+    until(kx, lambda now: now("watch_restarts_total", resource="pods", reason="broken") == 1)
+    assert asked(Metrics(kx), "list", JOBS_RESOURCE) == 4  # they went on where they were
+    until(kx, lambda now: server.open_streams(verb="watch", resource="jobs"))
+    server.expire(resource="jobs")
+    until(kx, lambda now: now("watch_restarts_total", resource=JOBS_RESOURCE, reason="expired") == 1
+          and asked(now, "list", JOBS_RESOURCE, 200) == 7)
+    server.store.remove(st.PODS, "test", "job-0-main-0")
+    until(kx, lambda now: now("pods") == 6)
+
+
+@pytest.mark.waits
+def test_server_without_bookmarks(server, make_mount):
+    """A silent watch of such a server is normal."""
+    server.bookmark_every = 1e9
+    kx = make_mount(server)
+    until(kx, lambda now: asked(now, "watch", JOBS_RESOURCE, 200) == 1 and asked(now, "watch", "pods", 200) == 1)
+    harness.wait_for(lambda: server.count(verb="watch", resource="pods") == 2, timeout=200, what="the next watch")
+    harness.wait_for(lambda: server.count(verb="watch", resource="jobs") == 2, what="that of the jobs")
+    until(kx, lambda now: asked(now, "watch", JOBS_RESOURCE, 200) == 2)
+    assert not Metrics(kx).sum("watch_restarts_total", reason="silent")
+
+
+def test_refused(server, make_mount):
+    kx = make_mount(server)
+    until(kx, lambda now: asked(now, "watch", JOBS_RESOURCE, 200) == 1)
+    server.faults.add("reply", reply=replies.forbidden("ada", "watch", st.JOBS, "test"), verb="watch", resource="jobs")
+    server.end_streams("end", verb="watch", resource="jobs")
+    until(kx, lambda now: asked(now, "watch", JOBS_RESOURCE, 403) == 1
+          and now("watch_restarts_total", resource=JOBS_RESOURCE, reason="refused") == 1)
+    server.faults.add("reply", reply=replies.forbidden("ada", "create", st.JOBS, "test"), times=9,
+                      verb="create", resource="jobs")
+    assert harness.err_of((kx / "submit/app.yaml").write_text, APP) == "EACCES"
+    now = Metrics(kx)
+    assert asked(now, "create", JOBS_RESOURCE, 403) == asked(now, "create", JOBS_RESOURCE) == 1
+    assert now("requests_total", request="submit", result="error") == 1
+
+
+def test_log_stream(kx, server, volcano):
+    job = kx.submit(APP)
+    (first, _) = volcano.start(job.id)
+    until(kx, lambda now: now("log_streams") == 2 and asked(now, "get", "pods/log", 200) >= 2)
+    assert asked(Metrics(kx), "create", JOBS_RESOURCE, 201) == 1
+    volcano.log(first).append("one\ntwo\nthr")
+    until(kx, lambda now: now("captured_lines_total") == 2 and now("captured_bytes_total") == 8)
+    volcano.log(first).append("ee\n")
+    until(kx, lambda now: now("captured_lines_total") == 3 and now("captured_bytes_total") == 14)
+    assert Metrics(kx)("spool_bytes") >= 14
+    volcano.finish_all(volcano.pods(job.id))
+    job.until("SUCCEEDED")
+    until(kx, lambda now: now("log_streams") == 0)
+    kx.restart()
+    until(kx, lambda now: now("jobs", state="SUCCEEDED") == 1)
+    assert Metrics(kx)("captured_bytes_total") == 0  # it was there
+
+
+@pytest.mark.concurrent
+def test_away(server, make_mount):
+    kx = make_mount(server)
+    server.away()
+    until(kx, lambda now: now("view_unconfirmed_seconds") >= 1)
+    until(kx, lambda now: asked(now, "list", JOBS_RESOURCE, "none") >= 1)
+    server.back()
+    until(kx, lambda now: now("view_unconfirmed_seconds") == 0)
+
+
+def test_man_page_has_them_all(server, make_mount, make_kx):
+    page = subprocess.run(["mandoc", "-Tutf8", "-Owidth=200", str(harness.ROOT / "docs/kxfs-status.5")], check=True,
+                          stdout=subprocess.PIPE, encoding="utf-8").stdout
+    page = re.sub(".\b", "", page)  # bold
+    told = dict(re.findall(r"\b(kxfs_[a-z_]+)(?:\{([a-z, ]+)\})?", page))
+    there = {}
+    for kx in (make_mount(server), make_kx()):
+        there.update(Metrics(kx).labels)
+    # Only a mount with an archive has its metrics (test_archive.py).
+    assert {name for name in told if not name.startswith("kxfs_archive")} == set(there)
+    for name, labels in there.items():
+        assert labels is None or set(filter(None, told[name].split(", "))) == labels, name
+
+
+# --- Retries ----------------------------------------------------------------------------------
+# The effect of max_retries and retry_policy on Volcano, which counts attempts, restarts single replicas from
+# version 1.11 on, and deletes the pod whose end was the job's.
+
+
+@pytest.fixture
+def job(kx, volcano):
+    """Return a job of two replicas, each of which may fail once."""
+    job = kx.submit(harness.app("true", num_replicas=2, max_retries=1, retry_policy="REPLICA"))
+    volcano.start(job.id)
+    job.until("RUNNING")
+    return job
+
+
+def uids(server, volcano, job):
+    return [server.store.find(st.PODS, "test", pod).uid for pod in volcano.pods(job.id)]
+
+
+def counts(job):
+    status = job.status()
+    return status["retries"], status["max_retries"]
+
+
+def test_application(kx, server, volcano):
+    """One retry is one more attempt, and is counted once."""
+    del server
+    job = kx.submit(harness.app("true", max_retries=1))
+    for attempt in range(2):
+        assert counts(job) == (attempt, 1)
+        (pod,) = volcano.start(job.id)
+        job.until("RUNNING")
+        volcano.log(pod).append(f"attempt {attempt}\n")
+        job.until_logged(f"attempt {attempt}\n")
+        volcano.finish(pod, 3 + attempt)
+        harness.wait_for(lambda n=attempt: job.state() == "FAILED" if n else counts(job) == (1, 1))
+    # The end of the job may be reported before that of its pod.
+    harness.wait_for(lambda: job.read("why") == "main-0 ended with exit code 4. Retries used: 1; max_retries is 1. "
+                                                "Its output is in main-0/log. Its last words:\n    attempt 1\n", what="why")
+    assert counts(job) == (1, 1) and job.replica()["attempt"] == 1
+    assert [job.log(name=name) for name in ("log.0", "log")] == [b"attempt 0\n", b"attempt 1\n"]
+
+
+LOGS = {"resource": "pods", "subresource": "log"}
+
+
+def job_without_news(kx, server, volcano):
+    """Return a job whose pod has printed; from then on its pods' events are held back."""
+    job = kx.submit(harness.app("true", max_retries=1))
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append("first\n")
+    job.until_logged("first\n")
+    server.hold(resource="pods")
+    return job, pod
+
+
+def assert_two_runs(job, pod, server, volcano):
+    """The events arrive, and each pod has its own output."""
+    server.hold(False, resource="pods")
+    job.until_logged("second\n")
+    volcano.finish(pod, 4)
+    job.finish("FAILED")
+    assert [job.log(name=name) for name in ("log.0", "log")] == [b"first\n", b"second\n"]
+
+
+def test_pod_replaced_unseen(kx, server, volcano):
+    """The watch of pods is late, so kxfs requests the log of a pod when another pod already has that name. The
+    output of that one is not mixed in."""
+    job, pod = job_without_news(kx, server, volcano)
+    asked = server.count(**LOGS)
+    volcano.log(pod).end()
+    harness.wait_for(lambda: server.count(**LOGS) > asked and server.seen(**LOGS)[-1].code == 200,
+                     what="the log to be asked for again")
+    harness.wait_for(lambda: not server.open_streams(**LOGS), what="the streams to end")
+    volcano.finish(pod, 3)
+    lists = server.count(resource="pods", verb="list", subresource="")
+    volcano.start(job.id)
+    volcano.log(pod).append("second\n")
+    harness.wait_for(lambda: server.count(resource="pods", verb="list", subresource="") > lists,
+                     what="the pod to be asked for")
+    assert_two_runs(job, pod, server, volcano)
+
+
+def test_pod_replaced_while_away(kx, server, volcano):
+    """The same, if the server was unreachable while the pod ended: a pod of the same name is not the same pod."""
+    job, pod = job_without_news(kx, server, volcano)
+    refused = server.faults.add("reply", times=1000, reply=replies.internal(), **LOGS)
+    server.end_streams("reset", **LOGS)
+    volcano.finish(pod, 3)
+    volcano.start(job.id)
+    volcano.log(pod).append("second\n")
+    asked = server.count(**LOGS)
+    harness.wait_for(lambda: server.count(**LOGS) > asked, what="the log to be asked for")
+    server.faults.clear(refused)
+    harness.wait_for(lambda: [req.code for req in server.seen(**LOGS)].count(200) > 2,
+                     what="the log of the other pod to be asked for")
+    asked = server.count(**LOGS)
+    harness.wait_for(lambda: server.count(resource="pods", verb="list", subresource="") > 1
+                     or server.count(**LOGS) > asked + 3, what="the pod to be asked for")
+    assert_two_runs(job, pod, server, volcano)
+
+
+def test_replica(server, volcano, job):
+    """Only the failed replica restarts."""
+    first, second = volcano.pods(job.id)
+    before = uids(server, volcano, job)
+    volcano.log(second).append("once\n")
+    job.until_logged("once\n", "main-1")
+    volcano.finish(second, 3)
+    harness.wait_for(lambda: counts(job) == (1, 1))
+    volcano.run(second)
+    harness.wait_for(lambda: job.replica("main-1")["attempt"] == 1 and job.replica("main-1")["state"] == "RUNNING")
+    after = uids(server, volcano, job)
+    assert after[0] == before[0] and after[1] != before[1] and job.replica()["attempt"] == 0
+    volcano.log(second).append("twice\n")
+    job.until_logged("twice\n", "main-1")
+    volcano.finish_all([first, second])
+    job.finish()
+    assert [job.log("main-1", name) for name in ("log.0", "log")] == [b"once\n", b"twice\n"]
+
+
+def test_replica_without_retries(server, volcano, job):
+    """The pod whose end was the job's is deleted; how it ended is known."""
+    del server
+    _, second = volcano.pods(job.id)
+    volcano.finish(second, 3)
+    volcano.run(second)
+    harness.wait_for(lambda: job.replica("main-1")["attempt"] == 1 and job.replica("main-1")["state"] == "RUNNING")
+    volcano.finish(second, 4)
+    job.finish("FAILED")
+    assert volcano.pods(job.id) == [] and counts(job) == (1, 1)
+    harness.wait_for(lambda: (job.replica("main-1")["state"], job.replica("main-1")["exit_code"]) == ("FAILED", 4))
+    harness.wait_for(lambda: job.replica("main-0")["state"] == "CANCELLED")
+    assert job.status()["reason"] == "Error"
+    assert job.read("why").startswith("main-1 ended with exit code 4. Retries used: 1; max_retries is 1.")
+
+
+def test_replica_before_1_11(server, volcano, job):
+    """Volcano accepts the policy, and ignores it."""
+    del server
+    volcano.targets = False
+    volcano.finish_all(volcano.pods(job.id), 3)
+    job.finish("FAILED")
+    assert counts(job) == (0, 1)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Staying in sync with a cluster: whatever ends a watch, the mount becomes right again, and needs only one list and
-one watch per resource."""
+"""Watches and connections that end, break, or are refused, and a server that is away."""
 
+import os
 import random
 import re
+import signal
 import time
 
 import harness
@@ -11,6 +12,12 @@ import pytest
 import replies
 import store as st
 import watching
+from faults import Fault
+from metrics import Metrics
+
+# --- Watches ----------------------------------------------------------------------------------
+# Staying in sync with a cluster: whatever ends a watch, the mount becomes right again, and needs only one list and
+# one watch per resource.
 
 
 def up(server, kx):
@@ -376,3 +383,385 @@ def test_job_with_large_pods(server, make_mount, sanitized):
     harness.wait_for(lambda: "wide" in names(kx)
                      and sum(role["running"] for role in found.status()["roles"]) == 300)
     assert memory(kx, sanitized) < 100
+
+
+# --- The server is away -----------------------------------------------------------------------
+# The API server is unreachable: all known data remains readable at full speed and is marked stale, writes fail with
+# the right errno in time, and everything recovers automatically.
+
+APP = harness.app("true")
+
+
+def stale(kx, name):
+    return harness.Job(kx, name).status()["stale_since"]
+
+
+@pytest.mark.parametrize("how", ["reset", "close"])
+@pytest.mark.concurrent
+def test_reading(kx, server, volcano, how):
+    for i in range(50):
+        server.store.add(st.JOBS, watching.job(f"theirs-{i:02}"))
+    job = kx.submit(APP)
+    pods = volcano.start(job.id)
+    volcano.log(pods[0]).append("hello\n")
+    job.until_logged("hello\n")
+    watching.until_runs(job)
+    harness.wait_for(lambda: len(kx.ls("jobs")) == 51)
+    assert stale(kx, job.id) is None
+    begin = time.time()
+    server.away(how)
+    harness.wait_for(lambda: stale(kx, job.id), what="it to be marked stale")
+    harness.wait_for(lambda: all(stale(kx, name) for name in kx.ls("jobs")), what="all to be marked")
+    assert job.state() == "RUNNING" and job.log() == b"hello\n"
+    assert "stale" in watching.known(kx) or "since" in watching.known(kx)
+    started = time.monotonic()
+    out = harness.run(f"cd {kx.mnt} && cat jobs/*/state jobs/*/status jobs/*/manifest.yaml && ls -lR jobs "
+                      "&& df . && cat .kxfs/info .kxfs/metrics").stdout
+    assert out.count("stale_since: 20") == 51 + 1  # of each job, and in .kxfs/info
+    assert time.monotonic() - started < 20
+    server.store.remove(st.JOBS, "test", "theirs-00")
+    server.back()
+    harness.wait_for(lambda: stale(kx, job.id) is None, what="it not to be stale")
+    harness.wait_for(lambda: len(kx.ls("jobs")) == 50)
+    volcano.log(pods[0]).append("world\n")
+    job.until_logged("world\n")
+    assert job.log() == b"hello\nworld\n"
+    assert begin < time.time()
+
+
+@pytest.mark.parametrize("how", ["reset", "close"])
+def test_first_failure_is_reported(kx, server, how):
+    """The first request that fails after the connections have ended marks everything stale, and later submissions
+    fail immediately; no request is repeated before that."""
+    server.store.add(st.JOBS, watching.job("one"))
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    server.away(how)
+    found = harness.wait_for(lambda: "connected: false" in kx.read(".kxfs/info") and Metrics(kx))
+    assert found.sum("server_requests_total", resource="jobs.batch.volcano.sh", code="none") <= 2
+    assert found.sum("server_retries_total") == 0
+    assert stale(kx, "one")
+    harness.wait_for(lambda: server.url.partition("//")[2] in kx.read(".kxfs/info"))
+    assert harness.err_of(kx.write, "submit/app.yaml", APP) == "EHOSTUNREACH"
+    assert Metrics(kx).sum("server_retries_total") == 0
+
+
+def test_since_when(kx, server):
+    """stale_since is the time of the last confirmation, not of the read."""
+    server.store.add(st.JOBS, watching.job("one"))
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    server.away()
+    since = harness.wait_for(lambda: stale(kx, "one"))
+    time.sleep(2.1)
+    assert stale(kx, "one") == since
+
+
+def test_writing(kx, server):
+    """Submissions while the server is known to be unreachable fail immediately, with an errno and a message that
+    explain it."""
+    server.store.add(st.JOBS, watching.job("one"))
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    server.away()
+    harness.wait_for(lambda: stale(kx, "one"), what="stale")
+    begin = time.monotonic()
+    for where in ("submit", "dryrun"):
+        assert harness.err_of(kx.write, f"{where}/app.yaml", APP) == "EHOSTUNREACH"
+        said = kx.read(where, "app.yaml.error")
+        assert said.startswith("app.yaml: ") and server.url.partition("//")[2] in said
+        assert said.endswith("; nothing was launched\n")
+        assert kx.read(where, "app.yaml") == APP  # to be sent again
+    assert time.monotonic() - begin < 15  # a request that is sent again and again takes 19 s or more
+    server.back()
+    harness.wait_for(lambda: stale(kx, "one") is None)
+    kx.write("submit/app.yaml", APP)
+    assert kx.job_of("app.yaml").id in kx.ls("jobs")
+    assert len(server.store.objects(st.JOBS)[0]) == 2
+
+
+@pytest.mark.waits
+def test_one_success_is_enough(kx, server):
+    """A watch in a long pause after many failures is retried as soon as any other request succeeds."""
+    server.store.add(st.JOBS, watching.job("one"))
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    before = server.count(verb="watch", resource="pods")
+    fault = server.faults.add("reset", times=99, verb="watch", resource="pods")
+    server.end_streams("reset", verb="watch", resource="pods")
+    harness.wait_for(lambda: server.count(verb="watch", resource="pods") - before >= 8, what="eight tries")
+    server.faults.clear(fault)  # the next try comes in 12 s or more
+    begin = time.monotonic()
+    assert stale(kx, "one")
+    kx.write("submit/app.yaml", APP)
+    harness.wait_for(lambda: stale(kx, "one") is None, what="it not to be stale")
+    assert time.monotonic() - begin < 10
+
+
+@pytest.mark.waits
+def test_network_that_flaps(kx, server):
+    """Watches break repeatedly: in the pauses between them nothing is confirmed, which is reported; submissions are
+    sent anyway, since the server may be reachable."""
+    server.store.add(st.JOBS, watching.job("one"))
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    told = []
+    for _ in range(6):  # the pauses grow to some seconds
+        harness.wait_for(lambda: server.open_streams(verb="watch", resource="jobs") and not stale(kx, "one"),
+                         what="a watch that stands")
+        before = server.count(verb="watch", resource="jobs")
+        server.end_streams("reset", verb="watch", resource="jobs")
+        told.append(harness.wait_for(lambda n=before: "connected: false" in kx.read(".kxfs/info") or
+                                     server.count(verb="watch", resource="jobs") > n and "the next watch"))
+    assert True in told
+    kx.write("submit/app.yaml", APP)
+    assert kx.job_of("app.yaml").id in kx.ls("jobs")
+    harness.wait_for(lambda: stale(kx, "one") is None, what="a watch that stands")
+
+
+@pytest.mark.waits
+def test_server_that_is_silent(kx, server, volcano):
+    """Connections are accepted without a reply: reading works, a write ends by its deadline, and after a late reply
+    nothing has run twice."""
+    del volcano
+    server.store.add(st.JOBS, watching.job("one"))
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    server.away()
+    server.freeze()
+    server.back()
+    begin = time.monotonic()
+    assert harness.err_of(kx.write, "submit/app.yaml", APP) == "ETIMEDOUT"
+    assert time.monotonic() - begin < 45
+    assert harness.Job(kx, "one").state()
+    harness.wait_for(lambda: stale(kx, "one"), what="it to be marked stale")
+    server.thaw()
+    harness.wait_for(lambda: stale(kx, "one") is None)
+    harness.wait_for(lambda: (kx / "submit/app.yaml.error").exists()
+                     or (kx / "submit/app.yaml.job").is_symlink())
+    found = server.store.objects(st.JOBS)[0]
+    assert len(found) <= 2
+    harness.wait_for(lambda: len(kx.ls("jobs")) == len(server.store.objects(st.JOBS)[0]))
+
+
+@pytest.mark.concurrent
+def test_unmounting(make_mount, server):
+    """It ends in time, also with requests in progress."""
+    kx = make_mount(server)
+    server.away()
+    server.freeze()
+    server.back()
+    harness.popen(["cp", "/dev/stdin", str(kx / "submit/app.yaml")], stdin=-3)
+    assert kx.end(timeout=30) == 0
+
+
+@pytest.mark.waits
+def test_started_without_a_server(make_mount, server):
+    """The mount fails, with the reason."""
+    server.away()
+    kx = make_mount(server, start=False)
+    p = harness.run(kx.command(), check=False, env=kx.env())
+    assert p.returncode == 1
+    assert server.url.partition("//")[2] in p.stderr or "connect" in p.stderr.lower()
+    assert not harness.is_mounted(kx.mnt)
+    server.back()
+    kx.start()
+
+
+@pytest.mark.concurrent
+def test_restart_while_offline_keeps_what_is_here(kx, server, volcano):
+    """Captured output is in the state directory, and not lost by any of this."""
+    job = kx.submit(APP)
+    pods = volcano.start(job.id)
+    volcano.log(pods[0]).append("hello\n")
+    job.until_logged("hello\n")
+    server.away()
+    harness.wait_for(lambda: stale(kx, job.id))
+    kx.end(9)
+    server.back()
+    kx.start()
+    assert job.log() == b"hello\n"
+    assert kx.read("submit", kx.ls("submit")[0])
+
+
+# --- Broken connections -----------------------------------------------------------------------
+# Output while everything fails: streams, the server, kubelets' files, kxfs itself. At the end each log equals, byte
+# for byte, what its program printed.
+
+MESSAGE = replies.Reply(200, b"unable to retrieve container logs for containerd://0123456789abcdef", "text/plain")
+
+
+def begin(kx, volcano, n=1):
+    """Return a job of ours whose pods run: (job, its pods)."""
+    job = kx.submit(harness.app("true", num_replicas=n))
+    pods = sorted(volcano.start(job.id), key=lambda pod: int(pod.split("-")[-2]))
+    assert len(pods) == n
+    return job, pods
+
+
+def size(job, replica="main-0"):
+    try:
+        return (job / replica / "log").stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def check(job, logs):
+    """Each replica's log is what it printed."""
+    for i, log in enumerate(logs):
+        whole, name = log.data(), f"main-{i}"
+        harness.wait_for(lambda name=name, whole=whole: size(job, name) >= len(whole), what=f"all of {name}")
+        got = job.log(name)
+        at = next((k for k, (a, b) in enumerate(zip(got, whole)) if a != b), min(len(got), len(whole)))
+        assert got == whole, f"{name}: {len(got)} bytes, not {len(whole)}; they differ at {at}: {got[at:at + 100]}"
+        assert job.gap(name) == 0, name
+
+
+class Printer:
+    """The output of one replica: lines of any kind, printed in one of the ways that are hard to follow."""
+
+    WAYS = ("plain", "old kubelet", "one time", "clock goes back", "long lines")
+
+    def __init__(self, log, number, seed):
+        self.log = log
+        self.way = self.WAYS[number % len(self.WAYS)]
+        self.random = random.Random(f"{seed} {number}")
+        self.log.old = self.way == "old kubelet"
+        self.at = time.time_ns()
+
+    def line(self):
+        kind = self.random.random()
+        if kind < 0.3:
+            return b"the same line\n"
+        if kind < 0.4:
+            return b"\r".join(b"%d%%" % i for i in range(self.random.randrange(20)))
+        if kind < 0.42 and self.way != "clock goes back":
+            return self.random.randbytes(self.random.randrange(40000)).replace(b"\n", b"\0") + b"\n"
+        return self.random.randbytes(self.random.randrange(150)).replace(b"\n", b"\xff") + b"\n"
+
+    def print(self):
+        for _ in range(self.random.randrange(8)):
+            if self.way == "clock goes back" and len(self.log.data()) > 40000:
+                return  # of longer ones a step that no stream saw can't be told from what is known
+            data = self.line() * (self.random.randrange(1, 40) if self.way == "long lines" else 1)
+            self.log.append(data, at=self.time())
+
+    def time(self):
+        if self.way == "one time":
+            self.at = self.at if self.random.random() < 0.9 else max(self.at, time.time_ns())
+            return self.at
+        if self.way == "clock goes back" and self.random.random() < 0.2:
+            return time.time_ns() - self.random.randrange(5 * 10**9)
+        return None
+
+
+def seed_of(pytestconfig):
+    seed = pytestconfig.getoption("--seed") or int(time.time())
+    print(f"seed {seed}")
+    return seed
+
+
+@pytest.mark.waits
+def test_cut_and_cut(kx, server, volcano, pytestconfig):
+    """The streams of a hundred logs break repeatedly, in every way."""
+    seed = seed_of(pytestconfig)
+    rand = random.Random(seed)
+    job, pods = begin(kx, volcano, 100)
+    server.faults.at_random(seed, 0.6, [
+        lambda r: Fault("cut", int(10 ** r.uniform(0, 6))), lambda r: Fault("cut", int(10 ** r.uniform(4, 6))),
+        lambda r: Fault("close", int(10 ** r.uniform(2, 6))), lambda r: Fault("cut", int(10 ** r.uniform(4, 6))),
+        lambda r: Fault("reset"), lambda r: Fault("reply", reply=replies.internal()),
+        lambda r: Fault("reply", reply=MESSAGE)], subresource="log")
+    printers = [Printer(volcano.log(pod), i, seed) for i, pod in enumerate(pods)]
+    asked, end = 0, time.monotonic() + 45
+    while (asked := server.count(subresource="log")) < 1200 and time.monotonic() < end:
+        for printer in rand.sample(printers, 30):
+            printer.print()
+        if rand.random() < 0.08:
+            server.end_streams(rand.choice(["end", "close", "reset"]), subresource="log")
+        time.sleep(0.02)
+    print(f"{asked} streams")
+    server.faults.clear()
+    volcano.finish_all(pods)
+    job.finish()
+    check(job, [printer.log for printer in printers])
+
+
+@pytest.mark.waits
+def test_killed_at_random(kx, server, volcano, pytestconfig):
+    """kxfs is killed repeatedly while it writes; the server disappears in between."""
+    seed = seed_of(pytestconfig)
+    rand = random.Random(seed)
+    job, pods = begin(kx, volcano, 5)
+    printers = [Printer(volcano.log(pod), i, seed) for i, pod in enumerate(pods)]
+    for i in range(8):
+        until = time.monotonic() + 1.5 * rand.random()
+        while time.monotonic() < until:
+            for printer in printers:
+                printer.print()
+            time.sleep(0.01)
+        if i % 3 == 2:
+            server.away()
+            server.back()
+        else:
+            kx.end(signal.SIGKILL)
+            for printer in printers:
+                printer.print()
+            kx.start()
+    volcano.finish_all(pods)
+    job.finish()
+    check(job, [printer.log for printer in printers])
+
+
+@pytest.mark.parametrize("lost", [1, 7, 5000])
+def test_torn_write(kx, volcano, lost):
+    """The end of the spool file is missing after a crash: it is fetched again."""
+    job, (pod,) = begin(kx, volcano)
+    log = volcano.log(pod)
+    for i in range(1000):
+        log.append(f"line {i}\n")
+    harness.wait_for(lambda: size(job) == len(log.data()))
+    harness.wait_for(lambda: len(job.read("log").splitlines()) == 1000)
+    kx.end(signal.SIGKILL)
+    (path,) = (kx.folder(job.id) / "logs").iterdir()
+    os.truncate(path, path.stat().st_size - lost)
+    log.append("more\n")
+    kx.start()
+    volcano.finish(pod)
+    job.finish()
+    check(job, [log])
+    harness.wait_for(lambda: job.read("log").endswith("main/0 more\n"))
+    assert job.read("log").splitlines() == [f"main/0 {line}" for line in job.log().decode().splitlines()]
+
+
+def test_rotated_while_followed(kx, server, volcano):
+    """The kubelet rotates the file repeatedly: an open stream continues, a broken one resumes with the remaining
+    output."""
+    job, (pod,) = begin(kx, volcano)
+    log = volcano.log(pod)
+    for i in range(20):
+        for k in range(50):
+            log.append(f"line {i}.{k}\n")
+        harness.wait_for(lambda: size(job) == len(log.data()))
+        log.rotate(keep=10 * (i % 4))
+        if i % 4 == 3:
+            server.end_streams("reset", subresource="log")
+    volcano.finish(pod)
+    job.finish()
+    check(job, [log])
+
+
+@pytest.mark.concurrent
+def test_terminating(kx, server, volcano):
+    """A terminating pod is drained within its grace period, though its stream breaks and the server refuses."""
+    volcano.keep_pods = True
+    job, (pod,) = begin(kx, volcano)
+    log = volcano.log(pod)
+    log.append("working\n")
+    job.until_logged("working\n")
+    job.cancel()
+    server.store.change(st.PODS, "test", pod, lambda tree: tree["metadata"].update(deletionTimestamp=st.now()))
+    server.faults.add("reply", times=2, subresource="log", reply=replies.internal())
+    server.end_streams("reset", subresource="log")
+    log.append("saving\n")
+    log.append("saved\n")
+    harness.wait_for(lambda: (job.old / "main-0/log").read_bytes() == b"working\nsaving\nsaved\n")
+    log.append("bye")
+    volcano.remove_pods(job.id)
+    harness.wait_for(lambda: (job.old / "main-0/log").read_bytes() == b"working\nsaving\nsaved\nbye")
+    harness.wait_for(lambda: (job.old / "log").read_text().rstrip("\n").endswith("main/0 bye"))
+    assert job.gap(where=job.old) == 0

@@ -20,13 +20,13 @@ import textwrap
 import environment as environments
 import harness
 import pytest
-from calls import PRELUDE, UNMOUNT
+from environment import PRELUDE, UNMOUNT
 
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "replay"))
 
 import kubeconfig  # noqa: E402
 from apiserver import ApiServer  # noqa: E402
-from volcano import FakeVolcano  # noqa: E402
+from fakes import FakeVolcano  # noqa: E402
 
 
 @pytest.fixture(scope="session", params=list(environments.PACKAGES))

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Data of a cluster's jobs in the state directory: history, and the rest after files were damaged."""
+"""The state directory of a cluster's mount: what it keeps, damaged files, and a disk that hangs or fails."""
 
+import concurrent.futures
 import contextlib
 import datetime
+import functools
 import json
 import os
 import shutil
 import signal
+import threading
 import time
 
 import harness
@@ -14,6 +17,11 @@ import pytest
 import replies
 import store as st
 import watching
+from disk import started
+from test_every_call import PARTS, Day, Mounts, each
+
+# --- History, and damaged files ---------------------------------------------------------------
+# Data of a cluster's jobs in the state directory: history, and the rest after files were damaged.
 
 APP = harness.app("true")
 
@@ -380,3 +388,225 @@ def test_name_used_again(make_mount, server, volcano, whose):
     (kx / f"history/{older}").rmdir()
     (kx / "history/train").rmdir()
     assert kx.history() == []
+
+
+# --- A slow disk ------------------------------------------------------------------------------
+# The disk with the output of one job hangs: all else continues, and nothing of that output is lost.
+
+
+@pytest.fixture
+def slow(make_mount, server, volcano):
+    """(mount, its disk)"""
+    del volcano
+    with started(make_mount(server, start=False)) as both:
+        yield both
+
+
+def others_go_on(kx, disk, volcano):
+    """A listing, a submission, and another job from its start to its end, with its output."""
+    with disk.still():
+        other_job(kx, volcano)
+
+
+def other_job(kx, volcano):
+    assert len(os.listdir(kx / "jobs")) == 1
+    job = kx.submit(APP)
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append("hello\n")
+    job.until_logged("hello\n")
+    volcano.finish(pod)
+    job.finish()
+    assert job.read("log") == "main/0 hello\n"
+    assert (kx / "jobs").joinpath(job.id, "state").read_text() == "SUCCEEDED\n"
+
+
+def whole(job, text):
+    """All output is there, once, in the log and in the merged one."""
+    harness.wait_for(lambda: job.log() == text.encode(), what="the log")
+    merged = "".join(f"main/0 {line}" for line in text.splitlines(True))
+    harness.wait_for(lambda: job.read("log") == merged, what="the merged log")
+    assert job.gap() == 0
+
+
+@pytest.mark.parametrize("call, part", [
+    ("mkdir", "logs"),      # the job's folder
+    ("create", "logs/"),    # the log's file
+    ("getattr", "logs/"),   # whatever looks at it
+    ("create", "lines/"),
+])
+def test_at_the_beginning(slow, volcano, call, part):
+    kx, disk = slow
+    job = kx.submit(APP)
+    disk.hang(call, f"/{kx.folder(job.id).name}/{part}")
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append("one\ntwo\n")
+    harness.wait_for(lambda: disk.hangs(f"/{kx.folder(job.id).name}/{part}"), what="a hanging disk")
+    others_go_on(kx, disk, volcano)
+    disk.go_on()
+    volcano.finish(pod)
+    job.finish()
+    whole(job, "one\ntwo\n")
+
+
+@pytest.mark.parametrize("part", ["lines/", "logs/", "merged"])
+def test_killed_before_it_is_written(slow, volcano, part):
+    """A reader of `follow` got a line that is not on disk when kxfs is killed: the next mount has it, once."""
+    kx, disk = slow
+    job = kx.submit(APP)
+    (pod,) = volcano.start(job.id)
+    log = volcano.log(pod)
+    log.append("one\n")
+    harness.wait_for(lambda: job.read("log") == "main/0 one\n", what="the first line")
+
+    def written():
+        files = [path for path in (kx.base / "disk/output" / kx.folder(job.id).name).rglob("*") if path.is_file()]
+        return {str(path): path.read_bytes() for path in files if f"/{part}" in str(path)}
+
+    before = written()
+    disk.hang("write", f"/{kx.folder(job.id).name}/{part}")
+    with disk.still(), open(job / "main-0/follow", "rb", buffering=0) as follow:
+        log.append("two\n")
+        given = b""
+        while given != b"one\ntwo\n":
+            given += follow.read(100)
+        harness.wait_for(lambda: disk.hangs(f"/{kx.folder(job.id).name}/{part}"), what="a hanging disk")
+    kx.end(signal.SIGKILL)
+    assert before and written() == before
+    disk.go_on()
+    kx.start()
+    log.append("three\n")
+    volcano.finish(pod)
+    job.finish()
+    whole(job, "one\ntwo\nthree\n")
+    assert job.read("main-0", "follow", binary=True) == job.log()
+    assert job.read("follow") == job.read("log")
+    times, texts = zip(*(line.split(" ", 1) for line in job.read("main-0", "stamped").splitlines()))
+    assert texts == ("one", "two", "three") and list(times) == sorted(set(times))
+
+
+@pytest.mark.parametrize("call, part", [
+    ("open", "logs/"),      # what is left of it is read
+    ("close", "logs/"),
+])
+def test_at_the_end(slow, volcano, call, part):
+    kx, disk = slow
+    job = kx.submit(APP)
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append("one\n")
+    job.until_logged("one\n")
+    disk.hang(call, f"/{kx.folder(job.id).name}/{part}")
+    volcano.finish(pod)
+    harness.wait_for(lambda: disk.hangs(f"/{kx.folder(job.id).name}/{part}"), what="a hanging disk")
+    others_go_on(kx, disk, volcano)
+    disk.go_on()
+    job.finish()
+    whole(job, "one\n")
+
+
+def test_slowed(slow, server, volcano):
+    """A log that is faster than the disk is slowed down, and not requested again later, when it may have been
+    rotated. Others are not slowed down."""
+    kx, disk = slow
+    job = kx.submit(APP)
+    (pod,) = volcano.start(job.id)
+    log = volcano.log(pod)
+    log.append("one\n")
+    job.until_logged("one\n")
+    disk.hang("write", f"/{kx.folder(job.id).name}/logs/")
+    for number in range(9):
+        log.append("".join(f"{number} {i} {'x' * 8000}\n" for i in range(1000)))
+    harness.wait_for(lambda: disk.hangs(f"/{kx.folder(job.id).name}/logs/"), what="a hanging disk")
+    others_go_on(kx, disk, volcano)
+    log.rotate()
+    disk.go_on()
+    log.append("last\n")
+    volcano.finish(pod)
+    job.finish()
+    harness.wait_for(lambda: job.log() == log.data(), what="the log")
+    assert job.gap() == 0
+    assert len([req for req in server.seen(subresource="log", name=pod) if "follow" in req.query]) == 1
+
+
+# --- Each call hangs or fails -----------------------------------------------------------------
+# tests/mount/test_every_call.py on the mount of a cluster.
+
+
+class Cluster(threading.Thread):
+    """Runs the pods of all jobs: one counts until it may end, another hangs, all others print 1 and end."""
+
+    def __init__(self, volcano):
+        super().__init__(daemon=True)
+        self.volcano = volcano
+        self.let_go = set()
+        self.counts = {}  # pod -> how far it has counted
+        self.ended = {}  # job -> the same at its end
+        self.made = []  # names of all jobs
+        self.over = threading.Event()
+        volcano.store.listeners.append(self.changed)
+        self.start()
+
+    def changed(self, change):
+        if change.after and not change.before and change.after.resource is st.JOBS:
+            self.made.append(change.after.name)
+
+    def forget(self):
+        """Another mount starts, which does not have the last one's jobs."""
+        for name in self.made:
+            self.volcano.store.remove(st.JOBS, "test", name)
+
+    def run(self):
+        while not self.over.wait(0.05):
+            for name in list(self.made):
+                for pod in self.volcano.pods(name):
+                    self.step(name, pod)
+
+    def step(self, name, pod):
+        count = self.counts.get(pod, 0)
+        if count is None:
+            return
+        if count == 0:
+            self.volcano.run(pod)
+        counting = name.startswith(("printed", "other"))
+        if counting or count == 0:
+            count += 1
+            self.volcano.log(pod).append(f"{count}\n")
+        self.counts[pod] = count
+        if name in self.let_go or not (counting or name.startswith("cancelled")):
+            self.ended[name] = count
+            self.volcano.finish(pod)
+            self.counts[pod] = None
+
+
+class ClusterDay(Day):
+    def __init__(self, cluster, *args):
+        super().__init__(*args)
+        self.cluster = cluster
+        self.n_before = len(cluster.made)
+
+    def text(self, name):
+        return harness.app("true", name=name)
+
+    def let_go(self, job):
+        self.cluster.let_go.add(job.id)
+
+    def count(self, job):
+        return self.cluster.ended[job.id]
+
+    def runs(self, name):
+        return sum(made.startswith(f"{name}-") for made in self.cluster.made[self.n_before:])
+
+
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_each(make_mount, server, volcano, request, part):
+    cluster = Cluster(volcano)
+
+    def mount():
+        cluster.forget()
+        return make_mount(server, start=False)
+
+    try:
+        each(Mounts(mount, functools.partial(ClusterDay, cluster)), part, request.config.getoption("--seed"))
+    finally:
+        cluster.over.set()
+        cluster.join()

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""A small Volcano for the API server of the tests: what its controllers do to jobs, in memory.
-
-A job that is created gets its status, a PodGroup and its pods, as in the recordings. Nothing runs: the test drives
-the pods (`run`, `log`, `finish`), and the job follows. `bus.volcano.sh` Commands and the policies RestartJob and
-RestartTask are carried out; deleting a job deletes its pods."""
+"""Small controllers for the API server of the tests: what Volcano, MCAD and the controllers of batch Jobs and JobSets do, in
+memory. Nothing runs: the test drives the pods."""
 
 import copy
 import threading
 import uuid
 
 import store as st
+
+# --- Volcano ----------------------------------------------------------------------------------
+# A small Volcano for the API server of the tests: what its controllers do to jobs, in memory.
+#
+# A job that is created gets its status, a PodGroup and its pods, as in the recordings. Nothing runs: the test drives
+# the pods (`run`, `log`, `finish`), and the job follows. `bus.volcano.sh` Commands and the policies RestartJob and
+# RestartTask are carried out; deleting a job deletes its pods.
 
 FINAL = ("Completed", "Failed", "Aborted", "Terminated")
 
@@ -355,3 +359,195 @@ def set_containers(tree, phase, state):
          "restartCount": before.get(c["name"], {}).get("restartCount", 0),
          "lastState": before.get(c["name"], {}).get("lastState", {}), "state": state(c)}
         for c in tree["spec"]["containers"]]
+
+
+# --- Batch Jobs -------------------------------------------------------------------------------
+# A small controller of batch Jobs for the tests' API server: Indexed Jobs get their status and pods as in the
+# recordings. Nothing runs: the test drives the pods.
+
+BATCH_LABEL = "batch.kubernetes.io/"
+
+
+class FakeJob(FakeVolcano):
+    """The same methods for tests as FakeVolcano (start, run, log, finish ...), on Jobs."""
+
+    job_label = BATCH_LABEL + "job-name"
+
+    def say(self, job, *conditions, namespace="test", reason="", message="", **status):
+        """Set JOB's status as the controller would. CONDITIONS: types that are true."""
+        def edit(tree):
+            tree.setdefault("status", {}).update(status, conditions=[{
+                "type": kind, "status": "True", "reason": reason or kind, "message": message,
+                "lastTransitionTime": st.now()} for kind in conditions])
+        self.store.change(st.BATCH_JOBS, namespace, job, edit)
+
+    def retry(self, job, index, namespace="test"):
+        """Make another pod of that index, whose last one has failed; return its name."""
+        obj = self.store.find(st.BATCH_JOBS, namespace, job)
+        pod = make_job_pod(obj, index, 1)
+        self.store.put(st.PODS, pod)
+        return pod["metadata"]["name"]
+
+    def _changed(self, change):
+        obj = change.after or change.before
+        if obj.resource is not st.BATCH_JOBS or getattr(self._busy, "now", False):
+            return
+        self._busy.now = True
+        if change.before is None and not obj.tree().get("status"):
+            spec = obj.tree()["spec"]
+            self.say(obj.name, *(["Suspended"] if spec.get("suspend") else []), namespace=obj.namespace, active=1)
+            for index in range(0 if spec.get("suspend") else min(spec["completions"], spec["parallelism"])):
+                self.store.put(st.PODS, make_job_pod(obj, index, 0))
+        elif change.after and change.before:
+            self._obey(obj, change.before.tree()["spec"], obj.tree()["spec"])
+        elif change.after is None and not self.keep_pods:
+            self.remove_pods(obj.name, obj.namespace)
+        self._busy.now = False
+
+    def _obey(self, obj, old, new):
+        if new.get("suspend", False) != old.get("suspend", False):
+            self.say(obj.name, *(["Suspended"] if new["suspend"] else []), namespace=obj.namespace)
+        if new.get("activeDeadlineSeconds") == 0 != old.get("activeDeadlineSeconds"):
+            self.say(obj.name, "Failed", reason="DeadlineExceeded", message="m", namespace=obj.namespace)
+
+
+def make_job_pod(job, index, failures):
+    return make_indexed(job.tree()["spec"]["template"], job.name, job.uid, job.namespace, index,
+                        {BATCH_LABEL + "job-name": job.name}, {BATCH_LABEL + "job-index-failure-count": str(failures)})
+
+
+def make_indexed(template, job, uid, namespace, index, labels, annotations):
+    """Return a pod of the Indexed Job JOB, with these labels and annotations besides its own."""
+    pod = copy.deepcopy(template)
+    meta = pod.get("metadata", {})
+    pod["metadata"] = {**meta, "name": f"{job}-{index}-{uuid.uuid4().hex[:5]}", "namespace": namespace,
+                       "uid": str(uuid.uuid4()), "creationTimestamp": st.now(),
+                       "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid,
+                                            "controller": True}],
+                       "labels": {**meta.get("labels", {}), **labels},
+                       "annotations": {**meta.get("annotations", {}), BATCH_LABEL + "job-completion-index": str(index),
+                                       **annotations}}
+    pod["spec"]["nodeName"] = "node-1"
+    pod["status"] = {"phase": "Pending"}
+    set_containers(pod, "Pending", lambda c: {"waiting": {"reason": "ContainerCreating"}})
+    return pod
+
+
+# --- JobSets ----------------------------------------------------------------------------------
+# A small JobSet controller for the tests' API server: JobSets get their status and the pods of their Jobs as in the
+# recordings. Nothing runs: the test drives the pods.
+
+JOBSET_LABEL = "jobset.sigs.k8s.io/"
+
+
+class FakeJobSet(FakeVolcano):
+    """The same methods for tests as FakeVolcano (start, run, log, finish ...), on JobSets."""
+
+    job_label = JOBSET_LABEL + "jobset-name"
+
+    def say(self, job, *conditions, namespace="test", **status):
+        """Set JOB's status as the controller would. CONDITIONS: types that are true."""
+        def edit(tree):
+            old = tree.setdefault("status", {"restarts": 0})
+            old.update(status, conditions=[{
+                "type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": st.now()}
+                for kind in conditions])
+        self.store.change(st.JOBSETS, namespace, job, edit)
+
+    def restart(self, job, namespace="test"):
+        """Recreate all pods of JOB. Return their names."""
+        restarts = self.store.find(st.JOBSETS, namespace, job).tree()["status"]["restarts"] + 1
+        self.say(job, namespace=namespace, restarts=restarts)
+        self.remove_pods(job, namespace)
+        return self._make_pods(self.store.find(st.JOBSETS, namespace, job), restarts)
+
+    def _make_pods(self, jobset, restarts):
+        for job in jobset.tree()["spec"]["replicatedJobs"]:
+            spec = job["template"]["spec"]
+            for index in range(spec["completions"]):
+                self.store.put(st.PODS, make_jobset_pod(jobset, job["name"], spec["template"], index, restarts))
+        return self.pods(jobset.name, jobset.namespace)
+
+    def _changed(self, change):
+        obj = change.after or change.before
+        if obj.resource is not st.JOBSETS or getattr(self._busy, "now", False):
+            return
+        self._busy.now = True
+        if change.before is None and "status" not in obj.tree():
+            self.say(obj.name, namespace=obj.namespace)
+            if not obj.tree()["spec"].get("suspend"):
+                self._make_pods(obj, 0)
+        elif change.after is None and not self.keep_pods:
+            self.remove_pods(obj.name, obj.namespace)
+        self._busy.now = False
+
+
+def make_jobset_pod(jobset, name, template, index, restarts):
+    labels = {JOBSET_LABEL + "jobset-name": jobset.name, JOBSET_LABEL + "jobset-uid": jobset.uid, JOBSET_LABEL + "replicatedjob-name": name,
+              JOBSET_LABEL + "replicatedjob-replicas": "1", JOBSET_LABEL + "job-index": "0", JOBSET_LABEL + "restart-attempt": str(restarts)}
+    return make_indexed(template, f"{jobset.name}-{name}-0", str(uuid.uuid4()), jobset.namespace, index, labels, {})
+
+
+# --- MCAD -------------------------------------------------------------------------------------
+# A small MCAD for the tests' API server: AppWrappers of v1beta1 get MCAD's status, and are dispatched when the test
+# requests it. Nothing runs: the test drives the pods.
+
+
+class FakeMcad(FakeVolcano):
+    """The same methods for tests as FakeVolcano (start, run, log, finish ...), on AppWrappers."""
+
+    job_label = "appwrapper.mcad.ibm.com"
+
+    def say(self, job, state, condition=None, reason="", message="", namespace="test", **status):
+        """Set JOB's status as MCAD would. A condition is added once, and some get a new time."""
+        def edit(tree):
+            old = tree.setdefault("status", {})
+            old.update(state=state, **status)
+            conditions = old.setdefault("conditions", [])
+            for c in conditions:
+                if c["type"] == condition and condition in ("Dispatched", "PreemptCandidate"):
+                    c["lastTransitionMicroTime"] = st.now()[:-1] + ".000000Z"
+            if condition and condition not in [c["type"] for c in conditions]:
+                conditions.append({"type": condition, "status": "True", "reason": reason, "message": message,
+                                   "lastTransitionMicroTime": st.now()[:-1] + ".000000Z"})
+        self.store.change(st.APPWRAPPERS, namespace, job, edit)
+
+    def dispatch(self, job, namespace="test"):
+        """Create its generic items. Return the names of its pods."""
+        wrapper = self.store.find(st.APPWRAPPERS, namespace, job)
+        for item in wrapper.tree()["spec"]["resources"]["GenericItems"]:
+            if item["generictemplate"].get("kind") == "Pod":
+                self.store.put(st.PODS, make_appwrapper_pod(wrapper, item["generictemplate"]))
+        self.say(job, "Running", "Dispatched", "AppWrapperRunnable", namespace=namespace)
+        return self.pods(job, namespace)
+
+    def requeue(self, job, namespace="test"):
+        """Delete its pods, and put it back into the queue."""
+        count = self.store.find(st.APPWRAPPERS, namespace, job).tree()["status"].get("numberOfRequeueings", 0)
+        self.say(job, "Pending", "PreemptCandidate", "MinPodsNotRunning", "Insufficient number of pods.",
+                 namespace, numberOfRequeueings=count + 1)
+        self.remove_pods(job, namespace)
+
+    def _changed(self, change):
+        obj = change.after or change.before
+        if obj.resource is not st.APPWRAPPERS or getattr(self._busy, "now", False):
+            return
+        self._busy.now = True
+        if change.before is None and "status" not in obj.tree():
+            self.say(obj.name, "Pending", "Queueing", "AwaitingHeadOfLine", namespace=obj.namespace)
+        elif change.after is None and not self.keep_pods:
+            self.remove_pods(obj.name, obj.namespace)
+        self._busy.now = False
+
+
+def make_appwrapper_pod(wrapper, template):
+    pod = copy.deepcopy(template)
+    meta = pod["metadata"]
+    meta.update(namespace=wrapper.namespace, uid=str(uuid.uuid4()), creationTimestamp=st.now(), ownerReferences=[
+        {"apiVersion": st.APPWRAPPERS.api_version, "kind": "AppWrapper", "name": wrapper.name, "uid": wrapper.uid,
+         "controller": True, "blockOwnerDeletion": True}])
+    meta.setdefault("labels", {}).update({"appwrapper.mcad.ibm.com": wrapper.name, "resourceName": meta["name"]})
+    pod["spec"]["nodeName"] = "node-1"
+    pod["status"] = {"phase": "Pending"}
+    set_containers(pod, "Pending", lambda c: {"waiting": {"reason": "ContainerCreating"}})
+    return pod
