@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Starts the daemon in all ways, for test_life.py, test_end.py and test_mounting.py."""
+"""Starts the daemon in all ways, for test_life.py and others."""
 
 import contextlib
 import pathlib

@@ -1,12 +1,216 @@
 # SPDX-License-Identifier: MIT
-"""jobs/ID/ctl: suspend, resume, restart, terminate."""
+"""Changing jobs: removing their directories, and the commands of ctl."""
 
 import os
-import signal
 import pathlib
+import signal
 
 import pytest
-from harness import actions, alive, app, err_of, grows, rmdir, run, wait_for, write_ctl
+from harness import (USER, Job, actions, alive, app, err_of, grows, remove, removed, rmdir, run, run_tty, wait_for,
+                     write_ctl)
+
+# --- Removing a job's directory ---------------------------------------------------------------
+# Removing a job's directory cancels it: with any command, without a question, once.
+
+SLEEP = "echo $$; exec sleep 1000"
+TOOLS = {
+    "rm -r": "rm -r {}",
+    "rm -rf": "rm -rf {}",
+    "rmdir": "rmdir {}",
+    "find": "find {} -delete",
+    "find -depth": "find {} -depth -delete",
+    "python": "/usr/bin/python3 -c 'import shutil, sys; shutil.rmtree(sys.argv[1])' {}",
+    "busybox": "busybox rm -r {}",
+    "perl": "perl -MFile::Path=remove_tree -e 'remove_tree($ARGV[0], {{error => \\my $e}}); print %$_ for @$e; exit(@$e != 0)' {}",
+}
+
+
+def started(kx, **fields):
+    job = kx.submit(app(SLEEP, **fields))
+    job.until_logged("\n")
+    return job, int(job.log().split()[0])
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_tools(kx_of_each, tool, sanitized):
+    kx = kx_of_each
+    submit = f"cat > {kx.mnt}/submit/sleeper.yaml"
+    run(submit, user=kx.user, input=app(SLEEP, num_replicas=2))
+    link = run(["readlink", f"{kx.mnt}/submit/sleeper.yaml.job"], user=kx.user).stdout.strip()
+    ident = os.path.basename(link)
+    log = f"{kx.mnt}/jobs/{ident}/main-0/log"
+    pid = int(wait_for(lambda: run(["cat", log], user=kx.user).stdout.strip()))
+
+    status, out = run_tty(TOOLS[tool].format(f"{kx.mnt}/jobs/{ident}"), user=kx.user)
+    if "timed out" in out:  # see rmdir()
+        wait_for(lambda: run(["ls", f"{kx.mnt}/jobs"], user=kx.user).stdout == "", what="the job to go")
+    else:
+        assert (status, out) == (0, "")  # no question, no complaint
+    assert run(["ls", f"{kx.mnt}/jobs"], user=kx.user).stdout == ""
+    wait_for(lambda: not alive(pid))
+    assert run(["ls", f"{kx.mnt}/history"], user=kx.user).stdout.split() == [ident, "list", "list.jsonl"]
+    assert run(["cat", f"{kx.mnt}/history/{ident}/state"], user=kx.user).stdout == "CANCELLED\n"
+    assert run(["cat", f"{kx.mnt}/history/{ident}/main-0/log"], user=kx.user).stdout == f"{pid}\n"
+    # Once: its changes show one end.
+    changes = f"timeout 1 cat {kx.mnt}/changes"
+    assert ident not in run(changes, check=False, user=kx.user).stdout
+
+
+def test_one_cancel(kx):
+    """changes shows one end, and a second rmdir finds nothing."""
+    job, _ = started(kx)
+    with open(kx / "changes", encoding="utf-8") as f:
+        while "SYNC" not in f.readline():
+            pass
+        remove(job.dir)
+        assert err_of(os.rmdir, job.dir) == "ENOENT"
+        marker = kx.submit(app("true"))
+        marker.finish()
+        lines = []
+        while not lines or marker.id not in lines[-1] or "SUCCEEDED" not in lines[-1]:
+            lines.append(f.readline())
+    ends = [line for line in lines if job.id in line and "CANCELLED" in line]
+    assert len(ends) >= 1
+    assert len({line.split("\t")[2] for line in lines if job.id in line}) == 1
+
+
+def test_wait_of_a_cancelled_job(kx):
+    job, _ = started(kx)
+    with open(job / "wait", encoding="utf-8") as f:
+        remove(job.dir)
+        assert f.read() == "CANCELLED\n"
+    # A later reader, by the name of its file, finds both in history/.
+    assert (job.old / "wait").read_text() == "CANCELLED\n"
+    assert (job.old / "main-0/follow").read_bytes() == (job.old / "main-0/log").read_bytes() != b""
+
+
+def test_mv_out_of_the_mount_is_rm(kx):
+    """mv to another file system copies and then removes: the job ends, and the copy remains."""
+    job, pid = started(kx)
+    target = kx.base / "moved"
+    removed(run(["mv", str(job.dir), str(target)], check=False), job.dir)
+    wait_for(lambda: not alive(pid))
+    assert (target / "main-0/log").read_text() == f"{pid}\n"
+    assert kx.ls("jobs") == []
+
+
+def test_finished_job_is_cleared_away(kx):
+    job = kx.submit(app("exit 3"))
+    job.finish("FAILED")
+    remove(job.dir)
+    assert kx.ls("jobs") == []
+    assert (job.old / "state").read_text() == "FAILED\n"
+
+
+def test_log_without_its_file(kx):
+    """Opening it fails; rm does not."""
+    job = kx.submit(app("echo out"))
+    job.finish()
+    (kx.folder(job.id) / "logs/main-0.0").unlink()
+    with pytest.raises(FileNotFoundError):
+        job.log()
+    assert (job / "main-0/log").stat().st_size == 0
+    remove(job.dir)
+    assert kx.ls("jobs") == []
+
+
+def test_all_at_once(kx):
+    """rm -r jobs/* of many, running and finished."""
+    jobs = [kx.submit(app("sleep 1000" if i % 2 else "true")) for i in range(30)]
+    for i, job in enumerate(jobs):
+        job.until("RUNNING" if i % 2 else "SUCCEEDED")
+    removed(run(f"rm -r {kx.mnt}/jobs/*", check=False), *(job.dir for job in jobs))
+    assert kx.ls("jobs") == []
+    assert kx.history() == sorted(job.id for job in jobs)
+    for i, job in enumerate(jobs):
+        expected = "CANCELLED\n" if i % 2 else "SUCCEEDED\n"
+        wait_for(lambda: (job.old / "state").read_text() == expected)
+
+
+@pytest.mark.parametrize("what", ["jobs/*", ""])
+def test_what_was_cancelled_stays_in_history(kx, what):
+    """Removing the whole mount works, too: rm lists and empties history/ before the jobs get there."""
+    ids = {started(kx)[0].id for _ in range(4)}
+    run(f"rm -rf {kx / what}", check=False)
+    wait_for(lambda: kx.ls("jobs") == [])  # what a slow disk has not removed at once, see rmdir()
+    assert ids <= set(kx.ls("history"))
+    assert {kx.read("history", job, "state") for job in ids} == {"CANCELLED\n"}
+
+
+def test_open_files_survive(kx):
+    """A reader of a log continues when the job is removed."""
+    job, pid = started(kx)
+    with open(job / "main-0/log", "rb") as f:
+        remove(job.dir)
+        assert f.read() == f"{pid}\n".encode()
+        wait_for(lambda: not alive(pid))
+        remove(job.old)
+        f.seek(0)
+        assert f.read() == f"{pid}\n".encode()
+
+
+def test_find_all_jobs(kx):
+    """find jobs -mindepth 1 -delete removes everything in a job before the job."""
+    jobs = [started(kx)[0] for _ in range(3)]
+    removed(run(f"find {kx.mnt}/jobs -mindepth 1 -delete", check=False), *(job.dir for job in jobs))
+    assert kx.ls("jobs") == []
+    assert kx.history() == sorted(job.id for job in jobs)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_cancel_none(make_kx, tool):
+    kx = make_kx("cancel=none")
+    job, pid = started(kx)
+    p = run(TOOLS[tool].format(job.dir), check=False)
+    assert p.returncode != 0 and ("not permitted" in p.stderr or tool == "perl")
+    assert alive(pid) and job.state() == "RUNNING"
+    # It still exists, complete.
+    wait_for(lambda: {"main-0", "logs", "state", "ctl"} <= set(os.listdir(job.dir)))
+    wait_for(lambda: "log" in os.listdir(job / "main-0"))
+    assert "cancel=none" in kx.read(".kxfs", "log")
+
+
+@pytest.mark.parametrize("options", ["cancel=all", "cancel=own"])
+def test_cancel_own_and_all(make_kx, options):
+    kx = make_kx(options)
+    job, pid = started(kx)
+    remove(job.dir)
+    wait_for(lambda: not alive(pid))
+    assert (job.old / "state").read_text() == "CANCELLED\n"
+    remove(job.old)
+    assert kx.history() == []
+
+
+def test_read_only_mount(make_kx):
+    kx = make_kx()
+    job, _ = started(kx)
+    kx.end()
+    kx.options = "ro"
+    kx.start()
+    assert err_of(os.rmdir, job.dir) == "EROFS"
+    assert err_of(kx.write, "submit/x.yaml", app("true")) == "EROFS"
+    assert err_of(os.open, job / "ctl", os.O_WRONLY) == "EROFS"
+    assert job.state() == "CANCELLED"
+
+
+def test_job_of_the_same_name_again(kx):
+    """A job in history/ does not prevent new jobs of the same app."""
+    first = kx.submit(app("true", name="again"), "again.yaml")
+    first.finish()
+    remove(first.dir)
+    second = kx.submit(app("true", name="again"), "again.yaml")
+    second.finish()
+    assert first.id != second.id
+    assert isinstance(second, Job) and kx.history() == [first.id]
+
+
+def test_user_exists():
+    """These tests run as an ordinary user."""
+    assert run(["id", "-u"], user=USER).stdout.strip() != "0"
+
+
+# --- ctl --------------------------------------------------------------------------------------
+# jobs/ID/ctl: suspend, resume, restart, terminate.
 
 COUNT = "echo $$; while :; do echo tick; sleep 0.05; done"
 
@@ -132,7 +336,7 @@ def test_why_names_only_what_ctl_takes(make_kx, option):
     kx.start()  # it ends the job when it ends
 
 
-def test_cancel_none(make_kx):
+def test_ctl_where_cancel_is_none(make_kx):
     """Where nothing may be cancelled, nothing may be suspended, restarted or terminated."""
     kx = make_kx("cancel=none")
     job = kx.submit(app(COUNT))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Local jobs: real processes, retry policies, exit codes, signals, cancel, big and odd output."""
+"""Local jobs: how they run, Slurm's variables, archives of finished jobs."""
 
 import contextlib
 import hashlib
@@ -9,13 +9,20 @@ import pathlib
 import re
 import resource
 import signal
+import subprocess
+import textwrap
 import time
 
+import harness
 import pytest
 import yaml
 from disk import Disk
-from harness import FINAL, alive, app, err_of, grows, popen, python_app, rmdir, run, sh_role, wait_for, write_ctl
+from harness import (FINAL, ROOT, alive, app, err_of, grows, marked_pids, popen, python_app, removed, rmdir, run,
+                     sh_role, wait_for, write_ctl)
 from metrics import Metrics
+
+# --- Runs -------------------------------------------------------------------------------------
+# Local jobs: real processes, retry policies, exit codes, signals, cancel, big and odd output.
 
 
 def processes_of(ident):
@@ -509,3 +516,275 @@ def test_jobs_side_by_side(kx):
         job.finish("FAILED" if i % 3 else "SUCCEEDED")
         assert job.log() == f"{i}\n".encode()
     assert len({job.id for job in jobs}) == 100
+
+
+# --- Slurm ------------------------------------------------------------------------------------
+# docs/slurm.md: each command of its tables runs on a mount; a cluster's kind and a local job accept each field.
+
+PAGE = (ROOT / "docs/slurm.md").read_text()
+# Tests must not send mail.
+UNTESTED = re.compile(r"; mail .*")
+
+
+def table(heading):
+    """Return the right column of the first table after HEADING, each cell with the left one."""
+    rows = re.search(re.escape(heading) + r"\n(?:.*\n)*?\| Slurm \| here \|\n\|---\|---\|\n((?:\|.*\n)+)", PAGE)[1]
+    return [(left, re.fullmatch(r"`(.*)`", right)[1]) for left, right in re.findall(r"^\| (.*) \| (.*) \|$", rows, re.M)]
+
+
+def readers(job):
+    """Return how many blocking files processes of this test have open."""
+    n = 0
+    for pid in marked_pids():
+        with contextlib.suppress(OSError):
+            n += sum(f"/{job.id}/.live/" in os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir())
+    return n
+
+
+def test_commands(kx):
+    """Run them in order, with one job; waiting commands begin before the job ends, and end then."""
+    for name in ("train.yaml", "next.yaml"):
+        (kx.work / name).write_text(app("echo begin; exec sleep 10000", name=name[:-5]))
+    held = {**json.loads(app("true", name="held")), "scheduler_args": {"hold": True}}
+    (kx.work / "held.yaml").write_text(json.dumps(held))
+    job, waiting = None, []
+
+    def adapt(command):
+        command = command.replace("/usr/share/doc/kxfs/examples", str(ROOT / "contrib/examples"))
+        command = re.sub(r"\bcp (\w+\.yaml)", rf"cp {kx.work}/\1", UNTESTED.sub("", command))
+        return f"cd {kx.mnt} && {{ {command.replace('ID', job.id if job else 'ID')}; }}"
+
+    for slurm, command in table("## Commands"):
+        if slurm == "`scancel ID`":
+            job.until("RUNNING")
+            rows = table("These wait for the end of the job:")
+            waiting = [(line, popen(adapt(line), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)) for _, line in rows]
+            assert len(waiting) == 5
+            wait_for(lambda: readers(job) == len(waiting), what="the commands to read")
+            removed(run(adapt(command), check=False), job.dir)
+        else:
+            run(adapt(command))
+        if slurm == "`sbatch train.sh`":
+            job = kx.job_of("train.yaml")
+            job.until_logged("begin")
+    for command, p in waiting:
+        out = p.communicate(timeout=120)[0].decode()
+        assert (p.returncode == 0) == ("grep" not in command), f"{command}: {out}"
+    (left,) = kx.jobs()
+    left.finish()
+    assert job.id in kx.history() and left.id.startswith("held-")
+
+
+@pytest.mark.parametrize("backend", ["volcano:ns", "local:"])
+def test_fields(kx, tmp_path, backend):
+    for slurm, field in table("## Options of sbatch"):
+        tree = {"name": "a", "roles": [{"name": "r", "image": "i", "entrypoint": "e"}]}
+        (tree["roles"][0] if "(role)" in slurm else tree).update(yaml.safe_load(field))
+        if backend != "local:":
+            tree.setdefault("scheduler_args", {}).setdefault("queue", "q")
+        (tmp_path / "a.yaml").write_text(json.dumps(tree))
+        p = run([kx.binary, f"--dry-run={tmp_path / 'a.yaml'}", backend], check=False)
+        assert p.returncode == 0, f"{slurm}: {p.stderr}"
+
+
+def test_one_at_a_time(kx, tmp_path):
+    """The example with flock: two jobs submitted at the same time run one after the other."""
+    example = textwrap.dedent(re.search(r"^    name: train\n(?:    .*\n)+", PAGE, re.M)[0])
+    example = example.replace("/tmp/train.lock", f"{tmp_path}/lock").replace("echo begin", f"echo begin | tee -a {tmp_path}/order")
+    example = example.replace("echo end", f"echo end | tee -a {tmp_path}/order")
+    for job in [kx.submit(example) for _ in range(3)]:
+        job.finish()
+        assert job.log() == b"begin\nend\n"
+    assert (tmp_path / "order").read_text() == "begin\nend\n" * 3
+
+
+# --- Archives ---------------------------------------------------------------------------------
+# -o archive=DIR with local jobs: copies of finished jobs, beside the mount.
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "archive").mkdir()
+    return tmp_path / "archive"
+
+
+def folder(place, job):
+    found = list((place / "local").glob(f"2*/{job.id}"))
+    return found[0] if found else None
+
+
+def test_a_job(make_kx, place):
+    """The archive has all files of a finished job, byte for byte, and the link `archive` leads to it."""
+    kx = make_kx(options=f"archive={place}")
+    job = kx.submit(app("echo out; echo err >&2; exit $(( TRY ))", num_replicas=2, env={"TRY": "3"}))
+    job.finish("FAILED")
+    found = wait_for(lambda: folder(place, job), what=kx.said)
+    assert os.readlink(kx / "archive") == str(place / "local") and "archive" in kx.ls()
+    for name in ("state", "status", "why", "manifest.yaml", "app.yaml", "log", "main-0/log", "main-1/log"):
+        assert (found / name).read_bytes() == job.read(name, binary=True), name
+    assert json.loads((found / "status.json").read_text())["state"] == "FAILED"
+    assert (found / "app.yaml").stat().st_mode & 0o777 == harness.permissions(job / "app.yaml")
+    [one] = json.loads(run(f"jq -s . {kx}/archive/2*/*/status.json".replace(str(kx), str(kx.mnt))).stdout)
+    assert one["id"] == job.id
+    assert f'archive: "{place}"' in kx.read(".kxfs/info") and 'archive_error: ""' in kx.read(".kxfs/info")
+    assert not list(place.rglob("*.tmp"))
+
+
+def test_attempts(make_kx, place):
+    kx = make_kx(options=f"archive={place}")
+    job = kx.submit(app("echo attempt; false", max_retries=1))
+    job.finish("FAILED")
+    found = wait_for(lambda: folder(place, job), what=kx.said)
+    assert (found / "main-0/log.0").read_text() == (found / "main-0/log").read_text() == "attempt\n"
+
+
+def test_damaged_document(make_kx, place):
+    """A job whose document is damaged while it runs has its end in history/ and in the archive, without the document."""
+    kx = make_kx(options=f"archive={place},linger")
+    job = kx.submit(app("echo runs; until test -e go; do sleep 0.1; done"))
+    job.until_logged("runs\n")
+    record = kx.record(job.id)
+    kx.end(signal.SIGKILL)
+    record.write_bytes(record.read_bytes().replace(b"echo runs; until", b"echo runs; UNTIL"))
+    kx.start()
+    (kx.work / "go").touch()
+    job.finish()
+    found = wait_for(lambda: folder(place, job), what=kx.said)
+    assert (found / "main-0/log").read_text() == "runs\n" and not (found / "app.yaml").exists()
+    assert f"{job.id}: app.yaml is damaged; kxfs archives the job without the damaged part" in kx.said()
+    assert 'archive_error: ""' in kx.read(".kxfs/info") and b'"over":true' in record.read_bytes()
+
+
+def test_damaged_log(make_kx, place):
+    """Of a merged log that is damaged, what can be read is archived, and the rest of the job."""
+    kx = make_kx(options="history_keep=1d")
+    job = kx.submit(app("echo one; echo two", num_replicas=2))
+    job.finish()
+    logs = kx.folder(job.id) / "logs"
+    wait_for(lambda: job.read("log").count("two") == 2, what="the merged log")
+    kx.end()
+    with next(logs.iterdir()).open("r+b") as f:
+        f.truncate(2)
+    kx.options += f",archive={place}"
+    kx.start()
+    found = wait_for(lambda: folder(place, job), what=kx.said)
+    assert sorted((found / name / "log").read_text() for name in ("main-0", "main-1")) == ["on", "one\ntwo\n"]
+    assert f"{job.id}: log is damaged; kxfs archives the job without the damaged part" in kx.said()
+    assert 'archive_error: ""' in kx.read(".kxfs/info")
+
+
+def test_end_of_the_mount(make_kx, place):
+    """Jobs that end with the mount are archived; after a kill, the next mount does that."""
+    kx = make_kx(options=f"archive={place}")
+    job = kx.submit(app("echo runs; sleep 1000"))
+    job.until_logged("runs\n")
+    kx.end()
+    assert (folder(place, job) / "state").read_text() == "CANCELLED\n", kx.said()
+    kx.start()
+    job = kx.submit(app("echo ran"))
+    job.finish()
+    kx.end(signal.SIGKILL)
+    kx.start()
+    wait_for(lambda: folder(place, job), what=kx.said)
+    assert (folder(place, job) / "main-0/log").read_text() == "ran\n"
+
+
+def test_ro(make_kx, place):
+    """A read-only mount shows the archive's location, and writes nothing there."""
+    kx = make_kx(options=f"archive={place},ro")
+    assert os.readlink(kx / "archive") == str(place / "local")
+    kx.end()
+    assert not list(place.iterdir())
+
+
+def test_not_there(make_kx, place):
+    kx = make_kx(options=f"archive={place}/none", start=False)
+    with pytest.raises(AssertionError, match=f"{place}/none: No such file or directory"):
+        kx.start()
+    kx = make_kx(start=False)
+    kx.options = f"archive={kx.mnt}/sub"
+    with pytest.raises(AssertionError, match="this is in the mount"):
+        kx.start()
+
+
+def test_reported(make_kx, place):
+    """A failing archive is reported, the job waits, and no other file is delayed."""
+    kx = make_kx(options=f"archive={place}")
+    (place / ".kxfs-archive").rename(place / "hidden")
+    job = kx.submit(app("echo text"))
+    job.finish()
+    wait_for(lambda: "is it mounted?" in kx.read(".kxfs/info"), what=kx.said)
+    assert "archive_waiting: 1" in kx.read(".kxfs/info") and "kxfs_archive_failing 1" in kx.read(".kxfs/metrics")
+    assert "is it mounted?" in kx.read(".kxfs/log")
+    (place / "hidden").rename(place / ".kxfs-archive")
+    wait_for(lambda: folder(place, job), what=kx.said)
+    wait_for(lambda: 'archive_error: ""' in kx.read(".kxfs/info"))
+
+
+def test_removed_before(make_kx, place):
+    """rm -r history/ID removes a job for good, even if it is not archived yet."""
+    kx = make_kx(options=f"archive={place}")
+    (place / ".kxfs-archive").rename(place / "hidden")
+    job = kx.submit(app("echo text"))
+    job.finish()
+    harness.remove(job.dir)
+    harness.remove(job.old)
+    wait_for(lambda: "archive_waiting: 0" in kx.read(".kxfs/info"), what=kx.said)
+
+
+def test_does_not_answer(make_kx, place):
+    """A hanging archive delays nothing: it is reported, and the job is archived when it answers again."""
+    kx = make_kx(options=f"archive={place}", start=False)
+    disk = Disk(kx, place)
+    try:
+        kx.start()
+        disk.hang("mkdir", "local")
+        with disk.still():
+            job = kx.submit(app("echo first"))
+            job.finish()
+            wait_for(lambda: f'archive_error: "{place}: does not answer"' in kx.read(".kxfs/info"), what=kx.said)
+            assert "kxfs_archive_failing 1" in kx.read(".kxfs/metrics")
+            other = kx.submit(app("echo second"))
+            other.finish()
+            assert other.read("log") == "main/0 second\n" and sorted(kx.ls("jobs")) == sorted([job.id, other.id])
+            disk.hang("mkdir", "kxfs-doctor")
+            said = run([kx.binary, "doctor", "-o", f"archive={place},state={kx.base}/other", "local:"], check=False).stdout
+            assert f"{place}: does not answer" in said
+            disk.hang("mkdir", "local")
+        disk.go_on()
+        for one in job, other:
+            wait_for(lambda one=one: folder(place, one), what=kx.said)
+            assert (folder(place, one) / "log").read_bytes() == one.read("log", binary=True)
+        wait_for(lambda: 'archive_error: ""' in kx.read(".kxfs/info"))
+    finally:
+        disk.close()
+
+
+# --- Earlier bugs -----------------------------------------------------------------------------
+# Earlier bugs without a better file, found by using a mount.
+
+
+def test_a_job_of_thousands_of_replicas_is_accepted_soon(kx):
+    """close() does not wait until all processes were started one after the other, which takes longer than its 30 s."""
+    job = kx.submit(app("", roles=[sh_role("exit 0", num_replicas=6000)]))
+    assert len(job.status()["roles"][0]["replicas"]) == 6000
+
+
+def test_a_directory_read_from_its_start_again_is_read_anew(kx):
+    fd = os.open(kx / "jobs", os.O_RDONLY)
+    try:
+        assert os.listdir(fd) == []
+        job = kx.submit(app("true"))
+        assert os.listdir(fd) == [job.id]  # the same descriptor: rewinddir(3)
+        job.cancel()
+        assert os.listdir(fd) == []
+    finally:
+        os.close(fd)
+
+
+def test_logs_of_many_attempts_have_their_own_names(kx):
+    job = kx.submit(app("echo $KXFS_ATTEMPT-; exit 1", max_retries=3, retry_policy="REPLICA"))
+    job.finish("FAILED")
+    for wrong in ("log.3", "log.01", "log.", "log.99999999999999999999", "log.-1", "log.0x", "x.log"):
+        assert not os.path.lexists(job / "main-0" / wrong), wrong
+    assert all(job.log(name=f"log.{i}") for i in range(3))

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""The tree as kxfs-layout(5) describes it: the files, their contents, and operations that fail."""
+"""The tree of a mount: its files, list and list.jsonl, stamped output, why."""
 
 import errno
 import json
 import os
+import pathlib
 import re
 import stat
 import time
 
+import harness
 import pytest
 import yaml
-from harness import app, err_of, permissions, popen, remove, rmdir, run, sh_role, wait_for
+from harness import app, err_of, permissions, popen, python_app, remove, rmdir, run, sh_role, wait_for
 from metrics import Metrics
+
+# --- All files --------------------------------------------------------------------------------
+# The tree as kxfs-layout(5) describes it: the files, their contents, and operations that fail.
 
 JOB_FILES = {"app.yaml", "ctl", "log", "manifest.yaml", "stamped", "state", "status", "status.json", "usage", "why"}
 JOB_LINKS = ("wait", "follow")
@@ -437,3 +442,306 @@ def test_names_that_go_while_a_directory_is_read(kx):
     assert len(found) == len(set(found))
     for name in set(names) - set(gone):
         os.unlink(kx / "submit" / name)
+
+
+# --- list and list.jsonl ----------------------------------------------------------------------
+# All jobs at a glance: in the root those of jobs/, in history/ those that have left it.
+
+TITLES = ["ID", "STATE", "AGE", "QUEUE", "READY", "RETRIES", "SUBMITTER", "REASON"]
+
+
+def rows(text):
+    """Return the table as dictionaries. Every line has as many words as there are titles."""
+    head, *lines = [line.split() for line in text.splitlines()]
+    assert head == TITLES
+    assert all(len(line) == len(head) for line in lines), text
+    return [dict(zip(head, line, strict=True)) for line in lines]
+
+
+def test_list(kx):
+    assert rows(kx.read("list")) == rows(kx.read("history/list")) == []
+    assert kx.read("list.jsonl") == kx.read("history/list.jsonl") == ""
+    runs = kx.submit(app("sleep 1000", name="runs", num_replicas=2))
+    runs.until("RUNNING")
+    wait_for(lambda: runs.status()["roles"][0]["running"] == 2)
+    fails = kx.submit(app("exit 3", name="fails", num_replicas=2))
+    fails.finish("FAILED")
+    # the last changed first
+    assert [row["ID"] for row in rows(kx.read("list"))] == [fails.id, runs.id]
+    by_id = {row["ID"]: row for row in rows(kx.read("list"))}
+    assert re.fullmatch(r"\d+[sm]", by_id[runs.id].pop("AGE"))
+    assert re.fullmatch(r"root@\S+", by_id[runs.id].pop("SUBMITTER"))
+    assert by_id[runs.id] == {"ID": runs.id, "STATE": "RUNNING", "QUEUE": "-", "READY": "2/2", "RETRIES": "0",
+                              "REASON": "-"}
+    assert (by_id[fails.id]["STATE"], by_id[fails.id]["REASON"]) == ("FAILED", "Error")
+    # Columns are below their titles.
+    head, *lines = kx.read("list").splitlines()
+    for title in TITLES[1:]:
+        at = head.index(title)
+        assert all(line[at - 2:at] == "  " and line[at] != " " for line in lines), (title, lines)
+    (runs / "ctl").write_text("suspend")
+    runs.until("CANCELLED")
+    assert [row["ID"] for row in rows(kx.read("list"))] == [runs.id, fails.id]
+
+
+def test_jsonl(kx):
+    """Each line is the present status.json of a job."""
+    jobs = [kx.submit(app("true", name=f"job{i}")) for i in range(3)]
+    for job in jobs:
+        job.finish()
+    lines = kx.read("list.jsonl").splitlines()
+    assert {json.loads(line)["id"]: json.loads(line) for line in lines} == {job.id: job.status() for job in jobs}
+    # All keys are equal, so a program for one can read the other.
+    for line in lines:
+        job = json.loads(line)["id"]
+        assert list(json.loads(line)) == list(json.loads(kx.read("jobs", job, "status.json")))
+    out = run(f"tail -n 1 {kx.mnt}/list.jsonl && wc -l < {kx.mnt}/list.jsonl").stdout.splitlines()
+    assert json.loads(out[0])["id"] == json.loads(lines[-1])["id"] and out[1] == "3"
+
+
+def test_list_of_history(kx):
+    """A job moves from one list to the other, and removing the files of history/ changes nothing."""
+    job = kx.submit(app("true"))
+    job.finish()
+    job.cancel()
+    assert rows(kx.read("list")) == [] and kx.read("list.jsonl") == ""
+    assert [row["ID"] for row in rows(kx.read("history/list"))] == [job.id]
+    assert [json.loads(line)["id"] for line in kx.read("history/list.jsonl").splitlines()] == [job.id]
+    assert json.loads(kx.read("history/list.jsonl")) == json.loads((job.old / "status.json").read_text())
+    kx.restart()
+    assert [row["ID"] for row in rows(kx.read("history/list"))] == [job.id]
+    run(f"rm -r {kx.mnt}/history/*")
+    assert kx.ls("history") == ["list", "list.jsonl"]
+    assert rows(kx.read("history/list")) == []
+
+
+def test_made_anew_when_something_changed(kx):
+    """While nothing happens, a new reader gets the same file; an open file never changes."""
+    first = kx.submit(app("true", name="first"))
+    first.finish()
+    times = {name: os.stat(kx / name).st_mtime_ns for name in ("list.jsonl", "history/list", "history/list.jsonl")}
+    assert kx.read("list.jsonl") == kx.read("list.jsonl")
+    assert {name: os.stat(kx / name).st_mtime_ns for name in times} == times
+    with open(kx / "list.jsonl", encoding="utf-8") as held:
+        second = kx.submit(app("true", name="second"))
+        second.finish()
+        assert [json.loads(line)["id"] for line in held] == [first.id]
+    assert os.stat(kx / "list.jsonl").st_mtime_ns > times["list.jsonl"]
+    assert os.stat(kx / "history/list").st_mtime_ns == times["history/list"]
+    assert [json.loads(line)["id"] for line in kx.read("list.jsonl").splitlines()] == [second.id, first.id]
+
+
+def test_age_goes_on(kx):
+    """An age is correct although no job has changed."""
+    job = kx.submit(app("true"))
+    job.finish()
+
+    def age():
+        [row] = rows(kx.read("list"))
+        return row["AGE"]
+
+    first = age()
+    wait_for(lambda: age() != first)
+    assert re.fullmatch(r"\d+[sm]", age())
+
+
+def test_read_only(kx):
+    assert run(f"echo x > {kx.mnt}/list", check=False).returncode != 0
+    assert run(["rm", str(kx / "list")], check=False).returncode != 0
+    assert "list" in kx.ls()
+
+
+# --- stamped ----------------------------------------------------------------------------------
+# stamped: the lines of log, each after its time.
+
+LINE = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([^\n]*\n?)")
+PRINTER = """
+import os, time
+for i in range(5):
+    os.write(1, b"line %d\\n" % i)
+    while not os.path.exists(f"seen-{i}"):
+        time.sleep(0.01)
+os.write(1, b"no end")
+"""
+
+
+def split(stamped):
+    """Return the times and the lines of STAMPED, which has nothing else."""
+    found = LINE.findall(stamped)
+    assert b"".join(time + b" " + line for time, line in found) == stamped
+    return [time.decode() for time, _ in found], b"".join(line for _, line in found)
+
+
+def now():
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+
+
+def test_replica(kx):
+    begin = now()
+    job = kx.submit(python_app(PRINTER))
+    for i in range(5):
+        job.until_logged(f"line {i}\n")
+        (kx.work / f"seen-{i}").touch()
+    job.finish()
+    stamped = (job / "main-0/stamped").read_bytes()
+    times, lines = split(stamped)
+    assert lines == job.log() == b"".join(b"line %d\n" % i for i in range(5)) + b"no end"
+    assert os.stat(job / "main-0/stamped").st_size == len(stamped)
+    assert times == sorted(times) and begin <= times[0] and times[-1] <= now() + "Z"
+    # Each line has its own time, so a reader can select newer ones.
+    assert len(set(times[:5])) == 5
+    since = run(["awk", f'$1 >= "{times[2]}"', str(job / "main-0/stamped")]).stdout
+    assert "line 2" in since and "line 4" in since and "line 0" not in since
+
+
+def test_merged(kx):
+    job = kx.submit(app("echo a; echo b", num_replicas=2))
+    job.finish()
+    stamped = (job / "stamped").read_bytes()
+    _, lines = split(stamped)
+    assert lines == (job / "log").read_bytes()
+    assert sorted(lines.splitlines()) == [b"main/0 a", b"main/0 b", b"main/1 a", b"main/1 b"]
+    assert os.stat(job / "stamped").st_size == len(stamped)
+    job.cancel()
+    assert (job.old / "stamped").read_bytes() == stamped
+    assert split((job.old / "main-0/stamped").read_bytes())[1] == b"a\nb\n"
+
+
+def test_listing_reads_no_log(kx):
+    """Its size is counted from the log only when it is requested; listing the names does not."""
+    size, rounds = 50000, 300
+    job = kx.submit(app(f"head -c {size} /dev/zero"))
+    job.finish()
+
+    def read_so_far():
+        return int(re.search(r"rchar: (\d+)", pathlib.Path(f"/proc/{kx.pid}/io").read_text())[1])
+
+    before = read_so_far()
+    for _ in range(rounds):
+        assert {"log", "stamped"} <= set(os.listdir(job / "main-0"))
+    assert read_so_far() - before < rounds * size / 10
+    assert os.stat(job / "main-0/stamped").st_size == size + len("2026-11-22T04:35:12.123456Z ")
+
+
+def test_follow(kx):
+    """tail -f shows new output, and the file exists before the program has printed anything."""
+    job = kx.submit(app("while ! test -e go; do sleep 0.05; done; echo one; "
+                        "while ! test -e on; do sleep 0.05; done; echo two"))
+    path, got = job / "main-0/stamped", kx.base / "got"
+    with got.open("wb") as f:
+        tail = popen(["tail", "-n", "+1", "-f", "-s", "0.1", str(path)], stdout=f)
+        try:
+            (kx.work / "go").touch()
+            wait_for(lambda: split(got.read_bytes())[1] == b"one\n")
+            (kx.work / "on").touch()
+            wait_for(lambda: split(got.read_bytes())[1] == b"one\ntwo\n")
+        finally:
+            tail.kill()
+            tail.wait()
+    assert got.read_bytes() == path.read_bytes()
+
+
+# --- why --------------------------------------------------------------------------------------
+# The advice of `why` about a local program that can't be started.
+
+
+@pytest.mark.parametrize("role, hint", [
+    ({"entrypoint": "sh", "args": ["x" * 200000]},
+     "Argument list too long. The args and env of role main are "
+     "longer than the system allows: put long values into a file."),
+    ({"entrypoint": "python3 train.py"},
+     "Check the entrypoint of role main: it is one program, and its arguments belong in args."),
+    ({"entrypoint": "nosuchprogram"},
+     "Check the entrypoint of role main: it must be a program in PATH or the path of an executable file."),
+])
+def test_start_error(kx, role, hint):
+    job = kx.submit(harness.app("", roles=[{"name": "main", "image": "none", **role}]))
+    job.finish("FAILED")
+    assert hint in job.read("why")
+
+
+# A main function with torch's record decorator that raises: it leaves this file, and ends with code 1.
+RECORD = """
+import json, os, sys
+error = {"message": {"message": "RuntimeError: boom of rank 0",
+                     "extraInfo": {"py_callstack": "Traceback (most recent call last):\\n"
+                                                   "  File \\"boom.py\\", line 5, in main\\n"
+                                                   "    raise RuntimeError(\\"boom of rank 0\\")\\n"
+                                                   "RuntimeError: boom of rank 0\\n", "timestamp": "1763715600"}}}
+with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as file:
+    json.dump(error, file)
+print("[rank0] the log says less")
+sys.exit(1)
+"""
+TRACEBACK = """Its last words:
+    Traceback (most recent call last):
+      File "boom.py", line 5, in main
+        raise RuntimeError("boom of rank 0")
+    RuntimeError: boom of rank 0
+"""
+WORDS = "\n".join(line[4:] for line in TRACEBACK.splitlines()[1:])
+
+
+def test_structured_error(kx):
+    """It is in why when wait returns, in status, and the same after a remount and in history/."""
+    job = kx.submit(harness.python_app(RECORD))
+    assert job.read("wait") == "FAILED\n"
+    assert job.read("why").startswith("main-0 ended with exit code 1. ")
+    assert job.read("why").endswith("Its output is in main-0/log. " + TRACEBACK)
+    assert job.status()["last_words"] == WORDS
+    kx.restart()
+    assert job.read("why").endswith(TRACEBACK)
+    harness.rmdir(job.dir)
+    assert (job.old / "why").read_text().endswith(TRACEBACK)
+
+
+def test_last_lines(kx):
+    """At most five lines, cleaned for a terminal; blank ones are skipped, and a line may be incomplete."""
+    job = kx.submit(harness.app(r"""for i in 1 2 3 4 5 6; do echo line $i; echo; done
+                                    printf '50%%\r100%%\n\033[31mred\n%600d\nno end' 7; exit 3"""))
+    assert job.read("wait") == "FAILED\n"
+    assert job.status()["last_words"].splitlines() == ["50%", "100%", "\\x1b[31mred", " " * 500 + " ...", "no end"]
+    assert job.read("why").endswith("Its output is in main-0/log. Its last words:\n    50%\n    100%\n    \\x1b[31mred\n    " +
+                                    " " * 500 + " ...\n    no end\n")
+
+
+@pytest.mark.parametrize("script, words", [
+    ("exit 3", ""),
+    ("echo said; kill -9 $$", "said"),
+    ("echo said; echo no JSON > $TORCHELASTIC_ERROR_FILE; exit 3", "said"),
+    ("echo said; mkfifo $TORCHELASTIC_ERROR_FILE; exit 3", "said"),
+    ("echo said; ln -s /dev/zero $TORCHELASTIC_ERROR_FILE; exit 3", "said"),
+    ("echo said; head -c 2000000 /dev/zero > $TORCHELASTIC_ERROR_FILE; exit 3", "said"),
+    ("""echo said; echo '{"message": "in one piece"}' > $TORCHELASTIC_ERROR_FILE; exit 3""", "in one piece"),
+    ("""echo said; echo '{"message": "of a job that went well"}' > $TORCHELASTIC_ERROR_FILE""", ""),
+])
+def test_last_words(kx, script, words):
+    job = kx.submit(harness.app(script))
+    job.read("wait")
+    assert job.status()["last_words"] == words
+
+
+def test_silent(kx):
+    """`why` names no empty log; a blank line is not empty."""
+    job = kx.submit(harness.app("kill -SEGV $$"))
+    job.read("wait")
+    said = "main-0 was ended by signal 11 (SIGSEGV). It was not retried, because max_retries is 0. It has printed nothing.\n"
+    assert job.read("why") == said
+    kx.restart()
+    assert job.read("why") == said
+    job = kx.submit(harness.app("echo; exit 3"))
+    job.read("wait")
+    assert job.read("why").endswith("Its output is in main-0/log.\n")
+
+
+def test_error_file_of_the_job(kx, tmp_path):
+    """An AppDef may name its own error file, which is not read; a retry has another file."""
+    job = kx.submit(harness.app("", roles=[
+        {**harness.sh_role("echo $TORCHELASTIC_ERROR_FILE; exit 3"), "env": {"TORCHELASTIC_ERROR_FILE": str(tmp_path / "e")}}]))
+    job.read("wait")
+    assert job.status()["last_words"] == str(tmp_path / "e")
+    job = kx.submit(harness.app("", roles=[
+        {**harness.sh_role('test -e "$TORCHELASTIC_ERROR_FILE" && echo left; echo "{" > "$TORCHELASTIC_ERROR_FILE"; exit 3'),
+         "max_retries": 1}]))
+    job.read("wait")
+    assert job.status()["last_words"] == ""

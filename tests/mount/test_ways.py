@@ -5,7 +5,7 @@ or it launches nothing, and the command fails if it checks close(). NAME.error h
 In the commands $F is the file to write in the working directory, submit/. On another filesystem are $DOC, the
 document as YAML, $JSON, the same as JSON (the command may remove both), and $T, an empty directory. $URL/doc is $DOC
 by HTTP; $SSH is a configuration file of ssh for the host "here"; $GO and $NPM are directories of programs
-(ways/programs.py), and $JAVA the program ways/Write.java."""
+(programs.py), and $JAVA the program ways/Write.java."""
 
 import contextlib
 import functools
@@ -14,18 +14,16 @@ import json
 import os
 import pathlib
 import socket
-import sys
 import threading
 
 import harness
+import programs
 import pytest
 import submitting
 import test_submit_tools
 import yaml
 from submitting import BAD
 
-sys.path.insert(1, str(harness.ROOT / "tests/mount/ways"))
-import programs  # noqa: E402
 
 # Some writers need several writes for a document of this size, and YAML that breaks off at the end of a line is valid.
 GOOD = "name: app\nroles:\n- name: main\n  image: none\n  entrypoint: /bin/true\nmetadata:\n" + "".join(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs that write job files and that Debian does not have: mikefarah's yq, ytt and write.go, written in Go; js-yaml,
+"""Programs that write job files and that Debian does not have: mikefarah's yq, ytt and ways/write.go, written in Go; js-yaml,
 mustache and prettier of npm. `python3 programs.py` builds and fetches them into the cache of tests/cluster/build.py,
 outside the repository, and prints their paths."""
 
@@ -9,13 +9,14 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parents[1] / "cluster"))
+WAYS = HERE / "ways"
+sys.path.append(str(HERE.parent / "cluster"))
 import build  # noqa: E402
 import gobuild  # noqa: E402
 
 
 def programs():
-    return gobuild.programs("ways", HERE, "github.com/mikefarah/yq/v4", "carvel.dev/ytt/cmd/ytt", "write.go",
+    return gobuild.programs("ways", WAYS, "github.com/mikefarah/yq/v4", "carvel.dev/ytt/cmd/ytt", "write.go",
                             note="Building yq and ytt for the tests; on two cores this takes about a minute.")
 
 
@@ -28,7 +29,7 @@ def need(program, group):
 def node_programs():
     """The directory with the programs of npm."""
     need("npm", "node")
-    files = [HERE / "package.json", HERE / "package-lock.json"]
+    files = [WAYS / "package.json", WAYS / "package-lock.json"]
 
     def fill(new):
         for path in files:
