@@ -24,7 +24,6 @@ import threading
 
 import api
 import build
-import certs
 import control
 import node
 from process import LIMIT, Part, start_janitor, wait_for
@@ -245,7 +244,7 @@ class Cluster(Running):
     def write_files(self, group):
         for name in ("log", "kubeconfig"):
             (self.base / name).mkdir()
-        self.ca = certs.Authority(self.base / "pki")
+        self.ca = control.Authority(self.base / "pki")
         for name, (user, groups) in CERTIFICATES.items():
             self.add_certificate(name, user, groups)
         token = os.urandom(16).hex()

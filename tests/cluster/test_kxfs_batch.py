@@ -14,8 +14,7 @@ import api
 import pytest
 from cluster import HERE, Cluster
 from harness import LIMIT, actions, decided, err_of, rmdir, wait_for, write_ctl
-from mounted import HOLD, IMAGE, SMALL, World, app, begun, ended, phase
-from pretend import PretendNode
+from mounted import HOLD, IMAGE, SMALL, PretendNode, World, app, begun, ended, phase
 
 sys.path[1:1] = [str(HERE.parent / "golden")]
 

@@ -25,7 +25,7 @@ import yaml
 from cluster import Cluster
 from harness import wait_for
 from mounted import HOLD, IMAGE, World, app
-from service import Service
+from relay import Service
 
 sys.path.append(str(build.ROOT / "tests/replay"))
 import gateway  # noqa: E402

@@ -10,10 +10,9 @@ import random
 
 import pytest
 import torchx_env
-from components import CASES, VERSIONS, TorchX, record, recorded
 from deviations import DEVIATIONS, ID, Case, norm, take_additions, take_job_id
 from golden import HERE, KINDS, difference, make, rename, run
-from test_components import check_dry_run, check_dump
+from test_components import CASES, VERSIONS, TorchX, check_dry_run, check_dump, record, recorded
 
 COUNT = int(os.environ.get("KXFS_TORCHX_COUNT", "300"))
 SEED = int(os.environ.get("KXFS_TORCHX_SEED", str(random.randrange(1 << 32))))

@@ -13,9 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import api  # noqa: E402
 import loop  # noqa: E402
-import wrapping  # noqa: E402
-from cache import key_of  # noqa: E402
-from events import now  # noqa: E402
+from loop import key_of, now  # noqa: E402
 
 LABEL = "workload.codeflare.dev/appwrapper"
 RETRIES = "workload.codeflare.dev.appwrapper/retryLimit"
@@ -23,7 +21,7 @@ FINALIZER = "workload.codeflare.dev/finalizer"
 PAUSE = 2  # seconds from a failure to its consequence, and between two tries
 
 
-class Controller(wrapping.Controller):
+class Controller(loop.WrapperController):
     def process(self, wrapper):
         status = {"conditions": [], **(wrapper.get("status") or {})}
         status["conditions"] = [dict(condition) for condition in status["conditions"]]

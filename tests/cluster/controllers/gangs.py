@@ -8,7 +8,7 @@ import uuid
 
 import api
 import objects
-from events import now
+from loop import now
 
 OVERCOMMIT = 1.2  # of what the cluster has may be admitted
 QUEUES = ("default", "root")

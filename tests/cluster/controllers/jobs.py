@@ -6,8 +6,100 @@ import json
 
 import api
 import objects
-import policy
-from events import now
+from loop import now
+
+# --- Rules ------------------------------------------------------------------------------------
+# Pure rules of Volcano's jobs: which action an event asks for, and which phase counts lead to.
+
+FINAL = ("Completed", "Failed", "Terminated")
+
+
+class Request:
+    """Something that happened to a job. VERSION is that of the job's pods it happened to."""
+
+    def __init__(self, key, event=None, task=None, pod=None, exit_code=0, version=0, action=None):
+        self.key = key  # (namespace, name)
+        self.event = event
+        self.task = task
+        self.pod = pod
+        self.exit_code = exit_code
+        self.version = version
+        self.action = action
+
+
+def action_of(job, request):
+    """What to do: the command's action, or that of the first policy that fits, or SyncJob."""
+    if request.action:
+        return request.action
+    if request.event is None or request.version < job.get("status", {}).get("version", 0):
+        return "SyncJob"  # of pods that are no more
+    for task in job["spec"]["tasks"]:
+        if task["name"] == request.task:
+            for policy in task.get("policies") or ():
+                if fits(policy, request):
+                    return policy["action"]
+    for policy in job["spec"].get("policies") or ():
+        if fits(policy, request):
+            return policy["action"]
+    return "SyncJob"
+
+
+def fits(policy, request):
+    events = [policy.get("event"), *(policy.get("events") or ())]
+    if request.event in events or "*" in events:
+        return True
+    return bool(request.exit_code) and policy.get("exitCode") == request.exit_code
+
+
+def count(job, pods):
+    """status fields that tell how many pods are in which phase."""
+    counts = {name: 0 for name in ("pending", "running", "succeeded", "failed", "terminating", "unknown")}
+    tasks = {}
+    for pod in pods:
+        if "deletionTimestamp" in pod["metadata"]:
+            counts["terminating"] += 1
+            continue
+        phase = pod["status"].get("phase", "Pending")
+        counts[phase.lower()] += 1
+        phases = tasks.setdefault(pod["metadata"]["annotations"]["volcano.sh/task-spec"], {"phase": {}})["phase"]
+        phases[phase] = phases.get(phase, 0) + 1
+    status = {name: number for name, number in counts.items() if number}
+    if tasks:
+        status["taskStatusCount"] = tasks
+    return status
+
+
+def phase_of_pending(job, status):
+    """The gang is there: Running."""
+    there = sum(status.get(name, 0) for name in ("running", "succeeded", "failed"))
+    return "Running" if there >= job["spec"]["minAvailable"] else "Pending"
+
+
+def phase_of_running(job, status):
+    """All have ended: Completed or Failed."""
+    spec, succeeded = job["spec"], status.get("succeeded", 0)
+    min_success = spec.get("minSuccess")
+    if min_success is not None and succeeded >= min_success:
+        return "Completed"
+    if succeeded + status.get("failed", 0) < sum(task["replicas"] for task in spec["tasks"]):
+        return "Running"
+    if spec["minAvailable"] >= sum(task["minAvailable"] for task in spec["tasks"]):
+        for task in spec["tasks"]:
+            phases = status.get("taskStatusCount", {}).get(task["name"], {"phase": {}})["phase"]
+            if phases.get("Succeeded", 0) < task["minAvailable"]:
+                return "Failed"
+    wanted = spec["minAvailable"] if min_success is None else min_success
+    return "Completed" if succeeded >= wanted else "Failed"
+
+
+def conditions(old, phase, time):
+    """The history of phases: each once, the newest last."""
+    kept = [condition for condition in old if condition["status"] != phase]
+    return [*kept, {"status": phase, "lastTransitionTime": time}]
+
+
+# --- The controller ---------------------------------------------------------------------------
+# What Volcano's job controller does to a job when something happened (recordings show it).
 
 COUNTS = ("pending", "running", "succeeded", "failed", "terminating", "unknown", "taskStatusCount",
           "controlledResources", "runningDuration")
@@ -34,7 +126,7 @@ class JobController:
         if not job.get("status", {}).get("state"):
             self.write(job, {"minAvailable": job["spec"]["minAvailable"]}, "Pending")
             return
-        action = policy.action_of(job, request)
+        action = action_of(job, request)
         if action != "SyncJob":
             self.recorder.record(job, "Normal", "CommandIssued" if request.action else "ExecuteAction",
                                  f"Start to execute action {action} ")
@@ -48,7 +140,7 @@ class JobController:
         elif action in TARGETS:
             self.kill_target(job, action, request)
         else:
-            self.sync(job, policy.phase_of_pending)
+            self.sync(job, phase_of_pending)
 
     def in_running(self, job, action, request):
         if action in KILLS:
@@ -56,7 +148,7 @@ class JobController:
         elif action in TARGETS:
             self.kill_target(job, action, request)
         else:
-            self.sync(job, policy.phase_of_running)
+            self.sync(job, phase_of_running)
 
     def in_restarting(self, job, _action, _request):
         spec, status = job["spec"], job["status"]
@@ -131,7 +223,7 @@ class JobController:
                     pod["metadata"]["annotations"]["volcano.sh/task-spec"] == request.task):
                 self.delete_pod(pod)
         status = {**self.lasting(job), "retryCount": job["status"].get("retryCount", 0) + 1}
-        self.write(job, {**status, **policy.count(job, self.pods_of(job))}, "Restarting")
+        self.write(job, {**status, **count(job, self.pods_of(job))}, "Restarting")
 
     def sync(self, job, next_phase):
         """Make the pods that are missing, count all, and see what phase that is."""
@@ -139,7 +231,7 @@ class JobController:
         if group.get("status", {}).get("phase", "Pending") != "Pending":
             self.make_pods(job)
         pods = self.pods_of(job)
-        status = {**self.lasting(job), **policy.count(job, pods)}
+        status = {**self.lasting(job), **count(job, pods)}
         if objects.controlled(job) and pods:
             status["controlledResources"] = objects.controlled(job)
         self.write(job, status, next_phase(job, status))
@@ -218,7 +310,7 @@ class JobController:
             return
         time = now()
         status = {**status, "state": {"phase": phase, "lastTransitionTime": time},
-                  "conditions": policy.conditions(old.get("conditions", ()), phase, time)}
+                  "conditions": conditions(old.get("conditions", ()), phase, time)}
         path = api.path_of("jobs", job["metadata"]["namespace"], job["metadata"]["name"], "status")
         self.jobs.learn(self.client.put(path, {**job, "status": status}))
 

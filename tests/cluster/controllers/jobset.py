@@ -15,8 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import api  # noqa: E402
 import loop  # noqa: E402
 from appwrapper import find, put  # noqa: E402
-from cache import key_of  # noqa: E402
-from events import Recorder  # noqa: E402
+from loop import Recorder, key_of  # noqa: E402
 
 PREFIX = "jobset.sigs.k8s.io/"
 FINAL = ("Completed", "Failed")

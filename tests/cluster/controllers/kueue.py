@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import api  # noqa: E402
 import appwrapper  # noqa: E402
 from appwrapper import find, put  # noqa: E402
-from cache import Cache, key_of  # noqa: E402
+from loop import Cache, key_of  # noqa: E402
 
 QUEUE, PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 GROUP, VERSION = "visibility.kueue.x-k8s.io", "v1beta2"

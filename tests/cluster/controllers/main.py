@@ -18,12 +18,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import api  # noqa: E402
 import objects  # noqa: E402
-import policy  # noqa: E402
 import webhook  # noqa: E402
-from cache import Cache, key_of  # noqa: E402
-from events import Recorder, now  # noqa: E402
 from gangs import Gangs  # noqa: E402
-from jobs import JobController  # noqa: E402
+from jobs import FINAL, JobController, Request  # noqa: E402
+from loop import Cache, Recorder, key_of, now  # noqa: E402
 
 
 class Volcano:
@@ -55,7 +53,7 @@ class Volcano:
     def look_at(self, key):
         if key not in self.waiting:
             self.waiting.add(key)
-            self.ask(policy.Request(key))
+            self.ask(Request(key))
 
     def job_changed(self, _old, new):
         if new:
@@ -85,7 +83,7 @@ class Volcano:
         if not event:
             self.look_at(key)
             return
-        self.ask(policy.Request(
+        self.ask(Request(
             key, event, meta["annotations"]["volcano.sh/task-spec"], meta["name"], code,
             int(meta["annotations"]["volcano.sh/job-version"])))
 
@@ -112,7 +110,7 @@ class Volcano:
             if queue_object and new["action"] in states:
                 self.gangs.open_queue(queue_object, states[new["action"]])
         else:
-            self.ask(policy.Request((meta["namespace"], target["name"]), action=new["action"]))
+            self.ask(Request((meta["namespace"], target["name"]), action=new["action"]))
 
     # --- threads -------------------------------------------------------------------------
 
@@ -159,7 +157,7 @@ class Volcano:
     def expire(self, job):
         """ttlSecondsAfterFinished."""
         ttl, state = job["spec"].get("ttlSecondsAfterFinished"), job.get("status", {}).get("state", {})
-        if ttl is None or state.get("phase") not in policy.FINAL:
+        if ttl is None or state.get("phase") not in FINAL:
             return
         ended = time.strptime(state["lastTransitionTime"], "%Y-%m-%dT%H:%M:%SZ")
         if time.mktime(time.strptime(now(), "%Y-%m-%dT%H:%M:%SZ")) - time.mktime(ended) >= ttl:

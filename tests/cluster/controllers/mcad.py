@@ -12,15 +12,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import api  # noqa: E402
 import loop  # noqa: E402
-import wrapping  # noqa: E402
-from cache import key_of  # noqa: E402
-from events import now  # noqa: E402
+from loop import key_of, now  # noqa: E402
 
 api.GROUPS["appwrappers"] = "/apis/workload.codeflare.dev/v1beta1"
 LABEL = "appwrapper.mcad.ibm.com"
 
 
-class Controller(wrapping.Controller):
+class Controller(loop.WrapperController):
     def process(self, wrapper):
         status = dict(wrapper.get("status") or {})
         state = status.get("state", "")
