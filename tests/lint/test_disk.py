@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Rule T7 by what the build has made: which files call the disk, and from where. Only the pool waits for a disk: what
-ends in one of these calls is a piece of work (`.run`, loop_work, loop_work_of_many), a lookup of something of a user's, or stands below
-with the reason why it may."""
+"""What reaches the machine, by what the build has made: which files call the disk, and what the simulator has another of."""
 
 import collections
 import functools
@@ -11,6 +9,11 @@ import pytest
 from architecture import objects
 from calls import all_functions
 from files import ROOT
+
+# --- Rule T7: the disk ------------------------------------------------------------------------
+# Rule T7 by what the build has made: which files call the disk, and from where. Only the pool waits for a disk: what
+# ends in one of these calls is a piece of work (`.run`, loop_work, loop_work_of_many), a lookup of something of a user's, or stands below
+# with the reason why it may.
 
 TOPS = ("backend/", "fs/")
 
@@ -159,3 +162,46 @@ def test_a_call_on_the_loop_is_found(call):
     fn = found.nodes[place]
     found.nodes = {**found.nodes, place: fn._replace(calls=fn.calls + collections.Counter([call]))}
     assert "index_done" in found.entries()["backend/output/index.c"]
+
+
+# --- Seams ------------------------------------------------------------------------------------
+# What the simulator (tests/sim/) has others in the place of: nothing of the program reads a clock, draws a number, begins a
+# thread or a process, or sleeps but in the files below; of files, test_disk.py says the same.
+
+ALL_TOPS = ("spec/", "backend/", "fs/")
+SIMULATED = "tests/sim/ has another"
+OTHER_PROCESS = "in another process, which the simulator has not"
+EARLY = "of a start, before there is a loop"
+
+SEAMS = {
+    "clock": ("clock_gettime time gettimeofday uv_hrtime uv_now uv_clock_gettime", {
+        "backend/base/diag.c": SIMULATED,
+        "backend/base/loop.c": SIMULATED,
+        "backend/base/thread.c": SIMULATED,
+        "fs/vfs/park.c": SIMULATED,
+        "backend/local/sampler.c": OTHER_PROCESS,
+    }),
+    "number": ("getrandom getentropy rand random drand48 arc4random uv_random", {
+        "backend/base/random.c": SIMULATED,
+    }),
+    "thread": ("pthread_create thrd_create uv_thread_create uv_queue_work fork vfork clone posix_spawn posix_spawnp uv_spawn", {
+        "backend/base/thread.c": SIMULATED,
+        "backend/base/process.c": SIMULATED,
+        "backend/local/guard.c": SIMULATED,
+        "fs/mount/daemon.c": EARLY,
+        "fs/mount/mountpoint.c": EARLY,
+    }),
+    "pause": ("sleep usleep nanosleep clock_nanosleep", {
+        "backend/local/sampler.c": OTHER_PROCESS,
+        "fs/mount/state.c": EARLY,
+    }),
+}
+
+
+@pytest.mark.parametrize("seam", SEAMS)
+def test_nothing_goes_round_a_seam(seam):
+    calls, listed = SEAMS[seam]
+    found = {obj.source for obj in objects() if obj.source.startswith(ALL_TOPS)
+             and {symbol(name) for name in obj.uses} & set(calls.split())}
+    assert not found - listed.keys(), "these have to use what the simulator has too: " + ", ".join(sorted(found - listed.keys()))
+    assert not listed.keys() - found, f"these need not be listed any more: {sorted(listed.keys() - found)}"
