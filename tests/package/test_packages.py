@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""contrib/package: what it builds is installed, used and removed in pristine roots, and what checkers say of it."""
+"""The packages for Debian: what is in them, how they are installed, a build for arm64, a release."""
 
 import filecmp
 import hashlib
@@ -8,10 +8,14 @@ import os
 import pathlib
 import re
 import subprocess
+import tarfile
 
 import harness
 import pytest
 from harness import ROOT
+
+# --- Packages ---------------------------------------------------------------------------------
+# contrib/package: what it builds is installed, used and removed in pristine roots, and what checkers say of it.
 
 VERSION = re.search(r"^    version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M)[1]
 ARCH = os.uname().machine
@@ -246,3 +250,127 @@ def test_bill_of_materials(packages, tmp_path):
     names = harness.run(["tar", "-tf", tar]).stdout.splitlines()
     licences = {n.rsplit("/", 1)[1] for n in names if "/licenses/kxfs/" in n and not n.endswith("/")} - {"LICENSE"}
     assert licences == set(found) - {"kxfs", "libc6", "uthash-dev"}
+
+
+# --- arm64 ------------------------------------------------------------------------------------
+# kxfs for arm64: cross-built with Debian's compiler and arm64 libraries, its unit tests run by qemu-user.
+
+CROSS = """[binaries]
+c = ['aarch64-linux-gnu-gcc', '--sysroot={root}']
+strip = 'aarch64-linux-gnu-strip'
+pkgconfig = 'pkg-config'
+exe_wrapper = ['qemu-aarch64-static', '-L', '{root}']
+[properties]
+sys_root = '{root}'
+pkg_config_libdir = '{root}/usr/lib/aarch64-linux-gnu/pkgconfig:{root}/usr/share/pkgconfig'
+[host_machine]
+system = 'linux'
+cpu_family = 'aarch64'
+cpu = 'aarch64'
+endian = 'little'
+"""
+# What bytes mean, and what becomes of them on disk. qemu-user is no kernel of arm64: what starts processes, speaks to servers
+# or is a file system is tested where it runs by itself.
+SUITES = ("spec_", "backend_base_", "backend_output_", "backend_jobs_")
+
+
+@pytest.fixture(scope="module")
+def cross(arm64, tmp_path_factory):
+    top = tmp_path_factory.mktemp("cross")
+    # An absolute link leads to a library of this machine, or nowhere, and the linker takes the static one.
+    for path in filter(pathlib.Path.is_symlink, arm64.rglob("*.so*")):
+        if path.readlink().is_absolute():
+            target = arm64 / path.readlink().relative_to("/")
+            path.unlink()
+            path.symlink_to(os.path.relpath(target, path.parent))
+    (top / "cross.ini").write_text(CROSS.format(root=arm64))
+    env = {"HOME": str(top), "CCACHE_DIR": os.environ.get("CCACHE_DIR", "")}
+    harness.run(["meson", "setup", top / "build", ROOT, "--cross-file", top / "cross.ini", "--optimization=1"], env=env,
+                timeout=600)
+    targets = [os.path.relpath(cmd, top / "build") for cmd in unit_tests(top / "build").values()]
+    harness.run(["ninja", "-C", top / "build", "fs/kxfs", "contrib/completion/kxfs", *targets], env=env, timeout=1500)
+    return top / "build"
+
+
+def unit_tests(build):
+    """{name: program} of those that run here."""
+    found = json.loads(harness.run(["meson", "introspect", "--tests", build]).stdout)
+    return {test["name"]: test["cmd"][0] for test in found if "unit" in test["suite"][0] and test["name"].startswith(SUITES)}
+
+
+def test_program(cross, arm64):
+    assert "AArch64" in harness.run(["readelf", "-h", cross / "fs/kxfs"]).stdout
+    out = harness.run(["qemu-aarch64-static", "-L", arm64, cross / "fs/kxfs", "--version"]).stdout
+    assert re.match(r"kxfs \S+\nlibraries: libfuse 3", out)
+    dry = harness.run(["qemu-aarch64-static", "-L", arm64, cross / "fs/kxfs", f"--dry-run={ROOT}/contrib/examples/training.yaml",
+                       "volcano:x", "-o", "queue=q"]).stdout
+    assert "kind: Job" in dry
+    # Completion is made by running it.
+    assert "history_keep=" in (cross / "contrib/completion/kxfs").read_text()
+
+
+def test_unit_tests(cross):
+    wanted = unit_tests(cross)
+    assert len(wanted) > 40
+    p = harness.run(["meson", "test", "-C", cross, "--no-rebuild", "--timeout-multiplier", "40", *wanted], check=False,
+                    timeout=1500)
+    failed = [row["name"] for row in map(json.loads, (cross / "meson-logs/testlog.json").read_text().splitlines())
+              if row["result"] != "OK"]
+    assert p.returncode == 0 and not failed, (failed, p.stdout[-3000:])
+
+
+# --- A release --------------------------------------------------------------------------------
+# docs/releasing.md, tried: the commands of its steps, in their order, in a fresh clone of this tree.
+#
+# Stand-ins are: for whom it is pushed to, a repository of the test's; for who signs, a key of the test's; for what other
+# stages of tests/run do (`tests/run`, and `contrib/package all`, here `source` alone), nothing.
+
+RELEASED, DAY = "99.1.2", "2031-02-03"
+STEPS = re.search(r"^## The steps\n(.*)^For the next version", (ROOT / "docs/releasing.md").read_text(), re.M | re.S)[1]
+COMMANDS = [c.replace("VERSION", RELEASED) for c in re.findall(r"`((?:git|gpg|contrib/packages?|tests/run) [^`]*)`", STEPS)]
+OTHERS_DO = {"tests/run all": "", "tests/run package": "", "contrib/package all": "contrib/package source"}
+
+
+@pytest.fixture
+def sh(tmp_path):
+    """Run a command as a maintainer does, in a directory; what it has said."""
+    env = {**os.environ, "GNUPGHOME": str(tmp_path / "gnupg"), "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig"), "EMAIL": "m@example.org",
+           "GIT_AUTHOR_NAME": "M", "GIT_COMMITTER_NAME": "M"}
+    (tmp_path / "gnupg").mkdir(mode=0o700)
+
+    def run(command, cwd):
+        p = subprocess.run(["bash", "-euc", command], cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True, check=False, timeout=900)
+        assert p.returncode == 0, f"{command}\n{p.stdout}"
+        return p.stdout
+
+    run("gpg --batch --passphrase '' --quick-gen-key 'M <m@example.org>' default default never", tmp_path)
+    run("git config --global safe.directory '*'; git config --global user.email m@example.org", tmp_path)
+    yield run
+    run("gpgconf --kill gpg-agent", tmp_path)
+
+
+def test_steps(sh, tmp_path):
+    sh(f"git clone -q --bare {ROOT} published && git clone -q published tree && git -C tree checkout -q -B main", tmp_path)
+    tree = tmp_path / "tree"
+    (tree / "meson.build").write_text(re.sub(r"^    version: '.*',$", f"    version: '{RELEASED}',",
+                                             (tree / "meson.build").read_text(), flags=re.M))
+    (tree / "CHANGELOG.md").write_text(re.sub(r"^## .*$", f"## {RELEASED} - {DAY}", (tree / "CHANGELOG.md").read_text(), count=1,
+                                              flags=re.M))
+    sums = []
+    for command in COMMANDS:
+        for whole, instead in OTHERS_DO.items():
+            command = command.replace(whole, instead)
+        if "contrib/package " not in command:
+            sh(command or ":", tree)
+            continue
+        for name in ("first", "second"):  # two clones of the tag, as the page says
+            sh(f"git clone -q --branch v{RELEASED} published {name}", tmp_path)
+            sh(command, tmp_path / name)
+            sums.append((tmp_path / name / "build-package/SHA256SUMS").read_text())
+            tree = tmp_path / name
+    assert sums[0] == sums[1] and f"kxfs-{RELEASED}.tar.xz" in sums[0]
+    assert "Good signature" in sh(f"git tag -v v{RELEASED}", tmp_path / "first")
+    assert "Good signature" in sh("cd build-package && gpg --verify SHA256SUMS.asc SHA256SUMS && sha256sum -c SHA256SUMS", tree)
+    with tarfile.open(tree / f"build-package/kxfs-{RELEASED}.tar.xz") as tar:
+        assert {sh(f"date -u -d @{member.mtime} +%F", tree).strip() for member in tar.getmembers()[:3]} == {DAY}

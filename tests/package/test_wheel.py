@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""The wheel: in pristine Debian 12 and 13, as an ordinary user who has fuse3 and Python alone."""
+"""What kxfs is for those who install no package: a wheel, and an image of containers."""
 
 import json
 import os
 import re
+import shutil
 import zipfile
 
 import harness
 import pytest
 from test_packages import VERSION, built
 
-pytestmark = pytest.mark.timeout(1500)  # with all that contrib/package builds before
+# --- Wheels -----------------------------------------------------------------------------------
+# The wheel: in pristine Debian 12 and 13, as an ordinary user who has fuse3 and Python alone.
 
 # pip asks nobody: the wheel needs nothing but what it holds.
 INSTALL = """
@@ -62,15 +64,18 @@ def wheel(packages):
     return built(packages, f"kxfs-{VERSION}-*_{os.uname().machine}.whl")
 
 
+@pytest.mark.timeout(1500)
 def test_in_a_virtual_environment(packages, root, in_root):
     in_root(root, script(), wheel(packages))
 
 
+@pytest.mark.timeout(1500)
 def test_in_a_user_namespace(packages, root, in_root):
     """As in the pod of a notebook that has /dev/fuse: the user is root of namespaces of its own."""
     in_root(root, script('test "$(id -u)" = 0', "umount kx", "unshare --user --map-root-user --mount"), wheel(packages))
 
 
+@pytest.mark.timeout(1500)
 def test_each_architecture_has_one(packages):
     """The program, its libraries and the bill of materials are for the machine that the name says."""
     found = {}
@@ -88,6 +93,7 @@ def test_each_architecture_has_one(packages):
     assert found["x86_64"][1:] == found["aarch64"][1:] and "libfuse3.so.3" in found["x86_64"][1]
 
 
+@pytest.mark.timeout(1500)
 def test_program_for_arm64_finds_its_libraries(packages, arm64, tmp_path):
     with zipfile.ZipFile(built(packages, "kxfs-*_aarch64.whl")) as z:
         z.extractall(tmp_path)
@@ -99,3 +105,90 @@ def test_program_for_arm64_finds_its_libraries(packages, arm64, tmp_path):
     out = harness.run(["qemu-aarch64-static", "-L", arm64, "-E", "LD_TRACE_LOADED_OBJECTS=1", program]).stdout
     assert re.search(rf"libfuse3\.so\.3 => {re.escape(str(tmp_path))}\S*/lib/kxfs/", out), out
     assert harness.run(["qemu-aarch64-static", "-L", arm64, program, "--version"]).stdout.startswith(f"kxfs {VERSION}\n")
+
+
+# --- Images -----------------------------------------------------------------------------------
+# The image: what it says of itself, and that the program in it runs by what is in it alone, as a user without rights.
+#
+# That the same tree makes the same bytes is for test_they_are_reproducible of test_packages.py.
+
+CPUS = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+@pytest.fixture(scope="module")
+def archive(packages):
+    return f"oci-archive:{built(packages, f'kxfs-{VERSION}-image.tar')}:{VERSION}"
+
+
+@pytest.fixture(scope="module", params=CPUS)
+def image(request, archive, tmp_path_factory):
+    """(architecture, what its configuration says, its root), by programs that know nothing of how it was made."""
+    top = tmp_path_factory.mktemp(request.param)
+    skopeo = ["skopeo", "--insecure-policy", "--override-os", "linux", "--override-arch", request.param]
+    config = json.loads(harness.run([*skopeo, "inspect", "--config", archive]).stdout)
+    harness.run([*skopeo, "copy", "-q", archive, f"oci:{top}/layout:one"])
+    harness.run(["umoci", "raw", "unpack", "--image", f"{top}/layout:one", top / "root"])
+    return request.param, config, top / "root"
+
+
+def files(top):
+    return {str(p.relative_to(top)) for p in top.rglob("*") if p.is_symlink() or not p.is_dir()}
+
+
+@pytest.mark.timeout(1500)
+def test_architectures(archive):
+    index = json.loads(harness.run(["skopeo", "--insecure-policy", "inspect", "--raw", archive]).stdout)
+    assert [one["platform"] for one in index["manifests"]] == [{"architecture": arch, "os": "linux"} for arch in CPUS]
+
+
+@pytest.mark.timeout(1500)
+def test_config(image):
+    arch, config, _ = image
+    assert (config["architecture"], config["os"]) == (arch, "linux")
+    assert config["config"]["User"] == "65532:65532" and config["config"]["Entrypoint"] == ["/usr/bin/kxfs"]
+    assert "Cmd" not in config["config"] and config["config"]["StopSignal"] == "SIGTERM"
+    assert config["config"]["Labels"]["org.opencontainers.image.version"] == VERSION
+
+
+@pytest.mark.timeout(1500)
+def test_runs(image, tmp_path):
+    """In a root that holds nothing else, as a user who may do nothing."""
+    arch, _, root = image
+    shutil.copytree(root, tmp_path / "root", symlinks=True)
+    emulator = []
+    if CPUS[arch] != os.uname().machine:
+        shutil.copy(f"/usr/bin/qemu-{CPUS[arch]}-static", tmp_path / "root/emulator")
+        emulator = ["/emulator"]
+    enter = ["chroot", "--userspec=65532:65532", tmp_path / "root", *emulator, "/usr/bin/kxfs"]
+    said = harness.run([*enter, "--version"]).stdout
+    assert said.startswith(f"kxfs {VERSION}\nlibraries: libfuse 3") and "https" in said
+    assert "kxfs capture [OPTIONS] [SOURCE]" in harness.run([*enter, "capture", "--help"]).stdout
+    # What a probe asks.
+    ask = [*enter[:-1], "/usr/bin/test", "-e"]
+    assert [harness.run([*ask, name], check=False).returncode for name in ("/tmp", "/tmp/ready")] == [0, 1]
+
+
+@pytest.mark.timeout(1500)
+def test_holds(image):
+    """Libraries, certificates, and nothing that gives rights; whose each is, and under which licence."""
+    arch, config, root = image
+    found = files(root)
+    libraries = {name.rsplit("/", 1)[1] for name in found if ".so" in name}
+    assert libraries >= {"libc.so.6", "libm.so.6", "libresolv.so.2", "libfuse3.so.3", "libcurl.so.4", "libuv.so.1", "libjson-c.so.5",
+                         "libyaml-0.so.2"}
+    assert {p.name for p in (root / "usr/bin").iterdir()} == {"kxfs", "test"}
+    assert (root / "etc/ssl/certs/ca-certificates.crt").read_text().count("BEGIN CERTIFICATE") > 100
+    for path in root.rglob("*"):
+        info = path.lstat()
+        wanted = (65532, 0o700) if path == root / "state" else (0, 0o1777 if path == root / "tmp" else info.st_mode & 0o755)
+        if not path.is_symlink():
+            assert (info.st_uid, info.st_mode & 0o7777) == wanted and info.st_gid == wanted[0], path
+    bill = json.loads((root / "usr/share/doc/kxfs/kxfs.spdx.json").read_text())
+    packages = {one["name"]: one for one in bill["packages"]}
+    licences = {p.name for p in (root / "usr/share/licenses/kxfs").iterdir()}
+    assert licences - {"LICENSE"} == set(packages) - {"kxfs"} >= {"libc6", "libfuse3-3", "libcurl4", "ca-certificates", "uthash-dev"}
+    label = config["config"]["Labels"]["org.opencontainers.image.licenses"]
+    for one in packages.values():
+        assert one["licenseDeclared"] != "NOASSERTION" and one["licenseDeclared"] in label, one
+        purl = one.get("externalRefs", [{}])[0].get("referenceLocator", f"arch={arch}")
+        assert re.search(r"arch=(\w+)", purl)[1] in (arch, "all")

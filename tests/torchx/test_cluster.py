@@ -7,7 +7,7 @@ import signal
 import harness
 import store as st
 import yaml
-from calls import PRELUDE, SH, error_of, ident, job, launched
+from environment import PRELUDE, SH, error_of, ident, job, launched
 
 RUN = ("run", "-s", "kxfs", "--workspace", "", "-cfg")
 # A Docker daemon that writes down what is asked of it; what it builds is called sha256:f00d.

@@ -8,8 +8,7 @@ import signal
 
 import harness
 import yaml
-from calls import SH, UNMOUNT, error_of, ident, job, launched
-from environment import SOURCE
+from environment import SH, SOURCE, UNMOUNT, error_of, ident, job, launched
 
 COMPONENT = '''
 import torchx.specs as specs
