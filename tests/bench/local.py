@@ -12,7 +12,6 @@ import uuid
 import clusters
 import harness
 import records
-import torchx_env
 from figures import Figure
 
 APP = """

@@ -261,14 +261,14 @@ def test_resubmitted(kx, world):
 
 
 # --- ctl --------------------------------------------------------------------------------------
-# jobs/ID/ctl on a real cluster: what its controller obeys is done, what it would ignore is ctl_refused.
+# jobs/ID/ctl on a real cluster: what its controller obeys is done, what it would ignore is refused.
 
 WORDS = ("suspend", "resume", "restart", "terminate")
 BUSY = ["suspend", "restart", "terminate"]
 
 
 def ctl_refused(job, *but):
-    """Every word but these is ctl_refused, and changes nothing."""
+    """Every word but these is refused, and changes nothing."""
     before = job.status()
     for word in WORDS:
         if word not in but:

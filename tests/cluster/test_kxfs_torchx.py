@@ -7,10 +7,8 @@ import json
 import os
 import pathlib
 import sys
-import venv
 
 import build
-import pypi
 import pytest
 from harness import ROOT, Job, run, wait_for
 from mounted import HOLD, IMAGE, app, ended, running
@@ -18,8 +16,7 @@ from mounted import HOLD, IMAGE, app, ended, running
 sys.path.insert(1, str(ROOT / "tests/torchx"))
 
 import environment as environments  # noqa: E402
-
-PACKAGES = ["torchx==0.7.0", "kubernetes==31.0.0"]
+import torchx_env  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +24,11 @@ def program():
     given = os.environ.get("KXFS_TORCHX_PYTHON")
     if given:
         return pathlib.Path(given).parent / "torchx"
-    place = build.cache_dir() / "torchx-0.7.0"
+    path = build.cache_dir() / "torchx-0.7.0"
     with open(build.cache_dir() / "torchx.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (place / "done").exists():
-            venv.create(place, clear=True, with_pip=True)
-            pypi.install(place / "bin/python", *PACKAGES)
-            (place / "done").touch()
-    return place / "bin/torchx"
+        python = path / "bin/python" if (path / "complete").exists() else torchx_env.python(path)
+    return python.parent / "torchx"
 
 
 @pytest.fixture

@@ -8,12 +8,9 @@ import fcntl
 import hashlib
 import os
 import pathlib
-import sys
+import subprocess
+import time
 import venv
-
-sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "mount"))
-
-import pypi  # noqa: E402
 
 FIRST = "0.7.0"
 LATER = "2026.10.26"  # of torchx-nightly: the one whose output is recorded
@@ -22,6 +19,9 @@ KUBERNETES = "kubernetes==31.0.0"
 PACKAGES = {FIRST: [f"torchx=={FIRST}", KUBERNETES],
             LATER: ["torchx-nightly" if TRIED == "newest" else f"torchx-nightly=={TRIED}", KUBERNETES,
                     "hydra-core==1.3.2"]}
+# Packages of TorchX and others, in the versions that the tests were written with.
+CONSTRAINTS = pathlib.Path(__file__).resolve().parents[1] / "torchx/constraints.txt"
+TRIES = 3
 PYTHONS = {FIRST: "KXFS_TORCHX_PYTHON", LATER: "KXFS_TORCHX_LATER_PYTHON"}
 
 
@@ -33,7 +33,7 @@ def python(where, version=FIRST):
     shared = os.environ.get("KXFS_TORCHX_DIR")
     if not shared:
         return make(pathlib.Path(where), version)
-    wanted = hashlib.sha256(f"{PACKAGES[version]} {pypi.CONSTRAINTS.read_text()}".encode()).hexdigest()
+    wanted = hashlib.sha256(f"{PACKAGES[version]} {CONSTRAINTS.read_text()}".encode()).hexdigest()
     path = pathlib.Path(shared, f"{version}-{wanted[:8]}")
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{path}.lock", "w") as lock:
@@ -41,8 +41,22 @@ def python(where, version=FIRST):
         return path / "bin/python" if (path / "complete").exists() else make(path, version)
 
 
+def install(python, *packages, constrained=True):
+    """Install PACKAGES for PYTHON. pip itself retries a failed connection, but not one that breaks in the middle of a
+    file."""
+    options = ["-q", "--retries", "8", "--timeout", "30", *(["-c", CONSTRAINTS] if constrained else [])]
+    for n in range(TRIES):
+        if n:
+            time.sleep(5 * n)
+        p = subprocess.run([python, "-m", "pip", "install", *options, *packages], stdin=subprocess.DEVNULL, check=False,
+                           timeout=900, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if p.returncode == 0:
+            return
+    raise AssertionError(f"{packages} can't be installed from PyPI:\n{p.stdout}")
+
+
 def make(path, version):
     venv.create(path, clear=True, with_pip=True)
-    pypi.install(path / "bin/python", *PACKAGES[version], constrained=version == FIRST or TRIED == LATER)
+    install(path / "bin/python", *PACKAGES[version], constrained=version == FIRST or TRIED == LATER)
     (path / "complete").touch()
     return path / "bin/python"

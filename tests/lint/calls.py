@@ -6,7 +6,7 @@ import concurrent.futures
 import functools
 
 import kept
-from files import ROOT, name_of
+from files import name_of
 from test_architecture import compile_arguments
 
 # UNUSED are the parameters that the function does not use. CALLS counts the functions that it calls, TAKEN those whose

@@ -6,7 +6,7 @@ import functools
 import re
 
 import pytest
-from architecture import objects
+from test_architecture import objects
 from calls import all_functions
 from files import ROOT
 

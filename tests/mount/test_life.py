@@ -17,7 +17,7 @@ import pytest
 from disk import Disk
 from harness import LIMIT, ROOT, USER, alive, app, err_of, is_mounted, kill, mounts, popen, run, wait_for
 from starting import attempt, background, lock_file, refused, started
-from transcript import LATE
+from test_docs import LATE
 
 # --- The start --------------------------------------------------------------------------------
 # How the daemon starts: in foreground and background, and with bad input. Its end is below.

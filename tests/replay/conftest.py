@@ -5,7 +5,6 @@ import itertools
 
 import kubeconfig
 import pytest
-import store as st
 from apiserver import ApiServer
 from fakes import FakeVolcano
 from frontend import Pki

@@ -5,7 +5,6 @@ the kind that a file becomes, and kinds that are missing, forbidden, failing, or
 import errno
 import json
 import os
-import pathlib
 import re
 import time
 

@@ -406,7 +406,7 @@ def test_accounting(capture, archive, server, volcano):
 
 
 # --- Captures of a process with few rights ----------------------------------------------------
-# kxfs restricted: it captures output and results of all jobs without a mount, as a process with hardly any rights.
+# kxfs capture: it captures output and results of all jobs without a mount, as a process with hardly any rights.
 
 UID = 4242  # that no user database knows
 # No /dev/fuse, all file systems read-only except that of the state directory, and no capability.
@@ -545,9 +545,9 @@ def test_ended_and_killed(restricted, server, volcano):
 
 
 def test_one_for_a_state_directory(restricted):
-    """A second restricted is refused, and so is a mount."""
+    """A second capture is refused, and so is a mount."""
     restricted.up()
-    said = (f"{restricted.kx.state}: in use by process {restricted.proc.pid}, a kxfs restricted: end that, or give another "
+    said = (f"{restricted.kx.state}: in use by process {restricted.proc.pid}, a kxfs capture: end that, or give another "
             "directory with -o state=DIR")
     first, restricted.proc = restricted.proc, None
     try:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The state directory of a cluster's mount: what it keeps, damaged files, and a disk that hangs or fails."""
 
-import concurrent.futures
 import contextlib
 import datetime
 import functools

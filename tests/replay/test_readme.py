@@ -13,8 +13,8 @@ import pytest
 import store as st
 from fakes import FakeVolcano
 from harness import ROOT, is_mounted, marked_pids, run, wait_for
+from test_docs import play, readme
 from test_volcano_why import FULL, event, group
-from transcript import play, readme
 
 # --- Examples ---------------------------------------------------------------------------------
 # The examples of a cluster in README.md and docs/cluster.md.

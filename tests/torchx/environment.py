@@ -12,7 +12,6 @@ import sys
 import venv
 
 import harness
-import pypi
 from harness import ROOT, run
 
 sys.path.insert(1, str(ROOT / "tests/golden"))
@@ -45,7 +44,7 @@ class Environment:
         run(["meson", "install", "-C", build, "--no-rebuild"], env={"DESTDIR": str(top / "installed")}, timeout=300)
         [program] = (top / "installed").rglob("bin/kxfs")
         name = run([ROOT / "contrib/wheel", program.parents[1], VERSION, os.uname().machine, top]).stdout.strip()
-        pypi.install(self.python, "--force-reinstall", top / name)
+        torchx_env.install(self.python, "--force-reinstall", top / name)
 
 
 def make(version, config, tmp_path_factory, kept=None):
@@ -62,7 +61,7 @@ def make(version, config, tmp_path_factory, kept=None):
         if not mark.exists():
             if not environment.complete.exists():
                 venv.create(environment.path, clear=True, with_pip=True)
-                pypi.install(environment.python, *PACKAGES[version], constrained=torchx_env.TRIED == torchx_env.LATER)
+                torchx_env.install(environment.python, *PACKAGES[version], constrained=torchx_env.TRIED == torchx_env.LATER)
                 environment.complete.touch()
             environment.install()
             mark.touch()

@@ -136,7 +136,7 @@ class Controller(loop.WrapperController):
         for component in wrapper["spec"]["components"]:
             template = component["template"]
             if template["kind"] != "Pod":
-                self.client.delete(api.path_of(wrapping.PLURALS[template["kind"]], namespace,
+                self.client.delete(api.path_of(loop.PLURALS[template["kind"]], namespace,
                                                template["metadata"]["name"]))
         left = self.pods_of(wrapper)
         for pod in left:
