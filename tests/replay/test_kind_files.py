@@ -13,6 +13,7 @@ import recordings
 import store as st
 import yaml
 from harness import ROOT, run, write_ctl
+from kinds import FILES, KINDS
 
 RESOURCES = {name: resource for name, resource in st.KIND_FILES.items() if name not in ("job", "jobset")}
 MANIFEST = {
@@ -37,11 +38,6 @@ def play(server, kind, name, until=lambda tree: False):
             break
 
 
-def is_true(condition):
-    return lambda tree: any(c["type"] == condition and c["status"] == "True"
-                            for c in tree.get("status", {}).get("conditions", []))
-
-
 @pytest.mark.parametrize(("kind", "name", "job", "state", "replicas"), [
     ("pytorchjob", "success", "ok", "SUCCEEDED", {"master-0": "SUCCEEDED", "worker-0": "SUCCEEDED", "worker-1": "SUCCEEDED"}),
     ("pytorchjob", "failure-never", "bad", "FAILED", {"master-0": "RUNNING", "worker-0": "FAILED", "worker-1": "FAILED"}),
@@ -63,22 +59,62 @@ def test_recorded(server, make_mount, kind, name, job, state, replicas):
                                   for r in role["replicas"]} == replicas, what="the replicas")
 
 
-def spec(server):
-    return server.store.find(st.PYTORCHJOBS, "test", "gone").tree()["spec"]
+def test_each_kind_can_be_suspended():
+    """Each shipped file has ctl, and each kind is in the tests below."""
+    assert {name for name, kind in FILES.items() if kind["ctl"]["suspend"]} == set(KINDS) == set(FILES)
 
 
-def test_suspend(server, make_mount):
-    """ctl sets the field that the file names, of the job as it was read."""
-    kx = make_mount(server, options="cancel=all", source="pytorchjob:test")
-    play(server, "pytorchjob", "delete", until=is_true("Running"))
-    harness.wait_for(lambda: kx.ls("jobs") == ["gone"] and harness.Job(kx, "gone").state() == "RUNNING", what="RUNNING")
-    thread = threading.Thread(target=write_ctl, args=(harness.Job(kx, "gone"), "suspend"))
-    thread.start()
-    harness.wait_for(lambda: spec(server).get("runPolicy", {}).get("suspend") is True, what="the patch")
-    server.store.change(st.PYTORCHJOBS, "test", "gone", lambda tree: tree["status"].update(conditions=[
-        {"type": "Suspended", "status": "True", "reason": "PyTorchJobSuspended"}]))
-    thread.join()
-    harness.wait_for(lambda: harness.Job(kx, "gone").state() == "CANCELLED", what="CANCELLED")
+@pytest.mark.parametrize("name", KINDS)
+def test_suspend_and_resume(server, make_mount, name):
+    """ctl sets the field that the file names to true and to false, of the job as it was read; the job is shown as its
+    controller reacts; and a copy of its manifest is not suspended."""
+    kind = KINDS[name]
+    tree = kind.job()
+    server.install(kind.resource)
+    server.store.put(kind.resource, {**tree, "status": kind.runs})
+    kx = make_mount(server, options="cancel=all", source=f"{name}:test")
+    job = harness.Job(kx, tree["metadata"]["name"])
+    harness.wait_for(lambda: kx.ls("jobs") == [job.id] and job.status()["phase"], what="the job")
+    before = job.status()["phase"]
+    assert "suspend" in harness.actions(job) and "resume" not in harness.actions(job)
+
+    def does(word, value, status):
+        """Write WORD to ctl; its controller reacts to the patch with STATUS."""
+        version, n = str(server.store.find(kind.resource, "test", job.id).version), server.count(verb="patch")
+        writer = harness.popen(["sh", "-c", f"echo {word} >{job.dir}/ctl"])
+        harness.wait_for(lambda: kind.value(server.store.find(kind.resource, "test", job.id).tree()) is value, what="the patch")
+        patch, = (json.loads(req.body) for req in server.seen(verb="patch")[n:])
+        wanted = {"metadata": {"uid": tree["metadata"]["uid"], "resourceVersion": version}}
+        kind.set(wanted, value)
+        assert patch == wanted
+        server.store.change(kind.resource, "test", job.id, lambda tree: tree.update(status=status))
+        assert writer.wait(timeout=harness.LIMIT) == 0
+
+    does("suspend", True, kind.suspended)
+    harness.wait_for(lambda: (job.state(), job.status()["phase"]) == (kind.state, kind.shown), what=kind.shown)
+    assert harness.actions(job) == ["resume"]
+    assert "resume" in job.read("why")
+    does("resume", False, kind.runs)
+    harness.wait_for(lambda: job.status()["phase"] == before and "suspend" in harness.actions(job), what="resumed")
+    assert "suspended" not in job.read("why") and job.status()["pending_command"] is None
+    server.store.change(kind.resource, "test", job.id, lambda tree: kind.set(tree, True))
+    harness.wait_for(lambda: f"{kind.path[-1]}: true" in job.read("manifest.yaml"), what="its manifest")
+    kx.write("submit/again.yaml", job.read("manifest.yaml"))
+    again, = (o.tree() for o in server.store.objects(kind.resource)[0] if o.name != job.id)
+    assert kind.path[-1] not in str(again["spec"])
+
+
+def test_no_ctl(server, make_mount, tmp_path):
+    """Jobs of a kind whose file has no ctl: there is none to suspend, and a write is refused with the reason."""
+    (tmp_path / "trainrun.yaml").write_text(example().replace("ctl: {suspend: .spec.suspend}\n", ""))
+    server.install(TRAINRUNS)
+    server.store.put(TRAINRUNS, RUN)
+    kx = make_mount(server, options=f"kinds={tmp_path},cancel=all", source="trainrun:test")
+    job = harness.Job(kx, "run")
+    harness.wait_for(lambda: kx.ls("jobs") == ["run"], what="the job")
+    assert harness.actions(job) == []
+    assert harness.err_of(write_ctl, job, "suspend") == "ENOTSUP"
+    assert "run/ctl: jobs of this kind have no such action" in kx.read(".kxfs", "log")
 
 
 def test_workflow(server, make_mount):

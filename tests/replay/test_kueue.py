@@ -8,6 +8,7 @@ import json
 import time
 
 import harness
+import kinds
 import pytest
 import recordings
 import replies
@@ -570,6 +571,146 @@ def test_events(server, make):
     harness.wait_for(lambda: (kx / "jobs/app/events").exists(), what="events")
     harness.wait_for(lambda: kx.read("jobs/app/events") == (
         f"2026-11-22T06:20:48Z\tWorkload/{workload.name}\tWarning\tPending\t1\tno room\n"), what="the event")
+
+
+# --- each kind that Kueue manages ---
+
+LACKS = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor default-flavor, 50m more needed"
+
+
+def waits(uid, kind, name):
+    """Return the Workload of the job NAME that waits for quota, as Kueue makes it."""
+    return {"metadata": {"name": f"{kind.name}-{name}-1a2b3", "namespace": "test", "ownerReferences": [
+                {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind, "name": name, "uid": uid, "controller": True}]},
+            "spec": {"queueName": "team", "priority": 0, "active": True, "podSets": []},
+            "status": {"conditions": [
+                {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": LACKS, "lastTransitionTime": st.now()}]}}
+
+
+def admitted(tree):
+    tree["status"] = {
+        "admission": {"clusterQueue": "cq", "podSetAssignments": [{"name": "main", "flavors": {"cpu": "spot"}}]},
+        "conditions": [{"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": st.now()}
+                       for kind in ("QuotaReserved", "Admitted")]}
+
+
+@pytest.mark.parametrize("name", kinds.IN_KUEUE)
+def test_each_kind(server, make_mount, name):
+    """A job of any kind with a queue: why it waits, its position, ctl through its Workload, its quota."""
+    kind = kinds.KINDS[name]
+    server.uninstall(*st.VOLCANO)
+    server.install(kind.resource, *st.KUEUE)
+    tree = kind.job(**{"kueue.x-k8s.io/queue-name": "team"})
+    kind.set(tree, True)
+    uid, job_name = tree["metadata"]["uid"], tree["metadata"]["name"]
+    server.store.put(kind.resource, {**tree, "status": kind.suspended})
+    server.store.add(st.LOCAL_QUEUES, {"metadata": {"name": "team", "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
+    workload = server.store.add(st.WORKLOADS, waits(uid, kind, job_name)).name
+    server.api.places["team"] = {"kind": "PendingWorkloadsSummary", "items": [
+        {"metadata": {"name": workload, "namespace": "test", "ownerReferences": [
+            {"kind": kind.resource.kind, "name": job_name, "uid": uid}]},
+         "priority": 0, "localQueueName": "team", "positionInClusterQueue": 1, "positionInLocalQueue": 1}]}
+    kx = make_mount(server, source=f"{name}:test", options="cancel=all")
+    job = harness.Job(kx, job_name)
+    why(kx, f"The job waits: it has no quota in queue team (cluster queue cq). Kueue: \"{LACKS}\". Its position in the queue is 2.",
+        job_name)
+    status = job.status()
+    assert (status["state"], status["reason"], status["queue"], status["queue_position"]) == ("PENDING", "Queued", "team", 2)
+    assert actions(job) == IN_LINE
+
+    write_ctl(job, "suspend")
+    shown(job)
+    assert job.state() == "CANCELLED" and actions(job) == ["resume"]
+    write_ctl(job, "resume")
+    shown(job)
+    assert job.state() == "PENDING"
+    assert [(plural, body["spec"]) for plural, _, body in patches(server)] == [
+        ("workloads", {"active": False}), ("workloads", {"active": True})]
+
+    server.store.change(st.WORKLOADS, "test", workload, admitted)
+
+    def starts(tree):
+        kind.set(tree, False)
+        tree["status"] = kind.runs
+    server.store.change(kind.resource, "test", job_name, starts)
+    harness.wait_for(lambda: job.status()["cluster_queue"] == "cq" and job.status()["phase"] != kind.shown, what="its quota")
+    assert job.status()["flavors"] == [{"resource": "cpu", "flavor": "spot"}] and "queue" not in job.read("why")
+
+
+RECORDED = ("pytorchjob", "mpijob", "rayjob", "trainjob")
+
+
+def recorded(server, kind):
+    """Install what the recordings of KIND have; return it by the kind of its objects."""
+    server.uninstall(*st.VOLCANO)
+    found = {r.kind: r for r in (st.KIND_FILES[kind], *st.KIND_PARTS[kind], st.BATCH_JOBS, st.JOBSETS, st.PODS, st.WORKLOADS)}
+    server.install(*(r for r in found.values() if r is not st.PODS), *st.KUEUE)
+    return found
+
+
+def split(steps, fits):
+    """Return the steps before the first one that FITS, and the others."""
+    n = next(i for i, step in enumerate(steps) if fits(step))
+    return steps[:n], steps[n:]
+
+
+def reserved(step):
+    return step.tree["kind"] == "Workload" and any(
+        c["type"] == "QuotaReserved" and c["status"] == "True" for c in step.tree.get("status", {}).get("conditions", []))
+
+
+@pytest.mark.parametrize("kind", RECORDED)
+def test_recorded_kind_waits(server, make_mount, kind):
+    """What Kueue did with a job of this kind that waited: in a mount of all kinds, which shows no part beside it."""
+    resources = recorded(server, kind)
+    kx = make_mount(server, source="test")
+    job = harness.Job(kx, "queued")
+    waiting, runs = split(list(recordings.story(kind, "kueue-wait", resources)), reserved)
+    for step in waiting:
+        recordings.apply(server.store, step)
+    message = next(c["message"] for step in waiting if step.tree["kind"] == "Workload"
+                   for c in step.tree.get("status", {}).get("conditions", []))
+    why(kx, f"The job waits: it has no quota in queue team. Kueue: \"{message}\".", "queued")
+    status = job.status()
+    assert (status["kind"], status["state"], status["reason"], status["queue"]) == (kind, "PENDING", "Queued", "team")
+    for step in runs:
+        recordings.apply(server.store, step)
+        assert kx.ls("jobs") == ["queued"] and "CANCELLED" not in kx.read("list")
+    harness.wait_for(lambda: job.state() == "SUCCEEDED" and job.status()["cluster_queue"] == "batch", what="its end")
+    assert kx.ls("jobs") == ["queued"] and "queue" not in job.read("why")
+
+
+@pytest.mark.parametrize("kind", RECORDED)
+def test_recorded_kind_is_deactivated(server, make_mount, kind):
+    """An administrator deactivates the Workload while the job runs, and activates it again."""
+    resources = recorded(server, kind)
+    kx = make_mount(server, source=f"{kind}:test", options="cancel=all")
+    job = harness.Job(kx, "stopped")
+    before, rest = split(list(recordings.story(kind, "kueue-deactivated", resources)),
+                         lambda step: step.tree["kind"] == "Workload" and step.tree["spec"].get("active") is False)
+    stopped, rest = split(rest, lambda step: step.tree["kind"] == "Workload" and step.tree["spec"].get("active") is True)
+    for step in before + stopped:
+        recordings.apply(server.store, step)
+    harness.wait_for(lambda: kx.ls("jobs") == ["stopped"] and job.state() == "CANCELLED", what="CANCELLED")
+    status = job.status()
+    assert (status["reason"], status["evictions"], status["queue"]) == ("Deactivated", 1, "team")
+    assert "was deactivated" in job.read("why") and actions(job) == ["resume"]
+    for step in rest:
+        recordings.apply(server.store, step)
+    harness.wait_for(lambda: job.state() in ("RUNNING", "SUCCEEDED"), what="that it runs again")
+    assert "deactivated" not in job.read("why")
+
+
+def test_unmanaged_kind(server, make_mount):
+    """Kueue does not manage Workflows, so the label of a queue means nothing there."""
+    kind = kinds.KINDS["workflow"]
+    server.uninstall(*st.VOLCANO)
+    server.install(kind.resource, *st.KUEUE)
+    server.store.put(kind.resource, {**kind.job(**{"kueue.x-k8s.io/queue-name": "team"}), "status": kind.runs})
+    kx = make_mount(server, source="test", options="cancel=all")
+    harness.wait_for(lambda: kx.ls("jobs"), what="the job")
+    job = harness.Job(kx, kx.ls("jobs")[0])
+    assert job.status()["queue"] == "" and "queue" not in job.read("why") and actions(job) == ["suspend", "terminate"]
 
 
 # --- ctl ---
