@@ -5,10 +5,11 @@ from pathlib import Path
 
 with open(sys.argv[1], "w") as out:
     out.write('/* Made by share/kinds/embed.py. */\n#include "spec/kinds/shipped.h"\n\n'
-              "const char *const spec_shipped_kinds[] = {\n")
-    for name in sys.argv[2:]:
-        for line in Path(name).read_text().splitlines():
+              "const struct spec_shipped_kind spec_shipped_kinds[] = {\n")
+    for path in map(Path, sys.argv[2:]):
+        out.write(f'\t{{"{path.stem}",\n')
+        for line in path.read_text().splitlines():
             text = line.replace("\\", "\\\\").replace('"', '\\"')
-            out.write(f'\t"{text}\\n"\n')
-        out.write("\t,\n")
-    out.write("\tNULL,\n};\n")
+            out.write(f'\t "{text}\\n"\n')
+        out.write("\t},\n")
+    out.write("\t{0},\n};\n")

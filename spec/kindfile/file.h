@@ -15,16 +15,17 @@ struct texts {
 	size_t n;
 };
 
-/* A test of a row: the value of WHAT must be one of ANY. */
+/* A test of a row: a value must be one of ANY; "*": it exists and is not empty; "": it does not exist. */
 struct kind_test {
 	enum { TEST_CONDITION, TEST_PHASE, TEST_REASON, TEST_VALUE } what;
 	struct value value; /* of TEST_VALUE */
-	struct texts any;   /* "*": it exists and is not empty; "": it does not exist */
+	struct texts any;
 };
 
 /* The tests of a row; the row applies if all are met. */
 struct kind_tests {
-	struct kind_test *v;
+	struct texts condition; /* one of these is True; empty: any */
+	struct kind_test *v;	/* all others */
 	size_t n;
 };
 
@@ -60,28 +61,28 @@ enum kind_is {
 	N_IS
 };
 
-/* A state: its name in a file, the name under which it is shown by default, and the rows of its phase. */
+/* A state: the name under which it is shown by default, and its rows, which have its name in a file. */
 extern const struct kind_word {
-	const char *word, *shown;
-	/* The second row is for jobs to which the first one does not apply; it may be empty. */
-	struct spec_phase rows[2];
+	const char *shown;
+	/* The second row is for jobs to which the first one does not apply; the last one is empty. */
+	struct spec_phase rows[3];
 } kind_words[N_IS];
 
 /* A row of "states". */
 struct kind_state {
 	struct kind_tests tests;
 	enum kind_is is;
-	const char *
-		shown; /* the name that is shown; NULL: that of the condition, of the phase, or the default */
+	const char *shown; /* its name; NULL: that of the condition, of the phase, or the default */
 	bool firm;
 	struct texts vague; /* vague reasons; "true": all of them */
 	struct texts exact;
 	struct texts exact_message; /* parts of messages */
+	struct spec_phase rows[3];
 };
 
 /* An object between pods and job. */
 struct kind_part {
-	const char *api_version, *group, *kind, *plural;
+	struct spec_part part;
 	/*
 	 * If these are given, the part is not watched: the pods themselves have the uid of its
 	 * owner, and
@@ -90,10 +91,9 @@ struct kind_part {
 	struct values named; /* the part's name, which is these values joined by dashes */
 };
 
+/* TEXT of a value is NULL: not given. */
 struct kind_attempts {
-	enum { COUNT_NONE, COUNT_FAILED, COUNT_STARTED, COUNT_RESTARTED, N_COUNTS } counts;
-	struct value count[N_COUNTS];	   /* TEXT is NULL: not given */
-	struct value allowed, alone, pods; /* TEXT is NULL: not given */
+	struct value failed, restarted, allowed, alone, pods;
 	int allowed_default;
 };
 
@@ -102,23 +102,30 @@ struct spec_kind_file {
 	struct spec_reader reader;
 	struct spec_control control;
 	struct arena arena; /* owns everything that the other members point to */
-	const char *group;
+	struct spec_part object;
 	struct texts released_by;
 	bool released_at_end;
-	struct kind_part *parts;
-	size_t n_parts;
+	struct {
+		struct kind_part *v;
+		size_t n;
+	} parts;
 	bool from_pods; /* the pods determine the roles; otherwise: */
-	struct kind_role *roles;
-	size_t n_roles;
-	struct kind_pod *placed;
-	size_t n_placed;
-	struct value phase, began, finished; /* TEXT is NULL: not given */
-	struct kind_state *states;
-	size_t n_states;
+	struct {
+		struct kind_role *v;
+		size_t n;
+	} roles;
+	struct {
+		struct kind_pod *v;
+		size_t n;
+	} pods;
+	struct {
+		struct kind_state *v;
+		size_t n;
+	} states;
+	struct value phase, began, finished;
 	struct values reason, message, minimum;
 	struct kind_attempts attempts;
-	struct value suspend, terminate; /* paths below .spec; TEXT is NULL: not given */
-	const char *terminate_to;
+	struct value suspend, terminate; /* paths below .spec */
 	struct values ignored, added;
 };
 

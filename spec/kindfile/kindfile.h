@@ -18,11 +18,6 @@
  */
 int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *built,
 			struct spec_kind **ret, struct spec_errors *e);
-/*
- * Return the name in the kind file TEXT, malloc'ed; NULL if it has none, which spec_kind_file_read
- * reports.
- */
-char *spec_kind_file_name(const char *text, size_t len);
 /* Free a kind that spec_kind_file_read has made; NULL is allowed. */
 void spec_kind_file_free(const struct spec_kind *kind);
 /*

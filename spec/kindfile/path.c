@@ -10,8 +10,6 @@
 #include "spec/base/mem.h"
 #include "spec/view/reader.h"
 
-#define MAX_STEPS 16
-
 void *arena_new(struct arena *arena, size_t n, size_t size)
 {
 	arena->v = mem_grow(arena->v, arena->n + 1, sizeof(*arena->v));
@@ -37,55 +35,53 @@ void arena_clear(struct arena *arena)
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 /*
- * Parse the step at *P: set *RET_KEY, and move *P after the step. Return the error, static; NULL if there is none.
+ * Copy the key of the step at *P to *TO, and move both; [*] has an empty key. Return the error, static; NULL if there
+ * is none.
  */
-static const char *parse_step(struct arena *arena, const char **p, const char **ret_key)
+static const char *parse_step(const char **p, char **to)
 {
-	const char *from = *p, *end;
+	const char *from = *p, *end = from + 3;
+	size_t n = 0;
 
-	if (strncmp(from, "[*]", 3) == 0) {
-		*p = from + 3;
-		return NULL;
-	}
 	if (strncmp(from, "['", 2) == 0) {
 		from += 2;
 		end = strstr(from, "']");
 		if (!end || end == from)
 			return "a key in brackets is written ['KEY']";
-		*p = end + 2;
+		n = (size_t)(end - from);
+		end += 2;
 	} else if (*from == '.') {
-		from++;
-		end = from + strspn(from, NAME_BYTES);
-		if (end == from)
+		n = strspn(++from, NAME_BYTES);
+		end = from + n;
+		if (n == 0)
 			return "there is no name after a dot; a name has letters, digits, - and "
 			       "_, and any other key is written ['KEY']";
-		*p = end;
-	} else {
+	} else if (strncmp(from, "[*]", 3) != 0) {
 		return "a step begins with a dot, [' or [*]";
 	}
-	*ret_key = arena_text(arena, mem_copy(from, (size_t)(end - from)));
+	memcpy(*to, from, n);
+	(*to)[n] = '\0';
+	*to += n + 1;
+	*p = end;
 	return NULL;
 }
 
 static int parse_path(struct arena *arena, const char *text, struct value *ret, char **ret_why)
 {
 	const char *p = text, *why = NULL;
+	/* A step has no fewer bytes than its key and a '\0'. */
+	char *to = mem_zero(strlen(text) + 1);
 
 	ret->from = FROM_PATH;
-	ret->steps = arena_new(arena, MAX_STEPS, sizeof(*ret->steps));
-	for (; *p; ret->n++) {
-		const char *key = NULL;
-
-		why = ret->n == MAX_STEPS ? "it has more than 16 steps"
-					  : parse_step(arena, &p, &key);
-		if (!why && !key && ret->many)
+	ret->steps = arena_text(arena, to);
+	for (; *p && !why; ret->n++) {
+		ret->last = to;
+		why = parse_step(&p, &to);
+		if (!why && !*ret->last && ret->many)
 			why = "it has [*] twice";
-		if (why)
-			break;
-		ret->many |= !key;
-		ret->steps[ret->n] = key;
+		ret->many |= !*ret->last;
 	}
-	if (!why && !ret->steps[ret->n - 1])
+	if (!why && !*ret->last)
 		why = "it has to end with a name";
 	if (why)
 		*ret_why = text_print("'%s' is not a path: %s", text, why);
@@ -111,17 +107,29 @@ int value_parse(struct arena *arena, const char *text, struct value *ret, char *
 
 /* --- evaluating --- */
 
-/* Follow the first N steps of V. */
-static const struct spec_value *follow(const struct value *v, size_t n, const struct spec_value *o)
+static const char *next(const char *step)
 {
-	for (size_t i = 0; i < n && o; i++)
-		o = spec_read_member(o, v->steps[i]);
-	return o && o->type != SPEC_VALUE_NULL ? o : NULL;
+	return step + strlen(step) + 1;
+}
+
+/* Return the value that has the last step of V as a member. NULL if there is none, or V is not a path. */
+static const struct spec_value *parent(const struct value *v, const struct spec_value *o)
+{
+	for (const char *step = v->steps; step != v->last; step = next(step))
+		o = spec_read_member(o, step);
+	return v->from == FROM_PATH ? o : NULL;
 }
 
 const struct spec_value *value_at(const struct value *v, const struct spec_value *object)
 {
-	return v->from == FROM_PATH && !v->many ? follow(v, v->n, object) : NULL;
+	const struct spec_value *at = v->many ? NULL : spec_read_member(parent(v, object), v->last);
+
+	return at && at->type != SPEC_VALUE_NULL ? at : NULL;
+}
+
+int64_t value_time(const struct value *v, const struct spec_value *object)
+{
+	return spec_read_time(parent(v, object), v->last);
 }
 
 const char *value_text(const struct value *v, const struct spec_value *object, const char *key)
@@ -165,9 +173,8 @@ const char *values_text(const struct values *v, const struct spec_value *object,
  */
 static int number_of(const struct value *v, const struct spec_value *object)
 {
-	if (v->from != FROM_PATH)
-		return spec_read_digits(value_text(v, object, ""));
-	return spec_read_int(follow(v, v->n - 1, object), v->steps[v->n - 1], -1);
+	return v->from == FROM_PATH ? spec_read_int(parent(v, object), v->last, -1)
+				    : spec_read_digits(value_text(v, object, ""));
 }
 
 int values_number(const struct values *v, const struct spec_value *object, int none)
@@ -181,22 +188,18 @@ int values_number(const struct values *v, const struct spec_value *object, int n
 
 int value_largest(const struct value *v, const struct spec_value *object, int each, int none)
 {
-	const struct spec_value *list;
-	size_t at = 0;
+	struct value rest = *v;
 	int ret = none;
 
 	if (!v->many)
-		return number_of(v, object) < 0 ? none : number_of(v, object);
-	while (v->steps[at])
-		at++;
-	list = follow(v, at, object);
-	if (!list || list->type != SPEC_VALUE_LIST)
+		return values_number(&(struct values){&rest, 1}, object, none);
+	for (; *rest.steps; rest.steps = next(rest.steps))
+		object = spec_read_member(object, rest.steps);
+	rest.steps = next(rest.steps);
+	if (!object || object->type != SPEC_VALUE_LIST)
 		return none;
-	for (size_t i = 0; i < spec_read_count(list); i++) {
-		const struct value rest = {.from = FROM_PATH,
-					   .steps = v->steps + at + 1,
-					   .n = v->n - at - 1};
-		int n = number_of(&rest, spec_read_at(list, i));
+	for (size_t i = 0; i < spec_read_count(object); i++) {
+		int n = number_of(&rest, spec_read_at(object, i));
 
 		ret = max_of(ret, n < 0 ? each : n);
 	}

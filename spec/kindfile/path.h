@@ -26,7 +26,8 @@ struct value {
 	enum value_from from;
 	/* A constant, or the key of a label or an annotation, or a path as it was written. */
 	const char *text;
-	const char **steps; /* N keys; a key that is NULL means each item of a list */
+	/* N keys, each ended by a '\0'; an empty one means each item of a list. And the last key. */
+	const char *steps, *last;
 	size_t n;
 	bool many; /* a step goes through a list */
 };
@@ -45,6 +46,8 @@ int value_parse(struct arena *arena, const char *text, struct value *ret, char *
  * null, or V is not a path.
  */
 const struct spec_value *value_at(const struct value *v, const struct spec_value *object);
+/* Return the time at the path V, or 0; see spec_read_time. */
+int64_t value_time(const struct value *v, const struct spec_value *object);
 /*
  * Return the text of V in OBJECT, borrowed: a string, or a number or a boolean as it is written; ""
  * if there is none. KEY is the key of OBJECT in its map.

@@ -11,27 +11,31 @@
 #include "spec/view/kueue.h"
 
 const struct kind_word kind_words[N_IS] = {
-	[IS_PENDING] = {"pending", "Pending", {{.state = SPEC_PENDING}}},
-	[IS_RUNNING] = {"running", "Running", {{.state = SPEC_RUNNING, .by_pods = true}}},
-	[IS_BETWEEN] = {"between", "Restarting", {{.state = SPEC_RUNNING, .between = true}}},
-	[IS_ENDING] = {"ending", "Ending", {{.state = SPEC_RUNNING, .ending = true}}},
-	[IS_SUSPENDING] = {"suspending",
-			   "Suspending",
-			   {{.state = SPEC_RUNNING, .ending = true, .asked = true},
-			    {.state = SPEC_RUNNING, .by_pods = true}}},
-	[IS_SUSPENDED] =
-		{"suspended",
-		 "Suspended",
-		 {{.state = SPEC_CANCELLED, .ending = true, .suspended = true, .asked = true},
-		  {.state = SPEC_PENDING}}},
+	[IS_PENDING] = {"Pending", {{.name = "pending", .state = SPEC_PENDING}}},
+	[IS_RUNNING] = {"Running", {{.name = "running", .state = SPEC_RUNNING, .by_pods = true}}},
+	[IS_BETWEEN] = {"Restarting",
+			{{.name = "between", .state = SPEC_RUNNING, .between = true}}},
+	[IS_ENDING] = {"Ending", {{.name = "ending", .state = SPEC_RUNNING, .ending = true}}},
+	[IS_SUSPENDING] =
+		{"Suspending",
+		 {{.name = "suspending", .state = SPEC_RUNNING, .ending = true, .asked = true},
+		  {.name = "suspending", .state = SPEC_RUNNING, .by_pods = true}}},
+	[IS_SUSPENDED] = {"Suspended",
+			  {{.name = "suspended",
+			    .state = SPEC_CANCELLED,
+			    .ending = true,
+			    .suspended = true,
+			    .asked = true},
+			   {.name = "suspended", .state = SPEC_PENDING}}},
 	/* Its pods run on, and there will be no others. */
-	[IS_PAUSED] = {"paused",
-		       "Paused",
-		       {{.state = SPEC_RUNNING, .between = true, .asked = true},
-			{.state = SPEC_RUNNING, .between = true}}},
-	[IS_SUCCEEDED] = {"succeeded", "Succeeded", {{.state = SPEC_SUCCEEDED, .ending = true}}},
-	[IS_FAILED] = {"failed", "Failed", {{.state = SPEC_FAILED, .ending = true}}},
-	[IS_CANCELLED] = {"cancelled", "Cancelled", {{.state = SPEC_CANCELLED, .ending = true}}},
+	[IS_PAUSED] = {"Paused",
+		       {{.name = "paused", .state = SPEC_RUNNING, .between = true, .asked = true},
+			{.name = "paused", .state = SPEC_RUNNING, .between = true}}},
+	[IS_SUCCEEDED] = {"Succeeded",
+			  {{.name = "succeeded", .state = SPEC_SUCCEEDED, .ending = true}}},
+	[IS_FAILED] = {"Failed", {{.name = "failed", .state = SPEC_FAILED, .ending = true}}},
+	[IS_CANCELLED] = {"Cancelled",
+			  {{.name = "cancelled", .state = SPEC_CANCELLED, .ending = true}}},
 };
 
 static const struct spec_kind_file *file_of(const struct spec_reader *reader)
@@ -108,10 +112,10 @@ static size_t read_tasks(const struct spec_kind_file *f, const struct spec_value
 	uint64_t replicas = 0;
 	size_t n = 0;
 
-	for (size_t i = 0; i < f->n_roles; i++) {
-		for (size_t k = 0; (item = item_of(&f->roles[i], object, k)); k++) {
-			first = first ? first : value_at(&f->roles[i].template, item);
-			n = add_tasks(f, &f->roles[i], item, ret, n);
+	for (size_t i = 0; i < f->roles.n; i++) {
+		for (size_t k = 0; (item = item_of(&f->roles.v[i], object, k)); k++) {
+			first = first ? first : value_at(&f->roles.v[i].template, item);
+			n = add_tasks(f, &f->roles.v[i], item, ret, n);
 		}
 	}
 	v->hidden = n > SPEC_MAX_REPLICAS;
@@ -146,9 +150,9 @@ static void read_attempts(const struct kind_attempts *a, const struct spec_value
 	 * A controller that counts restarts of the whole job retries single pods only if it may not
 	 * restart the whole.
 	 */
-	v->alone = a->counts == COUNT_RESTARTED ? allowed == 0 && alone > 0 : alone >= 0;
+	v->alone = a->restarted.text ? allowed == 0 && alone > 0 : alone >= 0;
 	v->max_retries = (unsigned)(v->alone ? alone : allowed);
-	v->retry_limit = a->counts == COUNT_FAILED && !v->alone ? v->max_retries + 1 : 0;
+	v->retry_limit = a->failed.text && !v->alone ? v->max_retries + 1 : 0;
 	v->restarts = v->max_retries > 0 || alone > 0 || pods;
 }
 
@@ -186,27 +190,22 @@ static bool is_any(const struct kind_test *test, const char *value, bool there)
 	return has(&test->any, value) || (there && has(&test->any, "*"));
 }
 
-static bool passes(struct kindfile_reading *r, const struct kind_test *test)
+static bool passes(const struct kindfile_reading *r, const struct kind_test *test)
 {
 	const struct spec_value *at;
 	const char *text;
 
 	switch (test->what) {
-	case TEST_CONDITION:
-		for (size_t i = 0; i < test->any.n && !r->condition; i++)
-			r->condition = true_condition(r->status, test->any.v[i]);
-		return r->condition;
 	case TEST_PHASE:
 		return is_any(test, r->phase, *r->phase);
 	case TEST_REASON:
-		at = r->condition;
-		return is_any(test, spec_read_text(at, "reason"), *spec_read_text(at, "reason"));
-	case TEST_VALUE:
-		break;
+		text = spec_read_text(r->condition, "reason");
+		return is_any(test, text, *text);
+	default:
+		at = value_at(&test->value, r->object);
+		text = value_text(&test->value, r->object, "");
+		return is_any(test, text, *text || (at && at->n > 0));
 	}
-	at = value_at(&test->value, r->object);
-	text = value_text(&test->value, r->object, "");
-	return is_any(test, text, *text || (at && at->n > 0));
 }
 
 static bool fits(struct kindfile_reading *r, const struct kind_tests *tests)
@@ -214,19 +213,20 @@ static bool fits(struct kindfile_reading *r, const struct kind_tests *tests)
 	bool ret = true;
 
 	r->condition = NULL;
+	for (size_t i = 0; i < tests->condition.n && !r->condition; i++)
+		r->condition = true_condition(r->status, tests->condition.v[i]);
 	for (size_t i = 0; i < tests->n && ret; i++)
 		ret = passes(r, &tests->v[i]);
-	return ret;
+	return ret && (r->condition || !tests->condition.n);
 }
 
 static const struct kind_state *state_of(struct kindfile_reading *r)
 {
 	const struct spec_kind_file *f = r->file;
 
-	for (size_t i = 0; i < f->n_states; i++)
-		if (fits(r, &f->states[i].tests))
-			return &f->states[i];
-	r->condition = NULL;
+	for (size_t i = 0; i < f->states.n; i++)
+		if (fits(r, &f->states.v[i].tests))
+			return &f->states.v[i];
 	return NULL;
 }
 
@@ -322,25 +322,6 @@ static void read_owner(const struct spec_kind_file *f, const struct spec_value *
 		   !*v->queue && !v->owned;
 }
 
-/* Return the number of retries so far, as the object counts them. */
-static unsigned retries_of(const struct kind_attempts *a, const struct spec_value *object,
-			   const struct spec_job_view *v)
-{
-	int n = number(&a->count[a->counts], object, 0);
-
-	if (a->counts == COUNT_STARTED)
-		return n > 0 ? (unsigned)n - 1 : 0;
-	return a->counts == COUNT_FAILED && v->alone ? 0 : (unsigned)n;
-}
-
-/* Return the time at the path V; 0 if there is none. */
-static int64_t time_at(const struct value *v, const struct spec_value *object)
-{
-	for (size_t i = 0; i + 1 < v->n; i++)
-		object = spec_read_member(object, v->steps[i]);
-	return v->n ? spec_read_time(object, v->steps[v->n - 1]) : 0;
-}
-
 void kind_file_status(const struct spec_reader *reader, const struct spec_value *object,
 		      struct spec_job_view *v)
 {
@@ -352,23 +333,25 @@ void kind_file_status(const struct spec_reader *reader, const struct spec_value 
 		.phase = f->phase.text ? value_text(&f->phase, object, "") : "",
 	};
 	const struct kind_state *state = state_of(&r);
+	const enum kind_is is = state ? state->is : N_IS;
+	const bool ended = is == IS_SUCCEEDED || is == IS_FAILED || is == IS_CANCELLED;
 
+	v->rows = state ? state->rows : NULL;
 	read_owner(f, object, v);
 	v->changed = max_of(v->changed, spec_view_changed(r.status));
-	v->changed = max_of(v->changed, time_at(&f->finished, object));
-	v->began = time_at(&f->began, object);
+	v->changed = max_of(v->changed, value_time(&f->finished, object));
+	v->began = value_time(&f->began, object);
 	spec_read_copy(&v->phase, phase_of(&r, state), READ_MAX_WORD);
-	if (state && state->is == IS_SUSPENDED)
+	if (is == IS_SUSPENDED)
 		explain_suspended(v);
-	else if (state && state->is == IS_PAUSED)
+	else if (is == IS_PAUSED)
 		explain_paused(v);
-	else if (state &&
-		 (state->is == IS_FAILED || state->is == IS_ENDING || state->is == IS_CANCELLED))
+	else if (is == IS_ENDING || (ended && is != IS_SUCCEEDED))
 		explain_end(&r, state, v);
-	if (f->released_at_end && state &&
-	    (state->is == IS_SUCCEEDED || state->is == IS_FAILED || state->is == IS_CANCELLED))
-		v->owned = false;
-	v->retries = retries_of(&f->attempts, object, v);
+	v->owned &= !(f->released_at_end && ended);
+	if (f->attempts.restarted.text || !v->alone)
+		v->retries = (unsigned)max_of(number(&f->attempts.failed, object, 0),
+					      number(&f->attempts.restarted, object, 0));
 	if (f->kind.hook)
 		f->kind.hook(object, v);
 }
@@ -404,12 +387,12 @@ const char *kind_file_owner(const struct spec_reader *reader, const struct spec_
 	const struct spec_value *controller = spec_view_controller(pod);
 
 	*ret_part = false;
-	if (spec_view_is_a(controller, f->group, f->kind.kind))
+	if (spec_view_is_a(controller, f->kind.api_version, f->kind.kind))
 		return spec_read_text(controller, "uid");
-	for (size_t i = 0; i < f->n_parts; i++) {
-		const struct kind_part *part = &f->parts[i];
+	for (size_t i = 0; i < f->parts.n; i++) {
+		const struct kind_part *part = &f->parts.v[i];
 
-		if (!spec_view_is_a(controller, part->group, part->kind) ||
+		if (!spec_view_is_a(controller, part->part.api_version, part->part.kind) ||
 		    (part->named.n && !is_named(part, pod)))
 			continue;
 		*ret_part = !part->named.n || f->kind.n_parts > 0;
@@ -424,9 +407,9 @@ static const struct kind_pod *row_of(const struct spec_kind_file *f, const struc
 {
 	struct kindfile_reading r = {.object = pod};
 
-	for (size_t i = 0; i < f->n_placed; i++)
-		if (fits(&r, &f->placed[i].tests))
-			return &f->placed[i];
+	for (size_t i = 0; i < f->pods.n; i++)
+		if (fits(&r, &f->pods.v[i].tests))
+			return &f->pods.v[i];
 	return NULL;
 }
 

@@ -8,100 +8,74 @@
 #include "spec/base/tree.h"
 #include "spec/job/status.h"
 #include "spec/kindfile/kindfile.h"
-#include "spec/view/view.h"
+#include "spec/view/reader.h"
 
 #define MAX_PODS  SPEC_MAX_REPLICAS
 #define MAX_LINKS 4
 
-/* The pods of a snapshot. */
-struct pods {
-	struct spec_pod_view **v;
+/* The job to show, and the list that has its pods and the parts between. */
+struct kindfile_shown {
+	const struct spec_reader *reader;
+	const struct spec_value *items;
+	const char *uid;
+	struct spec_pod_view **pods;
 	size_t n;
 };
 
-static void pods_clear(struct pods *pods)
+static void shown_clear(struct kindfile_shown *shown)
 {
-	for (size_t i = 0; i < pods->n; i++)
-		spec_pod_view_free(pods->v[i]);
-	free(pods->v);
+	for (size_t i = 0; i < shown->n; i++)
+		spec_pod_view_free(shown->pods[i]);
+	free(shown->pods);
 }
 
-/*
- * Return the uid of the job that the object UID is, or that it belongs to by the controllers of
- * ITEMS.
- */
-static const char *root_of(struct json_object *items, const char *uid)
+/* True if the object UID is the job, or belongs to it by the controllers of the items. */
+static bool is_of_job(const struct kindfile_shown *shown, const char *uid)
 {
-	for (size_t i = 0, links = 0; i < json_object_array_length(items) && links < MAX_LINKS;
-	     i++) {
-		struct json_object *item = json_object_array_get_idx(items, i);
-		struct json_object *own = spec_tree_find(item, "metadata.uid"), *owners;
+	size_t n = spec_read_count(shown->items);
 
-		if (!own || !streq(json_object_get_string(own), uid))
+	for (size_t i = 0, links = 0; i < n && links < MAX_LINKS; i++) {
+		const struct spec_value *item = spec_read_at(shown->items, i);
+
+		if (!streq(spec_read_text(spec_read_map(item, "metadata"), "uid"), uid))
 			continue;
-		owners = spec_tree_find(item, "metadata.ownerReferences");
-		for (size_t k = 0; json_object_is_type(owners, json_type_array) &&
-				   k < json_object_array_length(owners);
-		     k++) {
-			struct json_object *owner = json_object_array_get_idx(owners, k);
-
-			if (!json_object_get_boolean(spec_tree_find(owner, "controller")))
-				continue;
-			own = spec_tree_find(owner, "uid");
-			uid = own ? json_object_get_string(own) : "";
-			links++;
-			i = SIZE_MAX; /* search from the first item again */
-			break;
-		}
+		uid = spec_read_text(spec_view_controller(item), "uid");
+		links++;
+		i = SIZE_MAX; /* search from the first item again */
 	}
-	return uid;
+	return streq(uid, shown->uid);
 }
-
-/* The job to show, and the list that has its pods and the parts between. */
-struct kindfile_shown {
-	const struct spec_kind *kind;
-	struct json_object *items;
-	const char *uid;
-};
 
 /* Return the reader of the job that the object UID belongs to; NULL if that is another job. */
 static const struct spec_reader *reader_of(void *data, const char *uid)
 {
 	const struct kindfile_shown *shown = data;
 
-	return streq(root_of(shown->items, uid), shown->uid) ? shown->kind->reader : NULL;
+	return is_of_job(shown, uid) ? shown->reader : NULL;
 }
 
-/*
- * Read those items of LIST that are pods of the job whose uid is OWNER. Other items may be its
- * parts.
- */
-static void read_pods(const struct spec_kind *kind, struct json_object *list, const char *owner,
-		      struct pods *ret)
+/* Read those items that are pods of the job. Other items may be its parts. */
+static void read_pods(struct kindfile_shown *shown)
 {
-	struct json_object *items = spec_tree_find(list, "items");
-	size_t n =
-		json_object_is_type(items, json_type_array) ? json_object_array_length(items) : 0;
-	struct kindfile_shown shown = {kind, items, owner};
-	const struct spec_pod_readers readers = {&kind->reader, 1, reader_of, &shown};
+	const struct spec_pod_readers readers = {&shown->reader, 1, reader_of, shown};
 
-	for (size_t i = 0; i < n && ret->n < MAX_PODS; i++) {
-		struct json_object *item = json_object_array_get_idx(items, i);
-		struct json_object *is = spec_tree_find(item, "kind");
-		const char *json = json_object_to_json_string(item);
+	for (size_t i = 0; i < spec_read_count(shown->items) && shown->n < MAX_PODS; i++) {
+		const struct spec_value *item = spec_read_at(shown->items, i);
+		const char *kind = spec_read_text(item, "kind");
+		struct json_object *tree cleanup_json = spec_tree_of(item);
+		const char *json = json_object_to_json_string(tree);
 		struct spec_pod_view *v;
 
 		/* In a list of only pods, the items may lack the kind. */
-		if (is && !streq(json_object_get_string(is), "Pod"))
+		if ((*kind && !streq(kind, "Pod")) ||
+		    spec_pod_view_parse(&readers, json, strlen(json), &v) < 0)
 			continue;
-		if (spec_pod_view_parse(&readers, json, strlen(json), &v) < 0)
-			continue;
-		if (!streq(root_of(items, v->meta.owner_uid), owner)) {
+		shown->pods = mem_grow(shown->pods, shown->n + 1, sizeof(struct spec_pod_view *));
+		shown->pods[shown->n] = v;
+		if (is_of_job(shown, v->meta.owner_uid))
+			shown->n++;
+		else
 			spec_pod_view_free(v);
-			continue;
-		}
-		ret->v = mem_grow(ret->v, ret->n + 1, sizeof(struct spec_pod_view *));
-		ret->v[ret->n++] = v;
 	}
 }
 
@@ -110,8 +84,8 @@ define_cleanup(job_freep, struct spec_job_view *, spec_job_view_free)
 int spec_kind_show(const struct spec_kind *kind, const char *object, const char *pods, int64_t now,
 		   char **ret)
 {
-	struct json_object *list cleanup_json = spec_tree_parse(pods);
-	struct pods own cleanup(pods_clear) = {0};
+	struct spec_value *list cleanup_free = NULL;
+	struct kindfile_shown shown cleanup(shown_clear) = {.reader = kind->reader};
 	const struct spec_job *snapshot cleanup_job = NULL;
 	cleanup(job_freep) struct spec_job_view *job = NULL;
 	struct spec_view_context ctx = {
@@ -127,8 +101,12 @@ int spec_kind_show(const struct spec_kind *kind, const char *object, const char 
 
 	if (spec_job_view_parse(kind->reader, object, strlen(object), NULL, NULL, &job) < 0)
 		return -EINVAL;
-	read_pods(kind, list, job->meta.uid, &own);
-	snapshot = spec_view_job(job, (const struct spec_pod_view *const *)own.v, own.n, &ctx);
+	if (spec_value_parse(pods, strlen(pods), &list) == 0)
+		shown.items = spec_read_list(list, "items");
+	shown.uid = job->meta.uid;
+	read_pods(&shown);
+	snapshot =
+		spec_view_job(job, (const struct spec_pod_view *const *)shown.pods, shown.n, &ctx);
 	spec_status_yaml(snapshot, ret, &len);
 	return 0;
 }

@@ -37,13 +37,11 @@ void spec_kinds_init(struct spec_kinds *ret)
 	for (size_t i = 0; i < array_size(compiled); i++)
 		if (compiled[i]->reader)
 			ret->v[ret->n++] = compiled[i];
-	for (size_t i = 0; spec_shipped_kinds[i]; i++) {
-		const char *text = spec_shipped_kinds[i];
+	for (const struct spec_shipped_kind *s = spec_shipped_kinds; s->name; s++) {
 		cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
-		cleanup_free char *name = spec_kind_file_name(text, strlen(text));
 		struct spec_kind *kind = NULL;
 
-		spec_kind_file_read(text, strlen(text), find_compiled(name ? name : ""), &kind, &e);
+		spec_kind_file_read(s->text, strlen(s->text), find_compiled(s->name), &kind, &e);
 		assert(kind && ret->n < SPEC_MAX_KINDS); /* a test reads all of them */
 		ret->v[ret->n++] = kind;
 	}

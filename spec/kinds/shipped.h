@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The texts of share/kinds/, in the order of preference; ends with NULL. Private to spec/kinds. */
+/* The files of share/kinds/, in the order of preference; ends with an empty one. Private to spec/kinds. */
 #pragma once
 
-#include <stddef.h>
-
-extern const char *const spec_shipped_kinds[];
+extern const struct spec_shipped_kind {
+	const char *name, *text;
+} spec_shipped_kinds[];

@@ -39,17 +39,6 @@ void spec_job_view_free(struct spec_job_view *v)
 
 define_cleanup(job_freep, struct spec_job_view *, spec_job_view_free)
 
-void spec_job_view_labelled(struct spec_job_view *v, const struct spec_value *object)
-{
-	const char *queue = spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE);
-
-	spec_read_copy(&v->queue, queue, READ_MAX_WORD);
-	/* A CronJob makes its Jobs, and does not change them afterwards. */
-	v->owned =
-		*v->meta.owner_uid && strncmp(v->meta.owner, "CronJob ", strlen("CronJob ")) != 0;
-	v->asked = spec_read_bool(spec_read_map(object, "spec"), "suspend") && !*queue && !v->owned;
-}
-
 void spec_job_view_queued(struct spec_job_view *v, const char *queue)
 {
 	cleanup_free char *text =
@@ -157,9 +146,9 @@ int spec_job_view_parse(const struct spec_reader *reader, const char *json, size
 	else
 		read_spec(v, reader, o);
 	reader->status(reader, o, v);
-	for (const struct spec_phase *p = reader->phases; p->name; p++) {
-		if (!streq(p->name, v->phase))
-			continue;
+	for (const struct spec_phase *p = reader->phases; p->name && !v->rows; p++)
+		v->rows = streq(p->name, v->phase) ? p : NULL;
+	for (const struct spec_phase *p = v->rows; spec_phase_is(v, p); p++) {
 		v->suspends |= p->asked;
 		v->over |= !p->asked && (p->ending || spec_state_is_final(p->state));
 	}

@@ -95,10 +95,11 @@ const struct spec_value *spec_view_controller(const struct spec_value *object)
 	return NULL;
 }
 
-bool spec_view_is_a(const struct spec_value *controller, const char *group, const char *kind)
+bool spec_view_is_a(const struct spec_value *controller, const char *api_version, const char *kind)
 {
 	return streq(spec_read_text(controller, "kind"), kind) &&
-	       strncmp(spec_read_text(controller, "apiVersion"), group, strlen(group)) == 0;
+	       strncmp(spec_read_text(controller, "apiVersion"), api_version,
+		       strcspn(api_version, "/") + 1) == 0;
 }
 
 int spec_meta_read(const struct spec_value *object, struct spec_meta *m)

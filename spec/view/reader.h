@@ -32,7 +32,14 @@ struct spec_phase {
 	bool by_pods; /* the pods have been made, but all may still wait: then the job is PENDING */
 	bool gives_up; /* the phase is also that of a job whose pods could not be made */
 	bool between;  /* an attempt is over: the job is PENDING unless a replica still runs */
+	bool firm;     /* the job is not RUNNING just because a replica runs */
 };
+
+/* True if ROW, V's first row or one after it, is of V's phase. */
+static inline bool spec_phase_is(const struct spec_job_view *v, const struct spec_phase *row)
+{
+	return row && row->name && streq(row->name, v->rows->name);
+}
 
 /* The reason of a job that is suspended in a queue of Kueue; kueue_cause.c finds the details. */
 #define SPEC_REASON_QUEUED "QueuedInKueue"
@@ -72,7 +79,7 @@ struct spec_reader {
 	 * each is the member *RET_KEY of an item. NULL if the kind creates none.
 	 */
 	const struct spec_value *(*wrapped)(const struct spec_value *object, const char **ret_key);
-	const struct spec_phase *phases;
+	const struct spec_phase *phases; /* rows of one name follow each other */
 	/*
 	 * The controller may report the end of a running job minutes late, or never. When all its
 	 * pods have ended by themselves, the job has ended too, unless it will be restarted.
@@ -97,17 +104,12 @@ struct spec_reader {
 	bool impatient; /* it abandons an attempt whose pods have not started after some minutes */
 };
 
-/*
- * For kinds that Kueue suspends: set the queue in OBJECT's label. If it has none, a user has
- * requested the suspension, unless OBJECT has a controller, which does that.
- */
-void spec_job_view_labelled(struct spec_job_view *v, const struct spec_value *object);
 /* Mark V as suspended in QUEUE, one of Kueue's. */
 void spec_job_view_queued(struct spec_job_view *v, const char *queue);
 /* Return the reference to the controller of OBJECT, borrowed; NULL if it has no valid one. */
 const struct spec_value *spec_view_controller(const struct spec_value *object);
-/* True if CONTROLLER is a KIND of an API that begins with GROUP. */
-bool spec_view_is_a(const struct spec_value *controller, const char *group, const char *kind);
+/* True if CONTROLLER is a KIND of the group of API_VERSION ("batch/v1", or its group, "batch/"). */
+bool spec_view_is_a(const struct spec_value *controller, const char *api_version, const char *kind);
 /* Return the labels of an object, borrowed, or NULL. */
 const struct spec_value *spec_view_labels(const struct spec_value *object);
 /* Return the condition TYPE of a status, borrowed, or NULL. */

@@ -21,8 +21,8 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 	 */
 	bool asked = view->asked || spec_kueue_is_off(ctx);
 
-	for (const struct spec_phase *p = ctx->reader->phases; p->name; p++)
-		if (streq(p->name, view->phase) && (!p->asked || asked))
+	for (const struct spec_phase *p = view->rows; spec_phase_is(view, p); p++)
+		if (!p->asked || asked)
 			return p;
 	return NULL;
 }
@@ -180,7 +180,7 @@ static enum spec_state state_of(const struct spec_job *job, const struct spec_jo
 		return SPEC_SUCCEEDED;
 	if (s->left)
 		return SPEC_CANCELLED;
-	if (s->phase && any(job, SPEC_RUNNING))
+	if (s->phase && any(job, SPEC_RUNNING) && !s->phase->firm)
 		return SPEC_RUNNING;
 	if (s->phase && s->phase->state == SPEC_RUNNING && s->ending && !view->hidden &&
 	    !has_begun(job))

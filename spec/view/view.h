@@ -10,8 +10,9 @@
 #include "spec/base/pick.h"
 #include "spec/job/job.h"
 
-struct spec_control;	/* control.h */
-struct spec_reader;	/* reader.h */
+struct spec_control; /* control.h */
+struct spec_reader;  /* reader.h, as the next */
+struct spec_phase;
 struct spec_event_view; /* watched.h, as the next two */
 struct spec_group_view;
 struct spec_queue_view;
@@ -121,6 +122,8 @@ struct spec_job_view {
 	char *resource_version;
 	char *app;
 	char *phase; /* "" if no controller has acted on it yet */
+	/* The first row of its reader for this phase; NULL if the phase is unknown. */
+	const struct spec_phase *rows;
 	char *reason;
 	char *message;
 	char *queue;

@@ -31,12 +31,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cleanup_free char *file = size ? part(&at, end) : text_copy("");
 	cleanup_free char *object = size ? part(&at, end) : text_copy("");
 	cleanup_free char *pods = size ? part(&at, end) : text_copy("");
-	cleanup_free char *status = NULL, *name = spec_kind_file_name(file, len);
+	cleanup_free char *status = NULL;
 	int err = spec_kind_file_read(file, len, NULL, &kind, &e);
 
 	assert(err == e.err && (err == 0) == (kind != NULL) && (err == 0) == (e.n == 0));
 	if (kind) {
-		assert(streq(kind->name, name) && spec_kind_is_file(kind));
+		assert(*kind->name && spec_kind_is_file(kind));
 		assert(strchr(kind->api_version, '/') && *kind->kind && *kind->plural);
 		if (spec_kind_show(kind, object, pods, 1, &status) == 0)
 			assert(*status);

@@ -86,7 +86,7 @@ static const struct spec_kinds *table_of_kinds(void)
 	kinds.n = shipped->n;
 	for (size_t i = 0; i < kinds.n; i++) {
 		cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
-		const char *text = spec_shipped_kinds[0], *part = strstr(text, "parts:");
+		const char *text = spec_shipped_kinds[0].text, *part = strstr(text, "parts:");
 		cleanup_free char *chained = NULL;
 		struct spec_kind *kind;
 

@@ -6,6 +6,7 @@
 #include "spec/kinds/appwrapper/make.h"
 #include "spec/kinds/kinds.h"
 #include "spec/pods/wrap.h"
+#include "spec/view/kueue.h"
 
 /* The retries that the controller allows if the annotation is missing. */
 #define DEFAULT_RETRIES 3
@@ -104,7 +105,11 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 	const char *phase = phase_of(status);
 	const struct spec_value *unhealthy = spec_view_condition(status, "Unhealthy");
 
-	spec_job_view_labelled(v, object);
+	spec_read_copy(&v->queue, spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE),
+		       READ_MAX_WORD);
+	v->owned = *v->meta.owner_uid;
+	v->asked =
+		spec_read_bool(spec_read_map(object, "spec"), "suspend") && !*v->queue && !v->owned;
 	v->max_retries = retries < 0 ? DEFAULT_RETRIES : (unsigned)retries;
 	v->restarts = v->max_retries > 0;
 	v->retries = (unsigned)spec_read_int(status, "resettingCount", 0);

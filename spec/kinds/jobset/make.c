@@ -2,7 +2,6 @@
 /* JobSet v1alpha2: a replicated job for each role, which is one Indexed Job. */
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
-#include "spec/kinds/jobset/names.h"
 #include "spec/kinds/kinds.h"
 #include "spec/pods/indexed.h"
 

@@ -25,13 +25,9 @@ static inline const char *row_of(const char *text, size_t i)
 /* The text of the shipped kind NAME. */
 static inline const char *shipped(const char *name)
 {
-	for (size_t i = 0; spec_shipped_kinds[i]; i++) {
-		const char *text = spec_shipped_kinds[i];
-		cleanup_free char *its = spec_kind_file_name(text, strlen(text));
-
-		if (streq(its, name))
-			return text;
-	}
+	for (const struct spec_shipped_kind *s = spec_shipped_kinds; s->name; s++)
+		if (streq(s->name, name))
+			return s->text;
 	fail_msg("no kind %s", name);
 	return NULL;
 }

@@ -66,6 +66,19 @@ static void test_mistakes(void **state)
 	      "foo.yaml:6:21: ignore[1]: has to be .status.NAME, where NAME has at most 31 bytes\n"
 	      "foo.yaml:7:13: user_label: has to be a path below .spec, without brackets\n"
 	      "foo.yaml:8:27: copy_without[1]: has to be a path of names, or a label\n");
+	check(HEAD "roles: [{replicas: '.spec.a[*].n', template: .spec.template}]\n" STATES,
+	      "foo.yaml:4:20: roles[0].replicas: has to be a path without [*]\n");
+	check(HEAD "roles: [{replicas: 1, if: {phase: A}, template: .spec.template}]\n" STATES,
+	      "foo.yaml:4:27: roles[0].if: only states can have condition, phase or reason here\n");
+	check(HEAD ROLES "states: [{if: {reason: A}, is: succeeded}]\n",
+	      "foo.yaml:5:15: states[0].if: reason needs a condition in the same row\n");
+	check(HEAD ROLES STATES "parts: [{api: v1, kind: Node, plural: nodes}]\n",
+	      "foo.yaml:6:9: parts[0]: of the core group, only pods can be parts\n");
+	check(HEAD ROLES STATES "parts: [{api: batch/v1, kind: Job, named: name}]\n",
+	      "foo.yaml:6:9: parts[0]: needs plural, or both owner_uid and named\n");
+	check(HEAD "roles: []\n" STATES, "foo.yaml:1:1: roles: the list is empty\n");
+	check(HEAD ROLES STATES "attempts: {failed: .a, restarted: .b}\n",
+	      "foo.yaml:1:1: attempts: failed and restarted can't both be given\n");
 	check("- a\n", "foo.yaml:1:1: has to be a map\n");
 }
 
@@ -319,8 +332,10 @@ static void test_shipped(void **state)
 {
 	const struct spec_kinds *kinds = test_table_of_kinds();
 
-	for (size_t i = 0; spec_shipped_kinds[i]; i++)
-		check(spec_shipped_kinds[i], "");
+	for (size_t i = 0; spec_shipped_kinds[i].name; i++) {
+		check(spec_shipped_kinds[i].text, "");
+		assert_non_null(test_kind(spec_shipped_kinds[i].name));
+	}
 	for (size_t i = 0; i < kinds->n; i++)
 		for (size_t k = i + 1; k < kinds->n; k++)
 			assert_false(streq(kinds->v[i]->api_version, kinds->v[k]->api_version) &&

@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-/* Names that JobSet uses in labels and annotations. Private to spec/kinds/jobset. */
-#pragma once
