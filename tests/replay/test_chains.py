@@ -249,3 +249,41 @@ def test_archive(server, make_mount, tmp_path):
     assert (copy / "state").read_text() == "SUCCEEDED\n"
     lines = (copy / "log").read_text().splitlines()
     assert sorted(line.split()[-1] for line in lines) == sorted(logs)
+
+
+@pytest.mark.parametrize("pods", ["gone", "left"])
+def test_cluster_is_gone_before_a_start(server, make_mount, tmp_path, pods):
+    """While no mount runs, a RayJob ends and its cluster is deleted, with its pods or before them: what was captured is
+    shown and archived."""
+    kx = make_mount(server, options=f"archive={tmp_path},capture=all", source="rayjob:test")
+    left = play(server, "rayjob", "success-shutdown", until=all_run(3))
+    logs = {}
+    for pod in server.store.objects(st.PODS)[0]:
+        for container in pod.tree()["status"]["containerStatuses"]:
+            server.api.logs[pod.uid, container["name"], 0] = logs[pod.name] = Log()
+            logs[pod.name].append(f"I am {pod.name}\n")
+    wait_for(lambda: kx.ls("jobs") == ["brief"], what="the job")
+    job = harness.Job(kx, "brief")
+    names = {"submitter-0": "brief-s8gxr", "head-0": "brief-57ctn-head-9svkm", "small-0": "brief-57ctn-small-worker-rvg22"}
+    for replica, pod in names.items():
+        wait_for(lambda r=replica, p=pod: job.read(r, "log") == f"I am {p}\n", what="its log")
+    lines = [f"{replica.replace('-', '/')} I am {pod}" for replica, pod in names.items()]
+    wait_for(lambda: sorted(job.read("log").splitlines()) == sorted(lines), what="the merged log")
+    assert kx.end() == 0
+    for step in left:
+        if pods == "gone" or step.kind != "DELETED" or step.resource is not st.PODS:
+            recordings.apply(server.store, step)
+    for pod, log in logs.items():
+        log.append(f"{pod} ends\n")
+        log.end()
+    kx.start()
+    wait_for(lambda: job.state() == "SUCCEEDED", what="SUCCEEDED")
+    wait_for(lambda: "brief-s8gxr ends" in job.read("log"), what="what the submitter has printed meanwhile")
+    for replica, pod in names.items():
+        status = yaml.safe_load(job.read(replica, "status"))
+        assert job.read(replica, "log").startswith(f"I am {pod}\n")
+        # What the others have printed meanwhile is lost, and that is reported.
+        assert (status["state"], status["gap"]) == (("SUCCEEDED", 0) if replica == "submitter-0" else ("CANCELLED", 1))
+    wait_for(lambda: list(tmp_path.glob("test/*/brief")), timeout=100, what="the copy")
+    copy, = tmp_path.glob("test/*/brief")
+    assert sorted((copy / "log").read_text().splitlines()) == sorted([*lines, "submitter/0 brief-s8gxr ends"])

@@ -296,3 +296,19 @@ def test_default_kind(server, make_mount):
     """A file without a scheduler becomes a Job, also in a mount that shows PyTorchJobs."""
     info = yaml.safe_load(make_mount(server, source="test").read(".kxfs", "info"))
     assert info["default_kind"] == "job" and {k["kind"] for k in info["kinds"]} == {"job", *RESOURCES}
+
+
+def test_requests_without_operators(server, make_mount):
+    """In a cluster that has only Jobs, a mount of all kinds sends the requests of a mount of Jobs, of which one is
+    discovery."""
+    server.uninstall(*RESOURCES.values())
+
+    def asked(source):
+        before = len(server.seen())
+        make_mount(server, source=source)
+        harness.wait_for(lambda: len([r for r in server.seen()[before:] if r.is_(verb="watch")]) == 3, what="the watches")
+        harness.wait_for(lambda: any("kueue" in r.path for r in server.seen()[before:]), what="what is asked of Kueue")
+        return sorted((r.method, r.path) for r in server.seen()[before:])
+
+    jobs, all_kinds = asked("job:test"), asked("test")
+    assert all_kinds == jobs and jobs.count(("GET", "/apis")) == 1
