@@ -298,10 +298,12 @@ static const struct kindfile_key role_keys[] = {
 static void set_role(const struct kindfile_place *p, void *row)
 {
 	((struct kind_role *)row)->replicas_default = 1;
-	if (p->node->type == SPEC_YAML_SCALAR && streq(p->node->text, "from_pods"))
+	if (p->node->type != SPEC_YAML_SCALAR)
+		set_map(p, row);
+	else if (streq(p->node->text, "from_pods"))
 		p->f->from_pods = true;
 	else
-		set_map(p, row);
+		bad(p, "has to be a list of maps, or from_pods");
 }
 
 static const struct kindfile_key pod_keys[] = {

@@ -11,6 +11,7 @@ import harness
 import pytest
 import recordings
 import store as st
+import watching
 import yaml
 from harness import ROOT, run, write_ctl
 from kinds import FILES, KINDS
@@ -290,6 +291,47 @@ def test_page_on_a_mount(server, make_mount, tmp_path):
     assert job.status()["message"] == "the deadline of the job is exceeded"
     run(["rm", "-r", job.dir])
     harness.wait_for(lambda: not server.store.find(resource, "test", "check-disks"), what="the removal")
+
+
+JOBFLOW = """\
+format: kxfs-kind/1
+name: jobflow
+object: {api: flow.volcano.sh/v1alpha1, kind: JobFlow, plural: jobflows}
+pods_have: volcano.sh/job-name
+parts: [{api: batch.volcano.sh/v1alpha1, kind: Job, plural: jobs}]
+roles: from_pods
+pods: {role: label volcano.sh/job-name, index: name}
+phase: .status.state.phase
+states:
+- {if: {phase: Succeed}, is: succeeded}
+- {if: {phase: Failed}, is: failed, vague: true}
+- {if: {phase: Terminating}, is: ending}
+- {if: {phase: Running}, is: running}
+- {if: {phase: Pending}, is: pending}
+"""
+
+
+@pytest.mark.parametrize("source", ["test", "jobflow:test"])
+def test_part_is_of_a_kind_in_c(server, make_mount, tmp_path, source):
+    """Volcano's JobFlow makes Volcano Jobs: where JobFlows are shown, these are parts, with their pods, and others are
+    shown beside them."""
+    (tmp_path / "jobflow.yaml").write_text(JOBFLOW)
+    flows = st.Resource("flow.volcano.sh", "v1alpha1", "jobflows", "JobFlow")
+    server.install(flows, *st.VOLCANO)
+    flow = server.store.add(flows, {"metadata": {"name": "flow", "namespace": "test"}, "spec": {"flows": [{"name": "a"}, {"name": "b"}]},
+                                    "status": {"state": {"phase": "Running"}}})
+    owner = {"apiVersion": flows.api_version, "kind": flows.kind, "name": "flow", "uid": flow.uid, "controller": True}
+    for name, owners in (("flow-a", [owner]), ("flow-b", [owner]), ("other", [])):
+        job = server.store.add(st.JOBS, watching.job(name, "Running", ownerReferences=owners))
+        server.store.add(st.PODS, watching.pod(job, "main", 0, "Running"))
+    kx = make_mount(server, options=f"kinds={tmp_path}", source=source)
+    job = harness.Job(kx, "flow")
+    shown = ["flow", "other"] if source == "test" else ["flow"]
+    harness.wait_for(lambda: kx.ls("jobs") == shown and {"flow-a-0", "flow-b-0"} <= set(os.listdir(job.dir)), what="the parts' pods")
+    assert {r["name"]: r["running"] for r in job.status()["roles"]} == {"flow-a": 1, "flow-b": 1}
+    server.store.change(flows, "test", "flow", lambda tree: tree["status"]["state"].update(phase="Succeed"))
+    harness.wait_for(lambda: job.state() == "SUCCEEDED", what="SUCCEEDED")
+    assert kx.ls("jobs") == shown
 
 
 def test_default_kind(server, make_mount):

@@ -76,6 +76,8 @@ static void test_mistakes(void **state)
 	      "foo.yaml:6:9: parts[0]: of the core group, only pods can be parts\n");
 	check(HEAD ROLES STATES "parts: [{api: batch/v1, kind: Job, named: name}]\n",
 	      "foo.yaml:6:9: parts[0]: needs plural, or both owner_uid and named\n");
+	check(HEAD "roles: frompods\n" STATES,
+	      "foo.yaml:4:8: roles: has to be a list of maps, or from_pods\n");
 	check(HEAD "roles: []\n" STATES, "foo.yaml:1:1: roles: the list is empty\n");
 	check(HEAD ROLES STATES "attempts: {failed: .a, restarted: .b}\n",
 	      "foo.yaml:1:1: attempts: failed and restarted can't both be given\n");
