@@ -80,9 +80,9 @@ ssize_t file_read_sure(int fd, void *buf, size_t n, uint64_t off)
 int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len)
 {
 	cleanup_free char *text = NULL;
-	size_t len = 0, size;
 	struct stat st;
 	int err = disk_stat(fd, "", &st);
+	ssize_t n;
 
 	if (err < 0)
 		return err;
@@ -90,20 +90,13 @@ int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len)
 		return -EINVAL;
 	if (st.st_size < 0 || (uintmax_t)st.st_size > max)
 		return -EFBIG;
-	size = (size_t)st.st_size;
-	text = mem_grow(NULL, size + 1, 1);
-	while (len < size) {
-		ssize_t n = file_read_at(fd, text + len, size - len, len);
-
-		if (n < 0)
-			return (int)n;
-		if (n == 0)
-			break; /* the file was truncated meanwhile */
-		len += (size_t)n;
-	}
-	text[len] = '\0';
+	text = mem_grow(NULL, (size_t)st.st_size + 1, 1);
+	n = file_read_sure(fd, text, (size_t)st.st_size, 0);
+	if (n < 0)
+		return (int)n;
+	text[n] = '\0'; /* fewer bytes if the file was truncated meanwhile */
 	*ret = take_ptr(text);
-	*ret_len = len;
+	*ret_len = (size_t)n;
 	return 0;
 }
 

@@ -9,8 +9,8 @@
 
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
-#include "fs/submit/file.h"
 #include "fs/submit/launch.h"
+#include "fs/submit/save.h"
 #include "fs/submit/writer.h"
 #include "fs/vfs/handle.h"
 #include "fs/vfs/node.h"

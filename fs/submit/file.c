@@ -4,14 +4,13 @@
  * release find out which close ends the writing, by /proc (writer.h), and launch the file then
  * (launch.h).
  */
-#include "fs/submit/file.h"
+#include "fs/submit/save.h"
 
 #include <errno.h>
 #include <fcntl.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/process.h"
-#include "fs/submit/holders.h"
 #include "fs/submit/launch.h"
 #include "fs/submit/writer.h"
 #include "fs/vfs/handle.h"
@@ -315,7 +314,7 @@ static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
 		     s->name);
 }
 
-/* TID, a thread of a process, is about to change INO through H; WHO is as in holders.h. 0 or -EBUSY. */
+/* TID, a thread of a process, is about to change INO through H; WHO is as in struct holders. 0 or -EBUSY. */
 static int file_begin(struct open_file *h, pid_t tid, uint64_t who, uint64_t ino)
 {
 	if (!h->looked)

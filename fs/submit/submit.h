@@ -6,8 +6,8 @@
  * An upload is the bytes of a file (upload.h). A name may have a file and a NAME.error (names.h). One lock guards
  * both. A launch sends the contents of an upload to the backend and shows the result (launch.h). NAME.job is a link
  * computed from the backend's job records (backend_file): submit/ has no records of its own. save.h is the queue in
- * which files reach the disk. writer.h finds in /proc which process writes a file and whether it has finished;
- * holders.h does what is possible without /proc. file.c is the class of the files; dir.c has the classes of the two
+ * which files reach the disk. writer.h finds which process writes a file and whether it has finished, in /proc
+ * or, without that, by the kernel's requests. file.c is the class of the files; dir.c has the classes of the two
  * directories and of NAME.job and NAME.error. struct submit (save.h) owns the tables of one directory; a mount has
  * two of them.
  *

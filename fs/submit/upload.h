@@ -54,7 +54,7 @@ struct content;
 /* A handle through which a file may be written; zeroed by its owner, set by the functions below. Under the lock. */
 struct upload_writer {
 	pid_t opener; /* the process that opened it; 0 if unknown */
-	/* /proc does not show the opener, so only closes show when it has finished (holders.h). */
+	/* /proc does not show the opener, so only closes show when it has finished (struct holders). */
 	bool unseen;
 	bool dirty;	 /* the bytes were changed through this handle since its last submission */
 	bool lost;	 /* another process has taken the file: removed, replaced or renamed it */

@@ -5,8 +5,8 @@
  * rest: the process of the thread, and the descriptors that the process still has.
  * (backend/base/process.h reads whether a signal has ended it.) The parsers are pure functions of
  * text. The other functions read /proc, never wait, and return an error if /proc does not show the
- * process (another user's, hidepid, another pid namespace). For such a writer there is only
- * holders.h.
+ * process (another user's, hidepid, another pid namespace). For such a writer there is only struct
+ * holders.
  */
 #pragma once
 
@@ -53,3 +53,62 @@ int writer_holds_still(pid_t pid, uint64_t ino, const char *mountpoint);
  * those of another pid namespace, and a process here may have the same number.
  */
 int writer_look(pid_t opener, pid_t wrote, uint64_t ino, const char *mountpoint);
+
+/*
+ * Find out from the kernel's requests which processes have a file open: for writers that /proc does
+ * not show. Each write and each close of a descriptor has a number that identifies the process
+ * (precisely: its table of descriptors). A process that writes has a descriptor. So has a process
+ * that closes one before anything was written: a shell does so after it has made the file its
+ * output. Other processes may have descriptors, too, but no request shows them. So a close ends the
+ * writing when no known process has a descriptor any more. The behaviour of real writers is in
+ * tests/unit/fs/submit/test-writer.c. Only one thread may use a struct holders at a time.
+ */
+
+/* If more processes than this write a file at the same time, only the release ends the writing. */
+#define HOLDERS_MAX 16
+
+struct holders {
+	uint64_t who[HOLDERS_MAX];
+	size_t n;
+	bool written; /* a process has written */
+	bool crowded; /* there were more processes than fit into V */
+};
+
+static inline size_t holders_find(const struct holders *h, uint64_t who)
+{
+	size_t i = 0;
+
+	while (i < h->n && h->who[i] != who)
+		i++;
+	return i;
+}
+
+static inline void holders_add(struct holders *h, uint64_t who)
+{
+	if (holders_find(h, who) < h->n)
+		return;
+	if (h->n == HOLDERS_MAX)
+		h->crowded = true;
+	else
+		h->who[h->n++] = who;
+}
+
+/* WHO (0: an unknown process) writes. */
+static inline void holders_wrote(struct holders *h, uint64_t who)
+{
+	h->written = true;
+	if (who)
+		holders_add(h, who);
+}
+
+/* WHO closes a descriptor. Return true if no known process has one any more. */
+static inline bool holders_closed(struct holders *h, uint64_t who)
+{
+	size_t i = holders_find(h, who);
+
+	if (i < h->n)
+		h->who[i] = h->who[--h->n];
+	else if (!h->written)
+		holders_add(h, who);
+	return h->n == 0 && !h->crowded;
+}
