@@ -122,8 +122,11 @@ static void damage(const char *path)
 
 	d->part = sim_chance(SIM_DAMAGE, 600) ? RECORD : OUTPUT;
 	d->path = d->part == RECORD ? text_copy(path) : choose(output);
-	/* Only a job that a user has submitted here has a tag; and a second damage may undo the first. */
-	if (!found || !d->path || is_damaged(d->path))
+	/*
+	 * Only a job that a user has submitted has a tag, which a damaged record may not show. A second damage may undo
+	 * the first.
+	 */
+	if (!found || !d->path || is_damaged(path) || is_damaged(d->path))
 		return;
 	old = text_at(d->path, &d->n);
 	if (d->part == RECORD)
