@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of captured jobs (by uid), each with a table of its logs (by key, see run.h); the readers who wait for
+ * A table of captured jobs (by uid), each with a table of its logs (by key, see follow.c); the readers who wait for
  * several logs; and the slots that all logs share. The snapshots of a job show which runs have begun and ended.
  */
 #include "backend/kube/capture.h"
@@ -60,7 +60,6 @@ struct capture {
 	struct capture_events events;
 	struct follow_context context;
 	struct capture_job *jobs;
-	bool stopping;
 	struct lock lock; /* protects FORBIDDEN */
 	char *forbidden;  /* what capture_forbidden returns */
 };
@@ -93,16 +92,6 @@ static void changed(void *data)
 static const struct spec_pod_view *pod_of(struct capture *c, const char *uid, const char *key)
 {
 	return c->events.pod(c->events.data, uid, key, run_pod_len(key));
-}
-
-/* Give free slots to waiting logs. */
-static void fill_slots(void *data)
-{
-	struct capture *c = data;
-	struct slot *slot;
-
-	while (!c->stopping && (slot = slots_next(&c->context.slots)))
-		follow_begin(slot->data);
 }
 
 static void on_forbidden(void *data, const char *text)
@@ -218,7 +207,7 @@ static struct follow *follow_log(struct capture *c, const struct spec_job *snaps
 	log->follow = follow_new(&c->context, &f);
 	HASH_ADD_KEYPTR(hh, job->logs, follow_key(log->follow), strlen(l->key), log);
 	follow_ended(log->follow, run_end(&run));
-	fill_slots(c);
+	follow_fill(&c->context);
 	changed(job);
 	return log->follow;
 }
@@ -307,7 +296,7 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 	struct capture_job *job;
 	bool over;
 
-	if (c->stopping)
+	if (c->context.stopping)
 		return;
 	update_logs(c, snapshot, wanted, outlived);
 	if (wanted && c->config.archives)
@@ -459,7 +448,7 @@ void capture_forget(struct capture *c, const char *uid)
 	free(job->id);
 	free(job->key);
 	free(job);
-	fill_slots(c);
+	follow_fill(&c->context);
 	end_openings(c, openings, NULL);
 }
 
@@ -480,7 +469,7 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 
 	if (job)
 		job->awaits_folder = false;
-	for (size_t i = 0; i < snapshot->n_replicas && !c->stopping; i++) {
+	for (size_t i = 0; i < snapshot->n_replicas && !c->context.stopping; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
 
 		for (size_t j = 0; j < r->n_logs; j++) {
@@ -555,9 +544,8 @@ struct capture *capture_new(const struct capture_config *config)
 		.namespace = config->namespace,
 		.slots.max = (size_t)max_of(min_of(n, (rlim_t)STREAMS_MAX), (rlim_t)SLOTS_FIRST),
 		.changed = changed,
-		.slot_freed = fill_slots,
 		.forbidden = on_forbidden,
-		.slot_data = c,
+		.data = c,
 	};
 	return c;
 }
@@ -571,7 +559,7 @@ void capture_stop(struct capture *c)
 {
 	struct capture_job *job, *next;
 
-	c->stopping = true;
+	c->context.stopping = true;
 	HASH_ITER(hh, c->jobs, job, next)
 		capture_forget(c, job->uid);
 }

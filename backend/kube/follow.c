@@ -30,12 +30,14 @@
  * next_kind[] selects the next request from these two. A PAUSED log looks ended to its readers, unless the server
  * can't be reached.
  *
- * The file is long because all its sections change the step.
+ * The file is long because all its sections but the first two change the step.
  */
 #include "backend/kube/follow.h"
 
 #include <assert.h>
 #include <errno.h>
+
+#include <utlist.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/random.h"
@@ -188,6 +190,141 @@ static const char gone[] = "the pod, or this run of it, is gone";
 
 static void proceed(struct follow *f);
 
+/* --- runs: a key is UID.CONTAINER.RESTART; none of the three contains a dot --- */
+
+size_t run_pod_len(const char *key)
+{
+	return strcspn(key, ".");
+}
+
+/* True if the bytes from FROM to TO are NAME. */
+static bool is_part(const char *from, const char *to, const char *name)
+{
+	return strncmp(from, name, (size_t)(to - from)) == 0 && !name[to - from];
+}
+
+bool run_find(const struct spec_pod_view *pod, const char *key, struct run *ret)
+{
+	const char *name = strchr(key, '.'), *restart = strrchr(key, '.');
+
+	if (!pod || !name || restart == name)
+		return false;
+	ret->pod = pod;
+	ret->restart = (unsigned)strtoul(restart + 1, NULL, 10);
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		ret->container = &pod->containers[i];
+		if (is_part(name + 1, restart, ret->container->name))
+			return true;
+	}
+	return false;
+}
+
+/* True between two runs: the container waits, and has the restart count of the earlier run. */
+static bool is_between(const struct run *run)
+{
+	return run->container->state == SPEC_WAITING && run->container->last_exit_code >= 0;
+}
+
+bool run_has_begun(const struct run *run)
+{
+	return run->restart < run->container->restarts || run->container->state != SPEC_WAITING ||
+	       is_between(run);
+}
+
+enum run_end run_end(const struct run *run)
+{
+	if (run->restart + 1 < run->container->restarts)
+		return RUN_GONE; /* only the last one of the earlier runs is available */
+	if (run->restart < run->container->restarts)
+		return RUN_PREVIOUS;
+	if (run->container->state == SPEC_TERMINATED || is_between(run))
+		return RUN_LAST;
+	return RUN_GOES_ON;
+}
+
+bool run_was_started(const struct run *run)
+{
+	return run->container->started || is_between(run);
+}
+
+unsigned run_missed_before(const struct spec_replica *r, size_t i)
+{
+	const char *key = r->logs[i].key, *dot = strrchr(key, '.');
+	unsigned long run = dot ? strtoul(dot + 1, NULL, 10) : 0;
+	unsigned long first = 0; /* the number of the first run that may be missing */
+
+	if (i > 0 && dot && strncmp(r->logs[i - 1].key, key, (size_t)(dot + 1 - key)) == 0)
+		first = strtoul(r->logs[i - 1].key + (dot + 1 - key), NULL, 10) + 1;
+	return run > first ? (unsigned)(run - first) : 0;
+}
+
+/* --- slots: a queue of waiting logs, and counts of those that have a slot --- */
+
+void slots_set(struct slots *all, struct slot *s, enum slot_state state)
+{
+	if (s->state == SLOT_QUEUED)
+		DL_DELETE(all->queue, s);
+	if (s->state == SLOT_TAKEN) {
+		all->n_first -= s->first;
+		all->n_retried -= s->retried;
+	}
+	all->n[s->state]--;
+	all->n[state]++;
+	s->state = state;
+	if (state == SLOT_QUEUED && s->urgent)
+		DL_PREPEND(all->queue, s);
+	else if (state == SLOT_QUEUED)
+		DL_APPEND(all->queue, s);
+	if (state == SLOT_TAKEN) {
+		all->n_first += s->first;
+		all->n_retried += s->retried;
+	}
+}
+
+void slots_hasten(struct slots *all, struct slot *s)
+{
+	if (s->urgent)
+		return;
+	s->urgent = true;
+	if (s->state == SLOT_QUEUED)
+		slots_set(all, s, SLOT_QUEUED);
+}
+
+void slots_arrived(struct slots *all, struct slot *s)
+{
+	if (s->state == SLOT_TAKEN)
+		all->n_first -= s->first;
+	s->first = false;
+}
+
+struct slot *slots_next(struct slots *all)
+{
+	struct slot *s;
+
+	DL_FOREACH(all->queue, s) {
+		if (all->n[SLOT_TAKEN] >= all->max + (s->urgent ? SLOTS_URGENT : 0))
+			return NULL; /* those behind it may not use more slots */
+		if ((s->first && all->n_first >= SLOTS_FIRST) ||
+		    (s->retried && !s->leaving && all->n_retried >= SLOTS_RETRIED))
+			continue;
+		slots_set(all, s, SLOT_TAKEN);
+		return s;
+	}
+	return NULL;
+}
+
+static void begin(struct follow *f);
+
+void follow_fill(struct follow_context *context)
+{
+	struct slot *slot;
+
+	while (!context->stopping && (slot = slots_next(&context->slots)))
+		begin(container_of(slot, struct follow, slot));
+}
+
+/* --- states --- */
+
 static bool has_ended(const struct follow *f)
 {
 	return f->run != RUN_GOES_ON;
@@ -203,11 +340,6 @@ static bool is_over(const struct follow *f)
 static void changed(struct follow *f)
 {
 	f->context->changed(f->data);
-}
-
-static void slot_freed(struct follow *f)
-{
-	f->context->slot_freed(f->context->slot_data);
 }
 
 /* Call the waiting readers: their output is on disk, or can't be had. */
@@ -258,7 +390,7 @@ static void mended(struct follow *f)
 static void set_forbidden(struct follow *f, const char *text)
 {
 	if (f->context->forbidden)
-		f->context->forbidden(f->context->slot_data, text);
+		f->context->forbidden(f->context->data, text);
 	output_log_deny(f->output, f->key, text);
 }
 
@@ -371,7 +503,7 @@ static void on_quiet(void *data)
 	if (has_ended(f) || f->job_over ||
 	    (streaming && (silent || ++f->quiet_checks >= QUIET_CHECKS))) {
 		arrived(f);
-		slot_freed(f);
+		follow_fill(f->context);
 	} else {
 		loop_timer_set(&f->quiet_timer, QUIET_MS);
 	}
@@ -407,7 +539,7 @@ static void over(struct follow *f, enum step end)
 	}
 	slots_set(&f->context->slots, &f->slot, SLOT_NONE);
 	changed(f);
-	slot_freed(f);
+	follow_fill(f->context);
 }
 
 /* Pause without a slot: the server has refused the log too often, or can't be reached. */
@@ -429,7 +561,7 @@ static void pause_long(struct follow *f)
 	loop_timer_set(&f->timer,
 		       backoff_next(&pause, (unsigned)slots->n[SLOT_PAUSED] * REFUSED_ALL_MS));
 	changed(f);
-	slot_freed(f);
+	follow_fill(f->context);
 }
 
 static void on_failed(struct follow *f, int err);
@@ -509,7 +641,7 @@ void follow_ended(struct follow *f, enum run_end end)
 	} else if (f->step == PAUSING) {
 		pause_shortly(f);
 	}
-	slot_freed(f);
+	follow_fill(f->context);
 }
 
 void follow_leaving(struct follow *f)
@@ -524,7 +656,7 @@ void follow_leaving(struct follow *f)
 	else if (f->podlog && loop_timer_is_set(&f->timer))
 		set_deadline(f); /* an earlier deadline */
 	follow_resume(f, false);
-	slot_freed(f);
+	follow_fill(f->context);
 }
 
 void follow_job_ended(struct follow *f, bool over, bool outlived)
@@ -563,7 +695,7 @@ void follow_resume(struct follow *f, bool opened)
 	loop_timer_stop(&f->timer);
 	f->step = WAITING;
 	slots_set(&f->context->slots, &f->slot, SLOT_QUEUED);
-	slot_freed(f);
+	follow_fill(f->context);
 }
 
 static void on_timer(void *data)
@@ -603,7 +735,7 @@ static void on_failed(struct follow *f, int err)
 	if (!has_ended(f) || !loop_timer_is_set(&f->quiet_timer))
 		arrived(f);
 	pause_after(f, f->failed++, DELAY_DISK_MS, 0);
-	slot_freed(f);
+	follow_fill(f->context);
 }
 
 static void on_opened(void *data, int err)
@@ -693,7 +825,7 @@ static void got_nothing(struct follow *f, int err, const struct podlog_result *r
 		lost(f, err ? err : -EAGAIN, r->text);
 	else
 		back_off(f, r->wait_ms);
-	slot_freed(f);
+	follow_fill(f->context);
 }
 
 /* The server refuses, or the connection broke. One that breaks within a stream (PODLOG_CUT) is not reported. */
@@ -942,7 +1074,7 @@ static void proceed(struct follow *f)
 	}
 	if (f->printed == FETCHED && !has_ended(f)) {
 		arrived(f);
-		slot_freed(f);
+		follow_fill(f->context);
 	}
 	if (f->run == RUN_GONE) {
 		lost(f, -ENOENT, gone);
@@ -979,13 +1111,14 @@ struct follow *follow_new(struct follow_context *context, const struct follow_ru
 	loop_timer_init(&f->timer, context->loop, on_timer, f);
 	loop_timer_init(&f->quiet_timer, context->loop, on_quiet, f);
 	loop_timer_init(&f->outlived, context->loop, on_outlived, f);
-	f->slot = (struct slot){.data = f, .first = run->first};
+	f->slot = (struct slot){.first = run->first};
 	output_log_expect(run->output, run->key, true);
 	slots_set(&context->slots, &f->slot, SLOT_QUEUED);
 	return f;
 }
 
-void follow_begin(struct follow *f)
+/* F has got a slot. */
+static void begin(struct follow *f)
 {
 	/* Its readers saw the log as ended. */
 	if (f->slot.retried)

@@ -9,10 +9,86 @@
  */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "backend/client/http.h"
-#include "backend/kube/slots.h"
-#include "backend/kube/run.h"
 #include "backend/output/output.h"
+#include "spec/view/view.h"
+
+/* --- the run of a container that a log is of; pure functions --- */
+
+/*
+ * How the rest of a run's output is available. RUN_GOES_ON: as the container's log; RUN_LAST: the same, and it has
+ * ended; RUN_PREVIOUS: as the container's previous log, since the container runs again; RUN_GONE: not at all, since
+ * the pod is gone, or more runs have followed. A run only moves forward.
+ */
+enum run_end { RUN_GOES_ON, RUN_LAST, RUN_PREVIOUS, RUN_GONE };
+
+struct run {
+	const struct spec_pod_view *pod;
+	const struct spec_container_view *container;
+	unsigned restart; /* runs of the container before this one */
+};
+
+/* Return the length of the pod's uid at the beginning of KEY. */
+size_t run_pod_len(const char *key);
+/* Find the run KEY in POD (may be NULL). False: the pod has no such container, or KEY is malformed. */
+bool run_find(const struct spec_pod_view *pod, const char *key, struct run *ret);
+bool run_has_begun(const struct run *run);
+enum run_end run_end(const struct run *run);
+/* True if the container was started in this run; one that could not be started has no output. */
+bool run_was_started(const struct run *run);
+/* Return how many runs of its container before log I of R were never seen. */
+unsigned run_missed_before(const struct spec_replica *r, size_t i);
+
+/* --- slots --- */
+
+/*
+ * Which of the waiting logs may be followed now. There are as many slots as file descriptors allow. At most
+ * SLOTS_FIRST of them go to logs that only a reader has requested. A log whose run or pod has ended is urgent, because
+ * it may soon be gone: it moves to the front of the queue, and there are SLOTS_URGENT extra slots for such logs,
+ * because programs that run for days may have all others. At most SLOTS_RETRIED slots go to logs that the server has
+ * refused before, not counting those whose pod is being deleted. One thread, except for the counts.
+ */
+#define SLOTS_URGENT  64 /* extra slots for urgent logs */
+#define SLOTS_FIRST   8
+#define SLOTS_RETRIED 8
+
+enum slot_state {
+	SLOT_NONE,
+	SLOT_QUEUED,
+	SLOT_TAKEN,
+	SLOT_PAUSED, /* it has no slot, and will be queued again */
+	SLOT_STATES
+};
+
+/* The slot of one log. Plain data: the owner sets the first three members, and slots_ functions the others. */
+struct slot {
+	bool first;   /* only a reader has requested the log, and waits */
+	bool retried; /* the log was refused before; change this only while it has no slot */
+	bool leaving; /* its pod is being deleted */
+	bool urgent;  /* slots_hasten was called */
+	enum slot_state state;
+	struct slot *prev, *next; /* of the queue */
+};
+
+struct slots {
+	size_t max;
+	struct slot *queue; /* urgent logs first */
+	size_t n_first;	    /* how many logs with a slot are FIRST */
+	size_t n_retried;
+	atomic_size_t n[SLOT_STATES];
+};
+
+void slots_set(struct slots *all, struct slot *s, enum slot_state state);
+/* Make S urgent. */
+void slots_hasten(struct slots *all, struct slot *s);
+/* The existing output of S has arrived: no reader waits for it any more. */
+void slots_arrived(struct slots *all, struct slot *s);
+/* Give a slot to the next log that may have one, and return it; NULL if there is none. */
+struct slot *slots_next(struct slots *all);
+
+/* --- a log --- */
 
 struct follow;
 
@@ -25,14 +101,13 @@ struct follow_context {
 	bool away; /* the server can't be reached: failures are not refusals */
 	/* follow_state of the log with this DATA has changed. Must not call back. */
 	void (*changed)(void *data);
-	/* slots_next may return a log. */
-	void (*slot_freed)(void *slot_data);
 	/*
 	 * The user may not read logs: TEXT is the server's refusal, or NULL once the server returns
 	 * a log. This callback may be NULL.
 	 */
-	void (*forbidden)(void *slot_data, const char *text);
-	void *slot_data;
+	void (*forbidden)(void *data, const char *text);
+	void *data;    /* for FORBIDDEN */
+	bool stopping; /* no log gets a slot any more */
 };
 
 struct follow_run {
@@ -53,12 +128,12 @@ struct follow_run {
 	void *data;
 };
 
-/* Create a log that waits for a slot. RUN and its strings are copied. */
+/* Create a log that waits for a slot, until the next follow_fill. RUN and its strings are copied. */
 struct follow *follow_new(struct follow_context *context, const struct follow_run *run);
 /* End F: nothing more is requested, and what has arrived stays on disk. Waiting readers are called. */
 void follow_free(struct follow *f);
-/* F has got a slot: it was the data of what slots_next returned. */
-void follow_begin(struct follow *f);
+/* Give free slots to waiting logs, and begin these. Call this after follow_new and follow_free. */
+void follow_fill(struct follow_context *context);
 
 /* The run has ended as END, according to the pod's status. An END before an earlier one is ignored. */
 void follow_ended(struct follow *f, enum run_end end);

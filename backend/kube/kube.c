@@ -6,7 +6,7 @@
  *	kinds     which kinds of jobs the cluster serves, surveyed regularly
  *	watches   of jobs, pods, groups, events and queues; their objects go into the world
  *	world     the tables of these, joined (events.h: its events)
- *	capture   which containers' logs are followed, and which of them now (slots.h; run.h: the key of a log)
+ *	capture   which containers' logs are followed, and which of them now (follow.h)
  *	folders   the record (jobs/records.h) and the output of a job on disk
  *	commands  the commands of ctl, until their outcome shows
  *	publish   checks the command and the logs of each changed job, puts its new snapshot into the store and onto

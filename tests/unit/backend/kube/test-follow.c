@@ -73,14 +73,6 @@ static void on_changed(void *data)
 	rig.told++;
 }
 
-static void on_slot_freed(void *data)
-{
-	struct slot *slot;
-
-	while ((slot = slots_next(&rig.context.slots)))
-		follow_begin(slot->data);
-}
-
 /* Is the log over, or refused for now? */
 static bool is_done(void)
 {
@@ -133,7 +125,6 @@ static int setup(void **state)
 		.namespace = "ns",
 		.slots.max = 8,
 		.changed = on_changed,
-		.slot_freed = on_slot_freed,
 	};
 	return 0;
 }
@@ -176,7 +167,7 @@ static void begin(struct follow_run what)
 	assert_int_equal(output_log_begin(rig.job, what.key, what.prefix, false), 0);
 	rig.f = follow_new(&rig.context, &what);
 	follow_wait(rig.f, on_arrived, NULL);
-	on_slot_freed(NULL);
+	follow_fill(&rig.context);
 	run();
 }
 

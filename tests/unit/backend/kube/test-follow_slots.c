@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which of the logs that wait gets a slot. */
-#include "backend/kube/slots.h"
+/* Which of the logs that wait gets a slot; what the key of a log means, and how far its run is, by the view of the pod. */
+#include "backend/kube/follow.h"
 #include "tests/unit/unit.h"
 
 #define MAX 10
@@ -112,6 +112,113 @@ static void test_retried(void **state)
 	assert_null(slots_next(&rig.slots));
 }
 
+static char main_name[] = "main", side_name[] = "main-side";
+
+/* A pod with the containers main, which is in STATE after RESTARTS restarts, and main-side. */
+static struct spec_container_view containers[2];
+static const struct spec_pod_view pod = {.containers = containers, .n_containers = 2};
+
+static void main_is(enum spec_container_state state, unsigned restarts, int last_exit_code)
+{
+	containers[0] = (struct spec_container_view){.name = main_name,
+						     .state = state,
+						     .restarts = restarts,
+						     .last_exit_code = last_exit_code,
+						     .started = state == SPEC_WAITING ? 0 : 1};
+	containers[1] = (struct spec_container_view){.name = side_name,
+						     .state = SPEC_TERMINATED,
+						     .last_exit_code = -1,
+						     .started = 1};
+}
+
+static void test_find(void **state)
+{
+	static const struct {
+		const char *key;
+		int container; /* -1: none */
+		unsigned restart;
+	} rows[] = {
+		{"u.main.0", 0, 0},	   {"u.main.12", 0, 12},
+		{"u.main-side.1", 1, 1},   {"u.main-side.0", 1, 0},
+		{"u.mai.0", -1, 0},	   {"u.main-.0", -1, 0},
+		{"u.main-side2.0", -1, 0}, {"u..0", -1, 0},
+		{"u.main", -1, 0},	   {"u", -1, 0},
+	};
+	struct run run;
+
+	main_is(SPEC_STARTED, 0, -1);
+	assert_false(run_find(NULL, "u.main.0", &run));
+	for (size_t i = 0; i < array_size(rows); i++) {
+		bool found = run_find(&pod, rows[i].key, &run);
+
+		if (found != (rows[i].container >= 0))
+			fail_msg("%s", rows[i].key);
+		if (!found)
+			continue;
+		assert_ptr_equal(run.container, &containers[rows[i].container]);
+		assert_int_equal(run.restart, rows[i].restart);
+	}
+	assert_int_equal(run_pod_len("uid-1.main.0"), 5);
+}
+
+/* The end of run 2 of main. */
+static void test_end(void **state)
+{
+	static const struct {
+		enum spec_container_state state;
+		unsigned restarts;
+		int last_exit_code;
+		bool begun, started;
+		enum run_end end;
+	} rows[] = {
+		{SPEC_WAITING, 1, -1, false, false, RUN_GOES_ON},
+		{SPEC_STARTED, 1, 0, true, true, RUN_GOES_ON},
+		{SPEC_WAITING, 2, -1, false, false, RUN_GOES_ON},
+		{SPEC_WAITING, 2, 0, true, true, RUN_LAST}, /* between this run and the next */
+		{SPEC_STARTED, 2, 0, true, true, RUN_GOES_ON},
+		{SPEC_TERMINATED, 2, 0, true, true, RUN_LAST},
+		{SPEC_WAITING, 3, -1, true, false, RUN_PREVIOUS},
+		{SPEC_STARTED, 3, 0, true, true, RUN_PREVIOUS},
+		{SPEC_TERMINATED, 3, 0, true, true, RUN_PREVIOUS},
+		{SPEC_STARTED, 4, 0, true, true, RUN_GONE},
+	};
+	struct run run;
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		main_is(rows[i].state, rows[i].restarts, rows[i].last_exit_code);
+		assert_true(run_find(&pod, "u.main.2", &run));
+		if (run_has_begun(&run) != rows[i].begun || run_end(&run) != rows[i].end ||
+		    run_was_started(&run) != rows[i].started)
+			fail_msg("row %zu: %d %d %u", i, run_has_begun(&run), run_was_started(&run),
+				 run_end(&run));
+	}
+}
+
+/* How many runs there were of which no log was seen: before the first, or between two of one container. */
+static void test_missed(void **state)
+{
+	static const struct {
+		const char *before, *key;
+		unsigned missed;
+	} rows[] = {
+		{NULL, "u.main.0", 0},	     {NULL, "u.main.2", 2},
+		{"u.main.0", "u.main.1", 0}, {"u.main.0", "u.main.3", 2},
+		{"u.side.2", "u.main.1", 1}, {"v.main.5", "u.main.1", 1},
+		{"u.main.3", "u.main.1", 0}, {NULL, "local", 0},
+	};
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct spec_job *job = spec_job_new(0, 1);
+		struct spec_replica *r = &job->replicas[0];
+
+		if (rows[i].before)
+			spec_replica_add_log(r, rows[i].before, NULL);
+		spec_replica_add_log(r, rows[i].key, NULL);
+		assert_int_equal(run_missed_before(r, r->n_logs - 1), rows[i].missed);
+		spec_job_unref(job);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +226,9 @@ int main(void)
 		cmocka_unit_test_setup(test_urgent, setup),
 		cmocka_unit_test_setup(test_first, setup),
 		cmocka_unit_test_setup(test_retried, setup),
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_end),
+		cmocka_unit_test(test_missed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
