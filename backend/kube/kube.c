@@ -265,12 +265,12 @@ static void make_parts(struct kube *k, struct backend *b)
 		.loop = b->loop,
 		.http = k->http,
 		.world = parts->world,
+		.publish = parts->publish,
 		.namespace = namespace,
 		.selector = b->config.selector,
 		.user = b->config.mine ? k->user : "",
 		.own_queue = own_queue(&b->config),
 		.events = {on_listed, backend_started, on_unserved, b},
-		.ops = {publish_set_stale, publish_listed, publish_has_unreported, parts->publish},
 	});
 	k->kinds = kinds_new(&(struct kinds_config){
 		.loop = b->loop,

@@ -18,8 +18,8 @@
  * so it is written there once a minute, with the next other change, and at the end.
  *
  * The id of a job is the name of its object. If several kinds are shown, and a job of another kind has that id, it is
- * NAME~KIND as long as the job lives; the next mount reads it from the snapshot on disk. Of jobs that are listed
- * together, those with a snapshot choose first, then the older ones.
+ * NAME~KIND as long as the job lives; the next mount reads it from the snapshot on disk, which is in the store before
+ * any job chooses. Of jobs that are listed together, the older ones choose first.
  *
  * A kind whose first list has not arrived (it may be forbidden) hides no other kind. Jobs on disk that may be of this
  * kind remain as they were, until the list has arrived.
@@ -704,9 +704,8 @@ void publish_again(void *publish, const char *uid)
 		enqueue(p, s);
 }
 
-void publish_set_stale(void *publish, enum world_sort sort, int64_t since)
+void publish_set_stale(struct publish *p, enum world_sort sort, int64_t since)
 {
-	struct publish *p = publish;
 	bool all = sort == WORLD_N_SORTS;
 
 	*(all ? &p->stale_since : &p->stale[sort]) = since;
@@ -738,10 +737,8 @@ void publish_leave(struct publish *p, const char *uid)
 	forget(p, s, job);
 }
 
-bool publish_has_unreported(void *publish, enum world_sort sort)
+bool publish_has_unreported(const struct publish *p, enum world_sort sort)
 {
-	const struct publish *p = publish;
-
 	for (const struct publish_shown *s = p->all; s; s = s->hh.next) {
 		const struct world_job *job =
 			s->state == LEFT ? world_find(p->config.world, s->uid) : NULL;
@@ -812,57 +809,35 @@ static void begin_folder(void *data, const struct folder *folder)
 	settle_folder(p, folder);
 }
 
-/* A job with an object. */
-struct publish_claim {
-	const struct world_job *job;
-	bool named; /* its snapshot on disk has the name of the object as id */
-};
-
-struct claims {
-	struct publish *p;
-	struct publish_claim *v;
-	size_t n;
-};
-
-/* Compare two jobs: the lower one chooses its id first. */
-static int by_claim(const void *a, const void *b)
+/* Compare two jobs: the older one chooses its id first. */
+static int by_age(const struct publish_shown *x, const struct publish_shown *y)
 {
-	const struct publish_claim *x = a, *y = b;
-	int64_t diff = x->job->view->meta.created - y->job->view->meta.created;
+	const struct world_job *a = world_find(x->p->config.world, x->uid);
+	const struct world_job *b = world_find(y->p->config.world, y->uid);
+	const int64_t diff = (a && a->view ? a->view->meta.created : 0) -
+			     (b && b->view ? b->view->meta.created : 0);
 
-	if (x->named != y->named)
-		return x->named ? -1 : 1;
-	return diff ? (diff < 0 ? -1 : 1) : strcmp(x->job->uid, y->job->uid);
+	return diff ? (diff < 0 ? -1 : 1) : strcmp(x->uid, y->uid);
 }
 
-static void add_claim(void *data, const struct world_job *job)
+static void bind(void *data, const struct world_job *job)
 {
-	struct claims *claims = data;
-	const struct spec_job *before cleanup_job = NULL;
+	const struct publish *p = data;
 
-	if (!job->view)
-		return;
-	before = store_get_uid(claims->p->config.store, job->uid);
-	claims->v[claims->n++] =
-		(struct publish_claim){job, before && streq(before->id, job->view->meta.name)};
-	folders_bind(claims->p->config.folders, job->view);
+	if (job->view)
+		folders_bind(p->config.folders, job->view);
 }
 
 void publish_begin(struct publish *p)
 {
-	struct claims claims = {p, new0_n(struct publish_claim, HASH_COUNT(p->all)), 0};
 	struct publish_shown *s, *next;
 
 	p->begun = true;
-	world_each(p->config.world, add_claim, &claims);
+	world_each(p->config.world, bind, p);
 	folders_each(p->config.folders, begin_folder, p);
-	qsort(claims.v, claims.n, sizeof(*claims.v), by_claim);
-	for (size_t i = 0; i < claims.n; i++)
-		reconcile(p, need(p, claims.v[i].job->uid));
-	free(claims.v);
+	HASH_SORT(p->all, by_age);
 	HASH_ITER(hh, p->all, s, next)
-		if (s->change)
-			reconcile(p, s);
+		reconcile(p, s);
 }
 
 /* Settle the jobs of an earlier mount after a late list. */
@@ -879,10 +854,8 @@ static void settle_late(void *data, const struct folder *folder)
 	settle_folder(p, folder);
 }
 
-void publish_listed(void *publish)
+void publish_listed(struct publish *p)
 {
-	struct publish *p = publish;
-
 	if (!world_has_listed(p->config.world, WORLD_PODS))
 		return;
 	for (struct publish_shown *s = p->all; s; s = s->hh.next)

@@ -53,12 +53,12 @@ void publish_again(void *publish, const char *uid);
  */
 void publish_sampled(void *publish, const struct world_job *job);
 /* Since SINCE (ns) the jobs of SORT (WORLD_N_SORTS: all jobs) are not confirmed; 0: they are. */
-void publish_set_stale(void *publish, enum world_sort sort, int64_t since);
+void publish_set_stale(struct publish *p, enum world_sort sort, int64_t since);
 /*
  * The first list of a kind, or of the pods of another kind, has arrived after publish_begin: settle the jobs of an
  * earlier mount, and publish those that wait for their pods.
  */
-void publish_listed(void *publish);
+void publish_listed(struct publish *p);
 
 /* True if everything is listed and confirmed. */
 bool publish_is_whole(const struct publish *p);
@@ -71,4 +71,4 @@ void publish_leave(struct publish *p, const char *uid);
  * True if publish_leave has moved a job of SORT out of jobs/, and the watch has not reported yet
  * that it is gone or being deleted.
  */
-bool publish_has_unreported(void *publish, enum world_sort sort);
+bool publish_has_unreported(const struct publish *p, enum world_sort sort);

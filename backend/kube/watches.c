@@ -57,14 +57,6 @@ static const struct watch_def *def_of(enum world_sort sort)
 					       : sort];
 }
 
-enum access {
-	ACCESS_UNKNOWN, /* the watch has not reported anything yet */
-	ACCESS_GIVEN,	/* the objects in the world are confirmed */
-	ACCESS_FORBIDDEN,
-	ACCESS_NOT_SERVED,
-	ACCESS_AWAY, /* the server can't be reached, or its reply is unclear */
-};
-
 struct watched {
 	struct watches *w;
 	enum world_sort sort;
@@ -72,10 +64,9 @@ struct watched {
 	char *resource;	     /* "podgroups.scheduling.volcano.sh"; set before the watch */
 	bool listed;	     /* its first list has arrived */
 	int err;	     /* the last error of the watch; 0 if there is none */
-	/* For jobs: confirmed() has reported that they are not confirmed. */
+	/* For jobs: publish has the time since when they are not confirmed. */
 	bool stale;
 	/* Under watches.lock: */
-	enum access access;
 	/* The world has the objects, as they are or as they were when the server could last be reached. */
 	bool known;
 	const char *verb;
@@ -159,7 +150,7 @@ static void check_confirmed_kinds(struct watches *w)
 			diag(DIAG_WARNING, "%s: not confirmed: %s", x->resource, x->text);
 		else if (!failing)
 			diag(DIAG_INFO, "%s: confirmed", x->resource);
-		w->config.ops.confirmed(w->config.ops.data, i, failing ? loop_time_ns() : 0);
+		publish_set_stale(w->config.publish, i, failing ? loop_time_ns() : 0);
 	}
 }
 
@@ -187,7 +178,7 @@ static void check_confirmed(struct watches *w)
 		diag(DIAG_INFO, "what is shown is no longer confirmed: %s", failing->text);
 	else
 		diag(DIAG_INFO, "connected");
-	w->config.ops.confirmed(w->config.ops.data, WORLD_N_SORTS, since);
+	publish_set_stale(w->config.publish, WORLD_N_SORTS, since);
 }
 
 static void on_ready(void *data)
@@ -199,10 +190,15 @@ static void on_ready(void *data)
 	return w->config.events.started(w->config.events.data, 0, NULL);
 }
 
+static enum world_watch_status status_of(const struct watched *x)
+{
+	return world_watch_status(x->w->config.world, x->sort);
+}
+
 /* True if X has a watch that has not reported anything yet. */
 static bool is_unknown(const struct watched *x)
 {
-	return x->watch && x->access == ACCESS_UNKNOWN;
+	return x->watch && status_of(x) == WORLD_UNCONFIRMED;
 }
 
 static void check_ready(struct watches *w)
@@ -264,7 +260,6 @@ static void stop_optional(struct watched *x)
 	watch_free(take_ptr(x->watch));
 	{
 		lock_scope(&x->w->lock);
-		x->access = ACCESS_UNKNOWN;
 		x->known = false;
 		free(take_ptr(x->text));
 	}
@@ -284,9 +279,9 @@ static void optional_state(struct watched *x, bool first, bool lost)
 	if (x->sort == WORLD_QUEUES) {
 		struct watched *all = &w->all[WORLD_QUEUES], *own = &w->all[WORLD_OWN_QUEUE];
 
-		if (all->access == ACCESS_FORBIDDEN && !own->watch && *w->config.own_queue)
+		if (status_of(all) == WORLD_FORBIDDEN && !own->watch && *w->config.own_queue)
 			start(w, WORLD_OWN_QUEUE);
-		else if (all->access == ACCESS_GIVEN && own->watch)
+		else if (status_of(all) == WORLD_CONFIRMED && own->watch)
 			stop_optional(own);
 	}
 	if (x->sort == WORLD_GROUPS && !w->all[WORLD_EVENTS].watch)
@@ -294,7 +289,7 @@ static void optional_state(struct watched *x, bool first, bool lost)
 	if (w->phase == PHASE_LISTING)
 		return needed_listed(w);
 	if (world_is_of_parts(x->sort) && x->err)
-		w->config.ops.listed_late(w->config.ops.data);
+		publish_listed(w->config.publish);
 	return check_ready(w);
 }
 
@@ -332,7 +327,7 @@ static void on_listed(void *data)
 	if (!cost_of(x->w, x->sort))
 		needed_listed(x->w);
 	if (late)
-		x->w->config.ops.listed_late(x->w->config.ops.data);
+		publish_listed(x->w->config.publish);
 }
 
 static void on_set_back(void *data)
@@ -351,48 +346,40 @@ static bool has_unreported(void *data)
 {
 	const struct watched *x = data;
 
-	return world_is_of_jobs(x->sort) &&
-	       x->w->config.ops.unreported(x->w->config.ops.data, x->sort);
+	return world_is_of_jobs(x->sort) && publish_has_unreported(x->w->config.publish, x->sort);
 }
 
-static enum access access_of(int err)
+static enum world_watch_status status_after(int err)
 {
 	switch (err) {
 	case 0:
-		return ACCESS_GIVEN;
+		return WORLD_CONFIRMED;
 	case -EACCES:
-		return ACCESS_FORBIDDEN;
+		return WORLD_FORBIDDEN;
 	case -EOPNOTSUPP:
-		return ACCESS_NOT_SERVED;
+		return WORLD_ABSENT;
 	default:
-		return ACCESS_AWAY;
+		return WORLD_AWAY;
 	}
 }
 
 static void on_state(void *data, int err, const char *text)
 {
 	struct watched *x = data;
-	static const enum world_watch_status statuses[] = {
-		[ACCESS_GIVEN] = WORLD_CONFIRMED,
-		[ACCESS_FORBIDDEN] = WORLD_FORBIDDEN,
-		[ACCESS_NOT_SERVED] = WORLD_ABSENT,
-		[ACCESS_AWAY] = WORLD_AWAY,
-	};
-	enum access access = access_of(err);
-	bool first = access == ACCESS_GIVEN && x->access != ACCESS_GIVEN;
-	bool lost = x->known && (access == ACCESS_FORBIDDEN || access == ACCESS_NOT_SERVED);
+	const enum world_watch_status status = status_after(err);
+	bool first = status == WORLD_CONFIRMED && status_of(x) != WORLD_CONFIRMED;
+	bool lost = x->known && (status == WORLD_FORBIDDEN || status == WORLD_ABSENT);
 	struct watches *w = x->w;
 	bool breaks, others;
 
 	x->err = err;
 	{
 		lock_scope(&w->lock);
-		x->access = access;
-		x->known = access == ACCESS_GIVEN || (x->known && !lost);
+		x->known = status == WORLD_CONFIRMED || (x->known && !lost);
 		x->verb = watch_verb(x->watch);
 		text_set(&x->text, "%s", text);
+		world_set_watch_status(w->config.world, x->sort, status);
 	}
-	world_set_watch_status(w->config.world, x->sort, statuses[access]);
 	if (cost_of(x->w, x->sort))
 		return optional_state(x, first, lost);
 	/*
@@ -412,7 +399,7 @@ static void on_state(void *data, int err, const char *text)
 	check_confirmed(w);
 	/* They may be parts of jobs of another kind. */
 	if (world_is_of_jobs(x->sort) && err && !world_has_listed(w->config.world, x->sort))
-		w->config.ops.listed_late(w->config.ops.data);
+		publish_listed(w->config.publish);
 	if (world_is_of_jobs(x->sort) && err == -EOPNOTSUPP)
 		return w->config.events.unserved(w->config.events.data);
 }
@@ -622,7 +609,7 @@ void watches_drop(struct watches *w, enum world_sort sort)
 	x->err = 0;
 	x->listed = false;
 	if (x->stale)
-		w->config.ops.confirmed(w->config.ops.data, sort, 0);
+		publish_set_stale(w->config.publish, sort, 0);
 	x->stale = false;
 }
 
@@ -706,9 +693,9 @@ static char *trouble_of(struct watches *w, enum world_sort sort)
 	const struct watched *x = &w->all[sort];
 	lock_scope(&w->lock);
 
-	return x->access == ACCESS_GIVEN
+	return status_of(x) == WORLD_CONFIRMED
 		       ? NULL
-		       : text_copy(x->text ? x->text : "its list has not arrived yet");
+		       : text_copy(x->text && *x->text ? x->text : "its list has not arrived yet");
 }
 
 char *watches_trouble(struct watches *w, enum world_sort sort)
@@ -749,9 +736,9 @@ static void print_refused(struct watched *x, struct watches_refused *list)
 		lock_scope(&w->lock);
 		/* There are two watches of queues, but one item. */
 		bool twice = x->sort == WORLD_QUEUES &&
-			     w->all[WORLD_OWN_QUEUE].access == ACCESS_FORBIDDEN;
+			     status_of(&w->all[WORLD_OWN_QUEUE]) == WORLD_FORBIDDEN;
 
-		if (x->access == ACCESS_FORBIDDEN && !twice) {
+		if (status_of(x) == WORLD_FORBIDDEN && !twice) {
 			verb = x->verb;
 			text = text_copy(x->text);
 		}

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "backend/client/http.h"
+#include "backend/kube/publish.h"
 #include "backend/kube/world.h"
 
 struct watches;
@@ -25,35 +26,18 @@ struct watches_events {
 	void *data;
 };
 
-/* The calls of publish. */
-struct watches_ops {
-	/*
-	 * Since SINCE (ns) the jobs of SORT (WORLD_N_SORTS: all jobs) are not confirmed by the server; 0: they are.
-	 * All jobs: only after listed().
-	 */
-	void (*confirmed)(void *data, enum world_sort sort, int64_t since);
-	/*
-	 * After listed(): the first list of a kind or of a part has arrived, or is known to fail; after
-	 * watches_switch, that of the pods.
-	 */
-	void (*listed_late)(void *data);
-	/* True if a job of SORT was deleted, and the watch has not reported that it is gone. */
-	bool (*unreported)(void *data, enum world_sort sort);
-	void *data;
-};
-
 /* All is borrowed. */
 struct watches_config {
 	struct loop *loop;
 	struct http *http;
 	struct world *world;
+	struct publish *publish;
 	const char *namespace;
 	const char *selector; /* label selector of jobs; "": all */
 	/* Watch only jobs, pods and groups with this value of SPEC_LABEL_USER; "": all. */
 	const char *user;
 	const char *own_queue; /* the queue of the mount's own jobs, or "" */
 	struct watches_events events;
-	struct watches_ops ops;
 };
 
 struct watches *watches_new(const struct watches_config *config);
