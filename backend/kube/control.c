@@ -211,7 +211,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 	cleanup_free char *text = NULL;
 	int err = done ? 0 : http_refusal(reply, &asked, &text);
 
-	request_replied(&c->r);
+	c->r.call = NULL;
 	/* Nobody else would choose this name: an earlier request, whose reply was lost, was accepted. */
 	if (err == -EEXIST && !c->request.patch && !unknown)
 		err = 0;
@@ -242,7 +242,7 @@ static void on_needed(void *data, const struct http_reply *reply)
 {
 	struct kube_control *c = data;
 
-	request_replied(&c->r);
+	c->r.call = NULL;
 	free(take_ptr(c->request.needed));
 	if (!reply->err && reply->status == 404)
 		refuse(c, -EINVAL, c->request.missing);
@@ -341,7 +341,7 @@ static void on_read(void *data, const struct http_reply *reply)
 	const struct world_job *job;
 	int err;
 
-	request_replied(&c->r);
+	c->r.call = NULL;
 	if (reply->err || reply->status != 200) {
 		err = http_refusal(reply, &asked, &text);
 		if (c->lost)

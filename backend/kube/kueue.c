@@ -26,7 +26,6 @@
 
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
-#include "backend/kube/requests.h"
 #include "spec/api/refusal.h"
 #include "spec/api/review.h"
 #include "spec/base/mem.h"

@@ -5,14 +5,19 @@
  */
 #pragma once
 
+#include "backend/base/random.h"
+#include "backend/base/work.h"
+#include "backend/client/http.h"
 #include "backend/impl/impl.h"
 #include "backend/kube/publish.h"
-#include "backend/kube/requests.h"
 #include "backend/kube/watches.h"
 #include "spec/api/kubeconfig.h"
+#include "spec/api/refusal.h"
+#include "spec/pods/kind.h"
 
 struct kueue;
 struct samples;
+struct requests;
 struct removals;
 
 struct kube_parts {
@@ -58,3 +63,66 @@ bool kube_is_settled(struct backend *b, const struct spec_job *job);
 /* Stop removals because of age or size. */
 void removals_stop(struct removals *r);
 void removals_free(struct removals *r); /* NULL is allowed */
+
+/* --- requests.c: the common part of submissions, cancellations and ctl --- */
+
+/*
+ * A request of a user that is under way. It may take several calls to the server, with pauses between them: after a
+ * lost reply a call is repeated. The end of the mount answers the requests that are left.
+ */
+struct request;
+
+/* How long kxfs tries to find out the outcome of a request whose reply was lost. */
+#define REQUEST_FIND_OUT_MS 600000
+
+struct request_ops {
+	void (*send)(struct request *r); /* send the next call */
+	void (*free)(struct request *r);
+};
+
+/*
+ * Embed this, all zero. Plain data: the owner sets WORKING and UNCLEAR, and clears CALL in done(); requests.c sets the
+ * others.
+ */
+struct request {
+	const struct request_ops *ops;
+	struct backend_request *rq; /* NULL after the answer */
+	const struct spec_kind *kind;
+	char *resource; /* "jobs.batch.volcano.sh" */
+	bool working;	/* it has work on the pool, so it must not be answered now */
+	bool unclear;	/* it is a submission that may have been launched */
+	struct requests *all;
+	struct http_request *call; /* the call that is under way, or NULL */
+	struct loop_timer timer;   /* runs until the next call */
+	uint64_t since;		   /* when the request began, by loop_now_ms */
+	struct backoff backoff;
+	struct request *prev, *next;
+};
+
+/* HTTP, GROUP and NAMESPACE are borrowed; each request enters GROUP. */
+struct requests *requests_new(struct loop *loop, struct http *http, struct group *group,
+			      const char *namespace);
+/* Answer all requests, except those with work on the pool, which are answered when that returns. */
+void requests_stop(struct requests *all);
+void requests_free(struct requests *all); /* NULL is allowed */
+
+/* Begin R, which will answer RQ by request_answer. */
+void request_begin(struct requests *all, struct request *r, struct backend_request *rq,
+		   const struct request_ops *ops);
+/* R is about jobs of KIND. Call this before the first request_call. */
+void request_set_kind(struct request *r, const struct spec_kind *kind);
+/* Return how many ms ago R began. */
+uint64_t request_age(const struct request *r);
+/* Return the input for the text of a refusal of VERB on the job NAME. Borrowed. */
+struct spec_asked request_asked(const struct request *r, const char *verb, const char *name);
+/*
+ * Send CALL about the object NAME (NULL: about all jobs), with QUERY ("?..." or ""); or, if CALL has a path, to that.
+ * Its done() first clears R->call.
+ */
+void request_call(struct request *r, const char *name, const char *query,
+		  const struct http_call *call);
+/* Call send() of R's OPS after a pause of at least WAIT_MS. False: R has taken too long. */
+bool request_again(struct request *r, unsigned wait_ms);
+/* Answer R, and free it. */
+void request_answer(struct request *r, int err, const char *id, const char *text);
+void request_answer_dry_run(struct request *r, const struct backend_made *made);

@@ -47,7 +47,6 @@
 
 #include "backend/base/diag.h"
 #include "backend/jobs/last_words.h"
-#include "backend/kube/requests.h"
 #include "spec/base/mem.h"
 #include "spec/job/last_words.h"
 

@@ -63,7 +63,7 @@ static void on_deleted(void *data, const struct http_reply *reply)
 	cleanup_free char *text = NULL;
 	int err = accepted ? 0 : http_refusal(reply, &asked, &text);
 
-	request_replied(&c->r);
+	c->r.call = NULL;
 	/* The job is already gone, perhaps by an earlier request; another job may have its name now. */
 	if (!err ||
 	    (!unknown && (err == -ENOENT || (err == -ESTALE && (c->lost || reply->again))))) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A list of the requests under way. Each is in the group for which the end of the mount waits. */
-#include "backend/kube/requests.h"
+#include "backend/kube/parts.h"
 
 #include <errno.h>
 
@@ -17,19 +17,8 @@ struct requests {
 	struct http *http;
 	struct group *group;
 	const char *namespace;
-	bool stopping;
 	struct request *list;
 };
-
-void request_set_working(struct request *r, bool working)
-{
-	r->working = working;
-}
-
-void request_set_unclear(struct request *r, bool unclear)
-{
-	r->unclear = unclear;
-}
 
 static void request_end(struct request *r)
 {
@@ -78,11 +67,6 @@ void request_call(struct request *r, const char *name, const char *query,
 		copy.path = path;
 	copy.urgent = true;
 	r->call = http_send(r->all->http, &copy);
-}
-
-void request_replied(struct request *r)
-{
-	r->call = NULL;
 }
 
 static void on_retry(void *data)
@@ -137,16 +121,10 @@ struct requests *requests_new(struct loop *loop, struct http *http, struct group
 	return all;
 }
 
-bool requests_are_stopping(const struct requests *all)
-{
-	return all->stopping;
-}
-
 void requests_stop(struct requests *all)
 {
 	struct request *r, *next;
 
-	all->stopping = true;
 	DL_FOREACH_SAFE(all->list, r, next) {
 		if (r->working)
 			continue;

@@ -303,7 +303,7 @@ static void taken(struct kube_submit *s, enum holder holder, const struct http_r
 		s->names++;
 		s->old_exists = true;
 		s->asks = false;
-		request_set_working(&s->r, true);
+		s->r.working = true;
 		loop_work(s->k->b->loop, prepare, prepared, s);
 	} else {
 		set_exists(s);
@@ -317,7 +317,7 @@ static void on_holder(void *data, const struct http_reply *reply)
 	enum holder holder = holder_of(s, reply);
 	cleanup_free char *why = NULL;
 
-	request_replied(&s->r);
+	s->r.call = NULL;
 	if (holder == HOLDER_OURS) {
 		launched(s, reply->body, reply->len);
 	} else if (is_known(s)) {
@@ -376,7 +376,7 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 		tried(s, reply->err || (reply->status > 500 && reply->status <= 504)
 				 ? TRIED_IN_FLIGHT
 				 : TRIED_LOST);
-	request_set_unclear(&s->r, s->tried);
+	s->r.unclear = s->tried;
 	/* Retry a few times if the server fails, and without limit if it can't be reached. */
 	if (s->tried && (reply->err || ((unknown || s->err == -EAGAIN) &&
 					s->r.backoff.failures < SERVER_TRIES))) {
@@ -409,14 +409,14 @@ static void on_posted(void *data, const struct http_reply *reply)
 {
 	struct kube_submit *s = data;
 
-	request_replied(&s->r);
-	request_set_unclear(&s->r, s->tried);
+	s->r.call = NULL;
+	s->r.unclear = s->tried;
 	s->err = 0;
 	free(take_ptr(s->text));
 	if (!is_created(s, reply)) {
 		not_posted(s, reply);
 	} else if (is_dry(s)) {
-		request_set_working(&s->r, true);
+		s->r.working = true;
 		loop_work(s->k->b->loop, render, rendered, s);
 	} else {
 		launched(s, reply->body, reply->len);
@@ -454,14 +454,14 @@ static void post(struct request *r)
 		     is_dry(s) ? "?fieldManager=kxfs&fieldValidation=Strict&dryRun=All"
 			       : "?fieldManager=kxfs&fieldValidation=Strict",
 		     &call);
-	request_set_unclear(r, !is_dry(s));
+	r->unclear = !is_dry(s);
 }
 
 /* The pool has returned S: send it, or answer why not. */
 static void ready(struct kube_submit *s)
 {
-	request_set_working(&s->r, false);
-	if (!s->err && requests_are_stopping(s->k->requests)) {
+	s->r.working = false;
+	if (!s->err && !s->k->b->up) {
 		s->err = -ECANCELED;
 		text_set(&s->text, "kxfs is ending; nothing was launched\n");
 	}
@@ -611,6 +611,6 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 	request_begin(k->requests, &s->r, rq, &submit_ops);
 	/* An earlier POST may have succeeded, although the job was not seen when the user released it. */
 	s->tried = rq->again ? TRIED_LOST : TRIED_NOTHING;
-	request_set_working(&s->r, true);
+	s->r.working = true;
 	loop_work(b->loop, prepare, prepared, s);
 }

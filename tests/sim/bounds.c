@@ -4,7 +4,7 @@
  *
  *	requests	at any moment: for one resource (a list, a watch, a log, a job) at most three a second in
  *			any ten seconds. A failed request is retried after at most half a second, and then after twice
- *			as long each time (backend/client/watch.h, backend/kube/requests.h)
+ *			as long each time (backend/client/watch.h, backend/kube/requests.c)
  *	descriptors	at any moment: a fixed number, and more if jobs have several replicas. At the end: those of
  *			directories that stay open, some for each running job whose output is captured, and for each
  *			reader that follows a merged log one, and two for each run

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which of the logs that wait gets a slot; what the key of a log means, and how far its run is, by the view of the pod. */
+/*
+ * Which of the logs that wait gets a slot; what the key of a log means, and how far its run is, by the view of the pod.
+ */
 #include "backend/kube/follow.h"
 #include "tests/unit/unit.h"
 

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "backend/kube/requests.h"
+#include "backend/kube/parts.h"
 
 static struct {
 	struct group group;
@@ -97,15 +97,14 @@ static void test_stop(void **state)
 	request_begin(rig.all, &plain, &rig.rq, &ops);
 	assert_true(request_again(&plain, 0));
 	request_begin(rig.all, &working, &rig.rq, &ops);
-	request_set_working(&working, true);
+	working.working = true;
 	requests_stop(rig.all);
-	assert_true(requests_are_stopping(rig.all));
 	assert_int_equal(rig.n_answered, 1);
 	assert_int_equal(rig.err, -ECANCELED);
 	assert_null(fake.timers);
-	request_set_working(&working, false);
+	working.working = false;
 	request_begin(rig.all, &unclear, &rig.rq, &ops);
-	request_set_unclear(&unclear, true);
+	unclear.unclear = true;
 	requests_stop(rig.all);
 	assert_int_equal(rig.n_answered, 3);
 	assert_int_equal(rig.err, -EINPROGRESS);
