@@ -83,7 +83,8 @@ static const char *control_writers(const struct tree *t)
 		       "shareProcessNamespace: true in the pod helps";
 	if (unseen)
 		return "not seen: kxfs may not inspect processes of other users, so each of their "
-		       "closes in submit/ may launch the file (kxfs-submit(7)); a mount by root, or by that user, sees them";
+		       "closes in submit/ may launch the file (kxfs-submit(7)); a mount by root, "
+		       "or by that user, sees them";
 	return "seen";
 }
 
