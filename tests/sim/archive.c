@@ -10,7 +10,6 @@
  * there too (reader.c).
  */
 #include "spec/base/mem.h"
-#include "tests/sim/disk.h"
 #include "tests/sim/kernel.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"

@@ -15,7 +15,6 @@
  *			answered request stays parked (fuse.c)
  */
 #include "spec/base/mem.h"
-#include "tests/sim/disk.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 

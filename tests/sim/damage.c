@@ -12,7 +12,6 @@
  */
 #include "spec/base/mem.h"
 #include "spec/record/head.h"
-#include "tests/sim/disk.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 

@@ -5,7 +5,6 @@
  * concurrent work interleave. Descriptors are numbers far above the real ones; the linker wraps
  * close() to accept them.
  */
-#include "tests/sim/disk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +13,6 @@
 #include "backend/base/lock.h"
 #include "backend/base/loop.h"
 #include "spec/base/mem.h"
-#include "tests/sim/process.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 

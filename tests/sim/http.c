@@ -22,7 +22,6 @@
 #include "backend/client/kubeconfig.h"
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
-#include "tests/sim/loop.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 

@@ -10,7 +10,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/loop.h"
+#include "tests/sim/sim.h"
 
 #define INJECTED "proxy"
 #define LINE_US	 (700 * SIM_MS) /* the interval of a pod's lines */

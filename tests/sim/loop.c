@@ -4,7 +4,6 @@
  * the I/O thread, posts run in order and timers when they are due, one per iteration. Work of the
  * pool runs as a few concurrent tasks. There is one loop in a life of kxfs.
  */
-#include "tests/sim/loop.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -21,7 +21,6 @@
 #include "backend/local/guard.h"
 #include "spec/base/mem.h"
 #include "tests/sim/kernel.h"
-#include "tests/sim/process.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 

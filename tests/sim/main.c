@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "tests/sim/disk.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 

@@ -6,7 +6,6 @@
  * read(2) and the like are far above the real ones. A listener has a backlog of eight connections;
  * closing a connection with unread messages resets the other side.
  */
-#include "tests/sim/process.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -24,8 +23,6 @@
 #include "backend/base/process.h"
 #include "backend/local/helper.h"
 #include "spec/base/mem.h"
-#include "tests/sim/disk.h"
-#include "tests/sim/loop.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 

@@ -19,8 +19,6 @@
 #endif
 
 #include "spec/base/mem.h"
-#include "tests/sim/loop.h"
-#include "tests/sim/process.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 

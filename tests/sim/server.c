@@ -2,7 +2,7 @@
 /*
  * An API server with the kinds of jobs that the seed chooses, their pods and related objects. Each
  * change has a version. A watch sends the changes of its collection after a delay of its own, and
- * now and then the server expires old versions. A controller (volcano.c, mcad.c, controllers.c)
+ * now and then the server expires old versions. A controller (volcano.c, controllers.c)
  * creates a job's pods, kubelets run them (kubelet.c), and the job ends. Another user may remove
  * the job, or create it again from a saved copy.
  */
@@ -13,7 +13,7 @@
 #include "spec/api/review.h"
 #include "spec/base/mem.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/loop.h"
+#include "tests/sim/sim.h"
 
 #define MOST_OBJECTS 512
 #define BOOKMARK_S   60

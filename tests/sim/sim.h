@@ -7,27 +7,24 @@
  *	sched.c   (this header) events in virtual time, tasks, streams of random numbers, the trace
  *	memory.c  replaces malloc
  *	loop.c    replaces backend/base's loop, pool, random, diag and process, and backend/impl's end
- *	disk.c    replaces backend/base/disk.c: a disk in memory (disk.h)
+ *	disk.c    replaces backend/base/disk.c: a disk in memory
  *	http.c    replaces backend/client's http.c: requests on their way, and their faults (world.h)
  *	fuse.c    replaces libfuse, fs/vfs/park.c, fs/vfs/serve.c and fs/submit/writer.c: the kernel (kernel.h)
- *	server.c  an API server (world.h), whose jobs have controllers (volcano.c, mcad.c, controllers.c) and
+ *	server.c  an API server (world.h), whose jobs have controllers (volcano.c, controllers.c) and
  *	          kubelets (kubelet.c); cluster.h is their internal header
- *	process.c replaces backend/base/process.c, sockets and pipes: helpers of local jobs as processes (process.h)
+ *	process.c replaces backend/base/process.c, sockets and pipes: helpers of local jobs as processes
  *	machine.c replaces backend/local/guard.c: the programs of local jobs (world.h)
  *	kxfs.c    one life of kxfs: what fs/mount/run.c starts (world.h)
  *	user.c    users who launch jobs, and the promises to them (world.h)
- *	writer.c  the ways in which users write files (world.h)
+ *	writer.c the ways in which users write files, also into dryrun/ (world.h)
  *	kueue.c   Kueue, which suspends and resumes jobs (world.h)
  *	kinds.c   faults of one of several kinds (world.h)
  *	hostile.c other users of the server, some of them malicious (world.h)
- *	dry.c     users of dryrun/ (world.h)
- *	looker.c  users who list and read everything else, and rm -r (world.h)
+ *	looker.c users who list and read everything else, rm -r, and write to ctl (world.h)
  *	reader.c  readers of logs, and checks of the contents of logs (world.h)
- *	gaps.c    checks of the reported gaps in output (world.h)
  *	damage.c  a disk that damages files, and checks of what kxfs makes of them (world.h)
  *	archive.c checks of the archive (world.h)
  *	waiter.c  readers of files that block and of lists, and checks of both (world.h)
- *	ctl.c     writers of ctl
  *	main.c    histories, one process each
  *
  * All random numbers come from here. Each part of the world has a stream of its own, and nothing depends on an address:
@@ -36,6 +33,7 @@
 #pragma once
 
 #include <limits.h>
+#include <sys/types.h>
 
 #include "spec/base/base.h"
 
@@ -210,7 +208,7 @@ struct sim_task *sim_task_here(void); /* NULL if no task is running */
 void sim_sleep(uint64_t us);
 void sim_task_wait(void);
 /*
- * Make the current task one of process P (process.h): it does not run while P is dead or stopped.
+ * Make the current task one of process P: it does not run while P is dead or stopped.
  */
 struct sim_process;
 void sim_task_join(struct sim_process *p);
@@ -242,3 +240,93 @@ void sim_log(const char *who, const char *fmt, ...) printf_like(2, 3);
 extern const char **sim_failure;
 _Noreturn void sim_fail(const char *fmt, ...) printf_like(1, 2);
 uint64_t sim_trace_hash(void);
+
+/* --- loop.c: the I/O thread of kxfs, which has its own order --- */
+
+/* Return the time, in us, at which the loop is next due, or UINT64_MAX. */
+uint64_t sim_loop_due(void);
+/* Run the first post or timer that is due. */
+void sim_loop_turn(void);
+/* Call FN(DATA) as the I/O thread: for callbacks of http.c. */
+void sim_loop_call(void (*fn)(void *data), void *data);
+/* This life of kxfs has ended: drop the loop and all its work. */
+void sim_loop_kill(void);
+/* Return the wall clock of everything except kxfs, in ns since 1970. */
+int64_t sim_clock_ns(void);
+/* Step the wall clock of kxfs forward or back. */
+void sim_loop_step_clock(int64_t ns);
+
+/* --- process.c: helpers of local jobs, and the sockets and pipes between them and kxfs --- */
+
+/* A helper. It is never freed. */
+struct sim_process {
+	bool dead;
+	bool guarded;		/* its guard is alive and holds the lock too */
+	uint64_t stopped_until; /* us; it is stopped until then */
+	pid_t pid;
+	unsigned life; /* the life of kxfs that started it */
+	int instructions_fd, listen_fd;
+};
+
+/* P was killed or has exited: close its descriptors and notify its parent. */
+void process_end(struct sim_process *p);
+/* kxfs was killed: close its descriptors. Connections that were not accepted yet keep waiting. */
+void sim_process_kill_kxfs(void);
+/* The machine has lost power: remove all processes and sockets. */
+void sim_process_power_cut(void);
+/* End all faults: every helper can be reached from now on. */
+void sim_process_mend(void);
+
+/* Make a pipe; *RET_FD is the read end, owned by the running process. */
+struct sim_pipe *sim_pipe_new(int *ret_fd);
+/* Return false if the read end is closed. */
+bool sim_pipe_write(struct sim_pipe *p, const void *bytes, size_t n);
+void sim_pipe_close(struct sim_pipe *p);
+/* True if the read end was closed before the end of the data. */
+bool sim_pipe_is_given_up(const struct sim_pipe *p);
+
+/* Close FD. Return false if it is not a descriptor of process.c. */
+bool sim_socket_close(int fd);
+
+/* --- disk.c: the disk on which the state directory is; kxfs calls backend/base/disk.h --- */
+
+/* The archive is on a second disk, which has its own faults. */
+#define SIM_ARCHIVE_DIR "/archive"
+
+/* Mount two empty disks on /state and SIM_ARCHIVE_DIR. */
+void sim_disk_make(void);
+/* kxfs was killed: close its descriptors. Calls that it has made remain in effect. */
+void sim_disk_kill(void);
+/*
+ * The machine has lost power. Of each file the synced contents remain; of later writes each block
+ * is kept or lost at random. Of each directory the names at its last sync remain; of later changes
+ * a random number is kept, the oldest first.
+ */
+void sim_disk_power_cut(void);
+/*
+ * Bind SOCKET to NAME in the directory AT. Return 0 or a negative errno; disk faults do not affect
+ * this call.
+ */
+int sim_disk_bind(int at, const char *name, void *socket);
+/* *RET is NULL if NAME is not a socket. */
+int sim_disk_find_socket(int at, const char *name, void **ret);
+/* Duplicate FD for P; return the new descriptor. */
+int sim_disk_give(int fd, struct sim_process *p);
+/* Return the number of descriptors that kxfs has open. */
+size_t sim_disk_n_open(void);
+/* Close all descriptors of P, or kxfs's if P is NULL. */
+void sim_disk_close_of(const struct sim_process *p);
+/* Damage the file PATH: change BITS of the N bytes from AT on; or cut the file. */
+void sim_disk_flip(const char *path, size_t at, size_t n, unsigned bits);
+void sim_disk_cut(const char *path, size_t size);
+/* End all faults: calls neither fail nor hang from now on. */
+void sim_disk_mend(void);
+/* Return the current bytes of the file PATH, or NULL if there is no such file. */
+const unsigned char *sim_disk_look(const char *path, size_t *ret_n);
+/* Return the I-th name in the directory PATH, or NULL. */
+const char *sim_disk_name(const char *path, size_t i);
+/*
+ * Return all files below PATH with their bytes as a text, malloc'ed, or NULL if PATH does not
+ * exist.
+ */
+char *sim_disk_text(const char *path);

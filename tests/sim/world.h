@@ -233,7 +233,7 @@ bool archive_has(const char *text);
 /* In a task. */
 void archive_judge(void);
 
-/* --- gaps.c --- */
+/* --- reader.c: gaps --- */
 
 /* Check the gaps of PATH, the log of a run, whose contents are TEXT. */
 void gaps_check(const char *path, const char *text);
@@ -242,7 +242,7 @@ void gaps_reported(const char *text);
 /* Check the number of reported gaps. In a task. */
 void gaps_judge(void);
 
-/* --- ctl.c --- */
+/* --- looker.c: ctl --- */
 
 void ctl_begin(void);
 /* A Command for JOB was created on the server; JOB's controller has carried it out. */
@@ -324,7 +324,7 @@ bool bounds_gives_up(const char *job);
 /* Check the resources that kxfs holds at the end. */
 void bounds_judge(void);
 
-/* --- dry.c --- */
+/* --- writer.c: dryrun/ --- */
 
 void dry_begin(void);
 
