@@ -5,7 +5,9 @@
  * the first of them. Descriptors and signals are in lists, so that loop_stop can release those that
  * are left. libuv closes a handle in a later round, so the memory of each is freed by its close
  * callback. Threads of the pool post the end of their work. libuv's own pool is not used, since
- * four calls that hang would stop it.
+ * four calls that hang would stop it: this one starts a thread when there is work and no thread is
+ * idle, up to the usual number, and beyond that one at a time while all threads hang. An idle thread
+ * beyond the usual number ends.
  *
  *	state    | what is under way                     | what ends it          | next
  *	new      | posts are kept, there is no thread    | loop_start            | running
@@ -27,7 +29,6 @@
 #include <utlist.h>
 
 #include "backend/base/lock.h"
-#include "backend/base/pool.h"
 #include "backend/base/thread.h"
 #include "backend/base/uv.h"
 #include "spec/base/mem.h"
@@ -361,13 +362,83 @@ int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data)
 
 /* --- the pool --- */
 
+/* As many threads as libuv's pool has: more would not make a disk faster, and each costs memory. */
+#define POOL_USUAL 4
+/*
+ * When this many calls hang at the same time, the whole disk hangs, and another thread would not
+ * help.
+ */
+#define POOL_MOST 64
+
 struct loop_job {
-	struct pool_job job;
 	struct loop *loop;
 	loop_fn work;
 	loop_fn done;
 	void *data;
+	bool of_many;
+	struct loop_job *next;
 };
+
+/* Threads for calls that may wait for a disk. They refer to the pool, and the last one frees it. */
+struct pool {
+	struct lock lock;
+	pthread_cond_t wake;
+	/* All members below are under the lock. */
+	struct {
+		struct loop_job *first, **last;
+	} queues[2];	  /* waiting jobs; [true]: those with OF_MANY */
+	bool of_many;	  /* the queue to check first the next time */
+	unsigned waiting; /* number of waiting jobs */
+	unsigned n, idle; /* threads */
+	/* Jobs started so far, and those started before the last pool_check. */
+	uint64_t begun, seen;
+	bool over;
+};
+
+static struct pool *pool_new(void)
+{
+	struct pool *p = new0(struct pool);
+
+	p->lock = (struct lock)LOCK_INIT;
+	pthread_cond_init(&p->wake, NULL);
+	for (unsigned i = 0; i < array_size(p->queues); i++)
+		p->queues[i].last = &p->queues[i].first;
+	return p;
+}
+
+static void pool_free(struct pool *p)
+{
+	pthread_cond_destroy(&p->wake);
+	free(p);
+}
+
+/* Take the next job. NULL: this thread must end; *LAST: it is the last thread of an ended pool. */
+static struct loop_job *pool_take(struct pool *p, bool *last)
+{
+	struct loop_job *job;
+	unsigned q;
+
+	lock_scope(&p->lock);
+	while (!p->waiting && !p->over && p->idle < POOL_USUAL) {
+		p->idle++;
+		pthread_cond_wait(&p->wake, &p->lock.mutex);
+		p->idle--;
+	}
+	q = p->queues[p->of_many].first ? p->of_many : !p->of_many;
+	job = p->over ? NULL : p->queues[q].first;
+	if (!job) {
+		p->n--;
+		*last = p->over && p->n == 0;
+		return NULL;
+	}
+	p->queues[q].first = job->next;
+	if (!job->next)
+		p->queues[q].last = &p->queues[q].first;
+	p->of_many = !job->of_many;
+	p->waiting--;
+	p->begun++;
+	return job;
+}
 
 static void loop_on_done(void *data)
 {
@@ -381,14 +452,87 @@ static void loop_on_done(void *data)
 }
 
 /* Runs on a thread of the pool. */
-static void loop_on_work(struct pool_job *job)
+static void loop_on_work(struct loop_job *j)
 {
-	struct loop_job *j = container_of(job, struct loop_job, job);
 	struct loop *loop = j->loop;
 
 	j->work(j->data);
 	loop_post(loop, loop_on_done, j);
 	loop_unref(loop);
+}
+
+static void *pool_main(void *data)
+{
+	struct pool *p = data;
+	struct loop_job *job;
+	bool last = false;
+
+	while ((job = pool_take(p, &last)))
+		loop_on_work(job);
+	if (last)
+		pool_free(p);
+	return NULL;
+}
+
+/* Start the thread that P->N already counts. If that fails, pool_check tries again. */
+static void start_thread(struct pool *p)
+{
+	if (thread_start(pool_main, p, NULL) == 0)
+		return;
+	lock_scope(&p->lock);
+	p->n--;
+}
+
+static void pool_add(struct pool *p, struct loop_job *job)
+{
+	bool more;
+
+	{
+		lock_scope(&p->lock);
+		*p->queues[job->of_many].last = job;
+		p->queues[job->of_many].last = &job->next;
+		more = ++p->waiting > p->idle && p->n < POOL_USUAL;
+		p->n += more;
+		pthread_cond_signal(&p->wake);
+	}
+	if (more)
+		start_thread(p);
+}
+
+/*
+ * The loop calls this periodically while jobs wait. If no job has started since the last call, all
+ * threads hang, so start another one, up to the limit. Return false if no job waits.
+ */
+static bool pool_check(struct pool *p)
+{
+	bool more;
+
+	{
+		lock_scope(&p->lock);
+		if (!p->waiting)
+			return false;
+		more = p->begun == p->seen && p->n < POOL_MOST;
+		p->seen = p->begun;
+		p->n += more;
+	}
+	if (more)
+		start_thread(p);
+	return true;
+}
+
+/* Start no more jobs, and end idle threads. This does not wait: a job that hangs is abandoned. */
+static void pool_end(struct pool *p)
+{
+	bool last;
+
+	{
+		lock_scope(&p->lock);
+		p->over = true;
+		last = p->n == 0;
+		pthread_cond_broadcast(&p->wake);
+	}
+	if (last)
+		pool_free(p);
 }
 
 static void loop_on_check(void *data)
@@ -404,10 +548,10 @@ static void give_pool(struct loop *loop, loop_fn work, loop_fn done, void *data,
 	struct loop_job *j = new0(struct loop_job);
 
 	assert(loop_is_here(loop));
-	*j = (struct loop_job){{.run = loop_on_work, .of_many = of_many}, loop, work, done, data};
+	*j = (struct loop_job){loop, work, done, data, of_many, NULL};
 	loop_ref(loop);
 	loop->working++;
-	pool_add(loop->pool, &j->job);
+	pool_add(loop->pool, j);
 	if (!loop->check.position)
 		timer_set(loop, &loop->check, LOOP_CHECK_MS);
 }
@@ -431,7 +575,7 @@ void loop_new(struct loop **ret)
 	loop->lock = (struct lock)LOCK_INIT;
 	loop->last = &loop->first;
 	loop->refs = 1;
-	pool_new(&loop->pool);
+	loop->pool = pool_new();
 	loop_timer_init(&loop->check, loop, loop_on_check, loop);
 	*ret = loop;
 }

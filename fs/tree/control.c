@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/print.h"
 #include "fs/tree/job_ref.h"
 #include "fs/tree/tree.h"
 #include "fs/vfs/park.h"
@@ -108,19 +109,16 @@ static void control_write_metrics(const struct tree *t, FILE *out)
 		[PARK_WRITE] = "write", [PARK_DIR] = "dir",   [PARK_DISK] = "disk",
 	};
 
-	fprintf(out,
-		"# HELP kxfs_fuse_requests_total Requests of the kernel.\n"
-		"# TYPE kxfs_fuse_requests_total counter\nkxfs_fuse_requests_total %llu\n",
-		(unsigned long long)t->fs->requests);
-	fprintf(out, "# HELP kxfs_parked_requests Requests of the kernel that wait.\n"
-		     "# TYPE kxfs_parked_requests gauge\n");
+	const struct print_metric metrics[] = {
+		{"fuse_requests_total", "counter", "Requests of the kernel", t->fs->requests},
+		{"streams", "gauge", "Open blocking files", streams_count(t->fs)},
+	};
+
+	print_metrics(out, metrics, array_size(metrics));
+	print_metric_head(out, "parked_requests", "gauge", "Requests of the kernel that wait");
 	for (size_t i = 0; i < PARK_N_KINDS; i++)
 		fprintf(out, "kxfs_parked_requests{kind=\"%s\"} %zu\n", kinds[i],
 			park_count(t->fs->park, (enum park_kind)i));
-	fprintf(out,
-		"# HELP kxfs_streams Open blocking files.\n# TYPE kxfs_streams gauge\n"
-		"kxfs_streams %zu\n",
-		streams_count(t->fs));
 	backend_metrics(t->backend, out);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces loop.c, pool.c, thread.c, random.c, diag.c and process.c of backend/base. As on
+ * Replaces loop.c, thread.c, random.c, diag.c and process.c of backend/base. As on
  * the I/O thread, posts run in order and timers when they are due, one per iteration. Work of the
  * pool runs as a few concurrent tasks. There is one loop in a life of kxfs.
  */
