@@ -10,6 +10,7 @@
 #include "backend/base/disk.h"
 #include "fs/vfs/serve.h"
 #include "fs/vfs/text.h"
+#include "spec/base/mem.h"
 
 void job_ref_free(struct node *node)
 {
@@ -142,4 +143,43 @@ int job_ref_may_end(const struct tree *t, const struct spec_job *job)
 	else
 		diag(DIAG_WARNING, "%s: not removed: the mount has -o cancel=none", job->id);
 	return -EPERM;
+}
+
+struct job_request {
+	struct fs *fs;
+	uint64_t ticket;
+	size_t size;
+	char *what;
+};
+
+static void job_request_free(struct job_request *r)
+{
+	free(r->what);
+	free(r);
+}
+
+struct job_request *job_request_new(struct fs *fs, fuse_req_t req, enum park_kind kind,
+				    unsigned deadline_ms, size_t size, char *what)
+{
+	struct job_request *r = new0(struct job_request);
+
+	*r = (struct job_request){fs, park_add(fs->park, req, kind, deadline_ms), size, what};
+	if (r->ticket)
+		return r;
+	job_request_free(r);
+	return NULL;
+}
+
+void job_request_done(void *request, const struct backend_result *result)
+{
+	struct job_request *r = request;
+	fuse_req_t req = park_claim(r->fs->park, r->ticket);
+
+	if (result->err && *result->text)
+		diag(DIAG_WARNING, "%s: %s", r->what, result->text);
+	if (req && !result->err && r->size)
+		fuse_reply_write(req, r->size);
+	else if (req)
+		fuse_reply_err(req, -result->err);
+	job_request_free(r);
 }

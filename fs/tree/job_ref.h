@@ -8,6 +8,7 @@
 #pragma once
 
 #include "fs/tree/tree.h"
+#include "fs/vfs/park.h"
 
 struct job_ref {
 	struct tree *tree;
@@ -67,3 +68,15 @@ unsigned job_ref_allowed(const struct tree *t, const struct spec_job *job);
  * The kernel has checked whether the caller may write to the file or directory.
  */
 int job_ref_may_end(const struct tree *t, const struct spec_job *job);
+
+/* A request for the backend, and the kernel's request that waits for it. */
+struct job_request;
+
+/*
+ * Park REQ, as park_add does, until job_request_done answers it: with the error, or with the SIZE
+ * bytes of a write (0: it is no write). NULL if REQ was answered already. WHAT, which is taken over,
+ * begins the message about an error.
+ */
+struct job_request *job_request_new(struct fs *fs, fuse_req_t req, enum park_kind kind,
+				    unsigned deadline_ms, size_t size, char *what);
+void job_request_done(void *request, const struct backend_result *result);

@@ -252,33 +252,6 @@ static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *
 	return 0;
 }
 
-struct job_ctl {
-	struct fs *fs;
-	uint64_t ticket;
-	size_t size;
-	char *id; /* id of the job, for messages */
-};
-
-static void job_ctl_free(struct job_ctl *c)
-{
-	free(c->id);
-	free(c);
-}
-
-static void job_ctl_done(void *data, const struct backend_result *result)
-{
-	struct job_ctl *c = data;
-	fuse_req_t req = park_claim(c->fs->park, c->ticket);
-
-	if (result->err && *result->text)
-		diag(DIAG_WARNING, "%s/ctl: %s", c->id, result->text);
-	if (req && result->err)
-		fuse_reply_err(req, -result->err);
-	else if (req)
-		fuse_reply_write(req, c->size);
-	job_ctl_free(c);
-}
-
 /*
  * Parse the action of a write, without surrounding white space. -EINVAL if there is none. *RET is
  * set as by spec_action_parse.
@@ -323,22 +296,16 @@ static void job_ctl_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 	cleanup_free char *argument = NULL;
 	int action = job_ctl_parse(buf, size, &argument);
 	int err = job_ctl_check(node, action);
-	struct job_ctl *c;
+	struct job_request *r;
 
 	if (err) {
 		fuse_reply_err(req, -err);
 		return;
 	}
-	c = new0(struct job_ctl);
-	c->fs = fs;
-	c->size = size;
-	c->id = text_copy(p->id);
-	c->ticket = park_add(fs->park, req, PARK_WRITE, JOB_CTL_MS);
-	if (c->ticket)
+	r = job_request_new(fs, req, PARK_WRITE, JOB_CTL_MS, size, text_print("%s/ctl", p->id));
+	if (r)
 		backend_control(p->tree->backend, p->id, p->uid, (enum spec_action)action, argument,
-				job_ctl_done, c);
-	else
-		job_ctl_free(c);
+				job_request_done, r);
 }
 
 const struct text_class job_ctl_text = {

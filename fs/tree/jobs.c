@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 
-#include "backend/base/diag.h"
 #include "fs/tree/job.h"
 #include "fs/vfs/node.h"
 #include "fs/vfs/park.h"
@@ -100,36 +99,12 @@ static int jobs_list(struct fs *fs, struct node *dir, struct listing *l)
 
 /* --- removal --- */
 
-struct jobs_removal {
-	struct fs *fs;
-	uint64_t ticket;
-	char *id;
-};
-
-static void jobs_removal_free(struct jobs_removal *r)
-{
-	free(r->id);
-	free(r);
-}
-
-static void jobs_removed(void *data, const struct backend_result *result)
-{
-	struct jobs_removal *r = data;
-	fuse_req_t req = park_claim(r->fs->park, r->ticket);
-
-	if (result->err && *result->text)
-		diag(DIAG_WARNING, "%s: not removed: %s", r->id, result->text);
-	if (req)
-		fuse_reply_err(req, -result->err);
-	jobs_removal_free(r);
-}
-
 static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
 {
 	const struct tree *t = tree_of(dir);
 	enum backend_place place = jobs_place(dir);
 	const struct spec_job *job cleanup_job = jobs_find(dir, name);
-	struct jobs_removal *r;
+	struct job_request *r;
 	int err = job ? 0 : -ENOENT;
 
 	if (!err && place == BACKEND_JOBS)
@@ -138,16 +113,12 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		fuse_reply_err(req, -err);
 		return;
 	}
-	r = new0(struct jobs_removal);
-	r->fs = fs;
-	r->id = text_copy(job->id);
-	r->ticket = park_add(fs->park, req, PARK_DIR, JOBS_RMDIR_MS);
-	if (!r->ticket)
-		jobs_removal_free(r);
-	else if (place == BACKEND_JOBS)
-		backend_cancel(t->backend, job->id, job->uid, jobs_removed, r);
-	else
-		backend_forget(t->backend, job->id, job->uid, jobs_removed, r);
+	r = job_request_new(fs, req, PARK_DIR, JOBS_RMDIR_MS, 0,
+			    text_print("%s: not removed", job->id));
+	if (r && place == BACKEND_JOBS)
+		backend_cancel(t->backend, job->id, job->uid, job_request_done, r);
+	else if (r)
+		backend_forget(t->backend, job->id, job->uid, job_request_done, r);
 }
 
 /* The files of history/ do not belong to a job: removing one is accepted and changes nothing. */
