@@ -397,14 +397,18 @@ def test_the_table():
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory):
-    """Build $ENDS, from ends.c, and $GO. Some lines run node."""
-    top = pathlib.Path(tmp_path_factory.mktemp("ends"))
-    harness.run(["gcc", "-O1", "-pthread", "-o", str(top / "ends"), str(harness.ROOT / "tests/mount/ends.c")])
-    (top / "main.go").write_text(GO)
+def programs():
+    """Build $ENDS, from ends.c, and $GO, once for all workers and stages. Some lines run node."""
+    source = harness.ROOT / "tests/mount/ends.c"
+
+    def fill(top):
+        harness.run(["gcc", "-O1", "-pthread", "-o", str(top / "ends"), str(source)])
+        (top / "main.go").write_text(GO)
+        go, env = ways.build.find_go()
+        harness.run([go, "build", "-o", str(top / "go"), "main.go"], cwd=top, timeout=600, env={**env, "GO111MODULE": "off"})
+
     ways.need("node", "node")
-    go, env = ways.build.find_go()
-    harness.run([go, "build", "-o", str(top / "go"), "main.go"], cwd=top, timeout=600, env={**env, "GO111MODULE": "off"})
+    top = ways.gobuild.cached("ends", [source, pathlib.Path(__file__)], fill)
     return {"ENDS": str(top / "ends"), "GO": str(top / "go")}
 
 
