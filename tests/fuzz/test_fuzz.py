@@ -15,7 +15,7 @@ import corpus
 import pytest
 
 HERE = pathlib.Path(__file__).parent
-SECONDS = int(os.environ.get("KXFS_FUZZ_SECONDS", "10"))
+SECONDS = int(os.environ.get("KXFS_FUZZ_SECONDS", "5"))
 SEED = int(os.environ.get("KXFS_FUZZ_SEED", "1"))
 BUILT = pathlib.Path(os.environ["KXFS_FUZZ_TARGETS"])
 SLOW = 10  # seconds of the processor's time that an input may take

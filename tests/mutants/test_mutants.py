@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Faults that are put in on purpose: each fits the sources, and some, chosen anew each time, are noticed. Mutants of the last commits are tried too, and printed if nothing notices them.
 
-KXFS_MUTANTS is how many faults (default 5; `tests/mutants/run` tries all), KXFS_MUTANTS_OF_CHANGE how many mutants (default 10).
+KXFS_MUTANTS is how many faults (default 5; `tests/mutants/run` tries all), KXFS_MUTANTS_OF_CHANGE how many mutants (default 4).
 """
 
 import os
@@ -49,7 +49,7 @@ def test_some_of_the_last_commits_are_tried(record_property):
     """What is not noticed stands in the report. It fails only if they can't be tried."""
     if not (ROOT / ".git").exists():
         return  # a tarball has no commits
-    p = subprocess.run([HERE / "run", "--change", "--count", os.environ.get("KXFS_MUTANTS_OF_CHANGE", "10")],
+    p = subprocess.run([HERE / "run", "--change", "--count", os.environ.get("KXFS_MUTANTS_OF_CHANGE", "4")],
                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     print(p.stdout)
     record_property("mutants", p.stdout)
