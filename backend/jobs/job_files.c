@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of launches by file and by digest; see job_files.h. The number of a launch is in its UUID. */
+/* The table of launches by file; see job_files.h. The number of a launch is in its UUID. */
 #include "backend/jobs/job_files.h"
 
 #include <errno.h>
@@ -9,38 +9,21 @@
 #include <uthash.h>
 #include <utlist.h>
 
-#include "backend/base/lock.h"
 #include "backend/base/loop.h"
 #include "backend/base/random.h"
 #include "spec/base/mem.h"
 
 struct job_files_name {
-	char *text;
-	struct job_files_entry *launches; /* the newest one first */
+	struct job_launch *launches; /* the newest one first */
 	UT_hash_handle hh;
-};
-
-/* Copies of the members of HEAD that change; other threads may read the others. */
-struct job_files_entry {
-	struct job_files *f;
-	struct record *r;
-	const struct spec_head *head;
-	struct job_files_name *name;
-	char *id;
-	bool sending;  /* SUBMITTING */
-	bool history;  /* HISTORY or NEVER */
-	bool shown;    /* its job is in the store */
-	bool unlinked; /* NAME.job was removed */
-	struct job_files_entry *prev, *next;
-	UT_hash_handle hh; /* by digest, which several may have */
+	char text[];
 };
 
 struct job_files {
 	void (*fn)(void *data, const char *file); /* may be NULL */
 	void *data;
-	struct lock lock; /* protects all members below, and all launches */
+	struct lock lock; /* protects all members below, all launches, and their heads */
 	struct job_files_name *names;
-	struct job_files_entry *by_digest;
 	uint64_t number; /* number of the last launch */
 	int64_t changed;
 };
@@ -76,33 +59,37 @@ static uint64_t number_of(const char *uuid)
 
 /* --- under the lock --- */
 
-/* A launch that is under way hides no earlier ones until its job is shown. */
-static bool counts(const struct job_files_entry *l)
+static bool is_unlinked(const struct job_launch *l)
 {
-	return !l->sending || l->shown || l->unlinked;
+	return l->hidden || l->head->unlinked;
+}
+
+static bool is_sending(const struct job_launch *l)
+{
+	return l->head->state == RECORD_SUBMITTING;
 }
 
 /*
- * Return the launch that NAME.job shows, or would show if it were not removed; NULL if there is
- * none.
+ * Return the launch that NAME.job shows, or would show if it were not removed; NULL if there is none. A launch that is
+ * under way hides no earlier ones until its job is shown.
  */
-static struct job_files_entry *newest(const struct job_files_name *n)
+static struct job_launch *newest(const struct job_files_name *n)
 {
-	struct job_files_entry *l = n ? n->launches : NULL;
+	struct job_launch *l = n ? n->launches : NULL;
 
-	while (l && !counts(l))
+	while (l && is_sending(l) && !l->shown && !is_unlinked(l))
 		l = l->next;
 	return l;
 }
 
-static struct job_files_entry *find(struct job_files *f, const char *file)
+static struct job_launch *find(struct job_files *f, const char *file)
 {
 	struct job_files_name *n;
-	struct job_files_entry *l;
+	struct job_launch *l;
 
 	HASH_FIND_STR(f->names, file, n);
 	l = newest(n);
-	return l && !l->unlinked ? l : NULL;
+	return l && !is_unlinked(l) ? l : NULL;
 }
 
 static void touch(struct job_files *f)
@@ -110,147 +97,104 @@ static void touch(struct job_files *f)
 	f->changed = max_of(loop_time_ns(), f->changed + 1);
 }
 
-/* True: that has changed something. */
-static bool take_head(struct job_files_entry *l)
-{
-	const struct spec_head *h = l->head;
-	const bool sending = h->state == RECORD_SUBMITTING, unlinked = l->unlinked || h->unlinked;
-	const bool history = h->state == RECORD_HISTORY || h->state == RECORD_NEVER;
-
-	if (streq(l->id, h->id) && l->sending == sending && l->history == history &&
-	    l->unlinked == unlinked)
-		return false;
-	text_set(&l->id, "%s", h->id);
-	l->sending = sending;
-	l->history = history;
-	l->unlinked = unlinked;
-	touch(l->f);
-	return true;
-}
-
 static struct job_files_name *need_name(struct job_files *f, const char *file)
 {
+	const size_t len = strlen(file);
 	struct job_files_name *n;
 
-	HASH_FIND_STR(f->names, file, n);
+	HASH_FIND(hh, f->names, file, len, n);
 	if (n)
 		return n;
-	n = new0(struct job_files_name);
-	n->text = text_copy(file);
-	HASH_ADD_KEYPTR(hh, f->names, n->text, strlen(n->text), n);
+	n = mem_zero(sizeof(*n) + len + 1);
+	memcpy(n->text, file, len);
+	HASH_ADD_KEYPTR(hh, f->names, n->text, len, n);
 	return n;
 }
 
-static int by_age(const struct job_files_entry *a, const struct job_files_entry *b)
+static int by_age(const struct job_launch *a, const struct job_launch *b)
 {
 	return strcmp(b->head->key, a->head->key);
 }
 
-static void drop(struct job_files_entry *l)
-{
-	struct job_files *f = l->f;
-	struct job_files_name *n = l->name;
-
-	DL_DELETE(n->launches, l);
-	HASH_DEL(f->by_digest, l);
-	touch(f);
-	free(l->id);
-	free(l);
-	if (n->launches)
-		return;
-	HASH_DEL(f->names, n);
-	free(n->text);
-	free(n);
-}
-
 /* --- I/O thread --- */
 
-static void changed(struct job_files *f, const char *file)
+void job_files_add(struct job_files *f, struct job_launch *l, const struct spec_head *head)
 {
-	if (f->fn)
-		return f->fn(f->data, file);
-}
-
-struct job_files_entry *job_files_add(struct job_files *f, struct record *r,
-				      const struct spec_head *head)
-{
-	struct job_files_entry *l;
-
 	if (!head->own || !*head->file || strlen(head->key) != JOB_FILES_UUID - 1)
-		return NULL;
-	l = new0(struct job_files_entry);
-	l->f = f;
-	l->r = r;
-	l->head = head;
+		return;
 	lock_scope(&f->lock);
+	l->head = head;
 	l->name = need_name(f, head->file);
 	DL_INSERT_INORDER(l->name->launches, l, by_age);
-	HASH_ADD_KEYPTR(hh, f->by_digest, head->digest, strlen(head->digest), l);
 	f->number = max_of(f->number, number_of(head->key));
-	(void)take_head(l);
-	return l;
+	touch(f);
 }
 
-void job_files_update(struct job_files_entry *l)
+struct lock *job_files_lock(struct job_files *f)
 {
-	bool news;
+	return &f->lock;
+}
 
-	if (!l)
+void job_files_update(struct job_files *f, const struct job_launch *l)
+{
+	if (!l->name)
 		return;
-	{
-		lock_scope(&l->f->lock);
-		news = take_head(l);
-	}
-	if (news)
-		return changed(l->f, l->head->file);
-}
-
-void job_files_show(struct job_files_entry *l, bool shown)
-{
-	if (!l)
-		return;
-	{
-		lock_scope(&l->f->lock);
-		l->shown = shown;
-		touch(l->f);
-	}
-	return changed(l->f, l->head->file);
-}
-
-struct record *job_files_remove(struct job_files_entry *l)
-{
-	struct record *older = NULL;
-	const char *file;
-	struct job_files *f;
-
-	if (!l)
-		return NULL;
-	f = l->f;
-	file = l->head->file;
 	{
 		lock_scope(&f->lock);
-		/* The end of a launch that was refused changes nothing. */
-		if (newest(l->name) == l && (!l->sending || l->unlinked) && l->next)
-			older = l->next->r;
-		drop(l);
+		touch(f);
 	}
-	changed(f, file);
-	return older;
+	if (f->fn)
+		return f->fn(f->data, l->head->file);
+}
+
+void job_files_show(struct job_files *f, struct job_launch *l, bool shown)
+{
+	{
+		lock_scope(&f->lock);
+		l->shown = shown;
+	}
+	return job_files_update(f, l);
+}
+
+bool job_files_is_newest(struct job_files *f, const struct job_launch *l)
+{
+	lock_scope(&f->lock);
+	return l->name && newest(l->name) == l && (!is_sending(l) || is_unlinked(l));
+}
+
+void job_files_remove(struct job_files *f, struct job_launch *l)
+{
+	struct job_files_name *n = l->name;
+
+	if (!n)
+		return;
+	{
+		lock_scope(&f->lock);
+		DL_DELETE(n->launches, l);
+		if (!n->launches)
+			HASH_DEL(f->names, n);
+	}
+	job_files_update(f, l);
+	l->name = NULL;
+	if (!n->launches)
+		free(n);
 }
 
 /* --- any thread --- */
 
 int job_files_find(struct job_files *f, const char *file, struct backend_file *ret)
 {
-	const struct job_files_entry *l;
+	const struct job_launch *l;
 
 	lock_scope(&f->lock);
 	l = find(f, file);
 	if (!l)
 		return -ENOENT;
 	*ret = (struct backend_file){
-		.id = text_copy(l->id),
-		.place = l->history ? BACKEND_HISTORY : BACKEND_JOBS,
+		.id = text_copy(l->head->id),
+		.place = l->head->state == RECORD_HISTORY || l->head->state == RECORD_NEVER
+				 ? BACKEND_HISTORY
+				 : BACKEND_JOBS,
 		.time = l->head->created,
 		.owned = l->head->owned,
 		.uid = l->head->user,
@@ -268,9 +212,9 @@ size_t job_files_list(struct job_files *f, char ***ret)
 	lock_scope(&f->lock);
 	*ret = new0_n(char *, HASH_COUNT(f->names) + 1);
 	for (const struct job_files_name *name = f->names; name; name = name->hh.next) {
-		const struct job_files_entry *l = newest(name);
+		const struct job_launch *l = newest(name);
 
-		if (l && !l->unlinked)
+		if (l && !is_unlinked(l))
 			(*ret)[n++] = text_copy(name->text);
 	}
 	return n;
@@ -284,22 +228,26 @@ int64_t job_files_changed(struct job_files *f)
 
 bool job_files_know(struct job_files *f, const char *digest)
 {
-	const struct job_files_entry *l;
+	const struct job_launch *l;
 
+	/* Only a renamed file of an earlier mount asks for this, so an index is not worth its memory. */
 	lock_scope(&f->lock);
-	HASH_FIND_STR(f->by_digest, digest, l);
-	return l;
+	for (const struct job_files_name *n = f->names; n; n = n->hh.next)
+		DL_FOREACH(n->launches, l)
+			if (streq(l->head->digest, digest))
+				return true;
+	return false;
 }
 
 int job_files_unlink(struct job_files *f, const char *file, char ret_key[JOB_FILES_UUID])
 {
-	struct job_files_entry *l;
+	struct job_launch *l;
 
 	lock_scope(&f->lock);
 	l = find(f, file);
 	if (!l)
 		return -ENOENT;
-	l->unlinked = true;
+	l->hidden = true;
 	memcpy(ret_key, l->head->key, JOB_FILES_UUID);
 	touch(f);
 	return 0;

@@ -2,10 +2,11 @@
 /*
  * Which records were submitted as which file of submit/: NAME.job is computed from this table. Launches have UUIDs that
  * grow over all mounts, so the newest launch of a file is found without a clock. records.c, which owns the table,
- * changes it on the I/O thread; any thread reads it, under its own lock.
+ * changes it on the I/O thread; any thread reads it, under its lock.
  */
 #pragma once
 
+#include "backend/base/lock.h"
 #include "backend/jobs/store.h"
 #include "spec/record/head.h"
 
@@ -24,8 +25,16 @@ struct backend_file {
 };
 
 struct job_files;
-struct job_files_entry;
-struct record;
+struct job_files_name;
+
+/* A launch, which is a member of its record. Only job_files.c changes it. */
+struct job_launch {
+	const struct spec_head *head;
+	struct job_files_name *name;	/* NULL: it is not in the table */
+	bool shown;			/* its job is in the store */
+	bool hidden;			/* NAME.job was removed, which HEAD has only later */
+	struct job_launch *prev, *next; /* of the same file, the newest first */
+};
 
 struct job_files *job_files_new(void);
 void job_files_free(struct job_files *f); /* all launches were removed */
@@ -36,20 +45,23 @@ void job_files_set_changed(struct job_files *f, void (*fn)(void *data, const cha
 /* --- I/O thread --- */
 
 /*
- * Add the record R, which is on disk; its HEAD must keep its address. Return NULL if R was not
- * submitted as a file. Adding records in the order of their keys is fastest.
+ * Enter L, all zeros, of a record that is on disk, unless it was not submitted as a file. HEAD must keep its address.
+ * Adding records in the order of their keys is fastest.
  */
-struct job_files_entry *job_files_add(struct job_files *f, struct record *r,
-				      const struct spec_head *head);
-/* The state of L has changed in its head. NULL is allowed, here and below. */
-void job_files_update(struct job_files_entry *l);
+void job_files_add(struct job_files *f, struct job_launch *l, const struct spec_head *head);
+/* Return the lock that must be held while the head of a launch is changed, because any thread reads it. */
+struct lock *job_files_lock(struct job_files *f);
+/* The functions below do nothing if L is not in the table. The head of L has changed. */
+void job_files_update(struct job_files *f, const struct job_launch *l);
 /* SHOWN: the job of L is in the store. */
-void job_files_show(struct job_files_entry *l, bool shown);
+void job_files_show(struct job_files *f, struct job_launch *l, bool shown);
 /*
- * Free L, whose record is removed. Return the record whose NAME.job must be marked as removed, so
- * that an older job of the file does not reappear; NULL if there is none.
+ * True if NAME.job shows L, or would if it were not removed. The end of a launch that was refused leaves the link to
+ * the launch before: so false for a launch that is not decided.
  */
-struct record *job_files_remove(struct job_files_entry *l);
+bool job_files_is_newest(struct job_files *f, const struct job_launch *l);
+/* Remove L, whose record is removed. */
+void job_files_remove(struct job_files *f, struct job_launch *l);
 
 /* --- any thread --- */
 

@@ -45,6 +45,11 @@ int record_file_mark(const char *state_dir, const char *key, int64_t time);
 /* Remove the file. SYNC: when this has returned 0, it is removed on disk. */
 int record_file_remove(const char *state_dir, const char *key, bool sync);
 /*
+ * Return the file in submit/ that the damaged record KEY names, if its bytes show that and that the job was launched.
+ * malloc'ed; NULL if not.
+ */
+char *record_file_of_damaged(const char *state_dir, const char *key);
+/*
  * Move a file that can't be used, because of ERR, to STATE/aside, unless PASSIVE; and report that.
  */
 void record_file_put_aside(const char *state_dir, const char *key, bool passive, int err);

@@ -22,7 +22,9 @@
  *
  *	step	what is under way	what ends it		next
  *	IDLE	nothing			a request, or a change	WRITING; a change may wait for TIMER before
- *	WRITING	the pool writes		it is done		IDLE; or WRITING, if another request waits
+ *	WRITING	the pool writes; a	it is done		IDLE; or WRITING, if another request waits
+ *		removal may first wait
+ *		for an older record
  *				a change can't be written	IDLE, and TIMER is set to retry
  */
 #include "backend/jobs/records.h"
@@ -74,6 +76,7 @@ struct writer {
 	struct records_request *requests; /* the first one is under way if WRITING */
 	struct spec_head *next;		  /* what the pool writes, */
 	const struct spec_job *snapshot;  /* with this one, if it is not NULL */
+	struct record *older; /* pinned: the removal of the record must not bring its link back */
 	bool writing;
 	bool dirty; /* the record differs from its file */
 	struct backoff again;
@@ -83,17 +86,17 @@ struct writer {
 struct record {
 	struct records *rs;
 	struct spec_head *head;
-	/* NULL if it was not submitted as a file, or is not on disk yet. */
-	struct job_files_entry *launch;
+	struct job_launch launch;   /* not in the table of files before it is on disk */
 	struct writer *writer;	    /* NULL if nothing is under way */
-	bool removed;		    /* its removal was requested */
 	unsigned pins;		    /* calls of record_pin without a record_unpin */
-	struct record_uid *uid;	    /* NULL if unknown; the record is then in the list UNSEEN */
+	bool removed;		    /* its removal was requested */
+	bool seen;		    /* its uid is known; else it is in the list UNSEEN */
+	struct record_uid *uid;	    /* NULL if the key is the uid, or it is unknown */
 	UT_hash_handle hh;	    /* by key */
 	struct record *prev, *next; /* in UNSEEN */
 };
 
-/* The uid of a record. */
+/* The uid of a record, if its key is another one. */
 struct record_uid {
 	struct record *r;
 	UT_hash_handle hh;
@@ -167,15 +170,18 @@ static void apply(struct spec_head *h, const struct record_change *c)
 
 /* --- the table --- */
 
-/* If the uid of R is known now, enter R into the table of uids. */
+/* If the uid of R is known now, let records_by_uid find R. */
 static void learn_uid(struct record *r)
 {
 	struct records *rs = r->rs;
 	const size_t n = strlen(r->head->uid);
 
-	if (r->uid || !n || records_by_uid(rs, r->head->uid))
+	if (r->seen || !n || records_by_uid(rs, r->head->uid))
 		return;
+	r->seen = true;
 	DL_DELETE(rs->unseen, r);
+	if (streq(r->head->uid, r->head->key))
+		return;
 	r->uid = mem_zero(sizeof(*r->uid) + n + 1);
 	r->uid->r = r;
 	memcpy(r->uid->text, r->head->uid, n);
@@ -192,6 +198,22 @@ static struct record *add(struct records *rs, struct spec_head *h)
 	DL_APPEND(rs->unseen, r);
 	learn_uid(r);
 	return r;
+}
+
+/* Apply C to the head of R, which other threads read for NAME.job. */
+static void change_head(struct record *r, const struct record_change *c)
+{
+	const struct spec_head *h = r->head;
+	const bool news = c->state != h->state || (c->id && !streq(c->id, h->id)) ||
+			  (c->unlinked && !h->unlinked);
+
+	{
+		lock_scope(job_files_lock(r->rs->files));
+		apply(r->head, c);
+	}
+	learn_uid(r);
+	if (news)
+		job_files_update(r->rs->files, &r->launch);
 }
 
 static void request_free(struct records_request *q)
@@ -220,12 +242,12 @@ static void record_free(struct record *r)
 	HASH_DELETE(hh, r->rs->all, r);
 	if (r->uid)
 		HASH_DELETE(hh, r->rs->by_uid, r->uid);
-	else
+	if (!r->seen)
 		DL_DELETE(r->rs->unseen, r);
 	free(r->uid);
 	if (r->writer)
 		writer_free(r->writer);
-	(void)job_files_remove(r->launch);
+	job_files_remove(r->rs->files, &r->launch);
 	spec_head_free(r->head);
 	free(r);
 }
@@ -250,8 +272,11 @@ struct record *records_by_key(const struct records *rs, const char *key)
 
 struct record *records_by_uid(const struct records *rs, const char *uid)
 {
+	struct record *r = records_by_key(rs, uid);
 	struct record_uid *u;
 
+	if (r && r->seen && !r->uid)
+		return r;
 	HASH_FIND_STR(rs->by_uid, uid, u);
 	return u ? u->r : NULL;
 }
@@ -286,10 +311,10 @@ struct job_files *records_files(struct records *rs)
 
 void records_show(struct records *rs, const char *key, bool shown)
 {
-	const struct record *r = records_by_key(rs, key);
+	struct record *r = records_by_key(rs, key);
 
 	if (r)
-		job_files_show(r->launch, shown);
+		job_files_show(rs->files, &r->launch, shown);
 }
 
 void records_each(struct records *rs, void (*fn)(void *data, struct record *r), void *data)
@@ -378,6 +403,60 @@ static bool is_overtaken(const struct record *r, const struct records_request *q
 
 static void write_done(void *data);
 static void on_timer(void *data);
+static void remove_file(struct writer *w);
+
+/*
+ * If NAME.job shows R, return the older record of that file that it would show without R, and without those that are
+ * being removed; NULL if there is none.
+ */
+static struct record *older_to_hide(const struct record *r)
+{
+	const struct job_launch *l = &r->launch;
+
+	if (!job_files_is_newest(r->rs->files, l))
+		return NULL;
+	while ((l = l->next)) {
+		struct record *older = records_by_key(r->rs, l->head->key);
+
+		if (!older->removed)
+			return older->head->unlinked ? NULL : older;
+	}
+	return NULL;
+}
+
+/* The older record is marked on disk, or can't be because of ERR. */
+static void on_older_hidden(void *data, int err)
+{
+	struct writer *w = data;
+
+	if (err == -ESTALE) {
+		record_unpin(take_ptr(w->older));
+		return remove_file(w);
+	}
+	if (err)
+		w->work.run = NULL;
+	w->work.err = err;
+	work_start(&w->work, w->r->rs->loop);
+}
+
+/*
+ * Remove the file of W's record. An older job of its file in submit/ must not appear as NAME.job instead, even if kxfs
+ * is killed, so the mark of the older record is on disk first.
+ */
+static void remove_file(struct writer *w)
+{
+	struct record *older = older_to_hide(w->r);
+
+	if (!older) {
+		work_start(&w->work, w->r->rs->loop);
+		return;
+	}
+	w->older = older;
+	record_pin(older);
+	records_commit(older,
+		       &(struct record_change){.state = older->head->state, .unlinked = true},
+		       on_older_hidden, w);
+}
 
 /* Start the first request of W. Without a request, free W, unless its timer is set. */
 static void write_next(struct writer *w)
@@ -398,9 +477,11 @@ static void write_next(struct writer *w)
 				.done = write_done,
 				.group = &r->rs->group,
 				.data = w};
+	if (q->kind == REQUEST_REMOVE)
+		return remove_file(w);
 	if (is_overtaken(r, q)) {
 		w->work.run = NULL;
-	} else if (q->kind != REQUEST_REMOVE && q->kind != REQUEST_MARK) {
+	} else if (q->kind != REQUEST_MARK) {
 		loop_timer_stop(&w->timer);
 		w->dirty = false;
 		w->next = render(r, q);
@@ -482,17 +563,6 @@ static void retry_later(struct writer *w, int err)
 	w->dirty &= !w->r->rs->stopping;
 }
 
-/* R is removed: NAME.job must not show an older job instead. */
-static void unlink_older(struct record *r)
-{
-	struct record *older = job_files_remove(take_ptr(r->launch));
-
-	if (older)
-		records_note(older,
-			     &(struct record_change){.state = older->head->state, .unlinked = true},
-			     0);
-}
-
 /* Apply the result of Q, which is done, to R. Return true if R must be freed. */
 static bool conclude(struct record *r, struct records_request *q, int err)
 {
@@ -503,7 +573,7 @@ static bool conclude(struct record *r, struct records_request *q, int err)
 		free(take_ptr(r->head->parts[i]));
 	if (q->kind == REQUEST_MAKE && !err) {
 		spec_set(&r->head->digest, w->next->digest);
-		r->launch = job_files_add(r->rs->files, r, r->head);
+		job_files_add(r->rs->files, &r->launch, r->head);
 	}
 	spec_head_free(take_ptr(w->next));
 	spec_job_unref(take_ptr(w->snapshot));
@@ -513,18 +583,12 @@ static bool conclude(struct record *r, struct records_request *q, int err)
 		return true;
 	if (err && q->kind == REQUEST_REMOVE)
 		r->removed = false;
-	if (!err && q->kind == REQUEST_REMOVE) {
-		unlink_older(r);
+	if (!err && q->kind == REQUEST_REMOVE)
 		return true;
-	}
-	if (!err && (q->kind == REQUEST_COMMIT || q->kind == REQUEST_MARK)) {
-		apply(r->head, &q->change);
-		learn_uid(r);
-	}
+	if (!err && (q->kind == REQUEST_COMMIT || q->kind == REQUEST_MARK))
+		change_head(r, &q->change);
 	if (!err && q->kind == REQUEST_MARK)
 		r->head->since = q->time;
-	if (!err)
-		job_files_update(r->launch);
 	if (err && err != -ESTALE && changes)
 		retry_later(w, err);
 	else if (!err && changes)
@@ -537,6 +601,7 @@ static void write_done(void *data)
 	struct writer *w = data;
 	struct record *r = w->r;
 	struct records_request *q = w->requests;
+	struct record *older = take_ptr(w->older);
 	const records_fn done = q->done;
 	void *arg = q->data;
 	const int err = is_overtaken(r, q) ? -ESTALE : w->work.err;
@@ -550,11 +615,15 @@ static void write_done(void *data)
 		 */
 		record_free(r);
 		request_free(q);
+		if (older)
+			record_unpin(older);
 		if (done)
 			done(arg, err);
 		return;
 	}
 	request_free(q);
+	if (older)
+		record_unpin(older);
 	if (rewrites && err != -ESTALE && r->rs->written)
 		r->rs->written(r->rs->written_data, r, err);
 	/* DONE may make further requests, which are queued. */
@@ -656,9 +725,7 @@ void records_note(struct record *r, const struct record_change *change, unsigned
 {
 	assert(change->state == RECORD_LIVE || change->state == RECORD_HISTORY ||
 	       change->state == r->head->state);
-	apply(r->head, change);
-	learn_uid(r);
-	job_files_update(r->launch);
+	change_head(r, change);
 	records_save(r, ms);
 }
 
@@ -674,11 +741,18 @@ void records_remove(struct record *r, bool sync, records_fn done, void *data)
 
 /* --- the start --- */
 
+/* A file that can't be used. */
+struct records_damaged {
+	char *name;
+	int err;
+};
+
 struct records_load {
 	struct records *rs;
 	struct work work;
 	struct spec_head **heads;
-	size_t n;
+	struct records_damaged *damaged;
+	size_t n, n_damaged;
 	int err;
 	char *text;
 	void (*done)(void *data, int err, const char *text);
@@ -722,7 +796,8 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 		return l->err = err;
 	}
 	if (err) {
-		record_file_put_aside(rs->state_dir, name, rs->passive, err);
+		l->damaged = mem_more(l->damaged, l->n_damaged, sizeof(*l->damaged));
+		l->damaged[l->n_damaged++] = (struct records_damaged){text_copy(name), err};
 		return 0;
 	}
 	l->heads = mem_more(l->heads, l->n, sizeof(struct spec_head *));
@@ -735,6 +810,27 @@ static int by_key(const void *a, const void *b)
 	const struct spec_head *const *x = a, *const *y = b;
 
 	return strcmp((*x)->key, (*y)->key);
+}
+
+/*
+ * Move the file of D to STATE/aside. NAME.job must not show an older job of that file in submit/ instead, so the newest
+ * one is marked before.
+ */
+static void put_aside(const struct records_load *l, const struct records_damaged *d)
+{
+	const struct records *rs = l->rs;
+	cleanup_free char *file = record_file_of_damaged(rs->state_dir, d->name);
+	bool stays = rs->passive;
+	size_t i = l->n;
+
+	while (file && i > 0 && !(l->heads[i - 1]->own && streq(l->heads[i - 1]->file, file)))
+		i--;
+	if (file && i > 0 && strcmp(l->heads[i - 1]->key, d->name) < 0) {
+		l->heads[i - 1]->unlinked = true;
+		/* If the disk refuses the mark, the next start retries. */
+		stays = stays || record_file_write(rs->state_dir, l->heads[i - 1]) < 0;
+	}
+	record_file_put_aside(rs->state_dir, d->name, stays, d->err);
 }
 
 static void load_work(void *data)
@@ -758,6 +854,10 @@ static void load_work(void *data)
 	}
 	if (l->n)
 		qsort(l->heads, l->n, sizeof(struct spec_head *), by_key);
+	for (size_t i = 0; i < l->n_damaged; i++) {
+		put_aside(l, &l->damaged[i]);
+		free(l->damaged[i].name);
+	}
 }
 
 static void load_done(void *data)
@@ -776,9 +876,10 @@ static void load_done(void *data)
 			continue;
 		}
 		r = add(l->rs, l->heads[i]);
-		r->launch = job_files_add(l->rs->files, r, r->head);
+		job_files_add(l->rs->files, &r->launch, r->head);
 	}
 	free(l->heads);
+	free(l->damaged);
 	free(l);
 	done(arg, err, text);
 }

@@ -10,6 +10,7 @@
 #include "backend/jobs/job_files.h"
 #include "backend/jobs/record_file.h"
 
+struct record;
 struct records;
 
 /* ERR is 0 if it is on disk, else the errno. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which job NAME.job shows, as the records say: over changes, removals and restarts. */
 #include <errno.h>
+#include <sys/syscall.h>
 
 #include "backend/jobs/records.h"
 #include "spec/base/sha256.h"
@@ -11,10 +12,40 @@
 
 static struct records *rs;
 static char keys[8][JOB_FILES_UUID]; /* of launches, in their order */
+static bool is_checked;		     /* removals are checked */
+static bool is_sick;		     /* the disk syncs nothing */
+static int failed;		     /* the last error of a request */
+
+static bool is_marked(size_t i)
+{
+	cleanup_free char *name = text_print("jobs/%s", keys[i]), *text = read_text(name);
+
+	return strstr(text, "\"unlinked\":true");
+}
+
+/* A kill after this call leaves what is on disk now: of the records of one file, the newest must not be a job's. */
+int unlinkat(int at, const char *path, int flags)
+{
+	for (size_t i = array_size(keys) - 1; is_checked && i > 0; i--) {
+		cleanup_free char *name = text_print("jobs/%s", keys[i]);
+
+		if (!*keys[i] || !exists(name) || has_end(path, name))
+			continue;
+		assert_true(!strstr(path, "/jobs/0") || is_marked(i));
+		break;
+	}
+	return (int)syscall(SYS_unlinkat, at, path, flags);
+}
+
+int fsync(int fd)
+{
+	errno = EIO;
+	return is_sick ? -1 : (int)syscall(SYS_fsync, fd);
+}
 
 static void on_done(void *data, int err)
 {
-	assert_int_equal(err, 0);
+	failed = err;
 }
 
 static void on_loaded(void *data, int err, const char *text)
@@ -73,6 +104,7 @@ static struct record *launch(size_t i, const char *file, enum record_state state
 	h->id = text_print("job-%zu", i);
 	r = records_make(rs, h, &rest, NULL, on_done, NULL);
 	fake_run();
+	assert_int_equal(failed, 0);
 	return r;
 }
 
@@ -165,6 +197,66 @@ static void test_unlink(void **state)
 	free(files);
 }
 
+/* Whenever kxfs is killed, an older job does not reappear: its record is marked before the newer one is removed. */
+static void test_killed(void **state)
+{
+	for (size_t i = 1; i <= 4; i++)
+		launch(i, "a.yaml", RECORD_LIVE);
+	is_sick = true;
+	drop(4);
+	assert_int_equal(failed, -EIO);
+	assert_job("a.yaml", "job-4", BACKEND_JOBS);
+	is_sick = false;
+	is_checked = true;
+	drop(4);
+	assert_int_equal(failed, 0);
+	assert_job("a.yaml", NULL, 0);
+	/* The last two are removed at the same time. */
+	records_remove(records_by_key(rs, keys[3]), false, on_done, NULL);
+	records_remove(records_by_key(rs, keys[2]), false, on_done, NULL);
+	fake_run();
+	is_checked = false;
+	assert_job("a.yaml", NULL, 0);
+	end();
+	begin();
+	assert_job("a.yaml", NULL, 0);
+	assert_non_null(records_by_key(rs, keys[1]));
+}
+
+/* Damage the record of launch I. */
+static void damage(size_t i)
+{
+	cleanup_free char *name = text_print("jobs/%s", keys[i]);
+	cleanup_free char *text = read_text(name);
+
+	text[45] ^= 1; /* in the checksum of the head */
+	write_text(name, text);
+}
+
+/* A damaged record has no job, so the link does not show the job before it instead. */
+static void test_damage(void **state)
+{
+	launch(1, "a.yaml", RECORD_LIVE);
+	launch(2, "a.yaml", RECORD_LIVE);
+	launch(3, "b.yaml", RECORD_LIVE);
+	launch(4, "c.yaml", RECORD_LIVE);
+	launch(5, "c.yaml", RECORD_SUBMITTING); /* it was not launched yet */
+	end();
+	damage(2);
+	damage(5);
+	for (int i = 0; i < 2; i++) {
+		begin();
+		assert_job("a.yaml", NULL, 0);
+		assert_job("b.yaml", "job-3", BACKEND_JOBS);
+		assert_job("c.yaml", "job-4", BACKEND_JOBS);
+		end();
+	}
+	begin();
+	assert_true(is_marked(1));
+	launch(6, "a.yaml", RECORD_LIVE);
+	assert_job("a.yaml", "job-6", BACKEND_JOBS);
+}
+
 /* Of a launch that a crash has cut off nothing is shown until its job is. Numbers go on growing. */
 static void test_restart(void **state)
 {
@@ -194,6 +286,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_life, setup_files, teardown_files),
 		cmocka_unit_test_setup_teardown(test_order, setup_files, teardown_files),
 		cmocka_unit_test_setup_teardown(test_unlink, setup_files, teardown_files),
+		cmocka_unit_test_setup_teardown(test_killed, setup_files, teardown_files),
+		cmocka_unit_test_setup_teardown(test_damage, setup_files, teardown_files),
 		cmocka_unit_test_setup_teardown(test_restart, setup_files, teardown_files),
 	};
 
