@@ -33,7 +33,6 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include <uthash.h>
 #include <utlist.h>
 
 #include "backend/base/diag.h"
@@ -44,6 +43,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/sha256.h"
+#include "spec/base/key_table.h"
 #include "spec/job/snapshot.h"
 
 #define MAX_TEXTS    7
@@ -91,16 +91,8 @@ struct record {
 	unsigned pins;		    /* calls of record_pin without a record_unpin */
 	bool removed;		    /* its removal was requested */
 	bool seen;		    /* its uid is known; else it is in the list UNSEEN */
-	struct record_uid *uid;	    /* NULL if the key is the uid, or it is unknown */
-	UT_hash_handle hh;	    /* by key */
+	bool has_uid;		    /* it is in the table of uids, because its key is another one */
 	struct record *prev, *next; /* in UNSEEN */
-};
-
-/* The uid of a record, if its key is another one. */
-struct record_uid {
-	struct record *r;
-	UT_hash_handle hh;
-	char text[];
 };
 
 struct records_part {
@@ -120,8 +112,8 @@ struct records {
 	void *written_data;
 	record_read_fn reader; /* may be NULL */
 	void *reader_data;
-	struct record *all, *unseen;
-	struct record_uid *by_uid;
+	struct key_table by_key, by_uid;
+	struct record *unseen;
 	bool passive, stopping;
 };
 
@@ -170,22 +162,41 @@ static void apply(struct spec_head *h, const struct record_change *c)
 
 /* --- the table --- */
 
+static const char *key_of(const void *item)
+{
+	const struct record *r = item;
+
+	return r->head->key;
+}
+
+static const char *uid_of(const void *item)
+{
+	const struct record *r = item;
+
+	return r->head->uid;
+}
+
 /* If the uid of R is known now, let records_by_uid find R. */
 static void learn_uid(struct record *r)
 {
 	struct records *rs = r->rs;
-	const size_t n = strlen(r->head->uid);
 
-	if (r->seen || !n || records_by_uid(rs, r->head->uid))
+	if (r->seen || !*r->head->uid || records_by_uid(rs, r->head->uid))
 		return;
 	r->seen = true;
 	DL_DELETE(rs->unseen, r);
-	if (streq(r->head->uid, r->head->key))
-		return;
-	r->uid = mem_zero(sizeof(*r->uid) + n + 1);
-	r->uid->r = r;
-	memcpy(r->uid->text, r->head->uid, n);
-	HASH_ADD_KEYPTR(hh, rs->by_uid, r->uid->text, n, r->uid);
+	r->has_uid = !streq(r->head->uid, r->head->key);
+	if (r->has_uid)
+		key_table_add(&rs->by_uid, r);
+}
+
+static void forget_uid(struct record *r)
+{
+	if (r->has_uid)
+		key_table_remove(&r->rs->by_uid, r);
+	if (r->seen)
+		DL_APPEND(r->rs->unseen, r);
+	r->seen = r->has_uid = false;
 }
 
 static struct record *add(struct records *rs, struct spec_head *h)
@@ -194,7 +205,7 @@ static struct record *add(struct records *rs, struct spec_head *h)
 
 	r->rs = rs;
 	r->head = h;
-	HASH_ADD_KEYPTR(hh, rs->all, h->key, strlen(h->key), r);
+	key_table_add(&rs->by_key, r);
 	DL_APPEND(rs->unseen, r);
 	learn_uid(r);
 	return r;
@@ -207,6 +218,8 @@ static void change_head(struct record *r, const struct record_change *c)
 	const bool news = c->state != h->state || (c->id && !streq(c->id, h->id)) ||
 			  (c->unlinked && !h->unlinked);
 
+	if (c->uid && !streq(c->uid, h->uid))
+		forget_uid(r);
 	{
 		lock_scope(job_files_lock(r->rs->files));
 		apply(r->head, c);
@@ -239,12 +252,9 @@ static void writer_free(struct writer *w)
 
 static void record_free(struct record *r)
 {
-	HASH_DELETE(hh, r->rs->all, r);
-	if (r->uid)
-		HASH_DELETE(hh, r->rs->by_uid, r->uid);
-	if (!r->seen)
-		DL_DELETE(r->rs->unseen, r);
-	free(r->uid);
+	key_table_remove(&r->rs->by_key, r);
+	forget_uid(r);
+	DL_DELETE(r->rs->unseen, r);
 	if (r->writer)
 		writer_free(r->writer);
 	job_files_remove(r->rs->files, &r->launch);
@@ -264,21 +274,14 @@ char *record_take_part(struct record *r, enum record_part part)
 
 struct record *records_by_key(const struct records *rs, const char *key)
 {
-	struct record *r;
-
-	HASH_FIND_STR(rs->all, key, r);
-	return r;
+	return key_table_find(&rs->by_key, key);
 }
 
 struct record *records_by_uid(const struct records *rs, const char *uid)
 {
 	struct record *r = records_by_key(rs, uid);
-	struct record_uid *u;
 
-	if (r && r->seen && !r->uid)
-		return r;
-	HASH_FIND_STR(rs->by_uid, uid, u);
-	return u ? u->r : NULL;
+	return r && r->seen && !r->has_uid ? r : key_table_find(&rs->by_uid, uid);
 }
 
 struct record *records_next_unseen(const struct records *rs, const struct record *r)
@@ -317,12 +320,22 @@ void records_show(struct records *rs, const char *key, bool shown)
 		job_files_show(rs->files, &r->launch, shown);
 }
 
+static int by_age(const void *a, const void *b)
+{
+	return strcmp(key_of(*(const struct record *const *)a),
+		      key_of(*(const struct record *const *)b));
+}
+
 void records_each(struct records *rs, void (*fn)(void *data, struct record *r), void *data)
 {
-	struct record *r, *next;
+	const size_t n = rs->by_key.n;
+	cleanup_free struct record **all = new0_n(struct record *, n);
 
-	HASH_ITER(hh, rs->all, r, next)
-		fn(data, r);
+	for (size_t i = 0, at = 0; i < n; i++)
+		all[i] = key_table_next(&rs->by_key, &at);
+	qsort(all, n, sizeof(struct record *), by_age);
+	for (size_t i = 0; i < n; i++)
+		fn(data, all[i]);
 }
 
 /* --- the file of a record --- */
@@ -907,16 +920,18 @@ struct records *records_new(struct loop *loop, const char *state_dir, bool passi
 	rs->state_dir = state_dir;
 	rs->passive = passive;
 	rs->files = job_files_new();
+	rs->by_key = (struct key_table){.key = key_of};
+	rs->by_uid = (struct key_table){.key = uid_of};
 	group_init(&rs->group, loop);
 	return rs;
 }
 
 void records_stop(struct records *rs, loop_fn fn, void *data)
 {
-	struct record *r, *next;
+	struct record *r;
 
 	rs->stopping = true;
-	HASH_ITER(hh, rs->all, r, next)
+	for (size_t i = 0; (r = key_table_next(&rs->by_key, &i));)
 		if (r->writer && r->writer->dirty && !r->writer->requests)
 			on_timer(r->writer);
 	group_when_empty(&rs->group, fn, data);
@@ -924,13 +939,16 @@ void records_stop(struct records *rs, loop_fn fn, void *data)
 
 void records_free(struct records *rs)
 {
-	struct record *r, *next;
+	struct record *r;
 
 	if (!rs)
 		return;
 	job_files_set_changed(rs->files, NULL, NULL);
-	HASH_ITER(hh, rs->all, r, next)
+	/* A removal may move another record into its slot. */
+	for (size_t i = 0; (r = key_table_next(&rs->by_key, &i)); i--)
 		record_free(r);
+	key_table_clear(&rs->by_key);
+	key_table_clear(&rs->by_uid);
 	job_files_free(rs->files);
 	free(rs);
 }

@@ -9,32 +9,23 @@
 
 #include <assert.h>
 #include <limits.h>
-#include <uthash.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
 #include "backend/base/loop.h"
 #include "spec/base/mem.h"
+#include "spec/base/key_table.h"
 
 struct store_entry {
-	struct spec_job *job;	   /* its strings are the keys of the tables */
-	struct store_alias *alias; /* NULL if its uid is its only key */
+	struct spec_job *job;
 	/* When the job was created, as first seen: gives its position in the list. */
 	int64_t created;
 	enum backend_place place;
-	UT_hash_handle hh;    /* by uid */
-	UT_hash_handle hh_id; /* by id, in its place */
-};
-
-/* The submission of an entry whose job is ours and may have been held under it. */
-struct store_alias {
-	struct store_entry *entry;
-	UT_hash_handle hh;
-	char submission[];
+	bool has_alias; /* it is also found by its submission */
 };
 
 struct store_place {
-	struct store_entry *by_id;
+	struct key_table by_id;
 	struct store_entry **list;
 	size_t n;
 	int64_t changed;
@@ -45,10 +36,32 @@ struct store {
 	struct store_events events;
 	struct lock lock;  /* protects all members below */
 	uint64_t revision; /* number of the last change of any job */
-	struct store_entry *by_uid;
-	struct store_alias *aliases;
+	struct key_table by_uid;
+	struct key_table
+		aliases; /* by submission: jobs that are ours and may have been held under it */
 	struct store_place place[BACKEND_N_PLACES];
 };
+
+static const char *store_id_of(const void *item)
+{
+	const struct store_entry *e = item;
+
+	return e->job->id;
+}
+
+static const char *store_uid_of(const void *item)
+{
+	const struct store_entry *e = item;
+
+	return e->job->uid;
+}
+
+static const char *store_submission_of(const void *item)
+{
+	const struct store_entry *e = item;
+
+	return e->job->submission;
+}
 
 struct store *store_new(const struct store_events *events)
 {
@@ -56,8 +69,12 @@ struct store *store_new(const struct store_events *events)
 
 	store->events = *events;
 	store->lock = (struct lock)LOCK_INIT;
-	for (size_t i = 0; i < BACKEND_N_PLACES; i++)
+	store->by_uid = (struct key_table){.key = store_uid_of};
+	store->aliases = (struct key_table){.key = store_submission_of};
+	for (size_t i = 0; i < BACKEND_N_PLACES; i++) {
+		store->place[i].by_id = (struct key_table){.key = store_id_of};
 		store->place[i].changed = loop_time_ns();
+	}
 	return store;
 }
 
@@ -66,7 +83,6 @@ static void store_entry_free(struct store_entry *e)
 	if (!e)
 		return;
 	spec_job_unref(e->job);
-	free(e->alias);
 	free(e);
 }
 
@@ -74,19 +90,18 @@ define_cleanup(store_entry_freep, struct store_entry *, store_entry_free)
 
 void store_free(struct store *store)
 {
-	struct store_entry *e, *next;
-
 	if (!store)
 		return;
 	for (size_t i = 0; i < BACKEND_N_PLACES; i++) {
-		HASH_CLEAR(hh_id, store->place[i].by_id);
-		free(store->place[i].list);
+		struct store_place *p = &store->place[i];
+
+		for (size_t k = 0; k < p->n; k++)
+			store_entry_free(p->list[k]);
+		free(p->list);
+		key_table_clear(&p->by_id);
 	}
-	HASH_CLEAR(hh, store->aliases);
-	HASH_ITER(hh, store->by_uid, e, next) {
-		HASH_DEL(store->by_uid, e);
-		store_entry_free(e);
-	}
+	key_table_clear(&store->by_uid);
+	key_table_clear(&store->aliases);
 	free(store);
 }
 
@@ -138,7 +153,7 @@ static void store_unlist(struct store *store, struct store_entry *e)
 	assert(at < p->n && p->list[at] == e);
 	memmove(p->list + at, p->list + at + 1, (p->n - at - 1) * sizeof(struct store_entry *));
 	p->n--;
-	HASH_DELETE(hh_id, p->by_id, e);
+	key_table_remove(&p->by_id, e);
 	store_touch(p);
 }
 
@@ -151,17 +166,35 @@ static void store_enlist(struct store *store, struct store_entry *e)
 	memmove(p->list + at + 1, p->list + at, (p->n - at) * sizeof(struct store_entry *));
 	p->list[at] = e;
 	p->n++;
-	HASH_ADD_KEYPTR(hh_id, p->by_id, e->job->id, strlen(e->job->id), e);
+	key_table_add(&p->by_id, e);
 	store_touch(p);
+}
+
+static void store_remove_alias(struct store *store, struct store_entry *e)
+{
+	if (e->has_alias)
+		key_table_remove(&store->aliases, e);
+	e->has_alias = false;
+}
+
+/* Let E also be found by its submission, if E is ours and no other entry has that key. */
+static void store_add_alias(struct store *store, struct store_entry *e)
+{
+	const char *submission = e->job->submission;
+
+	if (!e->job->own || !*submission || streq(submission, e->job->uid) ||
+	    key_table_find(&store->aliases, submission))
+		return;
+	key_table_add(&store->aliases, e);
+	e->has_alias = true;
 }
 
 /* Remove E from all tables. */
 static void store_drop(struct store *store, struct store_entry *e)
 {
 	store_unlist(store, e);
-	HASH_DELETE(hh, store->by_uid, e);
-	if (e->alias)
-		HASH_DELETE(hh, store->aliases, e->alias);
+	key_table_remove(&store->by_uid, e);
+	store_remove_alias(store, e);
 	store_revise(store, e->place);
 }
 
@@ -174,56 +207,26 @@ static struct spec_job *store_set_job(struct store *store, struct store_entry *e
 
 	if (!same)
 		store_unlist(store, e);
+	store_remove_alias(store, e);
 	e->job = job;
-	e->hh.key = job->uid;
-	if (same)
-		e->hh_id.key = job->id;
-	else
+	store_add_alias(store, e);
+	if (!same)
 		store_enlist(store, e);
 	job->revision = store_revise(store, e->place);
 	return old;
 }
 
-static struct store_alias *store_find_alias(struct store *store, const char *submission)
-{
-	struct store_alias *a;
-
-	HASH_FIND_STR(store->aliases, submission, a);
-	return a;
-}
-
-/* Let E also be found by its submission, if E is ours and no other entry has that key. */
-static void store_index(struct store *store, struct store_entry *e)
-{
-	const char *submission = e->job->submission;
-	const size_t len = strlen(submission);
-
-	if (e->alias || !e->job->own || !len || streq(submission, e->job->uid) ||
-	    store_find_alias(store, submission))
-		return;
-	e->alias = mem_zero(sizeof(*e->alias) + len + 1);
-	e->alias->entry = e;
-	memcpy(e->alias->submission, submission, len);
-	HASH_ADD_KEYPTR(hh, store->aliases, e->alias->submission, len, e->alias);
-}
-
 static struct store_entry *store_find_id(struct store *store, enum backend_place place,
 					 const char *id)
 {
-	struct store_entry *e;
-
-	HASH_FIND(hh_id, store->place[place].by_id, id, strlen(id), e);
-	return e;
+	return key_table_find(&store->place[place].by_id, id);
 }
 
 static struct store_entry *store_find_uid(struct store *store, const char *uid)
 {
-	const struct store_alias *alias;
-	struct store_entry *e;
+	struct store_entry *e = key_table_find(&store->by_uid, uid);
 
-	HASH_FIND(hh, store->by_uid, uid, strlen(uid), e);
-	alias = e ? NULL : store_find_alias(store, uid);
-	return alias ? alias->entry : e;
+	return e ? e : key_table_find(&store->aliases, uid);
 }
 
 /* --- names --- */
@@ -351,15 +354,13 @@ static void store_swap(struct store *store, struct store_entry **fresh, struct s
 {
 	struct store_entry *f = *fresh;
 	const char *submission = f->job->own ? f->job->submission : "";
-	struct store_entry *e;
+	struct store_entry *e = key_table_find(&store->by_uid, f->job->uid);
 
-	HASH_FIND(hh, store->by_uid, f->job->uid, strlen(f->job->uid), e);
 	if (!e) /* the job may have been held until now */
-		HASH_FIND(hh, store->by_uid, submission, strlen(submission), e);
+		e = key_table_find(&store->by_uid, submission);
 	if (e && e->place == f->place && streq(e->job->uid, f->job->uid)) {
 		store_keep_id(store, e, f, renamed);
 		*old = store_set_job(store, e, take_ptr(f->job));
-		store_index(store, e);
 		return;
 	}
 	if (e) {
@@ -372,9 +373,9 @@ static void store_swap(struct store *store, struct store_entry **fresh, struct s
 	if (e)
 		renamed->now = store_rename(store, e, &renamed->old);
 	f->job->revision = store_revise(store, f->place);
-	HASH_ADD_KEYPTR(hh, store->by_uid, f->job->uid, strlen(f->job->uid), f);
+	key_table_add(&store->by_uid, f);
 	store_enlist(store, f);
-	store_index(store, take_ptr(*fresh));
+	store_add_alias(store, take_ptr(*fresh));
 }
 
 static void store_notify(struct store *store, const struct spec_job *old,

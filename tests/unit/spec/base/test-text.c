@@ -3,6 +3,7 @@
 #include "spec/base/amount.h"
 #include "spec/base/base64.h"
 #include "spec/base/sha256.h"
+#include "spec/base/key_table.h"
 #include "spec/base/time.h"
 #include "spec/base/tree.h"
 #include "spec/base/url.h"
@@ -289,14 +290,51 @@ static void test_utf8(void **state)
 	}
 }
 
+/* --- a table of items by text --- */
+
+struct item {
+	char key[16];
+};
+
+static const char *key_of(const void *item)
+{
+	return ((const struct item *)item)->key;
+}
+
+static void test_table(void **state)
+{
+	static struct item items[1000];
+	struct key_table t = {.key = key_of};
+	size_t at = 0, n = 0;
+
+	assert_null(key_table_find(&t, ""));
+	for (size_t i = 0; i < array_size(items); i++) {
+		snprintf(items[i].key, sizeof(items[i].key), "%zu", i * i);
+		key_table_add(&t, &items[i]);
+	}
+	/* Remove two of three; the rest is still found. */
+	for (size_t i = 0; i < array_size(items); i++)
+		if (i % 3)
+			key_table_remove(&t, &items[i]);
+	for (size_t i = 0; i < array_size(items); i++)
+		assert_ptr_equal(key_table_find(&t, items[i].key), i % 3 ? NULL : &items[i]);
+	while (key_table_next(&t, &at))
+		n++;
+	assert_int_equal(n, 334);
+	assert_int_equal(t.n, 334);
+	assert_true(4 * 1000 <= 3 * t.room && t.room <= 2048);
+	key_table_clear(&t);
+	assert_null(key_table_find(&t, "0"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_amount),	       cmocka_unit_test(test_amount_print),
-		cmocka_unit_test(test_base64),	       cmocka_unit_test(test_sha256),
-		cmocka_unit_test(test_sha256_padding), cmocka_unit_test(test_time),
-		cmocka_unit_test(test_tree),	       cmocka_unit_test(test_url),
-		cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_table),	     cmocka_unit_test(test_amount),
+		cmocka_unit_test(test_amount_print), cmocka_unit_test(test_base64),
+		cmocka_unit_test(test_sha256),	     cmocka_unit_test(test_sha256_padding),
+		cmocka_unit_test(test_time),	     cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_url),	     cmocka_unit_test(test_utf8),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
