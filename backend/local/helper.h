@@ -20,7 +20,8 @@
  */
 #pragma once
 
-#include "backend/local/sampler.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 /* argv[0], and the name that ps shows. It does not begin with kxfs, so that "pkill kxfs" ends only the daemon. */
 #define HELPER_NAME "job-helper"
@@ -28,6 +29,18 @@
 #define HELPER_DIR  "tasks"
 #define HELPER_SOCK ".sock"
 #define HELPER_NEW  ".new"
+
+/*
+ * The usage of an attempt. CPU time is exact when the attempt is over, since it is that of all processes that were
+ * waited for; before that, and for memory, figures are samples. Plain data: the guard fills it in.
+ */
+struct task_usage {
+	int64_t cpu_us;
+	int64_t cpu_now; /* thousandths of a core, between the last two samples; -1: unknown */
+	int64_t memory_now, memory_peak; /* bytes; -1: unknown */
+	int64_t samples;		 /* samples so far */
+	int64_t first, last;		 /* times of the first and last samples, ns; 0: none yet */
+};
 
 enum task_how {
 	TASK_NOT_STARTED, /* see WHY and ERR */

@@ -12,7 +12,6 @@
 #include "backend/base/print.h"
 #include "backend/base/work.h"
 #include "backend/jobs/last_words.h"
-#include "backend/local/orphan.h"
 #include "backend/local/record.h"
 #include "backend/local/replica.h"
 #include "spec/base/mem.h"

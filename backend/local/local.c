@@ -5,14 +5,13 @@
  *
  *	helper	    the process that runs one attempt of a replica, writes its output and its end to disk, and outlives
  *		    the daemon; helper_main makes a process a helper, guard is between the helper and the program
- *	task	    the daemon's side of one helper
- *	program     arguments and environment of a program
+ *	task	    the daemon's side of one helper; orphans, which are running programs without a record
+ *	program     arguments and environment of a program, and its end as words
  *	record	    the record of a job that is not over: its state, its file, its snapshot in the store
- *	orphan	    running programs without a record
  *	replica	    one replica of a job
  *	job	    jobs that are not over: their replicas, restarts and end
  *	saved	    jobs that are over; and the start, which parses all records
- *	control     requests about jobs; submit: requests that make jobs
+ *	request     requests that make jobs, or are about jobs
  *
  * local_jobs owns the jobs, a job its record and its replicas, a replica the task of its newest attempt. The record
  * has all state of a job and its replicas; its file (backend/jobs/records.h) and the snapshot in the store are made
@@ -29,11 +28,10 @@
 #include "backend/base/file.h"
 #include "backend/base/print.h"
 #include "backend/jobs/expiry.h"
-#include "backend/local/control.h"
 #include "backend/local/job.h"
 #include "backend/local/record.h"
+#include "backend/local/request.h"
 #include "backend/local/saved.h"
-#include "backend/local/submit.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
@@ -45,8 +43,7 @@ struct local {
 	struct group group; /* what has to end before the backend has stopped */
 	struct local_jobs *jobs;
 	struct saved *saved;
-	struct control *control;
-	struct submit_context submit;
+	struct local_requests *requests;
 	struct expiry *expiry;	       /* removes old jobs */
 	struct spec_turns limits;      /* of the queue of the machine */
 	struct spec_queue_view *queue; /* or NULL */
@@ -119,21 +116,21 @@ static void on_published(void *data, struct local_job *job, const struct spec_jo
 {
 	struct local *l = data;
 
-	control_published(l->control, job, snap);
+	local_requests_published(l->requests, job, snap);
 }
 
 static void on_unwritten(void *data, struct local_job *job, int err, uint64_t change)
 {
 	struct local *l = data;
 
-	control_unwritten(l->control, job, err, change);
+	local_requests_unwritten(l->requests, job, err, change);
 }
 
 static void on_leaving(void *data, struct local_job *job)
 {
 	struct local *l = data;
 
-	control_leaving(l->control, job);
+	local_requests_leaving(l->requests, job);
 }
 
 static void on_left(void *data)
@@ -240,12 +237,8 @@ static int local_init(struct backend *b, char **ret_text)
 	l->expiry = new_expiry(b);
 	l->jobs = local_jobs_new(b, &l->group, &l->limits, &events);
 	l->saved = saved_new(b, &l->group, l->jobs, l->expiry);
-	l->control = control_new(b, l->jobs, l->saved);
-	l->submit = (struct submit_context){.b = b,
-					    .group = &l->group,
-					    .jobs = l->jobs,
-					    .control = l->control,
-					    .gpus = (unsigned)__builtin_popcountll(gpus)};
+	l->requests = local_requests_new(b, &l->group, l->jobs, l->saved,
+					 (unsigned)__builtin_popcountll(gpus));
 	return 0;
 }
 
@@ -295,7 +288,7 @@ static void local_stop(struct backend *b)
 {
 	struct local *l = local_of(b);
 
-	l->submit.stopping = true;
+	local_requests_stop(l->requests);
 	saved_stop(l->saved);
 	expiry_free(take_ptr(l->expiry));
 	loop_timer_init(&l->deadline, b->loop, on_stop_late, l);
@@ -311,7 +304,7 @@ static void local_fini(struct backend *b)
 	if (!l)
 		return;
 	local_jobs_free(l->jobs);
-	control_free(l->control);
+	local_requests_free(l->requests);
 	saved_free(l->saved);
 	expiry_free(l->expiry);
 	spec_queue_view_unref(l->queue);
@@ -323,27 +316,27 @@ static void local_fini(struct backend *b)
 
 static void local_submit(struct backend *b, struct backend_request *rq)
 {
-	submit_begin(&local_of(b)->submit, rq);
+	local_requests_submit(local_of(b)->requests, rq);
 }
 
 static void local_dry_run(struct backend *b, struct backend_request *rq)
 {
-	submit_dry_run(&local_of(b)->submit, rq);
+	local_requests_dry_run(local_of(b)->requests, rq);
 }
 
 static void local_cancel(struct backend *b, struct backend_request *rq)
 {
-	control_cancel(local_of(b)->control, rq);
+	local_requests_cancel(local_of(b)->requests, rq);
 }
 
 static void local_control(struct backend *b, struct backend_request *rq)
 {
-	control_action(local_of(b)->control, rq);
+	local_requests_action(local_of(b)->requests, rq);
 }
 
 static void local_forget(struct backend *b, struct backend_request *rq)
 {
-	control_forget(local_of(b)->control, rq);
+	local_requests_forget(local_of(b)->requests, rq);
 }
 
 /* --- texts --- */

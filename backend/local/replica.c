@@ -34,7 +34,6 @@
 #include "backend/base/disk.h"
 #include "backend/base/print.h"
 #include "backend/base/random.h"
-#include "backend/local/outcome.h"
 #include "backend/local/program.h"
 #include "spec/base/mem.h"
 
@@ -510,12 +509,12 @@ static bool try_again(struct local_replica *rep, const struct task_end *end)
 	cleanup_free char *text = NULL;
 	unsigned delay_ms;
 
-	if (!outcome_passes(end) || record_of(rep)->goal != SPEC_GOAL_RUN || rep->plan->again)
+	if (!program_end_passes(end) || record_of(rep)->goal != SPEC_GOAL_RUN || rep->plan->again)
 		return false;
 	delay_ms = backoff_next(&rep->start, 0);
 	if (rep->start.failures >= MAX_TRIES && !many_open)
 		return false;
-	text = outcome_text(record_of(rep), rec, end);
+	text = program_end_text(record_of(rep), rec, end);
 	spec_set(&rec->reason, "StartDelayed");
 	spec_set(&rec->message, text);
 	set_step(rep, IDLE);
@@ -530,7 +529,7 @@ static void judge(struct local_replica *rep, const struct task_end *end)
 	struct spec_replica *rec = rep->rec;
 	bool well = end->how == TASK_ENDED && end->sig == 0 && end->exit_code == 0 && !end->err;
 	bool runs = record_of(rep)->goal == SPEC_GOAL_RUN;
-	cleanup_free char *text = outcome_text(record_of(rep), rec, end);
+	cleanup_free char *text = program_end_text(record_of(rep), rec, end);
 
 	rep->plan->ended = true;
 	if (rec->usage)
@@ -540,7 +539,7 @@ static void judge(struct local_replica *rep, const struct task_end *end)
 						      : -1;
 	rec->signal = end->how == TASK_ENDED ? end->sig : 0;
 	rec->finished = end->finished ? end->finished : loop_time_ns();
-	spec_set(&rec->reason, outcome_reason(rep->plan->again, end));
+	spec_set(&rec->reason, program_end_reason(rep->plan->again, end));
 	spec_set(&rec->message, text);
 	if (rep->plan->again) {
 		rec->state = SPEC_PENDING;

@@ -19,7 +19,6 @@
 #include "backend/base/process.h"
 #include "backend/base/work.h"
 #include "backend/jobs/expiry.h"
-#include "backend/local/orphan.h"
 #include "backend/local/record.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"

@@ -2,7 +2,7 @@
 /*
  * Chunks, the units of the merged log. A chunk is some whole lines of one log, or a part of a line
  * that is too long for one chunk, or an incomplete line that a progress bar has ended with '\r' so
- * far. The cutter makes chunks of a log's bytes as they arrive. Pure.
+ * far. The cutter makes chunks of a log's bytes as they arrive; a feed reads them from the disk.
  */
 #pragma once
 
@@ -77,3 +77,31 @@ void cutter_add_line(struct cutter *c, int64_t ns, const char *bytes, size_t n, 
 void cutter_pause(struct cutter *c, struct chunks *ret);
 /* No byte will follow: complete the last chunk. */
 void cutter_end(struct cutter *c, struct chunks *ret);
+
+/*
+ * A run of the pool that reads the chunks of a log from the disk. This is for three kinds of output: output
+ * of a local job's helper, output from before kxfs started, and output that exceeded the limit of
+ * memory. The log's writer delivers all other chunks.
+ */
+struct feed {
+	int dir_fd;
+	const char *id, *key;
+	uint64_t from;	/* the first byte that is not in a chunk yet */
+	uint64_t limit; /* bytes from here on are not read */
+	bool timed;	/* the chunks get the times of their lines; otherwise they are not sorted */
+	/* No byte will be written any more, so an incomplete line is a chunk too. */
+	bool final;
+
+	struct chunks chunks;
+	/* The bytes from FROM to SEEN, malloc'ed, if they are few; else NULL. */
+	char *bytes;
+	uint64_t size; /* size of the log */
+	/*
+	 * All bytes before it are in chunks, or in an incomplete line; below SIZE: run the feed
+	 * again.
+	 */
+	uint64_t seen;
+};
+
+/* Return 0 or a negative errno; there may be chunks in both cases. */
+int feed_run(struct feed *f);

@@ -8,7 +8,7 @@
 
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
-#include "backend/output/bytes.h"
+#include "backend/output/folder.h"
 #include "spec/base/mem.h"
 
 #define LINES_WHOLE 24 /* bytes of the first record of a block */

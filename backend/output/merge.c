@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "backend/output/bytes.h"
+#include "backend/output/folder.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 

@@ -5,7 +5,7 @@
  * that is fetched has a writer (writer.c) while something is fetched. Readers know only files.
  *
  * A writer puts bytes on the disk and then gives their chunks to the log, from memory, through feeder.h. The log gives
- * them to the order, and the order to the index. Instead, the pool reads chunks from the disk (feed.c) if a local job's
+ * them to the order, and the order to the index. Instead, the pool reads chunks from the disk (chunk.c) if a local job's
  * helper writes the log, if the output was there before kxfs started, or if more waited than memory may hold.
  *
  * All of it belongs to the I/O thread, but for struct file. The disk is touched on the pool, by one work for a log at a
@@ -49,7 +49,6 @@
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/work.h"
-#include "backend/output/feed.h"
 #include "backend/output/feeder.h"
 #include "backend/output/folder.h"
 #include "backend/output/index.h"

@@ -22,7 +22,6 @@
 
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
-#include "backend/output/bytes.h"
 #include "backend/output/feeder.h"
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"

@@ -28,7 +28,7 @@ CALLS = set("""open openat creat fopen opendir fdopendir readdir getdents64 scan
 STATE = {
     "backend/base/disk.c": "the owner",
     "backend/local/helper.c": "a helper's lock, in another process, which has no loop",
-    "backend/local/submit.c": "where a local job is to run, a user's path",
+    "backend/local/request.c": "where a local job is to run, a user's path",
     "backend/local/task.c": "the sockets of helpers, which are files too",
     "fs/mount/state.c": "finding, locking and making the state directory, before there is a pool",
     "fs/vfs/ops.c": "how much room there is",
@@ -179,7 +179,7 @@ SEAMS = {
         "backend/base/loop.c": SIMULATED,
         "backend/base/thread.c": SIMULATED,
         "fs/vfs/park.c": SIMULATED,
-        "backend/local/sampler.c": OTHER_PROCESS,
+        "backend/local/guard.c": OTHER_PROCESS,
     }),
     "number": ("getrandom getentropy rand random drand48 arc4random uv_random", {
         "backend/base/random.c": SIMULATED,
@@ -192,7 +192,7 @@ SEAMS = {
         "fs/mount/mountpoint.c": EARLY,
     }),
     "pause": ("sleep usleep nanosleep clock_nanosleep", {
-        "backend/local/sampler.c": OTHER_PROCESS,
+        "backend/local/guard.c": OTHER_PROCESS,
         "fs/mount/state.c": EARLY,
     }),
 }

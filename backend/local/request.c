@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Submissions and dry runs: the steps of each on the pool, and what follows on the I/O thread. The record of a job is
- * SUBMITTING on disk before anything is started; the record of a job that was held gets its plan here.
+ * A request about a job waits until the published job shows its effect. A submission or a dry run has steps on the
+ * pool, and what follows on the I/O thread. The record of a job is SUBMITTING on disk before anything is started; the
+ * record of a job that was held gets its plan here.
  */
-#include "backend/local/submit.h"
+#include "backend/local/request.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+
+#include <utlist.h>
 
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
@@ -21,18 +24,249 @@
 #include "spec/record/dry_run.h"
 #include "spec/record/local.h"
 
+#define CONTROL_WAIT_MS 5000
+
 /* How many names are tried. A suffix has 64 random bits, so the first one is nearly always free. */
 #define TRIES 16
 
 /* How long the lookup of a job's working directory may take. */
 #define LOOK_MS 10000
 
+enum wait_kind { WAIT_SUBMIT, WAIT_CONTROL, WAIT_CANCEL, WAIT_FORGET };
+
+struct local_wait {
+	struct local_wait *prev, *next;
+	struct local_requests *c;
+	struct local_job *job;
+	struct backend_request *rq;
+	enum wait_kind kind;
+	uint64_t change;	 /* the change that the request made to the job's record, or 0 */
+	struct loop_timer timer; /* CONTROL: the deadline of the answer */
+};
+
+struct local_requests {
+	struct backend *b;
+	struct group *group; /* submissions are in it */
+	struct local_jobs *jobs;
+	struct saved *saved;
+	unsigned gpus; /* number of GPUs for jobs */
+	bool stopping; /* the mount ends: nothing is launched */
+	struct local_wait *waits;
+};
+
+struct local_requests *local_requests_new(struct backend *b, struct group *group,
+					  struct local_jobs *jobs, struct saved *saved,
+					  unsigned gpus)
+{
+	struct local_requests *c = new0(struct local_requests);
+
+	c->b = b;
+	c->group = group;
+	c->jobs = jobs;
+	c->saved = saved;
+	c->gpus = gpus;
+	return c;
+}
+
+void local_requests_stop(struct local_requests *c)
+{
+	c->stopping = true;
+}
+
+void local_requests_free(struct local_requests *c)
+{
+	struct local_wait *w, *next;
+
+	if (!c)
+		return;
+	DL_FOREACH_SAFE(c->waits, w, next) {
+		loop_timer_stop(&w->timer);
+		free(w);
+	}
+	free(c);
+}
+
+static void answer(struct local_wait *w, int err, const char *text)
+{
+	struct backend_request *rq = w->rq;
+	const char *id = local_job_record(w->job)->job->id;
+
+	DL_DELETE(w->c->waits, w);
+	loop_timer_stop(&w->timer);
+	free(w);
+	backend_answer(rq, err, id, text);
+}
+
+/* Answer, unless the change is not on disk yet. */
+static void on_late(void *data)
+{
+	struct local_wait *w = data;
+
+	if (local_job_has_saved(w->job, w->change))
+		answer(w, 0, NULL);
+	else
+		loop_timer_set(&w->timer, CONTROL_WAIT_MS);
+}
+
+static void wait_for(struct local_requests *c, struct local_job *job, enum wait_kind kind,
+		     struct backend_request *rq, uint64_t change)
+{
+	struct local_wait *w = new0(struct local_wait);
+
+	w->c = c;
+	w->job = job;
+	w->rq = rq;
+	w->kind = kind;
+	w->change = change;
+	loop_timer_init(&w->timer, c->b->loop, on_late, w);
+	if (kind == WAIT_CONTROL)
+		loop_timer_set(&w->timer, CONTROL_WAIT_MS);
+	DL_APPEND(c->waits, w);
+}
+
+static bool is_fulfilled(const struct local_wait *w, const struct spec_job *snap)
+{
+	bool final = spec_job_has_ended(snap);
+
+	switch (w->kind) {
+	case WAIT_SUBMIT:
+		return true;
+	case WAIT_CANCEL:
+		return snap->history;
+	case WAIT_FORGET:
+		return false;
+	case WAIT_CONTROL:
+		break;
+	}
+	switch (w->rq->action) {
+	case SPEC_SUSPEND:
+		return snap->suspended || final;
+	case SPEC_RESUME:
+		return !snap->suspended;
+	case SPEC_RESTART:
+		return final || streq(snap->phase, "Running");
+	default:
+		return final;
+	}
+}
+
+void local_requests_published(struct local_requests *c, struct local_job *job,
+			      const struct spec_job *snap)
+{
+	struct local_wait *w, *next;
+
+	DL_FOREACH_SAFE(c->waits, w, next)
+		if (w->job == job && is_fulfilled(w, snap))
+			answer(w, 0, NULL);
+}
+
+void local_requests_unwritten(struct local_requests *c, struct local_job *job, int err,
+			      uint64_t change)
+{
+	cleanup_free char *text = text_print(
+		"its state can't be recorded: %s. The change is in effect, but a crash of kxfs undoes it",
+		strerror(-err));
+	struct local_wait *w, *next;
+
+	DL_FOREACH_SAFE(c->waits, w, next)
+		if (w->job == job && w->change && w->change <= change)
+			answer(w, err, text);
+}
+
+void local_requests_leaving(struct local_requests *c, struct local_job *job)
+{
+	struct local_wait *w, *next;
+
+	DL_FOREACH_SAFE(c->waits, w, next) {
+		if (w->job != job)
+			continue;
+		if (w->kind != WAIT_FORGET) {
+			answer(w, 0, NULL);
+			continue;
+		}
+		DL_DELETE(c->waits, w);
+		saved_change(c->saved, SAVED_FORGET, local_job_record(job)->job->uid, w->rq);
+		free(w);
+	}
+}
+
+void local_requests_cancel(struct local_requests *c, struct backend_request *rq)
+{
+	struct local_job *job = local_jobs_find(c->jobs, rq->id);
+
+	if (!job) {
+		saved_change(c->saved, SAVED_CANCEL, rq->uid, rq);
+		return;
+	}
+	wait_for(c, job, WAIT_CANCEL, rq, local_job_cancel(job));
+}
+
+/* True if the published job allows the action. If not, answer RQ. */
+static bool allows(struct local_requests *c, struct backend_request *rq)
+{
+	const struct spec_job *job cleanup_job = store_get_uid(c->b->store, rq->uid);
+
+	if (job && job->actions & 1u << rq->action)
+		return true;
+	backend_answer_no_effect(rq, job ? job->phase : "gone");
+	return false;
+}
+
+/* True if JOB, which may have changed since it was published, still allows ACTION. */
+static bool still_allows(const struct local_job *job, enum spec_action action)
+{
+	if (local_job_is_ending(job))
+		return false;
+	if (action == SPEC_SUSPEND || action == SPEC_RESUME)
+		return local_job_record(job)->job->suspended == (action == SPEC_RESUME);
+	return true;
+}
+
+void local_requests_action(struct local_requests *c, struct backend_request *rq)
+{
+	struct local_job *job = local_jobs_find(c->jobs, rq->id);
+	enum spec_action action = rq->action;
+	uint64_t change;
+
+	if (!allows(c, rq))
+		return;
+	if (!job || !still_allows(job, action)) {
+		backend_answer(
+			rq, -EINVAL, NULL,
+			"the job's phase has just changed; read ctl for the actions that it accepts now");
+		return;
+	}
+	if (action == SPEC_SUSPEND)
+		change = local_job_suspend(job);
+	else if (action == SPEC_RESUME)
+		change = local_job_resume(job);
+	else if (action == SPEC_RESTART)
+		change = local_job_restart(job);
+	else
+		change = local_job_end(job, SPEC_GOAL_TERMINATE);
+	wait_for(c, job, WAIT_CONTROL, rq, change);
+}
+
+void local_requests_forget(struct local_requests *c, struct backend_request *rq)
+{
+	struct local_job *job = local_jobs_find(c->jobs, rq->id);
+
+	if (!job) {
+		saved_change(c->saved, SAVED_FORGET, rq->uid, rq);
+		return;
+	}
+	wait_for(c, job, WAIT_FORGET, rq, 0);
+	local_job_kill(job);
+}
+
+/* --- submissions and dry runs --- */
+
 /*
  * A submission or a dry run. Its step is work on the pool, which parses the document. If the document names a working
  * directory, that is looked up separately, because its disk may hang, and then the step is repeated.
  */
 struct local_submit {
-	struct submit_context *c;
+	struct local_requests *c;
 	struct backend_request *rq;
 	struct work work;
 	char *asked; /* the directory that the document names, or NULL */
@@ -47,7 +281,7 @@ struct local_submit {
 	char *text;	/* what is wrong, for people */
 };
 
-static void submit_start(struct submit_context *c, struct backend_request *rq, loop_fn run,
+static void submit_start(struct local_requests *c, struct backend_request *rq, loop_fn run,
 			 loop_fn done)
 {
 	struct local_submit *s = new0(struct local_submit);
@@ -265,7 +499,7 @@ static void dry_run_done(void *data)
 	submit_free(s);
 }
 
-void submit_dry_run(struct submit_context *c, struct backend_request *rq)
+void local_requests_dry_run(struct local_requests *c, struct backend_request *rq)
 {
 	submit_start(c, rq, dry_run_work, dry_run_done);
 }
@@ -400,7 +634,7 @@ static void on_recorded(void *data, int err)
 	if (!job)
 		return give_up(s, -errno);
 	s->rec = NULL;
-	control_await(s->c->control, job, s->rq);
+	wait_for(s->c, job, WAIT_SUBMIT, s->rq, 0);
 	local_job_launch(job);
 	submit_free(s);
 }
@@ -445,7 +679,7 @@ static void submit_done(void *data)
 	s->entry = records_make(records, new_head(s, boot), &rest, &s->left, on_recorded, s);
 }
 
-void submit_begin(struct submit_context *c, struct backend_request *rq)
+void local_requests_submit(struct local_requests *c, struct backend_request *rq)
 {
 	submit_start(c, rq, submit_work, submit_done);
 }

@@ -2,7 +2,7 @@
 /* Ends of attempts in words. */
 #include <errno.h>
 
-#include "backend/local/outcome.h"
+#include "backend/local/program.h"
 #include "tests/unit/unit.h"
 
 static void test_outcomes(void **state)
@@ -93,11 +93,11 @@ static void test_outcomes(void **state)
 	const struct spec_replica rep = {0};
 
 	for (size_t i = 0; i < array_size(table); i++) {
-		cleanup_free char *text = outcome_text(&rec, &rep, &table[i].end);
+		cleanup_free char *text = program_end_text(&rec, &rep, &table[i].end);
 
 		assert_string_equal(text, table[i].text);
-		assert_string_equal(outcome_reason(table[i].again, &table[i].end), table[i].reason);
-		assert_int_equal(outcome_passes(&table[i].end), table[i].passes);
+		assert_string_equal(program_end_reason(table[i].again, &table[i].end), table[i].reason);
+		assert_int_equal(program_end_passes(&table[i].end), table[i].passes);
 	}
 }
 
@@ -110,13 +110,13 @@ static void test_passes(void **state)
 	for (size_t i = 0; i < array_size(errors); i++) {
 		end.err = errors[i];
 		end.how = TASK_NOT_STARTED;
-		assert_true(outcome_passes(&end));
+		assert_true(program_end_passes(&end));
 		end.how = TASK_ENDED;
-		assert_false(outcome_passes(&end));
+		assert_false(program_end_passes(&end));
 	}
 	end.how = TASK_NOT_STARTED;
 	end.err = EACCES;
-	assert_false(outcome_passes(&end));
+	assert_false(program_end_passes(&end));
 }
 
 int main(void)
