@@ -314,23 +314,36 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 		output_job_resume(job->output);
 }
 
-void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone)
+/* Return SNAPSHOT's job, whose output an earlier mount has left on disk; open that. */
+static struct capture_job *need_earlier(struct capture *c, const struct spec_job *snapshot)
 {
 	struct capture_job *job = need_job(c, snapshot);
-	char buf[PREFIX_MAX];
 
 	if (!job->output)
 		job->output = output_job_open(c->config.output, job->key);
-	for (size_t i = 0; job->output && i < snapshot->n_replicas; i++) {
+	return job;
+}
+
+/* Nothing more arrives for the log L of R: merge those of its lines on disk that are not merged yet. */
+static void merge_rest(struct capture_job *job, const struct spec_replica *r,
+		       const struct spec_log *l)
+{
+	char buf[PREFIX_MAX];
+
+	if (job->output && output_log_begin(job->output, l->key, prefix_of(r, l, buf), false) == 0)
+		output_log_end(job->output, l->key, NULL, NULL);
+}
+
+void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone)
+{
+	struct capture_job *job = need_earlier(c, snapshot);
+
+	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
 
-		for (size_t j = 0; j < r->n_logs; j++) {
-			const struct spec_log *l = &r->logs[j];
-
-			if ((gone || l->complete) &&
-			    output_log_begin(job->output, l->key, prefix_of(r, l, buf), false) == 0)
-				output_log_end(job->output, l->key, NULL, NULL);
-		}
+		for (size_t j = 0; j < r->n_logs; j++)
+			if (gone || r->logs[j].complete || r->logs[j].lost_end)
+				merge_rest(job, r, &r->logs[j]);
 	}
 	if (gone && job->output)
 		output_job_end(job->output);
@@ -346,7 +359,8 @@ static enum run_end end_of(struct capture *c, const char *uid, const char *key)
 	return run_find(pod_of(c, uid, key), key, &run) ? run_end(&run) : RUN_GONE;
 }
 
-void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped)
+void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped,
+		  bool unmerged)
 {
 	const struct capture_job *job = find_job(c, snapshot->uid);
 	bool ended = spec_job_has_ended(snapshot);
@@ -373,7 +387,11 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				l->gap = 0;
 			} else if (wanted && !l->complete &&
 				   end_of(c, snapshot->uid, l->key) == RUN_GONE) {
-				spec_log_lose_end(l); /* nobody has followed it to its end */
+				/* Nobody has followed it to its end. */
+				if (!l->lost_end)
+					merge_rest(need_job(c, snapshot), &snapshot->replicas[i],
+						   l);
+				spec_log_lose_end(l);
 			}
 		}
 	}

@@ -50,9 +50,11 @@ void capture_free(struct capture *c);
 void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted, bool outlived);
 /*
  * Set in SNAPSHOT which logs are complete, which wait, and where output is missing. WANTED: as in capture_update;
- * DROPPED: the job's output was removed to free space.
+ * DROPPED: the job's output was removed to free space. UNMERGED: an earlier mount has left lines on disk that its
+ * merged log may lack; those of logs whose end is lost are merged now.
  */
-void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped);
+void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped,
+		  bool unmerged);
 /*
  * An earlier mount has ended before everything in the logs of SNAPSHOT was in its merged log. Merge the complete logs,
  * or, if the job is GONE from the cluster, all of them.

@@ -358,7 +358,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 	snapshot->object = spec_text_ref(job->object);
 	snapshot->pending = has_left(s) ? 0 : commands_pending(c->commands, job->uid);
 	snapshot->ignored = has_left(s) ? 0 : commands_ignored(c->commands, job->uid);
-	capture_fill(c->capture, snapshot, is_wanted(p, snapshot), folder.dropped);
+	capture_fill(c->capture, snapshot, is_wanted(p, snapshot), folder.dropped, folder.unmerged);
 	snapshot->no_logs = forbidden != NULL;
 	captured = is_wanted(p, snapshot) && !has_left(s) && !folder.dropped;
 	find_last_words(p, s, snapshot, captured);

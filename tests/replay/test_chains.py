@@ -254,7 +254,7 @@ def test_archive(server, make_mount, tmp_path):
 @pytest.mark.parametrize("pods", ["gone", "left"])
 def test_cluster_is_gone_before_a_start(server, make_mount, tmp_path, pods):
     """While no mount runs, a RayJob ends and its cluster is deleted, with its pods or before them: what was captured is
-    shown and archived."""
+    shown and archived, though it was not in the merged log yet."""
     kx = make_mount(server, options=f"archive={tmp_path},capture=all", source="rayjob:test")
     left = play(server, "rayjob", "success-shutdown", until=all_run(3))
     logs = {}
@@ -268,7 +268,6 @@ def test_cluster_is_gone_before_a_start(server, make_mount, tmp_path, pods):
     for replica, pod in names.items():
         wait_for(lambda r=replica, p=pod: job.read(r, "log") == f"I am {p}\n", what="its log")
     lines = [f"{replica.replace('-', '/')} I am {pod}" for replica, pod in names.items()]
-    wait_for(lambda: sorted(job.read("log").splitlines()) == sorted(lines), what="the merged log")
     assert kx.end() == 0
     for step in left:
         if pods == "gone" or step.kind != "DELETED" or step.resource is not st.PODS:
