@@ -18,8 +18,8 @@
 #include "backend/base/file.h"
 #include "backend/base/random.h"
 #include "backend/output/output.h"
+#include "spec/base/encode.h"
 #include "spec/base/name.h"
-#include "spec/base/sha256.h"
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 

@@ -28,7 +28,7 @@
 #include "backend/base/file.h"
 #include "backend/base/print.h"
 #include "backend/client/plugin.h"
-#include "spec/base/base64.h"
+#include "spec/base/encode.h"
 #include "spec/base/mem.h"
 
 /*

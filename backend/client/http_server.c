@@ -15,8 +15,8 @@
 
 #include "backend/base/file.h"
 #include "backend/base/print.h"
+#include "spec/base/encode.h"
 #include "spec/base/mem.h"
-#include "spec/base/url.h"
 
 #define CA_MAX (4u << 20)
 

@@ -22,9 +22,9 @@
 #include "backend/base/random.h"
 #include "spec/api/object.h"
 #include "spec/api/refusal.h"
+#include "spec/base/encode.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
-#include "spec/base/url.h"
 
 #define HEAD_MS 30000
 /* A stream that is silent for so long is reopened. */

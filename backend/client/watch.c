@@ -51,13 +51,12 @@
 #include "backend/base/diag.h"
 #include "backend/base/print.h"
 #include "backend/base/random.h"
-#include "spec/api/event.h"
 #include "spec/api/object.h"
 #include "spec/api/refusal.h"
 #include "spec/api/split.h"
+#include "spec/base/encode.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
-#include "spec/base/url.h"
 
 #define HEAD_MS	     30000 /* until a reply begins */
 #define PROBE_MS     10000 /* the same after a silence, whose reason is needed soon */

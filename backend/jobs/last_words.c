@@ -11,7 +11,7 @@
 #include "backend/base/file.h"
 #include "backend/base/work.h"
 #include "spec/base/mem.h"
-#include "spec/job/last_words.h"
+#include "spec/job/status.h"
 
 #define PATIENCE_MS 3000u
 #define ERROR_MAX   (256u << 10)

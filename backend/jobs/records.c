@@ -40,11 +40,11 @@
 #include "backend/base/file.h"
 #include "backend/base/random.h"
 #include "backend/base/work.h"
+#include "spec/base/encode.h"
+#include "spec/base/key_table.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
-#include "spec/base/sha256.h"
-#include "spec/base/key_table.h"
-#include "spec/job/snapshot.h"
+#include "spec/job/status.h"
 
 #define MAX_TEXTS    7
 #define RETRY_MS     1000u

@@ -20,7 +20,7 @@
 #include "backend/base/work.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
-#include "spec/job/snapshot.h"
+#include "spec/job/status.h"
 
 #define SOON_MS 1000
 /* How long the record of a job that was seen may remain SUBMITTING. */

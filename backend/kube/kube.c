@@ -34,9 +34,9 @@
 #include "backend/kube/parts.h"
 #include "backend/kube/samples.h"
 #include "spec/api/object.h"
-#include "spec/app/label.h"
+#include "spec/base/encode.h"
 #include "spec/base/mem.h"
-#include "spec/base/sha256.h"
+#include "spec/base/name.h"
 
 struct kube {
 	struct kube_parts parts;

@@ -28,8 +28,8 @@
 #include "backend/base/lock.h"
 #include "spec/api/refusal.h"
 #include "spec/api/review.h"
+#include "spec/base/encode.h"
 #include "spec/base/mem.h"
-#include "spec/base/url.h"
 
 #define DEADLINE_MS   15000
 #define GROUP_MAX     (64u << 10) /* bytes of the description of an API group */

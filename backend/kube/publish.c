@@ -48,7 +48,7 @@
 #include "backend/base/diag.h"
 #include "backend/jobs/last_words.h"
 #include "spec/base/mem.h"
-#include "spec/job/last_words.h"
+#include "spec/job/status.h"
 
 #define PUBLISH_MS 20
 #define SAMPLED_MS 60000 /* how often usage is written to disk while nothing else changes */

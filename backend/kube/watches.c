@@ -15,8 +15,8 @@
 #include "backend/base/print.h"
 #include "backend/client/watch.h"
 #include "spec/api/refusal.h"
-#include "spec/app/label.h"
 #include "spec/base/mem.h"
+#include "spec/base/name.h"
 #include "spec/base/time.h"
 #include "spec/kinds/right.h"
 

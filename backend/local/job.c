@@ -15,7 +15,7 @@
 #include "backend/local/record.h"
 #include "backend/local/replica.h"
 #include "spec/base/mem.h"
-#include "spec/job/last_words.h"
+#include "spec/job/status.h"
 #include "spec/record/turns.h"
 
 struct role {

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "spec/app/macro.h"
+#include "spec/app/app.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/time.h"

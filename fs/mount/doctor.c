@@ -15,8 +15,8 @@
 #include "fs/mount/run.h"
 #include "fs/mount/state.h"
 #include "fs/vfs/fuse.h"
-#include "spec/app/label.h"
 #include "spec/base/mem.h"
+#include "spec/base/name.h"
 #include "spec/yaml/libraries.h"
 
 void about_version(const struct options *o)

@@ -10,10 +10,10 @@
 #include "backend/base/file.h"
 #include "backend/base/loop.h"
 #include "fs/vfs/fuse.h"
+#include "spec/base/encode.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
-#include "spec/base/sha256.h"
 #include "spec/base/time.h"
 
 struct uploads {

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "fs/vfs/node.h"
-#include "spec/base/shared.h"
+#include "spec/base/mem.h"
 
 struct text_class {
 	struct node_class class;

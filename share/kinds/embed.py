@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 with open(sys.argv[1], "w") as out:
-    out.write('/* Made by share/kinds/embed.py. */\n#include "spec/kinds/shipped.h"\n\n'
+    out.write('/* Made by share/kinds/embed.py. */\n#include "spec/kinds/kinds.h"\n\n'
               "const struct spec_shipped_kind spec_shipped_kinds[] = {\n")
     for path in map(Path, sys.argv[2:]):
         out.write(f'\t{{"{path.stem}",\n')

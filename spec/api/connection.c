@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "spec/api/kubeconfig_find.h"
-#include "spec/base/base64.h"
+#include "spec/base/encode.h"
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "spec/api/kubeconfig.h"
-#include "spec/base/base64.h"
+#include "spec/base/encode.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 #include "spec/base/tree.h"

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "spec/base/error.h"
-#include "spec/base/pair.h"
+#include "spec/base/mem.h"
 
 struct spec_kubeconfig;
 

@@ -10,7 +10,7 @@
 
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
-#include "spec/base/read.h"
+#include "spec/base/value.h"
 #include "spec/base/words.h"
 
 #define MESSAGE_MAX 600 /* bytes of a quoted text */

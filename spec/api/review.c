@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-#include "spec/base/read.h"
 #include "spec/base/tree.h"
+#include "spec/base/value.h"
 #include "spec/base/words.h"
 
 #define VERSION_MAX 64 /* bytes */

@@ -9,7 +9,23 @@
  */
 #pragma once
 
-#include "spec/base/pick.h"
+#include "spec/base/base.h"
+
+/*
+ * A row of a table of the members of an object that kxfs reads: an object may have a hundred, but
+ * only a dozen matter, and the others are dropped before anything is stored. The last row has no
+ * KEY, and determines whether all other members are kept.
+ */
+struct spec_pick {
+	const char *key;
+	bool keep;
+	/*
+	 * A table of the members to keep within this one; if it is a list, within each of its
+	 * items. A value that is neither an object nor a list is kept. NULL: KEEP applies to all of
+	 * it.
+	 */
+	const struct spec_pick *of;
+};
 
 struct spec_split;
 

@@ -10,7 +10,6 @@
 #include <json-c/linkhash.h>
 
 #include "spec/app/app_value.h"
-#include "spec/app/named_resource.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
@@ -48,6 +47,21 @@ const char *spec_retry_name(enum spec_retry retry)
 	return retry_names[retry];
 }
 
+static void counts_clear(struct spec_counts *counts)
+{
+	for (size_t i = 0; i < counts->n; i++)
+		free(counts->v[i].key);
+	free(counts->v);
+	*counts = (struct spec_counts){0};
+}
+
+void spec_resource_clear(struct spec_resource *r)
+{
+	spec_map_clear(&r->capabilities);
+	counts_clear(&r->devices);
+	*r = (struct spec_resource){0};
+}
+
 void spec_app_free(struct spec_app *app)
 {
 	if (!app)
@@ -65,7 +79,7 @@ void spec_app_free(struct spec_app *app)
 		free(role->args);
 		spec_map_clear(&role->env);
 		spec_resource_clear(&role->resource);
-		spec_counts_clear(&role->port_map);
+		counts_clear(&role->port_map);
 		for (size_t k = 0; k < role->n_mounts; k++)
 			spec_mount_clear(&role->mounts[k]);
 		free(role->mounts);

@@ -7,15 +7,15 @@
  *
  * The folder: app_document.c makes a YAML tree of a document, app.c reads a spec_app and its roles
  * from that (app_value.c single values, mount.c mounts, named_resource.c the names of resources),
- * app_json.c writes it with all defaults. run_options.h has the options besides the AppDef; macro.h
- * and label.h are for code that makes cluster objects of it. The folder knows no kinds of jobs:
+ * app_json.c writes it with all defaults. run_options.h has the options besides the AppDef; macro.c
+ * is for code that makes cluster objects of it. The folder knows no kinds of jobs:
  * what reading depends on (the known schedulers, the rules for names, the options) is an argument.
  */
 #pragma once
 
-#include "spec/app/mount.h"
 #include "spec/base/error.h"
-#include "spec/base/pair.h"
+#include "spec/base/mem.h"
+#include "spec/yaml/yaml.h"
 
 struct spec_count {
 	char *key;
@@ -26,6 +26,21 @@ struct spec_count {
 struct spec_counts {
 	struct spec_count *v;
 	size_t n;
+};
+
+enum spec_mount_type { SPEC_MOUNT_BIND, SPEC_MOUNT_VOLUME, SPEC_MOUNT_DEVICE };
+
+/*
+ * A mount of a role: bind (a host folder), volume (a claim), device. Written as a map with "type",
+ * or in TorchX's comma form ("type=bind,src=/a,dst=/b,readonly"). One such string may have several
+ * mounts. Plain data: mount.c fills it in.
+ */
+struct spec_mount {
+	enum spec_mount_type type;
+	char *src; /* host path, or the claim's name */
+	char *dst;
+	bool read_only;	   /* bind, volume */
+	char *permissions; /* device: a subset of r, w, m; NULL otherwise */
 };
 
 enum spec_retry {
@@ -127,6 +142,7 @@ int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct 
  */
 int spec_app_read(const struct spec_yaml *root, const struct spec_app_rules *rules,
 		  struct spec_app **ret, struct spec_errors *e);
+void spec_resource_clear(struct spec_resource *r);
 void spec_app_free(struct spec_app *app);
 define_cleanup(spec_app_freep, struct spec_app *, spec_app_free)
 
@@ -141,3 +157,19 @@ char *spec_app_json(const struct spec_app *app);
 
 /* "APPLICATION", "REPLICA", "ROLE", "HOT_SPARE" */
 const char *spec_retry_name(enum spec_retry retry);
+
+/*
+ * Macros in args and env values, by the grammar of Python's string.Template.safe_substitute: "$$"
+ * is "$"; "$name" and "${name}" are replaced if known and left unchanged otherwise. One pass, no
+ * recursion.
+ */
+struct spec_macros {
+	const char *app_id;
+	const char *replica_id; /* decimal */
+	const char *img_root;
+	const char *base_img_root;
+	const char *rank0_env; /* the name of the variable with rank 0's host */
+};
+
+/* Return TEXT with its macros replaced, malloc'ed. */
+char *spec_macro_expand(const char *text, const struct spec_macros *m);

@@ -93,3 +93,25 @@ char *app_any(struct app_reader *r, const struct app_path *path, const struct sp
  * address.
  */
 void *app_add(void *v, size_t *n, size_t size);
+
+/* --- mount.c --- */
+
+void spec_mount_clear(struct spec_mount *m);
+
+/*
+ * Append the mounts in NODE (a map or a string) to *V, *N. HOME replaces a leading "~" of a bind
+ * source in the string form. Errors are added to E with PATH.
+ */
+void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path, const char *home,
+		      struct spec_mount **v, size_t *n, struct spec_errors *e);
+
+/* --- named_resource.c --- */
+
+/*
+ * Find a named resource: one of TorchX 0.7.0, or that later versions add. The lookup is exact first, then ignores
+ * case. Fill RET for NAME. -ENOENT: no such name (*SUGGESTION is a near one or NULL).
+ */
+int spec_named_resource(const char *name, struct spec_resource *ret, const char **suggestion);
+
+/* Return the I-th name of the table, NULL at its end: for documentation and tests. */
+const char *spec_named_resource_name(size_t i);

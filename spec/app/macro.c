@@ -4,7 +4,7 @@
  * lone or trailing "$" and an unclosed "${"; reading then continues after that "$", so the
  * following text may be a macro.
  */
-#include "spec/app/macro.h"
+#include "spec/app/app.h"
 
 #include "spec/base/mem.h"
 

@@ -4,11 +4,10 @@
  * TorchX's command line, quirks included ("readonly=false" is read only, a later option replaces an
  * earlier one).
  */
-#include "spec/app/mount.h"
+#include "spec/app/app_value.h"
 
 #include <errno.h>
 
-#include "spec/app/app_value.h"
 #include "spec/base/mem.h"
 
 enum mount_option { MOUNT_TYPE, MOUNT_SRC, MOUNT_DST, MOUNT_READ_ONLY, MOUNT_PERM, MOUNT_N };

@@ -4,7 +4,7 @@
  * "aws_TYPE" also requests a node of that instance type. Memory is computed as in TorchX: 96 % of
  * the machine's MiB, written as decimal megabytes.
  */
-#include "spec/app/named_resource.h"
+#include "spec/app/app_value.h"
 
 #include <errno.h>
 #include <strings.h>
@@ -134,21 +134,6 @@ int spec_named_resource(const char *name, struct spec_resource *ret, const char 
 	add_device(&ret->devices, "vpc.amazonaws.com/efa", named->efa);
 	add_device(&ret->devices, "aws.amazon.com/neurondevice", named->neuron);
 	return 0;
-}
-
-void spec_counts_clear(struct spec_counts *counts)
-{
-	for (size_t i = 0; i < counts->n; i++)
-		free(counts->v[i].key);
-	free(counts->v);
-	*counts = (struct spec_counts){0};
-}
-
-void spec_resource_clear(struct spec_resource *r)
-{
-	spec_map_clear(&r->capabilities);
-	spec_counts_clear(&r->devices);
-	*r = (struct spec_resource){0};
 }
 
 const char *spec_named_resource_name(size_t i)

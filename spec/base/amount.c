@@ -6,7 +6,7 @@
 #include "spec/base/amount.h"
 
 #include "spec/base/mem.h"
-#include "spec/base/read.h"
+#include "spec/base/value.h"
 
 #define MAX_AMOUNTS 64 /* resources in a list; more are left out */
 #define MAX_DIGITS  40

@@ -4,11 +4,11 @@
  * that it does not leak), moving ownership, and a few macros.
  *
  * The folder: every part of spec/ uses it, and it uses nothing else of kxfs. mem.h allocates (and never fails), error.h
- * is the list of a document's errors, tree.h makes JSON values that are written, value.h parses all that is read,
- * read.h reads their members, span.h finds members in JSON text without parsing it, time.h, amount.h, name.h, words.h,
- * utf8.h and line.h know the notations of times, quantities, names and texts, and base64.h, sha256.h and url.h those of
- * bytes. shared.h is a text that several hold. limits.h has every bound on data from outside. All functions are pure
- * and may be called on any thread; values that they return belong to the caller.
+ * is the list of a document's errors, tree.h makes JSON values that are written, value.h parses all that is read, and
+ * reads its members, span.h finds members in JSON text without parsing it, time.h, amount.h, name.h, words.h and utf8.h
+ * know the notations of times, quantities, names and texts, and encode.h those of bytes. limits.h has every bound on
+ * data from outside. All functions are pure and may be called on any thread; values that they return belong to the
+ * caller.
  */
 #pragma once
 

@@ -70,3 +70,44 @@ void mem_unset(char **const *fields); /* terminated by NULL */
 
 /* End the program, as all functions above do when memory is exhausted. */
 _Noreturn void mem_out(void);
+
+/*
+ * A text with several owners: one that the snapshots of a job share, or that of a file that several processes have
+ * opened. Immutable once published, reference counted with atomics: any thread may hold a reference. Plain data.
+ */
+struct spec_text {
+	unsigned refs; /* atomic; only spec_text_ref and spec_text_unref touch it */
+	size_t len;
+	char text[]; /* the bytes, and a NUL */
+};
+
+/*
+ * Return a copy of LEN bytes, with one reference; if TEXT is NULL, LEN zeros for the caller to
+ * fill.
+ */
+struct spec_text *spec_text_new(const char *text, size_t len);
+struct spec_text *spec_text_ref(struct spec_text *t);
+void spec_text_unref(struct spec_text *t); /* NULL is allowed */
+
+/* Plain data: the caller sets both texts. */
+struct spec_pair {
+	char *key;
+	char *value;
+};
+
+/* An ordered map of text to text. Plain data: the caller fills it in. */
+struct spec_map {
+	struct spec_pair *v;
+	size_t n;
+};
+
+/* Release all that M owns; it is empty afterwards. */
+static inline void spec_map_clear(struct spec_map *m)
+{
+	for (size_t i = 0; i < m->n; i++) {
+		free(m->v[i].key);
+		free(m->v[i].value);
+	}
+	free(m->v);
+	*m = (struct spec_map){0};
+}

@@ -133,3 +133,15 @@ char *spec_utf8_clean_copy(const char *text, const char *keep)
 	spec_utf8_clean(ret, text, keep);
 	return ret;
 }
+
+char *spec_utf8_field(const char *text)
+{
+	cleanup_free char *doubled = new0_n(char, 2 * strlen(text) + 1);
+
+	for (char *to = doubled; *text; text++) {
+		if (*text == '\\')
+			*to++ = '\\';
+		*to++ = *text;
+	}
+	return spec_utf8_clean_copy(doubled, "");
+}

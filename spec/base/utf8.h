@@ -32,3 +32,9 @@ char *spec_utf8_clean(char *to, const char *text, const char *keep);
 
 /* spec_utf8_clean into a malloc'ed copy. */
 char *spec_utf8_clean_copy(const char *text, const char *keep);
+
+/*
+ * Return TEXT as one field of a tab-separated line (the files changes and events), malloc'ed: backslashes are doubled,
+ * and control characters escaped, so that no field ends its line or moves a terminal's cursor.
+ */
+char *spec_utf8_field(const char *text);

@@ -8,9 +8,83 @@
 #pragma once
 
 #include "spec/base/mem.h"
-#include "spec/base/shared.h"
-#include "spec/job/transition.h"
-#include "spec/job/usage.h"
+
+/* --- states, and when each phase of a job began: the newest phases, oldest first; the times never decrease --- */
+
+#define SPEC_MAX_TRANSITIONS 64
+
+/* TorchX's AppState, without UNSUBMITTED. */
+enum spec_state {
+	SPEC_SUBMITTED,
+	SPEC_PENDING,
+	SPEC_RUNNING,
+	SPEC_SUCCEEDED,
+	SPEC_FAILED,
+	SPEC_CANCELLED,
+	SPEC_UNKNOWN,
+	SPEC_N_STATES
+};
+
+/* "RUNNING", ... by enum spec_state; ends with NULL. */
+extern const char *const spec_state_words[];
+/* "RUNNING" */
+const char *spec_state_name(enum spec_state state);
+/* True for SUCCEEDED, FAILED or CANCELLED, which end a wait. */
+bool spec_state_is_final(enum spec_state state);
+
+/* The beginning of a phase. Plain data. */
+struct spec_transition {
+	int64_t time;
+	enum spec_state state;
+	char *phase; /* the backend's own word; "" if it has none yet */
+};
+
+/* The transitions of a job. All zeros is an empty list. */
+struct spec_transitions {
+	struct spec_transition *v;
+	size_t n;
+};
+
+/*
+ * Record that the job is in STATE and PHASE from TIME on, unless it was already. Beyond
+ * SPEC_MAX_TRANSITIONS the oldest one is dropped.
+ */
+void spec_transitions_add(struct spec_transitions *t, enum spec_state state, const char *phase,
+			  int64_t time);
+/* Copy FROM to TO, which is empty. */
+void spec_transitions_copy(struct spec_transitions *to, const struct spec_transitions *from);
+void spec_transitions_clear(struct spec_transitions *t);
+
+/* --- the resources that replicas were given, and their usage; -1 means unknown --- */
+
+/*
+ * The source of usage figures. LOCAL: the helper, from the ends of processes and samples of /proc.
+ * METRICS: a cluster, only by samples; CPU time is then the sum over the time between consecutive
+ * samples.
+ */
+enum spec_usage_source { SPEC_USAGE_LOCAL, SPEC_USAGE_METRICS, SPEC_N_USAGE_SOURCES };
+
+/* The resources given to each replica of a role. Plain data: filled by the creator of the job. */
+struct spec_request {
+	int64_t cpu;	      /* thousandths of a core */
+	int64_t memory;	      /* bytes requested for it */
+	int64_t memory_limit; /* bytes beyond which it is killed */
+	int64_t gpu;	      /* 0 if none was requested */
+};
+
+/*
+ * The usage of one attempt of a replica until LAST. Plain data: filled by the backend that runs it.
+ */
+struct spec_usage {
+	unsigned source;		 /* enum spec_usage_source */
+	int64_t cpu_us;			 /* of CPU time */
+	int64_t cpu_now;		 /* thousandths of a core */
+	int64_t memory_now, memory_peak; /* bytes */
+	int64_t samples;		 /* number of samples while it ran */
+	int64_t first, last; /* times of the first and last samples, ns; 0 if there is none */
+};
+
+/* --- jobs --- */
 
 /* One stream of output: of one container in one attempt. Plain data. */
 struct spec_log {

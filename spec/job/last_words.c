@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Last words: the lines of a text, and a structured error, {"message": {"message": ..., "extraInfo": ...}}. */
-#include "spec/job/last_words.h"
+#include "spec/job/status.h"
 
-#include "spec/base/read.h"
 #include "spec/base/utf8.h"
+#include "spec/base/value.h"
 
 #define LINES	 5
 #define LINE_MAX 500 /* bytes of a line, before unclean characters are escaped */

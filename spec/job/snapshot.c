@@ -3,7 +3,7 @@
  * Snapshots as tables of fields. The object is written as one text, byte for byte, since it is the
  * server's and may contain anything.
  */
-#include "spec/job/snapshot.h"
+#include "spec/job/status.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,7 +11,7 @@
 #include "spec/base/limits.h"
 #include "spec/base/name.h"
 #include "spec/base/utf8.h"
-#include "spec/job/snapshot_tree.h"
+#include "spec/job/job_tree.h"
 #include "spec/yaml/field.h"
 
 #define SNAPSHOT_VERSION  2

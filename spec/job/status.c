@@ -7,10 +7,9 @@
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 
-#include "spec/base/line.h"
 #include "spec/base/tree.h"
 #include "spec/base/utf8.h"
-#include "spec/job/usage_tree.h"
+#include "spec/job/job_tree.h"
 #include "spec/yaml/yaml.h"
 
 /* Levels of status in block style: the job, its list of roles, a role, its list of replicas. */
@@ -315,8 +314,8 @@ char *spec_status_change(const struct spec_job *job, bool gone, int64_t time)
 	bool cancelled = gone && !spec_state_is_final(job->state);
 	const char *state = spec_state_name(cancelled ? SPEC_CANCELLED : job->state);
 	const char *reason = gone || job->history ? "Removed" : job->reason;
-	cleanup_free char *id = spec_line_field(job->id);
-	cleanup_free char *why = spec_line_field(reason);
+	cleanup_free char *id = spec_utf8_field(job->id);
+	cleanup_free char *why = spec_utf8_field(reason);
 	char time_text[32];
 
 	spec_time_text(time, time_text);

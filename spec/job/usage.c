@@ -4,7 +4,7 @@
  * is. A replica that was never started has used nothing; any other replica without figures makes
  * the sum unknown.
  */
-#include "spec/job/usage_tree.h"
+#include "spec/job/job_tree.h"
 
 #include <math.h>
 

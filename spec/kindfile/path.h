@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "spec/base/read.h"
+#include "spec/base/value.h"
 
 /* Memory that is freed as a whole. Zeroed, it is empty. */
 struct arena {

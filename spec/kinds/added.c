@@ -8,7 +8,7 @@
  * are removed. In a JobSet they can't be distinguished from those that a user has requested, so
  * they remain.
  */
-#include "spec/kinds/added.h"
+#include "spec/kinds/ready_manifest.h"
 
 #include "spec/pods/pod.h"
 #include "spec/view/kueue.h"

@@ -8,8 +8,7 @@
 #include <errno.h>
 
 #include "spec/base/mem.h"
-#include "spec/base/read.h"
-#include "spec/kinds/shipped.h"
+#include "spec/base/value.h"
 
 /* A sentence names this many kinds, and counts the others. */
 #define MAX_NAMED 5u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of kinds. Everything that lists or names kinds is made from it. A kind in C is a folder of its own and a
+ * The table of kinds. Everything that lists or names kinds is made from it. A kind in C is a file of its own and a
  * row in kinds.c.
  */
 #pragma once
@@ -18,6 +18,11 @@ extern const struct spec_reader spec_mcad_reader;
 extern const struct spec_reader spec_appwrapper_reader;
 extern const struct spec_control spec_volcano_control;
 extern const struct spec_control spec_appwrapper_control;
+
+/* The files of share/kinds/, in the order of preference; ends with an empty one. */
+extern const struct spec_shipped_kind {
+	const char *name, *text;
+} spec_shipped_kinds[];
 
 /* Set *RET to the kinds of this program. The caller clears it. */
 void spec_kinds_init(struct spec_kinds *ret);

@@ -3,8 +3,8 @@
  * Makes objects of documents. This is the main file of the folder, which knows what a cluster can be asked to run:
  *
  *   kinds.c           the table of kinds (struct spec_kind), and of what clusters serve
- *   volcano/, mcad/, appwrapper/, jobset/, job/   a kind each: make.c its objects, read.c them back (struct
- *                     spec_reader), control.c what ctl does (struct spec_control)
+ *   volcano.c, mcad.c, appwrapper.c, indexed.c   the kinds: make their objects, read them back (struct spec_reader),
+ *                     and what ctl does (struct spec_control); indexed.c has JobSet and the batch Job
  *   ready_manifest.c  documents that are an object already
  *   added.c           what others have put into such an object, which is taken out
  *   manifest.c        struct spec_manifest: parse, options, build by the kind, annotations, label, size
@@ -18,13 +18,13 @@
 
 #include <errno.h>
 
-#include "spec/app/label.h"
+#include "spec/base/encode.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
+#include "spec/base/name.h"
 #include "spec/kinds/kinds.h"
-#include "spec/pods/pod.h"
 #include "spec/kinds/ready_manifest.h"
-#include "spec/base/sha256.h"
+#include "spec/pods/pod.h"
 
 #define JSON_FORM (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 

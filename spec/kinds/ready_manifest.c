@@ -16,7 +16,6 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/tree.h"
-#include "spec/kinds/added.h"
 #include "spec/kinds/kinds.h"
 #include "spec/view/reader.h"
 

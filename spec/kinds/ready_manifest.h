@@ -26,3 +26,10 @@ void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *con
  * which may have existed before.
  */
 int spec_ready_read(const struct spec_yaml *root, struct spec_build *b);
+
+/*
+ * Remove the fields that the server, kxfs, controllers and their webhooks have added to OBJECT, as
+ * far as they can be recognized. OBJECT is a manifest of KIND, whose metadata is a map. Fields that
+ * a person has written remain.
+ */
+void spec_added_remove(struct json_object *object, const struct spec_kind *kind);

@@ -9,12 +9,10 @@
 
 #include <errno.h>
 
-#include "spec/app/label.h"
-#include "spec/app/macro.h"
+#include "spec/app/app.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/pods/overlay.h"
-#include "spec/pods/pod_check.h"
 #include "spec/view/kueue.h"
 
 #define JOB_ID	      "TORCHX_JOB_ID"

@@ -134,3 +134,15 @@ size_t spec_pods_digits(size_t n);
  * the object is made that it is far too large.
  */
 uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_app *app);
+
+/* --- pod_check.c, for pod.c --- */
+
+#define POD_FIELD_PATH "[FIELD_PATH]" /* a value with this prefix names a field of the pod */
+#define POD_GPU	       "nvidia.com/gpu"
+
+/*
+ * Check R's mounts, devices and variables for what the API server would refuse, or that would
+ * never start, so that an error names the position in the document. Return 0, or an errno that is
+ * in the build's errors.
+ */
+int pod_check(struct spec_pod_role *r);

@@ -3,12 +3,11 @@
  * Kubernetes' rules for mounts, resources and variables of a container. Errors have the path of the
  * field, and manifest.c finds its line.
  */
-#include "spec/pods/pod_check.h"
+#include "spec/pods/pod.h"
 
 #include <errno.h>
 
-#include "spec/app/label.h"
-#include "spec/app/macro.h"
+#include "spec/app/app.h"
 #include "spec/base/amount.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"

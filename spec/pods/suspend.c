@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "spec/base/mem.h"
-#include "spec/base/read.h"
+#include "spec/base/value.h"
 #include "spec/view/kueue.h"
 #include "spec/view/view.h"
 

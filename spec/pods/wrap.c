@@ -8,7 +8,6 @@
 
 #include <ctype.h>
 
-#include "spec/app/label.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"

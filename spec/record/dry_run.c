@@ -7,11 +7,10 @@
 
 #include <errno.h>
 
-#include "spec/app/label.h"
 #include "spec/base/mem.h"
+#include "spec/base/name.h"
 #include "spec/kinds/kinds.h"
 #include "spec/kinds/manifest.h"
-#include "spec/base/name.h"
 #include "spec/kinds/ready_manifest.h"
 #include "spec/record/record.h"
 

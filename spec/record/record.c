@@ -9,7 +9,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/time.h"
-#include "spec/job/snapshot_tree.h"
+#include "spec/job/job_tree.h"
 #include "spec/record/local.h"
 #include "spec/yaml/field.h"
 #include "spec/yaml/yaml.h"

@@ -7,12 +7,11 @@
  * and a replica's own reason over the gang. Nothing is guessed; relevant objects that the user may
  * not read are named.
  */
-#include "spec/view/cause.h"
+#include "spec/view/steps.h"
 
 #include "spec/base/mem.h"
-#include "spec/base/read.h"
+#include "spec/base/value.h"
 #include "spec/base/words.h"
-#include "spec/view/kueue_cause.h"
 #include "spec/view/reader.h"
 #include "spec/view/watched.h"
 

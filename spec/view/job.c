@@ -8,9 +8,8 @@
 #include <errno.h>
 
 #include "spec/view/kueue.h"
-#include "spec/view/meta.h"
 #include "spec/view/reader.h"
-#include "spec/view/roles.h"
+#include "spec/view/steps.h"
 
 static void texts_of(struct spec_job_view *v, char **ret[12])
 {

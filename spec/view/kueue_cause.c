@@ -12,10 +12,10 @@
  *
  * Evicted stays true while the job waits again: then the eviction is included.
  */
-#include "spec/view/kueue_cause.h"
+#include "spec/view/steps.h"
 
-#include "spec/base/read.h"
 #include "spec/base/time.h"
+#include "spec/base/value.h"
 #include "spec/view/kueue.h"
 #include "spec/view/reader.h"
 

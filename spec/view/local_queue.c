@@ -8,8 +8,7 @@
 #include <errno.h>
 
 #include "spec/base/words.h"
-#include "spec/view/local_queue.h"
-#include "spec/view/meta.h"
+#include "spec/view/steps.h"
 #include "spec/yaml/yaml.h"
 
 /* The largest number of amounts of one queue, over all flavors; more are ignored. */

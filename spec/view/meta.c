@@ -19,7 +19,7 @@
  * pods and groups belong to the loop's thread. Events and queues are reference counted, for any
  * thread. All functions are pure: the time and the last snapshot are arguments.
  */
-#include "spec/view/meta.h"
+#include "spec/view/steps.h"
 
 #include <errno.h>
 

@@ -5,7 +5,7 @@
  * replaces one that failed, and is its next attempt. A pod whose output is known keeps its replica,
  * whatever becomes known of other pods.
  */
-#include "spec/view/place.h"
+#include "spec/view/steps.h"
 
 #include "spec/base/mem.h"
 

@@ -3,7 +3,7 @@
  * Reads a pod, and finds its state, why it waits or how it has ended, and its containers.
  * Controllers differ in how they record a pod's task, so the kind reads that.
  */
-#include "spec/view/pod.h"
+#include "spec/view/steps.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,8 +12,7 @@
 #include "spec/base/name.h"
 #include "spec/base/time.h"
 #include "spec/base/words.h"
-#include "spec/job/last_words.h"
-#include "spec/view/meta.h"
+#include "spec/job/status.h"
 
 #define MAX_CONTAINERS 64
 #define MICRO	       1e6  /* millionths in a core */

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "spec/base/read.h"
+#include "spec/base/value.h"
 #include "spec/view/view.h"
 
 /* A task in a job's object: plain data; strings are borrowed from the object. */

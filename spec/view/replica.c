@@ -3,7 +3,7 @@
  * A replica made from its pods. Its state follows from the newest pod; its logs from all pods and
  * from the last snapshot.
  */
-#include "spec/view/replica.h"
+#include "spec/view/steps.h"
 
 #include <math.h>
 

@@ -7,12 +7,11 @@
  * this order. A new role comes last, in the order in which the pods were created, and no role or
  * replica is removed, so names and positions of replicas do not change.
  */
-#include "spec/view/roles.h"
+#include "spec/view/steps.h"
 
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
-#include "spec/view/pod.h"
 
 #define MAX_DIR 200 /* bytes; still a file name with a number appended */
 

@@ -6,13 +6,9 @@
  */
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
-#include "spec/view/cause.h"
 #include "spec/view/control.h"
-#include "spec/view/kueue_cause.h"
 #include "spec/view/kueue.h"
-#include "spec/view/place.h"
-#include "spec/view/replica.h"
-#include "spec/view/roles.h"
+#include "spec/view/steps.h"
 
 /* --- roles and replicas --- */
 

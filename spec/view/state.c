@@ -3,11 +3,9 @@
  * The state of a job and the reason for it, from its object and its replicas. The phase that the
  * controller has written takes precedence; if it is missing or late, the pods decide.
  */
-#include "spec/view/state.h"
+#include "spec/view/steps.h"
 
 #include "spec/base/mem.h"
-#include "spec/view/cause.h"
-#include "spec/view/kueue_cause.h"
 
 /* --- before the replicas are known --- */
 

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "spec/base/pick.h"
+#include "spec/api/split.h"
 #include "spec/job/job.h"
 
 struct spec_control; /* control.h */

@@ -7,11 +7,10 @@
 
 #include <errno.h>
 
-#include "spec/base/line.h"
 #include "spec/base/time.h"
+#include "spec/base/utf8.h"
 #include "spec/base/words.h"
-#include "spec/view/local_queue.h"
-#include "spec/view/meta.h"
+#include "spec/view/steps.h"
 #include "spec/yaml/yaml.h"
 
 /* --- pod groups --- */
@@ -189,11 +188,11 @@ void spec_event_view_text(struct spec_event_view **v, size_t n, char **ret, size
 	*ret_changed = 0;
 	qsort(v, n, sizeof(struct spec_event_view *), by_time);
 	for (size_t i = 0; i < n; i++) {
-		cleanup_free char *kind = spec_line_field(v[i]->kind);
-		cleanup_free char *name = spec_line_field(v[i]->name);
-		cleanup_free char *type = spec_line_field(v[i]->type);
-		cleanup_free char *reason = spec_line_field(v[i]->reason);
-		cleanup_free char *message = spec_line_field(v[i]->message);
+		cleanup_free char *kind = spec_utf8_field(v[i]->kind);
+		cleanup_free char *name = spec_utf8_field(v[i]->name);
+		cleanup_free char *type = spec_utf8_field(v[i]->type);
+		cleanup_free char *reason = spec_utf8_field(v[i]->reason);
+		cleanup_free char *message = spec_utf8_field(v[i]->message);
 		char time[32];
 
 		if (spec_event_view_is_noise(v[i]))

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "spec/view/kueue.h"
-#include "spec/view/meta.h"
+#include "spec/view/steps.h"
 
 /*
  * The prefix of the reasons of Evicted and Requeued when a check or a limit, not a user, has

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "spec/base/base64.h"
+#include "spec/base/encode.h"
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 #include "spec/yaml/yaml.h"

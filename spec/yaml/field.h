@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "spec/base/read.h"
 #include "spec/base/tree.h"
+#include "spec/base/value.h"
 
 enum spec_field_type {
 	SPEC_FIELD_TEXT, /* char *, set by spec_set */

@@ -5,10 +5,10 @@
  * (spec/base/limits.h), and duplicate keys are errors. Out: a JSON value becomes block YAML that
  * YAML 1.1 and 1.2 readers parse as the same value. Pure; a tree belongs to one thread.
  *
- * The folder: yaml.c makes the tree (yaml_input.c prepares its bytes and explains libyaml's
- * errors), yaml_json.c resolves scalars and makes a JSON value from a tree, yaml_kubectl.c does so
- * as kubectl does, yaml_path.c finds the node of a path, yaml_emit.c writes a JSON value. field.h
- * writes structs as JSON and reads them back, by tables of their fields.
+ * The folder: yaml.c makes the tree, and finds the node of a path (yaml_input.c prepares its bytes
+ * and explains libyaml's errors), yaml_json.c resolves scalars and makes a JSON value from a tree, as
+ * TorchX and as kubectl do, yaml_emit.c writes a JSON value. field.h writes structs as JSON and reads
+ * them back, by tables of their fields.
  */
 #pragma once
 

@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The meaning of plain scalars, and the tree as a JSON value. The rules are YAML 1.2's core schema
- * without the forms that another reader might parse differently: a number is decimal and has no
- * leading zero, a boolean is true or false; anything else is text.
+ * The meaning of plain scalars, and the tree as a JSON value, by two sets of rules.
+ *
+ * AppDefs: YAML 1.2's core schema without the forms that another reader might parse differently. A
+ * number is decimal and has no leading zero, a boolean is true or false; anything else is text.
+ *
+ * Manifests, as kubectl reads them by sigs.k8s.io/yaml and go.yaml.in/yaml/v2: the scalars of YAML
+ * 1.1 except base 60, and some forms of Go's own (0o17, 08 as a float). A date is text. The order
+ * of the attempts is that of resolve.go in go.yaml.in/yaml/v2.
  */
 #include "spec/yaml/yaml.h"
 
+#include <errno.h>
 #include <math.h>
+#include <strings.h>
 
+#include "spec/base/encode.h"
+#include "spec/base/mem.h"
 #include "spec/base/tree.h"
+#include "spec/base/utf8.h"
+#include "spec/yaml/yaml_input.h"
 
 static bool is_one_of(const char *text, const char *const *words)
 {
@@ -113,4 +124,378 @@ static struct json_object *to_json(const struct spec_yaml *node)
 void spec_yaml_to_json(const struct spec_yaml *node, struct json_object **ret)
 {
 	*ret = to_json(node);
+}
+
+/* --- as kubectl does --- */
+
+#define BINARY_TAG "tag:yaml.org,2002:binary"
+
+/* The value of a scalar. Plain data. */
+struct scalar {
+	enum spec_yaml_value type;
+	bool truth;	/* BOOL */
+	bool negative;	/* INT */
+	uint64_t whole; /* INT: its absolute value */
+	double number;	/* may be infinite or NaN */
+};
+
+static const struct {
+	const char *word;
+	struct scalar means;
+} words[] = {
+	{"", {.type = SPEC_YAML_NULL}},
+	{"~", {.type = SPEC_YAML_NULL}},
+	{"null", {.type = SPEC_YAML_NULL}},
+	{"y", {.type = SPEC_YAML_BOOL, .truth = true}},
+	{"yes", {.type = SPEC_YAML_BOOL, .truth = true}},
+	{"true", {.type = SPEC_YAML_BOOL, .truth = true}},
+	{"on", {.type = SPEC_YAML_BOOL, .truth = true}},
+	{"n", {.type = SPEC_YAML_BOOL}},
+	{"no", {.type = SPEC_YAML_BOOL}},
+	{"false", {.type = SPEC_YAML_BOOL}},
+	{"off", {.type = SPEC_YAML_BOOL}},
+	{".inf", {.type = SPEC_YAML_FLOAT, .number = INFINITY}},
+	{"+.inf", {.type = SPEC_YAML_FLOAT, .number = INFINITY}},
+	{"-.inf", {.type = SPEC_YAML_FLOAT, .number = -INFINITY}},
+	{".nan", {.type = SPEC_YAML_FLOAT, .number = NAN}},
+};
+
+static bool is_upper(char c)
+{
+	return c >= 'A' && c <= 'Z';
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* True if TEXT is WORD, Word or word for a lower-case WORD. ".NaN" is a form of ".nan", too. */
+static bool is_form_of(const char *text, const char *word)
+{
+	size_t upper = 0, letters = 0, first = strcspn(word, "abcdefghijklmnopqrstuvwxyz");
+
+	if (strcasecmp(text, word) != 0)
+		return false;
+	for (const char *c = text; *c; c++) {
+		upper += is_upper(*c);
+		letters += is_upper(*c) || (*c >= 'a' && *c <= 'z');
+	}
+	return upper == 0 || upper == letters ||
+	       (streq(word, ".nan") ? streq(text, ".NaN") : upper == 1 && is_upper(text[first]));
+}
+
+/* Return the value of the digit C; 99 if it is not a digit. */
+static unsigned digit_of(char c)
+{
+	return is_digit(c)				? (unsigned)(c - '0')
+	       : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (unsigned)((c | 0x20) - 'a' + 10)
+							: 99;
+}
+
+/*
+ * Parse TEXT, a sign and digits of BASE, like strconv.ParseInt, and like ParseUint beyond its
+ * range. BASE 0: the prefix names the base.
+ */
+static bool read_whole(const char *text, unsigned base, struct scalar *ret)
+{
+	struct scalar s = {.type = SPEC_YAML_INT, .negative = *text == '-'};
+	bool sign = *text == '-' || *text == '+';
+
+	text += sign;
+	if (base == 0) {
+		char prefix = *text == '0' ? (char)(text[1] | 0x20) : '\0';
+
+		base = prefix == 'x' ? 16 : prefix == 'o' ? 8 : prefix == 'b' ? 2 : 0;
+		text += base ? 2 : 0;
+		if (base == 0)
+			base = *text == '0' ? 8 : 10;
+	}
+	if (!*text)
+		return false;
+	for (; *text; text++) {
+		unsigned digit = digit_of(*text);
+
+		if (digit >= base || s.whole > (UINT64_MAX - digit) / base)
+			return false;
+		s.whole = s.whole * base + digit;
+	}
+	if (sign && s.whole > (uint64_t)INT64_MAX + s.negative)
+		return false;
+	*ret = s;
+	return true;
+}
+
+/* Parse TEXT, a decimal number with an optional fraction and exponent. */
+static bool read_float(const char *text, struct scalar *ret)
+{
+	const char *s = text + (*text == '-' || *text == '+');
+	size_t digits = strspn(s, "0123456789"), more = 0;
+
+	s += digits;
+	if (*s == '.')
+		more = strspn(++s, "0123456789");
+	s += more;
+	if (digits + more == 0)
+		return false;
+	if (*s == 'e' || *s == 'E') {
+		s++;
+		s += *s == '-' || *s == '+';
+		if (!is_digit(*s))
+			return false;
+		s += strspn(s, "0123456789");
+	}
+	*ret = (struct scalar){.type = SPEC_YAML_FLOAT, .number = strtod(text, NULL)};
+	return !*s && isfinite(ret->number);
+}
+
+/* True if each "_" of TEXT is between two digits. */
+static bool separates_digits(const char *text)
+{
+	for (const char *c = text; (c = strchr(c, '_')); c++) {
+		if (c == text || !is_digit(c[-1]) || !is_digit(c[1]))
+			return false;
+	}
+	return true;
+}
+
+static struct scalar resolve_text(const char *text)
+{
+	const struct scalar none = {.type = SPEC_YAML_TEXT};
+	cleanup_free char *plain = NULL;
+	struct scalar ret;
+	char *to;
+
+	for (size_t i = 0; i < array_size(words); i++) {
+		if (is_form_of(text, words[i].word))
+			return words[i].means;
+	}
+	if (!strchr("0123456789+-.", *text) || (*text == '.' && !separates_digits(text)))
+		return none;
+	to = plain = text_copy(text);
+	for (; *text; text++)
+		if (*text != '_')
+			*to++ = *text;
+	*to = '\0';
+	if (*plain != '.' && read_whole(plain, 0, &ret))
+		return ret;
+	if (read_float(plain, &ret))
+		return ret;
+	/* ParseInt accepts a sign here, too. */
+	if (strncmp(plain, "0b", 2) == 0 && read_whole(plain + 2, 2, &ret))
+		return ret;
+	return none;
+}
+
+static bool is_tag(const struct spec_yaml *node, const char *tag)
+{
+	return node->tag && streq(node->tag, tag);
+}
+
+/*
+ * Find the type of NODE, by its tag or its text. Return false if the text does not fit the tag. An
+ * unknown tag makes it text.
+ */
+static bool resolve(const struct spec_yaml *node, struct scalar *ret)
+{
+	static const struct {
+		const char *tag;
+		enum spec_yaml_value type;
+	} tags[] = {
+		{YAML_NULL_TAG, SPEC_YAML_NULL},
+		{YAML_BOOL_TAG, SPEC_YAML_BOOL},
+		{YAML_INT_TAG, SPEC_YAML_INT},
+		{YAML_FLOAT_TAG, SPEC_YAML_FLOAT},
+	};
+	const bool has_nul = strlen(node->text) != node->len;
+
+	*ret = (struct scalar){.type = SPEC_YAML_TEXT};
+	if (!node->tag) {
+		if (node->plain && !has_nul)
+			*ret = resolve_text(node->text);
+		return true;
+	}
+	for (size_t i = 0; i < array_size(tags); i++) {
+		if (!is_tag(node, tags[i].tag))
+			continue;
+		if (!has_nul)
+			*ret = resolve_text(node->text);
+		if (tags[i].type == SPEC_YAML_FLOAT && ret->type == SPEC_YAML_INT)
+			*ret = (struct scalar){.type = SPEC_YAML_FLOAT,
+					       .number = ret->negative ? -(double)ret->whole
+								       : (double)ret->whole};
+		return ret->type == tags[i].type;
+	}
+	return true;
+}
+
+static int refuse(const struct spec_yaml *node, const char *what, struct spec_errors *e)
+{
+	return spec_errors_add(e, -EINVAL, node->line, node->column, "", "\"%s\" %s", node->text,
+			       what);
+}
+
+static void refuse_tag(const struct spec_yaml *node, struct spec_errors *e)
+{
+	spec_errors_add(e, -EINVAL, node->line, node->column, "",
+			"the value does not fit its tag !!%s", strrchr(node->tag, ':') + 1);
+}
+
+/*
+ * Return the text of NODE, malloc'ed, and its length; !!binary is decoded. NULL: an error was
+ * added.
+ */
+static char *text_of(const struct spec_yaml *node, size_t *ret_len, struct spec_errors *e)
+{
+	cleanup_free char *ret = NULL;
+
+	*ret_len = node->len;
+	if (!is_tag(node, BINARY_TAG))
+		return mem_copy(node->text, node->len);
+	ret = spec_base64_decode(node->text, node->len, ret_len);
+	if (ret && spec_utf8_is(ret, *ret_len))
+		return take_ptr(ret);
+	refuse(node,
+	       ret ? "is binary data that is not text, which a manifest can't hold"
+		   : "is not base64, though it has the tag !!binary",
+	       e);
+	return NULL;
+}
+
+/* Return a FLOAT as a key: as a 32-bit float, like sigs.k8s.io/yaml. */
+static char *float_key(double number)
+{
+	const float value = (float)number;
+	int digits = 0;
+	char text[40];
+
+	if (!isfinite(value))
+		return text_copy(isnan(value) ? ".nan" : value < 0 ? "-.inf" : ".inf");
+	do
+		snprintf(text, sizeof(text), "%.*e", digits++, (double)value);
+	while (strtof(text, NULL) != value);
+	if (value == 0 || (fabsf(value) < 1e6f && fabsf(value) >= 1e-4f))
+		snprintf(text, sizeof(text), "%.*g", max_of(digits, 6), (double)value);
+	return text_copy(text);
+}
+
+/* Return KEY as text, malloc'ed. NULL: an error was added. */
+static char *key_of(const struct spec_yaml *key, struct spec_errors *e)
+{
+	struct scalar s;
+	size_t len;
+	char *ret;
+
+	if (!resolve(key, &s)) {
+		refuse_tag(key, e);
+		return NULL;
+	}
+	switch (s.type) {
+	case SPEC_YAML_BOOL:
+		return text_copy(s.truth ? "true" : "false");
+	case SPEC_YAML_FLOAT:
+		return float_key(s.number);
+	case SPEC_YAML_INT:
+		if (s.negative || s.whole <= INT64_MAX)
+			return text_print("%s%llu", s.negative && s.whole ? "-" : "",
+					  (unsigned long long)s.whole);
+		break;
+	case SPEC_YAML_TEXT:
+		ret = text_of(key, &len, e);
+		if (!ret || strlen(ret) == len)
+			return ret;
+		free(ret);
+		break;
+	case SPEC_YAML_NULL:
+		break;
+	}
+	refuse(key, "can't be a key in a manifest; put text in quotes", e);
+	return NULL;
+}
+
+static struct json_object *to_object(const struct spec_yaml *node, struct spec_errors *e);
+
+static struct json_object *scalar_of(const struct spec_yaml *node, struct spec_errors *e)
+{
+	cleanup_free char *text = NULL;
+	struct scalar s;
+	size_t len;
+
+	if (!resolve(node, &s)) {
+		refuse_tag(node, e);
+		return NULL;
+	}
+	switch (s.type) {
+	case SPEC_YAML_NULL:
+		return NULL;
+	case SPEC_YAML_BOOL:
+		return spec_tree_bool(s.truth);
+	case SPEC_YAML_INT:
+		/* JSON readers parse numbers beyond a signed 64-bit integer as doubles. */
+		if (!s.negative && s.whole > INT64_MAX)
+			return spec_tree_double((double)s.whole);
+		return spec_tree_int((int64_t)(s.negative ? -s.whole : s.whole));
+	case SPEC_YAML_FLOAT:
+		if (!isfinite(s.number)) {
+			refuse(node, "is a number that JSON, and so a manifest, can't express", e);
+			return NULL;
+		}
+		/* Write 1.0 as 1: the server does not accept 1.0 for an integer. */
+		if (trunc(s.number) == s.number && fabs(s.number) < 0x1p63)
+			return spec_tree_int((int64_t)s.number);
+		return spec_tree_double(s.number);
+	default:
+		text = text_of(node, &len, e);
+		return text ? spec_tree_bytes(text, len) : NULL;
+	}
+}
+
+static struct json_object *map_of(const struct spec_yaml *node, struct spec_errors *e)
+{
+	struct json_object *ret = spec_tree_map();
+	bool other = false;
+
+	for (size_t i = 0; i < node->n; i += 2) {
+		cleanup_free char *key = key_of(node->v[i], e);
+
+		if (!key)
+			continue;
+		/* The parser has already reported duplicate keys with the same spelling. */
+		other |= !streq(key, node->v[i]->text);
+		if (other && json_object_object_get_ex(ret, key, NULL))
+			spec_errors_add(
+				e, -EINVAL, node->v[i]->line, node->v[i]->column, "",
+				"the key \"%s\" is given twice: kubectl reads %s as that key", key,
+				node->v[i]->text);
+		spec_tree_set(ret, key, to_object(node->v[i + 1], e));
+	}
+	return ret;
+}
+
+static struct json_object *to_object(const struct spec_yaml *node, struct spec_errors *e)
+{
+	struct json_object *ret;
+
+	if (node->type == SPEC_YAML_SCALAR)
+		return scalar_of(node, e);
+	if (node->type == SPEC_YAML_MAP)
+		return map_of(node, e);
+	ret = spec_tree_list(node->n);
+	for (size_t i = 0; i < node->n; i++)
+		spec_tree_append(ret, to_object(node->v[i], e));
+	return ret;
+}
+
+int spec_yaml_to_object(const struct spec_yaml *node, struct json_object **ret,
+			struct spec_errors *e)
+{
+	size_t before = e->n + e->dropped;
+	struct json_object *object = to_object(node, e);
+
+	if (e->n + e->dropped == before) {
+		*ret = object;
+		return 0;
+	}
+	json_object_put(object);
+	return e->err;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as an event of a watch: what is read must be what json-c reads. And as the body of an
- * answer: there is always an errno and a text of a person's size. The first byte chooses the status.
+ * Any bytes as an event of a watch: what is read must be what json-c reads. As an object of a cluster:
+ * its parts are read, or it is refused. And as the body of an answer: there is always an errno and a
+ * text of a person's size. The first byte chooses the status.
  */
 /* asserts are what this is for, in every kind of build */
 #undef NDEBUG
 
 #include "fuzz-json.h"
-#include "spec/api/event.h"
+#include "spec/api/object.h"
 #include "spec/api/refusal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -32,6 +33,30 @@ static void check_event(const char *text, size_t len)
 	spec_event_clear(&e);
 }
 
+static void check_object(const char *text, size_t len)
+{
+	const struct spec_object_wanted wanted = {.kind = "Job", .submission = "u"};
+	struct spec_listed_run run;
+	char *name = spec_object_name(text, len, "name"), *out;
+	size_t n;
+
+	assert(strlen(name) <= 256);
+	free(name);
+	spec_object_is(text, len, &wanted);
+	spec_object_is_success(text, len);
+	spec_object_is_submission(text, len, "u");
+	if (spec_object_listed_run(text, len, "main", &run) == 0)
+		free(run.uid);
+	if (spec_object_yaml(text, len, &out, &n) == 0) {
+		assert(strlen(out) == n);
+		free(out);
+	}
+	if (spec_object_appdef(text, len, &out, &n) == 0) {
+		assert(strlen(out) == n && n > 0);
+		free(out);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const int statuses[] = {200, 302, 400, 401, 403, 404, 405, 408, 409,
@@ -42,6 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	check_event((const char *)data + 1, size - 1);
+	check_object((const char *)data + 1, size - 1);
 	assert(spec_reply_errno(statuses[data[0] % array_size(statuses)], (const char *)data + 1,
 				size - 1, &asked, &text) < 0);
 	assert(text && *text && strlen(text) < 16384 && !strchr(text, '\t'));

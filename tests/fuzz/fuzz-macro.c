@@ -2,7 +2,7 @@
 /* Macro replacement of any text: what is not replaced is there unchanged, and "$$" halves. */
 #include <assert.h>
 
-#include "spec/app/macro.h"
+#include "spec/app/app.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,12 +4,37 @@
 #undef NDEBUG
 
 #include "fuzz-json.h"
-#include "spec/base/read.h"
 #include "spec/base/tree.h"
+#include "spec/base/value.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct spec_value *v, struct json_object *want);
+
+/* Each reader of a member takes the values of its type, and no others. */
+static void check_members(const struct spec_value *map)
+{
+	for (size_t i = 0; i < map->n; i++) {
+		const char *key = map->items[i].key;
+		const struct spec_value *v = spec_read_member(map, key);
+		char *word = NULL, *message = NULL;
+
+		assert(v && (spec_read_map(map, key) == v) == (v->type == SPEC_VALUE_MAP));
+		assert((spec_read_list(map, key) == v) == (v->type == SPEC_VALUE_LIST));
+		assert(streq(spec_read_text(map, key),
+			     v->type == SPEC_VALUE_STRING ? v->text : ""));
+		assert(!*spec_read_word(map, key) || streq(spec_read_word(map, key), v->text));
+		assert(spec_read_int(map, key, -1) >= -1 && spec_read_time(map, key) >= 0);
+		assert(spec_read_flag(map, key, true) || v->type == SPEC_VALUE_BOOL);
+		assert(!spec_read_bool(map, key) || v->type == SPEC_VALUE_BOOL);
+		v = spec_read_list(map, key);
+		assert(!spec_read_at(v, spec_read_count(v)));
+		spec_read_copy_word(&word, map, key);
+		spec_read_copy_message(&message, map);
+		assert(strlen(word) <= READ_MAX_WORD && strlen(message) <= READ_MAX_MESSAGE);
+		spec_unset(&word, &message);
+	}
+}
 
 /* Of a key that is there twice, json-c keeps the last value. */
 static void check_map(const struct spec_value *v, struct json_object *want)
@@ -28,6 +53,7 @@ static void check_map(const struct spec_value *v, struct json_object *want)
 		n += last;
 	}
 	assert(n == (size_t)json_object_object_length(want));
+	check_members(v);
 }
 
 static void check(const struct spec_value *v, struct json_object *want)

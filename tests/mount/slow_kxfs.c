@@ -28,7 +28,7 @@
 #include "fs/vfs/node.h"
 #include "fs/vfs/park.h"
 #include "fs/vfs/serve.h"
-#include "spec/base/sha256.h"
+#include "spec/base/encode.h"
 
 #define EIGHT_DAYS (8 * 24 * 3600 * INT64_C(1000000000))
 #define MAX_JOBS   65536

@@ -86,5 +86,5 @@ def test_touched_lines(tmp_path):
 def test_tests_of_a_file():
     names = ["spec_job_why", "spec_job_list", "spec_kinds_job", "fs_vfs_ops", "spec_job_list_more"]
     assert change.tests_for("spec/job/list.c", names) == ["spec_job_list", "spec_job_list_more", "spec_job_why"]
-    assert change.tests_for("spec/kinds/volcano/read.c", names) == ["spec_kinds_job"]
+    assert change.tests_for("spec/kinds/indexed.c", names) == ["spec_kinds_job"]
     assert not change.tests_for("backend/x/y.c", names)

@@ -10,7 +10,7 @@
 #include "fs/vfs/fs.h"
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
-#include "spec/kinds/shipped.h"
+#include "spec/kinds/kinds.h"
 #include "tests/sim/kernel.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"

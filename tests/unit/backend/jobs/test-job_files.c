@@ -4,7 +4,7 @@
 #include <sys/syscall.h>
 
 #include "backend/jobs/records.h"
-#include "spec/base/sha256.h"
+#include "spec/base/encode.h"
 #include "tests/unit/backend/client/fake_net.h"
 #include "tests/unit/backend/jobs/assert_file.h"
 #include "tests/unit/backend/jobs/record_rig.h"

@@ -5,7 +5,6 @@
 #include "fs/tree/job_ref.h"
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
-#include "spec/base/shared.h"
 #include "tests/unit/noted.h"
 #include "tests/unit/unit.h"
 

@@ -5,6 +5,9 @@
 #include <errno.h>
 
 #include "spec/api/object.h"
+#include "spec/api/refusal.h"
+#include "spec/api/review.h"
+#include "spec/base/mem.h"
 #include "tests/unit/unit.h"
 
 #define OURS                                                                                       \
@@ -97,13 +100,497 @@ static void test_listed_run(void **state)
 	}
 }
 
+static struct spec_event parse(const char *json)
+{
+	struct spec_event e;
+
+	assert_int_equal(spec_event_parse(json, strlen(json), &e), 0);
+	return e;
+}
+
+static void test_object(void **state)
+{
+	struct spec_event e =
+		parse("{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"resourceVersion\":"
+		      "\"17\",\"x\":[\"}\\\"]\"]},\"a\":{}}}");
+
+	assert_int_equal(e.type, SPEC_EVENT_MODIFIED);
+	assert_string_equal(e.resource_version, "17");
+	assert_string_equal(e.object, "{\"metadata\":{\"resourceVersion\":\"17\",\"x\":[\"}\\\"]\"]"
+				      "},\"a\":{}}");
+	assert_int_equal(e.len, strlen(e.object));
+	assert_int_equal(e.code, 0);
+	spec_event_clear(&e);
+}
+
+static void test_types(void **state)
+{
+	static const char *const names[] = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"};
+
+	for (unsigned i = 0; i < array_size(names); i++) {
+		struct spec_event e;
+		char text[128];
+
+		snprintf(text, sizeof(text),
+			 " { \"object\" : { \"metadata\" : { \"resourceVersion\" : \"9\" } } , "
+			 "\"type\" : \"%s\" } ",
+			 names[i]);
+		e = parse(text);
+		assert_int_equal(e.type, i);
+		assert_string_equal(e.resource_version, "9");
+		spec_event_clear(&e);
+	}
+}
+
+static void test_error(void **state)
+{
+	struct spec_event e = parse(
+		"{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\","
+		"\"metadata\":{},\"status\":\"Failure\",\"message\":\"too old resource version: 1 "
+		"(2130)\",\"reason\":\"Expired\",\"code\":410}}");
+
+	assert_int_equal(e.type, SPEC_EVENT_ERROR);
+	assert_int_equal(e.code, 410);
+	assert_string_equal(e.resource_version, "");
+	spec_event_clear(&e);
+}
+
+static void test_no_event(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		"{}",
+		"[]",
+		"\"type\"",
+		"{\"type\":\"ADDED\"}",
+		"{\"type\":\"ADDED\",\"object\":[]}",
+		"{\"type\":\"ADDED\",\"object\":{}}",
+		"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"\"}}}",
+		"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":5}}}",
+		"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"1\"}",
+		"{\"type\":\"SOMETHING\",\"object\":{\"metadata\":{\"resourceVersion\":\"1\"}}}",
+		"{\"type\":5,\"object\":{\"metadata\":{\"resourceVersion\":\"1\"}}}",
+	};
+
+	for (size_t i = 0; i < array_size(bad); i++) {
+		struct spec_event e;
+
+		assert_int_equal(spec_event_parse(bad[i], strlen(bad[i]), &e), -EINVAL);
+		assert_null(e.object);
+	}
+}
+
+/* --- answers -------------------------------------------------------------------------------- */
+
+#define JOBS "jobs.batch.volcano.sh"
+
+struct answer {
+	const char *verb;
+	int status, err;
+	const char *body;
+	const char *text;
+};
+
+#define STATUS(message) "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"" message "\"}"
+
+static const struct answer answers[] = {
+	{"create", 400, -EINVAL,
+	 STATUS("Job in version \\\"v1alpha1\\\" cannot be handled as a Job: strict decoding "
+		"error: unknown field \\\"spec.maxRetryy\\\", unknown field "
+		"\\\"spec.tasks[0].maxRetryy\\\", duplicate field \\\"spec.queue\\\""),
+	 "the server rejects these fields: unknown field "
+	 "\"spec.maxRetryy\", unknown field \"spec.tasks[0].maxRetryy\", "
+	 "duplicate field \"spec.queue\""},
+	{"create", 400, -EINVAL,
+	 STATUS("admission webhook \\\"validatejob.volcano.sh\\\" denied the request: unable to "
+		"find "
+		"job queue: queue.scheduling.volcano.sh \\\"nosuch\\\" not found;"),
+	 "there is no queue \"nosuch\"\nName another: queue in scheduler_args, or -o queue=NAME of "
+	 "the mount."},
+	{"create", 400, -EINVAL,
+	 STATUS("admission webhook \\\"validatejob.volcano.sh\\\" denied the request: can only "
+		"submit "
+		"job to queue with state `Open`, queue `q` status is `Closed`;"),
+	 "the queue \"q\" takes no jobs: it is Closed\nName another "
+	 "(queue in scheduler_args, or -o queue=NAME of the mount), or "
+	 "ask the cluster's administrator to open it."},
+	{"create", 400, -EINVAL,
+	 STATUS("admission webhook \\\"validatejob.volcano.sh\\\" denied the request: job "
+		"'minAvailable' should not be greater than total replicas in tasks;\\n "),
+	 "the cluster refuses it: job 'minAvailable' should not be greater than total replicas in "
+	 "tasks"},
+	{"create", 403, -EINVAL,
+	 STATUS("admission webhook \\\"policy\\\" denied the request: no team label"),
+	 "the cluster refuses it: no team label"},
+	{"create", 400, -EINVAL, STATUS("the object is no good"),
+	 "the cluster refuses it: the object is no good"},
+	{"create", 401, -EACCES,
+	 "{\"kind\":\"Status\",\"message\":\"Unauthorized\",\"reason\":\"Unauthorized\",\"code\":"
+	 "401}",
+	 "the server rejects the credentials (401)\nThe credentials in "
+	 "the kubeconfig are wrong or have expired: log in again."},
+	{"create", 403, -EACCES,
+	 "{\"kind\":\"Status\",\"message\":\"pods is forbidden: User \\\"system:anonymous\\\" "
+	 "cannot "
+	 "list resource \\\"pods\\\" in API group \\\"\\\" in the namespace \\\"default\\\"\","
+	 "\"reason\":\"Forbidden\",\"details\":{\"kind\":\"pods\"},\"code\":403}",
+	 "the server treats the request as anonymous (system:anonymous), which may not create " JOBS
+	 " in namespace training\n"
+	 "The kubeconfig's user has no credentials that this server "
+	 "accepts."},
+	{"create", 403, -EACCES,
+	 "{\"message\":\"" JOBS
+	 " is forbidden: User \\\"ada\\\" cannot create resource \\\"jobs\\\" in "
+	 "API group \\\"batch.volcano.sh\\\" in the namespace \\\"training\\\"\",\"reason\":"
+	 "\"Forbidden\"}",
+	 "forbidden: user ada may not create " JOBS
+	 " in namespace training, or it does not exist\nCheck "
+	 "the name of the namespace, or ask the cluster's administrator "
+	 "for the right."},
+	{"create", 403, -EDQUOT,
+	 "{\"message\":\"" JOBS " \\\"t-quota\\\" is forbidden: exceeded quota: q1, requested: "
+	 "count/" JOBS "=1, used: count/" JOBS "=2, limited: count/" JOBS "=2\",\"reason\":"
+	 "\"Forbidden\"}",
+	 "the quota q1 of namespace training is exhausted: requested count/" JOBS
+	 "=1, used count/" JOBS "=2, limit count/" JOBS
+	 "=2\nRemove jobs that are no longer needed, or ask the "
+	 "cluster's administrator for a larger quota."},
+	{"create", 403, -EAGAIN,
+	 "{\"message\":\"" JOBS " \\\"a-1\\\" is forbidden: status unknown for quota: few, "
+	 "resources: count/" JOBS "\",\"reason\":\"Forbidden\"}",
+	 "the usage of quota few of namespace training is not counted yet\n"
+	 "Nothing was done. Try again in a moment."},
+	{"create", 403, -EACCES,
+	 "{\"message\":\"jobs \\\"x\\\" is forbidden: unable to create new content in namespace x "
+	 "because it is being terminated\",\"reason\":\"Forbidden\"}",
+	 "namespace training is being deleted: it takes nothing new"},
+	{"create", 403, -EACCES,
+	 "{\"message\":\"jobs \\\"x\\\" is forbidden: violates "
+	 "PodSecurity\",\"reason\":\"Forbidden\"}",
+	 "create " JOBS " x-1: forbidden (403): jobs \"x\" is forbidden: violates PodSecurity"},
+	{"create", 404, -EOPNOTSUPP, "404 page not found\n",
+	 "the cluster has no " JOBS ": Volcano is not installed there, or in a version that does "
+	 "not fit\nIs it the right cluster? Else ask its administrator "
+	 "to install it."},
+	{"list", 400, -EINVAL,
+	 "{\"message\":\"unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, "
+	 "gt, lt\",\"reason\":\"BadRequest\"}",
+	 "the selector of labels is wrong: unable to parse requirement: found 'b', expected: in, "
+	 "notin, =, ==, !=, gt, lt"},
+	{"get", 404, -ENOENT,
+	 "{\"message\":\"" JOBS " \\\"x-1\\\" not found\",\"reason\":\"NotFound\",\"details\":{"
+	 "\"name\":\"x-1\",\"kind\":\"jobs\"}}",
+	 JOBS " \"x-1\" not found"},
+	{"get", 404, -EAGAIN,
+	 "{\"message\":\"the server could not find the requested resource ( pods/log x-1-a-0)\","
+	 "\"reason\":\"NotFound\",\"details\":{\"name\":\"x-1-a-0\",\"kind\":\"pods/log\"}}",
+	 "its node does not know the pod x-1: the pod is too new, or gone"},
+	{"create", 404, -ENOENT,
+	 "{\"message\":\"namespaces \\\"training\\\" not "
+	 "found\",\"reason\":\"NotFound\",\"details\":{"
+	 "\"name\":\"training\",\"kind\":\"namespaces\"}}",
+	 "there is no namespace training"},
+	{"create", 409, -EEXIST,
+	 "{\"message\":\"" JOBS " \\\"x-1\\\" already exists\",\"reason\":\"AlreadyExists\"}",
+	 JOBS " x-1 exists already in namespace training"},
+	{"create", 409, -EAGAIN,
+	 "{\"message\":\"Operation cannot be fulfilled on resourcequotas \\\"q\\\": the object has "
+	 "been modified\",\"reason\":\"Conflict\"}",
+	 "create " JOBS " x-1: nothing was done, try again (409): Operation cannot be fulfilled on "
+	 "resourcequotas \"q\": the object has been modified"},
+	{"delete", 409, -ESTALE,
+	 "{\"message\":\"Operation cannot be fulfilled on jobs \\\"x-1\\\": the UID in the "
+	 "precondition "
+	 "(a) does not match\",\"reason\":\"Conflict\"}",
+	 "x-1 was removed, and another object has its name now"},
+	{"list", 410, -ESTALE, "{\"message\":\"too old\",\"reason\":\"Expired\"}",
+	 "list " JOBS " x-1: the requested version is too old (410): too old"},
+	{"create", 413, -EFBIG, "",
+	 "the object has 2865000 bytes, and the cluster takes at most about 1433600\nFewer "
+	 "replicas, "
+	 "or shorter args and env, make it smaller."},
+	{"create", 413, -EFBIG, STATUS("Request entity too large: limit is 3145728"),
+	 "the object has 2865000 bytes, and the cluster takes at most 3145728\nFewer replicas, or "
+	 "shorter args and env, make it smaller."},
+	{"create", 500, -EFBIG, STATUS("etcdserver: request is too large"),
+	 "the object has 2865000 bytes, and the cluster takes at most about 1433600\nFewer "
+	 "replicas, "
+	 "or shorter args and env, make it smaller."},
+	{"create", 500, -EFBIG,
+	 STATUS("rpc error: code = ResourceExhausted desc = trying to send message larger than max "
+		"(2865147 vs. 2097152)"),
+	 "the object has 2865000 bytes, and the cluster takes at most 2097152\nFewer replicas, or "
+	 "shorter args and env, make it smaller."},
+	{"create", 422, -EINVAL,
+	 "{\"message\":\"Job.batch.volcano.sh \\\"x\\\" is invalid: a, b\",\"reason\":\"Invalid\","
+	 "\"details\":{\"causes\":[{\"message\":\"Too long: may not be more than 262144 bytes\","
+	 "\"field\":\"metadata.annotations\"},{\"message\":\"no\",\"field\":\"spec.queue\"}]}}",
+	 "the cluster refuses it: metadata.annotations: Too long: may not be more than 262144 "
+	 "bytes; "
+	 "spec.queue: no"},
+	{"create", 422, -EINVAL,
+	 STATUS("Job.batch.volcano.sh \\\"x\\\" is invalid: spec.queue: Required value"),
+	 "the cluster refuses it: spec.queue: Required value"},
+	{"create", 429, -EAGAIN, STATUS("too many requests"),
+	 "create " JOBS
+	 " x-1: the server is too busy or not ready, try again later (429): too many "
+	 "requests"},
+	{"create", 503, -EAGAIN, "upstream connect error\n",
+	 "create " JOBS
+	 " x-1: the server is too busy or not ready, try again later (503): upstream "
+	 "connect error"},
+	{"create", 504, -ETIMEDOUT, STATUS("Timeout: request did not complete"),
+	 "create " JOBS " x-1: the server did not finish in time (504): Timeout: request did not "
+	 "complete"},
+	{"create", 500, -EIO,
+	 STATUS("Internal error occurred: failed calling webhook \\\"mutatejob.volcano.sh\\\": "
+		"failed to "
+		"call webhook: Post \\\"https://a.b.svc:443/x?timeout=10s\\\": dial tcp "
+		"10.0.0.1:443: "
+		"connect: connection refused"),
+	 "the cluster can't check it: its webhook mutatejob.volcano.sh "
+	 "(a.b.svc) does not answer: connection refused\nInform the "
+	 "cluster's administrator."},
+	{"create", 500, -EIO,
+	 STATUS("Internal error occurred: failed calling webhook \\\"mjobset.kb.io\\\": could not get "
+		"REST client: no such thing"),
+	 "the cluster can't check it: its webhook mjobset.kb.io does not "
+	 "answer: no such thing\nInform the cluster's administrator."},
+	{"create", 500, -EIO,
+	 STATUS("&errors.StatusError{ErrStatus:v1.Status{TypeMeta:v1.TypeMeta{Kind:\\\"\\\"}, "
+		"Message:\\\"it is \\\\\\\"so\\\\\\\"\\\", Reason:\\\"Forbidden\\\"}}"),
+	 "create " JOBS " x-1: the server failed (500): it is \"so\""},
+	{"create", 502, -EIO, "<html><body>Bad Gateway</body></html>",
+	 "create " JOBS " x-1: the server failed (502): Bad Gateway"},
+	{"create", 200, -EIO,
+	 "\n<!DOCTYPE html><html><head><style>a{b:c}</style><script>if (a<b) f();</script></head>\n"
+	 "<body class=x><h1>Please</h1>log in\x1b[2J</body></html> <",
+	 "create " JOBS " x-1: this reply is not from Kubernetes (200): Please log in [2J"},
+	{"create", 200, -EIO, "{}", "create " JOBS " x-1: this reply is not from Kubernetes (200)"},
+	{"create", 302, -EIO, "", "create " JOBS " x-1: this reply is not from Kubernetes (302)"},
+	{"create", 405, -EOPNOTSUPP, STATUS("no"),
+	 "create " JOBS " x-1: the server can't do that (405): no"},
+};
+
+static void test_answers(void **state)
+{
+	for (size_t i = 0; i < array_size(answers); i++) {
+		const struct answer *a = &answers[i];
+		const struct spec_asked asked = {
+			.verb = a->verb,
+			.resource = JOBS,
+			.namespace = "training",
+			.name = "x-1",
+			.sent = 2865000,
+		};
+		char *text cleanup_free = NULL;
+		int err = spec_reply_errno(a->status, a->body, strlen(a->body), &asked, &text);
+
+		assert_string_equal(text, a->text);
+		assert_int_equal(err, a->err);
+	}
+}
+
+static void test_resource(void **state)
+{
+	char *job cleanup_free = spec_asked_resource("jobs", "batch.volcano.sh/v1alpha1");
+	char *pod cleanup_free = spec_asked_resource("pods", "v1");
+
+	assert_string_equal(job, "jobs.batch.volcano.sh");
+	assert_string_equal(pod, "pods");
+}
+
+/* Only the API server itself can say that a request had no effect. */
+static void test_did_nothing(void **state)
+{
+	static const struct {
+		int status;
+		bool nothing;
+		const char *body;
+	} cases[] = {
+		{400, true, STATUS("no")},
+		{403, true, STATUS("no")},
+		{409, true, STATUS("no")},
+		{409, false, "<html>"},
+		{403, false, "<html>Forbidden</html>"},
+		{400, false, "{\"kind\":\"Job\"}"},
+		{400, false, ""},
+		{404, true, "404 page not found\n"},
+		{404, false, "404 page not found"},
+		/* No proxy passes on what it does not accept itself. */
+		{401, true, ""},
+		{413, true, ""},
+		{429, true, "Too many requests, please try again later.\n"},
+		{503, true,
+		 "{\"kind\":\"Status\",\"reason\":\"ServiceUnavailable\",\"message\":\"x\"}"},
+		{503, false, STATUS("no")},
+		{503, false, "upstream connect error or disconnect/reset before headers"},
+		{500, false, STATUS("Internal error occurred: etcdserver: leader changed")},
+		{500, true, STATUS("etcdserver: request is too large")},
+		{500, false, "request is too large"},
+		{504, false, STATUS("Timeout")},
+		{502, false, ""},
+		{302, false, ""},
+		{200, false, STATUS("no")},
+	};
+
+	for (size_t i = 0; i < array_size(cases); i++)
+		assert_int_equal(spec_reply_did_nothing(cases[i].status, cases[i].body,
+							strlen(cases[i].body)),
+				 cases[i].nothing);
+}
+
+/* A message is bounded, however long and odd the words of the server are. */
+static void test_bounded(void **state)
+{
+	const struct spec_asked asked = {"list", JOBS, "training", "", 0};
+	char *text cleanup_free = NULL;
+	char body[60000];
+
+	snprintf(body, sizeof(body), "a\tb\x1b[2J\n\n\nc");
+	memset(body + strlen(body), 'x', sizeof(body) - strlen(body));
+	assert_int_equal(spec_reply_errno(500, body, sizeof(body), &asked, &text), -EIO);
+	assert_true(strlen(text) < 1000);
+	assert_non_null(strstr(text, "a b [2J c"));
+	free(take_ptr(text));
+	assert_int_equal(spec_reply_errno(200, NULL, 0, &asked, &text), -EIO);
+	assert_non_null(text);
+}
+
+/* A resource that is in no namespace. */
+static void test_forbidden_everywhere(void **state)
+{
+	const struct spec_asked asked = {"list", "queues.scheduling.volcano.sh", "", "", 0};
+	static const char body[] =
+		"{\"message\":\"queues.scheduling.volcano.sh is forbidden: User \\\"ada\\\" cannot "
+		"list resource \\\"queues\\\" in API group \\\"scheduling.volcano.sh\\\" at the "
+		"cluster scope\",\"reason\":\"Forbidden\"}";
+	char *text;
+
+	assert_int_equal(spec_reply_errno(403, body, strlen(body), &asked, &text), -EACCES);
+	assert_string_equal(text, "forbidden: user ada may not list queues.scheduling.volcano.sh, "
+				  "which belong to the whole cluster\nAsk the cluster's "
+				  "administrator for the right.");
+	free(text);
+}
+
+static void test_many_fields(void **state)
+{
+	const struct spec_asked asked = {"create", JOBS, "training", "", 0};
+	char *text cleanup_free = NULL;
+	char body[4096] = "{\"message\":\"strict decoding error: ";
+	size_t n = strlen(body);
+
+	for (int i = 0; i < 20; i++)
+		n += (size_t)snprintf(body + n, sizeof(body) - n, "%sunknown field \\\"f%d\\\"",
+				      i ? ", " : "", i);
+	snprintf(body + n, sizeof(body) - n, "\"}");
+	assert_int_equal(spec_reply_errno(400, body, strlen(body), &asked, &text), -EINVAL);
+	assert_non_null(strstr(text, "unknown field \"f7\" and 12 more"));
+	assert_null(strstr(text, "f8"));
+}
+
+static void test_ask(void **state)
+{
+	cleanup_free char *log = spec_review_ask("", "pods/log", "get", "training");
+	cleanup_free char *queues = spec_review_ask("scheduling.volcano.sh", "queues", "list", "");
+
+	assert_string_equal(log, "{\"apiVersion\":\"authorization.k8s.io/v1\","
+				 "\"kind\":\"SelfSubjectAccessReview\",\"spec\":{"
+				 "\"resourceAttributes\":{\"group\":\"\",\"resource\":\"pods\","
+				 "\"subresource\":\"log\",\"verb\":\"get\","
+				 "\"namespace\":\"training\"}}}");
+	assert_non_null(strstr(queues, "{\"group\":\"scheduling.volcano.sh\","
+				       "\"resource\":\"queues\",\"verb\":\"list\"}"));
+}
+
+static int reply(const char *text, bool *ret)
+{
+	return spec_review_reply(text, strlen(text), ret);
+}
+
+static void test_reply(void **state)
+{
+	bool allowed = false;
+
+	assert_int_equal(reply("{\"status\":{\"allowed\":true}}", &allowed), 0);
+	assert_true(allowed);
+	assert_int_equal(reply("{\"status\":{\"allowed\":false,\"denied\":true}}", &allowed), 0);
+	assert_false(allowed);
+	assert_int_equal(reply("{\"status\":{}}", &allowed), 0);
+	assert_false(allowed);
+	assert_int_equal(reply("{\"kind\":\"Status\"}", &allowed), 0 - EINVAL);
+	assert_int_equal(reply("[]", &allowed), -EINVAL);
+	assert_int_equal(reply("", &allowed), -EINVAL);
+}
+
+/* May jobs of the group batch be listed by RULES? 2: nobody can tell. */
+static int rules(const char *rules)
+{
+	cleanup_free char *text = text_print("{\"status\":{%s}}", rules);
+	bool allowed = false;
+	int err = spec_rules_reply(text, strlen(text), "batch", "jobs", "list", &allowed);
+
+	return err ? err : allowed;
+}
+
+#define RULE(verb, group, resource)                                                                \
+	"{\"verbs\":[\"get\",\"" verb "\"],\"apiGroups\":[\"" group                                \
+	"\"],\"resources\":[\"pods\",\"" resource "\"]"
+
+static void test_rules(void **state)
+{
+	cleanup_free char *ask = spec_rules_ask("training");
+
+	assert_string_equal(ask, "{\"apiVersion\":\"authorization.k8s.io/v1\","
+				 "\"kind\":\"SelfSubjectRulesReview\","
+				 "\"spec\":{\"namespace\":\"training\"}}");
+	assert_int_equal(rules("\"resourceRules\":[],\"incomplete\":false"), 0);
+	assert_int_equal(rules("\"resourceRules\":[" RULE("list", "batch", "jobs") "}]"), 1);
+	assert_int_equal(rules("\"resourceRules\":[" RULE("*", "*", "*") "}]"), 1);
+	assert_int_equal(rules("\"resourceRules\":[" RULE("watch", "batch", "jobs") "}]"), 0);
+	assert_int_equal(rules("\"resourceRules\":[" RULE("list", "", "jobs") "}]"), 0);
+	assert_int_equal(rules("\"resourceRules\":[" RULE("list", "batch", "jobs/status") "}]"), 0);
+	assert_int_equal(rules("\"resourceRules\":[" RULE(
+				 "list", "batch", "jobs") ",\"resourceNames\":[\"one\"]},3]"),
+			 0);
+	assert_int_equal(rules("\"resourceRules\":[" RULE("list", "batch",
+							  "jobs") "}],\"incomplete\":true"),
+			 -ENODATA);
+	assert_int_equal(rules("\"allowed\":true"), -EINVAL);
+	assert_int_equal(spec_rules_reply("[]", 2, "batch", "jobs", "list", &(bool){false}),
+			 -EINVAL);
+}
+
+static void test_version(void **state)
+{
+	static const char good[] = "{\"major\":\"1\",\"gitVersion\":\"v1.30.2\"}";
+	static const char odd[] = "{\"gitVersion\":\"v1\\u001b[31m\\n\"}";
+	static const char bad[] = "{\"gitVersion\":3}";
+	char *text = NULL;
+
+	assert_int_equal(spec_version_reply(good, strlen(good), &text), 0);
+	assert_string_equal(text, "v1.30.2");
+	free(text);
+	assert_int_equal(spec_version_reply(odd, strlen(odd), &text), 0);
+	assert_null(strpbrk(text, "\033\n"));
+	free(text);
+	assert_int_equal(spec_version_reply(bad, strlen(bad), &text), -EINVAL);
+	assert_int_equal(spec_version_reply("", 0, &text), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_submission),
-		cmocka_unit_test(test_appdef),
-		cmocka_unit_test(test_yaml),
-		cmocka_unit_test(test_listed_run),
+		cmocka_unit_test(test_submission),  cmocka_unit_test(test_appdef),
+		cmocka_unit_test(test_yaml),	    cmocka_unit_test(test_listed_run),
+		cmocka_unit_test(test_object),	    cmocka_unit_test(test_types),
+		cmocka_unit_test(test_error),	    cmocka_unit_test(test_no_event),
+		cmocka_unit_test(test_answers),	    cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_many_fields), cmocka_unit_test(test_forbidden_everywhere),
+		cmocka_unit_test(test_resource),    cmocka_unit_test(test_did_nothing),
+		cmocka_unit_test(test_ask),	    cmocka_unit_test(test_reply),
+		cmocka_unit_test(test_rules),	    cmocka_unit_test(test_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include <glob.h>
 #include <libgen.h>
 
-#include "spec/app/named_resource.h"
+#include "spec/app/app_value.h"
 #include "tests/unit/spec/app-document.h"
 #include "tests/unit/unit.h"
 

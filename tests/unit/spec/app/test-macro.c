@@ -2,7 +2,7 @@
 /*
  * Macros against a table of what Python 3.11's string.Template(text).safe_substitute(...) gives.
  */
-#include "spec/app/macro.h"
+#include "spec/app/app.h"
 #include "tests/unit/unit.h"
 
 static const struct spec_macros macros = {

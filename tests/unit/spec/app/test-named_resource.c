@@ -4,7 +4,7 @@
 #include <json-c/json.h>
 #include <strings.h>
 
-#include "spec/app/named_resource.h"
+#include "spec/app/app_value.h"
 #include "tests/unit/unit.h"
 
 static struct json_object *golden(const char *version)

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Small functions of bytes and texts, a module each: how something is written, and how it is read. */
+#include <malloc.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
 #include "spec/base/amount.h"
-#include "spec/base/base64.h"
-#include "spec/base/sha256.h"
+#include "spec/base/encode.h"
 #include "spec/base/key_table.h"
+#include "spec/base/mem.h"
+#include "spec/base/span.h"
 #include "spec/base/time.h"
 #include "spec/base/tree.h"
-#include "spec/base/url.h"
 #include "spec/base/utf8.h"
 #include "tests/unit/unit.h"
 
@@ -327,6 +332,207 @@ static void test_table(void **state)
 	assert_null(key_table_find(&t, "0"));
 }
 
+struct pair {
+	char *a;
+	int b;
+};
+
+static void test_new(void **state)
+{
+	cleanup_free struct pair *one = new0(struct pair);
+	cleanup_free struct pair *many = new0_n(struct pair, 3);
+	cleanup_free void *none = mem_zero(0);
+
+	assert_null(one->a);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(!many[i].a && !many[i].b);
+	assert_non_null(none);
+}
+
+static void test_grow(void **state)
+{
+	cleanup_free int *v = NULL;
+
+	v = mem_grow(v, 0, sizeof(*v));
+	assert_non_null(v);
+	for (int i = 0; i < 1000; i++) {
+		v = mem_grow(v, (size_t)i + 1, sizeof(*v));
+		v[i] = i;
+	}
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(v[i], i);
+}
+
+static void test_more(void **state)
+{
+	cleanup_free int *v = NULL;
+	size_t n = 0;
+
+	/* However the memory shrinks in between, there is always room for one more. */
+	for (int i = 0; i < 1000; i++) {
+		v = mem_more(v, n, sizeof(*v));
+		assert_true(malloc_usable_size(v) >= (n + 1) * sizeof(*v));
+		v[n++] = i;
+		if (i % 100 == 99)
+			n -= 70;
+	}
+	for (size_t i = 0; i < 30; i++)
+		assert_int_equal(v[i], i);
+}
+
+static void test_copy(void **state)
+{
+	cleanup_free char *bytes = mem_copy("a\0b", 3), *text = text_copy("text");
+	cleanup_free char *printed = text_print("%s-%d", "a", 7);
+
+	assert_memory_equal(bytes, "a\0b", 4);
+	assert_string_equal(text, "text");
+	assert_string_equal(printed, "a-7");
+	text_set(&text, "<%s>", text); /* the new text is made from the old one */
+	assert_string_equal(text, "<text>");
+	free(take_ptr(printed));
+	text_set(&printed, "%s", "new");
+	assert_string_equal(printed, "new");
+}
+
+/* Does a process of its own end that asks for more memory than there can be? (A sanitizer ends it in its own way.) */
+static bool ends(void (*ask)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		setrlimit(RLIMIT_CORE, &(struct rlimit){0});
+		(void)!freopen("/dev/null", "w", stderr);
+		signal(SIGABRT, SIG_DFL);
+		ask();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
+
+static void ask_product(void)
+{
+	free(mem_zero_n(SIZE_MAX / 2, 16));
+}
+
+static void ask_growth(void)
+{
+	free(mem_grow(NULL, SIZE_MAX / 2, 16));
+}
+
+static void ask_copy(void)
+{
+	free(mem_copy("", SIZE_MAX));
+}
+
+static void test_none(void **state)
+{
+	assert_true(ends(ask_product));
+	assert_true(ends(ask_growth));
+	assert_true(ends(ask_copy));
+}
+
+static void test_member(void **state)
+{
+	static const struct {
+		const char *text, *value; /* the value of "a"; NULL: there is none */
+	} table[] = {
+		{"{\"a\":1}", "1"},
+		{" { \"b\" : \"}\" , \"a\" : [ {\"a\":2} , \"]\" ] } ", "[ {\"a\":2} , \"]\" ]"},
+		{"{\"b\":{\"a\":1},\"a\":\"x\\\"y\"}", "\"x\\\"y\""},
+		{"{\"a\":1,\"a\":{}}", "{}"},
+		{"{\"a\":true,\"b\":}", "true"},
+		{"{}", NULL},
+		{"[\"a\",1]", NULL},
+		{"{\"b\":\"a\"}", NULL},
+		{"{\"a\"}", NULL},
+		{"{\"a\":", NULL},
+		{"{\"a\":{", NULL},
+		{"{\"a\":\"", NULL},
+		{"{\"a\":\"\\", NULL},
+		{"", NULL},
+	};
+
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct spec_span s = {table[i].text, table[i].text + strlen(table[i].text)};
+		struct spec_span value;
+		bool found = spec_span_member(s, "a", &value);
+
+		assert_int_equal(found, table[i].value != NULL);
+		if (!found)
+			continue;
+		assert_int_equal(spec_span_len(value), strlen(table[i].value));
+		assert_memory_equal(value.p, table[i].value, spec_span_len(value));
+	}
+}
+
+static void test_is(void **state)
+{
+	static const char text[] = "\"ab\"";
+	struct spec_span s = {text, text + strlen(text)};
+
+	assert_true(spec_span_is(s, "ab"));
+	assert_false(spec_span_is(s, "a"));
+	assert_false(spec_span_is(s, "abc"));
+	s.p++;
+	assert_false(spec_span_is(s, "b"));
+}
+
+/* The result is that of looking at one byte after the other, wherever the byte stands that ends the run. */
+static void test_plain(void **state)
+{
+	char text[40];
+
+	for (int c = 0; c < 256; c++) {
+		bool plain = c >= 0x20 && c != '"' && c != '\\';
+
+		for (size_t at = 0; at < sizeof(text); at++) {
+			memset(text, at % 2 ? 'a' : 0xc3, sizeof(text));
+			text[at] = (char)c;
+			assert_ptr_equal(spec_span_plain(text, text + sizeof(text)),
+					 text + (plain ? sizeof(text) : at));
+			assert_ptr_equal(spec_span_plain(text, text + at), text + at);
+		}
+	}
+}
+
+/* The result is that of looking at one byte after the other, in whatever pieces the text comes. */
+static void test_nest(void **state)
+{
+	static const char *const texts[] = {
+		"}",
+		"]]",
+		"\"a\":[{\"b\":\"]}\"},{}],\"c\":{}}, \"rest\"",
+		"\"{{{{{{{{{{{{{{{{{{\",\"}}}}}}}}}}}}}}\",[[[[[[[[[[]]]]]]]]]],{{{{}}}}}   ",
+		"\"\\\"\",\"\\\\\",\"\\\\\\\"}\",\"0123456789 0123456789 0123456789 \\u007d\"]]]]",
+		"\"\xc3\xa9\xfb\xfd\xdb\xdd\xa2\"}[[[[[[[[[[[[",
+		"0,1,2,3,4,5,6,7,8,9,[\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\"],\"\",[[[[[[[[[[[[[[]]]]]]]]]]]]]]}x",
+		"[[\"never closed",
+		"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
+	};
+
+	for (size_t i = 0; i < array_size(texts); i++) {
+		const char *end = texts[i] + strlen(texts[i]), *want = texts[i];
+		struct spec_nest one = {.depth = 1};
+
+		while (want < end && one.depth > 0 && one.depth <= 20)
+			want = spec_span_nest(&one, 20, want, want + 1);
+		for (size_t piece = 2; piece < 40; piece++) {
+			struct spec_nest n = {.depth = 1};
+			const char *p = texts[i];
+
+			while (p < end && n.depth > 0 && n.depth <= 20)
+				p = spec_span_nest(&n, 20, p, p + min_of(piece, (size_t)(end - p)));
+			assert_ptr_equal(p, want);
+			assert_int_equal(n.depth, one.depth);
+			assert_int_equal(n.string, one.string);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -335,6 +541,11 @@ int main(void)
 		cmocka_unit_test(test_sha256),	     cmocka_unit_test(test_sha256_padding),
 		cmocka_unit_test(test_time),	     cmocka_unit_test(test_tree),
 		cmocka_unit_test(test_url),	     cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_new),	     cmocka_unit_test(test_grow),
+		cmocka_unit_test(test_more),	     cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_none),	     cmocka_unit_test(test_member),
+		cmocka_unit_test(test_nest),	     cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
-#include "spec/base/read.h"
+#include "spec/base/value.h"
 #include "tests/unit/unit.h"
 
 /* Parse TEXT without a NUL behind it, so that reading beyond its end is found. */

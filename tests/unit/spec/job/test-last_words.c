@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* spec/job/last_words.h: the ends of logs and of error files, whatever they contain. */
-#include "spec/job/last_words.h"
+#include "spec/job/status.h"
 #include "tests/unit/unit.h"
 
 static void assert_lines(const char *text, size_t n, bool part, const char *want)

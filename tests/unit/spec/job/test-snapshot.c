@@ -2,7 +2,6 @@
 /* spec/job/snapshot.h: a snapshot that was written is read again as it was; anything else is refused. */
 #include <errno.h>
 
-#include "spec/job/snapshot.h"
 #include "spec/job/status.h"
 #include "tests/unit/unit.h"
 

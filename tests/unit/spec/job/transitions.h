@@ -3,7 +3,7 @@
 #pragma once
 
 #include "spec/base/time.h"
-#include "spec/job/transition.h"
+#include "spec/job/job.h"
 #include "tests/unit/unit.h"
 
 /* Assert that T is WANT: "09:11:24 PENDING Pending", a line for each. */

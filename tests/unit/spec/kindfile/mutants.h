@@ -4,7 +4,6 @@
 
 #include "spec/base/mem.h"
 #include "spec/kinds/kinds.h"
-#include "spec/kinds/shipped.h"
 #include "tests/unit/unit.h"
 
 /* Where row I of the list "states" of the kind file TEXT begins; if there are no more, the end of the list. */

@@ -2,7 +2,7 @@
 /* Kind files: each mistake is named where it is; roles that pods decide; and what a file says of ctl and of copies. */
 #include "spec/kindfile/kindfile.h"
 
-#include "spec/kinds/shipped.h"
+#include "spec/kinds/kinds.h"
 #include "spec/view/control.h"
 #include "tests/unit/spec/kindfile/mutants.h"
 #include "tests/unit/spec/kinds/cluster-world.h"

@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <json-c/json.h>
 
-#include "spec/api/event.h"
-#include "spec/kinds/kinds.h"
+#include "spec/api/object.h"
 #include "spec/api/split.h"
+#include "spec/kinds/kinds.h"
 #include "spec/view/kueue.h"
 #include "tests/unit/spec/kinds/describe.h"
 #include "tests/unit/unit.h"

@@ -3,7 +3,6 @@
  * Batch Jobs: what users see while the real controller runs them; and objects that no recording has: pods that their
  * Job does not number, ends of which no pod tells, and Jobs that something else owns.
  */
-#include "spec/job/last_words.h"
 #include "spec/job/status.h"
 #include "spec/view/control.h"
 #include "tests/unit/spec/kinds/cluster-world.h"

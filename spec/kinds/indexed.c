@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A role as one Indexed Job of Kubernetes, whose completions are the replicas: a batch Job, and
+ * JobSet v1alpha2. All pods of a role have one template, and the object does not grow with the
+ * number of replicas: these differ only in their index, which the cluster puts into a variable,
+ * and a macro for the replica becomes that variable.
+ *
+ * How objects of these kinds are read is in share/kinds/.
+ */
+#include <errno.h>
+
+#include "spec/app/app.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+#include "spec/base/value.h"
+#include "spec/kinds/kinds.h"
+#include "spec/pods/pod.h"
+#include "spec/view/kueue.h"
+#include "spec/view/reader.h"
+
+#define RESERVED_MILLICPU 100
+#define RESERVED_MEMORY	  1024 /* MB */
+#define INDEX		  "JOB_COMPLETION_INDEX"
+#define NOTES		  "batch.kubernetes.io/"
+
+/* The label that the Job controller gives to all pods. */
+#define INDEXED_POD_SELECTOR "batch.kubernetes.io/job-name"
+
+/* Run options of all such kinds, for the kind's table. */
+#define INDEXED_OPTIONS                                                                            \
+	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "queue of Kueue that jobs wait in"},   \
+		{.name = "priority_class",                                                         \
+		 .type = SPEC_OPTION_NAME,                                                         \
+		 .help = "priority class of Kueue's workload"},                                    \
+		POD_OPTIONS, SPEC_TIME_LIMIT_OPTION, SPEC_TTL_OPTION,                              \
+	{                                                                                          \
+		.name = "no_annotations", .type = SPEC_OPTION_BOOL,                                \
+		.help = "leave the annotations and the label kxfs/... out"                         \
+	}
+
+/*
+ * Prepare P for B, whose id is chosen. RANK0_HOST: rank 0's host name, the same for all pods,
+ * borrowed; NULL if there is none.
+ */
+static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *rank0_host)
+{
+	p->build = b;
+	p->app_name = b->app->name;
+	p->rank0_env = "TORCHX_RANK0_HOST";
+	p->rank0_host = rank0_host;
+	p->replica_id = "$(" INDEX ")";
+	/* The source of the Job controller's index. */
+	p->number = spec_tree_parse("{\"name\": \"" INDEX
+				    "\", \"valueFrom\": {\"fieldRef\": {\"fieldPath\": "
+				    "\"metadata.annotations['" NOTES "job-completion-index']\"}}}");
+	p->reserved_cpu = RESERVED_MILLICPU;
+	p->reserved_memory = RESERVED_MEMORY;
+	p->efa = -1;
+	spec_pods_init(p);
+}
+
+/*
+ * Make the spec of the Job for role INDEX, with the members that RETRIES adds. NULL and a build
+ * error on failure.
+ */
+static struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_t parallelism,
+				       void (*retries)(struct json_object *spec,
+						       const struct spec_role *role))
+{
+	struct spec_pod_role r cleanup(spec_pod_role_clear);
+	cleanup_free char *name = spec_name_norm(p->build->app->roles[index].name);
+	const char *secret = spec_options_text(p->build->options, "image_secret");
+	struct json_object *pod, *ret;
+
+	if (spec_pod_role_init(&r, p, index) < 0)
+		return NULL;
+	if (secret) {
+		ret = spec_tree_add(r.spec, "imagePullSecrets", spec_tree_list(1));
+		spec_tree_text(spec_tree_append(ret, spec_tree_map()), "name", secret);
+	}
+	pod = spec_pod_make(&r, 0, name);
+	if (!pod)
+		return NULL;
+	ret = spec_tree_map();
+	spec_tree_text(ret, "completionMode", "Indexed");
+	spec_tree_number(ret, "completions", r.role->num_replicas);
+	spec_tree_number(ret, "parallelism", parallelism);
+	retries(ret, r.role);
+	spec_tree_add(ret, "template", pod);
+	return ret;
+}
+
+/* Return the object of P's build without its spec, with the labels that Kueue reads. */
+static struct json_object *indexed_object(struct spec_pods *p)
+{
+	const struct spec_build *b = p->build;
+	struct json_object *ret = spec_tree_map(), *metadata = spec_tree_map();
+	struct json_object *labels = spec_pods_object_labels(p);
+	const char *priority = spec_options_text(b->options, "priority_class");
+
+	spec_build_queue(b, labels);
+	if (priority && *priority)
+		spec_tree_text(labels, SPEC_KUEUE_PRIORITY, priority);
+	spec_tree_text(ret, "apiVersion", b->kind->api_version);
+	spec_tree_text(ret, "kind", b->kind->kind);
+	spec_tree_text(metadata, "name", b->id);
+	spec_tree_text(metadata, "namespace", b->identity->namespace);
+	spec_tree_add(metadata, "labels", labels);
+	spec_tree_add(ret, "metadata", metadata);
+	return ret;
+}
+
+/* --- JobSet: a replicated job for each role --- */
+
+#define POD_SUFFIX 6 /* "-x7k2p", which the Job controller appends to the names of pods */
+
+static const struct spec_option jobset_options[] = {INDEXED_OPTIONS, {0}};
+
+struct jobset {
+	struct spec_build *build;
+	struct spec_pods pods;
+	struct json_object *jobs; /* the replicated jobs */
+	char *rank0_host;
+};
+
+static void jobset_clear(struct jobset *j)
+{
+	spec_pods_clear(&j->pods);
+	json_object_put(j->jobs);
+	free(j->rank0_host);
+}
+
+/*
+ * APP-SUFFIX-ROLE-0-K-xxxxx: JobSet's webhook refuses a job with a pod whose name would be longer
+ * than a label.
+ */
+static size_t jobset_pod_name_len(size_t app, size_t role, size_t k, size_t last)
+{
+	return app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + role + strlen("-0-") + spec_pods_digits(k) +
+	       POD_SUFFIX;
+}
+
+/* The first replica that fails for good ends its job, and with it the JobSet, or the attempt. */
+static void jobset_retries(struct json_object *spec, const struct spec_role *role)
+{
+	if (role->retry_policy == SPEC_RETRY_REPLICA && role->max_retries > 0) {
+		spec_tree_number(spec, "backoffLimitPerIndex", role->max_retries);
+		spec_tree_number(spec, "maxFailedIndexes", 0);
+	} else {
+		spec_tree_number(spec, "backoffLimit", 0);
+	}
+}
+
+static int add_job(struct jobset *j, size_t index)
+{
+	const struct spec_role *role = &j->build->app->roles[index];
+	cleanup_free char *name = spec_name_norm(role->name);
+	struct json_object *spec = indexed_job(&j->pods, index, role->num_replicas, jobset_retries);
+	struct json_object *job, *template;
+
+	if (!spec)
+		return j->build->errors->err;
+	template = spec_tree_map();
+	spec_tree_add(template, "spec", spec);
+	job = spec_tree_map();
+	spec_tree_text(job, "name", name);
+	spec_tree_number(job, "replicas", 1);
+	spec_tree_add(job, "template", template);
+	spec_tree_append(j->jobs, job);
+	return 0;
+}
+
+static struct json_object *make_object(struct jobset *j)
+{
+	struct json_object *ret = indexed_object(&j->pods), *spec = spec_tree_map(),
+			   *policy = spec_tree_map();
+	const struct spec_app *app = j->build->app;
+	int64_t least = INT32_MAX;
+
+	/*
+	 * How often the whole job is restarted: the least number that a role allows. A role that
+	 * retries its replicas allows none.
+	 */
+	for (size_t i = 0; i < app->n_roles; i++)
+		least = min_of(least, app->roles[i].retry_policy == SPEC_RETRY_APPLICATION
+					      ? (int64_t)app->roles[i].max_retries
+					      : 0);
+	spec_tree_number(policy, "maxRestarts", max_of(least, INT64_C(0)));
+	spec_tree_add(spec, "failurePolicy", policy);
+	spec_build_ttl(j->build, spec);
+	/* Replicas must find each other before they are ready. */
+	spec_tree_add(spec, "network",
+		      spec_tree_parse("{\"enableDNSHostnames\": true,"
+				      " \"publishNotReadyAddresses\": true}"));
+	spec_tree_add(spec, "replicatedJobs", json_object_get(j->jobs));
+	spec_tree_add(ret, "spec", spec);
+	return ret;
+}
+
+static int jobset_build(struct spec_build *b)
+{
+	struct jobset j cleanup(jobset_clear) = {.build = b};
+	cleanup_free char *first = spec_name_norm(b->app->roles[0].name);
+	int ret = spec_build_name(b, "JobSet");
+
+	/* Name of a pod's host, and the subdomain, which JobSet calls after the job. */
+	j.rank0_host = text_print("%s-%s-0-0.%s", b->id, first, b->id);
+	j.jobs = spec_tree_list(b->app->n_roles);
+	indexed_init(&j.pods, b, j.rank0_host);
+	for (size_t i = 0; i < b->app->n_roles; i++) {
+		int err = spec_build_retries(b, i, "JobSet");
+		int err2 = add_job(&j, i);
+
+		ret = ret ? ret : err ? err : err2;
+	}
+	if (ret)
+		return ret;
+	b->object = make_object(&j);
+	return 0;
+}
+
+const struct spec_kind spec_jobset = {
+	.name = "jobset",
+	.scheduler = "jobset",
+	.pods_also = INDEXED_POD_SELECTOR,
+	.one_template = true,
+	.options = jobset_options,
+	.pod_name_len = jobset_pod_name_len,
+	.build = jobset_build,
+};
+
+/*
+ * --- a batch Job, which every cluster serves: the only role of the AppDef; its pods have no DNS
+ * names, and the controller can't restart all of them together, so AppDefs that need either are
+ * refused ---
+ */
+
+#define ELSEWHERE "jobset or volcano"
+
+static const struct spec_option job_options[] = {
+	INDEXED_OPTIONS,
+	{.name = "parallelism",
+	 .type = SPEC_OPTION_INT,
+	 .min = 1,
+	 .max = INT32_MAX,
+	 .help = "how many replicas run at a time; the rest wait"},
+	{0},
+};
+
+/*
+ * Two names must be labels: APP-SUFFIX-K, the host of a pod, whose name is shortened to fit; and
+ * ROLE, its container.
+ */
+static size_t job_pod_name_len(size_t app, size_t role, size_t k, size_t last)
+{
+	return max_of(app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + spec_pods_digits(k), role);
+}
+
+/* True if TEXT, unless it is NULL, names the variable of rank 0's host. */
+static bool names_rank0(const char *text)
+{
+	const struct spec_macros without = {"", "", "", "", ""}, with = {"", "", "", "", "x"};
+	cleanup_free char *one = text ? spec_macro_expand(text, &without) : NULL;
+	cleanup_free char *two = text ? spec_macro_expand(text, &with) : NULL;
+
+	return text && !streq(one, two);
+}
+
+static int check_rank0(struct spec_build *b, const char *text, const char *path)
+{
+	return names_rank0(text)
+		       ? spec_build_refuse(
+				 b, path,
+				 "${rank0_env} is not available: pods of a batch Job have no "
+				 "names in DNS; for several replicas that need it, use " ELSEWHERE)
+		       : 0;
+}
+
+/* Check the replicas. 0, or an errno that is in the build's errors. */
+static int check_replicas(struct spec_build *b)
+{
+	const struct spec_role *role = &b->app->roles[0];
+	char path[64];
+	int ret = 0;
+
+	if (b->app->n_roles > 1)
+		return spec_build_refuse(b, "roles[1]",
+					 "a batch Job has one role; several need " ELSEWHERE);
+	if (role->max_retries > 0 && role->retry_policy == SPEC_RETRY_HOT_SPARE)
+		return spec_build_refuse(b, "roles[0].retry_policy",
+					 "a batch Job can't do %s: use REPLICA, or max_retries: 0",
+					 spec_retry_name(role->retry_policy));
+	if (role->num_replicas == 1)
+		return 0;
+	if (role->max_retries > 0 && role->retry_policy != SPEC_RETRY_REPLICA)
+		ret = spec_build_refuse(
+			b, "roles[0].max_retries",
+			"a batch Job can't restart all replicas, as %s requests: use "
+			"retry_policy: REPLICA, or max_retries: 0; otherwise use " ELSEWHERE,
+			spec_retry_name(role->retry_policy));
+	for (size_t i = 0; i < role->n_args; i++) {
+		snprintf(path, sizeof(path), "roles[0].args[%zu]", i);
+		ret = check_rank0(b, role->args[i], path) ? -EINVAL : ret;
+	}
+	for (size_t i = 0; i < role->env.n; i++)
+		ret = check_rank0(b, role->env.v[i].value, "roles[0].env") ? -EINVAL : ret;
+	return check_rank0(b, role->metadata, "roles[0].metadata") ? -EINVAL : ret;
+}
+
+/*
+ * With the policy REPLICA each replica has its own retries; otherwise the first replica that fails
+ * for good ends the job.
+ */
+static void job_retries(struct json_object *spec, const struct spec_role *role)
+{
+	spec_tree_number(spec,
+			 role->retry_policy == SPEC_RETRY_REPLICA ? "backoffLimitPerIndex"
+								  : "backoffLimit",
+			 role->max_retries);
+	/* Two pods of one replica never run at the same time. */
+	spec_tree_text(spec, "podReplacementPolicy", "Failed");
+}
+
+static int job_build(struct spec_build *b)
+{
+	struct spec_pods pods cleanup(spec_pods_clear) = {0};
+	int64_t replicas = b->app->roles[0].num_replicas, parallelism = replicas;
+	struct json_object *spec;
+	int err = check_replicas(b);
+
+	if (err)
+		return err;
+	spec_options_int(b->options, "parallelism", &parallelism);
+	b->id = spec_name_job(b->app->name, b->identity->random[0]);
+	indexed_init(&pods, b, replicas == 1 ? "localhost" : NULL);
+	spec = indexed_job(&pods, 0, min_of(parallelism, replicas), job_retries);
+	if (!spec)
+		return b->errors->err;
+	spec_build_ttl(b, spec);
+	b->object = indexed_object(&pods);
+	spec_tree_add(b->object, "spec", spec);
+	return 0;
+}
+
+/* --- reading a batch Job: what share/kinds/job.yaml can't describe --- */
+
+/* Set the reason for which the Job has failed, or is about to. */
+static void explain(struct spec_job_view *v, const struct spec_value *status)
+{
+	const char *indexes = spec_read_text(status, "failedIndexes");
+	cleanup_free char *text = text_print("%s%s%s", v->message, *indexes ? ": " : "", indexes);
+
+	spec_read_copy(&v->message, text, READ_MAX_MESSAGE);
+	v->used_up = streq(v->reason, "BackoffLimitExceeded");
+	if (strncmp(v->phase, "Terminat", strlen("Terminat")) != 0)
+		return;
+	spec_set(&v->reason, "Terminated");
+	spec_set(&v->message, "it was terminated through ctl");
+}
+
+static void job_hook(const struct spec_value *object, struct spec_job_view *v)
+{
+	const struct spec_value *status = spec_read_map(object, "status");
+	const struct spec_value *met = spec_view_condition(status, "SuccessCriteriaMet");
+
+	if (*v->reason && !streq(v->phase, "Suspended"))
+		explain(v, status);
+	/*
+	 * The job is over although not all pods have succeeded. Otherwise there is nothing to
+	 * explain.
+	 */
+	if (spec_view_is_true(met) && streq(spec_read_text(met, "reason"), "SuccessPolicy")) {
+		spec_set(&v->reason, "SuccessPolicy");
+		spec_read_copy_message(&v->message, met);
+	}
+	/* Its controller ends it, although the condition for that is not set yet. */
+	v->over |= streq(v->phase, "SuccessCriteriaMet");
+	/* A policy may name exit codes after which the Job is not retried. */
+	v->remakes = v->restarts && (v->alone || v->retries <= v->max_retries) &&
+		     !spec_read_map(spec_read_map(object, "spec"), "podFailurePolicy");
+}
+
+const struct spec_kind spec_job = {
+	.name = "job",
+	.scheduler = "job",
+	.one_template = true,
+	.options = job_options,
+	.pod_name_len = job_pod_name_len,
+	.build = job_build,
+	.hook = job_hook,
+};
