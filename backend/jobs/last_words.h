@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last words of a replica that has failed (spec/job/last_words.h), read from the state
+ * The last words of a replica that has failed (spec/job/status.h), read from the state
  * directory. I/O thread.
  */
 #pragma once

@@ -326,7 +326,7 @@ static void read_cluster(struct connection_reader *r, struct spec_connection *re
 
 		if (!name || !streq(name->text, EXEC_EXTENSION) || !body || spec_yaml_is_null(body))
 			continue;
-		spec_yaml_to_json(body, &json);
+		json = spec_yaml_to_json(body);
 		free(ret->exec.cluster_config);
 		ret->exec.cluster_config = spec_tree_print(json);
 		return;

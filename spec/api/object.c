@@ -85,9 +85,8 @@ static const struct spec_value *find_container(const struct spec_value *pod, con
 		const struct spec_value *all =
 			spec_read_list(spec_read_map(pod, "status"), keys[i]);
 
-		for (size_t k = 0; k < spec_read_count(all); k++)
-			if (streq(spec_read_text(spec_read_at(all, k), "name"), name))
-				return spec_read_at(all, k);
+		if (spec_read_item(all, "name", name))
+			return spec_read_item(all, "name", name);
 	}
 	return NULL;
 }

@@ -349,7 +349,7 @@ char *app_any(struct app_reader *r, const struct app_path *path, const struct sp
 		return NULL;
 	if (node->type == SPEC_YAML_SCALAR)
 		return text_copy(node->text);
-	spec_yaml_to_json(node, &value);
+	value = spec_yaml_to_json(node);
 	return spec_tree_print(value);
 }
 

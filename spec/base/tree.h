@@ -34,12 +34,6 @@ static inline struct json_object *spec_tree_append(struct json_object *list,
 	return value;
 }
 
-static inline void spec_tree_null(struct json_object *o, const char *key)
-{
-	if (json_object_object_add(o, key, NULL) != 0)
-		mem_out();
-}
-
 /* Create values; a list has capacity for N. */
 struct json_object *spec_tree_map(void);
 struct json_object *spec_tree_list(size_t n);
@@ -51,14 +45,22 @@ struct json_object *spec_tree_uint(uint64_t value);
 struct json_object *spec_tree_double(double value);
 struct json_object *spec_tree_bool(bool value);
 
+/* Add TEXT, or null if it is NULL. */
 static inline void spec_tree_text(struct json_object *o, const char *key, const char *text)
 {
-	spec_tree_add(o, key, spec_tree_string(text));
+	spec_tree_add(o, key, text ? spec_tree_string(text) : NULL);
 }
 
 static inline void spec_tree_number(struct json_object *o, const char *key, int64_t number)
 {
 	spec_tree_add(o, key, spec_tree_int(number));
+}
+
+/* Add NUMBER, or null if it is NONE. */
+static inline void spec_tree_number_or(struct json_object *o, const char *key, int64_t number,
+				       int64_t none)
+{
+	spec_tree_add(o, key, number == none ? NULL : spec_tree_int(number));
 }
 
 /*

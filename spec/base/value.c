@@ -385,6 +385,15 @@ size_t spec_read_count(const struct spec_value *list)
 	return list ? list->n : 0;
 }
 
+const struct spec_value *spec_read_item(const struct spec_value *list, const char *key,
+					const char *text)
+{
+	for (size_t i = 0; i < spec_read_count(list); i++)
+		if (streq(spec_read_text(spec_read_at(list, i), key), text))
+			return spec_read_at(list, i);
+	return NULL;
+}
+
 int spec_read_digits(const char *text)
 {
 	size_t n = strspn(text, "0123456789");

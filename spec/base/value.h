@@ -75,6 +75,9 @@ int64_t spec_read_time(const struct spec_value *o, const char *key);
 /* Return the I-th item of LIST, or member of a map (either may be NULL), or their number. */
 const struct spec_value *spec_read_at(const struct spec_value *list, size_t i);
 size_t spec_read_count(const struct spec_value *list);
+/* Return the first item of LIST (may be NULL) whose member KEY is TEXT, or NULL. */
+const struct spec_value *spec_read_item(const struct spec_value *list, const char *key,
+					const char *text);
 
 /* Return the number in TEXT, which has only decimal digits, at most INT32_MAX; -1 otherwise. */
 int spec_read_digits(const char *text);

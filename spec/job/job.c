@@ -27,11 +27,7 @@
 #include "spec/job/job_tree.h"
 #include "spec/yaml/field.h"
 
-const char *const spec_state_words[SPEC_N_STATES + 1] = {
-	[SPEC_SUBMITTED] = "SUBMITTED", [SPEC_PENDING] = "PENDING", [SPEC_RUNNING] = "RUNNING",
-	[SPEC_SUCCEEDED] = "SUCCEEDED", [SPEC_FAILED] = "FAILED",   [SPEC_CANCELLED] = "CANCELLED",
-	[SPEC_UNKNOWN] = "UNKNOWN",
-};
+const char *const spec_state_words[SPEC_N_STATES + 1] = {SPEC_STATE_WORDS("")};
 
 const char *spec_state_name(enum spec_state state)
 {
@@ -91,6 +87,28 @@ int spec_action_parse(const char *text, char **ret)
 	return -EINVAL;
 }
 
+/* The texts of a job, and those of a replica. */
+#define JOB(name) offsetof(struct spec_job, name)
+static const size_t job_texts[] = {
+	JOB(id),	 JOB(uid),
+	JOB(app),	 JOB(phase),
+	JOB(reason),	 JOB(message),
+	JOB(last_words), JOB(cause.text),
+	JOB(obstacle),	 JOB(owner),
+	JOB(backend),	 JOB(namespace),
+	JOB(queue),	 JOB(submitter),
+	JOB(submission), JOB(cluster_queue),
+	JOB(flavors),	 JOB(priority_class),
+};
+#define REPLICA(name) offsetof(struct spec_replica, name)
+static const size_t replica_texts[] = {REPLICA(name),	REPLICA(pod),	  REPLICA(node),
+				       REPLICA(reason), REPLICA(message), REPLICA(blamed)};
+
+static char **text_at(void *owner, size_t offset)
+{
+	return (char **)((char *)owner + offset);
+}
+
 struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 {
 	size_t roles_at = sizeof(struct spec_job);
@@ -100,13 +118,9 @@ struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 	job->refs = 1;
 	job->ttl = -1;
 	job->priority = SPEC_NO_PRIORITY;
-	job->id = job->uid = job->app = job->phase = job->reason = job->message = spec_empty();
-	job->last_words = spec_empty();
-	job->again = "";
-	job->cause = (struct spec_cause){.reason = "", .text = spec_empty(), .advice = ""};
-	job->obstacle = job->backend = job->namespace = job->owner = job->queue = job->submitter =
-		job->submission = spec_empty();
-	job->cluster_queue = job->flavors = job->priority_class = spec_empty();
+	for (size_t i = 0; i < array_size(job_texts); i++)
+		*text_at(job, job_texts[i]) = spec_empty();
+	job->again = job->cause.reason = job->cause.advice = "";
 	job->roles = (void *)((char *)job + roles_at);
 	job->n_roles = n_roles;
 	job->replicas = (void *)((char *)job + replicas_at);
@@ -114,10 +128,9 @@ struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 	for (size_t i = 0; i < n_roles; i++)
 		job->roles[i].name = spec_empty();
 	for (size_t i = 0; i < n_replicas; i++) {
-		struct spec_replica *r = &job->replicas[i];
-
-		r->name = r->pod = r->node = r->reason = r->message = r->blamed = spec_empty();
-		r->exit_code = -1;
+		for (size_t k = 0; k < array_size(replica_texts); k++)
+			*text_at(&job->replicas[i], replica_texts[k]) = spec_empty();
+		job->replicas[i].exit_code = -1;
 	}
 	return job;
 }
@@ -215,6 +228,7 @@ static const struct spec_field fields[] = {
 	FIELD(time, SPEC_FIELD_TIME),
 	FIELD(state, SPEC_FIELD_WORD, .words = spec_state_words),
 	FIELD(phase, SPEC_FIELD_TEXT),
+	{0},
 };
 
 static void add_transition(struct spec_transitions *t, const struct spec_transition *one)
@@ -263,8 +277,7 @@ void spec_transitions_write(struct json_object *o, const struct spec_transitions
 	struct json_object *list = spec_tree_add(o, "transitions", spec_tree_list(t->n));
 
 	for (size_t i = 0; i < t->n; i++)
-		spec_fields_write(spec_tree_append(list, spec_tree_map()), fields,
-				  array_size(fields), &t->v[i], false);
+		spec_fields_write(spec_tree_append(list, spec_tree_map()), fields, &t->v[i], false);
 }
 
 int spec_transitions_read(const struct spec_value *o, struct spec_transitions *t)
@@ -277,7 +290,7 @@ int spec_transitions_read(const struct spec_value *o, struct spec_transitions *t
 		return -EINVAL;
 	for (size_t i = 0; i < list->n; i++) {
 		struct spec_transition one = {0};
-		int err = spec_fields_read(&list->items[i], fields, array_size(fields), &one);
+		int err = spec_fields_read(&list->items[i], fields, &one);
 
 		if (err == 0)
 			add_transition(t, &one);
@@ -295,35 +308,15 @@ typedef void (*string_fn)(char **field, void *data);
 /* Call FN for every string that JOB owns. */
 static void each_string(struct spec_job *job, string_fn fn, void *data)
 {
-	fn(&job->id, data);
-	fn(&job->uid, data);
-	fn(&job->app, data);
-	fn(&job->phase, data);
-	fn(&job->reason, data);
-	fn(&job->message, data);
-	fn(&job->last_words, data);
-	fn(&job->cause.text, data);
-	fn(&job->obstacle, data);
-	fn(&job->owner, data);
-	fn(&job->backend, data);
-	fn(&job->namespace, data);
-	fn(&job->queue, data);
-	fn(&job->submitter, data);
-	fn(&job->submission, data);
-	fn(&job->cluster_queue, data);
-	fn(&job->flavors, data);
-	fn(&job->priority_class, data);
+	for (size_t i = 0; i < array_size(job_texts); i++)
+		fn(text_at(job, job_texts[i]), data);
 	for (size_t i = 0; i < job->n_roles; i++)
 		fn(&job->roles[i].name, data);
 	for (size_t i = 0; i < job->n_replicas; i++) {
 		struct spec_replica *r = &job->replicas[i];
 
-		fn(&r->name, data);
-		fn(&r->pod, data);
-		fn(&r->node, data);
-		fn(&r->reason, data);
-		fn(&r->message, data);
-		fn(&r->blamed, data);
+		for (size_t k = 0; k < array_size(replica_texts); k++)
+			fn(text_at(r, replica_texts[k]), data);
 		for (size_t k = 0; k < r->n_logs; k++) {
 			fn(&r->logs[k].key, data);
 			fn(&r->logs[k].container, data);

@@ -25,6 +25,12 @@ enum spec_state {
 	SPEC_N_STATES
 };
 
+/* The words of all states, each followed by END, by enum spec_state. */
+#define SPEC_STATE_WORDS(end)                                                                      \
+	[SPEC_SUBMITTED] = "SUBMITTED" end, [SPEC_PENDING] = "PENDING" end,                        \
+	[SPEC_RUNNING] = "RUNNING" end, [SPEC_SUCCEEDED] = "SUCCEEDED" end,                        \
+	[SPEC_FAILED] = "FAILED" end, [SPEC_CANCELLED] = "CANCELLED" end,                          \
+	[SPEC_UNKNOWN] = "UNKNOWN" end
 /* "RUNNING", ... by enum spec_state; ends with NULL. */
 extern const char *const spec_state_words[];
 /* "RUNNING" */
@@ -176,7 +182,7 @@ struct spec_job {
 	char *phase; /* the backend's own word */
 	char *reason;
 	char *message;
-	/* The last lines of the replica that failed first, or "" (last_words.h). */
+	/* The last lines of the replica that failed first, or "" (status.h). */
 	char *last_words;
 	bool silent;  /* that replica is known to have printed nothing */
 	bool no_logs; /* this user may not read logs that were not captured. Not on disk. */

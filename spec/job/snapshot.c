@@ -66,12 +66,14 @@ static const struct spec_field job_fields[] = {
 	JOB(started, SPEC_FIELD_TIME),
 	JOB(finished, SPEC_FIELD_TIME),
 	JOB(changed, SPEC_FIELD_TIME),
+	{0},
 };
 
 static const struct spec_field role_fields[] = {
 	ROLE(name, SPEC_FIELD_TEXT),
 	ROLE(desired, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
 	ROLE(minimum, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	{0},
 };
 
 static const struct spec_field replica_fields[] = {
@@ -93,6 +95,7 @@ static const struct spec_field replica_fields[] = {
 	REPLICA(gpus, SPEC_FIELD_UINT64, .optional = true, .hidden = true),
 	REPLICA(started, SPEC_FIELD_TIME),
 	REPLICA(finished, SPEC_FIELD_TIME),
+	{0},
 };
 
 static const struct spec_field log_fields[] = {
@@ -101,13 +104,11 @@ static const struct spec_field log_fields[] = {
 	LOG(complete, SPEC_FIELD_BOOL, .optional = true),
 	LOG(gap, SPEC_FIELD_UINT64),
 	LOG(lost_end, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
+	{0},
 };
 
 static const struct spec_field request_fields[] = {
-	REQUEST(cpu),
-	REQUEST(memory),
-	REQUEST(memory_limit),
-	REQUEST(gpu),
+	REQUEST(cpu), REQUEST(memory), REQUEST(memory_limit), REQUEST(gpu), {0},
 };
 
 static const struct spec_field usage_fields[] = {
@@ -119,6 +120,7 @@ static const struct spec_field usage_fields[] = {
 	USAGE(samples),
 	SPEC_FIELD(struct spec_usage, first, SPEC_FIELD_TIME),
 	SPEC_FIELD(struct spec_usage, last, SPEC_FIELD_TIME),
+	{0},
 };
 
 /* --- out --- */
@@ -128,7 +130,7 @@ struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_sna
 	bool people = form == SPEC_SNAPSHOT_PEOPLE;
 	struct json_object *root = spec_tree_map(), *list;
 
-	spec_fields_write(root, job_fields, array_size(job_fields), job, people);
+	spec_fields_write(root, job_fields, job, people);
 	if (!people) {
 		spec_transitions_write(root, &job->transitions);
 		list = spec_tree_add(root, "roles", spec_tree_list(job->n_roles));
@@ -136,11 +138,10 @@ struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_sna
 			const struct spec_role_status *role = &job->roles[i];
 			struct json_object *o = spec_tree_append(list, spec_tree_map());
 
-			spec_fields_write(o, role_fields, array_size(role_fields), role, false);
+			spec_fields_write(o, role_fields, role, false);
 			if (role->request)
 				spec_fields_write(spec_tree_add(o, "request", spec_tree_map()),
-						  request_fields, array_size(request_fields),
-						  role->request, false);
+						  request_fields, role->request, false);
 		}
 	}
 	list = spec_tree_add(root, "replicas", spec_tree_list(job->n_replicas));
@@ -148,16 +149,16 @@ struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_sna
 		struct json_object *o = spec_tree_append(list, spec_tree_map()), *logs;
 		const struct spec_replica *r = &job->replicas[i];
 
-		spec_fields_write(o, replica_fields, array_size(replica_fields), r, people);
+		spec_fields_write(o, replica_fields, r, people);
 		if (r->usage && !people)
 			spec_fields_write(spec_tree_add(o, "usage", spec_tree_map()), usage_fields,
-					  array_size(usage_fields), r->usage, false);
+					  r->usage, false);
 		if (form != SPEC_SNAPSHOT_WHOLE)
 			continue;
 		logs = spec_tree_add(o, "logs", spec_tree_list(r->n_logs));
 		for (size_t k = 0; k < r->n_logs; k++)
 			spec_fields_write(spec_tree_append(logs, spec_tree_map()), log_fields,
-					  array_size(log_fields), &r->logs[k], false);
+					  &r->logs[k], false);
 	}
 	return root;
 }
@@ -165,14 +166,13 @@ struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_sna
 char *spec_snapshot_text(const struct spec_job *job)
 {
 	cleanup_json struct json_object *root = spec_snapshot_tree(job, SPEC_SNAPSHOT_WHOLE);
+	cleanup_free char *text = NULL;
 
 	spec_tree_number(root, "version", SNAPSHOT_VERSION);
 	if (job->object)
 		spec_tree_add(root, "object", spec_tree_bytes(job->object->text, job->object->len));
-	return text_print("%s\n",
-			  json_object_to_json_string_ext(root,
-							 JSON_C_TO_STRING_PLAIN |
-								 JSON_C_TO_STRING_NOSLASHESCAPE));
+	text = spec_tree_print(root);
+	return text_print("%s\n", text);
 }
 
 /* --- in --- */
@@ -185,14 +185,13 @@ static int read_logs(const struct spec_value *o, struct spec_replica *r)
 		return -EINVAL;
 	for (size_t i = 0; i < list->n; i++) {
 		struct spec_log log = {0};
-		int err =
-			spec_fields_read(&list->items[i], log_fields, array_size(log_fields), &log);
+		int err = spec_fields_read(&list->items[i], log_fields, &log);
 
 		if (err == 0)
 			err = spec_name_is_file(log.key) ? 0 : -EINVAL;
 		if (err == 0)
 			spec_replica_copy_log(r, &log);
-		spec_fields_unset(log_fields, array_size(log_fields), &log);
+		spec_fields_unset(log_fields, &log);
 		if (err < 0)
 			return err;
 	}
@@ -203,11 +202,11 @@ static int read_role(const struct spec_value *o, struct spec_role_status *role)
 {
 	const struct spec_value *request;
 	struct spec_request given;
-	int err = spec_fields_read(o, role_fields, array_size(role_fields), role);
+	int err = spec_fields_read(o, role_fields, role);
 
 	if (err < 0 || !(request = spec_read_member(o, "request")))
 		return err;
-	err = spec_fields_read(request, request_fields, array_size(request_fields), &given);
+	err = spec_fields_read(request, request_fields, &given);
 	if (err == 0)
 		spec_role_set_request(role, &given);
 	return err;
@@ -217,8 +216,7 @@ static int read_usage(const struct spec_value *o, struct spec_replica *r)
 {
 	const struct spec_value *usage = spec_read_member(o, "usage");
 	struct spec_usage used;
-	int err =
-		usage ? spec_fields_read(usage, usage_fields, array_size(usage_fields), &used) : 0;
+	int err = usage ? spec_fields_read(usage, usage_fields, &used) : 0;
 
 	if (usage && err == 0)
 		spec_replica_set_usage(r, &used);
@@ -233,8 +231,7 @@ static int read_replicas(const struct spec_value *list, enum spec_snapshot_form 
 
 	for (size_t i = 0; i < job->n_replicas; i++) {
 		struct spec_replica *r = &job->replicas[i];
-		int err = spec_fields_read(&list->items[i], replica_fields,
-					   array_size(replica_fields), r);
+		int err = spec_fields_read(&list->items[i], replica_fields, r);
 
 		if (err == 0)
 			err = read_usage(&list->items[i], r);
@@ -263,7 +260,7 @@ int spec_snapshot_of(const struct spec_value *root, enum spec_snapshot_form form
 	if (!roles || roles->n > SPEC_MAX_REPLICAS || !replicas || replicas->n > SPEC_MAX_REPLICAS)
 		return -EINVAL;
 	job = spec_job_new(roles->n, replicas->n);
-	err = spec_fields_read(root, job_fields, array_size(job_fields), job);
+	err = spec_fields_read(root, job_fields, job);
 	if (err == 0)
 		err = spec_transitions_read(root, &job->transitions);
 	for (size_t i = 0; i < job->n_roles && err == 0; i++)

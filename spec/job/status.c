@@ -19,32 +19,15 @@
 
 const char *spec_status_state(enum spec_state state)
 {
-	static const char *const lines[SPEC_N_STATES] = {
-		[SPEC_SUBMITTED] = "SUBMITTED\n", [SPEC_PENDING] = "PENDING\n",
-		[SPEC_RUNNING] = "RUNNING\n",	  [SPEC_SUCCEEDED] = "SUCCEEDED\n",
-		[SPEC_FAILED] = "FAILED\n",	  [SPEC_CANCELLED] = "CANCELLED\n",
-		[SPEC_UNKNOWN] = "UNKNOWN\n",
-	};
+	static const char *const lines[SPEC_N_STATES] = {SPEC_STATE_WORDS("\n")};
 
 	return lines[state];
-}
-
-/* Add NUMBER, or null if it is NONE. */
-static void put_number(struct json_object *o, const char *key, int number, int none)
-{
-	if (number == none)
-		spec_tree_null(o, key);
-	else
-		spec_tree_number(o, key, number);
 }
 
 /* Add the action in the bit set SET, or null. */
 static void put_action(struct json_object *o, const char *key, unsigned set)
 {
-	if (set)
-		spec_tree_text(o, key, spec_action_name((enum spec_action)__builtin_ctz(set)));
-	else
-		spec_tree_null(o, key);
+	spec_tree_text(o, key, set ? spec_action_name((enum spec_action)__builtin_ctz(set)) : NULL);
 }
 
 /*
@@ -140,8 +123,8 @@ static void put_replica(struct json_object *o, const struct spec_replica *r)
 	put_text(o, "pod", r->pod);
 	put_text(o, "node", r->node);
 	spec_tree_number(o, "attempt", r->attempt);
-	put_number(o, "exit_code", r->exit_code, -1);
-	put_number(o, "signal", r->signal, 0);
+	spec_tree_number_or(o, "exit_code", r->exit_code, -1);
+	spec_tree_number_or(o, "signal", r->signal, 0);
 	put_text(o, "reason", r->reason);
 	put_text(o, "message", r->message);
 }
@@ -201,13 +184,13 @@ static struct json_object *status_tree(const struct spec_job *job, bool brief)
 	put_text(o, "cluster_queue", job->cluster_queue);
 	put_flavors(o, job->flavors);
 	put_text(o, "priority_class", job->priority_class);
-	put_number(o, "priority", job->priority, SPEC_NO_PRIORITY);
-	put_number(o, "queue_position", (int)min_of(job->queue_position, (unsigned)INT32_MAX), 0);
+	spec_tree_number_or(o, "priority", job->priority, SPEC_NO_PRIORITY);
+	spec_tree_number_or(o, "queue_position", job->queue_position, 0);
 	put_text(o, "submitter", job->submitter);
 	spec_tree_number(o, "retries", job->retries);
 	spec_tree_number(o, "max_retries", job->max_retries);
 	spec_tree_number(o, "evictions", job->evictions);
-	put_number(o, "time_limit", (int)job->time_limit, 0);
+	spec_tree_number_or(o, "time_limit", job->time_limit, 0);
 	spec_yaml_add_time(o, "deadline", deadline);
 	spec_yaml_add_time(o, "created", job->created);
 	spec_yaml_add_time(o, "started", job->started);

@@ -47,3 +47,37 @@ void spec_status_ctl(const struct spec_job *job, unsigned allowed, char **ret, s
  * jobs/ is "Removed"; if it was deleted for good (GONE), JOB is its last snapshot.
  */
 char *spec_status_change(const struct spec_job *job, bool gone, int64_t time);
+
+/*
+ * --- last_words.c: the last words of a failed program: the error in a file that TorchElastic
+ * wrote, or the last printed lines. All of that comes from outside. These functions return at most
+ * five lines of limited length, without a newline after the last, and clean for a terminal.
+ * malloc'ed. ---
+ */
+
+/*
+ * Return the last lines of the N bytes at TEXT; "" if they are blank. PART: the text before them is
+ * omitted.
+ */
+char *spec_last_lines(const char *text, size_t n, bool part);
+/*
+ * Return the words of an error file of TorchElastic: the end of the stack trace, which ends with
+ * the error; or, if the error itself is long, its first lines. NULL if it is not such a file.
+ */
+char *spec_last_error(const char *text, size_t n);
+/* Return the log whose end has the last words of JOB, which has FAILED; or NULL. */
+const struct spec_log *spec_last_log(const struct spec_job *job);
+
+/*
+ * --- snapshot.c: a snapshot of a job as text for the state directory, and back: thus a job with
+ * captured output is known after the cluster has deleted it ---
+ */
+
+/* Return the text of JOB: JSON with a newline at its end; malloc'ed. */
+char *spec_snapshot_text(const struct spec_job *job);
+
+/*
+ * Parse TEXT, which may be anything (the disk is untrusted). Return 0 and a packed job with one
+ * reference, to be published; -ENOTSUP: another version of kxfs wrote it; -EINVAL: it is damaged.
+ */
+int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret);

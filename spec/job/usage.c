@@ -84,20 +84,10 @@ static void add_replica(struct figures *f, const struct spec_job *job, const str
 		f->core_ns += (double)given->cpu / CORE * (double)(counted - r->started);
 }
 
+/* Add NUMBER, or null if it is unknown. */
 static void put_number(struct json_object *o, const char *key, int64_t number)
 {
-	if (number < 0)
-		spec_tree_null(o, key);
-	else
-		spec_tree_number(o, key, number);
-}
-
-static void put_word(struct json_object *o, const char *key, const char *word)
-{
-	if (word)
-		spec_tree_text(o, key, word);
-	else
-		spec_tree_null(o, key);
+	spec_tree_number_or(o, key, max_of(number, UNKNOWN), UNKNOWN);
 }
 
 /* Return the used share of the time of its cores, in per cent. */
@@ -139,10 +129,10 @@ struct json_object *spec_usage_tree(const struct spec_job *job, const struct spe
 	put_number(part, "limit_bytes", f.given.memory_limit);
 	put_number(part, "now_bytes", used->memory_now);
 	put_number(part, "peak_bytes", used->memory_peak);
-	put_word(part, "kind", f.is_known ? sources[used->source].memory_kind : NULL);
+	spec_tree_text(part, "kind", f.is_known ? sources[used->source].memory_kind : NULL);
 	part = spec_tree_add(o, "gpu", spec_tree_map());
 	put_number(part, "requested", f.given.gpu);
-	put_word(o, "source", f.is_known ? sources[used->source].name : NULL);
+	spec_tree_text(o, "source", f.is_known ? sources[used->source].name : NULL);
 	put_number(o, "samples", used->samples);
 	spec_yaml_add_time(o, "first", used->first);
 	spec_yaml_add_time(o, "last", used->last);

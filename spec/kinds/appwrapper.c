@@ -170,9 +170,7 @@ const struct spec_control spec_appwrapper_control = {
 static const struct spec_option options[] = {
 	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "queue of Kueue that jobs wait in"},
 	WRAP_OPTIONS,
-	{.name = "no_annotations",
-	 .type = SPEC_OPTION_BOOL,
-	 .help = "leave the annotations and the label kxfs/... out"},
+	POD_NO_ANNOTATIONS_OPTION,
 	{0},
 };
 

@@ -32,11 +32,7 @@
 		{.name = "priority_class",                                                         \
 		 .type = SPEC_OPTION_NAME,                                                         \
 		 .help = "priority class of Kueue's workload"},                                    \
-		POD_OPTIONS, SPEC_TIME_LIMIT_OPTION, SPEC_TTL_OPTION,                              \
-	{                                                                                          \
-		.name = "no_annotations", .type = SPEC_OPTION_BOOL,                                \
-		.help = "leave the annotations and the label kxfs/... out"                         \
-	}
+		POD_OPTIONS, SPEC_TIME_LIMIT_OPTION, SPEC_TTL_OPTION, POD_NO_ANNOTATIONS_OPTION
 
 /*
  * Prepare P for B, whose id is chosen. RANK0_HOST: rank 0's host name, the same for all pods,

@@ -216,9 +216,7 @@ static const struct spec_option options[] = {
 	 .min = INT32_MIN,
 	 .max = INT32_MAX,
 	 .help = "priority of jobs in MCAD's queue"},
-	{.name = "no_annotations",
-	 .type = SPEC_OPTION_BOOL,
-	 .help = "leave the annotations and the label kxfs/... out"},
+	POD_NO_ANNOTATIONS_OPTION,
 	{0},
 };
 

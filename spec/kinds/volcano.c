@@ -289,9 +289,7 @@ static void request(const struct spec_control_asked *asked, struct spec_control_
 	spec_tree_append(owners, reference(asked->job->view));
 	spec_tree_text(o, "action", commands[asked->action]);
 	spec_tree_add(o, "target", reference(asked->job->view));
-	ret->body = text_copy(
-		json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN |
-							  JSON_C_TO_STRING_NOSLASHESCAPE));
+	ret->body = spec_tree_print(o);
 	ret->path =
 		text_print("/apis/bus.volcano.sh/v1alpha1/namespaces/%s/commands?fieldManager=kxfs",
 			   asked->namespace);
@@ -372,9 +370,7 @@ static const struct spec_option options[] = {
 	 .help = "number of EFA devices, whatever the resource says"},
 	SPEC_TIME_LIMIT_OPTION,
 	SPEC_TTL_OPTION,
-	{.name = "no_annotations",
-	 .type = SPEC_OPTION_BOOL,
-	 .help = "leave the annotations and the label kxfs/... out"},
+	POD_NO_ANNOTATIONS_OPTION,
 	{.name = "quiet", .type = SPEC_OPTION_BOOL, .help = "without effect; TorchX has it"},
 	{.name = "validate_spec",
 	 .type = SPEC_OPTION_BOOL,

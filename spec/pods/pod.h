@@ -23,6 +23,12 @@
 		.help = "secret to pull images with"                                               \
 	}
 
+#define POD_NO_ANNOTATIONS_OPTION                                                                  \
+	{                                                                                          \
+		.name = "no_annotations", .type = SPEC_OPTION_BOOL,                                \
+		.help = "leave the annotations and the label kxfs/... out"                         \
+	}
+
 /* Input and result of a kind. Plain data. */
 struct spec_build {
 	const struct spec_kind *kind;

@@ -39,6 +39,7 @@ static const struct spec_field job_fields[] = {
 	HEAD(created, SPEC_FIELD_TIME),
 	HEAD(seed[0], SPEC_FIELD_UINT64),
 	HEAD(seed[1], SPEC_FIELD_UINT64),
+	{0},
 };
 
 static const struct spec_field state_fields[] = {
@@ -52,6 +53,7 @@ static const struct spec_field state_fields[] = {
 	HEAD(unlinked, SPEC_FIELD_BOOL),
 	HEAD(dropped, SPEC_FIELD_BOOL),
 	HEAD(over, SPEC_FIELD_BOOL),
+	{0},
 };
 
 /* The members of a head: the parts, and two more. */
@@ -63,60 +65,63 @@ static const char *const keys[N_KEYS] = {
 
 /* --- a head --- */
 
+/* The texts of a head: the first N_FIXED do not change after it was parsed. */
+#define TEXT(name) offsetof(struct spec_head, name)
+static const size_t texts[] = {TEXT(key),     TEXT(file),      TEXT(submitter), TEXT(digest),
+			       TEXT(backend), TEXT(namespace), TEXT(id),	TEXT(uid),
+			       TEXT(reason),  TEXT(why),       TEXT(boot)};
+#define N_FIXED 6
+
+static char **text_at(struct spec_head *h, size_t i)
+{
+	return (char **)((char *)h + texts[i]);
+}
+
+/* Make the first N texts of H empty, without freeing them. */
+static void reset_texts(struct spec_head *h, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		*text_at(h, i) = spec_empty();
+}
+
 struct spec_head *spec_head_new(void)
 {
 	struct spec_head *h = new0(struct spec_head);
 
-	h->key = h->file = h->submitter = h->digest = h->backend = h->namespace = h->id =
-		spec_empty();
-	h->uid = h->reason = h->why = h->boot = spec_empty();
+	reset_texts(h, array_size(texts));
 	return h;
 }
 
 struct spec_head *spec_head_copy(const struct spec_head *h)
 {
-	struct spec_head *copy = new0(struct spec_head);
-	const char *const texts[] = {h->key,	 h->file,      h->submitter, h->digest,
-				     h->backend, h->namespace, h->id,	     h->uid,
-				     h->reason,	 h->why,       h->boot};
-	char **const fields[] = {&copy->key,	 &copy->file,	   &copy->submitter, &copy->digest,
-				 &copy->backend, &copy->namespace, &copy->id,	     &copy->uid,
-				 &copy->reason,	 &copy->why,	   &copy->boot};
+	struct spec_head *copy = new0(struct spec_head), from = *h;
 
 	*copy = *h;
 	copy->packed = NULL;
-	for (size_t i = 0; i < array_size(texts); i++) {
-		*fields[i] = spec_empty();
-		spec_set(fields[i], texts[i]);
-	}
+	reset_texts(copy, array_size(texts));
+	for (size_t i = 0; i < array_size(texts); i++)
+		spec_set(text_at(copy, i), *text_at(&from, i));
 	for (size_t i = 0; i < RECORD_N_PARTS; i++)
 		copy->parts[i] = h->parts[i] ? text_copy(h->parts[i]) : NULL;
 	return copy;
 }
 
-#define N_FIXED 6
-#define FIXED(h)                                                                                   \
-	{                                                                                          \
-		&(h)->key, &(h)->file, &(h)->submitter, &(h)->digest, &(h)->backend,               \
-			&(h)->namespace                                                            \
-	}
-
 /* Move the texts that do not change into one block of memory: a start may read ten thousand heads. */
 static void pack(struct spec_head *h)
 {
-	char **const fields[N_FIXED] = FIXED(h);
 	size_t size = 1;
 	char *end;
 
 	for (size_t i = 0; i < N_FIXED; i++)
-		size += strlen(*fields[i]) + 1;
+		size += strlen(*text_at(h, i)) + 1;
 	h->packed = end = mem_grow(NULL, size, 1);
 	for (size_t i = 0; i < N_FIXED; i++) {
-		const size_t n = strlen(*fields[i]) + 1;
+		char **text = text_at(h, i);
+		const size_t n = strlen(*text) + 1;
 
-		memcpy(end, *fields[i], n);
-		spec_unset(fields[i]);
-		*fields[i] = end;
+		memcpy(end, *text, n);
+		spec_unset(text);
+		*text = end;
 		end += n;
 	}
 }
@@ -125,15 +130,11 @@ void spec_head_free(struct spec_head *h)
 {
 	if (!h)
 		return;
-	if (h->packed) {
-		char **const fields[N_FIXED] = FIXED(h);
-
-		for (size_t i = 0; i < N_FIXED; i++)
-			*fields[i] = spec_empty();
-		free(h->packed);
-	}
-	spec_fields_unset(job_fields, array_size(job_fields), h);
-	spec_fields_unset(state_fields, array_size(state_fields), h);
+	if (h->packed)
+		reset_texts(h, N_FIXED);
+	free(h->packed);
+	for (size_t i = 0; i < array_size(texts); i++)
+		spec_unset(text_at(h, i));
 	for (size_t i = 0; i < RECORD_N_PARTS; i++)
 		free(h->parts[i]);
 	free(h);
@@ -215,8 +216,8 @@ char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, siz
 	/* Only the letter records that the state is HISTORY, since it changes in place. */
 	line->history = h->state == RECORD_HISTORY || h->state == RECORD_NEVER;
 	shown.state = h->state == RECORD_HISTORY ? RECORD_LIVE : h->state;
-	spec_fields_write(job, job_fields, array_size(job_fields), &shown, false);
-	spec_fields_write(state, state_fields, array_size(state_fields), &shown, false);
+	spec_fields_write(job, job_fields, &shown, false);
+	spec_fields_write(state, state_fields, &shown, false);
 	job_text = spec_tree_print(job);
 	state_text = spec_tree_print(state);
 	fprintf(out, "{\"job\":%s,\"state\":%s", job_text, state_text);
@@ -235,13 +236,12 @@ char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, siz
 	return ret;
 }
 
-static int read_fields(struct spec_span span, const struct spec_field *fields, size_t n,
-		       struct spec_head *h)
+static int read_fields(struct spec_span span, const struct spec_field *fields, struct spec_head *h)
 {
 	cleanup_free struct spec_value *value = NULL;
 	int err = span.p ? spec_value_parse(span.p, spec_span_len(span), &value) : -EINVAL;
 
-	return err ? err : spec_fields_read(value, fields, n, h);
+	return err ? err : spec_fields_read(value, fields, h);
 }
 
 int spec_head_parse(const struct spec_head_line *line, const char *text, struct spec_head **ret)
@@ -253,10 +253,9 @@ int spec_head_parse(const struct spec_head_line *line, const char *text, struct 
 
 	spec_span_members(head, keys, N_KEYS, spans);
 	if (!err)
-		err = read_fields(spans[RECORD_N_PARTS], job_fields, array_size(job_fields), h);
+		err = read_fields(spans[RECORD_N_PARTS], job_fields, h);
 	if (!err)
-		err = read_fields(spans[RECORD_N_PARTS + 1], state_fields, array_size(state_fields),
-				  h);
+		err = read_fields(spans[RECORD_N_PARTS + 1], state_fields, h);
 	if (err || !spec_name_is_file(h->key) || strlen(h->key) > SPEC_MAX_KEY ||
 	    !spec_name_is_file(h->id) || h->state == RECORD_HISTORY)
 		return -EINVAL;

@@ -23,6 +23,7 @@
 static const struct spec_field fields[] = {
 	HELD(hold, SPEC_FIELD_BOOL),
 	HELD(begin, SPEC_FIELD_TIME),
+	{0},
 };
 
 static const struct spec_field after_fields[] = {
@@ -30,6 +31,7 @@ static const struct spec_field after_fields[] = {
 	AFTER(id, SPEC_FIELD_TEXT),
 	AFTER(uid, SPEC_FIELD_TEXT),
 	AFTER(submission, SPEC_FIELD_TEXT),
+	{0},
 };
 
 static struct spec_held *held_new(size_t n_after)
@@ -51,7 +53,7 @@ void spec_held_free(struct spec_held *h)
 	if (!h)
 		return;
 	for (size_t i = 0; i < h->n_after; i++) {
-		spec_fields_unset(after_fields, array_size(after_fields), &h->after[i]);
+		spec_fields_unset(after_fields, &h->after[i]);
 		spec_unset(&h->after[i].end);
 	}
 	free(h->after);
@@ -72,7 +74,7 @@ static bool find_conditions(const struct spec_yaml *root, struct spec_hold *ret)
 
 	if (!args || args->type != SPEC_YAML_MAP)
 		return false;
-	spec_yaml_to_json(args, &tree);
+	tree = spec_yaml_to_json(args);
 	json = spec_tree_print(tree);
 	if (spec_value_parse(json, strlen(json), &map) < 0)
 		return false;
@@ -119,12 +121,12 @@ char *spec_held_part(const struct spec_held *h)
 	cleanup_json struct json_object *root = spec_tree_map();
 	struct json_object *list = spec_tree_list(h->n_after);
 
-	spec_fields_write(root, fields, array_size(fields), h, false);
+	spec_fields_write(root, fields, h, false);
 	spec_tree_add(root, "after", list);
 	for (size_t i = 0; i < h->n_after; i++)
 		if (h->after[i].wait != SPEC_WAIT_MET)
 			spec_fields_write(spec_tree_append(list, spec_tree_map()), after_fields,
-					  array_size(after_fields), &h->after[i], false);
+					  &h->after[i], false);
 	return spec_tree_print(root);
 }
 
@@ -142,10 +144,9 @@ int spec_held_parse(const char *part, struct spec_held **ret)
 		return -EINVAL;
 	h = held_new(spec_read_count(list));
 	if (part)
-		err = spec_fields_read(root, fields, array_size(fields), h);
+		err = spec_fields_read(root, fields, h);
 	for (size_t i = 0; i < h->n_after && !err; i++)
-		err = spec_fields_read(spec_read_at(list, i), after_fields,
-				       array_size(after_fields), &h->after[i]);
+		err = spec_fields_read(spec_read_at(list, i), after_fields, &h->after[i]);
 	if (!err)
 		*ret = take_ptr(h);
 	return err;

@@ -28,16 +28,19 @@ static const struct spec_field job_fields[] = {
 	JOB(goal, SPEC_FIELD_UNSIGNED, .max = SPEC_GOAL_STOP, .hidden = true),
 	JOB(again, SPEC_FIELD_BOOL, .hidden = true),
 	JOB(turn, SPEC_FIELD_INT64, .max = SPEC_MAX_TURN, .hidden = true),
+	{0},
 };
 
 static const struct spec_field file_fields[] = {
 	JOB(file, SPEC_FIELD_TEXT),
+	{0},
 };
 
 static const struct spec_field plan_fields[] = {
 	PLAN(ended, SPEC_FIELD_BOOL),
 	PLAN(again, SPEC_FIELD_BOOL),
 	PLAN(restarts, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	{0},
 };
 
 /* --- a record --- */
@@ -131,8 +134,8 @@ void spec_record_free(struct spec_record *r)
 {
 	if (!r)
 		return;
-	spec_fields_unset(job_fields, array_size(job_fields), r);
-	spec_fields_unset(file_fields, array_size(file_fields), r);
+	spec_fields_unset(job_fields, r);
+	spec_fields_unset(file_fields, r);
 	spec_unset(&r->fault);
 	spec_job_unref(r->job);
 	free(r->plans);
@@ -164,10 +167,10 @@ char *spec_record_plan(const struct spec_record *r)
 	struct json_object *list =
 		spec_tree_add(root, "replicas", spec_tree_list(r->job->n_replicas));
 
-	spec_fields_write(root, job_fields, array_size(job_fields), r, false);
+	spec_fields_write(root, job_fields, r, false);
 	for (size_t i = 0; i < r->job->n_replicas; i++)
 		spec_fields_write(spec_tree_append(list, spec_tree_map()), plan_fields,
-				  array_size(plan_fields), &r->plans[i], false);
+				  &r->plans[i], false);
 	return spec_tree_print(root);
 }
 
@@ -176,8 +179,8 @@ void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len)
 	cleanup_json struct json_object *root = spec_snapshot_tree(r->job, SPEC_SNAPSHOT_PEOPLE);
 	cleanup_free char *app = r->app ? spec_app_json(r->app) : NULL;
 
-	spec_fields_write(root, file_fields, array_size(file_fields), r, true);
-	spec_fields_write(root, job_fields, array_size(job_fields), r, true);
+	spec_fields_write(root, file_fields, r, true);
+	spec_fields_write(root, job_fields, r, true);
 	if (app)
 		spec_tree_add(root, "app", spec_tree_parse(app));
 	else
@@ -218,13 +221,12 @@ static int read_plan(const char *text, struct spec_record *r)
 	int err = spec_value_parse(text, strlen(text), &root);
 
 	if (!err)
-		err = spec_fields_read(root, job_fields, array_size(job_fields), r);
+		err = spec_fields_read(root, job_fields, r);
 	list = err ? NULL : spec_read_list(root, "replicas");
 	if (!list || list->n != r->job->n_replicas)
 		return -EINVAL;
 	for (size_t i = 0; i < list->n && !err; i++)
-		err = spec_fields_read(&list->items[i], plan_fields, array_size(plan_fields),
-				       &r->plans[i]);
+		err = spec_fields_read(&list->items[i], plan_fields, &r->plans[i]);
 	return err;
 }
 

@@ -154,10 +154,7 @@ void spec_turns_text(const struct spec_turns *t, const struct spec_job *const *v
 	}
 	numbers = spec_turns_numbers(free_of(t));
 	spec_tree_text(o, "name", "local");
-	if (t->jobs)
-		spec_tree_number(o, "places", t->jobs);
-	else
-		spec_tree_null(o, "places");
+	spec_tree_number_or(o, "places", t->jobs, 0);
 	spec_tree_number(o, "gpus", count_of(t->gpus));
 	spec_tree_text(o, "gpus_free", numbers);
 	spec_tree_number(o, "pending", (int64_t)pending);

@@ -219,10 +219,7 @@ static const char *state_of(const struct spec_local_queue *q,
 /* Add TEXT, or null if it is empty. */
 static void put_text(struct json_object *o, const char *key, const char *text)
 {
-	if (text && *text)
-		spec_tree_text(o, key, text);
-	else
-		spec_tree_null(o, key);
+	spec_tree_text(o, key, text && *text ? text : NULL);
 }
 
 /* Add the known resources of all flavors: those of V's list, and those that only OTHER has. */

@@ -35,15 +35,7 @@ const struct spec_value *spec_view_labels(const struct spec_value *object)
 
 const struct spec_value *spec_view_condition(const struct spec_value *status, const char *type)
 {
-	const struct spec_value *list = spec_read_list(status, "conditions");
-
-	for (size_t i = 0; i < spec_read_count(list); i++) {
-		const struct spec_value *c = spec_read_at(list, i);
-
-		if (streq(spec_read_text(c, "type"), type))
-			return c;
-	}
-	return NULL;
+	return spec_read_item(spec_read_list(status, "conditions"), "type", type);
 }
 
 bool spec_view_is_true(const struct spec_value *condition)

@@ -121,14 +121,6 @@ int spec_pod_end(const struct spec_pod_view *pod)
 	return spec_state_is_final(state) && !spec_pod_was_stopped(pod) ? (int)state : -1;
 }
 
-static bool has_container(const struct spec_value *list, const char *name)
-{
-	for (size_t i = 0; i < spec_read_count(list); i++)
-		if (*name && streq(spec_read_text(spec_read_at(list, i), "name"), name))
-			return true;
-	return false;
-}
-
 const char *spec_pod_choose_main(const struct spec_value *object, const char *task)
 {
 	const struct spec_value *list = spec_read_list(spec_read_map(object, "spec"), "containers");
@@ -136,9 +128,9 @@ const char *spec_pod_choose_main(const struct spec_value *object, const char *ta
 		spec_read_map(spec_read_map(object, "metadata"), "annotations");
 	const char *chosen = spec_read_text(notes, "kubectl.kubernetes.io/default-container");
 
-	if (has_container(list, task))
+	if (*task && spec_read_item(list, "name", task))
 		return task;
-	if (has_container(list, chosen))
+	if (*chosen && spec_read_item(list, "name", chosen))
 		return chosen;
 	return spec_read_text(spec_read_at(list, 0), "name");
 }
@@ -261,12 +253,7 @@ static bool reruns(const struct spec_value *spec)
 static const struct spec_value *main_container(const struct spec_pod_view *v,
 					       const struct spec_value *spec)
 {
-	const struct spec_value *list = spec_read_list(spec, "containers");
-
-	for (size_t i = 0; i < spec_read_count(list); i++)
-		if (streq(spec_read_text(spec_read_at(list, i), "name"), v->main))
-			return spec_read_at(list, i);
-	return NULL;
+	return spec_read_item(spec_read_list(spec, "containers"), "name", v->main);
 }
 
 static bool main_reruns(const struct spec_pod_view *v, const struct spec_value *spec)
@@ -323,15 +310,10 @@ static struct spec_request request(const struct spec_value *container)
 /* Return the end of the container NAME, or NULL if it has not ended. */
 static const struct spec_value *terminated(const struct spec_value *status, const char *name)
 {
-	const struct spec_value *list = spec_read_list(status, "containerStatuses");
+	const struct spec_value *one =
+		spec_read_item(spec_read_list(status, "containerStatuses"), "name", name);
 
-	for (size_t i = 0; i < spec_read_count(list); i++) {
-		const struct spec_value *one = spec_read_at(list, i);
-
-		if (streq(spec_read_text(one, "name"), name))
-			return spec_read_map(spec_read_map(one, "state"), "terminated");
-	}
-	return NULL;
+	return spec_read_map(spec_read_map(one, "state"), "terminated");
 }
 
 /* True if a container is certainly not restarted after exit code CODE. */
@@ -449,76 +431,67 @@ static void read_status(struct spec_pod_view *v, const struct spec_value *status
 	v->lost = lost_since(status);
 }
 
+#define KEEP(name)                                                                                 \
+	{                                                                                          \
+		.key = name, .keep = true                                                          \
+	}
+#define KEEP_IN(name, table)                                                                       \
+	{                                                                                          \
+		.key = name, .keep = true, .of = table                                             \
+	}
+
 /*
  * The members of a pod that this file and the kinds read, which are a fifth of it. Add any other
  * member that a reader needs here, otherwise it is missing.
  */
 static const struct spec_pick owner_pick[] = {
-	{.key = "uid", .keep = true},	     {.key = "controller", .keep = true},
-	{.key = "apiVersion", .keep = true}, {.key = "kind", .keep = true},
-	{.key = "name", .keep = true},	     {0},
+	KEEP("uid"), KEEP("controller"), KEEP("apiVersion"), KEEP("kind"), KEEP("name"), {0},
 };
 static const struct spec_pick metadata_pick[] = {
-	{.key = "name", .keep = true},
-	{.key = "uid", .keep = true},
-	{.key = "resourceVersion", .keep = true}, /* needed to resume a watch */
-	{.key = "creationTimestamp", .keep = true},
-	{.key = "deletionTimestamp", .keep = true},
-	{.key = "deletionGracePeriodSeconds", .keep = true},
-	{.key = "ownerReferences", .keep = true, .of = owner_pick},
-	{.key = "labels", .keep = true},
-	{.key = "annotations", .keep = true},
-	{0},
-};
-static const struct spec_pick resources_pick[] = {
-	{.key = "requests", .keep = true},
-	{.key = "limits", .keep = true},
-	{0},
-};
-static const struct spec_pick container_pick[] = {
-	{.key = "name", .keep = true},
-	{.key = "resources", .keep = true, .of = resources_pick},
-	{.key = "restartPolicy", .keep = true},
-	{.key = "restartPolicyRules", .keep = true},
-	{0},
-};
-static const struct spec_pick pod_spec_pick[] = {
-	{.key = "nodeName", .keep = true},
-	{.key = "restartPolicy", .keep = true},
-	{.key = "activeDeadlineSeconds", .keep = true},
-	{.key = "initContainers", .keep = true, .of = container_pick},
-	{.key = "containers", .keep = true, .of = container_pick},
-	{0},
-};
+	KEEP("name"),
+	KEEP("uid"),
+	KEEP("resourceVersion"), /* needed to resume a watch */
+	KEEP("creationTimestamp"),
+	KEEP("deletionTimestamp"),
+	KEEP("deletionGracePeriodSeconds"),
+	KEEP_IN("ownerReferences", owner_pick),
+	KEEP("labels"),
+	KEEP("annotations"),
+	{0}};
+static const struct spec_pick resources_pick[] = {KEEP("requests"), KEEP("limits"), {0}};
+static const struct spec_pick container_pick[] = {KEEP("name"),
+						  KEEP_IN("resources", resources_pick),
+						  KEEP("restartPolicy"),
+						  KEEP("restartPolicyRules"),
+						  {0}};
+static const struct spec_pick pod_spec_pick[] = {KEEP("nodeName"),
+						 KEEP("restartPolicy"),
+						 KEEP("activeDeadlineSeconds"),
+						 KEEP_IN("initContainers", container_pick),
+						 KEEP_IN("containers", container_pick),
+						 {0}};
 static const struct spec_pick condition_pick[] = {
-	{.key = "type", .keep = true},
-	{.key = "status", .keep = true},
-	{.key = "reason", .keep = true},
-	{.key = "message", .keep = true},
-	{.key = "lastTransitionTime", .keep = true},
-	{0},
-};
+	KEEP("type"), KEEP("status"), KEEP("reason"), KEEP("message"), KEEP("lastTransitionTime"),
+	{0}};
 static const struct spec_pick container_status_pick[] = {
-	{.key = "name", .keep = true},	    {.key = "state", .keep = true},
-	{.key = "lastState", .keep = true}, {.key = "restartCount", .keep = true},
-	{.key = "ready", .keep = true},	    {0},
+	KEEP("name"), KEEP("state"), KEEP("lastState"), KEEP("restartCount"), KEEP("ready"), {0},
 };
-static const struct spec_pick status_pick[] = {
-	{.key = "phase", .keep = true},
-	{.key = "reason", .keep = true},
-	{.key = "message", .keep = true},
-	{.key = "startTime", .keep = true},
-	{.key = "conditions", .keep = true, .of = condition_pick},
-	{.key = "initContainerStatuses", .keep = true, .of = container_status_pick},
-	{.key = "containerStatuses", .keep = true, .of = container_status_pick},
-	{.key = "ephemeralContainerStatuses", .keep = true, .of = container_status_pick},
-	{0},
-};
+static const struct spec_pick status_pick[] = {KEEP("phase"),
+					       KEEP("reason"),
+					       KEEP("message"),
+					       KEEP("startTime"),
+					       KEEP_IN("conditions", condition_pick),
+					       KEEP_IN("initContainerStatuses",
+						       container_status_pick),
+					       KEEP_IN("containerStatuses", container_status_pick),
+					       KEEP_IN("ephemeralContainerStatuses",
+						       container_status_pick),
+					       {0}};
 const struct spec_pick spec_pod_pick[] = {
-	{.key = "metadata", .keep = true, .of = metadata_pick},
-	{.key = "spec", .keep = true, .of = pod_spec_pick},
-	{.key = "status", .keep = true, .of = status_pick},
-	{.key = "code", .keep = true}, /* for a Status that is sent instead of a pod */
+	KEEP_IN("metadata", metadata_pick),
+	KEEP_IN("spec", pod_spec_pick),
+	KEEP_IN("status", status_pick),
+	KEEP("code"), /* for a Status that is sent instead of a pod */
 	{0},
 };
 
@@ -625,26 +598,15 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
 
 /* --- its usage --- */
 
-static const struct spec_pick metrics_metadata_pick[] = {
-	{.key = "name", .keep = true},
-	{0},
-};
-static const struct spec_pick metrics_usage_pick[] = {
-	{.key = "cpu", .keep = true},
-	{.key = "memory", .keep = true},
-	{0},
-};
-static const struct spec_pick metrics_container_pick[] = {
-	{.key = "name", .keep = true},
-	{.key = "usage", .keep = true, .of = metrics_usage_pick},
-	{0},
-};
-const struct spec_pick spec_metrics_pick[] = {
-	{.key = "metadata", .keep = true, .of = metrics_metadata_pick},
-	{.key = "timestamp", .keep = true},
-	{.key = "containers", .keep = true, .of = metrics_container_pick},
-	{0},
-};
+static const struct spec_pick metrics_metadata_pick[] = {KEEP("name"), {0}};
+static const struct spec_pick metrics_usage_pick[] = {KEEP("cpu"), KEEP("memory"), {0}};
+static const struct spec_pick metrics_container_pick[] = {KEEP("name"),
+							  KEEP_IN("usage", metrics_usage_pick),
+							  {0}};
+const struct spec_pick spec_metrics_pick[] = {KEEP_IN("metadata", metrics_metadata_pick),
+					      KEEP("timestamp"),
+					      KEEP_IN("containers", metrics_container_pick),
+					      {0}};
 
 const char *spec_metrics_version(const char *json, size_t len)
 {

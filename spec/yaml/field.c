@@ -15,9 +15,9 @@
 /* JSON is UTF-8, but a path on disk need not be: other bytes are written as a map with this member. */
 #define BYTES "base64"
 
-void spec_fields_unset(const struct spec_field *fields, size_t n, void *base)
+void spec_fields_unset(const struct spec_field *fields, void *base)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; fields[i].key; i++)
 		if (fields[i].type == SPEC_FIELD_TEXT)
 			spec_unset((char **)((char *)base + fields[i].at));
 }
@@ -37,10 +37,10 @@ static void write_text(struct json_object *o, const char *key, const char *text,
 	}
 }
 
-void spec_fields_write(struct json_object *o, const struct spec_field *fields, size_t n,
-		       const void *base, bool people)
+void spec_fields_write(struct json_object *o, const struct spec_field *fields, const void *base,
+		       bool people)
 {
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; fields[i].key; i++) {
 		const char *key = fields[i].key;
 		const void *p = (const char *)base + fields[i].at;
 
@@ -163,12 +163,11 @@ int spec_fields_version(const struct spec_value *o, int64_t version)
 	return its == version ? 0 : -ENOTSUP;
 }
 
-int spec_fields_read(const struct spec_value *o, const struct spec_field *fields, size_t n,
-		     void *base)
+int spec_fields_read(const struct spec_value *o, const struct spec_field *fields, void *base)
 {
 	if (!o || o->type != SPEC_VALUE_MAP)
 		return -EINVAL;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; fields[i].key; i++) {
 		const struct spec_value *v = spec_read_member(o, fields[i].key);
 		void *p = (char *)base + fields[i].at;
 		int err;

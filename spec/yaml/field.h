@@ -19,6 +19,7 @@ enum spec_field_type {
 	SPEC_FIELD_TIME, /* int64_t, ns since 1970 */
 };
 
+/* A row of a table; the last one has no KEY. */
 struct spec_field {
 	const char *key;
 	enum spec_field_type type;
@@ -40,15 +41,14 @@ struct spec_field {
 	}
 
 /* Free the texts of *BASE. */
-void spec_fields_unset(const struct spec_field *fields, size_t n, void *base);
+void spec_fields_unset(const struct spec_field *fields, void *base);
 /* Add all fields of *BASE to O. For PEOPLE a time is a date; otherwise the exact number. */
-void spec_fields_write(struct json_object *o, const struct spec_field *fields, size_t n,
-		       const void *base, bool people);
+void spec_fields_write(struct json_object *o, const struct spec_field *fields, const void *base,
+		       bool people);
 /*
  * Check O's member "version". Return 0 if it is VERSION; -ENOTSUP if it is another; -EINVAL if
  * there is none.
  */
 int spec_fields_version(const struct spec_value *o, int64_t version);
 /* Read all FIELDS from O; its other members are ignored. Return 0 or -EINVAL. */
-int spec_fields_read(const struct spec_value *o, const struct spec_field *fields, size_t n,
-		     void *base);
+int spec_fields_read(const struct spec_value *o, const struct spec_field *fields, void *base);

@@ -95,10 +95,10 @@ enum spec_yaml_value spec_yaml_resolve(const struct spec_yaml *scalar);
 bool spec_yaml_is_null(const struct spec_yaml *node);
 
 /*
- * Make a JSON value, whose reference the caller owns, of a tree that was parsed without errors.
+ * Return a JSON value, whose reference the caller owns, of a tree that was parsed without errors.
  * Plain scalars are converted by spec_yaml_resolve; a null is NULL, also at the root.
  */
-void spec_yaml_to_json(const struct spec_yaml *node, struct json_object **ret);
+struct json_object *spec_yaml_to_json(const struct spec_yaml *node);
 
 /*
  * Make the JSON value that kubectl would send for a tree: plain scalars and keys are parsed as YAML

@@ -91,7 +91,7 @@ bool spec_yaml_is_null(const struct spec_yaml *node)
 	return spec_yaml_resolve(node) == SPEC_YAML_NULL && node->type == SPEC_YAML_SCALAR;
 }
 
-static struct json_object *to_json(const struct spec_yaml *node)
+struct json_object *spec_yaml_to_json(const struct spec_yaml *node)
 {
 	struct json_object *ret;
 
@@ -112,18 +112,13 @@ static struct json_object *to_json(const struct spec_yaml *node)
 	if (node->type == SPEC_YAML_LIST) {
 		ret = spec_tree_list(node->n);
 		for (size_t i = 0; i < node->n; i++)
-			spec_tree_append(ret, to_json(node->v[i]));
+			spec_tree_append(ret, spec_yaml_to_json(node->v[i]));
 		return ret;
 	}
 	ret = spec_tree_map();
 	for (size_t i = 0; i < node->n; i += 2)
-		spec_tree_set(ret, node->v[i]->text, to_json(node->v[i + 1]));
+		spec_tree_set(ret, node->v[i]->text, spec_yaml_to_json(node->v[i + 1]));
 	return ret;
-}
-
-void spec_yaml_to_json(const struct spec_yaml *node, struct json_object **ret)
-{
-	*ret = to_json(node);
 }
 
 /* --- as kubectl does --- */

@@ -33,7 +33,7 @@ static void check_made(const struct spec_manifest *m)
 	assert(strlen(yaml) == len);
 	/* What is larger or deeper than a document may be can't be read back here. */
 	if (spec_yaml_parse(yaml, len, &root, &e) == 0) {
-		spec_yaml_to_json(root, &again);
+		again = spec_yaml_to_json(root);
 		assert(json_object_equal(object, again));
 	}
 	spec_errors_clear(&e);

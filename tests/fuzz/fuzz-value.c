@@ -29,6 +29,8 @@ static void check_members(const struct spec_value *map)
 		assert(!spec_read_bool(map, key) || v->type == SPEC_VALUE_BOOL);
 		v = spec_read_list(map, key);
 		assert(!spec_read_at(v, spec_read_count(v)));
+		v = spec_read_item(v, key, "x");
+		assert(!v || streq(spec_read_text(v, key), "x"));
 		spec_read_copy_word(&word, map, key);
 		spec_read_copy_message(&message, map);
 		assert(strlen(word) <= READ_MAX_WORD && strlen(message) <= READ_MAX_MESSAGE);

@@ -26,7 +26,7 @@ static void check_round_trip(struct json_object *value, unsigned flow_depth)
 	/* escapes and indentation may carry it beyond the bound of files */
 	if (len <= SPEC_MAX_FILE) {
 		assert(spec_yaml_parse(text, len, &root, &e) == 0);
-		spec_yaml_to_json(root, &again);
+		again = spec_yaml_to_json(root);
 		assert(json_object_equal(value, again));
 	}
 	json_object_put(again);
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(text);
 	assert(err == e.err && (err < 0) == (e.n > 0));
 	if (root) {
-		spec_yaml_to_json(root, &value);
+		value = spec_yaml_to_json(root);
 		/* A null that only its tag shows is no document when it is written without that. */
 		if (err == 0 && value) {
 			check_round_trip(value, 0);

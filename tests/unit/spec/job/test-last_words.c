@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* spec/job/last_words.h: the ends of logs and of error files, whatever they contain. */
+/* spec/job/last_words.c: the ends of logs and of error files, whatever they contain. */
 #include "spec/job/status.h"
 #include "tests/unit/unit.h"
 

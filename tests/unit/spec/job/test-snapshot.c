@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* spec/job/snapshot.h: a snapshot that was written is read again as it was; anything else is refused. */
+/* spec/job/snapshot.c: a snapshot that was written is read again as it was; anything else is refused. */
 #include <errno.h>
 
 #include "spec/job/status.h"

@@ -199,7 +199,7 @@ static void test_json(void **state)
 
 	spec_status_yaml(job, &status, &len);
 	assert_int_equal(spec_yaml_parse(status, len, &yaml, &e), 0);
-	spec_yaml_to_json(yaml, &from_yaml);
+	from_yaml = spec_yaml_to_json(yaml);
 	assert_true(json_object_equal(from_json, from_yaml));
 	json_object_put(from_json);
 	json_object_put(from_yaml);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* spec/job/usage.h: what is known of a job is the sum of what is known of its replicas, and nothing is guessed. */
+/* spec/job/usage.c: what is known of a job is the sum of what is known of its replicas, and nothing is guessed. */
 
 #include "spec/job/status.h"
 #include "tests/unit/unit.h"

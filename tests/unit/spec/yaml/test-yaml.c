@@ -16,7 +16,7 @@ static void assert_means(const struct spec_yaml *root, const char *expected)
 {
 	struct json_object *value = NULL;
 
-	spec_yaml_to_json(root, &value);
+	value = spec_yaml_to_json(root);
 	assert_string_equal(json_object_to_json_string_ext(value,
 							   JSON_C_TO_STRING_PLAIN |
 								   JSON_C_TO_STRING_NOSLASHESCAPE),

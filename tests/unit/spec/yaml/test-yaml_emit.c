@@ -243,7 +243,7 @@ static void check_round_trip(struct json_object *value, unsigned flow_depth)
 
 	if (spec_yaml_parse(text, strlen(text), &root, &e) < 0)
 		fail_msg("%s", text);
-	spec_yaml_to_json(root, &again);
+	again = spec_yaml_to_json(root);
 	if (!json_object_equal(value, again))
 		fail_msg("%s", text);
 	json_object_put(again);
