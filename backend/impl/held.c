@@ -109,7 +109,7 @@ struct held_entry {
 	char *refusal;	      /* why the last launch was refused, or NULL */
 	struct backoff again; /* pauses after refused launches */
 	uint64_t next;	      /* when the next step is due, by loop_now_ms */
-	int64_t from, until;  /* see struct spec_held_news */
+	int64_t from, until;  /* see struct spec_held_progress */
 	struct held_waiting *waiting;
 	/* In LAUNCHES, for the pool: */
 	struct work work;
@@ -218,7 +218,7 @@ static bool has_job(const struct held_entry *e)
 
 static void show(struct held_entry *e, int64_t now)
 {
-	const struct spec_held_news news = {
+	const struct spec_held_progress progress = {
 		.refusal = e->refusal,
 		.from = e->from,
 		.until = e->until,
@@ -231,7 +231,7 @@ static void show(struct held_entry *e, int64_t now)
 	e->changed = false;
 	if (!job && !is_gone(e) && !is_launched(e))
 		return store_put(e->h->b->store,
-				 spec_held_job(record_head(e->r), e->rec, e->shape, &news));
+				 spec_held_job(record_head(e->r), e->rec, e->shape, &progress));
 }
 
 /* --- answers that wait for what they mean to others --- */

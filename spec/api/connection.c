@@ -116,9 +116,8 @@ static struct connection_reader reader_of(const struct kubeconfig_entry *entry,
 }
 
 /* Report an error at NODE of R's file, unless there is one already. */
-static void wrong(struct connection_reader *r, const struct spec_yaml *node, const char *fmt, ...)
-	printf_like(3, 4);
-static void wrong(struct connection_reader *r, const struct spec_yaml *node, const char *fmt, ...)
+printf_like(3, 4) static void wrong(struct connection_reader *r, const struct spec_yaml *node,
+				    const char *fmt, ...)
 {
 	cleanup_free char *place = NULL, *text = NULL;
 

@@ -98,8 +98,7 @@ static char *read_message(const struct spec_value *o, const char *body, size_t l
 /* --- writing --- */
 
 /* Write the text of a reply. Return ERR. */
-static int put(struct reply *r, int err, const char *fmt, ...) printf_like(3, 4);
-static int put(struct reply *r, int err, const char *fmt, ...)
+printf_like(3, 4) static int put(struct reply *r, int err, const char *fmt, ...)
 {
 	va_list ap;
 

@@ -52,10 +52,8 @@ void spec_mount_clear(struct spec_mount *m)
 }
 
 /* Add an error at NODE, in its field KEY; "": in the mount as a whole. */
-static void wrong(struct mount_reader *r, const struct spec_yaml *node, const char *key,
-		  const char *fmt, ...) printf_like(4, 5);
-static void wrong(struct mount_reader *r, const struct spec_yaml *node, const char *key,
-		  const char *fmt, ...)
+printf_like(4, 5) static void wrong(struct mount_reader *r, const struct spec_yaml *node,
+				    const char *key, const char *fmt, ...)
 {
 	const struct app_path field = {.up = r->path, .key = key};
 	cleanup_free char *path = app_path_text(*key ? &field : r->path);

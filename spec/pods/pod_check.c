@@ -15,9 +15,8 @@
 #define HUGE_PAGES "hugepages-"
 
 /* Add an error about the role's FIELD, or its entry KEY. */
-static int refuse(struct spec_pod_role *r, const char *field, const char *key, const char *fmt, ...)
-	printf_like(4, 5);
-static int refuse(struct spec_pod_role *r, const char *field, const char *key, const char *fmt, ...)
+printf_like(4, 5) static int refuse(struct spec_pod_role *r, const char *field, const char *key,
+				    const char *fmt, ...)
 {
 	cleanup_free char *path = NULL, *text cleanup_free = text_of_args(fmt);
 	size_t len;

@@ -187,9 +187,9 @@ bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 	return true;
 }
 
-static const char *const wishes[] = {[SPEC_AFTER_OK] = "to succeed",
-				     [SPEC_AFTER_ANY] = "to end",
-				     [SPEC_AFTER_FAILED] = "to fail"};
+static const char *const required[] = {[SPEC_AFTER_OK] = "to succeed",
+				       [SPEC_AFTER_ANY] = "to end",
+				       [SPEC_AFTER_FAILED] = "to fail"};
 
 enum spec_decision spec_held_judge(const struct spec_held *h, int64_t now, char **ret_why)
 {
@@ -202,8 +202,8 @@ enum spec_decision spec_held_judge(const struct spec_held *h, int64_t now, char 
 		waits |= a->wait == SPEC_WAIT_OPEN;
 		if (a->wait != SPEC_WAIT_NEVER)
 			continue;
-		*ret_why =
-			text_print("it waited for %s %s, which %s", a->id, wishes[a->how], a->end);
+		*ret_why = text_print("it waited for %s %s, which %s", a->id, required[a->how],
+				      a->end);
 		return SPEC_DECISION_NEVER;
 	}
 	return waits ? SPEC_DECISION_WAIT : SPEC_DECISION_GO;
@@ -229,7 +229,8 @@ struct spec_job *spec_held_shape(const char *text, size_t len, const char *home)
 }
 
 /* Print the conditions that H waits for, and return the reason in its snapshot. */
-static const char *put_wait(FILE *out, const struct spec_held *h, const struct spec_held_news *news)
+static const char *put_wait(FILE *out, const struct spec_held *h,
+			    const struct spec_held_progress *progress)
 {
 	const char *reason = NULL;
 	size_t n = 0;
@@ -244,30 +245,30 @@ static const char *put_wait(FILE *out, const struct spec_held *h, const struct s
 
 		if (a->wait == SPEC_WAIT_OPEN && ++n == 1)
 			fprintf(out, "%s%s %s", reason ? ", and for " : "waits for ", a->id,
-				wishes[a->how]);
+				required[a->how]);
 	}
 	if (n > 1)
 		fprintf(out, ", and for %zu more", n - 1);
 	if (!reason && n)
 		reason = "Dependency";
-	if (h->begin > news->now) {
+	if (h->begin > progress->now) {
 		spec_time_text(h->begin, time);
 		fprintf(out, "%s %s", reason ? ", and until" : "waits until", time);
 		reason = reason ? reason : "BeginTime";
 	}
-	if (!reason && news->passive)
+	if (!reason && progress->passive)
 		fputs("waits for nothing more", out);
-	if (news->passive)
+	if (progress->passive)
 		fputs("; this mount is read-only, so it does not launch the job", out);
-	if (reason || news->passive)
+	if (reason || progress->passive)
 		return reason ? reason : "ReadOnly";
-	fputs(news->refusal ? "could not be launched; kxfs retries: "
-			    : "waits for nothing more: it is being launched",
+	fputs(progress->refusal ? "could not be launched; kxfs retries: "
+				: "waits for nothing more: it is being launched",
 	      out);
 	/* One line of the refusal, which may have several. */
-	if (news->refusal)
-		fwrite(news->refusal, 1, strcspn(news->refusal, "\n"), out);
-	return news->refusal ? "LaunchDelayed" : "Launching";
+	if (progress->refusal)
+		fwrite(progress->refusal, 1, strcspn(progress->refusal, "\n"), out);
+	return progress->refusal ? "LaunchDelayed" : "Launching";
 }
 
 /* Print that it is not known whether the job was launched, and how a snapshot calls that. */
@@ -307,40 +308,41 @@ static void put_end(struct spec_job *job, const struct spec_head *head)
  * to those who wait for it.
  */
 static bool is_sent(const struct spec_head *head, const struct spec_held *h,
-		    const struct spec_held_news *news)
+		    const struct spec_held_progress *progress)
 {
-	return head->state == RECORD_SUBMITTING && (!h || news->sending != SPEC_SENDING);
+	return head->state == RECORD_SUBMITTING && (!h || progress->sending != SPEC_SENDING);
 }
 
 /* Set what the job waits for. */
 static void put_cause(struct spec_job *job, const struct spec_head *head, const struct spec_held *h,
-		      const struct spec_held_news *news)
+		      const struct spec_held_progress *progress)
 {
-	const bool sent = is_sent(head, h, news);
+	const bool sent = is_sent(head, h, progress);
 	cleanup_free char *text = NULL;
 	char from[32], until[32];
 	size_t len;
 	FILE *out = text_stream(&text, &len);
 
-	job->cause.reason = sent ? put_sending(out, news->sending) : put_wait(out, h, news);
-	if (news->from) {
-		spec_time_text(news->from, from);
-		spec_time_text(news->until, until);
+	job->cause.reason = sent ? put_sending(out, progress->sending) : put_wait(out, h, progress);
+	if (progress->from) {
+		spec_time_text(progress->from, from);
+		spec_time_text(progress->until, until);
 		fprintf(out, ". No kxfs has run here from %s to %s", from, until);
 	}
 	text_stream_close(out);
 	spec_set(&job->cause.text, text);
-	if (sent ? news->sending == SPEC_SENDING_LOST : h && h->hold)
+	if (sent ? progress->sending == SPEC_SENDING_LOST : h && h->hold)
 		job->actions = 1u << SPEC_RELEASE;
 }
 
 struct spec_job *spec_held_job(const struct spec_head *head, const struct spec_held *h,
-			       const struct spec_job *shape, const struct spec_held_news *news)
+			       const struct spec_job *shape,
+			       const struct spec_held_progress *progress)
 {
 	struct spec_job *job = spec_job_copy(shape);
 	const bool over = head->state == RECORD_NEVER;
 	const bool failed = over && streq(head->reason, "LaunchFailed");
-	const bool unknown = is_sent(head, h, news);
+	const bool unknown = is_sent(head, h, progress);
 
 	spec_set(&job->id, head->id);
 	spec_set(&job->uid, head->key);
@@ -367,6 +369,6 @@ struct spec_job *spec_held_job(const struct spec_head *head, const struct spec_h
 	if (over)
 		put_end(job, head);
 	else
-		put_cause(job, head, h, news);
+		put_cause(job, head, h, progress);
 	return spec_job_pack(job);
 }

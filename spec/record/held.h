@@ -84,7 +84,7 @@ enum spec_sending {
 };
 
 /* Input of a snapshot besides the record. Plain data. */
-struct spec_held_news {
+struct spec_held_progress {
 	/* Why the last launch, which is retried, was refused; or NULL. */
 	const char *refusal;
 	int64_t from, until; /* the period in which no kxfs ran, in ns; or 0 */
@@ -103,4 +103,5 @@ struct spec_job *spec_held_shape(const char *text, size_t len, const char *home)
  * job was not held.
  */
 struct spec_job *spec_held_job(const struct spec_head *head, const struct spec_held *h,
-			       const struct spec_job *shape, const struct spec_held_news *news);
+			       const struct spec_job *shape,
+			       const struct spec_held_progress *progress);

@@ -51,27 +51,27 @@ static int count_of(uint64_t set)
  * Return the reason why R waits, which needs that many GPUs and is behind all counted jobs.
  * malloc'ed.
  */
-static char *wish_of(const struct spec_turns *t, int64_t need)
+static char *text_of_wait(const struct spec_turns *t, int64_t need)
 {
 	const int n_free = count_of(free_of(t));
 	const bool full = t->jobs && t->running >= t->jobs;
 	const size_t n = t->waiting;
 	cleanup_free char *before = text_print("%zu job%s before it", n, n == 1 ? "" : "s");
-	cleanup_free char *wish = NULL;
+	cleanup_free char *missing = NULL;
 
 	if (t->passive)
 		return text_copy(
 			"waits for its turn, and this mount is read-only: it starts no job");
 	if (need > n_free || (need > 0 && !full))
-		wish = text_print("%lld GPU%s: %d of %d %s free", (long long)need,
-				  need == 1 ? "" : "s", n_free, count_of(t->gpus),
-				  n_free == 1 ? "is" : "are");
+		missing = text_print("%lld GPU%s: %d of %d %s free", (long long)need,
+				     need == 1 ? "" : "s", n_free, count_of(t->gpus),
+				     n_free == 1 ? "is" : "are");
 	else if (full)
-		wish = text_print("a slot: %zu of %u %s in use", t->running, t->jobs,
-				  t->running == 1 ? "is" : "are");
+		missing = text_print("a slot: %zu of %u %s in use", t->running, t->jobs,
+				     t->running == 1 ? "is" : "are");
 	else
 		return text_print("waits for its turn: %s", before);
-	return text_print("waits for %s%s%s", wish, n ? ", " : "", n ? before : "");
+	return text_print("waits for %s%s%s", missing, n ? ", " : "", n ? before : "");
 }
 
 bool spec_turns_give(struct spec_turns *t, struct spec_record *r, bool *ret_moved)
@@ -97,7 +97,7 @@ bool spec_turns_give(struct spec_turns *t, struct spec_record *r, bool *ret_move
 	}
 	text = never ? text_print("waits for %lld GPUs, but there are only %d", (long long)need,
 				  count_of(t->gpus))
-		     : wish_of(t, need);
+		     : text_of_wait(t, need);
 	*ret_moved = !streq(job->cause.text, text);
 	spec_set(&job->cause.text, text);
 	job->cause.reason = "Resources";

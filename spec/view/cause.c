@@ -91,9 +91,8 @@ static struct spec_cause made(const struct cause_class *class, const char *text)
 	return ret;
 }
 
-static struct spec_cause make(const struct cause_class *class, const char *fmt, ...)
-	printf_like(2, 3);
-static struct spec_cause make(const struct cause_class *class, const char *fmt, ...)
+printf_like(2, 3) static struct spec_cause
+	make(const struct cause_class *class, const char *fmt, ...)
 {
 	cleanup_free char *text = text_of_args(fmt);
 

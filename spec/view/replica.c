@@ -255,7 +255,7 @@ static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_v
 
 /* --- its usage --- */
 
-/* Add LOOK, the next sample of the run that began at STARTED, to U, the usage of that run. */
+/* Add SAMPLE, the next one of the run that began at STARTED, to U, the usage of that run. */
 static void add_sample(struct spec_usage *u, int64_t started, const struct spec_sample *sample)
 {
 	int64_t span = sample->at - (u->last ? u->last : started);

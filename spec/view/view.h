@@ -2,7 +2,7 @@
 /*
  * Parsed objects of a cluster: a job's view, its pods' views, and the snapshot made of both (struct
  * spec_job). Each kind has a reader of its objects (spec/view/reader.h); pods are the same for all
- * kinds. Views belong to one thread and do not change once read, except GONE and LOOK of a pod.
+ * kinds. Views belong to one thread and do not change once read, except GONE and SAMPLE of a pod.
  * Times are ns since 1970, or 0; strings are never NULL, and bounded.
  */
 #pragma once

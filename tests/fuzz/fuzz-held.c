@@ -31,7 +31,7 @@ static bool find(void *data, const char *name, struct spec_held_after *ret)
 static void render(struct spec_held *h, const char *document, size_t len)
 {
 	struct spec_head *head cleanup(spec_head_freep) = spec_head_new();
-	const struct spec_held_news news = {.refusal = "no", .now = NOW};
+	const struct spec_held_progress news = {.refusal = "no", .now = NOW};
 	struct spec_job *shape cleanup_job = spec_held_shape(document, len, "/home");
 	cleanup_free char *said = NULL;
 

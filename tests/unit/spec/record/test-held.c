@@ -183,7 +183,7 @@ static void test_means(void **state)
 
 /* The snapshot of a job with the conditions H, in the state RECORD for REASON, and its `why` in *RET_WHY. */
 static struct spec_job *show(enum record_state record, const char *reason, struct spec_held *h,
-			     const struct spec_held_news *news, char **ret_why)
+			     const struct spec_held_progress *news, char **ret_why)
 {
 	struct spec_head *head cleanup(spec_head_freep) = spec_head_new();
 	static const char document[] = APP "{}\n";
@@ -238,11 +238,11 @@ static void test_shown(void **state)
 
 	for (size_t i = 0; i < array_size(rows); i++) {
 		struct spec_held *h = held_by(rows[i].args, NULL);
-		const struct spec_held_news news = {.refusal = rows[i].refusal,
-						    .from = rows[i].from,
-						    .until = NOW,
-						    .now = NOW,
-						    .passive = rows[i].passive};
+		const struct spec_held_progress news = {.refusal = rows[i].refusal,
+							.from = rows[i].from,
+							.until = NOW,
+							.now = NOW,
+							.passive = rows[i].passive};
 		cleanup_free char *why = NULL;
 		struct spec_job *job = show(RECORD_HELD, "", h, &news, &why);
 
@@ -273,7 +273,7 @@ static void test_sent(void **state)
 
 	for (size_t i = 0; i < array_size(rows); i++) {
 		struct spec_held *h = held_by("{begin: 2001-01-01}", NULL);
-		const struct spec_held_news news = {.now = NOW, .sending = rows[i].sending};
+		const struct spec_held_progress news = {.now = NOW, .sending = rows[i].sending};
 		cleanup_free char *why = NULL;
 		struct spec_job *job = show(RECORD_SUBMITTING, "", h, &news, &why);
 
@@ -290,7 +290,7 @@ static void test_sent(void **state)
 static void test_over(void **state)
 {
 	struct spec_held *h = held_by("{after: [ok:b]}", NULL);
-	const struct spec_held_news news = {.now = NOW};
+	const struct spec_held_progress news = {.now = NOW};
 	struct spec_job *failed = job_in(SPEC_FAILED), *job;
 	cleanup_free char *why = NULL, *said = NULL;
 
