@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs of a cluster, against a server that the test plays: how they are shown, and how they are ended. */
-#include "tests/unit/backend/kube/kube_story.h"
+/* The jobs of a cluster as readers see them, and what is kept of them when they are gone. */
+#include "tests/unit/backend/kube/kube_rig.h"
+#include "tests/unit/backend/output/output_print.h"
 
 static void test_join(void **state)
 {
@@ -233,6 +234,310 @@ static void test_too_many(void **state)
 	}
 }
 
+static void test_history(void **state)
+{
+	story_begin();
+	assert_non_null(rig.streams);
+	story_job("DELETED", "one", "u1", "Running");
+	rig_expect(BACKEND_JOBS, "one", NULL);
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	/* The last output still comes, and ends with the pod. */
+	assert_non_null(rig.streams);
+	story_pod("DELETED", "p1", "u1", 0, "Running", RIG_RUNNING);
+	rig_stream_done(rig.streams);
+	assert_int_equal(rig_known_jobs(), 0);
+	fake_pass(5000);
+	/* The output is there after a remount, and can be removed for good. */
+	rig_stop();
+	rig_start("", "");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	backend_forget(rig.b, "one", "u1", rig_reply, NULL);
+	fake_run();
+	assert_int_equal(rig.err, 0);
+	rig_expect(BACKEND_HISTORY, "one", NULL);
+	assert_false(rig_has_record("one"));
+}
+
+/* A job is removed before its end is seen: what was told of it then stays, whatever late news the server has. */
+static void test_end_stays(void **state)
+{
+	story_begin();
+	rig_cancel("one", "u1");
+	rig_outcome(rig.streams, PODLOG_ALL);
+	while (!fake_find(RIG_JOBS "/one"))
+		assert_true(fake_wait(30000));
+	fake_answer(fake_find(RIG_JOBS "/one"), 200, RIG_DELETED);
+	fake_run();
+	assert_int_equal(rig.n_answers, 1);
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	story_job("MODIFIED", "one", "u1", "Failed");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	story_job("DELETED", "one", "u1", "Failed");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+}
+
+/*
+ * A job that has failed is removed: its controller then says only that it is being terminated, and not how it had
+ * ended.
+ */
+static void test_told_end_stays(void **state)
+{
+	story_begin();
+	story_job("MODIFIED", "one", "u1", "Failed");
+	rig_expect(BACKEND_JOBS, "one", "FAILED");
+	rig_cancel("one", "u1");
+	rig_outcome(rig.streams, PODLOG_ALL);
+	while (!fake_find(RIG_JOBS "/one"))
+		assert_true(fake_wait(30000));
+	story_job("MODIFIED", "one", "u1", "Terminating");
+	fake_answer(fake_find(RIG_JOBS "/one"), 200, RIG_DELETED);
+	fake_run();
+	rig_expect(BACKEND_HISTORY, "one", "FAILED");
+	story_job("DELETED", "one", "u1", "Terminating");
+	rig_expect(BACKEND_HISTORY, "one", "FAILED");
+}
+
+/* Output that an earlier mount captured belongs to the history, too, though nothing of the job is followed now. */
+static void test_earlier_output(void **state)
+{
+	cleanup_free char *json = rig_job("one", "u1", "Completed", 2);
+
+	story_begin();
+	fake_pass(5000);
+	rig_stop();
+	rig.capture = BACKEND_CAPTURE_NONE;
+	rig_start(json, "");
+	rig_expect(BACKEND_JOBS, "one", "SUCCEEDED");
+	story_job("DELETED", "one", "u1", "Completed");
+	rig_expect(BACKEND_HISTORY, "one", "SUCCEEDED");
+	assert_true(rig_has_record("one"));
+}
+
+/*
+ * What a mount that has nothing left to capture has told of an end stays, though the job is gone when the next mount
+ * begins.
+ */
+static void test_end_without_output(void **state)
+{
+	cleanup_free char *runs = rig_job("one", "u1", "Running", 1);
+	cleanup_free char *failed = rig_job("one", "u1", "Failed", 2);
+
+	story_begin();
+	story_pod("MODIFIED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
+	rig_stream_done(rig.streams);
+	fake_pass(5000);
+	rig_stop();
+	rig.capture = BACKEND_CAPTURE_NONE;
+	/* This mount has the merged log made whole. */
+	rig_start(runs, "");
+	fake_pass(5000);
+	rig_stop();
+	rig_start(failed, "");
+	rig_expect(BACKEND_JOBS, "one", "FAILED");
+	fake_pass(5000);
+	rig_stop();
+	rig_start("", "");
+	rig_expect(BACKEND_HISTORY, "one", "FAILED");
+}
+
+static bool has_file(const char *id, const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/output/%s/%s", rig.dir, rig_record_key(id), name);
+	return access(path, F_OK) == 0;
+}
+
+static void expect_own(const char *id)
+{
+	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, id);
+
+	assert_non_null(job);
+	assert_true(job->own);
+}
+
+/*
+ * The output of a finished job is removed when the spool's limit needs that; the job is still known to be the user's
+ * own.
+ */
+static void test_spool_limit(void **state)
+{
+	cleanup_free char *pod = rig_pod("p1", "u-0", 0, "Succeeded", RIG_EXIT("0"));
+	cleanup_free char *json = NULL;
+	cleanup_free char *id = NULL;
+
+	rig.capture = BACKEND_CAPTURE_OWN;
+	rig.spool_limit = 10;
+	rig_start("", "");
+	rig_submit(RIG_APP);
+	rig_serve();
+	assert_int_equal(rig.err, 0);
+	id = strdup(rig.id);
+	story_run(id, "u-0", "p1");
+	assert_non_null(rig.streams);
+	output_print(output_job_open(rig.b->output, rig_record_key(id)), "p1.a.0",
+		     "more than ten bytes\n");
+	rig_pod_event("MODIFIED", pod);
+	rig_stream_done(rig.streams);
+	json = rig_job(id, "u-0", "Completed", 1);
+	rig_job_event("MODIFIED", json);
+	fake_pass(120000);
+	assert_false(has_file(id, "logs"));
+	assert_true(rig_has_record(id));
+	expect_own(id);
+	rig_stop();
+	rig_start(json, pod);
+	expect_own(id);
+	assert_null(rig.streams); /* else each start would fetch the output again and drop it */
+	rig_job_event("DELETED", json);
+	rig_expect(BACKEND_JOBS, id, NULL);
+	rig_expect(BACKEND_HISTORY, id, "SUCCEEDED");
+	fake_pass(5000);
+	rig_stop();
+	rig_start("", "");
+	rig_expect(BACKEND_HISTORY, id, "SUCCEEDED");
+}
+
+static void expect_said(const char *part)
+{
+	size_t len;
+	cleanup_free char *said = diag_text(&len);
+
+	if (!strstr(said, part))
+		fail_msg("\"%s\" was not said", part);
+}
+
+/* The job NAME, with uid and pod of its own, has run and has ended as PHASE says; NULL: it was deleted. */
+static void kept_job(const char *name, const char *phase)
+{
+	char uid[32], pod[32], key[64];
+
+	snprintf(uid, sizeof(uid), "u-%s", name);
+	snprintf(pod, sizeof(pod), "p-%s", name);
+	snprintf(key, sizeof(key), "%s.a.0", pod);
+	story_run(name, uid, pod);
+	output_print(output_job_open(rig.b->output, uid), key, "more than ten bytes\n");
+	if (phase) {
+		story_pod("MODIFIED", pod, uid, 0, "Succeeded", RIG_EXIT("0"));
+		story_job("MODIFIED", name, uid, phase);
+		while (rig.streams)
+			rig_stream_done(rig.streams);
+	} else {
+		story_end(name, uid, pod);
+	}
+	fake_pass(5000);
+	assert_true(has_file(name, "logs"));
+	assert_true(rig_has_record(name));
+}
+
+/* The jobs as they were, and their pods, as lists, malloc'ed. */
+static char *list_of(const char *const *names, const char *const *phases, size_t n, bool pods)
+{
+	char *ret = strdup("");
+
+	for (size_t i = 0; i < n; i++) {
+		cleanup_free char *before = ret, *one = NULL;
+		char uid[32], pod[32];
+
+		snprintf(uid, sizeof(uid), "u-%s", names[i]);
+		snprintf(pod, sizeof(pod), "p-%s", names[i]);
+		if (!pods)
+			one = rig_job(names[i], uid, phases[i], 2);
+		else if (streq(phases[i], "Running"))
+			one = rig_pod(pod, uid, 0, "Running", RIG_RUNNING);
+		else
+			one = rig_pod(pod, uid, 0, "Succeeded", RIG_EXIT("0"));
+		assert_true(asprintf(&ret, "%s%s%s", before, i ? "," : "", one) > 0);
+	}
+	return ret;
+}
+
+/*
+ * To make room, the oldest output of the history is removed first, then that of finished jobs; never that of a job that
+ * runs, or may run again.
+ */
+static void test_spool_order(void **state)
+{
+	static const char *const names[] = {"done-1", "done-2", "aborted", "live"};
+	static const char *const phases[] = {"Completed", "Failed", "Aborted", "Running"};
+	static const char *const order[] = {"gone-1", "gone-2", "done-1", "done-2"};
+	cleanup_free char *jobs = list_of(names, phases, array_size(names), false);
+	cleanup_free char *pods = list_of(names, phases, array_size(names), true);
+	cleanup_free char *said = NULL;
+	const char *at;
+	size_t len;
+
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	for (size_t i = 0; i < 3; i++)
+		kept_job(names[i], phases[i]);
+	kept_job("gone-1", NULL);
+	kept_job("gone-2", NULL);
+	story_run("live", "u-live", "p-live");
+	fake_pass(5000);
+	rig_stop();
+	rig.spool_limit = 10;
+	rig_start(jobs, pods);
+	fake_pass(120000);
+	said = diag_text(&len);
+	at = said;
+	for (size_t i = 0; i < array_size(order); i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "%s: its output is removed", order[i]);
+		at = at ? strstr(at, text) : NULL;
+		if (!at)
+			fail_msg("%s did not go in its turn:\n%s", order[i], said);
+		assert_false(has_file(order[i], "logs"));
+	}
+	rig_expect(BACKEND_HISTORY, "gone-1", "CANCELLED");
+	rig_expect(BACKEND_HISTORY, "gone-2", "CANCELLED");
+	rig_expect(BACKEND_JOBS, "done-1", "SUCCEEDED");
+	assert_true(has_file("aborted", "logs/p-aborted.a.0"));
+	assert_true(has_file("live", "logs/p-live.a.0"));
+	/* The message comes once. */
+	expect_said("more than its limit of 10, and all of it is of jobs that may still print");
+	free(take_ptr(said));
+	said = diag_text(&len);
+	at = strstr(said, "may still print");
+	assert_null(at ? strstr(at + 1, "may still print") : "not said");
+}
+
+/* Names come again: what was printed by one job is not removed with the next one of its name. */
+static void test_same_name(void **state)
+{
+	story_begin();
+	story_end("one", "u1", "p1");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	/* The second job prints nothing, and goes. */
+	story_job("ADDED", "one", "u2", "Pending");
+	story_job("DELETED", "one", "u2", "Pending");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	/* The third job begins while the second is still there, and goes before the pods of the second do. */
+	story_run("one", "u3", "p3");
+	fake_pass(5000);
+	story_job("DELETED", "one", "u3", "Running");
+	story_run("one", "u4", "p4");
+	story_pod("DELETED", "p3", "u3", 0, "Running", RIG_RUNNING);
+	while (rig.streams)
+		rig_stream_done(rig.streams);
+	story_pod("MODIFIED", "p4", "u4", 0, "Running", RIG_RUNNING);
+	fake_pass(5000);
+	story_pod("MODIFIED", "p4", "u4", 0, "Running", RIG_RUNNING);
+	rig_expect(BACKEND_JOBS, "one", "RUNNING");
+	assert_non_null(rig.streams);
+	story_end("one", "u4", "p4");
+	/* The newest has the name. */
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	rig_expect(BACKEND_HISTORY, "one~u1", "CANCELLED");
+	rig_expect(BACKEND_HISTORY, "one~u3", "CANCELLED");
+	rig_stop();
+	rig_start("", "");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	rig_expect(BACKEND_HISTORY, "one~u1", "CANCELLED");
+	rig_expect(BACKEND_HISTORY, "one~u3", "CANCELLED");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +547,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_cancel, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_stop, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_too_many, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_history, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_earlier_output, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_spool_limit, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_spool_order, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_same_name, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_end_stays, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_told_end_stays, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_end_without_output, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests_name("kube", tests, NULL, NULL);

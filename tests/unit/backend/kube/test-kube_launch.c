@@ -2,7 +2,7 @@
 /* Submissions to a cluster, against a server that the test plays: each is launched once. */
 #include <sys/syscall.h>
 
-#include "tests/unit/backend/kube/kube_story.h"
+#include "tests/unit/backend/kube/kube_rig.h"
 
 static size_t launches(void)
 {

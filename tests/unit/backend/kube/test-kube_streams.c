@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which logs of a cluster's jobs are followed, in what order, and what is lost. */
-#include "tests/unit/backend/kube/kube_story.h"
+/* Which logs of a cluster's jobs are followed, in what order, and what is lost; and logs that the server refuses. */
+#include "tests/unit/backend/kube/kube_rig.h"
 
 #include <sys/resource.h>
 
@@ -157,6 +157,246 @@ static void test_run_again_twice(void **state)
 	assert_null(rig_stream("p1.a.0"));
 }
 
+/*
+ * The only log of "one" is followed, and its pod has ended; by now it is certain that the other replica never had a
+ * pod.
+ */
+static void end_pod(void)
+{
+	story_begin();
+	story_pod("MODIFIED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
+	story_job("MODIFIED", "one", "u1", "Completed");
+	fake_pass(7000);
+}
+
+/* The same, and the log is refused. */
+static void refuse_log(void)
+{
+	end_pod();
+	rig_stream_refused(rig.streams);
+}
+
+/* Nobody follows the log, but it is not given up, and that is said. */
+static void assert_rests(void)
+{
+	assert_null(rig.streams);
+	assert_int_equal(rig_logs().streams, 0);
+	assert_int_equal(story_waiting(), 1);
+	assert_int_equal(story_gaps(), 0);
+}
+
+static void assert_tried(void)
+{
+	assert_non_null(rig.streams);
+	assert_int_equal(story_waiting(), 1);
+}
+
+static bool is_merged_over(void)
+{
+	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, "one");
+	struct log *log cleanup_log = NULL;
+	struct log_stat st = {0};
+
+	assert_int_equal(backend_log(rig.b, job, NULL, LOG_PLAIN, &log), 0);
+	assert_int_equal(log_stat(log, &st), 0);
+	return st.ended;
+}
+
+/*
+ * The log is asked for again after pauses that grow up to a bound, until it can be had; readers do not wait for that.
+ */
+static void test_refused_rests(void **state)
+{
+	uint64_t pause = 0, begun;
+
+	refuse_log();
+	for (int i = 0; i < 20; i++) {
+		assert_rests();
+		begun = fake.now;
+		while (!rig.streams)
+			assert_true(fake_wait(120000));
+		pause = fake.now - begun;
+		if (i == 0)
+			assert_in_range(pause, 1, 5000);
+		assert_tried();
+		rig_stream_refused(rig.streams);
+	}
+	assert_in_range(pause, 30000, 120000);
+	assert_true(is_merged_over());
+	while (!rig.streams)
+		assert_true(fake_wait(120000));
+	rig_stream_done(rig.streams);
+	fake_pass(200000);
+	assert_null(rig.streams);
+	assert_int_equal(story_waiting(), 0);
+	assert_int_equal(story_gaps(), 0);
+}
+
+/* The pod is gone: that is a gap, and the job is forgotten as any other. */
+static void test_refused_and_gone(void **state)
+{
+	refuse_log();
+	story_pod("DELETED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
+	fake_pass(10);
+	assert_int_equal(story_waiting(), 0);
+	assert_int_equal(story_gaps(), 1);
+	fake_pass(200000);
+	assert_null(rig.streams);
+	story_job("DELETED", "one", "u1", "Completed");
+	assert_int_equal(rig_known_jobs(), 0);
+	assert_int_equal(story_gaps(), 1);
+}
+
+/* The pod goes while its log is being asked for. */
+static void test_refused_while_going(void **state)
+{
+	refuse_log();
+	fake_pass(5000);
+	assert_tried();
+	story_job("DELETED", "one", "u1", "Completed");
+	story_pod("DELETED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
+	rig_stream_refused(rig.streams);
+	assert_int_equal(rig_known_jobs(), 0);
+	assert_int_equal(story_gaps(), 1);
+}
+
+/* Only the log of the run before the present one can be had. */
+static void test_refused_and_run_again(void **state)
+{
+	refuse_log();
+	story_odd_pod("MODIFIED", "p1", "\"restartCount\":0", "\"restartCount\":1");
+	assert_non_null(rig_stream("p1.a.0"));
+	assert_true(rig_stream("p1.a.0")->config.previous);
+	rig_stream_refused(rig_stream("p1.a.0"));
+	story_odd_pod("MODIFIED", "p1", "\"restartCount\":0", "\"restartCount\":2");
+	fake_pass(10);
+	assert_null(rig_stream("p1.a.0"));
+	assert_int_equal(story_gaps(), 1);
+	while (rig.streams)
+		rig_stream_done(rig.streams);
+	assert_int_equal(story_gaps(), 1);
+}
+
+/* A log is asked for at once when its pod is on its way out, when the server is back, or when somebody opens it. */
+static void test_refused_no_longer(void **state)
+{
+	struct log *log;
+
+	refuse_log();
+	while (fake.now < 300000) {
+		fake_pass(120000);
+		rig_stream_refused(rig.streams);
+	}
+	fake_end(fake_find("jobs?watch"), &(struct http_reply){.err = -EIO, .text = "it broke"});
+	fake_run();
+	assert_rests();
+	while (!fake_find("jobs?limit=1"))
+		assert_true(fake_wait(20000));
+	rig_confirm();
+	assert_rests();
+	fake_find("jobs?watch")->call.head(fake_find("jobs?watch")->call.data, 200);
+	fake_run();
+	assert_tried();
+	rig_stream_refused(rig.streams);
+	assert_rests();
+	{
+		const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, "one");
+
+		assert_int_equal(backend_log(rig.b, job, "p1.a.0", LOG_PLAIN, &log), 0);
+	}
+	fake_run();
+	assert_tried();
+	assert_false(log_has_arrived(log));
+	rig_stream_refused(rig.streams);
+	assert_true(log_has_arrived(log));
+	log_unref(log);
+	assert_rests();
+	story_odd_pod("MODIFIED", "p1", "\"annotations\"",
+		      "\"deletionTimestamp\":\"2026-11-21T09:08:50Z\",\"annotations\"");
+	rig_stream_done(rig.streams);
+	assert_int_equal(story_waiting(), 0);
+	assert_int_equal(story_gaps(), 0);
+}
+
+/* While the server is away, all logs wait for it: so do readers of what could not be fetched yet. */
+static void test_refused_while_away(void **state)
+{
+	end_pod();
+	fake_end(fake_find("jobs?watch"), &(struct http_reply){.err = -EIO, .text = "it broke"});
+	for (int i = 0; i < 5; i++) {
+		rig_stream_refused(rig.streams);
+		assert_rests();
+		assert_false(is_merged_over());
+		fake_pass(10);
+		while (!rig.streams)
+			assert_true(fake_wait(120000));
+	}
+	rig_stream_refused(rig.streams);
+	while (!fake_find("jobs?limit=1"))
+		assert_true(fake_wait(20000));
+	rig_confirm();
+	while (rig.streams)
+		rig_stream_refused(rig.streams);
+	fake_find("jobs?watch")->call.head(fake_find("jobs?watch")->call.data, 200);
+	fake_run();
+	assert_non_null(rig.streams);
+	rig_stream_done(rig.streams);
+	assert_true(is_merged_over());
+}
+
+/* The server is away, and when it is back the pod is gone. */
+static void test_gone_while_away(void **state)
+{
+	end_pod();
+	fake_end(fake_find("jobs?watch"), &(struct http_reply){.err = -EIO, .text = "it broke"});
+	rig_stream_refused(rig.streams);
+	story_pod("DELETED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
+	fake_pass(10);
+	assert_null(rig.streams);
+	assert_int_equal(story_gaps(), 1);
+	assert_true(is_merged_over());
+}
+
+/* Logs that are refused take no place of others, and are asked for a few at once, and not too often. */
+static void test_refused_many(void **state)
+{
+	size_t tried = 0;
+	char job[16], uid[16];
+
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	for (unsigned i = 0; i < 1000; i++) {
+		cleanup_free char *json = NULL;
+
+		snprintf(job, sizeof(job), "j%u", i / 10);
+		snprintf(uid, sizeof(uid), "p%u", i);
+		json = i % 10 ? NULL : rig_job(job, job, "Running", 10);
+		if (json)
+			rig_job_event("ADDED", json);
+		story_pod("ADDED", uid, job, i % 10, "Failed", RIG_EXIT("1"));
+	}
+	for (int i = 0; i < 12; i++) {
+		while (rig.streams)
+			rig_outcome(rig.streams, PODLOG_REFUSED);
+		if (rig_logs().streams || rig_logs().waiting)
+			fake_pass(8000);
+	}
+	assert_int_equal(rig_logs().streams, 0);
+	assert_int_equal(rig_logs().waiting, 0);
+	story_run("one", "u1", "r1");
+	assert_int_equal(story_follows(), 1);
+	/* At first none of them is answered, then all are. */
+	fake_pass(200000);
+	assert_int_equal(story_follows(), 1 + 8);
+	for (uint64_t until = fake.now + 100000; fake.now < until; fake_wait(120000)) {
+		while (story_follows() > 1) {
+			rig_outcome(rig.streams->next, PODLOG_REFUSED);
+			tried++;
+		}
+	}
+	assert_in_range(tried, 1000 + 500, 1000 + 1500);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +406,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_outlives_job, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_gaps, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_run_again_twice, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_refused_rests, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_refused_and_gone, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_refused_while_going, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_refused_and_run_again, rig_setup,
+						rig_teardown),
+		cmocka_unit_test_setup_teardown(test_refused_no_longer, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_refused_while_away, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_gone_while_away, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_refused_many, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests_name("kube_streams", tests, NULL, NULL);
