@@ -48,7 +48,7 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 	bool taken = new_job && !new_job->held &&
 		     (b->config.capture == BACKEND_CAPTURE_ALL || new_job->own);
 
-	held_news(b->held, old, new_job);
+	held_changed(b->held, old, new_job);
 	if (!old || !new_job || old->history != new_job->history || !streq(old->id, new_job->id))
 		records_show(b->records, spec_job_key(new_job ? new_job : old), new_job);
 	/*

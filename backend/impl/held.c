@@ -751,7 +751,7 @@ static void look_now(void *data)
 		consider_within(h, ms);
 }
 
-void held_news(struct held *h, const struct spec_job *old, const struct spec_job *now)
+void held_changed(struct held *h, const struct spec_job *old, const struct spec_job *now)
 {
 	bool ended = now && spec_job_has_ended(now) && !now->unexplained;
 	bool before = old && spec_job_has_ended(old) && !old->unexplained;

@@ -65,7 +65,7 @@ struct held_answer {
 void held_answered(struct held *h, struct record *r, const struct held_answer *answer);
 
 /* See store_events.changed; called for every job. */
-void held_news(struct held *h, const struct spec_job *old, const struct spec_job *now);
+void held_changed(struct held *h, const struct spec_job *old, const struct spec_job *now);
 /*
  * Launch nothing any more, and call FN(DATA) when no operation is under way. The implementation has
  * already answered all requests.

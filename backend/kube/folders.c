@@ -533,15 +533,15 @@ static int by_key(const void *a, const void *b)
 static void find_stray(struct folder_load *l, const char *key)
 {
 	const char *state_dir = l->f->config.state_dir;
-	cleanup_free char *place = NULL;
+	cleanup_free char *moved = NULL;
 
 	if (l->f->config.passive)
 		return;
-	if (record_file_output_aside(state_dir, key, &place)) {
-		if (place)
+	if (record_file_output_aside(state_dir, key, &moved)) {
+		if (moved)
 			diag(DIAG_WARNING,
 			     "%s/output/%s belongs to a job whose record is damaged; kxfs has moved it to %s",
-			     state_dir, key, place);
+			     state_dir, key, moved);
 		return;
 	}
 	l->strays = mem_more(l->strays, l->n_strays, sizeof(char *));

@@ -121,7 +121,7 @@ enum kind {
 
 static const enum kind next_kind[][3] = {
 	/*		  FITS    DOUBTED FORCED */
-	[RUN_GOES_ON] = {STREAM, PROBE, STREAM},
+	[RUN_RUNNING] = {STREAM, PROBE, STREAM},
 	[RUN_LAST] = {REST, PROBE, REST},
 	[RUN_PREVIOUS] = {PREVIOUS, PROBE, PREVIOUS},
 	[RUN_GONE] = {REST, REST, REST},
@@ -239,7 +239,7 @@ enum run_end run_end(const struct run *run)
 		return RUN_PREVIOUS;
 	if (run->container->state == SPEC_TERMINATED || is_between(run))
 		return RUN_LAST;
-	return RUN_GOES_ON;
+	return RUN_RUNNING;
 }
 
 bool run_was_started(const struct run *run)
@@ -327,7 +327,7 @@ void follow_fill(struct follow_context *context)
 
 static bool has_ended(const struct follow *f)
 {
-	return f->run != RUN_GOES_ON;
+	return f->run != RUN_RUNNING;
 }
 
 static bool is_over(const struct follow *f)

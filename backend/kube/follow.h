@@ -18,11 +18,11 @@
 /* --- the run of a container that a log is of; pure functions --- */
 
 /*
- * How the rest of a run's output is available. RUN_GOES_ON: as the container's log; RUN_LAST: the same, and it has
+ * How the rest of a run's output is available. RUN_RUNNING: as the container's log; RUN_LAST: the same, and it has
  * ended; RUN_PREVIOUS: as the container's previous log, since the container runs again; RUN_GONE: not at all, since
  * the pod is gone, or more runs have followed. A run only moves forward.
  */
-enum run_end { RUN_GOES_ON, RUN_LAST, RUN_PREVIOUS, RUN_GONE };
+enum run_end { RUN_RUNNING, RUN_LAST, RUN_PREVIOUS, RUN_GONE };
 
 struct run {
 	const struct spec_pod_view *pod;

@@ -52,11 +52,11 @@ struct kinds {
 	struct loop_timer timer;      /* in IDLE */
 	struct kind_slot slots[SPEC_MAX_KINDS];
 	size_t n_slots;
-	size_t n_probes; /* probes that are under way */
-	size_t turn;	 /* the slot that was last probed in turn */
-	bool no_rules;	 /* the server can't report all rules of the user */
-	bool found;	 /* the first survey is over */
-	bool hurried;	 /* an early survey was made since the last regular one */
+	size_t n_probes;    /* probes that are under way */
+	size_t last_probed; /* of those that are kept out: the slot that was probed last */
+	bool no_rules;	    /* the server can't report all rules of the user */
+	bool found;	    /* the first survey is over */
+	bool early;	    /* an early survey was made since the last regular one */
 	/* The result of this survey: a refused kind is not served any more; or a slot has changed. */
 	enum { SAME, UNSERVED, CHANGED } survey;
 	struct lock lock;
@@ -204,12 +204,12 @@ static bool is_kept_out(const struct kind_slot *at)
 static void probe_all(struct kinds *k, bool in_turn)
 {
 	for (size_t i = 1; in_turn && i <= k->n_slots; i++) {
-		size_t next = (k->turn + i) % k->n_slots;
+		size_t next = (k->last_probed + i) % k->n_slots;
 
 		if (!is_kept_out(&k->slots[next]))
 			continue;
 		k->slots[next].wanted = true;
-		k->turn = next;
+		k->last_probed = next;
 		break;
 	}
 	k->state = PROBES;
@@ -339,7 +339,7 @@ static void on_survey(void *data)
 {
 	struct kinds *k = data;
 
-	k->hurried = false;
+	k->early = false;
 	survey(k);
 }
 
@@ -350,9 +350,9 @@ void kinds_start(struct kinds *k)
 
 void kinds_unserved(struct kinds *k)
 {
-	if (k->state != IDLE || k->hurried)
+	if (k->state != IDLE || k->early)
 		return;
-	k->hurried = true;
+	k->early = true;
 	survey(k);
 }
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of jobs and pods by uid, the events of jobs (events.h), and tables of things: all other watched objects. Each
- * sort of things has a row in SORTS with its functions.
+ * Tables of jobs and pods by uid, the events of jobs (events.h), and tables of all other watched objects. Each sort of
+ * objects has a row in SORTS with its functions.
  *
  * Lists are counted, and each object has the number (its round) of the last list that had it: after a list, objects
- * with an older number are gone. Things change only the reason why a job waits, never the job itself. A queue changes
- * with each pod that starts in it, so its waiting jobs are reported as changed at the next tick. The tick also reports
- * jobs when they, or their groups, have been known for SPEC_SETTLE_NS, after which `why` may report something missing.
+ * with an older number are gone. Other objects change only the reason why a job waits, never the job itself. A queue
+ * changes with each pod that starts in it, so its waiting jobs are reported as changed at the next tick. The tick also
+ * reports jobs when they, or their groups, have been known for SPEC_SETTLE_NS, after which `why` may report something
+ * missing.
  *
  * A sort may have SPEC_MAX_LISTED objects, as many as a list. Watches may bring more: these are passed over, and the
  * sort is relisted when there is space again. During a list, its objects are added to the known ones, which are
  * removed at its end.
  *
- * The file is long because the tables are joined: jobs, pods, things and events wait here for each other.
+ * The file is long because the tables are joined: jobs, pods, objects and events wait here for each other.
  */
 #include "backend/kube/world.h"
 
@@ -62,7 +63,7 @@ struct job {
 };
 
 /* A watched object other than jobs, pods and events. */
-struct thing {
+struct object {
 	const struct sort *sort;
 	void *view;
 	const struct spec_meta *meta; /* the meta of VIEW */
@@ -73,7 +74,7 @@ struct thing {
 	UT_hash_handle hh_owner; /* by the uid of its job */
 };
 
-/* The functions of a sort of things. */
+/* The functions of a sort of objects. */
 struct sort {
 	const char *what; /* its name in messages */
 	int (*parse)(const char *json, size_t len, void **ret);
@@ -87,9 +88,9 @@ struct sort {
 	 * Return true if the new object NOW differs from OLD (may be NULL) in what jobs show. NULL:
 	 * it always does.
 	 */
-	bool (*differs)(struct world *w, struct thing *now, const struct thing *old);
+	bool (*differs)(struct world *w, struct object *now, const struct object *old);
 	/* OLD (NULL: new) has become NOW (NULL: deleted): report the jobs that change with it. */
-	void (*report)(struct world *w, struct thing *now, const struct thing *old);
+	void (*report)(struct world *w, struct object *now, const struct object *old);
 };
 
 /* An object in the cluster that can't be parsed, or that exceeds a limit. */
@@ -123,10 +124,10 @@ struct world {
 	struct job *jobs;
 	struct pod *pods, *named;
 	struct pod *gone; /* deleted pods, by uid: a driver may have led to its executors */
-	/* The tables of things, by SORT's TABLE; changed under the lock. */
-	struct thing *things[WORLD_N_SORTS];
-	struct thing *owned[WORLD_N_SORTS];
-	struct thing *past; /* deleted parts, by uid, the oldest first */
+	/* The tables of objects, by SORT's TABLE; changed under the lock. */
+	struct object *objects[WORLD_N_SORTS];
+	struct object *owned[WORLD_N_SORTS];
+	struct object *past; /* deleted parts, by uid, the oldest first */
 	struct events *events;
 	struct passed *passed;
 	struct loop_timer tick; /* set while a report is due later */
@@ -134,7 +135,7 @@ struct world {
 	struct spec_kueue_facts kueue; /* only FIXED, AWAY and ABSENT */
 	/* A queue is gone: report the jobs that wait in an unknown queue. */
 	bool queue_gone;
-	struct lock lock; /* for THINGS, which only the I/O thread changes */
+	struct lock lock; /* for OBJECTS, which only the I/O thread changes */
 	/* Objects of the sort were passed over because there were too many. */
 	bool full[WORLD_N_SORTS];
 	size_t n_live;	     /* jobs in the cluster */
@@ -176,7 +177,7 @@ static size_t n_kept(const struct world *w, enum world_sort sort)
 {
 	return world_is_of_jobs(sort) ? w->n_live
 	       : sort == WORLD_PODS   ? HASH_COUNT(w->pods)
-				      : HASH_COUNT(w->things[sorts[sort].table]);
+				      : HASH_COUNT(w->objects[sorts[sort].table]);
 }
 
 static bool is_listing(const struct world *w, enum world_sort sort)
@@ -195,21 +196,21 @@ static bool is_full(struct world *w, enum world_sort sort, const char *json, siz
 	return true;
 }
 
-static struct thing *find_thing(const struct world *w, enum world_sort table, const char *key)
+static struct object *find_object(const struct world *w, enum world_sort table, const char *key)
 {
-	struct thing *thing;
+	struct object *object;
 
-	HASH_FIND_STR(w->things[table], key, thing);
-	return thing;
+	HASH_FIND_STR(w->objects[table], key, object);
+	return object;
 }
 
-/* Return the thing of SORT that belongs to the job with uid OWNER. */
-static struct thing *find_owned(const struct world *w, enum world_sort sort, const char *owner)
+/* Return the object of SORT that belongs to the job with uid OWNER. */
+static struct object *find_owned(const struct world *w, enum world_sort sort, const char *owner)
 {
-	struct thing *thing;
+	struct object *object;
 
-	HASH_FIND(hh_owner, w->owned[sort], owner, strlen(owner), thing);
-	return thing;
+	HASH_FIND(hh_owner, w->owned[sort], owner, strlen(owner), object);
+	return object;
 }
 
 /* --- owners --- */
@@ -237,7 +238,7 @@ static bool is_part(const struct world *w, enum world_sort sort, const struct sp
 static const char *next_of(const struct world *w, const char *uid)
 {
 	static const enum world_sort tables[] = {WORLD_PARTS, WORLD_GROUPS, WORLD_WORKLOADS};
-	const struct thing *thing = NULL;
+	const struct object *object = NULL;
 	const struct pod *pod;
 
 	HASH_FIND_STR(w->pods, uid, pod);
@@ -245,11 +246,11 @@ static const char *next_of(const struct world *w, const char *uid)
 		HASH_FIND_STR(w->gone, uid, pod);
 	if (pod)
 		return pod->job->j.uid;
-	for (size_t i = 0; i < array_size(tables) && !thing; i++)
-		thing = find_thing(w, tables[i], uid);
-	if (!thing)
-		HASH_FIND_STR(w->past, uid, thing);
-	return thing ? thing->meta->owner_uid : NULL;
+	for (size_t i = 0; i < array_size(tables) && !object; i++)
+		object = find_object(w, tables[i], uid);
+	if (!object)
+		HASH_FIND_STR(w->past, uid, object);
+	return object ? object->meta->owner_uid : NULL;
 }
 
 /* Return the uid of the job that the object UID is or belongs to, as far as known; UID in a circle of owners. */
@@ -307,8 +308,8 @@ static void adopt_events(struct job *job)
 }
 
 static void settle(struct world *w, const char *uid);
-static void on_thing(struct world *w, enum world_sort sort, const char *json, size_t len,
-		     bool gone);
+static void on_object(struct world *w, enum world_sort sort, const char *json, size_t len,
+		      bool gone);
 
 /* --- jobs --- */
 
@@ -438,7 +439,7 @@ static void on_job(struct world *w, enum world_sort sort, const char *json, size
 	    (!(job && job->j.view && !job->j.gone) && is_full(w, sort, json, len, gone))) {
 		spec_job_view_free(view);
 		if (link)
-			on_thing(w, sort, json, len, gone);
+			on_object(w, sort, json, len, gone);
 		return;
 	}
 	job = take_job(w, sort, view, json, len);
@@ -653,70 +654,72 @@ static void pods_listed(struct world *w)
 	}
 }
 
-/* --- things --- */
+/* --- other objects --- */
 
-static const char *key_of(const struct thing *thing)
+static const char *key_of(const struct object *object)
 {
-	return thing->sort->by_name ? thing->meta->name : thing->meta->uid;
+	return object->sort->by_name ? object->meta->name : object->meta->uid;
 }
 
-static enum world_sort sort_of(const struct thing *thing)
+static enum world_sort sort_of(const struct object *object)
 {
-	return (enum world_sort)(thing->sort - sorts);
+	return (enum world_sort)(object->sort - sorts);
 }
 
-static void thing_free(struct thing *thing)
+static void object_free(struct object *object)
 {
-	thing->sort->unref(thing->view);
-	free(thing);
+	object->sort->unref(object->view);
+	free(object);
 }
 
-/* If a job has two things of a sort, the last one counts: the other will be deleted soon. */
-static void enter_table(struct world *w, struct thing *thing)
+/* If a job has two objects of a sort, the last one counts: the other will be deleted soon. */
+static void enter_table(struct world *w, struct object *object)
 {
-	struct thing **table = &w->things[thing->sort->table], **owned = &w->owned[sort_of(thing)];
-	const char *key = key_of(thing), *owner = thing->meta->owner_uid;
-	struct thing *other = thing->sort->owned ? find_owned(w, sort_of(thing), owner) : NULL;
+	struct object **table = &w->objects[object->sort->table],
+		      **owned = &w->owned[sort_of(object)];
+	const char *key = key_of(object), *owner = object->meta->owner_uid;
+	struct object *other = object->sort->owned ? find_owned(w, sort_of(object), owner) : NULL;
 	lock_scope(&w->lock);
 
-	HASH_ADD_KEYPTR(hh, *table, key, strlen(key), thing);
+	HASH_ADD_KEYPTR(hh, *table, key, strlen(key), object);
 	if (other)
 		HASH_DELETE(hh_owner, *owned, other);
-	if (thing->sort->owned)
-		HASH_ADD_KEYPTR(hh_owner, *owned, owner, strlen(owner), thing);
+	if (object->sort->owned)
+		HASH_ADD_KEYPTR(hh_owner, *owned, owner, strlen(owner), object);
 }
 
-static void leave_table(struct world *w, struct thing *thing)
+static void leave_table(struct world *w, struct object *object)
 {
-	struct thing **owned = &w->owned[sort_of(thing)];
+	struct object **owned = &w->owned[sort_of(object)];
 	lock_scope(&w->lock);
 
-	HASH_DEL(w->things[thing->sort->table], thing);
-	if (find_owned(w, sort_of(thing), thing->meta->owner_uid) == thing)
-		HASH_DELETE(hh_owner, *owned, thing);
+	HASH_DEL(w->objects[object->sort->table], object);
+	if (find_owned(w, sort_of(object), object->meta->owner_uid) == object)
+		HASH_DELETE(hh_owner, *owned, object);
 }
 
-static void thing_gone(struct world *w, struct thing *thing)
+static void object_gone(struct world *w, struct object *object)
 {
-	struct thing *oldest = w->past;
+	struct object *oldest = w->past;
 
-	leave_table(w, thing);
-	thing->sort->report(w, NULL, thing);
-	if (thing->sort->table != WORLD_PARTS) {
-		thing_free(thing);
+	leave_table(w, object);
+	object->sort->report(w, NULL, object);
+	if (object->sort->table != WORLD_PARTS) {
+		object_free(object);
 		return;
 	}
 	if (HASH_COUNT(w->past) == PAST_MAX) {
 		HASH_DEL(w->past, oldest);
-		thing_free(oldest);
+		object_free(oldest);
 	}
-	HASH_ADD_KEYPTR(hh, w->past, thing->meta->uid, strlen(thing->meta->uid), thing);
+	HASH_ADD_KEYPTR(hh, w->past, object->meta->uid, strlen(object->meta->uid), object);
 }
 
-static void on_thing(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
+static void on_object(struct world *w, enum world_sort sort, const char *json, size_t len,
+		      bool gone)
 {
 	const struct sort *s = &sorts[sort];
-	struct thing *now, *old;
+	struct object *now, *old;
 	void *view;
 	int err = s->parse(json, len, &view);
 
@@ -724,52 +727,52 @@ static void on_thing(struct world *w, enum world_sort sort, const char *json, si
 		world_pass_over(w, sort, json, len, gone, err);
 		return;
 	}
-	now = new0(struct thing);
+	now = new0(struct object);
 	now->sort = s;
 	now->view = view;
 	now->meta = (const struct spec_meta *)((const char *)view + s->meta);
 	now->round = w->rounds[sort];
-	old = find_thing(w, s->table, key_of(now));
+	old = find_object(w, s->table, key_of(now));
 	if (gone || (s->owned && !*now->meta->owner_uid)) {
-		/* A new thing may have taken the name. */
+		/* A new object may have taken the name. */
 		if (old && streq(old->meta->uid, now->meta->uid))
-			thing_gone(w, old);
-		thing_free(now);
+			object_gone(w, old);
+		object_free(now);
 	} else if (!old && is_full(w, sort, json, len, gone)) {
-		thing_free(now);
+		object_free(now);
 	} else if (s->differs && !s->differs(w, now, old)) {
 		old->sort = s;
 		old->round = now->round;
-		thing_free(now);
+		object_free(now);
 	} else {
 		if (old)
 			leave_table(w, old);
 		enter_table(w, now);
 		s->report(w, now, old);
 		if (old)
-			thing_free(old);
+			object_free(old);
 	}
 }
 
-static void things_listed(struct world *w, enum world_sort sort)
+static void objects_listed(struct world *w, enum world_sort sort)
 {
-	struct thing *thing, *next;
+	struct object *object, *next;
 
-	HASH_ITER(hh, w->things[sorts[sort].table], thing, next) {
-		if (sort_of(thing) == sort && thing->round != w->rounds[sort])
-			thing_gone(w, thing);
+	HASH_ITER(hh, w->objects[sorts[sort].table], object, next) {
+		if (sort_of(object) == sort && object->round != w->rounds[sort])
+			object_gone(w, object);
 	}
 }
 
-/* --- the sorts of things --- */
+/* --- the sorts of other objects --- */
 
-/* Return when THING was created: objects of the first list existed before. */
-static int64_t first_seen(const struct world *w, const struct thing *thing)
+/* Return when OBJECT was created: objects of the first list existed before. */
+static int64_t first_seen(const struct world *w, const struct object *object)
 {
-	return world_has_listed(w, sort_of(thing)) ? loop_time_ns() : thing->meta->created;
+	return world_has_listed(w, sort_of(object)) ? loop_time_ns() : object->meta->created;
 }
 
-static bool group_differs(struct world *w, struct thing *now, const struct thing *old)
+static bool group_differs(struct world *w, struct object *now, const struct object *old)
 {
 	struct spec_group_view *view = now->view;
 
@@ -780,7 +783,7 @@ static bool group_differs(struct world *w, struct thing *now, const struct thing
 	return true;
 }
 
-static void owned_report(struct world *w, struct thing *now, const struct thing *old)
+static void owned_report(struct world *w, struct object *now, const struct object *old)
 {
 	const char *owner = (now ? now : old)->meta->owner_uid;
 	struct job *job = find_job(w, owner);
@@ -796,7 +799,7 @@ static void owned_report(struct world *w, struct thing *now, const struct thing 
 	changed(job);
 }
 
-static void part_report(struct world *w, struct thing *now, const struct thing *old)
+static void part_report(struct world *w, struct object *now, const struct object *old)
 {
 	struct job *job;
 
@@ -808,7 +811,7 @@ static void part_report(struct world *w, struct thing *now, const struct thing *
 		adopt_events(job);
 }
 
-static bool queue_differs(struct world *w, struct thing *now, const struct thing *old)
+static bool queue_differs(struct world *w, struct object *now, const struct object *old)
 {
 	struct spec_queue_view *view = now->view;
 
@@ -816,7 +819,7 @@ static bool queue_differs(struct world *w, struct thing *now, const struct thing
 	return !old || !spec_queue_view_same(old->view, view);
 }
 
-static void queue_report(struct world *w, struct thing *now, const struct thing *old)
+static void queue_report(struct world *w, struct object *now, const struct object *old)
 {
 	if (!now)
 		w->queue_gone = true;
@@ -828,11 +831,11 @@ static void queue_report(struct world *w, struct thing *now, const struct thing 
 }
 
 /* A ClusterQueue may be the reason why jobs wait in the queues that belong to it. */
-static void cluster_queue_report(struct world *w, struct thing *now, const struct thing *old)
+static void cluster_queue_report(struct world *w, struct object *now, const struct object *old)
 {
 	const char *name = (now ? now : old)->meta->name;
 
-	for (struct thing *queue = w->things[WORLD_LOCAL_QUEUES]; queue; queue = queue->hh.next) {
+	for (struct object *queue = w->objects[WORLD_LOCAL_QUEUES]; queue; queue = queue->hh.next) {
 		const struct spec_queue_view *view = queue->view;
 
 		if (streq(view->local->cluster_queue, name)) {
@@ -884,7 +887,7 @@ static const struct sort sorts[WORLD_N_SORTS] = {
 				  offsetof(struct spec_cluster_queue_view, meta),
 				  WORLD_CLUSTER_QUEUES, .by_name = true,
 				  .report = cluster_queue_report},
-	/* Jobs that are parts of other jobs are things, too. */
+	/* Jobs that are parts of other jobs are objects, too. */
 	[WORLD_PARTS... WORLD_N_SORTS - 1] = {"part", part_parse, part_unref,
 					      offsetof(struct spec_part_view, meta), WORLD_PARTS,
 					      .owned = true, .report = part_report},
@@ -920,10 +923,10 @@ void world_events_of(struct world *w, const char *uid, struct events_list *ret)
 
 struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char *name)
 {
-	const struct thing *queue;
+	const struct object *queue;
 	lock_scope(&w->lock);
 
-	queue = find_thing(w, WORLD_CLUSTER_QUEUES, name);
+	queue = find_object(w, WORLD_CLUSTER_QUEUES, name);
 	return queue ? spec_cluster_queue_view_ref(queue->view) : NULL;
 }
 
@@ -934,10 +937,10 @@ enum world_sort world_queues_of(const struct spec_kind *kind)
 
 struct spec_queue_view *world_queue(struct world *w, enum world_sort sort, const char *name)
 {
-	const struct thing *queue;
+	const struct object *queue;
 	lock_scope(&w->lock);
 
-	queue = find_thing(w, sort, name);
+	queue = find_object(w, sort, name);
 	return queue ? spec_queue_view_ref(queue->view) : NULL;
 }
 
@@ -947,12 +950,12 @@ struct spec_queue_view **world_queues(struct world *w, size_t *ret_n)
 	size_t n = 0;
 	lock_scope(&w->lock);
 
-	v = new0_n(struct spec_queue_view *,
-		   HASH_COUNT(w->things[WORLD_QUEUES]) + HASH_COUNT(w->things[WORLD_LOCAL_QUEUES]));
-	for (struct thing *queue = w->things[WORLD_QUEUES]; queue; queue = queue->hh.next)
+	v = new0_n(struct spec_queue_view *, HASH_COUNT(w->objects[WORLD_QUEUES]) +
+						     HASH_COUNT(w->objects[WORLD_LOCAL_QUEUES]));
+	for (struct object *queue = w->objects[WORLD_QUEUES]; queue; queue = queue->hh.next)
 		v[n++] = spec_queue_view_ref(queue->view);
-	for (struct thing *queue = w->things[WORLD_LOCAL_QUEUES]; queue; queue = queue->hh.next)
-		if (!find_thing(w, WORLD_QUEUES, queue->meta->name))
+	for (struct object *queue = w->objects[WORLD_LOCAL_QUEUES]; queue; queue = queue->hh.next)
+		if (!find_object(w, WORLD_QUEUES, queue->meta->name))
 			v[n++] = spec_queue_view_ref(queue->view);
 	*ret_n = n;
 	return v;
@@ -973,7 +976,7 @@ static void keep_known(struct world *w, enum world_sort sort, const char *uid, c
 		       bool gone)
 {
 	struct job *job = world_is_of_jobs(sort) ? find_job(w, uid) : NULL;
-	struct thing *thing = find_thing(w, sorts[sort].table, sorts[sort].by_name ? name : uid);
+	struct object *object = find_object(w, sorts[sort].table, sorts[sort].by_name ? name : uid);
 	struct pod *pod = NULL;
 
 	if (sort == WORLD_PODS)
@@ -988,10 +991,10 @@ static void keep_known(struct world *w, enum world_sort sort, const char *uid, c
 		if (gone)
 			pod_gone(pod);
 	}
-	if (thing && sorts[sort].parse && streq(thing->meta->uid, uid)) {
-		thing->round = w->rounds[sort];
+	if (object && sorts[sort].parse && streq(object->meta->uid, uid)) {
+		object->round = w->rounds[sort];
 		if (gone)
-			thing_gone(w, thing);
+			object_gone(w, object);
 	}
 }
 
@@ -1090,7 +1093,7 @@ void world_object(struct world *w, enum world_sort sort, const char *json, size_
 	else if (sort == WORLD_EVENTS)
 		on_event(w, json, len, gone);
 	else
-		on_thing(w, sort, json, len, gone);
+		on_object(w, sort, json, len, gone);
 	if (passed && w->n_passings == before) /* it can be read now */
 		unpass(w, passed);
 }
@@ -1111,7 +1114,7 @@ void world_list_ends(struct world *w, enum world_sort sort)
 	if (sort == WORLD_PODS)
 		return pods_listed(w);
 	if (sort != WORLD_EVENTS) /* events are never deleted (on_event) */
-		return things_listed(w, sort);
+		return objects_listed(w, sort);
 }
 
 void world_await_list(struct world *w, enum world_sort sort)
@@ -1135,7 +1138,7 @@ static bool report_settled(struct world *w)
 	bool more = false;
 
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
-		struct thing *group = job->waits ? find_owned(w, WORLD_GROUPS, job->j.uid) : NULL;
+		struct object *group = job->waits ? find_owned(w, WORLD_GROUPS, job->j.uid) : NULL;
 		bool over = false;
 
 		if (job->j.view && !job->waited && job->waits)
@@ -1156,17 +1159,17 @@ static void on_tick(void *data)
 
 	/* Report the jobs that wait in a changed queue, or perhaps in one that is gone. */
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
-		const struct thing *queue = NULL;
+		const struct object *queue = NULL;
 
 		if (!job->j.view || !job->waits)
 			continue;
-		queue = find_thing(w, world_queues_of(job->j.kind), job->j.view->queue);
+		queue = find_object(w, world_queues_of(job->j.kind), job->j.view->queue);
 		if (queue ? queue->changed : w->queue_gone)
 			changed(job);
 	}
-	for (struct thing *queue = w->things[WORLD_QUEUES]; queue; queue = queue->hh.next)
+	for (struct object *queue = w->objects[WORLD_QUEUES]; queue; queue = queue->hh.next)
 		queue->changed = false;
-	for (struct thing *queue = w->things[WORLD_LOCAL_QUEUES]; queue; queue = queue->hh.next)
+	for (struct object *queue = w->objects[WORLD_LOCAL_QUEUES]; queue; queue = queue->hh.next)
 		queue->changed = false;
 	w->queue_gone = false;
 	if (report_settled(w))
@@ -1243,7 +1246,7 @@ const struct spec_pod_view *world_pod(const struct world *w, const char *job, co
 
 const struct spec_group_view *world_group(const struct world *w, const struct world_job *job)
 {
-	const struct thing *group = find_owned(w, WORLD_GROUPS, job->uid);
+	const struct object *group = find_owned(w, WORLD_GROUPS, job->uid);
 
 	return group ? group->view : NULL;
 }
@@ -1251,12 +1254,12 @@ const struct spec_group_view *world_group(const struct world *w, const struct wo
 struct spec_kueue_facts world_kueue(const struct world *w, const struct world_job *job)
 {
 	const char *owner = job->view ? job->view->meta.owner_uid : "";
-	const struct thing *own = find_owned(w, WORLD_WORKLOADS, job->uid);
-	const struct thing *thing = own || !*owner ? own : find_owned(w, WORLD_WORKLOADS, owner);
+	const struct object *own = find_owned(w, WORLD_WORKLOADS, job->uid);
+	const struct object *object = own || !*owner ? own : find_owned(w, WORLD_WORKLOADS, owner);
 
 	return (struct spec_kueue_facts){
 		.known = w->statuses[WORLD_WORKLOADS] == WORLD_CONFIRMED,
-		.workload = thing ? thing->view : NULL,
+		.workload = object ? object->view : NULL,
 		.position = container_of(job, const struct job, j)->position,
 		.fixed = w->kueue.fixed,
 		.away = w->kueue.away,
@@ -1456,7 +1459,7 @@ void world_free(struct world *w)
 {
 	struct job *job, *next_job;
 	struct passed *passed, *next_passed;
-	struct thing *thing, *next;
+	struct object *object, *next;
 
 	if (!w)
 		return;
@@ -1465,14 +1468,14 @@ void world_free(struct world *w)
 	HASH_ITER(hh, w->jobs, job, next_job)
 		world_forget(&job->j);
 	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
-		HASH_ITER(hh, w->things[i], thing, next) {
-			leave_table(w, thing);
-			thing_free(thing);
+		HASH_ITER(hh, w->objects[i], object, next) {
+			leave_table(w, object);
+			object_free(object);
 		}
 	}
-	HASH_ITER(hh, w->past, thing, next) {
-		HASH_DEL(w->past, thing);
-		thing_free(thing);
+	HASH_ITER(hh, w->past, object, next) {
+		HASH_DEL(w->past, object);
+		object_free(object);
 	}
 	events_free(w->events);
 	free(w);

@@ -169,7 +169,7 @@ static const struct backend_ops ops = {
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *now)
 {
 	if (b.held)
-		held_news(b.held, old, now);
+		held_changed(b.held, old, now);
 }
 
 static void on_records(void *done, int err, const char *text)

@@ -173,11 +173,11 @@ static void test_end(void **state)
 		bool begun, started;
 		enum run_end end;
 	} rows[] = {
-		{SPEC_WAITING, 1, -1, false, false, RUN_GOES_ON},
-		{SPEC_STARTED, 1, 0, true, true, RUN_GOES_ON},
-		{SPEC_WAITING, 2, -1, false, false, RUN_GOES_ON},
+		{SPEC_WAITING, 1, -1, false, false, RUN_RUNNING},
+		{SPEC_STARTED, 1, 0, true, true, RUN_RUNNING},
+		{SPEC_WAITING, 2, -1, false, false, RUN_RUNNING},
 		{SPEC_WAITING, 2, 0, true, true, RUN_LAST}, /* between this run and the next */
-		{SPEC_STARTED, 2, 0, true, true, RUN_GOES_ON},
+		{SPEC_STARTED, 2, 0, true, true, RUN_RUNNING},
 		{SPEC_TERMINATED, 2, 0, true, true, RUN_LAST},
 		{SPEC_WAITING, 3, -1, true, false, RUN_PREVIOUS},
 		{SPEC_STARTED, 3, 0, true, true, RUN_PREVIOUS},
