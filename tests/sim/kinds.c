@@ -172,9 +172,11 @@ static void forbid_links(void *data)
 
 void kinds_begin(void)
 {
-	bool chains = !sim_machine && server_has_chains();
+	bool chains = !sim_machine && server_has_chains(), sets = false;
 
-	if (chains && sim_faults.forbidden && sim_chance(SIM_CHAINS, 700))
+	for (size_t k = 0; chains && k < server_n_kinds(); k++)
+		sets |= streq(server_kind(k), "jobset");
+	if (sets && sim_faults.forbidden && sim_chance(SIM_CHAINS, 700))
 		sim_task_start(SIM_WORLD, forbid_links, NULL);
 	if (!sim_machine && server_n_kinds() > 1)
 		sim_task_start(SIM_WORLD, trouble, NULL);
