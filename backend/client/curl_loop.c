@@ -40,7 +40,7 @@ struct curl_loop {
 	CURLM *curl;
 	bool inside;	   /* within a call of curl, which may call us back */
 	unsigned n_open;   /* handles of libuv, open or closing */
-	uv_timer_t timer;  /* for the time at which curl wants to be called */
+	uv_timer_t timer;  /* fires when curl wants to be called */
 	uv_idle_t at_once; /* for a call of curl in the next round of the loop */
 	uv_timer_t again;  /* for on_again: curl reads again from sockets that had bytes */
 	uint64_t n_chunks; /* chunks of replies received */

@@ -436,7 +436,7 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 	struct spec_event e cleanup(spec_event_clear) = {0};
 	int err = spec_event_parse(json, len, &e);
 
-	/* If an object was too large to be read, its fate may be unknown. */
+	/* The event of an object that is too large may lack the object's version: skip it. */
 	if (err)
 		return wrong ? 0 : err;
 	switch (e.type) {

@@ -100,7 +100,7 @@ void watch_set_back(struct watch *w);
 
 /*
  * Note that a reply to another request contained an object of VERSION. If the server turns out to
- * be before VERSION, relist, since no watch reports the fate of that object.
+ * be before VERSION, relist, since no watch reports changes of that object.
  */
 void watch_replied(struct watch *w, const char *version);
 

@@ -74,7 +74,7 @@
 #define LAUNCHES_MAX 8	  /* launches at the same time */
 #define ANSWER_MS    3000 /* how long the answer to a removal waits (struct answer) */
 
-/* A file in the state directory. Its mtime is the time at which a kxfs last ran. */
+/* A file in the state directory. Its mtime is when a kxfs last ran. */
 #define RAN_FILE "ran"
 
 enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_SENDS, ENTRY_REMOVES };
@@ -135,7 +135,7 @@ struct held {
 	struct backend *b;
 	struct group group;
 	struct held_entry *all;	 /* by key */
-	struct held_entry *list; /* the same, in the order in which they were submitted */
+	struct held_entry *list; /* the same, in order of submission */
 	struct answer *answers;
 	size_t unsaved; /* entries whose MET is not SAVED */
 	size_t launching;

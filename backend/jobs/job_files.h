@@ -67,7 +67,7 @@ void job_files_remove(struct job_files *f, struct job_launch *l);
 
 /* Make a UUID greater than those of all launches. 0 or -EIO. */
 int job_files_next_uuid(struct job_files *f, char ret[JOB_FILES_UUID]);
-/* See backend_file, but for jobs in the store, which may be called otherwise by now. */
+/* As backend_file, but *RET has the recorded id: the store may have renamed the job since. */
 int job_files_find(struct job_files *f, const char *file, struct backend_file *ret);
 /* See backend_files, backend_files_changed, backend_knows_digest. */
 size_t job_files_list(struct job_files *f, char ***ret);

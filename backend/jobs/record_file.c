@@ -184,7 +184,7 @@ static int keep_room(const char *dir, const struct spec_head *h, size_t n)
 	return h->parts[RECORD_PLAN] ? file_keep_room(dir, h->key, ROOM_TIMES * n + ROOM) : 0;
 }
 
-/* Return the bytes of a file, malloc'ed: H, then REST, whose lengths and checksum are in LINE. */
+/* Return the contents of a file, malloc'ed: H, then REST. LINE has REST's lengths and checksum. */
 static char *compose(const struct spec_head *h, struct spec_head_line *line, const char *rest,
 		     size_t *ret_len)
 {
@@ -264,7 +264,7 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 		err = keep_room(dir, &next, n);
 	if (!err)
 		err = (h->over && !old->over ? file_write_last : file_write)(dir, h->key, all, n);
-	/* A later rewrite is not the moment at which the job became history. */
+	/* A later rewrite must not change the time when the job became history. */
 	if (!err && h->state == RECORD_HISTORY)
 		err = record_file_mark(state_dir, h->key, h->since);
 	return err;

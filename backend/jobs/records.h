@@ -39,8 +39,8 @@ typedef const struct spec_job *(*record_snapshot_fn)(void *data, const struct re
 void records_set_snapshot(struct records *rs, record_snapshot_fn fn, void *data);
 
 /*
- * FN is called after each rewrite of R: ERR is 0, or the reason for which it failed. records.c
- * retries a failed rewrite, unless records_commit requested it.
+ * FN is called after each rewrite of R: ERR is 0 or a negative errno. records.c retries a failed
+ * rewrite, unless records_commit requested it.
  */
 typedef void (*record_written_fn)(void *data, struct record *r, int err);
 void records_set_written(struct records *rs, record_written_fn fn, void *data);

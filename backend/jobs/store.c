@@ -115,7 +115,7 @@ static int store_order(const struct store_entry *a, const struct store_entry *b)
 	return c ? c : strcmp(a->job->uid, b->job->uid);
 }
 
-/* Return the position of E in the list of P, or the position at which E belongs. */
+/* Return the position of E in the list of P; if E is not in the list, where to insert it. */
 static size_t store_position(const struct store_place *p, const struct store_entry *e)
 {
 	size_t low = 0, high = p->n;
@@ -345,9 +345,9 @@ static void store_keep_id(struct store *store, struct store_entry *e, struct sto
 }
 
 /*
- * Make FRESH's snapshot the current one of its uid. Set *GONE to the uid's entry in the other
- * place, which is in no table any more; *OLD to the previous snapshot; and RENAMED to another job
- * that had the id.
+ * Make FRESH's snapshot the current one of its uid, and set *OLD to the previous snapshot. If the
+ * uid had an entry in the other place (jobs/ or history/), take that out of all tables and set *GONE
+ * to it. If another job had the id, rename that job and set RENAMED.
  */
 static void store_swap(struct store *store, struct store_entry **fresh, struct store_entry **gone,
 		       struct store_renamed *renamed, const struct spec_job **old)

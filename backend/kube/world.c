@@ -734,7 +734,7 @@ static void on_object(struct world *w, enum world_sort sort, const char *json, s
 	now->round = w->rounds[sort];
 	old = find_object(w, s->table, key_of(now));
 	if (gone || (s->owned && !*now->meta->owner_uid)) {
-		/* A new object may have taken the name. */
+		/* OLD may be a newer object of the same name, which remains. */
 		if (old && streq(old->meta->uid, now->meta->uid))
 			object_gone(w, old);
 		object_free(now);

@@ -37,8 +37,8 @@
 #define DEAR_US 20000
 
 struct sampler {
-	struct lock lock;	 /* protects USAGE, the newest figures */
-	struct task_usage usage; /* the newest figures */
+	struct lock lock;	 /* protects USAGE */
+	struct task_usage usage; /* the newest */
 	int64_t returned;	 /* number of the sample that sampler_news returned last */
 	/* The members below belong to the thread: */
 	bool shared; /* of shared pages, only this attempt's share is counted (descent_sample) */
@@ -130,13 +130,13 @@ static struct sampler *sampler_new(void)
 	return sampler;
 }
 
-/* Begin to sample. If no thread can be made, only the last figures will be known. */
+/* Start sampling. If the thread can't be created, usage is known only at the end. */
 static void sampler_begin(struct sampler *sampler)
 {
 	(void)thread_start(sampler_main, sampler, NULL);
 }
 
-/* Set *RET to the newest figures. Return false if they are not newer than at the last call. */
+/* Set *RET to the newest usage. Return false if there was no sample since the last call. */
 static bool sampler_news(struct sampler *sampler, struct task_usage *ret)
 {
 	lock_scope(&sampler->lock);
@@ -147,7 +147,7 @@ static bool sampler_news(struct sampler *sampler, struct task_usage *ret)
 	return true;
 }
 
-/* Set *RET to the last figures. All processes were waited for. */
+/* Set *RET to the final usage. Call this after all processes were waited for. */
 static void sampler_end(struct sampler *sampler, struct task_usage *ret)
 {
 	sampler_news(sampler, ret);

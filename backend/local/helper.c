@@ -456,7 +456,7 @@ static void hear_guard(struct helper *h)
 		break;
 	case GUARD_USED:
 		h->usage = news.usage;
-		/* Usage must not fill the connection: newer figures follow, and the last ones at the end. */
+		/* Usage must not fill the connection: newer usage follows, and the final one at the end. */
 		if (h->conn_fd >= 0 && ioctl(h->conn_fd, SIOCOUTQ, &unread) == 0 && unread == 0)
 			send_used(h);
 		break;

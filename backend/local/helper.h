@@ -100,7 +100,7 @@ struct helper_ask {
 /* The largest figure of a usage. */
 #define HELPER_FIGURE_MAX (INT64_C(1) << 53)
 
-/* True if the figures of U, which has a sample, are possible. */
+/* True if U, which has a sample, is plausible. */
 bool helper_usage_is_sane(const struct task_usage *u);
 
 /*

@@ -616,7 +616,7 @@ void task_clean(const char *dir)
 	struct stat st;
 	int err;
 
-	/* Nearly all finished jobs of a start have no such folder, and stat is cheaper than rmdir. */
+	/* At a start, few finished jobs have a helper's directory, and stat is cheaper than rmdir. */
 	if (disk_stat(AT_FDCWD, path, &st) == -ENOENT)
 		return;
 	err = disk_rmdir(AT_FDCWD, path);

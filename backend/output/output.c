@@ -60,7 +60,7 @@
 #define OUTPUT_RETRY_MS 1000
 #define OUTPUT_DRAIN_MS 5000
 #define OUTPUT_STEP	(4u << 20) /* the largest number of bytes that one step adds to an index */
-/* Chunks of a log that may wait until the output before them was read. */
+/* Limit of the new chunks of a log that wait while its older output is read from disk. */
 #define OUTPUT_STASH_MAX 16384
 
 /* Chunks of a log that were written while it is read from disk. */
