@@ -87,7 +87,7 @@ static int show(const struct spec_kind *kind, const char *object, const char *po
 	err = spec_kind_show(kind, job, list, loop_time_ns(), &status);
 	if (err)
 		return refuse(err, ret_text,
-			      "%s: is not an object as kubectl get -o json prints it", object);
+			      "%s: not an object in the format of kubectl get -o json", object);
 	fputs(status, stdout);
 	return 0;
 }

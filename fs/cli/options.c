@@ -328,7 +328,7 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	text_set(&o->context, "%.*s", slash ? (int)(slash - rest) : 0, rest);
 	text_set(&o->namespace, "%s", slash ? slash + 1 : rest);
 	if (streq(o->backend, "local") && *rest)
-		return refuse(-EINVAL, ret_text, "%s: local: takes nothing after the colon", text);
+		return refuse(-EINVAL, ret_text, "%s: nothing may follow local:", text);
 	if (!backend) {
 		r = refuse_unknown(&o->kinds, text, ret_text);
 		if (r < 0)
@@ -370,8 +370,8 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 	if (is_command && n == 1 && (v[0][0] == '/' || v[0][0] == '.'))
 		return refuse(
 			-EINVAL, ret_text,
-			"%s: is not a SOURCE, and %s is a command; to mount a namespace that is "
-			"called %s, name its backend: kxfs volcano:%s %s",
+			"%s: is not a SOURCE, and %s is a command; to mount the namespace %s, "
+			"write a backend before its name: kxfs volcano:%s %s",
 			v[0], v[-1], v[-1], v[-1], v[0]);
 	if (o->action == OPTIONS_CAPTURE) {
 		o->capture = OPTIONS_CAPTURE_ALL;
@@ -397,8 +397,8 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 	if (n == 2 && (streq(v[0], "umount") || streq(v[0], "unmount")))
 		return refuse(
 			-EINVAL, ret_text,
-			"to unmount: fusermount3 -u %s; to mount a namespace that is called %s, name its "
-			"backend, like volcano:%s",
+			"to unmount: fusermount3 -u %s; to mount the namespace %s, write a backend before "
+			"its name: volcano:%s",
 			v[1], v[0], v[0]);
 	if (!v[n - 1][0])
 		return refuse(-EINVAL, ret_text, "the mount point is empty");

@@ -4,7 +4,7 @@
  * name failed. Both are in memory; NAME.job comes from the records of jobs (backend_file). One lock, which the owner
  * passes, guards the table and the files (upload.h).
  *
- * Launches are numbered in the order in which they begin. The result of the newest launch of a name is shown. The
+ * Launches are numbered in order of their start. The result of the newest launch of a name is shown. The
  * result of an older one never replaces it, even if it arrives later. A result belongs to the name under which the
  * content was launched, also if the file has another name by then.
  */

@@ -196,10 +196,10 @@ static int follow_switch(struct tail_follow *f, uint64_t size)
 		r = spec_job_replica(job, f->replica);
 		key = r ? follow_next_key(r, f->key, &last) : NULL;
 		if (!key)
-			/* In history/ no log begins any more. */
+			/* A job in history/ gets no new logs. */
 			return !r || last || job->history ? 0 : -EAGAIN;
 	} else if (f->log) {
-		/* If nothing was printed, the merged log ends before it begins. */
+		/* No merged log was opened. If none will be written, the follow ends here. */
 		return job->history || spec_job_is_over(job) ? 0 : -EAGAIN;
 	}
 	f->base += size;

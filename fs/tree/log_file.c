@@ -232,7 +232,7 @@ static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 	return false;
 }
 
-/* Free the ring at the end of the log, if nothing is expected soon. */
+/* The read-ahead has reached the end of the log: free the ring, unless a read fills it. */
 static void ahead_rest(struct ahead *a)
 {
 	{

@@ -271,7 +271,7 @@ static void ops_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 
 /*
  * --- directories: the names are listed at the open, so that a reader sees each once; their
- * attributes are those at the moment in which an entry is returned ---
+ * attributes are those when an entry is returned ---
  */
 
 struct dir_handle {

@@ -81,7 +81,7 @@ void serve_free(struct serve *s)
 
 /* --- requests --- */
 
-/* True if BUF, a message of the kernel, drops node ID. */
+/* True if BUF, a message of the kernel, is a FORGET or a RELEASE of node ID. */
 static bool lets_go_of(const struct fuse_buf *buf, uint64_t id)
 {
 	const struct fuse_in_header *in = buf->mem;

@@ -58,9 +58,9 @@ static const struct {
 	{"kxfs local: /mnt/kx more",
 	 "more: too many arguments; kxfs [OPTIONS] [SOURCE] MOUNTPOINT"},
 	/* sources */
-	{"kxfs local:x /mnt/kx", "local:x: local: takes nothing after the colon"},
-	{"kxfs local:a/b /mnt/kx", "local:a/b: local: takes nothing after the colon"},
-	{"kxfs local:/ /mnt/kx", "local:/: local: takes nothing after the colon"},
+	{"kxfs local:x /mnt/kx", "local:x: nothing may follow local:"},
+	{"kxfs local:a/b /mnt/kx", "local:a/b: nothing may follow local:"},
+	{"kxfs local:/ /mnt/kx", "local:/: nothing may follow local:"},
 	{"kxfs /data/ada/training /mnt/kx",
 	 "/data/ada/training: a source does not begin with '/'; mount(8) makes a path of a word "
 	 "that names a file here: name the backend, like local:"},
@@ -78,7 +78,7 @@ static const struct {
 	/* words that somebody may try */
 	{"kxfs /mnt/kx local:", "the source comes first: kxfs local: /mnt/kx"},
 	{"kxfs umount /mnt/kx",
-	 "to unmount: fusermount3 -u /mnt/kx; to mount a namespace that is called umount, name its backend, like "
+	 "to unmount: fusermount3 -u /mnt/kx; to mount the namespace umount, write a backend before its name: "
 	 "volcano:umount"},
 	{"kxfs -o remount,ro local: /m",
 	 "-o remount: a mount keeps the options that it has; unmount it, and mount with others (local jobs run on if "
@@ -108,12 +108,12 @@ static const struct {
 	 "more: too many arguments; kxfs --dry-run=FILE [OPTIONS] [SOURCE]"},
 	{"kxfs doctor volcano:a b", "b: too many arguments; kxfs doctor [OPTIONS] [SOURCE]"},
 	{"kxfs doctor /mnt/kx",
-	 "/mnt/kx: is not a SOURCE, and doctor is a command; to mount a namespace that is called "
-	 "doctor, name its backend: kxfs volcano:doctor /mnt/kx"},
+	 "/mnt/kx: is not a SOURCE, and doctor is a command; to mount the namespace doctor, write "
+	 "a backend before its name: kxfs volcano:doctor /mnt/kx"},
 	{"kxfs capture volcano:a b", "b: too many arguments; kxfs capture [OPTIONS] [SOURCE]"},
 	{"kxfs capture ./kx",
-	 "./kx: is not a SOURCE, and capture is a command; to mount a namespace that is called "
-	 "capture, name its backend: kxfs volcano:capture ./kx"},
+	 "./kx: is not a SOURCE, and capture is a command; to mount the namespace capture, "
+	 "write a backend before its name: kxfs volcano:capture ./kx"},
 	{"kxfs capture local:",
 	 "local: needs no capture, since jobs on this machine keep all their output: mount it"},
 	{"kxfs --dry-run=f /mnt/kx",
