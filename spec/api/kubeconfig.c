@@ -175,7 +175,7 @@ static int check_file(const struct spec_yaml *root, struct spec_errors *e)
 	kind = spec_yaml_get(root, "kind");
 	if (kind && kind->type == SPEC_YAML_SCALAR && kind->len && !streq(kind->text, "Config"))
 		return spec_errors_add(e, -EINVAL, kind->line, kind->column, "kind",
-				       "this is not a kubeconfig file; its kind would be Config");
+				       "not a kubeconfig file: its kind is not Config");
 	current = spec_yaml_get(root, "current-context");
 	if (current && current->type != SPEC_YAML_SCALAR)
 		err = spec_errors_add(e, -EINVAL, current->line, current->column, "current-context",

@@ -151,7 +151,7 @@ static int forbidden(struct reply *r)
 			   "Nothing was done. Try again in a moment.",
 			   quotas_n, quotas, r->asked->namespace);
 	if (has(r, "because it is being terminated"))
-		return put(r, -EACCES, "namespace %s is being deleted: it takes nothing new",
+		return put(r, -EACCES, "namespace %s is being deleted and accepts no new objects",
 			   r->asked->namespace);
 	/* This is not about rights: an admission plugin of the server refuses the object. */
 	if (*r->message && !has(r, " cannot ") && strcmp(r->reason, "Forbidden") == 0)

@@ -137,7 +137,7 @@ static void read_env(struct app_reader *r, const struct app_path *path,
 		if (!*s)
 			app_error(r, &at, key, "the name of a variable must not be empty");
 		else if (strchr(s, '='))
-			app_error(r, &at, key, "the name of a variable must not hold \"=\"");
+			app_error(r, &at, key, "the name of a variable must not contain \"=\"");
 		while (*s >= 0x20 && *s <= 0x7e)
 			s++;
 		if (*s)

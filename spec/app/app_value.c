@@ -83,7 +83,7 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 		app_error(r, path, node, "must be %s, not %s%s%s", type_name(type),
 			  type_name(node->type), *hint ? "; " : "", hint);
 	else if (type == SPEC_YAML_SCALAR && strlen(node->text) != node->len)
-		app_error(r, path, node, "must not hold a NUL character");
+		app_error(r, path, node, "must not contain a NUL character");
 	else
 		return true;
 	return false;
@@ -206,7 +206,7 @@ void app_read_name(struct app_reader *r, const struct app_path *path, const stru
 		   void *member)
 {
 	if (app_is(r, path, node, SPEC_YAML_SCALAR, "") && has_control(node->text))
-		app_error(r, path, node, "must not hold control characters or line breaks");
+		app_error(r, path, node, "must not contain control characters or line breaks");
 	else
 		app_read_word(r, path, node, member);
 }
@@ -330,7 +330,7 @@ static bool check_any(struct app_reader *r, const struct app_path *path,
 	bool map = node->type == SPEC_YAML_MAP, ok = true;
 
 	if (node->type == SPEC_YAML_SCALAR && strlen(node->text) != node->len) {
-		app_error(r, path, node, "must not hold a NUL character");
+		app_error(r, path, node, "must not contain a NUL character");
 		return false;
 	}
 	for (size_t i = 0; i < node->n; i += map ? 2 : 1) {

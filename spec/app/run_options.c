@@ -260,7 +260,7 @@ static int set_from_json(struct run_value *v, const struct spec_option *option,
 	if (type == SPEC_VALUE_BOOL)
 		return set_number(v, option, *value->text == 't', path, e);
 	if (strlen(value->text) != value->n)
-		return spec_errors_add(e, -EINVAL, 0, 0, path, "must not hold a NUL character");
+		return spec_errors_add(e, -EINVAL, 0, 0, path, "must not contain a NUL character");
 	return set_from_text(v, option, value->text, path, e);
 }
 

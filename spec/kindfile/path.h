@@ -58,7 +58,7 @@ const char *values_text(const struct values *v, const struct spec_value *object,
 /* Return the number of the first of V that OBJECT has, from 0 to INT32_MAX; NONE if it has none. */
 int values_number(const struct values *v, const struct spec_value *object, int none);
 /*
- * Return the largest number at V in OBJECT. An item of a list without such a number counts as EACH.
- * Return NONE if V leads to no item.
+ * Return the largest number at V in OBJECT; NONE if V matches nothing. If V has a [*], each item of
+ * that list counts, as EACH if the item has no number.
  */
 int value_largest(const struct value *v, const struct spec_value *object, int each, int none);

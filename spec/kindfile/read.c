@@ -257,7 +257,7 @@ static bool is_vague(const struct kind_state *state, const struct spec_job_view 
 	       state->exact_message.n;
 }
 
-/* Set the reason for which the job has ended, or is about to. */
+/* Set the reason why the job has ended or is about to end. */
 static void explain_end(const struct kindfile_reading *r, const struct kind_state *state,
 			struct spec_job_view *v)
 {

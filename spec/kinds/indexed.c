@@ -340,7 +340,7 @@ static int job_build(struct spec_build *b)
 
 /* --- reading a batch Job: what share/kinds/job.yaml can't describe --- */
 
-/* Set the reason for which the Job has failed, or is about to. */
+/* Set the reason why the Job has failed or is about to fail. */
 static void explain(struct spec_job_view *v, const struct spec_value *status)
 {
 	const char *indexes = spec_read_text(status, "failedIndexes");

@@ -289,10 +289,10 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 	}
 	bare = spec_options_bool(options, "no_annotations");
 	if (bare && rq->mine)
-		return spec_errors_add(e, -EINVAL, 0, 0, "scheduler_args.no_annotations",
-				       "leaves out the label " SPEC_LABEL_USER
-				       ", by which this mount, which has the option mine, finds "
-				       "its jobs");
+		return spec_errors_add(
+			e, -EINVAL, 0, 0, "scheduler_args.no_annotations",
+			"not on a mount with the option mine: it leaves out the label " SPEC_LABEL_USER
+			", which the mount needs to find its jobs");
 	if (!bare)
 		annotate(&b, text, len);
 	put_users(&b, bare ? NULL : rq->identity.user);

@@ -321,7 +321,7 @@ static enum spec_control_outcome outcome(enum spec_action action,
 	}
 	if (there)
 		return SPEC_CONTROL_OBEYED;
-	/* The job may have restarted meanwhile, and be in a phase in which the action is obeyed. */
+	/* The job may have restarted meanwhile and be in a phase that accepts the action. */
 	if (is_one_of(now->phase, before->phase, "Restarting") ||
 	    in_phase(now->phase) & BIT(action))
 		return SPEC_CONTROL_OPEN;

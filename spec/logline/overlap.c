@@ -295,7 +295,7 @@ enum overlap_answer overlap_bytes(struct overlap *o, const char *bytes, size_t n
 		return OVERLAP_NEW;
 	}
 	if (o->reached) {
-		/* There are never more bytes than the known end has, since each is known according to a guess. */
+		/* Bounded: each held byte equals one of the known end, according to a guess. */
 		if (o->n_held + n > o->held_room) {
 			o->held_room = max_of(2 * o->held_room, o->n_held + n);
 			o->held = mem_grow(o->held, o->held_room, 1);

@@ -73,10 +73,10 @@ static int check_mounts(struct spec_pod_role *r)
 		/* The API server would refuse this. */
 		if (strchr(m->dst, ':'))
 			ret = refuse(r, "mounts", NULL,
-				     "%s: a path in the container must not hold \":\"", m->dst);
+				     "%s: a path in the container must not contain \":\"", m->dst);
 		else if (m->type != SPEC_MOUNT_VOLUME && climbs(m->src))
 			ret = refuse(r, "mounts", NULL,
-				     "%s: a path of the host must not hold \"..\"", m->src);
+				     "%s: a path of the host must not contain \"..\"", m->src);
 	}
 	return ret;
 }

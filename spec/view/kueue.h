@@ -71,7 +71,7 @@ struct spec_workload_view {
 };
 
 /*
- * Return the reason for which a check or a limit has deactivated the job for good, borrowed:
+ * Return why a check or a limit has deactivated the job for good, borrowed:
  * AdmissionCheck, MaximumExecutionTimeExceeded, ... Kueue does not requeue it, even if spec.active
  * is set again. "" if there is none.
  */

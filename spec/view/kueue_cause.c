@@ -82,7 +82,7 @@ static const struct kueue_meaning off_meanings[] = {
 	{"AdmissionCheck", "AdmissionCheckRejected", SUBMIT_AGAIN,
 	 "it was rejected by an admission check", QUOTE},
 	{"RequeuingLimitExceeded", "PodsNotReady", SUBMIT_AGAIN,
-	 "its pods were not ready in time so often that Kueue has given up", PODS},
+	 "its pods were too often not ready in time, so Kueue has given up", PODS},
 	{"MaximumExecutionTimeExceeded", "ExecutionTimeExceeded", SUBMIT_AGAIN,
 	 "its maximum execution time is over", NOTHING},
 	{NULL, "Deactivated", SUBMIT_AGAIN, "it was deactivated", QUOTE},

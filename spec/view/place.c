@@ -2,8 +2,8 @@
 /*
  * Assigns pods to replicas. Most controllers number the pods of a task. If a controller does not,
  * each pod is a replica, in order of creation; once the required number exists, a further pod
- * replaces one that failed, and is its next attempt. A pod whose output is known keeps its replica,
- * whatever becomes known of other pods.
+ * replaces one that failed, and is its next attempt. A pod whose output is known keeps its replica
+ * when other pods appear.
  */
 #include "spec/view/steps.h"
 

@@ -591,7 +591,7 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
 	 */
 	if (before->meta.deleted && before->meta.deleted < now->meta.deleted)
 		now->meta.deleted = before->meta.deleted;
-	/* Times have whole seconds, and a controller may delete a pod in the second in which it ends. */
+	/* Times have whole seconds, and a controller may delete a pod in the same second as it ends. */
 	now->ended |= before->ended;
 	now->sample = before->sample;
 }

@@ -75,8 +75,8 @@ struct spec_reader {
 	void (*pod)(const struct spec_reader *reader, const struct spec_value *object,
 		    struct spec_pod_view *v);
 	/*
-	 * Return the objects that this object creates under names of their own: a list in it, where
-	 * each is the member *RET_KEY of an item. NULL if the kind creates none.
+	 * Return the list in OBJECT of the objects that its controller creates from it. Each is the
+	 * member *RET_KEY of an item of the list. NULL if there are none.
 	 */
 	const struct spec_value *(*wrapped)(const struct spec_value *object, const char **ret_key);
 	const struct spec_phase *phases; /* rows of one name follow each other */

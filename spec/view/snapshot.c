@@ -251,7 +251,7 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 	}
 }
 
-/* Set when each phase began: the time at which it was observed, or else the controller's. */
+/* Set when each phase began: when kxfs observed it, or else the controller's time. */
 static void fill_transitions(struct spec_job *job, const struct spec_job_view *view,
 			     const struct spec_view_context *ctx)
 {

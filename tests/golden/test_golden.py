@@ -188,7 +188,7 @@ def test_names_without_control_characters(tmp_path):
     path = tmp_path / "app.yaml"
     path.write_text('name: "a\\u0001b"\nroles:\n- {name: "c\\nd", image: i, entrypoint: e}\n')
     errors = run("volcano", path, "ns", {"queue": "q"})[2]
-    assert errors.count("must not hold control characters or line breaks") == 2, errors
+    assert errors.count("must not contain control characters or line breaks") == 2, errors
 
 
 @pytest.mark.parametrize("name,kind", BOTH, ids=[f"{n}-{k}" for n, k in BOTH])

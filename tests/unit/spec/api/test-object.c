@@ -263,7 +263,7 @@ static const struct answer answers[] = {
 	{"create", 403, -EACCES,
 	 "{\"message\":\"jobs \\\"x\\\" is forbidden: unable to create new content in namespace x "
 	 "because it is being terminated\",\"reason\":\"Forbidden\"}",
-	 "namespace training is being deleted: it takes nothing new"},
+	 "namespace training is being deleted and accepts no new objects"},
 	{"create", 403, -EACCES,
 	 "{\"message\":\"jobs \\\"x\\\" is forbidden: violates "
 	 "PodSecurity\",\"reason\":\"Forbidden\"}",

@@ -246,7 +246,7 @@ static void test_fields(void **state)
 		 "6:26: roles[0].args[3]: must not be null; leave out what has no value, or put "
 		 "\"null\" in quotes if that is the text\n"},
 		{"args:", "6:8: roles[0].args: has no value; give one, or leave it out\n"},
-		{"args: [\"a\\0\"]", "6:10: roles[0].args[0]: must not hold a NUL character\n"},
+		{"args: [\"a\\0\"]", "6:10: roles[0].args[0]: must not contain a NUL character\n"},
 		{"env: [A=1]", "6:8: roles[0].env: must be a map, not a list; write NAME: VALUE\n"},
 		{"env: {A: ~, B: [1]}",
 		 "6:12: roles[0].env.A: must not be null; leave out what has no value, or put "
@@ -254,7 +254,7 @@ static void test_fields(void **state)
 		 "6:18: roles[0].env.B: must be text, not a list\n"},
 		{"env: {\"\": 1, A=B: 2, \"C\\n\": 3, \u00c4: 4}",
 		 "6:9: roles[0].env[\"\"]: the name of a variable must not be empty\n"
-		 "6:16: roles[0].env[\"A=B\"]: the name of a variable must not hold \"=\"\n"
+		 "6:16: roles[0].env[\"A=B\"]: the name of a variable must not contain \"=\"\n"
 		 "6:24: roles[0].env[\"C\\n\"]: the name of a variable must be of printable ASCII characters\n"
 		 "6:34: roles[0].env[\"\u00c4\"]: the name of a variable must be of printable ASCII characters\n"},
 		{"retry_policy: application",
@@ -267,7 +267,7 @@ static void test_fields(void **state)
 		{"metadata: x", "6:13: roles[0].metadata: must be a map, not text; write NAME: "
 				"VALUE\n"},
 		{"metadata: {a: [b, \"\\0\"]}",
-		 "6:21: roles[0].metadata.a[1]: must not hold a NUL character\n"},
+		 "6:21: roles[0].metadata.a[1]: must not contain a NUL character\n"},
 	};
 
 	check_roles(table, array_size(table));
@@ -448,7 +448,7 @@ static void test_names(void **state)
 		 "jobs and pods are made of it\n"},
 		{"name: \"\"\nroles:\n- {name: \"a\\nb\", image: i, entrypoint: e}\n",
 		 "1:7: name: must not be empty\n"
-		 "3:10: roles[0].name: must not hold control characters or line breaks\n"},
+		 "3:10: roles[0].name: must not contain control characters or line breaks\n"},
 		{"name: a\nroles:\n- &r {name: a_b, image: i, entrypoint: e}\n- {<<: *r, name: "
 		 "ab}\n- {<<: *r, name: AB}\n- *r\n",
 		 "3:13: roles[3].name: roles[0] has the same name\n"

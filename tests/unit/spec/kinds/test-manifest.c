@@ -192,9 +192,9 @@ static void test_values(void **state)
 	static const char *const cases[][2] = {
 		{"image: ' i', entrypoint: e", "image: must not begin or end with a space"},
 		{"image: i, entrypoint: e, mounts: [{type: bind, src_path: /a/../b, dst_path: /x}]",
-		 "mounts: /a/../b: a path of the host must not hold \"..\""},
+		 "mounts: /a/../b: a path of the host must not contain \"..\""},
 		{"image: i, entrypoint: e, mounts: ['type=volume,src=c,dst=/a:b']",
-		 "mounts: /a:b: a path in the container must not hold \":\""},
+		 "mounts: /a:b: a path in the container must not contain \":\""},
 		{"image: i, entrypoint: e, mounts: ['type=volume,src=c,dst=/a', "
 		 "'type=device,src=/a']",
 		 "mounts: /a is mounted twice"},
@@ -580,9 +580,9 @@ static void test_no_user(void **state)
 
 	rq.mine = true;
 	text = refuse(&rq, APP, -EINVAL);
-	assert_string_equal(text, "f: scheduler_args.no_annotations: leaves out the label "
-				  "kxfs/user, by which this mount, which has the option mine, "
-				  "finds its jobs\n");
+	assert_string_equal(text, "f: scheduler_args.no_annotations: not on a mount with the "
+				  "option mine: it leaves out the label kxfs/user, which the "
+				  "mount needs to find its jobs\n");
 	o = make(&rq, APP "scheduler_args: {no_annotations: false}\n");
 	assert_string_equal(user_of(o), "ada");
 	json_object_put(o);
