@@ -389,7 +389,8 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				   end_of(c, snapshot->uid, l->key) == RUN_GONE) {
 				/* Nobody has followed it to its end. */
 				if (unmerged && !l->lost_end)
-					merge_rest(need_earlier(c, snapshot), &snapshot->replicas[i], l);
+					merge_rest(need_earlier(c, snapshot),
+						   &snapshot->replicas[i], l);
 				spec_log_lose_end(l);
 			}
 		}

@@ -5,8 +5,8 @@
  * that is fetched has a writer (writer.c) while something is fetched. Readers know only files.
  *
  * A writer puts bytes on the disk and then gives their chunks to the log, from memory, through feeder.h. The log gives
- * them to the order, and the order to the index. Instead, the pool reads chunks from the disk (chunk.c) if a local job's
- * helper writes the log, if the output was there before kxfs started, or if more waited than memory may hold.
+ * them to the order, and the order to the index. If a local job's helper writes the log, if the output was there before
+ * kxfs started, or if more waits than memory may hold, the pool reads chunks from the disk (chunk.c) instead.
  *
  * All of it belongs to the I/O thread, but for struct file. The disk is touched on the pool, by one work for a log at a
  * time. Whatever happens to a log puts it into the queue of its job and posts job_step. Only that changes states, and

@@ -96,7 +96,8 @@ static void test_outcomes(void **state)
 		cleanup_free char *text = program_end_text(&rec, &rep, &table[i].end);
 
 		assert_string_equal(text, table[i].text);
-		assert_string_equal(program_end_reason(table[i].again, &table[i].end), table[i].reason);
+		assert_string_equal(program_end_reason(table[i].again, &table[i].end),
+				    table[i].reason);
 		assert_int_equal(program_end_passes(&table[i].end), table[i].passes);
 	}
 }
