@@ -282,8 +282,8 @@ static int read_files(const struct spec_connection *c, struct credential_files *
 }
 
 /*
- * Return the KUBERNETES_EXEC_INFO for the plugin of C; NULL if C has none. 0, or a negative errno
- * with *RET_TEXT.
+ * Set *RET to the KUBERNETES_EXEC_INFO for the plugin of C; NULL if C has none. Return 0, or a
+ * negative errno with *RET_TEXT.
  */
 static int read_info(const struct spec_connection *c, char **ret, char **ret_text)
 {

@@ -144,7 +144,7 @@ static void make_room(struct expiry *x, const struct jobs *history)
 	if (!job && !x->warned)
 		diag(DIAG_WARNING,
 		     "the spool has %" PRIu64 " bytes, more than its limit of %" PRIu64
-		     ", and all of it is of jobs that may still print%s; nothing is removed",
+		     "; nothing is removed, since all of it belongs to jobs that may still print%s",
 		     output_bytes(x->config.output), x->config.spool_limit,
 		     x->config.archive ? " or are still to be archived" : "");
 	x->warned = !job;

@@ -37,7 +37,7 @@
 #define LOOK_MS	 2000
 #define CALL_MS	 4000
 #define WAIT_MS	 5000 /* how long the outcome may take, from the beginning */
-/* How long requests are sent again after lost replies, from the beginning. */
+/* How long requests are retried after lost replies, counted from the first request. */
 #define GIVE_UP_MS 8000
 #define REPLY_MAX  (8u << 20)
 

@@ -60,7 +60,7 @@ void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data
 
 /* --- lookups --- */
 
-/* Return what is on disk of the job of VIEW; of the job with KEY (spec_job_key). */
+/* Return the folder on disk of the job of VIEW, or of the job with KEY (spec_job_key). */
 struct folder folders_of(const struct folders *f, const struct spec_job_view *view);
 struct folder folders_find(const struct folders *f, const char *key);
 /* True if another submission than KEY has chosen the name ID, and its job was not seen yet. */

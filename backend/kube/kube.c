@@ -530,7 +530,7 @@ static void kube_metrics(struct backend *b, FILE *out)
 		{"pods", "gauge", "Pods of the jobs in jobs/", world_n_pods(k->parts.world)},
 		{"server_failures_total", "counter", "Requests that failed after all retries",
 		 http.failed},
-		{"server_retries_total", "counter", "Requests sent again", http.retried},
+		{"server_retries_total", "counter", "Requests that were retried", http.retried},
 		{"server_connections", "gauge", "Connections to the server", http.connections},
 		{"watch_events_total", "counter", "Watch events from the server",
 		 watches_n_objects(k->parts.watches)},

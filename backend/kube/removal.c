@@ -2,9 +2,9 @@
 /*
  * Removes jobs.
  *
- * From jobs/: a DELETE with the job's uid as precondition, so that it can be sent again after a lost reply, and never
- * ends another job of that name. It has succeeded if the reply is the job, being deleted, or a Status of success. The
- * page of a proxy is neither: a job that runs on must not be hidden.
+ * From jobs/: a DELETE with the job's uid as precondition, so that it can be repeated after a lost reply, and never
+ * ends another job of that name. It has succeeded if the reply is the job, being deleted, or a Status of success. Any
+ * other reply, such as a proxy's page, counts as a failure: a job that still runs must not be hidden.
  *
  * From history/: on request, or because of their age; and, if the spool limit is reached, the output of jobs that have
  * ended. jobs/expiry.h decides when.
@@ -23,7 +23,7 @@
 #define DELETE_MS 25000
 #define REPLY_MAX (8u << 20) /* the reply may be the whole object */
 /*
- * How often a DELETE is sent again after replies that are not the server's own; unlimited while it can't be reached.
+ * Limit of retries of a DELETE after replies that are not the server's own; unlimited while it is unreachable.
  */
 #define SERVER_TRIES 4
 

@@ -437,7 +437,7 @@ static void on_words(void *data, const char *words)
 	return decide(job, NULL);
 }
 
-/* True if the last words of JOB, which runs no more, are known. If not, begin to read them. */
+/* True if the last words of JOB, which has ended, are known. If not, start reading them. */
 static bool has_last_words(struct local_job *job)
 {
 	const struct spec_job *snap = job->rec->job;

@@ -186,7 +186,7 @@ static int index_load_file(struct index *x)
 
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	/* An earlier attempt may have read some of it. */
+	/* Start over: an earlier attempt may have read a part of the file. */
 	x->last = merge_start;
 	x->size = (struct index_size){0};
 	for (size_t i = 0; i < x->keys.n; i++)

@@ -147,7 +147,7 @@ struct output_job {
 	enum job_end end;
 	size_t n_live;		    /* logs that have not ended */
 	struct output_log *calling; /* logs with a function that is due */
-	/* Called when the end of the job is done; or NULL. */
+	/* Called after the removed job was freed; or NULL. */
 	loop_fn gone;
 	void *gone_data;
 	UT_hash_handle hh;
