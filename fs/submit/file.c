@@ -82,7 +82,7 @@ static int file_truncate(struct submit *s, struct upload *u, off_t size)
 	return err;
 }
 
-/* H has changed its file. Show the change now only if the file's name does not submit. */
+/* H has changed its file. Save the change soon, unless H has contents of its own until its close. */
 static void file_changed(struct open_file *h)
 {
 	if (!h->writer.content)

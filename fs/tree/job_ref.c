@@ -52,7 +52,7 @@ int job_ref_getattr(struct fs *fs, struct node *node, struct stat *st)
 	if (!job)
 		return -ENOENT;
 	node_set_times(st, job->changed, job->created);
-	/* A process that has seen the end of a job must also see the new times. */
+	/* Until the job has finished, each lookup must return its current times. */
 	node_set_live(node, !job->finished);
 	return 0;
 }

@@ -76,20 +76,20 @@ struct node_class {
 
 	/*
 	 * Set the attributes that differ from the defaults of any node. Return 0 or a negative
-	 * errno. Absent: all are defaults.
+	 * errno. If NULL, all are defaults.
 	 */
 	int (*getattr)(struct fs *fs, struct node *node, struct stat *st);
 	/* Change in ST, which getattr has set, the members that differ for the open file FI. */
 	void (*getattr_open)(struct fs *fs, struct node *node, struct fuse_file_info *fi,
 			     struct stat *st);
-	/* Find NAME: *RET is a node from node_get(). Absent or -ENOENT: no such name. */
+	/* Find NAME: *RET is a node from node_get(). If NULL, every name gives -ENOENT. */
 	int (*lookup)(struct fs *fs, struct node *dir, const char *name, struct node **ret);
 	/* Add all names except "." and ".." with listing_add(). Return 0 or a negative errno. */
 	int (*list)(struct fs *fs, struct node *dir, struct listing *l);
 	/* Return the malloc'ed target of a symbolic link, whose length is the link's size. */
 	int (*readlink)(struct fs *fs, struct node *node, char **ret);
 
-	/* Absent: the file is opened without a handle; EPERM for writing. */
+	/* If NULL, the file is opened without a handle; EPERM for writing. */
 	void (*open)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
 	void (*read)(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
 		     struct fuse_file_info *fi);
@@ -101,11 +101,11 @@ struct node_class {
 			struct fuse_file_info *fi);
 	void (*poll)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi,
 		     struct fuse_pollhandle *ph); /* absent: it is always ready */
-	/* Absent: times are accepted and ignored, and so is size 0 of a writable file; anything else is EPERM. */
+	/* If NULL, times are accepted and ignored, as is size 0 of a writable file; anything else is EPERM. */
 	void (*setattr)(struct fs *fs, fuse_req_t req, struct node *node, struct stat *attr,
 			int to_set, struct fuse_file_info *fi);
 
-	/* For directories. Absent: EPERM. */
+	/* For directories. If NULL, EPERM. */
 	void (*create)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 		       mode_t mode, struct fuse_file_info *fi);
 	void (*unlink)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
