@@ -420,7 +420,7 @@ static void check_user(struct connection_reader *r, const struct spec_connection
 
 	if (provider)
 		wrong(r, provider,
-		      "auth-provider is no longer known to Kubernetes; use an exec plugin (your "
+		      "Kubernetes no longer supports auth-provider; use an exec plugin (your "
 		      "cluster's login tool writes one)");
 	if (token && *c->user)
 		wrong(r, r->item, "the user has a token and also a username; keep one of them");

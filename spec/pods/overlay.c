@@ -103,7 +103,7 @@ static int check_top(struct json_object *overlay, const char *path, struct spec_
 		at = place_text(&(struct overlay_place){.up = &(struct overlay_place){.key = path},
 							.key = key});
 		ret = spec_errors_add(e, -EINVAL, 0, 0, at,
-				      "a pod overlay has metadata and spec, not this%s%s%s",
+				      "a pod overlay has only metadata and spec%s%s%s",
 				      near ? "; did you mean " : "", near ? near : "",
 				      near ? "?" : "");
 	}

@@ -246,9 +246,9 @@ static void test_values(void **state)
 		{"image: i, entrypoint: e, env: {A: \"[FIELD_PATH]metadata.labels['a']b\"}",
 		 "env.A: \"metadata.labels['a']b\" is not a field"},
 		{"image: i, entrypoint: e, metadata: {kubernetes: {kind: Job}}",
-		 "metadata.kubernetes.kind: a pod overlay has metadata and spec, not this"},
+		 "metadata.kubernetes.kind: a pod overlay has only metadata and spec"},
 		{"image: i, entrypoint: e, metadata: {kubernetes: {V1Pod: {apiVersion: v2}}}",
-		 "metadata.kubernetes.V1Pod.apiVersion: a pod overlay has metadata and spec"},
+		 "metadata.kubernetes.V1Pod.apiVersion: a pod overlay has only metadata and spec"},
 	};
 
 	for (size_t i = 0; i < 2 * array_size(cases); i++) {
