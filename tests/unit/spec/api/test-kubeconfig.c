@@ -241,7 +241,7 @@ static void test_refused(void **state)
 		{"server: https://h", "token: s3cret, username: u", "keep one"},
 		{"server: https://h", "client-certificate: x", "without its key"},
 		{"server: https://h", "client-key: x", "without its certificate"},
-		{"server: https://h", "auth-provider: {name: gcp}", "no longer known"},
+		{"server: https://h", "auth-provider: {name: gcp}", "no longer supports"},
 		{"server: https://h", "as-groups: [x]", "need \"as\""},
 		{"server: https://h", "as: \"x\\ny\"", "control character"},
 		{"server: https://h", "exec: {command: x}", "apiVersion must be"},
