@@ -18,7 +18,7 @@ import pytest
 from files import C_FILES, ROOT, name_of
 
 # --- The program -------------------------------------------------------------------------------
-# Its libraries (the folders of meson.build), what each may use, which file defines and uses which symbol,
+# Its libraries (the table of meson.build), what each may use, which file defines and uses which symbol,
 # which file includes which header.
 
 BUILD = pathlib.Path(os.environ.get("KXFS_BUILD", ROOT / "build"))
@@ -86,9 +86,8 @@ class Object:
 
 def object_of(source, library):
     """The path of what the build has made of it."""
-    top = source.partition("/")[0]
-    built = [*(BUILD / library).glob(f"*.p/{source.removeprefix(library + '/').replace('/', '_')}.o"),
-             *(BUILD / top).glob(f"*.p/{source.removeprefix(top + '/').replace('/', '_')}.o")]
+    built = [*BUILD.glob(f"lib{library.replace('/', '_')}.a.p/{source.replace('/', '_')}.o"),
+             *(BUILD / "fs").glob(f"kxfs.p/{source.removeprefix('fs/').replace('/', '_')}.o")]
     assert built, f"{source} is not built"
     return str(built[0])
 
@@ -132,25 +131,17 @@ def includes(path):
 
 @functools.cache
 def public_headers(library):
-    """Those that the folder's meson.build names for others."""
+    """Those that meson.build names for others."""
     face = {header for header, other in FACE.items() if other == library}
     return face.union(f"{library}/{header}" for header in declared(library)[0])
 
 
 @functools.cache
 def declared(library):
-    """The headers for others, and the names of what it uses, by its meson.build; spec/ has one for all of its folders."""
-    top, _, folder = library.partition("/")
-    if top == "spec":
-        part = re.search(rf"^    '{folder}': \{{(.*?)^    \}}", (ROOT / "spec/meson.build").read_text(), re.S | re.M)[1]
-        headers = re.search(r"'headers': \[(.*?)\]", part, re.S)[1]
-        uses = re.search(r"'uses': \[(.*?)\]", part, re.S)[1].replace("'", "")
-    else:
-        text = (ROOT / library / "meson.build").read_text()
-        name = library.replace("/", "_") + "_headers"
-        headers = re.search(rf"^{name} = files\((.*?)\)", text, re.S | re.M)[1]
-        uses = re.search(r"dependencies: \[(.*?)\]", re.search(r"static_library\((.*?)^\)", text, re.S | re.M)[1], re.S)[1]
-    return re.findall(r"'([^']+\.h)'", headers), set(uses.replace(",", " ").split())
+    """The headers for others, and the names of what it uses, by meson.build."""
+    part = re.search(rf"^    '{library}': \{{(.*?)^    \}}", (ROOT / "meson.build").read_text(), re.S | re.M)[1]
+    headers, uses = (re.search(rf"'{key}': \[(.*?)\]", part, re.S)[1] for key in ("headers", "uses"))
+    return re.findall(r"'([^']+)'", headers), set(re.findall(r"'([^']+)'", uses))
 
 
 def circles(nodes, arrows):

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the operators of tests/kinds/recordings have done, as the world and a snapshot show it: tests/kinds/golden has
- * each change of each story. In whichever order jobs, parts and pods come, and whether parts are watched by themselves
- * or are the jobs of another kind, the end is the same, and no part is shown as a job.
+ * What the operators of tests/kinds/recordings have done, as the world and a snapshot show it. tests/kinds/golden.txt
+ * has each change of each story. In whichever order jobs, parts and pods come, and whether parts are watched alone or
+ * as jobs of another kind, the end is the same, and no part is shown as a job.
  *
- * KXFS_GOLDEN_WRITE writes the files anew, for somebody who reads the difference.
+ * KXFS_GOLDEN_WRITE writes that file anew; read the difference.
  */
 #include "tests/unit/backend/client/fake_net.h"
 
@@ -258,15 +258,16 @@ static char *tell_all(const struct spec_kind *kind, bool every)
 	return ret;
 }
 
-static char *golden_path(const char *name)
-{
-	return text_print(TEST_SOURCE "/tests/kinds/golden/%s.txt", name);
-}
+#define GOLDEN TEST_SOURCE "/tests/kinds/golden.txt"
 
-static char *read_golden(const char *name)
+static const char *const names[] = {"pytorchjob",	"tfjob",    "xgboostjob",
+				    "paddlejob",	"jaxjob",   "mpijob",
+				    "rayjob",		"trainjob", "workflow",
+				    "sparkapplication", "jobset"};
+
+static char *read_golden(void)
 {
-	cleanup_free char *path = golden_path(name);
-	cleanup_file FILE *f = fopen(path, "re");
+	cleanup_file FILE *f = fopen(GOLDEN, "re");
 	char *ret = mem_zero(1u << 20);
 
 	assert_non_null(f);
@@ -274,37 +275,36 @@ static char *read_golden(const char *name)
 	return ret;
 }
 
-static const char *const names[] = {"pytorchjob",	"tfjob",    "xgboostjob",
-				    "paddlejob",	"jaxjob",   "mpijob",
-				    "rayjob",		"trainjob", "workflow",
-				    "sparkapplication", "jobset"};
-
 static void test_recordings(void **state)
 {
+	cleanup_free char *text = NULL, *golden = NULL;
+	size_t len;
+	FILE *out = text_stream(&text, &len);
+
 	for (size_t i = 0; i < array_size(names); i++) {
-		cleanup_free char *path = golden_path(names[i]);
-		cleanup_free char *text = tell_all(test_kind(names[i]), !streq(names[i], "jobset"));
-		cleanup_free char *golden = NULL;
+		cleanup_free char *seen = tell_all(test_kind(names[i]), !streq(names[i], "jobset"));
 
-		if (getenv("KXFS_GOLDEN_WRITE")) {
-			FILE *f = fopen(path, "we");
-
-			assert_non_null(f);
-			fputs(text, f);
-			fclose(f);
-		}
-		golden = read_golden(names[i]);
-		assert_string_equal(text, golden);
+		fprintf(out, "%s# %s\n%s", i ? "\n" : "", names[i], seen);
 	}
+	text_stream_close(out);
+	if (getenv("KXFS_GOLDEN_WRITE")) {
+		FILE *f = fopen(GOLDEN, "we");
+
+		assert_non_null(f);
+		fputs(text, f);
+		fclose(f);
+	}
+	golden = read_golden();
+	assert_string_equal(text, golden);
 }
 
 /* --- mistakes that somebody could make in a shipped file --- */
 
 struct original {
-	const char *name, *golden;
+	const char *name, *seen;
 };
 
-/* TEXT, a shipped kind with a mistake in WHAT, does not show what its golden file has; or it is refused. */
+/* TEXT, a shipped kind with a mistake in WHAT, does not show what the shipped one shows; or it is refused. */
 static void check_mutant(void *data, const char *text, const char *what)
 {
 	const struct original *original = data;
@@ -315,7 +315,7 @@ static void check_mutant(void *data, const char *text, const char *what)
 	if (spec_kind_file_read(text, strlen(text), NULL, &kind, &e) < 0)
 		return;
 	seen = tell_all(kind, false);
-	if (streq(seen, original->golden))
+	if (streq(seen, original->seen))
 		fail_msg("%s.yaml: no recording shows the mistake in %s", original->name, what);
 	spec_kind_file_free(kind);
 }
@@ -326,13 +326,13 @@ static void test_mutants(void **state)
 	cleanup_free char *of_siblings = states_of(shipped("pytorchjob"));
 
 	for (size_t i = 0; i < array_size(names); i++) {
-		cleanup_free char *golden = read_golden(names[i]);
+		cleanup_free char *seen = tell_all(test_kind(names[i]), false);
 		cleanup_free char *states = states_of(shipped(names[i]));
 
 		/* The stories of PyTorchJobs stand for all jobs of that operator. */
 		if (i == 0 || !streq(states, of_siblings))
 			each_mutant(shipped(names[i]), check_mutant,
-				    &(struct original){names[i], golden});
+				    &(struct original){names[i], seen});
 	}
 }
 
