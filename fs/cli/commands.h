@@ -16,13 +16,13 @@ int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text);
 int kind_files_check(const struct options *o);
 
 /*
- * Print the manifest that the file of --dry-run would make to standard output, or errors to
- * standard error. Return the exit status.
+ * Convert the file of --dry-run to a manifest. Print it to standard output, or errors to standard
+ * error. Return the exit status.
  */
 int dry_run_main(const struct options *o);
 
 /*
- * Print the rights of a mount with O as a Role; those to resources outside of namespaces as a
- * ClusterRole. kxfs does not ask the cluster, so the Role includes all kinds that SOURCE may mean.
+ * Print the rights that a mount with O needs: a Role, and a ClusterRole for resources outside of
+ * namespaces. kxfs does not ask the cluster, so the Role covers all kinds that SOURCE may refer to.
  */
 void rbac_print(const struct options *o, FILE *out);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The options as data: rows with a letter are flags, rows without one are words of the -o list.
- * options.c parses and prints --help by these rows. Private to these two.
+ * options.c parses and prints --help by these rows. Only option_table.c and options.c include this
+ * file.
  */
 #pragma once
 
@@ -17,14 +18,15 @@
 #define OPTIONS_MAX 64 /* the most rows */
 
 struct option_def {
-	/* For a flag: its letter, or one of OPTION_*; 0: the row is a word of the -o list. */
+	/* The letter of a flag, or its OPTION_* code; 0 if the row is a word of the -o list. */
 	int letter;
 	const char *name; /* the word; for a flag its long name, or NULL */
 	const char *arg;  /* name of its value in --help, or NULL */
-	const char *def;  /* its default in --help; NULL: not printed */
+	const char *def;  /* its default in --help, or NULL to print none */
 	const char *help;
 	/*
-	 * Set the option. Return 0, or -EINVAL with *RET_TEXT. NULL: the row is the -o list itself.
+	 * Set the option. Return 0, or -EINVAL with *RET_TEXT (malloc'ed). NULL in the row of -o
+	 * itself.
 	 */
 	int (*set)(struct options *o, const struct option_def *def, const char *value,
 		   char **ret_text);

@@ -65,7 +65,7 @@ struct options {
 	gid_t gid;
 	mode_t umask;
 	char *dry_run;	  /* the FILE of --dry-run */
-	char *check_kind; /* the FILE of --check-kind, and the operands after it; NULL: not given */
+	char *check_kind; /* the FILE of --check-kind, and the operands after it; NULL if not given */
 	char *check_object, *check_pods;
 	struct spec_pair *args; /* run options, checked for the backend if one is given */
 	size_t n_args;
@@ -74,9 +74,9 @@ struct options {
 
 /*
  * Parse the command line, of kxfs or of mount.kxfs, the helper of mount(8). Return 0, or -EINVAL
- * with *RET_TEXT (malloc'ed): the error, with a suggestion if an option is near a known one. A
- * source that this version does not support is refused here. Clear *RET in both cases. With
- * OPTIONS_HELP and OPTIONS_VERSION nothing else of *RET is set.
+ * with *RET_TEXT (malloc'ed): the error, with a suggestion if an option is near a known one.
+ * Sources that this version does not support are errors. The caller clears *RET in both cases. If
+ * the action is OPTIONS_HELP or OPTIONS_VERSION, ignore all other members.
  */
 int options_parse(int argc, char **argv, struct options *ret, char **ret_text);
 void options_clear(struct options *o);

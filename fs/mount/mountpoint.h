@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mount point: checks before a mount, dead mounts of a kxfs that crashed, and unmounting; and
- * /proc/PID/mountinfo. Reading that accesses no mounted file system, so it waits neither for a dead
- * one nor for this process.
+ * The mount point: checks it before a mount, removes dead mounts of a kxfs that crashed, and
+ * unmounts. Finds mounts in /proc/PID/mountinfo: reading this file accesses no mounted file system,
+ * so it never waits for a dead mount or for this process.
  */
 #pragma once
 
@@ -16,23 +16,25 @@
 int mountpoint_check_fuse(char **ret_text);
 
 /*
- * A NAME like /dev/fd/N is not a path but descriptor N of /dev/fuse: the process that started kxfs
- * has mounted with it and passes it on; libfuse supports this, too. Return N, which is above 2; -1
- * if NAME is a path, or NULL. Such a mount is used as it is, and its creator unmounts it.
+ * Return N if NAME is /dev/fd/N and N is above 2; -1 if NAME is a path or NULL. As in libfuse,
+ * /dev/fd/N means that the process that started kxfs has mounted already, and passes the descriptor
+ * N of /dev/fuse. kxfs uses that mount as it is, and its creator unmounts it.
  */
 int mountpoint_passed(const char *name);
 
 /*
- * Find the canonical path of NAME, which must be a directory, perhaps with a dead mount. For a
- * passed descriptor return NAME.
+ * Set *RET_PATH (malloc'ed) to the canonical path of NAME, which must be a directory, perhaps with
+ * a dead mount. If NAME is a passed descriptor, copy NAME. Return 0, or a negative errno with
+ * *RET_TEXT.
  */
 int mountpoint_resolve(const char *name, char **ret_path, char **ret_text);
 
 /*
- * Prepare PATH (canonical) for a mount: remove dead mounts of kxfs. Refuse, with *RET_TEXT, a path
- * with a live mount, a path that another process is about to mount on, a directory that is not
- * empty, and one where this user may not mount. *RET_LOCK is a descriptor: until all copies of it
- * are closed, no other process can prepare PATH. It is -1 if PATH can't be locked.
+ * Prepare PATH (canonical) for a mount: remove dead mounts of kxfs. Return 0 or a negative errno.
+ * Refuse, with *RET_TEXT, a path with a live mount, a path that another process is about to mount
+ * on, a directory that is not empty, and one where this user may not mount. *RET_LOCK is a
+ * descriptor: until all copies of it are closed, no other process can prepare PATH. It is -1 if
+ * PATH can't be locked.
  */
 int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text);
 
@@ -55,7 +57,8 @@ int mountinfo_of(const char *path, struct mountinfo *ret);
 
 /*
  * Check if the mount namespace of process PID has a mount of TYPE at PATH, which is a path of that
- * namespace. Return 0; -ENOENT if it has none; another negative errno if that is not visible.
+ * namespace. Return 0; -ENOENT if it has none; another negative errno if kxfs can't read that
+ * process's mounts.
  */
 int mountinfo_process_has(int pid, const char *path, const char *type);
 

@@ -18,5 +18,5 @@
  * until the end. Return the exit status.
  */
 int run(struct options *o);
-/* Return the backend's options in O; all is borrowed from O. */
+/* Return the configuration of the backend that O describes; its pointers are borrowed from O. */
 struct backend_config run_config(const struct options *o);

@@ -19,13 +19,13 @@ int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 
 /*
  * Mount, unless the caller of kxfs has mounted (mountpoint_passed), and answer the kernel's first
- * request. The loop runs. Return 0; -ECANCELED if session_stop was called meanwhile; or another
- * negative errno. FUSE thread.
+ * request. Call this while the loop runs. Return 0; -ECANCELED if session_stop was called
+ * meanwhile; or another negative errno. FUSE thread.
  */
 int session_mount(struct session *s);
 
 /*
- * Answer requests until session_stop, or until nothing is mounted any more. Return 0 or a negative
+ * Answer requests until session_stop, or until the mount was detached. Return 0 or a negative
  * errno. FUSE thread.
  */
 int session_serve(struct session *s);
@@ -37,8 +37,9 @@ int session_serve(struct session *s);
 void session_stop(struct session *s);
 
 /*
- * Unmount, in use or not, if the mount exists and we have made it; its users get ENOTCONN from here
- * on. Later answers are dropped. FUSE thread, after session_serve.
+ * Unmount, even if the mount is in use, if this session has made the mount and it still exists.
+ * From now on users of the mount get ENOTCONN, and answers are dropped. FUSE thread, after
+ * session_serve.
  */
 void session_end(struct session *s);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds and opens the state directory, and ensures that it belongs to us, is writable, and is used
- * by only one mount. The directory and STATE/lock are locked by flock(), so both locks end with
- * their holder however that ends; the text of the file is for people, and for processes that wait
- * for a holder that is ending. STATE/version has the version of the directory. Another user's or
- * version's directory is refused, and nothing in it is changed. STATE/ready exists as long as the
- * mount, or kxfs capture, is up: for probes.
+ * by only one mount. kxfs locks the directory and STATE/lock by flock(), so the kernel releases
+ * both locks when their holder ends, even if it crashes. The text of STATE/lock is for people, and
+ * for processes that wait for a holder that is ending. STATE/version has the version of the
+ * directory. kxfs refuses a directory of another user or version, and changes nothing in it.
+ * STATE/ready exists as long as the mount, or kxfs capture, is up: for probes.
  */
 #pragma once
 
@@ -21,7 +21,10 @@ struct state;
  */
 int state_check(const char *dir, char **ret_text);
 
-/* Return the default directory of KEY: $XDG_STATE_HOME/kxfs/KEY and so on. */
+/*
+ * Set *RET (malloc'ed) to the default directory of KEY, such as $XDG_STATE_HOME/kxfs/KEY. Return 0,
+ * or a negative errno with *RET_TEXT.
+ */
 int state_default(const char *key, char **ret, char **ret_text);
 
 /*
@@ -35,8 +38,8 @@ int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct
 /* Return the canonical path of the directory. */
 const char *state_dir(const struct state *s);
 /*
- * Return why nothing new can be written to the directory, which kxfs has used before: -EROFS, or on
- * a full disk -ENOSPC or -EDQUOT. 0 if it can be written.
+ * Return 0 if the directory can be written; else the error of its disk: -EROFS, -ENOSPC or -EDQUOT.
+ * state_open accepts such a disk only if kxfs has used the directory before.
  */
 int state_flaw(const struct state *s);
 /* Record that this process has the lock, and is in PHASE. */

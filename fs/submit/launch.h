@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A launch sends the present contents of a file to the backend, shows the result, and answers the
- * request that waits. If the request was answered before, the result is shown all the same: a
- * request to the backend is never withdrawn.
+ * request that waits. kxfs shows the result even if the waiting request was answered before, for
+ * instance because it was interrupted: kxfs never withdraws a request to the backend.
  */
 #pragma once
 
@@ -17,22 +17,23 @@
 struct file_owner launch_owner(const struct submit *s, fuse_req_t req);
 
 /*
- * The writer W of U has finished: submit its contents, unless they are empty. Answer REQ (or NULL)
- * with the result; or, if nothing is submitted, when the bytes are on disk. FUSE thread.
+ * The writer W of U has finished: submit its contents, unless they are empty. Answer REQ (may be
+ * NULL) with the result. If nothing is submitted, answer it when the bytes are on disk. FUSE
+ * thread.
  */
 void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		  struct file_owner owner, fuse_req_t req);
 /* Do WHAT (SAVE_BYTES or SAVE_SYNC) for U, then answer REQ. FUSE thread. */
 void launch_wait(struct submit *s, struct upload *u, enum save_what what, fuse_req_t req);
 /*
- * Submit U, whose bytes are in memory, as NAME. U gets that name if the job is accepted while the request with TICKET,
- * which PROCESS has sent, still waits.
+ * Submit U, whose bytes are in memory, as NAME: PROCESS has requested that rename, and waits with
+ * TICKET. If the job is accepted while the request still waits, rename U.
  */
 void launch_rename(struct submit *s, struct upload *u, const char *name, struct file_owner owner,
 		   pid_t process, uint64_t ticket);
 /*
- * U was renamed to NAME on disk: rename it in the tree, too. PROCESS has requested that, with
- * TICKET. A writer that loses its file by this gets a NAME.error.
+ * U was renamed to NAME on disk, as PROCESS has requested with TICKET: rename it in the tree, too.
+ * If a writer loses its file by this rename, explain that in a NAME.error.
  */
 void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process,
 		    uint64_t ticket);
@@ -41,7 +42,10 @@ void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t 
  * launch_renamed.
  */
 void launch_removed(struct submit *s, struct upload *u, pid_t process, uint64_t ticket);
-/* Answer a rename with ERR, but not with EINVAL, which mv takes for "cannot move to a subdirectory of itself". */
+/*
+ * Answer a rename with ERR; replace EINVAL, which mv reports as "cannot move to a subdirectory of
+ * itself".
+ */
 void launch_reply_rename(struct submit *s, uint64_t ticket, int err);
 
 /*

@@ -4,9 +4,9 @@
  * name failed. Both are in memory; NAME.job comes from the records of jobs (backend_file). One lock, which the owner
  * passes, guards the table and the files (upload.h).
  *
- * Launches are numbered in order of their start. The result of the newest launch of a name is shown. The
- * result of an older one never replaces it, even if it arrives later. A result belongs to the name under which the
- * content was launched, also if the file has another name by then.
+ * Launches are numbered in order of their start. The result of the newest launch of a name is
+ * shown. The result of an older one never replaces it, even if it arrives later. A result belongs
+ * to the name under which the contents were launched, even if the file was renamed since.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ enum submit_name { SUBMIT_NAME_FILE, SUBMIT_NAME_JOB, SUBMIT_NAME_ERROR };
 
 /* Check if a user may make a file of this name. 0; or -EINVAL, -ENAMETOOLONG, -EPERM (the name of a result). */
 int submit_name_check(const char *name);
-/* Return what NAME is. If it is the result of a file, *RET_BASE is the name of that. */
+/* Return what NAME is. If NAME is the result of a file, set RET_BASE to the file's name. */
 enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1]);
 
 /*
@@ -66,20 +66,20 @@ void names_add(struct names *all, const char *name, struct upload *u);
 bool names_of(struct names *all, const struct upload *u, char ret[NAME_MAX + 1]);
 
 /*
- * A writer has lost its file because another process has removed, replaced or renamed it. The
- * file's name submitted.
+ * A writer that has lost its file, whose name submitted, because another process has removed,
+ * replaced or renamed the file.
  */
 struct name_loss {
 	pid_t writer;	 /* -1 if the process is unknown; 0 if no writer has lost the file */
-	uint64_t number; /* of the launch that has failed because of this, as from names_begin */
+	uint64_t number; /* number of the writer's launch, which has failed therefore; see names_begin */
 	char name[NAME_MAX + 1];
 };
 
-/* Remove U's name, if it has one, and take U from all writers except PROCESS (0: from all). */
+/* Remove U's name, if it has one, and take U from all writers except PROCESS (0: no exception). */
 void names_drop(struct names *all, struct upload *u, pid_t process, struct name_loss *ret);
 /*
- * PROCESS renames U to TO. A file that has the name TO loses it, and is taken from all other
- * writers. U is taken from other writers too if its name submits and TO does not.
+ * PROCESS renames U to TO. If another file has the name TO, remove its name, and take that file
+ * from all writers except PROCESS. If U's old name submits and TO does not, take U from them, too.
  */
 void names_move(struct names *all, struct upload *u, const char *to, pid_t process,
 		struct name_loss *ret);

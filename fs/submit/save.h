@@ -39,12 +39,12 @@ struct submit {
  */
 int save_open(struct submit *s);
 /*
- * Sync what is left, if the disk responds, and free the saver of S, if any. Call this after the
- * loop has ended.
+ * Sync the files that are not synced yet, if the disk responds. Free the saver of S, if any. Call
+ * this after the loop has ended.
  */
 void save_end(struct submit *s);
 
-/* The request is done; ERR is 0 or a negative errno. I/O thread. */
+/* Called when the request is done; ERR is 0 or a negative errno. I/O thread. */
 typedef void (*save_fn)(void *data, int err);
 
 enum save_what {

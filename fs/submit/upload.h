@@ -6,10 +6,11 @@
  * disk has them in STATE/submit/NAME. The functions for the disk run on the pool, one at a time, in the order of the
  * directory's queue (save.h), since only the queue knows the file's present name on disk.
  *
- * Each open file of a name that submits gets contents of its own at its first change: a copy of the contents that the
- * file shows. When they are closed (or synced), the file shows them. So no contents ever mix the writes of two
- * processes, and a process that opens the file reads what was closed last. If the file's name does not submit, all
- * open files change the same contents, as on any file system: a second vim must read the first one's swap file.
+ * Each open file of a name that submits gets contents of its own at its first change: a copy of the
+ * contents that the file shows. When the handle is closed (or synced), the file shows its contents.
+ * So contents never mix the writes of two processes, and a process that opens the file reads the
+ * contents that were closed last. If the file's name does not submit, all open files change the
+ * same contents, as on any file system: a second vim must read the first one's swap file.
  *
  * A file outlives its name, as on any file system. Each change of contents gives them a new version. A launch has one
  * version, so a late result does not apply to bytes that were written since. A process that removes or replaces the
@@ -54,7 +55,10 @@ struct content;
 /* A handle through which a file may be written; zeroed by its owner, set by the functions below. Under the lock. */
 struct upload_writer {
 	pid_t opener; /* the process that opened it; 0 if unknown */
-	/* /proc does not show the opener, so only closes show when it has finished (struct holders). */
+	/*
+	 * kxfs can't see the opener in /proc, so it finds by closes whether the opener has finished
+	 * (struct holders).
+	 */
 	bool unseen;
 	bool dirty;	 /* the bytes were changed through this handle since its last submission */
 	bool lost;	 /* another process has taken the file: removed, replaced or renamed it */
@@ -65,8 +69,8 @@ struct upload_writer {
 };
 
 /*
- * DIR_FD, borrowed, is the directory; LOCK, borrowed, guards its files and their names (names.h). US: files of this
- * process's user are shown as owned by US.
+ * DIR_FD, borrowed, is the directory; LOCK, borrowed, guards its files and their names (names.h).
+ * The files of this process's user appear as owned by US.
  */
 struct uploads *uploads_new(int dir_fd, struct file_owner us, struct lock *lock);
 /* Call this when all files are freed; NULL is allowed. */
@@ -81,8 +85,8 @@ void uploads_free(struct uploads *all);
 struct upload *upload_new(struct uploads *all, const char *tag, const char *name, mode_t mode,
 			  struct file_owner owner);
 /*
- * Make the file NAME that is on disk already, with the attributes ST and contents in STATE. Call
- * this before the mount is up.
+ * Make the object of the file NAME, which is on disk already, with the attributes ST and contents
+ * in STATE. Call this before the mount is up.
  */
 struct upload *upload_found(struct uploads *all, const char *name, const struct stat *st,
 			    enum content_state state);
@@ -127,12 +131,13 @@ void upload_set_flaw(struct upload *u, struct upload_writer *w, int flaw);
  */
 bool upload_is_whole(struct upload *u, const struct upload_writer *w);
 /*
- * W has made U: give W contents of its own, so that its writes go into a new file, whatever others
- * write into U meanwhile. Call this right after upload_add_writer.
+ * W has made U: if U's name submits, give W contents of its own, so that they never mix with writes
+ * of others. Call this right after upload_add_writer.
  */
 void upload_begin(struct upload *u, struct upload_writer *w);
 /*
- * Make the file show what W has written. False if it shows that already, or W has written nothing.
+ * Make the file show what W has written, and return true. Return false if the file shows that
+ * already, or W has written nothing.
  */
 bool upload_show(struct upload *u, struct upload_writer *w);
 /* True if the file shows the contents VERSION. */
@@ -178,8 +183,8 @@ bool upload_has_writers(struct upload *u);
 /* Return the number of U's writers, except W, that process PROCESS has opened. */
 size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t process);
 /*
- * /proc does not show the process that has opened W. STRANGE: that process is not in our pid
- * namespace, so its number is meaningless here.
+ * Record that /proc does not show the process that has opened W. STRANGE: that process is not in
+ * our pid namespace, so its number is meaningless here.
  */
 void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange);
 /* True if W has changed the bytes since its last submission and has not lost the file. */
@@ -192,9 +197,12 @@ bool upload_is_dirty(struct upload *u, const struct upload_writer *w);
 bool upload_may_write(struct upload *u, const struct upload_writer *w);
 /* True if W has lost the file and had unsubmitted bytes for it. */
 bool upload_is_lost(struct upload *u, const struct upload_writer *w);
-/* W's contents are submitted as launch LAUNCH, or not at all if that is 0. */
+/*
+ * Record that W's contents are submitted as launch LAUNCH; if LAUNCH is 0, that nothing is
+ * submitted.
+ */
 void upload_submitted(struct upload *u, struct upload_writer *w, uint64_t launch);
-/* Launch LAUNCH has ended. If it was ACCEPTED, its writer can't write any more. */
+/* Record that launch LAUNCH has ended. If it was ACCEPTED, its writer can't write any more. */
 void upload_concluded(struct upload *u, uint64_t launch, bool accepted);
 
 /* --- the disk; on the pool, in order --- */
@@ -212,7 +220,7 @@ int upload_sync(struct upload *u);
 int upload_save_text(struct upload *u, const char *text);
 /* Rename U on disk to NAME, or remove it if NAME is NULL. */
 int upload_save_name(struct upload *u, const char *name);
-/* True if U needs a save that is not queued yet. Then it counts as queued until the save begins. */
+/* True if U needs a save that is not queued yet. This call then marks it as queued. */
 bool upload_want_save(struct upload *u);
 /* True if all of U is on disk. */
 bool upload_is_saved(struct upload *u);
@@ -224,9 +232,11 @@ uint64_t upload_version(const struct upload *u);
 /* True if U is on disk and not open. */
 bool upload_is_idle(const struct upload *u);
 /*
- * PROCESS removes or replaces the file: other writers lose it. Return the process of a writer with
- * unsubmitted changes, -1 if that process is unknown, or 0 if there is no such writer.
+ * PROCESS removes or replaces the file: take it from all other writers. Return the process of a
+ * writer with unsubmitted changes, -1 if that process is unknown, or 0 if there is no such writer.
  */
 pid_t upload_displace(struct upload *u, pid_t process);
-/* Set U's name, or none. A file whose name submits counts in no limit of scratch files. */
+/*
+ * Set U's name; NULL removes it. The limits of scratch files do not count files whose name submits.
+ */
 void upload_set_name(struct upload *u, const char *name);

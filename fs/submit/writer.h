@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Find which process writes a file, and whether it has finished. The kernel sends neither: it sends
- * a FLUSH at each close of each copy of a descriptor, with the number of a thread. /proc has the
- * rest: the process of the thread, and the descriptors that the process still has.
- * (backend/base/process.h reads whether a signal has ended it.) The parsers are pure functions of
- * text. The other functions read /proc, never wait, and return an error if /proc does not show the
- * process (another user's, hidepid, another pid namespace). For such a writer there is only struct
- * holders.
+ * Find which process writes a file, and whether it has finished. The kernel reports only each close
+ * of each copy of a descriptor: a FLUSH with the number of a thread. /proc shows the thread's
+ * process, and the descriptors that this process still has. (backend/base/process.h reads whether a
+ * signal has ended it.) The parsers are pure functions of text. The other functions read /proc,
+ * never wait, and return an error if /proc does not show the process (another user's, hidepid,
+ * another pid namespace). For such a writer kxfs uses struct holders instead.
  */
 #pragma once
 
@@ -26,8 +25,8 @@ struct writer_fd {
 pid_t writer_parse_tgid(const char *status);
 /*
  * True if STATUS, the text of /proc/TID/status, is of a process in exec. Such a process closes
- * descriptors while it holds a lock that the other files of /proc/TID need. So kxfs must not read
- * these before it has answered the close.
+ * descriptors while it holds a lock that reading the other files of /proc/TID needs. So kxfs must
+ * answer the close before it reads them.
  */
 bool writer_parse_exec(const char *status);
 /* Read the text of /proc/PID/fdinfo/N. -EINVAL: inode number or flags are missing. */
@@ -48,20 +47,22 @@ int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint);
  */
 int writer_holds_still(pid_t pid, uint64_t ino, const char *mountpoint);
 /*
- * Check if /proc shows a process that has the file INO open: OPENER, which has opened it, or the thread WROTE, which is
- * writing it now (0: unknown). 0; -EACCES: they are another user's; -ESRCH: /proc has neither, so their numbers are
- * those of another pid namespace, and a process here may have the same number.
+ * Check if /proc shows that the process OPENER, which has opened the file INO, or the thread WROTE,
+ * which is writing it now, has the file open. Each may be 0 if unknown. Return 0 if so; -EACCES if
+ * they belong to another user; -ESRCH if /proc shows neither: their numbers are those of another
+ * pid namespace, and unrelated processes here may have the same numbers.
  */
 int writer_look(pid_t opener, pid_t wrote, uint64_t ino, const char *mountpoint);
 
 /*
  * Find out from the kernel's requests which processes have a file open: for writers that /proc does
  * not show. Each write and each close of a descriptor has a number that identifies the process
- * (precisely: its table of descriptors). A process that writes has a descriptor. So has a process
- * that closes one before anything was written: a shell does so after it has made the file its
- * output. Other processes may have descriptors, too, but no request shows them. So a close ends the
- * writing when no known process has a descriptor any more. The behaviour of real writers is in
- * tests/unit/fs/submit/test-writer.c. Only one thread may use a struct holders at a time.
+ * (precisely: its table of descriptors). A process that writes has a descriptor. A process that
+ * closes one before the first write is assumed to have another: a shell duplicates a redirected
+ * file as its standard output and closes the original. Other processes may have descriptors, too,
+ * but no request shows them. So a close ends the writing when no known process has a descriptor any
+ * more. The behaviour of real writers is in tests/unit/fs/submit/test-writer.c. Only one thread may
+ * use a struct holders at a time.
  */
 
 /* If more processes than this write a file at the same time, only the release ends the writing. */
@@ -71,7 +72,7 @@ struct holders {
 	uint64_t who[HOLDERS_MAX];
 	size_t n;
 	bool written; /* a process has written */
-	bool crowded; /* there were more processes than fit into V */
+	bool crowded; /* there were more processes than fit into WHO */
 };
 
 static inline size_t holders_find(const struct holders *h, uint64_t who)

@@ -15,8 +15,8 @@ extern const struct text_class job_manifest_text, job_appdef_text, job_ctl_text;
 struct node *log_node_merged(struct fs *fs, struct node *dir, enum log_form form);
 /*
  * Return the node NAME in DIR for the log KEY. FIRST: the log is the replica's first under this
- * name. KEY NULL: that log has not begun; a reader who opens `log` before the program runs then
- * continues when it does.
+ * name. KEY is NULL if that log has not begun: a reader can open `log` before the program runs, and
+ * then gets the output.
  */
 struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, const char *key,
 			  bool first, enum log_form form);
@@ -29,9 +29,9 @@ struct node *job_node(struct fs *fs, struct node *dir, const struct spec_job *jo
 
 /*
  * The blocking files of a job and of a replica: wait and follow. They are in a directory .live/
- * that can be looked up but is not listed. Links lead there: those in live/ are listed, so `cat *`,
- * grep -r, cp -r and tar over a job end; those beside the other files (jobs/ID/wait) can be looked
- * up but are not listed. (job_live.c)
+ * that can be looked up but is not listed. Links lead there: those in live/ are listed, so that
+ * `cat *`, grep -r, cp -r and tar over a job don't block; those beside the other files
+ * (jobs/ID/wait) can be looked up but are not listed. (job_live.c)
  */
 /* A link to the blocking file of the same name in .live/ beside it. */
 extern const struct node_class live_link_class;

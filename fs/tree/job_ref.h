@@ -18,7 +18,10 @@ struct job_ref {
 	bool history;  /* it is below history/ */
 };
 
-/* The node of such a directory. Its creator sets REF, and makes it the node's object. */
+/*
+ * The node of a job's or a replica's directory. Its creator sets REF, and makes it the node's
+ * object.
+ */
 struct job_ref_node {
 	struct node node;
 	struct job_ref ref;
@@ -45,18 +48,18 @@ bool job_ref_in_jobs(void *ref, struct node *dir);
 int job_ref_getattr(struct fs *fs, struct node *node, struct stat *st);
 /* Like job_ref_getattr, for a text, with the size of its rendering. */
 int job_ref_text_getattr(struct fs *fs, struct node *node, struct stat *st);
-/* An opened(): note that the job's usage is being read. */
+/* An opened(): report to the backend that the job's usage is being read. */
 void job_ref_usage_opened(struct node *node);
 
 /*
- * True if the state directory, with all output, was removed. The first call that finds that logs
- * it.
+ * True if the state directory, with all output, was removed. The first call that returns true logs
+ * an error.
  */
 bool job_ref_state_is_gone(struct tree *t);
 
 /*
- * unlink and rmdir of names below a job: accepted without an effect, so that a recursive deletion
- * reaches the rmdir of the job itself. -ENOENT if there is no such name.
+ * Answer unlink and rmdir of names below a job: with success but without an effect, so that a
+ * recursive deletion reaches the rmdir of the job itself; or with ENOENT if there is no such name.
  */
 void job_ref_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
 void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
@@ -74,8 +77,8 @@ struct job_request;
 
 /*
  * Park REQ, as park_add does, until job_request_done answers it: with the error, or with the SIZE
- * bytes of a write (0: it is no write). NULL if REQ was answered already. WHAT, which is taken over,
- * begins the message about an error.
+ * bytes of a write (0 if REQ is not a write). NULL if REQ was answered already. A message about an
+ * error begins with WHAT, which is taken over.
  */
 struct job_request *job_request_new(struct fs *fs, fuse_req_t req, enum park_kind kind,
 				    unsigned deadline_ms, size_t size, char *what);

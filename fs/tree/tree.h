@@ -32,14 +32,14 @@ struct tree {
 	const char *submitter;	   /* user@host of the mount */
 	struct rendered *rendered; /* texts of jobs */
 	/*
-	 * Which jobs this mount may cancel and control (-o cancel): those of this state directory,
-	 * of this user, of others.
+	 * The jobs that this mount may cancel and control (-o cancel): "own" jobs belong to this
+	 * state directory, "mine" to this user, "others" are the rest.
 	 */
 	bool may_end_own, may_end_mine, may_end_others;
 	bool read_only;	     /* the kernel refuses all changes */
 	bool logged_loss;    /* job_ref_state_is_gone has logged that; FUSE thread */
 	struct lists *lists; /* the texts of list and list.jsonl (list.h) */
-	atomic_uint aheads;  /* files that have memory for reading ahead (log_file.c) */
+	atomic_uint aheads;  /* open files with a buffer for reading ahead (log_file.c) */
 };
 
 /* Return the tree of a node that is not below a job. */
@@ -48,14 +48,15 @@ static inline struct tree *tree_of(const struct node *node)
 	return node->object;
 }
 
-/* Return the texts of `list` and `list.jsonl`, none made yet (list.c). */
+/* Make an empty cache of the texts of `list` and `list.jsonl` (list.c). */
 struct lists *lists_new(void);
 void lists_free(struct lists *lists); /* NULL is allowed */
 
 /*
- * A cache of recently rendered texts of snapshots (job_text.c). A reader first requests the size of a
- * file, and then opens it; a process that waits for a job reads the same file repeatedly. A snapshot
- * never changes, so its text is made once. FUSE thread only, except rendered_new and rendered_free.
+ * A cache of recently rendered texts of snapshots (job_text.c). A reader first requests the size of
+ * a file, and then opens it, and a process that waits for a job reads the same file repeatedly. A
+ * snapshot never changes, so kxfs renders its text once. FUSE thread only, except rendered_new and
+ * rendered_free.
  */
 /* A function that makes a text that depends only on JOB; malloc'ed. */
 typedef void (*rendered_fn)(const struct spec_job *job, char **ret, size_t *ret_len);

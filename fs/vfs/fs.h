@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One FUSE session below its classes: the objects that every operation needs, whatever the tree
- * above shows. They are made and freed here and have their own locks; fs_new sets the other
+ * The objects of one FUSE session that every operation needs, independent of the tree that the
+ * classes above show. They are made and freed here and have their own locks; fs_new sets the other
  * members, which do not change afterwards.
  *
  * Objects of this folder: a node is a position that the kernel knows (node.h), a class has its
@@ -47,8 +47,8 @@ struct fs {
 	struct streams *streams;
 	uint64_t requests; /* requests answered or parked so far; FUSE thread */
 	/*
-	 * Why a process that sent a request could not be found in /proc: EACCES: it is another
-	 * user's; ESRCH: it is in another pid namespace. 0: this has not happened.
+	 * Why kxfs could not find the sender of a request in /proc: EACCES if it belongs to another
+	 * user, ESRCH if it is in another pid namespace; 0 if this has not happened.
 	 */
 	atomic_int unseen;
 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Open files and directories: every structure that fi->fh points at begins with struct handle, and
- * all are in one list. So a handle that the kernel never releases, because its mount was detached,
- * is freed all the same. Streams have a list of their own, on the I/O thread (stream.h). Any
- * thread.
+ * all are in one list. So handles_free can free a handle that the kernel never releases because its
+ * mount was detached. Streams have a list of their own, on the I/O thread (stream.h). Any thread.
  */
 #pragma once
 
@@ -30,7 +29,7 @@ static inline void *handle_of(const struct fuse_file_info *fi)
 void handle_close(struct fs *fs, struct fuse_file_info *fi);
 
 /*
- * Like fuse_reply_open, with direct_io; FLUSHED: the kernel must send a flush at each close (struct
+ * Like fuse_reply_open, with direct_io. If FLUSHED, the kernel sends a flush at each close (struct
  * node_class, flush).
  */
 int handle_reply_open(fuse_req_t req, const struct fuse_file_info *fi, bool flushed);

@@ -57,20 +57,20 @@ struct node_class {
 	size_t size; /* size of the structure that begins with struct node; 0: only struct node */
 
 	/*
-	 * The value of node.live in a new node; if true, the node's name may also refer to another
-	 * node at any moment.
+	 * The value of node.live in a new node. If true, the kernel does not cache the name either,
+	 * because it may refer to another node at any time.
 	 */
 	bool live;
 	/*
-	 * Its attributes cost a rendering. A directory listing contains only its type and number,
-	 * and the kernel requests the rest when a process needs it, which rm -r and tab completion
-	 * never do.
+	 * Its attributes require rendering a text. So a directory listing contains only its type
+	 * and inode number; the kernel requests the other attributes if a process needs them, which
+	 * rm -r and tab completion do not.
 	 */
 	bool costly;
 	/*
-	 * Its attributes are read from disk. A lookup too returns only its type and number: the
-	 * kernel does only one lookup in a directory at a time, so a lookup that hangs would hold
-	 * up all others in the directory.
+	 * Its attributes are read from disk. So even a lookup returns only its type and inode
+	 * number: the kernel does one lookup in a directory at a time, and a lookup that hangs
+	 * would block all others.
 	 */
 	bool on_disk;
 
@@ -124,11 +124,11 @@ struct node {
 	char *key;
 	uint64_t ino;	  /* st_ino */
 	uint64_t lookups; /* number of lookups in the kernel */
-	/* LOOKUPS, if there are any, count as one; children and handles as one each */
+	/* References: one for LOOKUPS if it is not 0, and one for each child and each handle */
 	unsigned refs;
 	/*
-	 * Its attributes may change at any moment: the kernel caches only those in a listing
-	 * (node_listed).
+	 * Its attributes may change at any time, so the kernel caches them only after a directory
+	 * listing (node_listed).
 	 */
 	bool live;
 	bool stale; /* it is not in the table any more, and the next lookup of its name makes a
@@ -151,7 +151,7 @@ void node_table_free(struct node_table *t);
 struct node *node_get(struct fs *fs, struct node *parent, const struct node_class *class,
 		      const char *tag, bool *fresh);
 void node_put(struct fs *fs, struct node *node);
-/* Have the next lookup of this position make a new node with the same st_ino. */
+/* Make the next lookup of this position create a new node, with the same st_ino. */
 void node_forget_name(struct fs *fs, struct node *node);
 
 /* Make NODE represent OBJECT from now on. */
@@ -185,8 +185,8 @@ void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
 int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 /*
  * Like node_entry, for an entry of a directory that is read: without the attributes of a costly
- * node. The kernel caches the attributes of a directory even if it is live, since a process that
- * lists requests them next.
+ * node. The kernel caches the attributes of a live directory, too, since a process that lists a
+ * directory usually requests them next.
  */
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 

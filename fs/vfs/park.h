@@ -27,9 +27,9 @@ enum park_kind { PARK_READ, PARK_OPEN, PARK_CLOSE, PARK_WRITE, PARK_DIR, PARK_DI
 
 struct park *park_new(void);
 /*
- * Start park's thread, which answers interrupts and deadlines and waits for nothing else: neither a
- * disk nor the I/O thread can hold them up. Return 0 or a negative errno. Call this before anything
- * is parked.
+ * Start park's thread, which answers interrupts and deadlines. It never waits for a disk or the I/O
+ * thread, so they can't delay these answers. Return 0 or a negative errno. Call this before
+ * anything is parked.
  */
 int park_start(struct park *park);
 /*
@@ -42,21 +42,21 @@ void park_free(struct park *park);
 
 /*
  * Park REQ. An interrupt answers it with EINTR, DEADLINE_MS (0: none) with ETIMEDOUT, the end of
- * the mount with ENOTCONN. If one of these has happened already, answer REQ immediately and return
- * 0, which is not a ticket: park_claim returns NULL for it. A deadline counts ticks of park's
+ * the mount with ENOTCONN. If an interrupt or the end of the mount came first, answer REQ
+ * immediately and return 0, for which park_claim returns NULL. A deadline counts ticks of park's
  * thread, so the time for which the machine is suspended does not count. FUSE thread.
  */
 uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsigned deadline_ms);
 
 /*
- * Park REQ, number UNIQUE of the device FD, while its handler waits for a disk and keeps it. Like
- * park_add, with a deadline of 10 s; but an answer is written to FD, past libfuse. The handler
- * claims the ticket when it continues, and answers REQ in any case: if REQ was answered before, the
- * handler gets -ENOENT. FUSE thread.
+ * Park REQ while its handler waits for a disk and still owns REQ. Like park_add with a deadline of
+ * 10 s, but park writes its answer to the FUSE device FD, as that to request number UNIQUE, without
+ * libfuse. When the handler continues, it claims the ticket and answers REQ in any case; if park
+ * has answered, the handler's answer fails with -ENOENT. FUSE thread.
  */
 uint64_t park_hold(struct park *park, fuse_req_t req, int fd, uint64_t unique);
 /*
- * Call HANGS on park's thread at each tick at which a request has been held for longer than one
+ * Call HANGS on park's thread once a tick, while any request has been held for longer than one
  * tick. Call this before any request is held.
  */
 void park_when_held(struct park *park, void (*hangs)(void *data), void *data);
@@ -67,7 +67,10 @@ void park_when_held(struct park *park, void (*hangs)(void *data), void *data);
  */
 fuse_req_t park_claim(struct park *park, uint64_t ticket);
 
-/* True if the request of TICKET was not answered yet. It may be answered the moment after. */
+/*
+ * True if the request of TICKET was not answered yet. Another thread may answer it before the
+ * caller acts.
+ */
 bool park_waits(struct park *park, uint64_t ticket);
 
 /* Answer all parked requests with ENOTCONN, and later ones immediately. Any thread. */

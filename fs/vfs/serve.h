@@ -12,10 +12,10 @@
  *		serve_disk_end(fs);
  *	}
  *
- * If that takes long, another thread continues to serve, and the request is parked: an interrupt,
- * its deadline or the end of the mount answers it, and the later answer of its handler is dropped
- * (-ENOENT, as for any request that was already answered). Its node and its open file remain until
- * the handler has returned.
+ * If the call takes long, another thread continues to serve, and the request is parked: an
+ * interrupt, its deadline or the end of the mount answers it, and the later answer of its handler
+ * is dropped (-ENOENT, as for any request that was already answered). Its node and its open file
+ * remain until the handler has returned.
  */
 #pragma once
 
@@ -40,7 +40,8 @@ void serve_wake(struct serve *s);
 
 /*
  * Enclose a call that may wait for a disk, in a handler that has not answered yet. serve_disk_begin
- * returns -ETIMEDOUT if too many requests wait for a disk already. No-ops on other threads.
+ * returns -ETIMEDOUT if too many requests wait for a disk already. Both do nothing on other
+ * threads.
  */
 int serve_disk_begin(struct fs *fs);
 void serve_disk_end(struct fs *fs);

@@ -2,8 +2,8 @@
 /*
  * Files whose reading blocks. A stream belongs to the I/O thread from its open to its release; the
  * FUSE thread only passes requests on (loop_post keeps their order), so there is no lock. A read is
- * parked until the stream's class has bytes for it; poll() is answered, and pollers are woken when
- * bytes arrive.
+ * parked until the stream's class has bytes for it. poll() is answered immediately, and kxfs wakes
+ * the poller when bytes arrive.
  */
 #pragma once
 
@@ -19,8 +19,8 @@ struct stream_class {
 	/*
 	 * Return the number of available bytes at OFF, up to SIZE, and their address in *RET (which
 	 * may be NULL), valid until the next call of a function of S. Return 0 at the end; -EAGAIN
-	 * if no byte is available yet; -EINPROGRESS if that is not known yet, and S is held
-	 * meanwhile; or another negative errno.
+	 * if no byte is available yet; -EINPROGRESS if the class is still finding out, and holds S
+	 * meanwhile (stream_hold); or another negative errno.
 	 */
 	ssize_t (*read)(struct stream *s, const char **ret, size_t size, uint64_t off);
 	/* Free the members beyond struct stream. */
