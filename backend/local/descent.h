@@ -18,9 +18,9 @@ struct descent {
 void descent_signal(pid_t root, int sig);
 
 /*
- * Sample all processes that descend from this one, whose first thread has started them. SHARED: of
- * each shared page count only the process's share (Pss), which takes longer, and waits for a
- * process whose memory map is locked. Otherwise count all resident pages (Rss). Return false if
- * this machine does not list the processes.
+ * Sample all processes that descend from this one, whose first thread has started them. If SHARED,
+ * count only the process's share of each shared page (Pss). That takes longer, and waits while a
+ * process has its memory map locked. Otherwise count all resident pages (Rss). Return false if the
+ * kernel does not list child processes.
  */
 bool descent_sample(bool shared, struct descent *ret);

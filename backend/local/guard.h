@@ -9,7 +9,7 @@
  * other processes become children of the helper, which kills them. If the helper is killed, the guard gets a signal and
  * kills all. So nothing that a program does to its parent reaches the daemon or another replica.
  *
- * Other functions may be linked in place of these, to start programs in another way.
+ * The simulator (tests/sim) links its own versions of these functions.
  */
 #pragma once
 
@@ -19,15 +19,18 @@
 #include "backend/local/helper.h"
 #include "spec/base/base.h"
 
-/* The kernel sends it to the guard when the helper has ended. Both block it; by default it is ignored. */
+/*
+ * The kernel sends this signal to the guard when the helper has ended. Helper and guard block it.
+ * Its default action is to be ignored, so it can't kill a process.
+ */
 #define GUARD_ORPHAN_SIGNAL SIGURG
 
 /* What the guard starts, and how. Plain data. */
 struct guard_program {
 	const char *cwd;
 	rlim_t nofile;	    /* the program's soft limit of descriptors */
-	int64_t limit_ms;   /* how long the program may run; 0: for ever */
-	int64_t grace_ms;   /* the time that it has then between SIGTERM and SIGKILL */
+	int64_t limit_ms;   /* time limit of the program; 0: no limit */
+	int64_t grace_ms;   /* time between SIGTERM and SIGKILL at the limit */
 	char **args, **env; /* NULL-terminated arguments and environment */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the daemon (task.c) and the helper of one attempt of a replica (helper.c) agree on.
+ * The protocol and the files that the daemon (task.c) shares with the helper of one attempt of a
+ * replica (helper.c).
  *
  * The helper is started as HELPER_NAME, with instructions as standard input and a listening Unix socket
  * (SOCK_SEQPACKET) as standard output. On disk an attempt has these files in the job's folder:
@@ -31,8 +32,9 @@
 #define HELPER_NEW  ".new"
 
 /*
- * The usage of an attempt. CPU time is exact when the attempt is over, since it is that of all processes that were
- * waited for; before that, and for memory, figures are samples. Plain data: the guard fills it in.
+ * The usage of an attempt. CPU time is exact when the attempt is over, because the kernel counts
+ * that of all processes that were waited for. Before the end, CPU time is sampled; memory always
+ * is. Plain data, set by the guard.
  */
 struct task_usage {
 	int64_t cpu_us;
@@ -62,7 +64,7 @@ struct task_end {
 	int err;
 	int exit_code; /* -1: none */
 	int sig;       /* 0: none */
-	int lost;      /* why output was lost, an errno; 0: none was */
+	int lost;      /* an errno: why output was lost; 0 if none was */
 	int late; /* 1: the output was still open after all processes of the attempt were gone */
 	int left; /* 1: some of its processes can't be killed */
 	int64_t started, finished;
@@ -79,8 +81,9 @@ struct helper_news {
 };
 
 /*
- * HELPER_USED, which is longer than struct helper_news. It is sent when the daemon has read all earlier messages, so
- * that it never fills the connection, and once more before ENDED.
+ * HELPER_USED, which is longer than struct helper_news. The helper sends it only when the daemon
+ * has read all earlier messages, so that usage never fills the connection, and once more before
+ * ENDED.
  */
 struct helper_used {
 	enum helper_kind kind;
@@ -88,8 +91,8 @@ struct helper_used {
 };
 
 /*
- * To the helper: a signal (SIGTERM, SIGKILL, SIGSTOP, SIGCONT), which takes effect when the program was started; or
- * HELPER_SEEN: the daemon has received HELPER_GROWN.
+ * A message to the helper: a signal (SIGTERM, SIGKILL, SIGSTOP, SIGCONT), which the helper delivers
+ * once the program runs; or HELPER_SEEN if the daemon has received HELPER_GROWN.
  */
 #define HELPER_SEEN 0
 
@@ -97,7 +100,7 @@ struct helper_ask {
 	int sig;
 };
 
-/* The largest figure of a usage. */
+/* The largest plausible value in struct task_usage. */
 #define HELPER_FIGURE_MAX (INT64_C(1) << 53)
 
 /* True if U, which has a sample, is plausible. */

@@ -27,32 +27,41 @@ struct local_jobs_events {
 	 * space, is still to be written.
 	 */
 	void (*unwritten)(void *data, struct local_job *job, int err, uint64_t change);
-	/* JOB is about to be freed, because it is over on disk and in the store, or outlives the mount. */
+	/*
+	 * JOB is about to be freed: either disk and store show that it is over, or it outlives the
+	 * mount.
+	 */
 	void (*leaving)(void *data, struct local_job *job);
 	/* A job was freed. */
 	void (*left)(void *data);
 	void *data;
 };
 
-/* Each job, and each helper, enters GROUP. LIMITS is copied: there is a queue if one of its limits is not 0. */
+/*
+ * Each job, and each helper, enters GROUP. LIMITS is copied; jobs wait in a queue if one of its
+ * limits is not 0.
+ */
 struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
 				  const struct spec_turns *limits,
 				  const struct local_jobs_events *events);
 /*
- * The mount is up: begin with what is planned. Before this call jobs are shown and their output is followed, but none
- * is started or ended.
+ * The mount is up: begin with the planned starts and ends. Before this call kxfs shows jobs and
+ * follows their output, but does not start or end any.
  */
 void local_jobs_take_charge(struct local_jobs *jobs);
 /* Call this after the loop has stopped. Running programs continue; the next start takes them over. NULL is allowed. */
 void local_jobs_free(struct local_jobs *jobs);
 /* The mount ends: end all jobs; with LINGER, only those that are being ended already. */
 void local_jobs_stop(struct local_jobs *jobs, bool linger);
-/* Leave the jobs that have not ended in time: they continue, as their records show. */
+/*
+ * Stop waiting for the jobs that have not ended in time: they continue, and remain running in their
+ * records.
+ */
 void local_jobs_leave(struct local_jobs *jobs);
 /* Return the GPUs of all jobs, a bit each, also of those that are being ended. Any thread. */
 uint64_t local_jobs_gpus(const struct local_jobs *jobs);
 size_t local_jobs_count(const struct local_jobs *jobs);
-/* Take over ORPHAN (orphan.h), which has a slot and GPUs until it ends. */
+/* Take over ORPHAN (task.h), which keeps its slot and its GPUs until it ends. */
 void local_jobs_add_orphan(struct local_jobs *jobs, struct orphan *orphan);
 struct tasks *local_jobs_tasks(const struct local_jobs *jobs);
 struct local_job *local_jobs_find(struct local_jobs *jobs, const char *id);
@@ -79,7 +88,7 @@ const struct spec_record *local_job_record(const struct local_job *job);
 /* True if JOB is over or is being ended. */
 bool local_job_is_ending(const struct local_job *job);
 
-/* The next five return the number of their change of the job's record. */
+/* The next five functions change the job's record, and return the number of that change. */
 
 /* End all processes of JOB, and the job. The first goal counts. */
 uint64_t local_job_end(struct local_job *job, enum spec_goal goal);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program of a replica: its arguments and its environment, which inherits the daemon's own; and how an attempt of
- * it has ended, for people.
+ * The program of a replica: its arguments, its environment, which includes the daemon's, and texts
+ * for people on how an attempt has ended.
  */
 #pragma once
 
@@ -12,7 +12,10 @@ struct program {
 	char **args, **env; /* NULL-terminated */
 };
 
-/* ERROR_FILE: where the program may write a structured error, unless the role names another file. */
+/*
+ * Set P for replica REP of REC. ERROR_FILE is the file for a structured error of the program,
+ * unless the role names another.
+ */
 void program_make(struct program *p, const struct spec_record *rec, const struct spec_replica *rep,
 		  const char *error_file);
 void program_clear(struct program *p);

@@ -21,7 +21,10 @@ struct local_record_events {
 	void (*showing)(void *data);
 	/* The store shows SNAP now. */
 	void (*published)(void *data, const struct spec_job *snap);
-	/* ERR is 0: the record is on disk with all changes up to number CHANGE; else why it could not be written. */
+	/*
+	 * If ERR is 0, the record is on disk with all changes up to number CHANGE; else ERR is why
+	 * it could not be written.
+	 */
 	void (*written)(void *data, int err, uint64_t change);
 	/*
 	 * Called after written() if no other change must be written. The record may be freed here.
@@ -57,14 +60,20 @@ struct spec_record *local_record_spec(const struct local_record *r);
 uint64_t local_record_changed(struct local_record *r);
 /* Return the newest change that is on disk; 0 if none was written since the start. */
 uint64_t local_record_saved(const struct local_record *r);
-/* True if R is over, and that is on disk. */
+/* True if the job is over, and its record on disk shows that. */
 bool local_record_is_done(const struct local_record *r);
 /* Publish R as it is, without waiting for the disk. */
 void local_record_publish(struct local_record *r);
 
-/* The reason why the job waits has changed. Publish it as soon as the job may be shown; it is not written to disk. */
+/*
+ * The reason why the job waits has changed. Publish the new one as soon as the job may be shown,
+ * but do not write it to disk.
+ */
 void local_record_moved(struct local_record *r);
-/* Publish the usage of R's replicas a moment later. It is written only with another change. */
+/*
+ * Publish the usage of R's replicas after a short delay. Usage is written only together with
+ * another change.
+ */
 void local_record_used(struct local_record *r);
 
 /* Set the goal of the job. The first goal that ends the job counts, and gives the reason. */

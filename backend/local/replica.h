@@ -16,11 +16,14 @@
 #define LOCAL_DELAY_MIN_MS 100u
 
 struct local_replica;
-struct local_replicas; /* what all replicas of a backend share: the queue of starts */
+struct local_replicas; /* the data that all replicas of a backend share, such as the queue of starts */
 
 /* Callbacks, which may not free a replica. */
 struct local_replica_events {
-	/* REP becomes live, or not live: an attempt is being started, runs, or its log is not complete. */
+	/*
+	 * REP has become LIVE, or not. It is live while its attempt is being started or runs, and
+	 * until the attempt's log is complete.
+	 */
 	void (*lives)(void *data, struct local_replica *rep, bool live);
 	/*
 	 * Its attempt has failed. It remains FAILED, unless the job calls local_replica_restart from here, for this
@@ -47,7 +50,7 @@ struct local_replicas *local_replicas_new(struct loop *loop, struct group *group
 /* Call this after the loop has stopped and all replicas are freed. Running programs continue. */
 void local_replicas_free(struct local_replicas *all);
 struct tasks *local_replicas_tasks(const struct local_replicas *all);
-/* Begin with the queue of starts. */
+/* Start serving the queue of starts. */
 void local_replicas_begin(struct local_replicas *all);
 /* Let running programs continue after the backend has stopped. */
 void local_replicas_outlive(struct local_replicas *all);
@@ -71,15 +74,18 @@ void local_replica_begin(struct local_replica *rep, unsigned delay_ms);
 void local_replica_end(struct local_replica *rep);
 /* End the program of REP, to restart it (local_replica_begin) when it, its role or its job is no longer live. */
 void local_replica_restart(struct local_replica *rep);
-/* Drop the planned start of REP, and let its program run on for a later daemon. */
+/* Drop the planned start of REP. Its program continues, and a later daemon takes it over. */
 void local_replica_let_go(struct local_replica *rep);
 /* Send SIG to the program of REP, if it runs. */
 void local_replica_signal(struct local_replica *rep, int sig);
-/* REP's job got its slot: start REP when the record is on disk with that, change number CHANGE. */
+/* REP's job got its slot: start REP when the record is on disk with that change, number CHANGE. */
 void local_replica_admit(struct local_replica *rep, uint64_t change);
 /* Continue REP after SIGSTOP, or start it if it waited because the job was suspended. */
 void local_replica_resume(struct local_replica *rep);
-/* REP has failed: return the pause before its next start, longer than the last one unless it has run for long. */
+/*
+ * REP has failed: return the pause before its next start, in ms. It grows with each failure, and is
+ * reset after a long run.
+ */
 unsigned local_replica_slow_down(struct local_replica *rep);
 /* Return the last result of local_replica_slow_down. */
 unsigned local_replica_delay(const struct local_replica *rep);
@@ -87,7 +93,8 @@ unsigned local_replica_delay(const struct local_replica *rep);
 /* The record is on disk with all changes up to CHANGE: start an attempt that waits for that. */
 void local_replica_recorded(struct local_replica *rep, uint64_t change);
 /*
- * The record could not be written, because of ERR. Return true if an attempt waits for it; REP's message then has ERR.
+ * The record could not be written, because of ERR. If an attempt of REP waits for that, show ERR in
+ * REP's message, and return true.
  */
 bool local_replica_is_delayed(struct local_replica *rep, int err);
 /* Make the log of REP's newest attempt before the program is started. */

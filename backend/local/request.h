@@ -14,7 +14,7 @@
 
 struct local_requests;
 
-/* Submissions enter GROUP. GPUS: how many there are for jobs. */
+/* Submissions enter GROUP. GPUS is the number of GPUs for jobs. */
 struct local_requests *local_requests_new(struct backend *b, struct group *group,
 					  struct local_jobs *jobs, struct saved *saved,
 					  unsigned gpus);

@@ -11,7 +11,10 @@
 struct saved;
 struct expiry;
 
-/* Changes and the start enter GROUP. After each change EXPIRY checks what can be removed next. */
+/*
+ * Changes and the recovery at the start enter GROUP. After each change EXPIRY checks what can be
+ * removed next.
+ */
 struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs,
 			struct expiry *expiry);
 void saved_free(struct saved *saved);

@@ -12,7 +12,7 @@
 #include "spec/record/turns.h"
 
 struct task;
-struct tasks; /* what all tasks of a backend share */
+struct tasks; /* the data that all tasks of a backend share */
 
 struct task_config {
 	const char *dir;  /* the job's folder; logs/KEY is below it */
@@ -21,14 +21,17 @@ struct task_config {
 	const char *cwd;
 	int64_t limit_ms;  /* time limit of the program; 0: none */
 	uint64_t gpus;	   /* its GPUs, a bit each */
-	unsigned grace_ms; /* the time between SIGTERM and SIGKILL then */
+	unsigned grace_ms; /* time between SIGTERM and SIGKILL at the limit */
 	/* Both end with NULL. ARGS[0] is searched for on the PATH of ENV. */
 	char *const *args, *const *env;
 };
 
 /* Callbacks. The task is freed before ENDED is called, the last one. All others may be NULL. */
 struct task_events {
-	/* The first one of a task that is started here: it does not wait for the disk any more. */
+	/*
+	 * The first callback of a task that this daemon starts: the start does not wait for the
+	 * disk any more.
+	 */
 	void (*prepared)(void *data);
 	void (*started)(void *data, int64_t time);
 	void (*grown)(void *data); /* the log has grown */
@@ -46,7 +49,7 @@ void tasks_free(struct tasks *tasks);
 /* Let running helpers continue after the backend has stopped: they leave the group. */
 void tasks_outlive(struct tasks *tasks);
 
-/* Start a task. EVENTS->ended is called later, also if it can't be started. */
+/* Start a task. EVENTS->ended is called later, even if the task can't be started. */
 struct task *task_start(struct tasks *tasks, const struct task_config *config,
 			const struct task_events *events, void *data);
 
@@ -72,8 +75,8 @@ struct task_found {
 /* Find the state of the attempt NAME of an earlier daemon. On the pool. */
 void task_find(struct tasks *tasks, const char *dir, const char *name, struct task_found *ret);
 /*
- * Take over an attempt: with FD if task_find has found that it RUNS; with -1 if that is UNKNOWN, so that task_find is
- * repeated. started() is called again.
+ * Take over an attempt of an earlier daemon. FD is that of task_find if the state is TASK_RUNS;
+ * with -1 (TASK_UNKNOWN) the task repeats task_find. started() is called again.
  */
 struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, int fd,
 			const struct task_events *events, void *data);
@@ -82,14 +85,14 @@ struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, 
  * when the helper is connected. SIGTERM or SIGKILL before the helper is started ends the task without a program.
  */
 void task_signal(struct task *task, int sig);
-/* Free TASK, which runs on for a later daemon. NULL is allowed. */
+/* Free TASK; its helper continues, for a later daemon. NULL is allowed. */
 void task_release(struct task *task);
 /* Remove the files of tasks in the job's folder DIR. On the pool. */
 void task_clean(const char *dir);
 
 /*
- * An orphan is a job whose record is damaged or missing, but whose programs run. Nobody can control it. It keeps its
- * slot and its GPUs until all of its helpers have ended.
+ * An orphan is a job whose record is damaged or missing, but whose programs run. kxfs can't control
+ * it. It keeps its slot and its GPUs until all of its helpers have ended.
  */
 struct orphan;
 
