@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Chunks, the units of the merged log. A chunk is some whole lines of one log, or a part of a line
- * that is too long for one chunk, or an incomplete line that a progress bar has ended with '\r' so
- * far. The cutter makes chunks of a log's bytes as they arrive; a feed reads them from the disk.
+ * that is too long for one chunk, or the part of an incomplete line, a progress bar, up to its last
+ * '\r'. The cutter makes chunks of a log's bytes as they arrive; a feed reads them from the disk.
  */
 #pragma once
 
@@ -34,9 +34,9 @@ struct chunk {
  */
 bool chunk_join(struct chunk *a, const struct chunk *b);
 /*
- * True if A and B, which follow each other, should be one chunk of the merged log. BYTES of their
- * log wait. They should if they have one time, or if the log is far behind and their times are so
- * near that other lines between them do not matter.
+ * True if A and B, which follow each other in a log, should become one chunk of the merged log: if
+ * they have the same time, or if the log is far behind (BYTES of it wait) and their times are so
+ * near that lines of other logs between them do not matter.
  */
 bool chunk_is_near(const struct chunk *a, const struct chunk *b, uint64_t bytes);
 
@@ -66,7 +66,7 @@ struct cutter {
 	struct chunk bar;
 };
 
-/* Begin at byte AT. MIDLINE: it belongs to a line that began before that, at the time NS. */
+/* Begin at byte AT. If MIDLINE, this byte belongs to a line that began earlier, at the time NS. */
 void cutter_begin(struct cutter *c, uint64_t at, bool midline, int64_t ns);
 /* Add N bytes; lines that begin in them were printed at NS. Append each complete chunk to RET. */
 void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struct chunks *ret);
@@ -79,9 +79,9 @@ void cutter_pause(struct cutter *c, struct chunks *ret);
 void cutter_end(struct cutter *c, struct chunks *ret);
 
 /*
- * A run of the pool that reads the chunks of a log from the disk. This is for three kinds of output: output
- * of a local job's helper, output from before kxfs started, and output that exceeded the limit of
- * memory. The log's writer delivers all other chunks.
+ * A run of the pool that reads the chunks of a log from the disk. It serves output of a local job's
+ * helper, output from before kxfs started, and output beyond the memory limit. The log's writer
+ * delivers all other chunks.
  */
 struct feed {
 	int dir_fd;
@@ -89,7 +89,7 @@ struct feed {
 	uint64_t from;	/* the first byte that is not in a chunk yet */
 	uint64_t limit; /* bytes from here on are not read */
 	bool timed;	/* the chunks get the times of their lines; otherwise they are not sorted */
-	/* No byte will be written any more, so an incomplete line is a chunk too. */
+	/* The log does not grow any more, so an incomplete line becomes a chunk, too. */
 	bool final;
 
 	struct chunks chunks;
@@ -97,8 +97,8 @@ struct feed {
 	char *bytes;
 	uint64_t size; /* size of the log */
 	/*
-	 * All bytes before it are in chunks, or in an incomplete line; below SIZE: run the feed
-	 * again.
+	 * All bytes before this offset are in chunks, or in an incomplete line. If it is below
+	 * SIZE, run the feed again.
 	 */
 	uint64_t seen;
 };

@@ -26,16 +26,18 @@ struct feeder {
 /* Return the feeder of the log KEY of J, which has begun. */
 struct feeder output_log_feeder(struct output_job *j, const char *key);
 /*
- * Call FN(DATA) when the file of L exists or the disk refuses it, immediately if that is known. FN
- * NULL: cancel this. Only one caller can wait.
+ * Call FN(DATA) when the file of L exists or the disk has refused it; immediately if one of these
+ * is so already. If FN is NULL, cancel an earlier call. Only one caller can wait.
  */
 void output_log_when_open(struct output_log *l, loop_fn fn, void *data);
 /*
- * Return why nothing may be written into L now, a negative errno: the index may refer to bytes of L
- * that a crash of the machine has lost, and new ones would replace these. 0 if it may be written.
+ * Return 0 if L may be written, else a negative errno. While the index can't be read, it may refer
+ * to bytes of L that a crash of the machine has lost, and new bytes would take their place.
  */
 int output_log_refusal(const struct output_log *l);
-/* Begin work on the files of L: until output_log_leave its job is kept, and L does not end. */
+/*
+ * Begin work on the files of L. Until output_log_leave, L's job is not freed, and L does not end.
+ */
 void output_log_enter(struct output_log *l);
 void output_log_leave(struct output_log *l);
 /* Bytes FROM..TO of L are on disk now. They are these chunks, and perhaps an incomplete line. */

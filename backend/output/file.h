@@ -22,13 +22,13 @@ struct files *files_new(void *owner, int dir_fd, const struct output_events *eve
 void files_unref(struct files *all);
 int files_dir(const struct files *all);
 /*
- * Output is fetched, so bytes may still arrive for a log that is not known yet, or whose file does
- * not exist. Call this before any file is made.
+ * Call this if output is fetched: bytes may still arrive for a log that is not known yet, or whose
+ * file does not exist. It must precede the first file.
  */
 void files_expect_more(struct files *all);
 /*
- * Forget the names of ID's logs, which have ended then: present readers continue, and a later
- * lookup of the name gets another file. I/O thread.
+ * End ID's logs, and forget their names: present readers continue, and a later lookup of a name
+ * finds another file. I/O thread.
  */
 void files_forget(struct files *all, const char *id);
 
@@ -52,7 +52,7 @@ bool file_is_listed(struct file *f);
 void file_begin(struct file *f);
 void file_end(struct file *f);
 bool file_has_ended(const struct file *f);
-/* The user may not read the output to be fetched for F; or (not DENIED) may. */
+/* Record whether the cluster denies the user access to the output of F. */
 void file_deny(struct file *f, bool denied);
 bool file_is_denied(const struct file *f);
 /* Set the size on disk of a merged log whose job is open. */
@@ -63,8 +63,8 @@ void file_publish(struct file *f, const struct index_size *size);
  */
 uint64_t file_grow(struct file *f, uint64_t size);
 /*
- * Notify the readers of F that it has grown or ended, or is denied or not. I/O thread. The caller
- * has a reference.
+ * Notify the readers of F that it has grown or ended, or that file_deny has changed it. I/O thread.
+ * The caller has a reference.
  */
 void file_notify(struct file *f);
 /*

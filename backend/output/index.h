@@ -30,17 +30,20 @@ int index_size_read(int fd, struct index_size *ret);
 
 /*
  * Read the index of the job whose folder is ID in DIR_FD, and remove its torn end. Any thread, but
- * *RET belongs to the I/O thread. Return 0 or a negative errno: then *RET is the partial result, to
- * be passed to the next attempt; it is NULL for the first. If index_knows_logs, bytes written into
- * a log between two attempts do not make a record valid whose bytes were lost before.
+ * *RET belongs to the I/O thread. Return 0 or a negative errno. After an error, pass *RET, a
+ * partial result, to the next attempt; for the first one it is NULL. Once index_knows_logs, logs
+ * may be written between attempts: a record whose bytes were lost stays invalid when other bytes
+ * take their place.
  */
 int index_load(int dir_fd, const char *id, struct index **ret);
 /*
- * Read the keys of such an index; *RET_LEN is the length of their whole, valid lines. Any thread.
+ * Read the keys of the index of job ID; *RET_LEN is the length of the whole, valid lines. Any
+ * thread.
  */
 int index_read_keys(int dir_fd, const char *id, struct merge_keys *ret, uint64_t *ret_len);
 /*
- * True if X (may be NULL), which could not be loaded yet, knows how much of each log may be in it.
+ * True if X (may be NULL), which is not loaded yet, knows the size that each log had at the first
+ * attempt.
  */
 bool index_knows_logs(const struct index *x);
 /* Must not be called while a batch is being written. NULL is allowed. */
@@ -51,7 +54,7 @@ void index_free(struct index *x);
  * (merge_key_is_valid).
  */
 uint32_t index_number(struct index *x, const char *key, const char *prefix);
-/* Return how many bytes of that log are in the index, written or not. */
+/* Return how many bytes of log NUMBER are in the index, on disk or waiting. */
 uint64_t index_indexed(const struct index *x, uint32_t number);
 /* Append P, the next chunk of log NUMBER, to the merged log. There must be space (index_room). */
 void index_append(struct index *x, uint32_t number, const struct chunk *p);

@@ -49,10 +49,10 @@ int log_stat(struct log *log, struct log_stat *ret);
  */
 void log_peek(struct log *log, struct log_stat *ret);
 
-/* True if nothing of LOG was captured, and the user may not read the cluster's output. */
+/* True if LOG has no captured output, because the cluster denies the user access to it. */
 bool log_is_denied(struct log *log);
 
-/* True if the output of the job was removed before LOG had ended: its rest is missing. */
+/* True if the output of the job was removed before LOG had ended, so its end is missing. */
 bool log_is_cut(struct log *log);
 
 /*
@@ -62,10 +62,10 @@ bool log_is_cut(struct log *log);
 ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off);
 
 /*
- * For followers of a log: its newest bytes, from memory. They may not be on disk yet, nor in the
- * size. If they are lost, which hardly ever happens (they can't be written, and can't be fetched
- * again), the log continues with other output instead, and a follower that has read them must stop.
- * I/O thread.
+ * For followers of a log: its newest bytes, from memory, which may not be on disk yet, nor counted
+ * in the size. In the rare case that they can be neither written nor fetched again, the log
+ * continues with other output. Then a follower that has read them must stop (log_is_kept). I/O
+ * thread.
  */
 struct log_early {
 	/* Bytes before this were delivered before they were written; 0 if all are written. */
@@ -74,8 +74,9 @@ struct log_early {
 };
 
 /*
- * Return the number of bytes at OFF, up to N, and their address in *RET, valid until the next
- * event; E records them (RET is NULL: only return the number). 0 if there are none.
+ * Set *RET to the address of the bytes in memory at OFF, valid until the next event, and record in
+ * E that they were read. Return their number, at most N; 0 if there are none. If RET is NULL, only
+ * return the number.
  */
 size_t log_read_early(struct log *log, struct log_early *e, const char **ret, size_t n,
 		      uint64_t off);
@@ -87,8 +88,8 @@ bool log_is_kept(struct log *log, struct log_early *e);
 
 /*
  * True if all output that the program had printed when LOG was opened has arrived. Always true for
- * replica logs of local jobs. Otherwise log_when_arrived calls FN once, on the I/O thread, when it
- * has or can't.
+ * replica logs of local jobs. Otherwise log_when_arrived calls FN once, on the I/O thread, when the
+ * output has arrived or can't arrive.
  */
 bool log_has_arrived(struct log *log);
 void log_when_arrived(struct log *log, void (*fn)(void *data), void *data);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Output on disk, below the state directory, one directory a job, by its identity (spec_job_key), which is what ID
- * means in this folder:
+ * Output on disk, below the state directory, with one directory for each job. In this folder of the
+ * source, ID is the job's key (spec_job_key):
  *
  *	STATE/output/ID/		0700
  *		logs/KEY		bytes of one container in one attempt, 0600
@@ -56,8 +56,8 @@ void output_stop(struct output *o, loop_fn fn, void *data);
 
 /*
  * Return the output of job ID, creating it if needed. A new one's folder is made and its index is
- * read on the pool, and logs that begin meanwhile wait for that. If the disk refuses that, it is
- * reported and retried each second. NULL with errno: -EINVAL if ID is not valid as a name.
+ * read on the pool, and logs that begin meanwhile wait for that. If the disk refuses either, log
+ * that and retry each second. NULL with errno: -EINVAL if ID is not valid as a name.
  */
 struct output_job *output_job_open(struct output *o, const char *id);
 /*
@@ -77,8 +77,8 @@ void output_log_grown(struct output_job *j, const char *key);
  */
 void output_log_expect(struct output_job *j, const char *key, bool expected);
 /*
- * The user may not read the log KEY; or (not DENIED) may. The merged log is denied while all of its
- * logs that have begun are.
+ * Record whether the cluster denies the user access to the log KEY. The merged log is denied while
+ * all of its logs that have begun are.
  */
 void output_log_deny(struct output_job *j, const char *key, bool denied);
 /*
@@ -88,7 +88,8 @@ void output_log_deny(struct output_job *j, const char *key, bool denied);
  */
 void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *data);
 /*
- * No log of J will begin any more, and all have ended: the merged log ends when it has all of them.
+ * All logs of J have ended, and no more will begin: end the merged log when it has all of their
+ * lines.
  */
 void output_job_end(struct output_job *j);
 /* Undo output_job_end: logs may begin again. */
@@ -99,14 +100,13 @@ void output_job_resume(struct output_job *j);
  */
 bool output_is_unmerged(const struct output *o, const char *id);
 /*
- * Forget J in memory (its files and its readers remain). No function of output_log_end is called
- * any more. NULL is allowed.
+ * Free J; its files and its readers remain. Functions passed to output_log_end are not called any
+ * more. NULL is allowed.
  */
 void output_job_close(struct output_job *j);
 /*
  * Remove the directory of job ID, which is not open, on the pool; readers of an open log can
- * continue. DONE gets 0, or a negative errno if not all of it could be removed. DONE NULL: that is
- * logged.
+ * continue. DONE gets 0, or a negative errno if some of it remains. If DONE is NULL, log the error.
  */
 void output_job_remove(struct output *o, const char *id, void (*done)(void *data, int err),
 		       void *data);

@@ -16,7 +16,7 @@ void room_count(struct room *room);
 /* Count BYTES more (or fewer) on disk. Any thread. */
 void room_add(struct room *room, int64_t bytes);
 uint64_t room_bytes(const struct room *room);
-/* The folder was removed (ERR is 0), or that has failed. */
+/* Called when the folder was removed (ERR is 0), or could not be removed because of ERR. */
 typedef void (*room_fn)(void *data, int err);
 /*
  * Remove the folder of job ID; present readers can continue. Then call DONE(DATA); if DONE is NULL,

@@ -18,8 +18,9 @@ struct log_writer_events {
 	/* The log is open (ERR is 0), or opening it has failed for good. */
 	void (*opened)(void *data, int err);
 	/*
-	 * All added lines are written; or (ERR: -ENOSPC, -EDQUOT, -EIO ...) some are not, and none
-	 * will be any more: close this writer, and open another when the disk may work again.
+	 * All added lines are written (ERR is 0). Or the disk has failed (-ENOSPC, -EDQUOT, -EIO
+	 * ...), and this writer writes nothing more: close it, and open another when the disk may
+	 * work again.
 	 */
 	void (*written)(void *data, int err);
 	void *data;
@@ -46,8 +47,8 @@ void log_writer_flush(struct log_writer *w);
  */
 void log_writer_lost(struct log_writer *w);
 /*
- * Return the number of such gaps on disk when the log was opened; after a kill this is the only
- * record of them.
+ * Return the number of gaps that were recorded on disk when the log was opened. After a kill,
+ * nothing else records them.
  */
 unsigned log_writer_gaps(const struct log_writer *w);
 /* Return the number of bytes not written yet. */
@@ -57,9 +58,9 @@ uint64_t log_writer_size(const struct log_writer *w);
 
 /*
  * The end of the log: the BYTES from FROM to SIZE, and the LINES that begin there, from the table.
- * They are preceded by the last line that begins at or before FROM; or, if lines before that one
- * have its time, by the first of those. Both are malloc'ed, and may be taken over by setting them
- * to NULL.
+ * LINES starts earlier, with the last line that begins at or before FROM; if lines before that one
+ * have the same time, with the first of those. Both are malloc'ed, and may be taken over by setting
+ * them to NULL.
  */
 struct log_known {
 	uint64_t from, size;
