@@ -3,9 +3,9 @@
  * Decides how long jobs that are over, and their output, are kept. Jobs remain in history for
  * history_keep. Output remains until the spool limit requires its space: the output of the oldest
  * jobs in history is removed first, then the output of the oldest finished jobs in jobs/. The jobs
- * themselves remain, with their results. A job that may still run loses no output. Nor does a job
- * that is not archived yet, unless the archive accepts no jobs and nothing else is left to remove.
- * I/O thread only.
+ * themselves remain, with their results. The output of a job that may still run is never removed.
+ * The output of a job that is not archived yet is removed only if the archive accepts no jobs and
+ * there is no other output to remove. I/O thread only.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ struct expiry_config {
 	struct loop *loop;
 	struct store *store;
 	struct output *output; /* the output whose bytes count */
-	/* Jobs are kept until they are in it; NULL if there is none. */
+	/* The archive: a job is kept until it is archived. NULL if there is no archive. */
 	const struct archive *archive;
 	uint64_t spool_limit; /* in bytes */
 	int64_t history_keep; /* in seconds */
@@ -47,7 +47,10 @@ struct expiry_config {
 	void *data;
 };
 
-/* CONFIG is copied, and what it points to is borrowed. The owner calls expiry_soon when all jobs are known. */
+/*
+ * CONFIG is copied; the objects that it points to are borrowed. The owner calls expiry_soon when
+ * all jobs are known.
+ */
 struct expiry *expiry_new(const struct expiry_config *config);
 void expiry_free(struct expiry *x); /* NULL is allowed */
 
@@ -59,7 +62,7 @@ void expiry_free(struct expiry *x); /* NULL is allowed */
 void expiry_soon(struct expiry *x);
 void expiry_now(struct expiry *x);
 /*
- * The output of job ID was removed (ERR is 0): log that, and check whether enough space is free. Or
- * it could not be removed, because of ERR: log that, but not again for the same ERR.
+ * The removal of the output of job ID has ended with ERR. If ERR is 0, log that, and check whether
+ * enough space is free. Otherwise log the error, but only once for the same ERR.
  */
 void expiry_dropped(struct expiry *x, const char *id, int err);

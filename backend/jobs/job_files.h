@@ -30,14 +30,14 @@ struct job_files_name;
 /* A launch, which is a member of its record. Only job_files.c changes it. */
 struct job_launch {
 	const struct spec_head *head;
-	struct job_files_name *name;	/* NULL: it is not in the table */
+	struct job_files_name *name;	/* NULL if it is not in the table */
 	bool shown;			/* its job is in the store */
-	bool hidden;			/* NAME.job was removed, which HEAD has only later */
+	bool hidden;			/* NAME.job was removed; HEAD records that later */
 	struct job_launch *prev, *next; /* of the same file, the newest first */
 };
 
 struct job_files *job_files_new(void);
-void job_files_free(struct job_files *f); /* all launches were removed */
+void job_files_free(struct job_files *f); /* Call this after all launches were removed. */
 /* Call FN on the I/O thread when the job that FILE launched last may have changed. */
 void job_files_set_changed(struct job_files *f, void (*fn)(void *data, const char *file),
 			   void *data);
@@ -45,19 +45,20 @@ void job_files_set_changed(struct job_files *f, void (*fn)(void *data, const cha
 /* --- I/O thread --- */
 
 /*
- * Enter L, all zeros, of a record that is on disk, unless it was not submitted as a file. HEAD must keep its address.
- * Adding records in the order of their keys is fastest.
+ * Enter L, which is zeroed and whose record is on disk, if it was submitted as a file. HEAD must
+ * keep its address. Adding records in the order of their keys is fastest.
  */
 void job_files_add(struct job_files *f, struct job_launch *l, const struct spec_head *head);
 /* Return the lock that must be held while the head of a launch is changed, because any thread reads it. */
 struct lock *job_files_lock(struct job_files *f);
-/* The functions below do nothing if L is not in the table. The head of L has changed. */
+/* The head of L has changed. This function and those below do nothing if L is not in the table. */
 void job_files_update(struct job_files *f, const struct job_launch *l);
 /* SHOWN: the job of L is in the store. */
 void job_files_show(struct job_files *f, struct job_launch *l, bool shown);
 /*
- * True if NAME.job shows L, or would if it were not removed. The end of a launch that was refused leaves the link to
- * the launch before: so false for a launch that is not decided.
+ * True if NAME.job shows L, or would show L if NAME.job were not removed. False while the launch is
+ * undecided, unless its NAME.job was removed: if the launch is refused, NAME.job shows the one
+ * before it.
  */
 bool job_files_is_newest(struct job_files *f, const struct job_launch *l);
 /* Remove L, whose record is removed. */

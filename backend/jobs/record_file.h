@@ -35,18 +35,18 @@ int record_file_make(const char *state_dir, const struct spec_head *h,
 /*
  * Replace the head by H. A part that is NULL remains as on disk; a part that is "" is removed. The
  * document remains. The manifest remains while the job is held, or is being launched after it was
- * held. If the document is damaged, it remains so; unless the job is LIVE or HISTORY, that is an
- * error. The first write in which the job is over uses the reserved space if the disk is full;
- * afterwards no space is reserved.
+ * held. A damaged document remains as it is, but is an error unless the job is LIVE or HISTORY. The
+ * first write in which the job is over uses the reserved space if the disk is full; afterwards no
+ * space is reserved.
  */
 int record_file_write(const char *state_dir, const struct spec_head *h);
 /* Set the state letter of a LIVE record: the job is in history since TIME. Nothing is synced. */
 int record_file_mark(const char *state_dir, const char *key, int64_t time);
-/* Remove the file. SYNC: when this has returned 0, it is removed on disk. */
+/* Remove the file. If SYNC, a return of 0 means that even a power cut does not bring it back. */
 int record_file_remove(const char *state_dir, const char *key, bool sync);
 /*
- * Return the file in submit/ that the damaged record KEY names, if its bytes show that and that the job was launched.
- * malloc'ed; NULL if not.
+ * Return the name of the file in submit/ that the damaged record KEY belongs to, malloc'ed. NULL if
+ * the record's bytes do not show a name, or show that the job was not launched.
  */
 char *record_file_of_damaged(const char *state_dir, const char *key);
 /*
@@ -54,7 +54,7 @@ char *record_file_of_damaged(const char *state_dir, const char *key);
  */
 void record_file_put_aside(const char *state_dir, const char *key, bool passive, int err);
 /*
- * If the record of KEY is in STATE/aside, move the output of KEY there, too. True: the record is there. *RET_PLACE is
- * where the output is now, malloc'ed; NULL: it could not be moved.
+ * If the record of KEY is in STATE/aside, move the output of KEY there, too. Return true if the
+ * record is there. *RET_PLACE is the output's new place, malloc'ed; NULL if it could not be moved.
  */
 bool record_file_output_aside(const char *state_dir, const char *key, char **ret_place);

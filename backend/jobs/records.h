@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The records of all jobs of a state directory: what is known of each job, and the state of its
- * launch. The head of records.c has the states and the table of their changes. I/O thread; the pool
- * reads and writes the files (record_file.h), one write of a record at a time.
+ * The records of all jobs of a state directory. A record has the data of a job that survive a
+ * restart, and the state of its launch. The head of records.c has the states and the table of their
+ * changes. I/O thread; the pool reads and writes the files (record_file.h), one write of a record
+ * at a time.
  */
 #pragma once
 
@@ -13,10 +14,10 @@
 struct record;
 struct records;
 
-/* ERR is 0 if it is on disk, else the errno. */
+/* Called when a request is done: ERR is 0 if the disk has the change, else a negative errno. */
 typedef void (*records_fn)(void *data, int err);
 
-/* Make an empty table. STATE_DIR is borrowed. PASSIVE: damaged records are left where they are. */
+/* Make an empty table. STATE_DIR is borrowed. If PASSIVE, damaged records remain where they are. */
 struct records *records_new(struct loop *loop, const char *state_dir, bool passive);
 void records_free(struct records *rs); /* NULL is allowed */
 /* Return the table of launches by file of submit/. Any thread, after records_load is done. */
@@ -25,15 +26,15 @@ struct job_files *records_files(struct records *rs);
 void records_show(struct records *rs, const char *key, bool shown);
 
 /*
- * FN returns the JSON text of PART of R, malloc'ed, each time R is rewritten; NEXT is what will be
- * written. NULL: the part remains as on disk; "": it is removed.
+ * Each time R is rewritten, FN returns the JSON text of its PART, malloc'ed; NEXT is the head to be
+ * written. If FN returns NULL, the part remains as on disk; if it returns "", the part is removed.
  */
 typedef char *(*record_part_fn)(void *data, const struct record *r, const struct spec_head *next);
 void records_set_part(struct records *rs, enum record_part part, record_part_fn fn, void *data);
 
 /*
- * FN returns the snapshot that is written with R, a new reference; the pool renders it. NULL: the
- * snapshot remains as on disk.
+ * FN returns the snapshot to be written with R, a new reference; the pool renders it. If FN returns
+ * NULL, the snapshot remains as on disk.
  */
 typedef const struct spec_job *(*record_snapshot_fn)(void *data, const struct record *r);
 void records_set_snapshot(struct records *rs, record_snapshot_fn fn, void *data);
@@ -72,19 +73,19 @@ void records_stop(struct records *rs, loop_fn fn, void *data);
  */
 const struct spec_head *record_head(const struct record *r);
 /*
- * Return the PART of R as the start has read it, malloc'ed; the caller owns it. NULL if there is
- * none.
+ * Return the PART of R that records_load has read, malloc'ed; the caller owns it. NULL if R does
+ * not have this part.
  */
 char *record_take_part(struct record *r, enum record_part part);
 /* True if the removal of R was requested. */
 bool record_is_going(const struct record *r);
 /*
- * Keep R until record_unpin was called as often: its removal waits, and other requests go before
- * it.
+ * Keep R until record_unpin was called as often. A removal waits until then; other requests
+ * overtake it.
  */
 void record_pin(struct record *r);
 void record_unpin(struct record *r);
-/* NULL if there is none. */
+/* Return the record with this key or uid, or NULL. */
 struct record *records_by_key(const struct records *rs, const char *key);
 struct record *records_by_uid(const struct records *rs, const char *uid);
 /*
@@ -109,10 +110,10 @@ struct record_change {
 	const char *id, *uid, *reason, *why, *boot;
 	bool dropped;  /* its output is removed; false: as before */
 	bool unlinked; /* NAME.job was removed; false: as before */
-	bool over; /* the job is over, so its record hardly changes any more; false: as before */
+	bool over; /* the job is over; false: as before */
 	/*
-	 * Parts for which no function is set, or whose function does not find the job; NULL: use
-	 * the function. Only for records_commit.
+	 * Texts of these parts. If NULL, use the function of records_set_part or
+	 * records_set_snapshot. Only for records_commit.
 	 */
 	const char *plan, *snapshot;
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Knows the current snapshot of each job: two tables (jobs, history) by id, one by uid. Only the
- * I/O thread writes, any thread reads, under one lock. After each write the listener is called,
- * without the lock. The folder jobs/ has what local jobs and jobs of a cluster have in common:
- * records, the store, last words, and expiry, which removes what is old. The backend owns the
- * store, its implementation the expiry.
+ * The current snapshots of all jobs: two tables by id (jobs, history), and one by uid. Only the I/O
+ * thread writes, any thread reads, under one lock. After each write the listener is called, without
+ * the lock. The folder jobs/ has what local jobs and jobs of a cluster have in common: records, the
+ * store, last words, and expiry, which removes what is old. The backend owns the store, its
+ * implementation the expiry.
  */
 #pragma once
 
