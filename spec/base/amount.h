@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Amounts of resources as Kubernetes writes them ("2400m", "456M", "1Gi"): lists of them, their
- * values, and a form for people.
+ * Parses and prints amounts of resources as Kubernetes writes them ("2400m", "456M", "1Gi"), and
+ * lists of such amounts.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ struct spec_amounts {
 	size_t n;
 };
 
-/* Read A, which is empty before, from a map of resources, which may be NULL. */
+/* Fill A, which must be empty, from MAP (name of a resource: amount). MAP may be NULL. */
 void spec_amounts_read(struct spec_amounts *a, const struct spec_value *map);
 void spec_amounts_clear(struct spec_amounts *a);
 /* Return the amount of NAME, borrowed; "" if the list has none. */
@@ -27,7 +27,8 @@ const char *spec_amounts_get(const struct spec_amounts *a, const char *name);
 bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts *b);
 
 /*
- * Return the value of TEXT in whole units (cores, bytes, devices); negative if it is not an amount.
+ * Return the value of TEXT in base units (cores, bytes, devices); negative if TEXT is not an
+ * amount.
  */
 double spec_amount_value(const char *text);
 /* Print VALUE of resource NAME for people: "2.4", "1.5 GiB". */

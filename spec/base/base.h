@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small helpers that every file of kxfs may use: cleanup by scope (rule E3: a reader can see from one function alone
- * that it does not leak), moving ownership, and a few macros.
+ * Small helpers that every file of kxfs may use: cleanup at the end of a scope (rule E3: each
+ * function shows by itself that it does not leak), transfer of ownership, and a few macros.
  *
- * The folder: every part of spec/ uses it, and it uses nothing else of kxfs. mem.h allocates (and never fails), error.h
- * is the list of a document's errors, tree.h makes JSON values that are written, value.h parses all that is read, and
- * reads its members, span.h finds members in JSON text without parsing it, time.h, amount.h, name.h, words.h and utf8.h
- * know the notations of times, quantities, names and texts, and encode.h those of bytes. limits.h has every bound on
- * data from outside. All functions are pure and may be called on any thread; values that they return belong to the
- * caller.
+ * The folder: every part of spec/ uses it, and it depends on no other part of kxfs. mem.h allocates
+ * memory (and never fails), error.h collects the errors of a document, tree.h builds JSON to be
+ * written, value.h parses JSON and reads its members, span.h finds members in JSON text without
+ * parsing it. time.h, amount.h, name.h, words.h and utf8.h parse and print times, quantities, names
+ * and texts; encode.h encodes bytes. limits.h has every bound on data from outside. All functions
+ * are pure and may be called on any thread; the caller owns the values that they return.
  */
 #pragma once
 
@@ -44,7 +44,8 @@ static inline void base_fclose(FILE **f)
 }
 
 /*
- * Define the function NAME, for cleanup(), of variables of TYPE: END(variable), which accepts NULL.
+ * Define the function NAME for cleanup() of a variable of TYPE. It calls END with the variable's
+ * value; END must accept NULL.
  */
 #define define_cleanup(name, type, end)                                                            \
 	static inline void name(type *variable)                                                    \
@@ -56,7 +57,7 @@ static inline void base_fclose(FILE **f)
 #define cleanup_fd   cleanup(base_close_fd)
 #define cleanup_file cleanup(base_fclose)
 
-/* Return what P owns, and make P empty. */
+/* Return the pointer P and set P to NULL: the caller takes the ownership from P. */
 #define take_ptr(p)                                                                                \
 	({                                                                                         \
 		__typeof__(p) *take_from_ = &(p);                                                  \

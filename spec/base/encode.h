@@ -5,21 +5,22 @@
 #include "spec/base/base.h"
 
 /*
- * Decode TEXT (RFC 4648: the standard alphabet, with padding), malloc'ed (*RET_LEN bytes, and a
- * NUL after them); line breaks in TEXT are ignored. NULL if TEXT is not base64.
+ * Decode base64 (RFC 4648: the standard alphabet, with padding), ignoring line breaks. Return
+ * *RET_LEN bytes followed by a NUL, malloc'ed; NULL if TEXT is not base64.
  */
 char *spec_base64_decode(const char *text, size_t len, size_t *ret_len);
-/* malloc'ed */
+/* Return DATA in base64, malloc'ed. */
 char *spec_base64_encode(const void *data, size_t len);
 
 /*
- * Return TEXT with all but letters, digits and "-._~" percent-encoded, for the query or the path
- * of a URL. malloc'ed.
+ * Percent-encode TEXT for the query or the path of a URL: all characters but letters, digits and
+ * "-._~". Return it malloc'ed.
  */
 char *spec_url_escape(const char *text);
 
 /*
- * Write the digest of LEN bytes (FIPS 180-4) in lower-case hexadecimal. It only identifies a text,
- * so speed does not matter, and none of kxfs's libraries provides it.
+ * Write the SHA-256 digest (FIPS 180-4) of LEN bytes in lower-case hexadecimal. kxfs has its own
+ * implementation because none of its libraries has one; it need not be fast, since kxfs only hashes
+ * texts to identify them.
  */
 void spec_sha256(const void *data, size_t len, char ret[65]);

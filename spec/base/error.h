@@ -39,8 +39,8 @@ int spec_errors_add(struct spec_errors *e, int err, unsigned line, unsigned colu
 		    const char *path, const char *fmt, ...) printf_like(6, 7);
 
 /*
- * Ask FIND for the position of each error without one, by its path (it returns false if that is
- * unknown). Sort the errors in the order of the document.
+ * Set the position of each error that has none: FIND returns the position of the error's path, or
+ * false if it does not know the path. Then sort the errors by position.
  */
 typedef bool (*spec_errors_find)(void *data, const char *path, unsigned *ret_line,
 				 unsigned *ret_column);
@@ -53,14 +53,14 @@ void spec_errors_locate(struct spec_errors *e, spec_errors_find find, void *data
 char *spec_errors_text(const struct spec_errors *e, const char *file);
 
 /*
- * Print how KEY of a map is added to the path of an error, as ".KEY" or ["KEY"]; without a dot if
- * it is the FIRST step.
+ * Print the map key KEY as a step of an error's path: .KEY, or ["KEY"] if it is not a plain word.
+ * Omit the dot if KEY is the FIRST step.
  */
 void spec_errors_key(FILE *out, const char *key, bool first);
 
 /*
- * Return the word of WORDS (NULL-terminated) that is nearest to WORD, for "did you mean"; NULL if
- * none is near. Near is an edit distance (with transpositions, ignoring case) of at most 1 +
- * length/4; or else the first that has WORD as a part ("replicas": "num_replicas").
+ * Return the word of WORDS (NULL-terminated) that is nearest to WORD, for "did you mean". A word is
+ * near if its edit distance (with transpositions, ignoring case) is at most 1 + length/4. If no
+ * word is near, return the first one that contains WORD ("replicas": "num_replicas"), or NULL.
  */
 const char *spec_suggest(const char *word, const char *const *words);

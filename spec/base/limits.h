@@ -19,4 +19,4 @@
 #define SPEC_MAX_SCRATCH_ALL (64u << 20)    /* bytes of all files in submit/ */
 #define SPEC_MAX_WATCHED     (8u << 20)	    /* bytes of one object from a server, in memory */
 #define SPEC_MAX_LISTED	     200000	    /* objects of one list of a server */
-#define SPEC_MAX_PAGE_MIB    512	    /* MiB of a page of it */
+#define SPEC_MAX_PAGE_MIB    512	    /* MiB of one page of such a list */

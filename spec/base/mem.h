@@ -18,11 +18,12 @@ returns_memory void *mem_zero_n(size_t n, size_t size);
 /* Enlarge P (may be NULL) for N elements of SIZE bytes; new bytes are not set. */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_grow(void *p, size_t n, size_t size);
 /*
- * Enlarge P, an array of N elements of SIZE bytes made only by this function (NULL: an empty one),
- * for one more. The capacity doubles at powers of two, so it need not be stored.
+ * Make room for one more element in P, an array of N elements of SIZE bytes that only this function
+ * has allocated (NULL: an empty one). The capacity doubles when N is a power of two, so the caller
+ * need not store it.
  */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_more(void *p, size_t n, size_t size);
-/* Return a copy of N bytes, followed by a '\0'. */
+/* Return a copy of N bytes, followed by a NUL. */
 returns_memory char *mem_copy(const void *bytes, size_t n);
 
 /* Allocate a zeroed TYPE; or N of them. */
@@ -36,7 +37,10 @@ returns_memory printf_like(1, 2) char *text_print(const char *fmt, ...);
 returns_memory printf_like(1, 0) char *text_vprint(const char *fmt, va_list ap);
 /* Free *FIELD and set it to the text that printf would print. The arguments may point into the old text. */
 printf_like(2, 3) void text_set(char **field, const char *fmt, ...);
-/* In a function with "..." after its FMT: the text of its own arguments. */
+/*
+ * For a function that has "..." after FMT: return the text that printf would print for these
+ * arguments.
+ */
 #define text_of_args(fmt)                                                                          \
 	({                                                                                         \
 		va_list args_;                                                                     \
@@ -57,14 +61,14 @@ __attribute__((returns_nonnull)) FILE *text_stream(char **ret, size_t *ret_len);
 void text_stream_close(FILE *f);
 
 /*
- * Many of these fields are empty, and a mount may show ten thousand jobs, so all empty ones are one
- * static string. Such a field is set and freed only by these functions. The strings of a job, of
- * its parts, of amounts and of a record are such fields.
+ * Texts that are often empty: those of a job, of its parts, of amounts and of a record. A mount may
+ * show ten thousand jobs, so all empty ones of these share one static string. Set and free such a
+ * field only by the functions below.
  */
 char *spec_empty(void);
 /* Release *FIELD (NULL is allowed) and make it a copy of VALUE (NULL counts as ""). */
 void spec_set(char **field, const char *value);
-/* Release the texts that the arguments point to, and set them to NULL. */
+/* Release the texts in the fields whose addresses are given, and set the fields to NULL. */
 #define spec_unset(...) mem_unset((char **const[]){__VA_ARGS__, NULL})
 void mem_unset(char **const *fields); /* terminated by NULL */
 
@@ -72,8 +76,9 @@ void mem_unset(char **const *fields); /* terminated by NULL */
 _Noreturn void mem_out(void);
 
 /*
- * A text with several owners: one that the snapshots of a job share, or that of a file that several processes have
- * opened. Immutable once published, reference counted with atomics: any thread may hold a reference. Plain data.
+ * A text with several owners, for example snapshots of one job, or processes that have opened the
+ * same file. It is immutable once published. The reference count is atomic, so any thread may hold
+ * a reference. Plain data.
  */
 struct spec_text {
 	unsigned refs; /* atomic; only spec_text_ref and spec_text_unref touch it */

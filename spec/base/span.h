@@ -25,8 +25,8 @@ static inline size_t spec_span_len(struct spec_span s)
 bool spec_span_member(struct spec_span s, const char *key, struct spec_span *ret);
 
 /*
- * Like spec_span_member, for the N members KEYS in one pass. The span of a member that does not
- * exist has the P NULL.
+ * Like spec_span_member, for the N members KEYS in one pass. For a member that does not exist, P of
+ * its span is NULL.
  */
 void spec_span_members(struct spec_span s, const char *const *keys, size_t n,
 		       struct spec_span *ret);
@@ -38,9 +38,9 @@ bool spec_span_begun(struct spec_span s, const char *key, struct spec_span *ret)
 bool spec_span_is(struct spec_span s, const char *text);
 
 /*
- * Skips a bracketed value, which may arrive in several chunks. DEPTH is 1 after the opening
- * bracket, and 0 after the matching closing one; all other members are false at first. Whether two
- * brackets are of the same kind is not checked.
+ * The state of skipping a bracketed value, which may arrive in several chunks. DEPTH is 1 after the
+ * opening bracket, and 0 after the matching closing one; all other members are false at first. An
+ * opening "{" may be closed by "]": the kinds of brackets are not compared.
  */
 struct spec_nest {
 	size_t depth;
@@ -48,8 +48,8 @@ struct spec_nest {
 };
 
 /*
- * Continue at P. Return where it stops: at END, after the closing bracket, or after a bracket that
- * goes deeper than MAX (then the DEPTH is MAX + 1).
+ * Continue to skip at P. Return the address after the skipped bytes: END, or after the closing
+ * bracket, or after a bracket that opens a level deeper than MAX (then DEPTH is MAX + 1).
  */
 const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const char *end);
 

@@ -11,7 +11,7 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
-/* Convert a time of the kernel to ns, and back. */
+/* Convert a struct timespec to ns, and back. */
 static inline int64_t spec_time_of(struct timespec t)
 {
 	return t.tv_sec * NS_PER_S + t.tv_nsec;

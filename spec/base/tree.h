@@ -64,8 +64,8 @@ static inline void spec_tree_number_or(struct json_object *o, const char *key, i
 }
 
 /*
- * Return TEXT, an integer in JSON or YAML, as a value: beyond 64 bits a double, as JSON readers
- * parse it; beyond doubles a string.
+ * Return the integer TEXT of JSON or YAML as a JSON value: a double if it does not fit in 64 bits,
+ * as JSON readers parse it; a string if it is too large for a double.
  */
 struct json_object *spec_tree_decimal(const char *text);
 
@@ -87,10 +87,10 @@ char *spec_tree_print(struct json_object *value);
 void spec_tree_set(struct json_object *o, const char *key, struct json_object *value);
 
 /*
- * Return the value in VALUE (may be NULL) at PATH, which is keys joined by dots; "": VALUE itself.
- * NULL if there is none. Borrowed.
+ * Return the value at PATH in VALUE (may be NULL), borrowed; NULL if it does not exist. PATH is
+ * keys joined by dots; "" is VALUE itself.
  */
 struct json_object *spec_tree_find(struct json_object *value, const char *path);
 
-/* Add all members of FROM, whose keys are literals; the values are shared. */
+/* Add all members of FROM to O. FROM's keys are literals; both trees share the values. */
 void spec_tree_add_all(struct json_object *o, struct json_object *from);

@@ -8,12 +8,12 @@
 #include "spec/base/base.h"
 
 /*
- * Decode one character of valid or invalid UTF-8 (at least 1 byte). Return its length in bytes, 0
- * if the bytes are not UTF-8.
+ * Decode the first character of S, which has at least 1 byte. Return its length in bytes; 0 if S
+ * does not begin with valid UTF-8.
  */
 size_t spec_utf8_char(const unsigned char *s, size_t len, uint32_t *ret);
 
-/* Return the number of the four hexadecimal digits at P; -1 if they are not four such digits. */
+/* Return the number that the four hexadecimal digits at P make; -1 if P has no four such digits. */
 int spec_utf8_hex4(const char *p);
 /* Return the character of a surrogate pair; 0 if HIGH and LOW are not a pair. */
 uint32_t spec_utf8_pair(int high, int low);

@@ -18,7 +18,7 @@ struct spec_words {
 struct spec_words spec_words_image(const char *message);
 /* Return why the pull failed; empty if the message gives no reason. */
 struct spec_words spec_words_pull(const char *message);
-/* True if REASON is that of a container whose image could not be pulled. */
+/* True if a container with the waiting reason REASON could not pull its image. */
 bool spec_words_is_pull(const char *reason);
 /*
  * Return how long (ns) a container waits for its restart, according to MESSAGE ("back-off 2m40s
@@ -26,12 +26,12 @@ bool spec_words_is_pull(const char *reason);
  */
 int64_t spec_words_backoff(const char *message);
 /*
- * True if MESSAGE of the scheduler means that enough of a gang run, but that it has no capacity for
- * its other pods.
+ * True if the scheduler's MESSAGE means that enough pods of a gang run, but that there is no
+ * capacity for the rest.
  */
 bool spec_words_is_beside_gang(const char *message);
 /*
- * True if MESSAGE of the scheduler only means that it has not bound a pod yet that already has a
+ * True if the scheduler's MESSAGE only means that it has not yet bound a pod that already has a
  * node.
  */
 bool spec_words_is_passing(const char *message);
