@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Structs as JSON maps, by a table of their fields. A struct that was written is read back the
- * same; the text may be anything (the disk is untrusted). Private to spec/.
+ * Converts structs to JSON maps and back, by a table of their fields. Reading accepts any text,
+ * since the disk is untrusted. Private to spec/.
  */
 #pragma once
 
@@ -24,8 +24,8 @@ struct spec_field {
 	const char *key;
 	enum spec_field_type type;
 	/*
-	 * The member may be missing; then the struct's value stays unchanged. A field that is added
-	 * to a format later must be optional, unless the format's version is raised.
+	 * The member may be missing; then reading leaves the struct's value unchanged. A field that
+	 * is added to a format later must be optional, unless the format's version is raised.
 	 */
 	bool optional;
 	bool hidden; /* not shown to people */
@@ -34,7 +34,10 @@ struct spec_field {
 	const char *const *words; /* WORD: the name of each value; ends with NULL */
 };
 
-/* The field NAME of STRUCTURE, of type KIND; then further members of struct spec_field. */
+/*
+ * A row for the member NAME of STRUCTURE, of type KIND. Further arguments set other members of
+ * struct spec_field.
+ */
 #define SPEC_FIELD(structure, name, kind, ...)                                                     \
 	{                                                                                          \
 		.key = #name, .type = kind, .at = offsetof(structure, name), __VA_ARGS__           \
@@ -42,7 +45,9 @@ struct spec_field {
 
 /* Free the texts of *BASE. */
 void spec_fields_unset(const struct spec_field *fields, void *base);
-/* Add all fields of *BASE to O. For PEOPLE a time is a date; otherwise the exact number. */
+/*
+ * Add the fields of *BASE to O. FOR PEOPLE, write a time as a date; otherwise as the exact number.
+ */
 void spec_fields_write(struct json_object *o, const struct spec_field *fields, const void *base,
 		       bool people);
 /*

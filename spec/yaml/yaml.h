@@ -61,7 +61,10 @@ enum spec_yaml_rules {
  */
 void spec_yaml_finish(struct spec_yaml *root, enum spec_yaml_rules rules, struct spec_errors *e);
 
-/* Take the only document out of the list DOCUMENTS, which is still to be freed. */
+/*
+ * Take the only document out of the list DOCUMENTS. The caller owns the result, and still frees the
+ * list.
+ */
 struct spec_yaml *spec_yaml_take_only(struct spec_yaml *documents);
 
 /* Like spec_yaml_parse_all, but *RET is the root of the only document, finished by SPEC_YAML_CORE. */
@@ -80,7 +83,7 @@ bool spec_yaml_find(void *root, const char *path, unsigned *ret_line, unsigned *
 
 /*
  * The type of a scalar: by YAML 1.2's core schema if it is plain, else text. Numbers are decimal
- * (strtoll, strtod read them); "010", "0x10", "1_000", "1:30", ".inf" are text here.
+ * (strtoll and strtod can parse them); "010", "0x10", "1_000", "1:30", ".inf" are text here.
  */
 enum spec_yaml_value {
 	SPEC_YAML_NULL,
@@ -112,8 +115,8 @@ int spec_yaml_to_object(const struct spec_yaml *node, struct json_object **ret,
 /*
  * Write VALUE as YAML text: keys in the object's order; strings that look like another type quoted;
  * multi-line text as literal blocks where that is lossless; Unicode unescaped. Collections nested
- * deeper than FLOW_DEPTH levels (the root is level 1; 0: none) are written in flow style on one
- * line. *RET is malloc'ed and NUL-terminated.
+ * deeper than FLOW_DEPTH levels (the root is level 1) are written in flow style on one line;
+ * FLOW_DEPTH 0: none is. *RET is malloc'ed and NUL-terminated.
  */
 void spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, size_t *ret_len);
 

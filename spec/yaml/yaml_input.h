@@ -30,7 +30,10 @@ char *yaml_input_from_json(const char *text, size_t *len);
  */
 int yaml_input_check(const char *text, size_t len, struct spec_errors *e);
 
-/* Add the error at which PARSER stopped, in kxfs's words. TEXT is its input. Return -EINVAL. */
+/*
+ * Add the error that stopped PARSER, in kxfs's own wording. TEXT is the parser's input. Return
+ * -EINVAL.
+ */
 int yaml_input_explain(const yaml_parser_t *parser, const char *text, size_t len,
 		       struct spec_errors *e);
 
