@@ -32,11 +32,11 @@ struct spec_line {
 };
 
 /*
- * The known end of the log. Plain data: the reader of the log fills it in for spec_logline_new.
- * BYTES are those from FROM to SIZE. LINES are in the order of the log; the first of them is the
- * one that contains FROM, or one before it (no lines: no time is known). Lines of one time share
- * the record of the first of them; for the last record it is not certain that the lines after it
- * share its time, since a crash of the machine may have lost records.
+ * The known end of the log. Plain data: the caller of spec_logline_new fills it in. BYTES are the
+ * log's bytes from the offset FROM to SIZE. LINES are in the order of the log; the first of them
+ * contains the byte at FROM, or is an earlier one (without LINES no time is known). Adjacent lines
+ * with the same time share one record, that of the first of them. After the last record there may
+ * be lines with other times, since a crash of the machine may have lost records.
  */
 struct spec_logline_known {
 	uint64_t from, size;
@@ -52,20 +52,19 @@ struct spec_logline_known {
 struct spec_logline_past {
 	bool plain; /* a line continued beyond SPEC_LOGLINE_ENTRY without a time there */
 	/*
-	 * The known end is not available: with FORCE newer output is accepted without a comparison.
+	 * The last stream did not include the known end: with FORCE, accept newer lines of the next
+	 * stream without a comparison.
 	 */
 	bool blind;
-	/*
-	 * The last stream ended within the known end, after N bytes, when it was requested from
-	 * SINCE on.
-	 */
+	/* The last stream, requested from SINCE on, ended after N bytes, within the known end. */
 	bool ended;
 	uint64_t n;
 	int64_t since;
 };
 
 /*
- * Output has arrived since: compare the next stream with the known end, regardless of earlier ones.
+ * Forget the results of earlier streams, since new output has arrived: compare the next stream with
+ * the known end again.
  */
 void spec_logline_compare_again(struct spec_logline_past *past);
 
@@ -73,23 +72,23 @@ struct spec_logline;
 
 /*
  * Start a stream. KNOWN is taken over: its BYTES and LINES (malloc'ed) are freed as soon as they
- * are not needed any more. FORCE: if the stream does not include the known end, accept all newer
- * output anyway, and count a gap; and if it may begin in the middle of a known line, assume that it
- * does. Without FORCE both are -ESTALE. PAST is borrowed.
+ * are not needed any more. PAST is borrowed. With FORCE, a stream that does not include the known
+ * end has a gap, and all its newer output is accepted; a stream that may begin in the middle of a
+ * known line is assumed to do so. Without FORCE both cases fail with -ESTALE.
  */
 struct spec_logline *spec_logline_new(struct spec_logline_known *known, bool force,
 				      struct spec_logline_past *past);
 void spec_logline_free(struct spec_logline *l);
 
 /*
- * Set *RET_NS to the time (a whole second) from which to request the stream; return false: from the
- * log's start.
+ * Set *RET_NS to the time (a whole second) from which to request the stream, and return true.
+ * Return false if the stream must be requested from the log's start.
  */
 bool spec_logline_since(const struct spec_logline *l, int64_t *ret_ns);
 
 /*
- * Bytes of output, to be appended; borrowed. NS is the time of their line: of the last one that
- * began in the stream. Return 0, or a negative errno to end the feeding.
+ * Called with bytes of output to append; borrowed. NS is the time of the line that began last in
+ * the stream. Return 0, or a negative errno to stop the feeding.
  */
 typedef int (*spec_logline_fn)(void *data, int64_t ns, const char *bytes, size_t n);
 
@@ -103,9 +102,9 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 		      void *data);
 
 /*
- * End the stream, which was complete; FN may get the last of it. Return 0: all its output is known
- * now. -EAGAIN: it ended within the known end, so there may be more. -ESTALE: it has none of that.
- * Or the result of FN.
+ * End a complete stream; FN may get its last output. Return 0 if all its output is known now;
+ * -EAGAIN if the stream ended within the known end, so that there may be more output; -ESTALE if
+ * the stream had no part of the known end; or the result of FN.
  */
 int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data);
 

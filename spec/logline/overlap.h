@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds where in a stream the known end of its log ends. Each line of the stream whose time may be
- * that of a known one yields a guess of the stream's offset in the log. A guess is dropped as soon
- * as a line begins with another time than the known line there, or a byte differs. Once a guess has
- * reached the end of the log, all later bytes are new. But if other guesses for the same line
- * remain, by which more is known, later bytes are held until these have turned out right or wrong,
- * since no line may be delivered twice.
+ * that of a known line yields a guess of the stream's offset in the log. A guess is dropped as soon
+ * as a line has another time than the known line at that offset, or a byte differs. Once a guess
+ * has reached the end of the log, all later bytes are new. But other guesses for the same line may
+ * remain, by which some of these bytes are known. Then later bytes are held until the other guesses
+ * have proved right or wrong, since no line may be delivered twice.
  *
  * If no times are known (a crash of the machine has lost the end of the table of lines), only the
- * bytes decide, and a guess needs at least 256 of them. If a stream may begin with a part of a line
- * that the runtime has cut, its time is not usable, and a few bytes may easily be those of another
- * run: such a guess counts only if the owner knows that nothing else is available (FORCE). Private
- * to spec/logline.
+ * bytes decide, and a guess needs at least 256 of them. If a stream may begin in the middle of a
+ * line, with a part that the runtime has cut, the time of that part is not usable, and its few
+ * bytes may also occur in the output of another run. Such a guess counts only if the caller knows
+ * that nothing else is available (FORCE). Private to spec/logline.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ struct overlap;
 enum overlap_answer {
 	OVERLAP_KNOWN, /* these bytes are known, or may be */
 	OVERLAP_NEW,   /* the bytes after these are new, and so are the held ones */
-	OVERLAP_NONE,  /* the line is newer than the known end, which the stream has not shown */
+	OVERLAP_NONE,  /* the line is newer than the known end, but the stream has not shown that end */
 };
 
 /* Start. KNOWN is taken over, and is not empty. */
@@ -31,8 +31,8 @@ void overlap_free(struct overlap *o);
 /* Return the time from which to request the stream, ns; 0: from the log's start. */
 int64_t overlap_since(const struct overlap *o);
 /*
- * Begin a line of time NS; or (PART) a part of a line that the runtime has cut. Its first N bytes,
- * which may be none, are at NEXT.
+ * Begin a line of time NS; or, with PART, a part of a line that the runtime has cut. NEXT has the
+ * first N bytes of it; N may be 0.
  */
 enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const char *next,
 				 size_t n);
@@ -41,7 +41,10 @@ enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const
  * guess ends, right or wrong.
  */
 enum overlap_answer overlap_bytes(struct overlap *o, const char *bytes, size_t n, size_t *ret_n);
-/* End the stream, AGAIN at the same byte. OVERLAP_NEW: the held bytes count as new then. */
+/*
+ * End the stream. AGAIN: the stream before ended at the same byte. Return OVERLAP_NEW if the held
+ * bytes now count as new.
+ */
 enum overlap_answer overlap_end(struct overlap *o, bool again);
 /* True if the stream has shown any of the known end. */
 bool overlap_is_found(const struct overlap *o);
