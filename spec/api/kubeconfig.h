@@ -72,7 +72,7 @@ int spec_kubeconfig_merge(struct spec_kubeconfig *k, const char *file, const cha
  * Make the connection of CONTEXT ("": the current one). Errors are an unknown context (with a
  * suggestion), cluster or user, a server that is not a URL, data that is not base64, an
  * auth-provider (no longer supported by Kubernetes), and a plugin that needs a terminal. E, which
- * is empty before, gets the first one, with its position (line, and the file in its path) and its
+ * must be empty, gets the first error, with its position (line, and the file in its path) and its
  * remedy. Clear *RET in any case.
  */
 int spec_kubeconfig_connect(const struct spec_kubeconfig *k, const char *context,

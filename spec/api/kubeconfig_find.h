@@ -6,8 +6,8 @@
 #include "spec/yaml/yaml.h"
 
 /*
- * An entry of one of the lists: the map in it under its kind, NULL if that is empty. All is
- * borrowed.
+ * An entry NAME of the list of contexts, clusters or users. BODY is the map in it, or NULL if that
+ * is empty. Everything is borrowed.
  */
 struct kubeconfig_entry {
 	const char *file;	      /* an absolute path */

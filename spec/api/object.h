@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One object of a cluster, as a server sends it: its text as YAML, and the data that kxfs wrote
- * into it. Other clients may have changed that since. And one event of a watch, which has an object.
+ * into it, which other clients may have changed. Also one event of a watch, which contains an
+ * object.
  *
  * The folder parses bytes from servers and from configuration files. split.h cuts the body of a
  * list or a watch into texts of objects or events, object.h reads one of them, refusal.h maps a
  * failed reply to an errno and a text for people. kubeconfig.h makes a connection from kubeconfig
- * files (kubeconfig.c stores and searches them, connection.c reads the entries) and talks to
- * credential plugins (exec_credential.c). All functions are pure; a spec_split, spec_kubeconfig or
- * spec_connection belongs to one thread and owns everything that it points to.
+ * files (kubeconfig.c stores and searches them, connection.c reads the entries) and handles the
+ * output of credential plugins (exec_credential.c). All functions are pure; a spec_split,
+ * spec_kubeconfig or spec_connection belongs to one thread and owns everything that it points to.
  */
 #pragma once
 
 #include "spec/base/base.h"
 
-/* True if the write SUBMISSION made the object (annotation kxfs/submission). */
+/*
+ * True if the submission SUBMISSION (a UUID) created the object, according to its annotation
+ * kxfs/submission.
+ */
 bool spec_object_is_submission(const char *json, size_t len, const char *submission);
 
 /* The object expected in a reply; NULL: any. */
@@ -23,7 +27,8 @@ struct spec_object_wanted {
 	const char *name;
 	const char *uid;
 	/*
-	 * The submission that made it, if it has one: a webhook may have removed the annotations.
+	 * The submission that created it. An object without this annotation matches too, since a
+	 * webhook may have removed annotations.
 	 */
 	const char *submission;
 };
@@ -32,14 +37,11 @@ struct spec_object_wanted {
 bool spec_object_is(const char *json, size_t len, const struct spec_object_wanted *w);
 /* True if the text is a Status that reports success. */
 bool spec_object_is_success(const char *json, size_t len);
-/*
- * True if version A of an object or a list is at most version B. Versions are growing numbers;
- * others are not compared.
- */
+/* True if A and B, versions of an object or a list, are numbers and A is at most B. */
 bool spec_version_is_up_to(const char *a, const char *b);
 /*
- * Return the "name" or "uid" (KEY) in the object's metadata, at most 254 bytes, malloc'ed, as
- * written there; or "".
+ * Return the member KEY, "name" or "uid", of the object's metadata, as written and at most 254
+ * bytes; malloc'ed. "" if it has none.
  */
 char *spec_object_name(const char *json, size_t len, const char *key);
 
@@ -82,7 +84,7 @@ enum spec_event_type {
 struct spec_event {
 	enum spec_event_type type;
 	char *resource_version; /* of the object; "" only in an error */
-	/* Of an error: 410, 504, ..., or 0 without a code; 0 in other events. */
+	/* The code of an error (410, 504, ...), or 0 if it has none; 0 in other events. */
 	int code;
 	char *object; /* JSON text of the object (in an error: of the Status); NUL-terminated */
 	size_t len;

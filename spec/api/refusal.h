@@ -14,8 +14,8 @@ struct spec_asked {
 };
 
 /*
- * Return "jobs.batch.volcano.sh" for "jobs" and "batch.volcano.sh/v1alpha1", "pods" for "pods" and
- * "v1"; malloc'ed.
+ * Return the full name of a resource, malloc'ed: "jobs.batch.volcano.sh" for "jobs" and
+ * "batch.volcano.sh/v1alpha1"; "pods" for "pods" and "v1".
  */
 char *spec_asked_resource(const char *plural, const char *api_version);
 
@@ -31,8 +31,9 @@ int spec_reply_errno(int status, const char *body, size_t len, const struct spec
 
 /*
  * True if a request with this failed reply certainly had no effect. Only the API server itself can
- * guarantee that, by a Status: a proxy or login page before it may replace a reply that was lost.
- * But no proxy forwards a request that it refuses: so 401, 413 and 429 are trusted from any sender.
+ * guarantee that, by a Status: other replies may come from a proxy or a login page in front of the
+ * server, after the server's own reply was lost. But a proxy does not forward a request that it
+ * refuses with 401, 413 or 429, so these are trusted from any sender.
  */
 bool spec_reply_did_nothing(int status, const char *body, size_t len);
 /*

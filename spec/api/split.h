@@ -35,17 +35,18 @@ enum spec_split_form {
 };
 
 /*
- * One object, NUL-terminated, borrowed. WRONG is 0; or -EFBIG: it is too large, -ELOOP: it is
- * nested too deep; then JSON has only those of its name, uid and resourceVersion that precede the
- * error. If this returns a negative errno, spec_split_feed returns it. It must not feed or free the
- * splitter.
+ * Called with one object, NUL-terminated, borrowed. WRONG is 0; or -EFBIG if the object is too
+ * large, -ELOOP if it is nested too deep: then JSON has only those of its name, uid and
+ * resourceVersion that precede the error. If the function returns a negative errno, spec_split_feed
+ * returns it. The function must not feed or free the splitter.
  */
 typedef int (*spec_split_fn)(void *data, const char *json, size_t len, int wrong);
 
 /*
- * Keep the members of each object that PICK names; PICK must outlive the splitter; NULL: all but
- * metadata.managedFields. A watch that fails returns a Status instead of an object, whose code is
- * needed. A key with escapes, or one of 32 bytes or more, is in no table, and is kept.
+ * Create a splitter that keeps the members of each object that PICK names; without PICK all but
+ * metadata.managedFields. PICK must outlive the splitter. A PICK for a watch must keep "code",
+ * since a failing watch sends a Status instead of an object. A key with escapes, or one of 32 bytes
+ * or more, is in no table, and is kept.
  */
 struct spec_split *spec_split_new(enum spec_split_form form, const struct spec_pick *pick,
 				  spec_split_fn fn, void *data);
