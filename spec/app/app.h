@@ -6,10 +6,10 @@
  * its manual.
  *
  * The folder: app_document.c makes a YAML tree of a document, app.c reads a spec_app and its roles
- * from that (app_value.c single values, mount.c mounts, named_resource.c the names of resources),
- * app_json.c writes it with all defaults. run_options.h has the options besides the AppDef; macro.c
- * is for code that makes cluster objects of it. The folder knows no kinds of jobs:
- * what reading depends on (the known schedulers, the rules for names, the options) is an argument.
+ * from that tree (app_value.c reads single values, mount.c mounts, named_resource.c names of
+ * resources), app_json.c writes a spec_app with all defaults. run_options.h has the options besides
+ * the AppDef. macro.c expands macros for the code that makes cluster objects. The folder knows no
+ * kinds of jobs: the known schedulers, their rules for names and their options are arguments.
  */
 #pragma once
 
@@ -89,15 +89,15 @@ struct spec_app {
 	char *scheduler_args; /* JSON text of a map; NULL if not set */
 };
 
-/* The properties of a scheduler that reading an AppDef depends on. */
+/* What reading an AppDef needs to know of a scheduler. */
 struct spec_scheduler {
 	const char *name;   /* its name in a document's `scheduler`: "volcano" */
-	const char *also;   /* another scheduler whose documents it also runs, or NULL */
+	const char *also;   /* another scheduler whose documents this one also runs, or NULL */
 	const char *torchx; /* TorchX's name for it, which a document may also use */
 	/*
-	 * Return the length of the longest pod name of a role whose last replica is K and the
-	 * LAST-th task of the job (from 0); APP and ROLE are the lengths of normal forms. NULL if
-	 * names are shortened to fit.
+	 * Return the length of the longest pod name of a role. K is the number of the role's last
+	 * replica, and LAST is the index of that replica's task in the job. APP and ROLE are the
+	 * lengths of the normal forms of the names. NULL if the kind shortens names to fit.
 	 */
 	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);
 };
@@ -128,10 +128,10 @@ struct spec_app_rules {
 bool spec_app_is_manifest(const struct spec_yaml *root);
 
 /*
- * Like spec_yaml_parse, for a submitted file. SPEC_YAML_KUBECTL finishes a ready manifest. A file
- * with several objects, or a List of objects, is refused with a list of them. If the document is
- * the output of `torchx run --dryrun --json`, *RET is the AppDef in it, with `scheduler` and
- * `scheduler_args`, at their original positions.
+ * Like spec_yaml_parse, for a submitted file; a ready manifest is finished by SPEC_YAML_KUBECTL. A
+ * file with several objects, or a List of objects, is refused with an error that lists them. If the
+ * document is the output of `torchx run --dryrun --json`, *RET is the AppDef in it, with
+ * `scheduler` and `scheduler_args`, at their original positions.
  */
 int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
 
@@ -147,15 +147,15 @@ void spec_app_free(struct spec_app *app);
 define_cleanup(spec_app_freep, struct spec_app *, spec_app_free)
 
 /*
- * Return the names of the fields that spec_app_read knows, of the AppDef, a role and a resource in
- * turn; NULL at the end: for documentation and tests.
+ * Return the I-th name of all fields that spec_app_read knows: those of the AppDef, then of a role,
+ * then of a resource. NULL after the last. For documentation and tests.
  */
 const char *spec_app_field(size_t i);
 
 /* Return the checked AppDef with all defaults filled in, as JSON text, malloc'ed. */
 char *spec_app_json(const struct spec_app *app);
 
-/* "APPLICATION", "REPLICA", "ROLE", "HOT_SPARE" */
+/* Return the name of RETRY: "APPLICATION", "REPLICA", "ROLE" or "HOT_SPARE". */
 const char *spec_retry_name(enum spec_retry retry);
 
 /*

@@ -15,7 +15,8 @@ struct app_reader {
 };
 
 /*
- * One step of a path; a chain from the value up to the document. Converted to text only for errors.
+ * One step of a path; the steps are a chain from the value up to the document. Converted to text
+ * only for errors.
  */
 struct app_path {
 	const struct app_path *up;
@@ -59,29 +60,32 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 bool app_is(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	    enum spec_yaml_type type, const char *hint);
 
-/* Readers of fields. *MEMBER is a char *: any text, */
+/* Functions for LOAD of struct app_field. Read any text; *MEMBER is a char *. */
 void app_read_text(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member);
-/* one that is not empty, */
+/* Read a text that is not empty; *MEMBER is a char *. */
 void app_read_word(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member);
-/* the name of an app or of a role, */
+/* Read the name of an app or of a role; *MEMBER is a char *. */
 void app_read_name(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member);
-/* the JSON text of a map, */
+/* Read a map as JSON text; *MEMBER is a char *. */
 void app_read_json(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member);
-/* or that of a map with parts of manifests, with kubectl's meaning. */
+/*
+ * Like app_read_json, for a map with parts of manifests: its scalars mean what they mean to
+ * kubectl.
+ */
 void app_read_object(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member);
-/* *MEMBER is a double. */
+/* Read a number; *MEMBER is a double. */
 void app_read_number(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member);
-/* *MEMBER is a struct spec_map. */
+/* Read a map of text to text; *MEMBER is a struct spec_map. */
 void app_read_text_map(struct app_reader *r, const struct app_path *path,
 		       const struct spec_yaml *node, void *member);
 
-/* Read a whole number from MIN to MAX. */
+/* Read a whole number from MIN to MAX into *RET. Return false if an error was added. */
 bool app_int(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	     int64_t min, int64_t max, int64_t *ret);
 
@@ -89,8 +93,8 @@ bool app_int(struct app_reader *r, const struct app_path *path, const struct spe
 char *app_any(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node);
 
 /*
- * Add a zeroed member of SIZE bytes to the array at address V, which has *N of them. Return its
- * address.
+ * Append a zeroed element of SIZE bytes to the array whose address is V, and which has *N elements.
+ * Return its address.
  */
 void *app_add(void *v, size_t *n, size_t size);
 
@@ -108,8 +112,9 @@ void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path,
 /* --- named_resource.c --- */
 
 /*
- * Find a named resource: one of TorchX 0.7.0, or that later versions add. The lookup is exact first, then ignores
- * case. Fill RET for NAME. -ENOENT: no such name (*SUGGESTION is a near one or NULL).
+ * Fill RET for the named resource NAME of TorchX 0.7.0 or a later version. An exact match is
+ * preferred to one that ignores case. Return 0, or -ENOENT if there is no such name; *SUGGESTION is
+ * then a similar name or NULL.
  */
 int spec_named_resource(const char *name, struct spec_resource *ret, const char **suggestion);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The conditions under which a job starts. Its document has them in scheduler_args, besides the run
- * options, for a job of any kind; they are not options of a mount. kxfs itself holds such a job
- * until the conditions are met (spec/record/held.h).
+ * The conditions under which a job of any kind starts. A document sets them in scheduler_args,
+ * beside the run options; a mount has no options for them. kxfs holds such a job until its
+ * conditions are met (spec/record/held.h).
  */
 #pragma once
 
@@ -17,7 +17,7 @@ enum spec_after { SPEC_AFTER_OK, SPEC_AFTER_ANY, SPEC_AFTER_FAILED };
 /* A job to wait for, and the required result. Plain data. */
 struct spec_hold_after {
 	enum spec_after how;
-	char *name; /* its name as written: that of a job, or of a file in submit/ */
+	char *name; /* as written: the name of a job, or of a file in submit/ */
 };
 
 /* The conditions of one job. Plain data. */
@@ -39,11 +39,11 @@ bool spec_hold_is_empty(const struct spec_hold *h);
 void spec_hold_clear(struct spec_hold *h);
 
 /*
- * Parse the time (ns) in TEXT. "+2h" is relative to NOW; "2026-12-01T08:00:00+01:00" has its own
- * offset; "2026-12-01T08:00:00", "2026-12-01T08:00" and "2026-12-01" are local times of the machine
- * that runs kxfs. For these LOCAL is called with the moment at which a clock in UTC shows that
- * time, and returns the moment at which a local clock does. A moment before 1970, or after 2262, is
- * moved into one of these years, so that it fits in nanoseconds in every time zone. Return false if
- * TEXT is none of these.
+ * Parse the time in TEXT; *RET is in ns. "+2h" is relative to NOW; "2026-12-01T08:00:00+01:00" has
+ * its own offset; "2026-12-01T08:00:00", "2026-12-01T08:00" and "2026-12-01" are local times of the
+ * machine that runs kxfs. LOCAL converts these: its argument is the time read as UTC, and it
+ * returns when a local clock shows the same time. A time before 1970 or after 2262 is moved into
+ * one of these years, so that it fits in nanoseconds in every time zone. Return false if TEXT has
+ * none of these forms.
  */
 bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t utc), int64_t *ret);

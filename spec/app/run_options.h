@@ -45,31 +45,34 @@ struct spec_option {
 /* Return the option NAME of TABLE, which ends with one whose name is NULL; NULL if it has none. */
 const struct spec_option *spec_option_find(const struct spec_option *table, const char *name);
 
-/* The options of a table with their values, all unset at first. */
+/* The values of the options of a table. */
 struct spec_options;
 
-/* WHOSE is named in errors ("volcano"). Both arguments are borrowed until spec_options_free. */
+/*
+ * Create options without values. Errors name WHOSE ("volcano"). Both arguments are borrowed until
+ * spec_options_free.
+ */
 struct spec_options *spec_options_new(const char *whose, const struct spec_option *table);
 void spec_options_free(struct spec_options *o);
 define_cleanup(spec_options_freep, struct spec_options *, spec_options_free)
 
 /*
  * Set an option from text, as on the command line. An unknown name or a value of the wrong type is
- * an error with the path "-o NAME". Return 0 or the errno.
+ * an error with the path "-o NAME". Return 0 or the errno of E.
  */
 int spec_options_set(struct spec_options *o, const char *name, const char *value,
 		     struct spec_errors *e);
 
 /*
- * Check VALUE for the option NAME of TABLE. Return 0, or the errno with *RET_TEXT (malloc'ed, a
- * line).
+ * Check VALUE for the option NAME of TABLE. Return 0, or an errno with an error for people in
+ * *RET_TEXT (one line, malloc'ed).
  */
 int spec_option_check(const char *whose, const struct spec_option *table, const char *name,
 		      const char *value, char **ret_text);
 
 /*
- * Set options from a job's scheduler_args (JSON text of a map, or NULL). null restores an option's
- * default. "namespace" may only repeat NAMESPACE. Errors have the path "scheduler_args.NAME".
+ * Set options from a job's scheduler_args (JSON text of a map, or NULL). A null restores the
+ * option's default. "namespace" must equal NAMESPACE. Errors have the path "scheduler_args.NAME".
  */
 void spec_options_merge(struct spec_options *o, const char *json, const char *namespace,
 			struct spec_errors *e);
@@ -78,10 +81,9 @@ void spec_options_merge(struct spec_options *o, const char *json, const char *na
 void spec_options_check(const struct spec_options *o, struct spec_errors *e);
 
 /*
- * Return the value of an option that the kind has (another is a bug); NULL or false if it is not
- * set.
+ * Return the value of the option NAME, which must be in the table; NULL or false if it is not set.
  */
 const char *spec_options_text(const struct spec_options *o, const char *name);
-/* Return the number of an INT or a TIME. */
+/* Set *RET to the value of an INT or a TIME option. Return false if it is not set. */
 bool spec_options_int(const struct spec_options *o, const char *name, int64_t *ret);
 bool spec_options_bool(const struct spec_options *o, const char *name);
