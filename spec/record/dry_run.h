@@ -25,9 +25,9 @@ struct spec_dry_run {
 };
 
 /*
- * Make the manifest of a document, *RET (malloc'ed); for a local job, its record. Also with local:,
- * a document that names another scheduler, or is a ready manifest, yields a manifest of that kind.
- * Return 0, or the errno of E, which then has the errors.
+ * Make the manifest of a document, or the record of a local job: *RET, malloc'ed. Also with the
+ * backend "local", a document that names another scheduler, or is a ready manifest, yields a
+ * manifest of that kind. Return 0, or the errno of E, which then has the errors.
  */
 int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, char **ret,
 		 size_t *ret_len, struct spec_errors *e);

@@ -27,8 +27,8 @@ enum record_state { RECORD_HELD, RECORD_SUBMITTING, RECORD_LIVE, RECORD_HISTORY,
 enum record_part { RECORD_HOLD, RECORD_PLAN, RECORD_SNAPSHOT, RECORD_N_PARTS };
 
 /*
- * The contents of a head. Plain data. Texts, except the parts, are set with spec_set; but the first six never change
- * after spec_head_parse, which packs them.
+ * The contents of a head. Plain data. Set the texts, except PARTS, with spec_set; but the first six
+ * must not change after spec_head_parse, which packs them into one block.
  */
 struct spec_head {
 	/* Of the job: */
@@ -37,7 +37,7 @@ struct spec_head {
 	char *submitter; /* user@host */
 	char *digest;	 /* SHA-256 of the document */
 	char *backend, *namespace;
-	char *packed; /* the memory of the six texts above; NULL if each has its own */
+	char *packed; /* the memory that has the six texts above; NULL if each has its own */
 	char *id;     /* its directory; in a cluster the name of its object */
 	int64_t created;
 	uint64_t seed[2]; /* the job's name is derived from these */
@@ -74,7 +74,9 @@ struct spec_head_line {
 };
 
 #define SPEC_SUM_INIT UINT64_C(14695981039346656037)
-/* Return the checksum SUM (SPEC_SUM_INIT: of nothing) continued over the LEN bytes at TEXT. */
+/*
+ * Return the checksum of the LEN bytes at TEXT, continued from SUM. The first SUM is SPEC_SUM_INIT.
+ */
 uint64_t spec_head_sum(uint64_t sum, const char *text, size_t len);
 
 /*
@@ -85,7 +87,8 @@ int spec_head_line_parse(const char *text, size_t len, struct spec_head_line *re
 /* Parse the head TEXT, LINE->head bytes. Return 0, or -EINVAL: it is damaged. */
 int spec_head_parse(const struct spec_head_line *line, const char *text, struct spec_head **ret);
 /*
- * Return the text of LINE and of H, malloc'ed. LINE has the lengths and the checksum of the rest;
- * its other members are set.
+ * Return the first line and the head H as text, malloc'ed. The caller sets the lengths of the
+ * document and the manifest and the checksum of both in LINE; this function sets LINE's other
+ * members.
  */
 char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, size_t *ret_len);

@@ -11,12 +11,12 @@
 #include "spec/job/job.h"
 #include "spec/record/head.h"
 
-/* The status of a wait for a job. */
+/* The progress of waiting for another job. */
 enum spec_wait { SPEC_WAIT_OPEN, SPEC_WAIT_MET, SPEC_WAIT_NEVER };
 
 /*
- * A job to wait for. Plain data. It is identified by its uid or its submission ("": it is not
- * ours), whichever is known.
+ * A job to wait for, identified by its uid or its submission, whichever is known. The submission is
+ * "" if the job was not submitted through this state directory. Plain data.
  */
 struct spec_held_after {
 	unsigned how; /* enum spec_after */
@@ -48,39 +48,40 @@ struct spec_held_place {
 };
 
 /*
- * Read the conditions of the document TEXT into *RET. NULL if it has none, or has another error,
- * which its launch will report. Return 0, or the errno of E: a job that it waits for does not
- * exist.
+ * Read the conditions of the document TEXT into *RET, or NULL if it has none. Return 0, or the
+ * errno of E if a job to wait for does not exist. A document with any other error has no
+ * conditions: its launch will report that error.
  */
 int spec_held_read(const char *text, size_t len, const struct spec_held_place *place,
 		   struct spec_held **ret, struct spec_errors *e);
 
-/* Return the conditions of H that are not met, as the JSON text of a record's part. malloc'ed. */
+/* Return the unmet conditions of H as JSON text, for the part `hold` of a record. malloc'ed. */
 char *spec_held_part(const struct spec_held *h);
-/* Parse such a text; NULL: no conditions are left. Return 0 or -EINVAL. */
+/* Parse the text of spec_held_part; NULL means that no conditions are left. Return 0 or -EINVAL. */
 int spec_held_parse(const char *part, struct spec_held **ret);
 
 /* True if AFTER refers to JOB. */
 bool spec_held_means(const struct spec_held_after *after, const struct spec_job *job);
 /*
- * Record the result of AFTER's job: NOW, if it has ended; OLD was its last snapshot if it was
- * deleted; both NULL: it was deleted, and its end is unknown. Return true if that is a change.
+ * Record the result of AFTER's job if it has ended. NOW is the job's snapshot, or NULL if the job
+ * was deleted; then OLD is its last snapshot, or NULL if its end is unknown. Return true if AFTER
+ * changed.
  */
 bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 		      const struct spec_job *now);
 
 enum spec_decision { SPEC_DECISION_WAIT, SPEC_DECISION_GO, SPEC_DECISION_NEVER };
 /*
- * Decide whether a job with the conditions H can be launched now. For NEVER, *RET_WHY is the reason
- * (malloc'ed), else NULL.
+ * Decide whether a job with the conditions H can be launched now. If it never can, set *RET_WHY to
+ * the reason (malloc'ed); otherwise to NULL.
  */
 enum spec_decision spec_held_judge(const struct spec_held *h, int64_t now, char **ret_why);
 
-/* The progress of the launch of a job that is SUBMITTING. */
+/* The progress of the launch of a job whose state is SUBMITTING. */
 enum spec_sending {
 	SPEC_SENDING,	    /* its request is under way */
 	SPEC_SENDING_ASKED, /* it is not known yet whether it was launched */
-	SPEC_SENDING_LOST,  /* this can't be found out any more */
+	SPEC_SENDING_LOST,  /* whether it was launched can't be found out any more */
 };
 
 /* Input of a snapshot besides the record. Plain data. */
@@ -94,13 +95,13 @@ struct spec_held_progress {
 };
 
 /*
- * Return the app, roles and replicas of the document; none if it can't be read. It is the SHAPE for
- * the function below.
+ * Return a job with the app, roles and replicas of the document; without them if the document can't
+ * be read. It is the SHAPE of spec_held_job.
  */
 struct spec_job *spec_held_shape(const char *text, size_t len, const char *home);
 /*
- * Return the snapshot to publish, of the job with that SHAPE and the record HEAD. H is NULL if the
- * job was not held.
+ * Return the snapshot to publish of the job that has the record HEAD and the roles of SHAPE. H is
+ * NULL if the job was not held.
  */
 struct spec_job *spec_held_job(const struct spec_head *head, const struct spec_held *h,
 			       const struct spec_job *shape,

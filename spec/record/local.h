@@ -16,8 +16,8 @@ struct spec_machine {
 	size_t n_args;
 	unsigned gpus; /* total number of GPUs for jobs, or 0 */
 	/*
-	 * Return why no job can run in the directory PATH: malloc'ed, text for people; or NULL. May
-	 * be NULL: then nothing is checked.
+	 * Return why no job can run in the directory PATH, as malloc'ed text for people; NULL if
+	 * jobs can. If the function itself is NULL, nothing is checked.
 	 */
 	char *(*dir_error)(void *data, const char *path);
 	void *data;
@@ -25,7 +25,7 @@ struct spec_machine {
 
 /* The settings of a job, from its own run options and those of the mount. Plain data. */
 struct spec_terms {
-	char *dir;	    /* its directory, malloc'ed: M's, or that of its run option cwd */
+	char *dir;	    /* its directory, malloc'ed: its run option cwd, or M's */
 	int64_t time_limit; /* as in struct spec_job, like TTL */
 	int64_t ttl;
 };
@@ -35,14 +35,12 @@ static inline void spec_terms_clear(struct spec_terms *terms)
 	free(terms->dir);
 }
 
-/* Like spec_app_read; *RET_TERMS are the job's, with a NULL DIR after an error. */
+/* Like spec_app_read. Also set *RET_TERMS to the job's settings; after an error its DIR is NULL. */
 int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 		    struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e);
 /* Like spec_local_read, for a document's text (LEN bytes, at most SPEC_MAX_FILE: more is -EFBIG). */
 int spec_local_parse(const char *text, size_t len, const struct spec_machine *m,
 		     struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e);
 
-/*
- * Set the positions of E's errors without one, by their paths in the document (LEN bytes of TEXT).
- */
+/* Set the positions of those errors of E that have none, by their paths in the document TEXT. */
 void spec_local_locate(const char *text, size_t len, struct spec_errors *e);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kxfs records of a local job beside the head of its record (head.h): a mutable snapshot, and
- * the plan for the job. These are the parts `snapshot` and `plan`. The AppDef is the document of the
- * record, and is read only if something may have to be started. A record owns everything that it
- * points to, is mutable and belongs to one thread.
+ * The parts `snapshot` and `plan` of a local job's record (head.h has the rest): a mutable
+ * snapshot, and the plan for the job. The AppDef is the document of the record, and is read only if
+ * something may have to be started. A record owns everything that it points to, is mutable and
+ * belongs to one thread.
  */
 #pragma once
 
 #include "spec/app/app.h"
 #include "spec/job/job.h"
 
-/* The largest number of a waiting job: more than can ever have waited. */
+/* The upper bound of spec_record.turn: more jobs than can ever have waited. */
 #define SPEC_MAX_TURN (INT64_MAX / 2)
 
 /* The goal of a job. All goals but RUN end its processes. */
@@ -39,7 +39,7 @@ struct spec_record {
 	/*
 	 * The job as it is now. Its phase is one of Pending, Running, Suspended, Restarting,
 	 * Terminating, Completed, Failed, Terminated, Cancelled. spec_record_attempt adds the log
-	 * of an attempt when it begins it.
+	 * of an attempt that begins.
 	 */
 	struct spec_job *job;
 	struct spec_plan *plans; /* one for each replica in JOB */
@@ -61,19 +61,19 @@ struct spec_record_origin {
 /* Return a job with the roles and replicas of APP, all PENDING; nothing else is set. */
 struct spec_job *spec_record_shape(const struct spec_app *app);
 /*
- * Make a record of APP, which is taken over: submitted, nothing runs yet, all its replicas are
+ * Make a record of a submitted APP, which is taken over: nothing runs yet, and all its replicas are
  * PENDING.
  */
 struct spec_record *spec_record_new(struct spec_app *app, const struct spec_record_origin *o);
 void spec_record_free(struct spec_record *r);
 define_cleanup(spec_record_freep, struct spec_record *, spec_record_free)
 
-/* Return the parts of R, JSON texts without the AppDef. malloc'ed. */
+/* Return the part `snapshot`, or `plan`, of R as JSON text, without the AppDef. malloc'ed. */
 char *spec_record_snapshot(const struct spec_record *r);
 char *spec_record_plan(const struct spec_record *r);
 /*
- * Parse the two parts, which may be anything (the disk is untrusted). SNAPSHOT NULL: it is damaged;
- * PLAN NULL: it is not needed. Return 0 or -EINVAL: they are damaged.
+ * Parse the two parts, which may be anything (the disk is untrusted). A NULL SNAPSHOT counts as
+ * damaged; PLAN may be NULL if it is not needed. Return 0, or -EINVAL if a part is damaged.
  */
 int spec_record_parse(const char *snapshot, const char *plan, struct spec_record **ret);
 /*
@@ -87,8 +87,8 @@ void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len);
 /* Begin attempt N of replica I of R. */
 void spec_record_attempt(struct spec_record *r, size_t i, unsigned n);
 /*
- * Return the key of a log, "trainer-0.1" (the replica's directory name, ".", attempt), and the
- * prefix of its lines, "trainer/0 ". malloc'ed.
+ * Return the key of the log of ATTEMPT, "trainer-0.1" (the replica's directory name, ".", attempt),
+ * or the prefix of the log's lines, "trainer/0 ". malloc'ed.
  */
 char *spec_record_log_key(const struct spec_replica *rep, unsigned attempt);
 char *spec_record_log_prefix(const struct spec_replica *rep);

@@ -25,9 +25,9 @@ int64_t spec_turns_need(const struct spec_app *app);
 /* Count R, which has its slot and is not over. Count all such jobs before spec_turns_give. */
 void spec_turns_take(struct spec_turns *t, const struct spec_record *r);
 /*
- * Called for the waiting jobs, in their order. Return true if R may start now; its replicas have
- * their GPUs. Otherwise R's snapshot has the reason; *RET_MOVED: that has changed. A job that can
- * never start does not hold up others.
+ * Decide whether the waiting job R may start; call this for all waiting jobs in their order. If it
+ * may, give GPUs to its replicas and return true. Otherwise write the reason into R's snapshot, and
+ * set *RET_MOVED if the reason has changed. A job that can never start does not hold up others.
  */
 bool spec_turns_give(struct spec_turns *t, struct spec_record *r, bool *ret_moved);
 
