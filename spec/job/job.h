@@ -9,7 +9,10 @@
 
 #include "spec/base/mem.h"
 
-/* --- states, and when each phase of a job began: the newest phases, oldest first; the times never decrease --- */
+/*
+ * --- states and transitions; a job keeps the newest transitions, oldest first, and their times
+ * never decrease ---
+ */
 
 #define SPEC_MAX_TRANSITIONS 64
 
@@ -25,15 +28,15 @@ enum spec_state {
 	SPEC_N_STATES
 };
 
-/* The words of all states, each followed by END, by enum spec_state. */
+/* The names of all states in the order of enum spec_state, each followed by END. */
 #define SPEC_STATE_WORDS(end)                                                                      \
 	[SPEC_SUBMITTED] = "SUBMITTED" end, [SPEC_PENDING] = "PENDING" end,                        \
 	[SPEC_RUNNING] = "RUNNING" end, [SPEC_SUCCEEDED] = "SUCCEEDED" end,                        \
 	[SPEC_FAILED] = "FAILED" end, [SPEC_CANCELLED] = "CANCELLED" end,                          \
 	[SPEC_UNKNOWN] = "UNKNOWN" end
-/* "RUNNING", ... by enum spec_state; ends with NULL. */
+/* The names of all states, "RUNNING", indexed by enum spec_state; NULL at the end. */
 extern const char *const spec_state_words[];
-/* "RUNNING" */
+/* Return the name of STATE, "RUNNING"; static. */
 const char *spec_state_name(enum spec_state state);
 /* True for SUCCEEDED, FAILED or CANCELLED, which end a wait. */
 bool spec_state_is_final(enum spec_state state);
@@ -52,8 +55,8 @@ struct spec_transitions {
 };
 
 /*
- * Record that the job is in STATE and PHASE from TIME on, unless it was already. Beyond
- * SPEC_MAX_TRANSITIONS the oldest one is dropped.
+ * Record that the job is in STATE and PHASE from TIME on, unless it already is. Beyond
+ * SPEC_MAX_TRANSITIONS drop the oldest transition.
  */
 void spec_transitions_add(struct spec_transitions *t, enum spec_state state, const char *phase,
 			  int64_t time);
@@ -61,12 +64,12 @@ void spec_transitions_add(struct spec_transitions *t, enum spec_state state, con
 void spec_transitions_copy(struct spec_transitions *to, const struct spec_transitions *from);
 void spec_transitions_clear(struct spec_transitions *t);
 
-/* --- the resources that replicas were given, and their usage; -1 means unknown --- */
+/* --- resources: what replicas were given, and what they use; -1 means unknown --- */
 
 /*
- * The source of usage figures. LOCAL: the helper, from the ends of processes and samples of /proc.
- * METRICS: a cluster, only by samples; CPU time is then the sum over the time between consecutive
- * samples.
+ * The source of the values in struct spec_usage. LOCAL: a replica's helper, which counts ended
+ * processes and samples /proc. METRICS: samples of the cluster's metrics API; CPU time is the sum
+ * of each sample's CPU usage times the time since the sample before.
  */
 enum spec_usage_source { SPEC_USAGE_LOCAL, SPEC_USAGE_METRICS, SPEC_N_USAGE_SOURCES };
 
@@ -79,7 +82,8 @@ struct spec_request {
 };
 
 /*
- * The usage of one attempt of a replica until LAST. Plain data: filled by the backend that runs it.
+ * The usage of one attempt of a replica until the time LAST. Plain data: filled by the backend that
+ * runs it.
  */
 struct spec_usage {
 	unsigned source;		 /* enum spec_usage_source */
@@ -104,13 +108,16 @@ struct spec_log {
 	uint64_t gap;	 /* how often some of it was lost, or may have been lost */
 };
 
-/* Reasons of a replica: it restarts because the whole job restarts; */
+/* Reason of a replica: it restarts because the whole job restarts. */
 #define SPEC_REASON_RESTARTING "Restarting"
-/* its node does not report its state; */
+/* Reason of a replica: its node does not report its state. */
 #define SPEC_REASON_NODE_LOST "NodeLost"
-/* it was ended because a probe failed, which the message names. */
+/* Reason of a replica: it was ended because a probe failed; the message names the probe. */
 #define SPEC_REASON_PROBE "ProbeFailed"
-/* A rule of its podFailurePolicy has ended the Job; the message names the pod and the rule. */
+/*
+ * Reason of a Job that a rule of its podFailurePolicy has ended; the message names the pod and the
+ * rule.
+ */
 #define SPEC_REASON_FAILURE_POLICY "PodFailurePolicy"
 
 /* A replica. Plain data: filled by the backend that runs it. */
@@ -149,7 +156,7 @@ struct spec_replica {
 	size_t n_logs;
 };
 
-/* A role: the members that its replicas need. Plain data. */
+/* A role, as far as its replicas need it. Plain data. */
 struct spec_role_status {
 	char *name;
 	unsigned desired;
@@ -184,7 +191,7 @@ struct spec_job {
 	char *message;
 	/* The last lines of the replica that failed first, or "" (status.h). */
 	char *last_words;
-	bool silent;  /* that replica is known to have printed nothing */
+	bool silent;  /* the replica of LAST_WORDS is known to have printed nothing */
 	bool no_logs; /* this user may not read logs that were not captured. Not on disk. */
 	/* It has ended, and the rest of its output is expected soon; not on disk. */
 	bool fetching;
@@ -200,8 +207,8 @@ struct spec_job {
 	/* In a queue of Kueue: the queue's ClusterQueue; "" if unknown. */
 	char *cluster_queue;
 	/*
-	 * Its present or last flavors there: RESOURCE=FLAVOR, separated by commas; "" without
-	 * quota.
+	 * The ResourceFlavors of its present or last quota: RESOURCE=FLAVOR, separated by commas;
+	 * "" if it has had no quota.
 	 */
 	char *flavors;
 	char *priority_class;	 /* priority class of its Workload, of any kind, or "" */
@@ -236,7 +243,7 @@ struct spec_job {
 	int64_t changed;
 	int64_t stale_since; /* since when it is not confirmed; 0 if it is */
 	/*
-	 * Set by the store: a different number for each published snapshot of a mount. 0: not
+	 * A number that the store sets, different for each published snapshot of a mount. 0: not
 	 * published.
 	 */
 	uint64_t revision;
@@ -249,7 +256,8 @@ struct spec_job {
 	unsigned pending; /* in a cluster: requested actions that have had no visible effect yet */
 	unsigned ignored; /* requested actions that had no effect */
 	/*
-	 * Static: when a failed part is retried, or why it is not though retries are left; or "".
+	 * Static: when a failed part is retried, or why it is not retried though retries are left;
+	 * or "".
 	 */
 	const char *again;
 	/* Its controller abandons pods that do not start within some minutes. */
@@ -270,7 +278,7 @@ enum spec_action {
 	SPEC_N_ACTIONS
 };
 
-/* "suspend", ... */
+/* Return the name of ACTION, "suspend"; static. */
 const char *spec_action_name(enum spec_action action);
 /* Return the argument that ACTION needs, as ctl lists it: "NAME", "CLASS", or NULL. */
 const char *spec_action_argument(enum spec_action action);
@@ -289,8 +297,8 @@ struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas);
 /* Return a copy of FROM, with one reference, to be changed and published. */
 struct spec_job *spec_job_copy(const struct spec_job *from);
 /*
- * Move FROM, whose one reference is taken over, into a single block of memory, to be published:
- * from now on it can only be copied, not changed.
+ * Move FROM into a single block of memory, to be published, and return it. FROM's only reference is
+ * taken over. From now on the job can be copied, but not changed.
  */
 struct spec_job *spec_job_pack(struct spec_job *from);
 /* Mark the output after the end of LOG as lost. Count that only once. */
@@ -304,11 +312,12 @@ void spec_replica_add_log(struct spec_replica *r, const char *key, const char *c
 void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *log);
 
 /*
- * Return the end of the group of logs that begins at FIRST. The logs of R are grouped by container.
+ * Return the end of the group of logs that begins at the index FIRST. The logs of R are grouped by
+ * container.
  */
 size_t spec_replica_logs_end(const struct spec_replica *r, size_t first);
 /*
- * Return the name of the file of log I of N of CONTAINER: "log", "log.0", "CONTAINER.log.0".
+ * Return the file name of log I of the N logs of CONTAINER: "log", "log.0", "CONTAINER.log.0".
  * malloc'ed.
  */
 char *spec_log_file(const char *container, size_t i, size_t n);
@@ -335,8 +344,8 @@ const char *spec_job_key(const struct spec_job *job);
 /* True if the state of JOB is final, and not that of a suspended job, which may resume. */
 bool spec_job_has_ended(const struct spec_job *job);
 /*
- * True if JOB and all its replicas have ended, or the rest is not waited for. A cluster may report
- * the job's end before the ends of its pods.
+ * True if JOB has ended, and all its replicas have ended or are no longer waited for. A cluster may
+ * report the job's end before the ends of its pods.
  */
 bool spec_job_is_over(const struct spec_job *job);
 /* Return the replica whose directory is NAME, or NULL. */
@@ -345,14 +354,14 @@ const struct spec_replica *spec_job_replica(const struct spec_job *job, const ch
 /* True if R only reports that all pods of its job wait for each other. */
 bool spec_replica_waits_for_gang(const struct spec_replica *r);
 /*
- * Return the replica that status and why name for a failed job: the one that failed first; those
- * whose end has no time come last. Set *RET_N (may be NULL) to the number of failed replicas. NULL
- * if none has failed.
+ * Return the replica that failed first, which status and why name for a failed job; NULL if none
+ * has failed. Replicas whose end has no time come last. Set *RET_N (may be NULL) to the number of
+ * failed replicas.
  */
 const struct spec_replica *spec_job_first_failed(const struct spec_job *job, size_t *ret_n);
 /*
  * Return the replica that status and why name if none has failed: the first that waits with a
- * reason of its own. Set *RET_N (may be NULL) to the number that wait for the same reason. NULL if
- * there is none.
+ * reason of its own; NULL if no replica does. Set *RET_N (may be NULL) to the number of replicas
+ * that wait for the same reason.
  */
 const struct spec_replica *spec_job_first_waiting(const struct spec_job *job, size_t *ret_n);

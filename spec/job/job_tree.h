@@ -18,17 +18,15 @@ enum spec_snapshot_form {
 
 struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_snapshot_form form);
 /*
- * Return 0 and a job with one reference, which is not packed; or -EINVAL. FORM: WHOLE or NO_LOGS.
+ * Read a job from the snapshot at ROOT, which was written in FORM (WHOLE or NO_LOGS). Return 0 and
+ * a job with one reference, which is not packed; or -EINVAL.
  */
 int spec_snapshot_of(const struct spec_value *root, enum spec_snapshot_form form,
 		     struct spec_job **ret);
 
 /* Write T as the member "transitions" of O, for the state directory. */
 void spec_transitions_write(struct json_object *o, const struct spec_transitions *t);
-/*
- * Read the member that spec_transitions_write writes; an O without one is not an error. Return 0 or
- * -EINVAL.
- */
+/* Read the member "transitions" of O into T; if O has none, T stays empty. Return 0, or -EINVAL. */
 int spec_transitions_read(const struct spec_value *o, struct spec_transitions *t);
 
 /*

@@ -18,9 +18,9 @@ struct spec_list *spec_list_new(enum spec_list_form form);
 void spec_list_free(struct spec_list *list); /* NULL is allowed */
 
 /*
- * Return the text of the N snapshots JOBS at NOW, not confirmed since STALE_SINCE (0: they are
- * confirmed); both in ns. A new reference. The text remains valid until *RET_UNTIL, if no job
- * changes.
+ * Return the text for the N snapshots JOBS at the time NOW, with a new reference. STALE_SINCE is
+ * the time since when they are not confirmed; 0: they are. Both are in ns. The text remains valid
+ * until *RET_UNTIL, if no job changes.
  *
  * In a table each job has one line, and each field is one word of printable ASCII, or "-" if it is
  * empty. Any other character in a field is shown as "?", and the rest of a long field as "...".

@@ -25,8 +25,8 @@ void spec_status_json_line(const struct spec_job *job, char **ret, size_t *ret_l
  */
 void spec_status_why(const struct spec_job *job, unsigned allowed, char **ret, size_t *ret_len);
 /*
- * Return the words of `why` about the first waiting replica, malloc'ed, without a newline; "" if
- * none waits.
+ * Return the text of `why` about the first waiting replica, malloc'ed, without a newline; "" if no
+ * replica waits.
  */
 char *spec_status_obstacle(const struct spec_job *job);
 void spec_status_replica(const struct spec_job *job, const struct spec_replica *r, char **ret,
@@ -50,14 +50,14 @@ char *spec_status_change(const struct spec_job *job, bool gone, int64_t time);
 
 /*
  * --- last_words.c: the last words of a failed program: the error in a file that TorchElastic
- * wrote, or the last printed lines. All of that comes from outside. These functions return at most
- * five lines of limited length, without a newline after the last, and clean for a terminal.
+ * wrote, or the last printed lines. The input is untrusted. Each function that returns text returns
+ * at most five lines of limited length, without a newline after the last, clean for a terminal;
  * malloc'ed. ---
  */
 
 /*
- * Return the last lines of the N bytes at TEXT; "" if they are blank. PART: the text before them is
- * omitted.
+ * Return the last lines of the N bytes at TEXT; "" if they are blank. PART: TEXT is only the end of
+ * a longer text.
  */
 char *spec_last_lines(const char *text, size_t n, bool part);
 /*
