@@ -27,8 +27,8 @@ struct spec_control_asked {
 	enum spec_action action;
 	const char *argument; /* the name of a queue or class, or NULL */
 	/*
-	 * The name of an object that requests the action: new, but the same when the request is
-	 * repeated.
+	 * The name of an object that requests the action: new for each request, but the same when
+	 * the request is repeated.
 	 */
 	const char *name;
 	const struct spec_control *control; /* of the job's kind */
@@ -39,15 +39,15 @@ struct spec_control_request {
 	bool patch; /* a JSON merge patch of the object at PATH; else an object to create */
 	const char *resource; /* for messages: "commands.bus.volcano.sh" */
 	/*
-	 * For people: the permission that a user who gets a 403 lacks, though others have it; or
-	 * NULL.
+	 * Text for a user who gets a 403: which permission is missing, and what to do instead; NULL
+	 * if the server's own text is enough.
 	 */
 	const char *forbidden;
 	char *path; /* relative to the server, with its query */
 	char *body; /* JSON */
 	/*
-	 * The path of an object that the controller needs for the action, or NULL. A user who may
-	 * not read that object sends the request anyway.
+	 * The path of an object that the controller needs for the action, or NULL. If the user may
+	 * not read that object, the request is sent anyway.
 	 */
 	char *needed;
 	char *missing; /* text for people if that object does not exist */
@@ -76,7 +76,7 @@ enum spec_control_outcome {
 
 struct spec_control {
 	/*
-	 * For kinds whose objects are patched: their resource, and the path below spec that
+	 * For kinds whose objects are patched: the kind's resource, and the path below spec that
 	 * suspends a job.
 	 */
 	const char *api_version, *plural;

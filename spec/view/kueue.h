@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Views of Kueue's objects: the Workload, whether Kueue admits a job of any kind; the LocalQueue of
- * a namespace, as a part of spec_queue_view; the ClusterQueue, which has the quota; and the
- * positions of waiting jobs. The conventions of view.h apply. Versions v1beta1 and v1beta2 are read
- * alike.
+ * Views of Kueue's objects: the Workload, which shows whether Kueue admits a job of any kind; the
+ * LocalQueue of a namespace, as a part of spec_queue_view; the ClusterQueue, which has the quota;
+ * and the positions of waiting jobs. The conventions of view.h apply. Versions v1beta1 and v1beta2
+ * are read alike.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 #define SPEC_KUEUE_MAX_TIME "kueue.x-k8s.io/max-exec-time-seconds"
 #define SPEC_KUEUE_PRIORITY "kueue.x-k8s.io/priority-class"
 
-/* Its API groups: of its objects, and of the positions of waiting jobs. */
+/* The API groups of Kueue's objects, and of the positions of waiting jobs. */
 #define SPEC_KUEUE_GROUP      "kueue.x-k8s.io"
 #define SPEC_KUEUE_VISIBILITY "visibility.kueue.x-k8s.io"
 
@@ -31,7 +31,7 @@ enum spec_workload_condition {
 	SPEC_WORKLOAD_N_CONDITIONS
 };
 
-/* A condition. Plain data. An absent condition is not the same as a false one. */
+/* A condition. Plain data. An absent condition differs from a false one. */
 struct spec_condition_view {
 	bool is_set;
 	bool is_true;
@@ -40,7 +40,7 @@ struct spec_condition_view {
 	int64_t since;
 };
 
-/* An admission check that does not admit the job, or not yet. Plain data. */
+/* An admission check that has not admitted the job, or does not admit it. Plain data. */
 struct spec_check_view {
 	char *name;
 	char *state; /* Pending, Retry, Rejected */
@@ -55,10 +55,10 @@ struct spec_workload_view {
 	char *flavors;	       /* flavors of that quota, as in spec_job */
 	char *priority_class;  /* the class of its priority, or "" */
 	int priority;	       /* SPEC_NO_PRIORITY if it has none yet */
-	/* Until when it adopts the priority class in its job's label. */
+	/* How long Kueue applies changes of the job's priority-class label to the Workload. */
 	enum {
-		SPEC_PRIORITY_FIXED,   /* never: the job's pods have one, or Kueue is too old */
-		SPEC_PRIORITY_WAITING, /* before it has quota */
+		SPEC_PRIORITY_FIXED,   /* never: the job's pods have a class, or Kueue is too old */
+		SPEC_PRIORITY_WAITING, /* until it has quota */
 		SPEC_PRIORITY_ANY,
 	} takes_priority;
 	bool active; /* false: Kueue does not admit it until this is set again */
@@ -71,9 +71,9 @@ struct spec_workload_view {
 };
 
 /*
- * Return why a check or a limit has deactivated the job for good, borrowed:
- * AdmissionCheck, MaximumExecutionTimeExceeded, ... Kueue does not requeue it, even if spec.active
- * is set again. "" if there is none.
+ * Return why a check or a limit has deactivated the job for good: AdmissionCheck,
+ * MaximumExecutionTimeExceeded, ... Kueue does not requeue such a job, even if spec.active is set
+ * again. "" if none has. Borrowed.
  */
 const char *spec_workload_put_out(const struct spec_workload_view *w);
 
@@ -100,7 +100,7 @@ struct spec_local_queue {
 	char *cluster_queue;
 	char *stop_policy; /* None, Hold, HoldAndDrain */
 	char *active;	   /* True, False; "" if Kueue has not processed it yet */
-	char *reason;	   /* reason of that */
+	char *reason;	   /* reason for the value of ACTIVE */
 	char *message;
 	unsigned pending, reserving, admitted; /* Workloads of this queue */
 	struct spec_flavor_amounts used, reserved;
@@ -114,7 +114,7 @@ struct spec_cluster_queue_view {
 	char *strategy; /* BestEffortFIFO, StrictFIFO */
 	char *cohort;
 	char *active, *reason, *message;
-	struct spec_flavor_amounts nominal, limit; /* limit: of borrowing */
+	struct spec_flavor_amounts nominal, limit; /* LIMIT: how much may be borrowed */
 	struct spec_flavor_amounts borrowed;
 };
 
@@ -132,9 +132,9 @@ define_cleanup(spec_cluster_queue_view_unrefp, struct spec_cluster_queue_view *,
 	       spec_cluster_queue_view_unref)
 
 /*
- * Return the names in a list of LocalQueues, separated by ", ", malloc'ed and clean; of a long list
- * only some. NULL if it is not such a list. *RET_HAS is true if the queue NAME is among them, or
- * may be in the omitted rest.
+ * Return the names in a list of LocalQueues, separated by ", ", clean, malloc'ed; of a long list
+ * only some. NULL if the text is not such a list. *RET_HAS is true if the queue NAME is in the
+ * list, or may be among the omitted names.
  */
 char *spec_local_queue_names(const char *json, size_t len, const char *name, bool *ret_has);
 
@@ -147,16 +147,16 @@ struct spec_queue_position {
 };
 
 /*
- * Read the positions from a summary of the visibility API, ordered by uid. They are those in the
- * ClusterQueue: since jobs of all its LocalQueues alternate, that position shows which is next.
- * Return 0 and a malloc'ed *RET, or -EINVAL.
+ * Read the positions from a summary of the visibility API, and sort them by uid. These are
+ * positions in the ClusterQueue, which show who is next, since jobs of all its LocalQueues
+ * alternate. Return 0 and a malloc'ed *RET, or -EINVAL.
  */
 int spec_queue_positions_parse(const char *json, size_t len, struct spec_queue_position **ret,
 			       size_t *ret_n);
 /* Return the position of the job UID among the N of V, or 0. */
 unsigned spec_queue_positions_find(const struct spec_queue_position *v, size_t n, const char *uid);
 
-/* --- what is served --- */
+/* --- the served version --- */
 
 /*
  * Return the best version that kxfs knows in a group's description: "GROUP/v1beta2", static; or

@@ -17,7 +17,7 @@ struct spec_task_source {
 	unsigned replicas; /* pods of the task */
 	unsigned minimum;
 	int time_limit; /* time limit of each of its pods in seconds, or 0 */
-	bool grows;	/* its pods may be more than REPLICAS */
+	bool grows;	/* it may have more pods than REPLICAS */
 	char key[80];	/* space for a name that the reader makes; only the reader uses it */
 };
 
@@ -44,18 +44,18 @@ static inline bool spec_phase_is(const struct spec_job_view *v, const struct spe
 /* The reason of a job that is suspended in a queue of Kueue; kueue_cause.c finds the details. */
 #define SPEC_REASON_QUEUED "QueuedInKueue"
 
-/* How the objects of a kind are read. Each function gets the reader itself. */
+/* How the objects of a kind are read. READER is this struct. */
 struct spec_reader {
 	/*
-	 * Set the members that depend on the object's spec, which is not read again before the
-	 * server reports a change of it; a change of only its metadata does not count. Return the
-	 * number of its tasks, which are malloc'ed in *RET_TASKS, in the object's order.
+	 * Set the members of V that depend on the object's spec; called again only after the spec
+	 * has changed, not after a change of only the metadata. Return the number of tasks;
+	 * *RET_TASKS (malloc'ed) has them in the object's order.
 	 */
 	size_t (*job)(const struct spec_reader *reader, const struct spec_value *object,
 		      struct spec_job_view *v, struct spec_task_source **ret_tasks);
 	/*
-	 * Set the members that depend on its status and its metadata: phase, reason, message,
-	 * retries, changed.
+	 * Set the members of V that depend on the object's status and metadata: phase, reason,
+	 * message, retries, changed.
 	 */
 	void (*status)(const struct spec_reader *reader, const struct spec_value *object,
 		       struct spec_job_view *v);
@@ -81,8 +81,9 @@ struct spec_reader {
 	const struct spec_value *(*wrapped)(const struct spec_value *object, const char **ret_key);
 	const struct spec_phase *phases; /* rows of one name follow each other */
 	/*
-	 * The controller may report the end of a running job minutes late, or never. When all its
-	 * pods have ended by themselves, the job has ended too, unless it will be restarted.
+	 * True if the controller may report the end of a running job minutes late, or never. Then
+	 * the job has ended when all its pods have ended by themselves, unless it will be
+	 * restarted.
 	 */
 	bool pods_decide;
 	/*
@@ -96,8 +97,8 @@ struct spec_reader {
 	 */
 	const char *no_more;
 	/*
-	 * Restarts of containers are retries too, and once the job ends, its object also counts
-	 * pods that its controller has deleted as retries.
+	 * True if restarts of containers are also retries, and the object of an ended job also
+	 * counts pods that its controller has deleted.
 	 */
 	bool recounted;
 	bool remade;	/* the owner of an object of the kind recreates it after a deletion */
@@ -108,7 +109,10 @@ struct spec_reader {
 void spec_job_view_queued(struct spec_job_view *v, const char *queue);
 /* Return the reference to the controller of OBJECT, borrowed; NULL if it has no valid one. */
 const struct spec_value *spec_view_controller(const struct spec_value *object);
-/* True if CONTROLLER is a KIND of the group of API_VERSION ("batch/v1", or its group, "batch/"). */
+/*
+ * True if CONTROLLER is of KIND and of the group of API_VERSION, which is "batch/v1" or only
+ * "batch/".
+ */
 bool spec_view_is_a(const struct spec_value *controller, const char *api_version, const char *kind);
 /* Return the labels of an object, borrowed, or NULL. */
 const struct spec_value *spec_view_labels(const struct spec_value *object);

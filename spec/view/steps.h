@@ -28,14 +28,14 @@ const char *spec_meta_version(const char *json, size_t len, const char *const *v
 
 /* --- roles.c --- */
 
-/* Make roles and tasks of SOURCES, in the display order of the job's replicas. */
+/* Make V's roles and tasks from SOURCES, in the display order of the job's replicas. */
 void roles_arrange(struct spec_job_view *v, const struct spec_task_source *sources, size_t n);
-/* Free roles and tasks. */
+/* Free the roles and tasks of V. */
 void roles_clear(struct spec_job_view *v);
 /*
- * If PODS decide roles of VIEW, return a view that also has the roles and replicas of the pods and of
- * BEFORE, the last snapshot (or NULL). Everything else in it is borrowed from VIEW: free it after
- * roles_clear. Return NULL if the object has all roles.
+ * If PODS decide roles of VIEW, return a view that also has the roles and replicas of PODS and of
+ * BEFORE, the last snapshot (or NULL). Its other members are borrowed from VIEW: call roles_clear,
+ * then free it. Return NULL if the object has all roles.
  */
 struct spec_job_view *roles_grow(const struct spec_job_view *view,
 				 const struct spec_pod_view *const *pods, size_t n,
@@ -59,22 +59,22 @@ struct spec_placed_pods {
  * Return the container whose output is the replica's; NULL if the server has not reported it yet.
  */
 const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod);
-/* True if its node does not respond, so that it is not known whether it still runs. */
+/* True if the pod's node does not respond, so that nobody knows whether the pod still runs. */
 bool spec_pod_is_lost(const struct spec_pod_view *pod);
-/* True if C has failed, and will be restarted in the same pod. */
+/* True if C has failed and will be restarted in the same pod. */
 bool spec_pod_loops(const struct spec_pod_view *pod, const struct spec_container_view *c);
 /*
- * Return the state in the pod's own status, independent of its job: its phase, or the state that
+ * Return the pod's state by its own status, independent of its job: its phase, or the state that
  * follows from its containers.
  */
 enum spec_state spec_pod_state(const struct spec_pod_view *pod);
-/* True if the pod has ended according to its phase, which its controller uses. */
+/* True if the pod's phase is a final one. Its controller also decides by the phase. */
 bool spec_pod_is_settled(const struct spec_pod_view *pod);
-/* True if the pod has ended because it was deleted, and not by itself before that. */
+/* True if the pod ended because it was deleted, not by itself before the deletion. */
 bool spec_pod_was_stopped(const struct spec_pod_view *pod);
 /* True if the pod belongs to an attempt of JOB that is over. */
 bool spec_pod_is_past(const struct spec_pod_view *pod, const struct spec_job_view *job);
-/* Return the state that POD ended in by itself; -1 if it has not, or was stopped. */
+/* Return the final state of POD if it ended by itself; -1 if it has not ended, or was stopped. */
 int spec_pod_end(const struct spec_pod_view *pod);
 
 /* --- place.c --- */
@@ -107,30 +107,31 @@ struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec
 /* --- cause.c --- */
 
 /*
- * Return the cause why JOB, which is not ending and has its state and its replicas, waits. The
- * caller owns the text.
+ * Return why JOB waits. JOB is not ending, and its state and replicas are set. The caller owns the
+ * text.
  */
 struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_job_view *view,
 				  struct spec_placed_pods pods,
 				  const struct spec_view_context *ctx);
 
 /*
- * Return why a job was abandoned whose pods could not be made, in whole sentences, from events. JOB
- * has its replicas, but no state yet. The reason is empty if nothing is known.
+ * Return why a job was abandoned whose pods could not be made, in whole sentences, according to
+ * events. JOB's replicas are set, but not its state. The reason is empty if no event explains it.
  */
 struct spec_cause spec_cause_given_up(const struct spec_job *job, const struct spec_job_view *view,
 				      struct spec_placed_pods pods,
 				      const struct spec_view_context *ctx);
 /*
- * Return the message of the probe that ended the main container of POD; borrowed. NULL if none is
- * known.
+ * Return the message of the probe that ended the main container of POD, borrowed; NULL if no such
+ * message is known.
  */
 const char *spec_cause_probe(const struct spec_pod_view *pod, const struct spec_view_context *ctx);
 
 /* --- state.c --- */
 
 /*
- * The data of a job before its replicas are made: whether they may restart, and so on. Plain data.
+ * What decides about replicas before they are filled in, for example whether they may restart.
+ * Plain data.
  */
 struct spec_standing {
 	const struct spec_phase *phase; /* NULL if the object has none, or an unknown one */
@@ -138,7 +139,7 @@ struct spec_standing {
 	bool left;			/* the job is no longer in the cluster */
 	bool ending;			/* the job is over, or about to be */
 	bool cancelled;			/* the job ends, or has ended, as CANCELLED */
-	bool failed;			/* its pods have failed, in any phase */
+	bool failed;			/* its pods have failed, whatever its phase is */
 	bool pods_late;			/* see spec_view_context */
 	bool unseen;			/* it may have pods that are not known */
 	int64_t ended; /* when the job ended, for replicas that have no time of their own */

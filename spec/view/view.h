@@ -19,7 +19,10 @@ struct spec_queue_view;
 struct spec_workload_view; /* kueue.h, as the next */
 struct spec_cluster_queue_view;
 
-/* How long (ns) `why` does not report a missing object, since most appear in a moment. */
+/*
+ * For how long (ns) `why` does not report a missing object, since most missing objects appear
+ * within a moment.
+ */
 #define SPEC_SETTLE_NS INT64_C(5000000000)
 
 /* The metadata common to all objects. Plain data. */
@@ -64,7 +67,7 @@ struct spec_pod_view {
 	char *task;	/* its task in the job's object; "" if the job has only one */
 	unsigned index; /* its index in the task; UINT32_MAX if the controller does not number
 			 * pods; SPEC_INDEX_NONE if it does, but this one has no number */
-	unsigned retry; /* retries of the job when the controller made the pod; or: */
+	unsigned retry; /* retries of the job when the controller made the pod; some kinds set FAILURES instead */
 #define SPEC_INDEX_NONE	   (UINT32_MAX - 1)
 #define SPEC_RETRY_UNKNOWN UINT32_MAX
 	unsigned failures; /* number of earlier failures of its replica, which is retried
@@ -88,8 +91,8 @@ struct spec_pod_view {
 	 */
 	bool gone;
 	/*
-	 * SUCCEEDED or FAILED: all its containers have ended so, and none will be restarted; else
-	 * UNKNOWN.
+	 * SUCCEEDED or FAILED if all its containers have ended with this result, and none will be
+	 * restarted; else UNKNOWN.
 	 */
 	enum spec_state outcome;
 	struct spec_container_view *containers; /* init containers first */
@@ -144,10 +147,10 @@ struct spec_job_view {
 	bool used_up;	 /* its controller has ended it because no retries were left */
 	bool has_appdef; /* spec_object_appdef (object.h) finds it */
 	bool restarts;	 /* its controller may restart failed parts */
-	bool alone;	 /* separately for each replica, whose pods have the count */
+	bool alone;	 /* it restarts each replica separately; the replica's pods have the count */
 	/* It replaces a failed pod by another one, sooner or later, while retries are left. */
 	bool remakes;
-	/* It may have other reactions than to end the job when all pods have succeeded. */
+	/* It may react to the success of all pods in other ways than to end the job. */
 	bool acts_on_success;
 	bool asked;    /* its spec requests its suspension */
 	bool suspends; /* its phase is that of a suspended job, or leads to it */
@@ -156,12 +159,12 @@ struct spec_job_view {
 	bool owned;
 	bool hidden;	 /* it may have pods that are not shown */
 	bool from_pods;	 /* only its pods name its roles */
-	bool grows;	 /* so does a task of it */
+	bool grows;	 /* a task of it may have more replicas than the object requests */
 	int generation;	 /* number of the spec's version; 0 if unknown */
 	int64_t changed; /* when the phase last changed */
 	/*
-	 * A pod that was made earlier belongs to an attempt that is over; 0: each pod has its
-	 * attempt's number.
+	 * Pods that were made before this time belong to an attempt that is over; 0: each pod has
+	 * its attempt's number.
 	 */
 	int64_t began;
 	/* Phases and times that the controller lists; may be empty. */
@@ -197,10 +200,11 @@ struct spec_pod_readers {
 };
 
 /*
- * Parse a pod with the first reader whose kind matches the pod's controller; a single reader parses
- * any pod. If several match, or only objects between pod and job can identify the job and FIND does
- * not know it, the view is SPEC_OWNER_OPEN. Without a matching reader the view has no controller.
- * If the controller exists no longer but is known, the view names the pod itself.
+ * Parse a pod with the first reader whose kind matches the pod's controller; if there is only one
+ * reader, it parses any pod. The view is SPEC_OWNER_OPEN if several readers match, or if only an
+ * object between pod and job can identify the job and FIND does not know that object. If no reader
+ * matches, the view has no controller. If the controller no longer exists but is known, the view
+ * names the pod itself.
  */
 int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json, size_t len,
 			struct spec_pod_view **ret);
@@ -208,9 +212,9 @@ int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json
 extern const struct spec_pick spec_pod_pick[];
 void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
 /*
- * Update NOW from BEFORE, an earlier view of the same pod that it replaces: copy data that the
- * server drops (when the deletion was requested, once the pod has ended) or does not report (which
- * of both came first).
+ * Complete NOW, the new view of a pod, from BEFORE, its previous view: copy data that the server
+ * drops (when the deletion was requested, once the pod has ended) or does not report (whether the
+ * deletion or the end came first).
  */
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before);
 
@@ -222,9 +226,9 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
  */
 const char *spec_metrics_version(const char *json, size_t len);
 /*
- * Parse JSON, the PodMetrics of a pod, which has a name and no uid. It becomes the sample of the
- * view that FIND returns for this name (or NULL), if it is newer than that view's sample. Return
- * the changed view, or NULL.
+ * Parse JSON, the PodMetrics of a pod, which has a name but no uid. FIND returns the view of that
+ * name, or NULL. If the sample is newer than the view's sample, store it in the view and return the
+ * view; otherwise return NULL.
  */
 typedef struct spec_pod_view *(*spec_pod_view_find)(void *data, const char *name);
 const struct spec_pod_view *spec_pod_view_sample(const char *json, size_t len,
@@ -266,7 +270,7 @@ struct spec_view_context {
 	struct spec_event_view *const *events; /* events about the job, its group and its pods */
 	size_t n_events;
 	struct spec_kueue_facts kueue;
-	bool events_known; /* the user may watch events, so without one nothing has happened */
+	bool events_known; /* the user may watch events, so without an event nothing has happened */
 	unsigned unseen;   /* resources that this user may not watch though they would explain
 			    * why jobs wait: */
 #define SPEC_UNSEEN_EVENTS 1u
@@ -278,8 +282,8 @@ struct spec_view_context {
 
 /*
  * Make the snapshot of JOB and its PODS, in any order. PODS may include pods of earlier attempts,
- * deleted pods with a known end, and pods of no task of the job, which are ignored. A job that has
- * left jobs/ before it was seen to have finished is CANCELLED, for good.
+ * deleted pods with a known end, and pods of no task of the job, which are ignored. If a job has
+ * left jobs/ before kxfs saw it finished, the snapshot is CANCELLED, for good.
  */
 struct spec_job *spec_view_job(const struct spec_job_view *job,
 			       const struct spec_pod_view *const *pods, size_t n_pods,

@@ -27,13 +27,13 @@ struct spec_part_view {
 int spec_part_view_parse(const char *json, size_t len, struct spec_part_view **ret);
 void spec_part_view_free(struct spec_part_view *v); /* NULL is allowed */
 
-/* A group. Plain data; the owner of the view sets SEEN. */
+/* A pod group. Plain data; the owner of the view sets SEEN. */
 struct spec_group_view {
 	struct spec_meta meta;	   /* owner_uid: that of the job */
 	char *phase;		   /* "" if no scheduler has processed it */
 	unsigned minimum;	   /* pods that must start together */
-	struct spec_amounts needs; /* amounts that these need together */
-	bool is_short;		   /* the scheduler reports insufficient capacity for them */
+	struct spec_amounts needs; /* amounts that MINIMUM pods need together */
+	bool is_short;		   /* the scheduler reports insufficient capacity for these pods */
 	int64_t seen;		   /* when it was first seen, or made */
 };
 
@@ -82,18 +82,18 @@ bool spec_event_view_is_noise(const struct spec_event_view *v);
 /*
  * Return the text of `events`: a line for each of V, oldest first: TIME, KIND/NAME, TYPE, REASON,
  * COUNT, MESSAGE, tab-separated; tabs, newlines and backslashes in a field are escaped; noise is
- * omitted. *RET_CHANGED is the time of the last one, or 0. V is sorted.
+ * omitted. *RET_CHANGED is the time of the last event, or 0. The function sorts V.
  */
 void spec_event_view_text(struct spec_event_view **v, size_t n, char **ret, size_t *ret_len,
 			  int64_t *ret_changed);
 
-/* Make a queue of this name, with nothing else known. */
+/* Make a queue of which only the name is known. */
 struct spec_queue_view *spec_queue_view_new(const char *name);
 int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view **ret);
 struct spec_queue_view *spec_queue_view_ref(struct spec_queue_view *v);
 void spec_queue_view_unref(struct spec_queue_view *v); /* NULL is allowed */
 define_cleanup(spec_queue_view_unrefp, struct spec_queue_view *, spec_queue_view_unref)
-/* True if A and B have the same text. */
+/* True if A and B are the same queue with the same values. */
 bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b);
 /*
  * Return the text of queues/NAME/status, YAML, with the numbers of this namespace's jobs. CLUSTER:
