@@ -31,20 +31,23 @@ struct spec_identity {
 /* Objects between the pods and the jobs of a kind. A mount watches only their metadata. */
 struct spec_part {
 	const char *api_version, *kind, *plural;
-	const char *cost; /* what a user lacks who may not watch them */
+	const char *cost; /* what a user who may not watch them lacks */
 };
 
 /*
- * Where pods or their templates are in an object: each item of the list at the path PODS, or each
- * member of a MAP there, or the value there itself, has one at the path POD: "spec.tasks" and
- * "template".
+ * Where an object has pods or pod templates. The path PODS ("spec.tasks") leads to a list, to a map
+ * (with MAP) or to a single value. Each item, each member, or that value has a pod or a template at
+ * the path POD ("template").
  */
 struct spec_template {
 	const char *pods, *pod;
 	bool map;
 };
 
-/* The member KEY of the map at the path AT; VALUE: only if it has this value. AT is NULL: the end of a list. */
+/*
+ * The member KEY of the map at the path AT; with a VALUE, only if the member has it. AT is NULL at
+ * the end of a list.
+ */
 struct spec_member {
 	const char *at, *key, *value;
 };
@@ -53,8 +56,8 @@ struct spec_member {
 struct spec_kind {
 	const char *name; /* its name, "volcano", in SOURCE and in an AppDef's scheduler */
 	/*
-	 * A word of SOURCE that several kinds share: a mount shows one kind of those. NULL if only
-	 * its name selects it.
+	 * Another word for SOURCE, which several kinds share: a mount shows one of these kinds.
+	 * NULL if only NAME selects the kind.
 	 */
 	const char *source;
 	const char *jobs;	 /* its jobs, for people: "Volcano jobs" */
@@ -64,19 +67,19 @@ struct spec_kind {
 	const char *kind;
 	const char *plural;	  /* plural name in the API's paths */
 	const char *pod_selector; /* labels that all pods of its jobs have, or "" */
-	/* a label shared with pods of other kinds, or NULL */
+	/* a label that its pods share with pods of other kinds, or NULL */
 	const char *pods_also;
 	/* Its pods or their templates; ends with a row without POD. NULL if the object has none. */
 	const struct spec_template *templates;
 	/*
-	 * The path of a map of labels that all of its pods get, beside the labels in templates; or
+	 * The path of a map of labels that all of its pods get, besides the labels in templates; or
 	 * NULL.
 	 */
 	const char *user_labels;
 	bool unlabelled; /* some of its pods get no label of the user who submits the job */
-	/* What else controllers put into an object, to be removed from a copy; or NULL. */
+	/* Other members that controllers add to an object; a copy omits them. Or NULL. */
 	const struct spec_member *added;
-	/* The members of its objects that are kept, for the splitter; NULL: all of them. */
+	/* The members of its objects that the splitter keeps; NULL: all of them. */
 	const struct spec_pick *pick;
 	/* The N_PARTS parts of its jobs that are watched. */
 	const struct spec_part *parts;
@@ -85,14 +88,14 @@ struct spec_kind {
 	const char *scheduling_api;
 	/* The object has one template per role, however many replicas the role has. */
 	bool one_template;
-	bool users;			   /* a file of the user describes it */
+	bool users;			   /* it comes from a kind file of the user */
 	bool in_kueue;			   /* its jobs may be in queues of Kueue */
 	const struct spec_option *options; /* ends with one whose name is NULL */
 	/* See struct spec_scheduler. */
 	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);
 	/*
 	 * Make the object's name and the object. Return 0, or an errno that is in the build's
-	 * errors. NULL: this kind takes only ready manifests, not AppDefs.
+	 * errors. If the function is NULL, the kind takes only ready manifests, not AppDefs.
 	 */
 	int (*build)(struct spec_build *b);
 	/* The reader of its objects. */

@@ -67,9 +67,9 @@ struct spec_pods {
 	const char *app_name;  /* for labels */
 	const char *rank0_env; /* the variable with rank 0's host, for all but rank 0 */
 	/*
-	 * If not NULL, all pods of a role have one template, in which this text is a placeholder
-	 * for the replica's number; the cluster expands it. RANK0_HOST is then rank 0's host name,
-	 * the same for all pods.
+	 * If this is not NULL, all pods of a role share one template, in which this text is a
+	 * placeholder for the replica's number; the cluster expands it. RANK0_HOST is then rank 0's
+	 * host name, the same for all pods.
 	 */
 	const char *replica_id;
 	const char *rank0_host;	 /* NULL if unknown; then there is no such variable */
@@ -136,8 +136,8 @@ int64_t spec_pods_least_retries(const struct spec_app *app);
 size_t spec_pods_digits(size_t n);
 
 /*
- * Return a lower bound of the JSON bytes of the pods of APP in an object of KIND. It shows before
- * the object is made that it is far too large.
+ * Return a lower bound of the JSON bytes of the pods of APP in an object of KIND. With it kxfs
+ * refuses a far too large object before it makes the object.
  */
 uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_app *app);
 
@@ -147,8 +147,8 @@ uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_a
 #define POD_GPU	       "nvidia.com/gpu"
 
 /*
- * Check R's mounts, devices and variables for what the API server would refuse, or that would
- * never start, so that an error names the position in the document. Return 0, or an errno that is
- * in the build's errors.
+ * Refuse mounts, devices and variables of R that the API server would refuse, or with which the pod
+ * would never start, so that the error has the position in the document. Return 0, or an errno that
+ * is in the build's errors.
  */
 int pod_check(struct spec_pod_role *r);

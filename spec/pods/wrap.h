@@ -41,8 +41,8 @@ struct wrap {
 };
 
 /*
- * A kind's spec_kind.build: choose the job's name, make all items by ITEM (struct wrap), and the
- * object from them by OBJECT.
+ * Implement spec_kind.build: choose the job's name, make all items with ITEM (see struct wrap), and
+ * make the object from them with OBJECT.
  */
 int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *, bool is_pod),
 	       struct json_object *(*object)(struct wrap *w));
@@ -51,12 +51,12 @@ int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_obj
 struct json_object *wrap_object(struct wrap *w, const char *version, const char *kind,
 				struct json_object *name, struct json_object **metadata);
 /*
- * Like spec_reader.job, for the items of LIST, which have their object under KEY: the pods are
- * the tasks. Objects that create pods, such as a batch Job, are not inspected. Also set the app's
- * name.
+ * Implement spec_reader.job for the items of LIST, each of which has its object under KEY: the pods
+ * are the tasks. Objects that create pods, such as a batch Job, are not inspected. Also set the
+ * app's name.
  */
 size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_job_view *v,
 		  struct spec_task_source **ret_tasks);
-/* The function of spec_reader. */
+/* Implement spec_reader.pod. */
 void wrap_pod(const struct spec_reader *reader, const struct spec_value *object,
 	      struct spec_pod_view *v);
