@@ -43,8 +43,7 @@ const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const cha
 const struct spec_kind *spec_kind_meant(const struct spec_kinds *kinds, const char *source,
 					size_t i);
 /*
- * Return the first kind that an AppDef may mean by SCHEDULER, which is its own name or TorchX's; or
- * NULL.
+ * Return the first kind whose name, or whose name in TorchX, is SCHEDULER; NULL if there is none.
  */
 const struct spec_kind *spec_kind_of_scheduler(const char *scheduler);
 /* Return the first kind that has the run option NAME, or NULL. */
@@ -75,11 +74,11 @@ char *spec_kinds_text(const struct spec_kinds *kinds, const char *source);
  */
 int spec_kinds_served(const struct spec_kinds *kinds, const char *list, size_t len,
 		      const char *source, const struct spec_kind *ret[SPEC_MAX_KINDS]);
-/* True if PART is the objects of KIND. */
+/* True if the objects of PART are those of KIND. */
 bool spec_part_is(const struct spec_part *part, const struct spec_kind *kind);
 /*
- * True if a job of KIND has made the object of VIEW, as a JobSet makes Jobs. It is then not shown
- * as a job of its own.
+ * True if a job of KIND has made the object of VIEW, as a JobSet makes Jobs. Such an object is not
+ * shown as a job of its own.
  */
 bool spec_kind_makes(const struct spec_kind *kind, const struct spec_job_view *view);
 /*

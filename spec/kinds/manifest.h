@@ -21,7 +21,7 @@ struct spec_manifest_request {
 	const struct spec_pair *options; /* the mount's run options: "-o key=value" */
 	size_t n_options;
 	const char *home; /* see spec_app_parse */
-	bool mine; /* the mount finds its jobs by SPEC_LABEL_USER, so an object must have that label */
+	bool mine; /* the mount finds its jobs by SPEC_LABEL_USER, so every object must have that label */
 	struct spec_identity identity;
 };
 
@@ -31,7 +31,7 @@ struct spec_manifest {
 	bool named; /* the document gave the name; else it is random */
 	char *json; /* the object, on one line */
 	size_t json_len;
-	int64_t ttl; /* seconds from its end until the cluster removes it; -1: it does not */
+	int64_t ttl; /* seconds from the object's end until the cluster removes it; -1: it does not */
 };
 
 /*

@@ -8,20 +8,19 @@
 #include "spec/pods/pod.h"
 #include "spec/yaml/yaml.h"
 
-/* Return the kind of KNOWN that the manifest ROOT has, by its apiVersion and kind; or NULL. */
+/* Return the kind of KNOWN that has the apiVersion and kind of the manifest ROOT, or NULL. */
 const struct spec_kind *spec_ready_kind(const struct spec_kinds *known,
 					const struct spec_yaml *root);
 
 /*
- * Add the error that the manifest ROOT is not of one of the N KINDS, the only ones that can be
- * submitted WHERE.
+ * Add an error: the manifest ROOT is of none of the N KINDS, and only these can be submitted WHERE.
  */
 void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *const *kinds, size_t n,
 		       const char *where, struct spec_errors *e);
 
 /*
- * Check the manifest ROOT for B's kind and identity; make its object without the fields that others
- * have added, and its name. That is the manifest's own name, or a random one after its
+ * Check the manifest ROOT for B's kind and identity. Make its object, without the fields that
+ * others have added, and choose the object's name: the manifest's own, or a random one after its
  * generateName, or another one if the identity requires that. Return 0, or the errno of B's errors,
  * which may have existed before.
  */

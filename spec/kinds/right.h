@@ -7,12 +7,12 @@
 
 #include "spec/pods/kind.h"
 
-/* Plain data; texts are static, or those of a kind. */
+/* A right. Plain data; texts are static, or those of a kind. */
 struct spec_right {
 	char group[128];      /* the group of the API; "": the core */
 	const char *resource; /* "pods/log" */
 	const char *verbs[4]; /* ends with NULL */
-	bool jobs;	      /* jobs of a kind are not shown without it */
+	bool jobs;	      /* without it, jobs of a kind are not shown */
 	bool cluster;	      /* the resource is not in a namespace */
 	const char *cost;     /* what users lack without it; NULL: mounting fails without it */
 };
