@@ -15,7 +15,10 @@ struct texts {
 	size_t n;
 };
 
-/* A test of a row: a value must be one of ANY; "*": it exists and is not empty; "": it does not exist. */
+/*
+ * A test of a row: a value must be one of ANY. "*" in ANY: the value exists and is not empty; "":
+ * it does not exist.
+ */
 struct kind_test {
 	enum { TEST_CONDITION, TEST_PHASE, TEST_REASON, TEST_VALUE } what;
 	struct value value; /* of TEST_VALUE */
@@ -29,7 +32,7 @@ struct kind_tests {
 	size_t n;
 };
 
-/* A row of "roles": a role for each item of a list or a map; or for the object itself. */
+/* A row of "roles": it makes a role of each item of a list or a map, or of the object itself. */
 struct kind_role {
 	struct kind_tests tests;
 	struct value each; /* TEXT is NULL: the object itself is the role */
@@ -61,7 +64,10 @@ enum kind_is {
 	N_IS
 };
 
-/* A state: the name under which it is shown by default, and its rows, which have its name in a file. */
+/*
+ * A state: the word that users see unless the file gives another, and its rows. A row's name is the
+ * state's name in the file.
+ */
 extern const struct kind_word {
 	const char *shown;
 	/* The second row is for jobs to which the first one does not apply; the last one is empty. */
@@ -72,7 +78,7 @@ extern const struct kind_word {
 struct kind_state {
 	struct kind_tests tests;
 	enum kind_is is;
-	const char *shown; /* its name; NULL: that of the condition, of the phase, or the default */
+	const char *shown; /* the word that users see; NULL: the condition, the phase, or the word of kind_words */
 	bool firm;
 	struct texts vague; /* vague reasons; "true": all of them */
 	struct texts exact;
@@ -84,14 +90,14 @@ struct kind_state {
 struct kind_part {
 	struct spec_part part;
 	/*
-	 * If these are given, the part is not watched: the pods themselves have the uid of its
-	 * owner, and
+	 * If the file gives these two, the part is not watched, since the pods themselves name it.
+	 * Values of a pod: the uid of the part's owner.
 	 */
 	struct values owner_uid;
-	struct values named; /* the part's name, which is these values joined by dashes */
+	struct values named; /* Values of a pod that make the part's name, joined by dashes. */
 };
 
-/* TEXT of a value is NULL: not given. */
+/* How a kind counts attempts. If the TEXT of a value is NULL, the file does not give the value. */
 struct kind_attempts {
 	struct value failed, restarted, allowed, alone, pods;
 	int allowed_default;

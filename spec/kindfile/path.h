@@ -13,9 +13,9 @@ struct arena {
 	size_t n;
 };
 
-/* Return an array of N zeroed items of SIZE bytes. */
+/* Return an array of N zeroed items of SIZE bytes, which ARENA owns. */
 void *arena_new(struct arena *arena, size_t n, size_t size);
-/* Take over the malloc'ed TEXT. */
+/* Make ARENA the owner of the malloc'ed TEXT, and return TEXT. */
 const char *arena_text(struct arena *arena, char *text);
 void arena_clear(struct arena *arena);
 
@@ -26,7 +26,10 @@ struct value {
 	enum value_from from;
 	/* A constant, or the key of a label or an annotation, or a path as it was written. */
 	const char *text;
-	/* N keys, each ended by a '\0'; an empty one means each item of a list. And the last key. */
+	/*
+	 * STEPS: N keys, each terminated by a '\0'; an empty key stands for each item of a list.
+	 * LAST: the last key.
+	 */
 	const char *steps, *last;
 	size_t n;
 	bool many; /* a step goes through a list */
