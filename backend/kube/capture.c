@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A table of captured jobs (by uid), each with a table of its logs (by key, see follow.c); the readers who wait for
- * several logs; and the slots that all logs share. The snapshots of a job show which runs have begun and ended.
+ * several logs; and the slots that all logs share. The snapshots of a job show which runs of its containers have
+ * begun and ended.
  */
 #include "backend/kube/capture.h"
 
@@ -17,7 +18,7 @@
 #include "spec/base/mem.h"
 
 #define STREAMS_MAX 10000
-/* Per log: a file, and a connection unless the server speaks HTTP/2. */
+/* File descriptors per log: a file, and a connection unless the server supports HTTP/2. */
 #define STREAM_FDS 2
 #define OTHER_FDS  256 /* for everything else: connections, files of readers, urgent logs */
 #define PREFIX_MAX 300
@@ -29,14 +30,14 @@ struct captured {
 
 /* A reader who waits for several logs. */
 struct all {
-	size_t n; /* logs that it waits for, and one more while they are counted */
+	size_t n; /* number of logs that the reader waits for, and one more while they are counted */
 	loop_fn done;
 	void *arg;
 };
 
 /* A reader who opens a log while output of its job is being removed. */
 struct capture_opening {
-	char *key; /* of the log; NULL: all logs */
+	char *key; /* key of the log; NULL: all logs */
 	struct all *all;
 	struct capture_opening *next;
 };
@@ -46,12 +47,12 @@ struct capture_job {
 	char *uid;
 	char *id;
 	char *key;		   /* name of its output on disk */
-	struct output_job *output; /* NULL: not wanted so far */
+	struct output_job *output; /* NULL: its output was not needed so far */
 	struct captured *logs;
 	struct capture_opening *openings;
 	bool awaits_folder; /* old output is being removed */
-	int reported; /* why its output can't be captured, if a message has reported it; else 0 */
-	bool output_ended; /* output_job_end was called last, not output_job_resume */
+	int reported; /* the error that prevents capture, if a message has reported it; else 0 */
+	bool output_ended; /* output_job_end was called after the last output_job_resume */
 	UT_hash_handle hh; /* by uid */
 };
 
@@ -61,7 +62,7 @@ struct capture {
 	struct follow_context context;
 	struct capture_job *jobs;
 	struct lock lock; /* protects FORBIDDEN */
-	char *forbidden;  /* what capture_forbidden returns */
+	char *forbidden;  /* the result of capture_forbidden */
 };
 
 static struct capture_job *find_job(const struct capture *c, const char *uid)
@@ -127,7 +128,7 @@ static struct capture_job *need_job(struct capture *c, const struct spec_job *sn
 	return job;
 }
 
-/* Open JOB's output on disk, if it is not open. 0 or a negative errno. */
+/* Open JOB's output on disk, if it is not open. Return 0 or a negative errno. */
 static int need_output(struct capture_job *job)
 {
 	struct capture *c = job->c;
@@ -142,14 +143,14 @@ static int need_output(struct capture_job *job)
 	job->output = output_job_open(c->config.output, job->key);
 	if (!job->output)
 		return -errno;
-	changed(job); /* its snapshot is saved from now on */
+	changed(job); /* the job's snapshot is saved from now on */
 	return 0;
 }
 
 /*
- * Print into BUF the prefix of the lines of log L of R in the merged log: ROLE/K, where ROLE is the name of the
- * replica's directory without its number, since a label may have any bytes. NULL: L is of another container than the
- * replica's own, and so not in the merged log.
+ * Print into BUF the prefix that the lines of log L of R have in the merged log: ROLE/K. ROLE is the name of the
+ * replica's directory without its number, since a label may have any bytes. Return NULL if L is not the log of the
+ * replica's own container, and so not in the merged log.
  */
 static const char *prefix_of(const struct spec_replica *r, const struct spec_log *l,
 			     char buf[PREFIX_MAX])
@@ -162,9 +163,9 @@ static const char *prefix_of(const struct spec_replica *r, const struct spec_log
 }
 
 /*
- * Start to follow log J of R; FIRST: for a reader. Gaps that an earlier mount has counted are kept; if the job is
- * captured, earlier runs of the container that were never seen count as gaps. NULL: the run has not begun, or its log
- * is not available.
+ * Start to follow log J of R. FIRST: for a reader. The gaps that an earlier mount has counted are kept. If the job
+ * is captured, earlier runs of the container that were never seen count as gaps. Return NULL if the run has not
+ * begun, or its log is not available.
  */
 static struct follow *follow_log(struct capture *c, const struct spec_job *snapshot,
 				 const struct spec_replica *r, size_t j, bool first)
@@ -227,7 +228,7 @@ static void check_run(struct capture *c, const char *uid, struct follow *f)
 	}
 }
 
-/* Report ends of runs to their logs, and, if WANTED, follow the logs that have begun. */
+/* Report the ends of runs to their logs. If WANTED, follow the logs of runs that have begun. */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			bool outlived)
 {
@@ -275,7 +276,7 @@ static void one_of_all(void *data)
 	done(arg);
 }
 
-/* End the wait of OPENINGS: open their logs again, or (SNAPSHOT NULL) call them. */
+/* End the wait of OPENINGS: open their logs again or, if SNAPSHOT is NULL, call their readers. */
 static void end_openings(struct capture *c, struct capture_opening *openings,
 			 const struct spec_job *snapshot)
 {
@@ -314,7 +315,7 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 		output_job_resume(job->output);
 }
 
-/* Return SNAPSHOT's job, whose output an earlier mount has left on disk; open that. */
+/* Return the job of SNAPSHOT, and open its output, which an earlier mount has left on disk. */
 static struct capture_job *need_earlier(struct capture *c, const struct spec_job *snapshot)
 {
 	struct capture_job *job = need_job(c, snapshot);
@@ -324,7 +325,7 @@ static struct capture_job *need_earlier(struct capture *c, const struct spec_job
 	return job;
 }
 
-/* Nothing more arrives for the log L of R: merge those of its lines on disk that are not merged yet. */
+/* No more output arrives for the log L of R: merge its lines on disk that are not merged yet. */
 static void merge_rest(struct capture_job *job, const struct spec_replica *r,
 		       const struct spec_log *l)
 {
@@ -351,7 +352,7 @@ void capture_merge_again(struct capture *c, const struct spec_job *snapshot, boo
 		capture_forget(c, snapshot->uid);
 }
 
-/* Return how the rest of the output of run KEY is available. */
+/* Return how the rest of the output of run KEY of job UID is available. */
 static enum run_end end_of(struct capture *c, const char *uid, const char *key)
 {
 	struct run run;
@@ -382,12 +383,12 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				l->lost_end = state.lost_end;
 				snapshot->outlived |= ended && state.outlived;
 			} else if (dropped) {
-				/* Readers are given what the cluster has, with its own gaps. */
+				/* Readers get the output that the cluster still has, with its own gaps. */
 				l->complete = false;
 				l->gap = 0;
 			} else if (wanted && !l->complete &&
 				   end_of(c, snapshot->uid, l->key) == RUN_GONE) {
-				/* Nobody has followed it to its end. */
+				/* The log was not followed to its end. */
 				if (unmerged && !l->lost_end)
 					merge_rest(need_earlier(c, snapshot),
 						   &snapshot->replicas[i], l);
@@ -404,7 +405,7 @@ bool capture_has(const struct capture *c, const char *uid)
 	return job && job->output;
 }
 
-/* True if all logs of job UID are over, or (REFUSED) paused because the server has refused them. */
+/* True if all logs of job UID have ended, or, if REFUSED is set, are paused because the server has refused them. */
 static bool are_over(const struct capture *c, const char *uid, bool refused)
 {
 	const struct capture_job *job = find_job(c, uid);
@@ -494,7 +495,7 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 			const struct spec_log *l = &r->logs[j];
 			struct follow *f;
 
-			/* The merged log consists only of the replicas' own containers. */
+			/* The merged log has only the output of the replicas' own containers. */
 			if (key ? !streq(l->key, key) : *l->container)
 				continue;
 			f = find_log(find_job(c, snapshot->uid), l->key);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The steps of a job's command:
+ * The steps of the command of a job:
  *
- *	step	under way			what ends it			next
+ *	step	what is in progress		what ends it			next
  *	NONE	nothing				commands_begin			ASKED
  *	ASKED	control.c reads the job, and	it was, or may have been, sent	TAKEN
  *		sends the request		it was refused			NONE
@@ -10,8 +10,8 @@
  *					30 s without one			NONE, ignored
  *	DONE	the outcome is published	it is published			NONE
  *
- * If the watch is faster than the reply, ASKED is followed by DONE. When the job leaves jobs/, each step ends in NONE.
- * NONE remembers until the next command that the last one was ignored.
+ * If the watch is faster than the reply, ASKED is followed by DONE. When the job leaves jobs/, every step ends in
+ * NONE. Until the next command, NONE remembers that the last command was ignored.
  */
 #include "backend/kube/commands.h"
 
@@ -36,13 +36,13 @@ struct command {
 	unsigned ignored; /* the value of spec_job.ignored */
 	/* Phase of the job when the command was sent; NULL before that. */
 	char *phase;
-	unsigned retries; /* retries of the job at that time */
+	unsigned retries; /* the number of the job's retries when the command was sent */
 	char *argument;	  /* the argument that was sent, or NULL */
-	bool unsure;	  /* the server may not have accepted it */
+	bool unsure;	  /* the server may not have accepted the command */
 	enum spec_control_outcome outcome;
-	/* Set when it is TAKEN; when it fires, the command was ignored. */
+	/* Set when the command becomes TAKEN. When it fires, the command was ignored. */
 	struct loop_timer timer;
-	command_ended_fn ended; /* NULL: nobody waits */
+	command_ended_fn ended; /* NULL: the writer no longer waits */
 	void *data;
 	UT_hash_handle hh; /* by uid */
 };
@@ -62,7 +62,7 @@ static struct command *find(const struct commands *cs, const char *uid)
 	return cmd;
 }
 
-/* Return the command of job UID if it is under way, else NULL. */
+/* Return the command of job UID if it is in progress, else NULL. */
 static struct command *find_open(const struct commands *cs, const char *uid)
 {
 	struct command *cmd = find(cs, uid);

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes to ctl. The server accepts any request, even one that its controller then ignores. So kxfs reads the job
- * right before the request, and answers the write when the job shows the outcome, or after a while. The command is
- * kept longer (commands.h); meanwhile other actions are refused. The kind makes the request (spec/view/control.h).
+ * Carries out commands that users write to ctl. The server accepts any request, even one that the job's controller
+ * then ignores. So kxfs reads the job right before the request, and answers the write when the job shows the
+ * outcome, or after WAIT_MS. The command is kept longer (commands.h), and other actions are refused meanwhile. The
+ * kind of the job makes the request (spec/view/control.h).
  *
- *	step	what is under way		what ends it			next
- *	DRAIN	the existing output of the job	it has, or DRAIN_MS		READ
+ *	step	what is in progress		what ends it			next
+ *	DRAIN	the existing output of the job	it has arrived, or DRAIN_MS	READ
  *		arrives
  *	READ	a GET of the job		it obeys the action now		LOOK
  *						it would ignore it		answer: refused
  *						the reply is lost		READ, later
- *	LOOK	a GET of what it needs		it exists, or is forbidden	ASK
- *		(if nothing: ASK)		it does not exist		answer: refused
+ *	LOOK	a GET of an object that the	it exists, or is forbidden	ASK
+ *		action needs (else: ASK)	it does not exist		answer: refused
  *	ASK	the request of the kind		it was accepted			WAIT
  *						it was refused			answer: refused
  *						the reply is lost		READ, later
  *						the job has changed since	READ
- *	WAIT	nothing				the outcome shows, or WAIT_MS	answer
+ *	WAIT	a timer				the outcome shows, or WAIT_MS	answer
  *
- * After a lost reply the job is read again. If it has not obeyed, the request is sent once more, unless it might then
- * be executed twice: in that case kxfs only waits for the outcome, and the answer is that it is unknown.
+ * After a lost reply kxfs reads the job again. If the job has not obeyed, kxfs sends the request once more, unless
+ * the action must not be executed twice. In that case kxfs only waits for the outcome; if it does not show, the
+ * answer is that the outcome is unknown.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -36,31 +38,31 @@
 #define READ_MS	 6000 /* for the first GET, before any request */
 #define LOOK_MS	 2000
 #define CALL_MS	 4000
-#define WAIT_MS	 5000 /* how long the outcome may take, from the beginning */
-/* How long requests are retried after lost replies, counted from the first request. */
+#define WAIT_MS	 5000 /* the time for the outcome, from the beginning of the request */
+/* The time for which requests are retried after lost replies, from the first request. */
 #define GIVE_UP_MS 8000
 #define REPLY_MAX  (8u << 20)
 
 struct kube_control;
 
-/* Waits for the logs of the job. It may outlive the request. */
+/* A wait for the logs of the job. It may outlive the request. */
 struct drain {
-	struct kube_control *c; /* NULL: the request is over */
+	struct kube_control *c; /* NULL: the request has ended */
 };
 
 /* One request, until it is answered. */
 struct kube_control {
 	struct request r;
 	const struct kube_parts *k;
-	/* Of the kind that the job had at the beginning. */
+	/* The actions of the kind that the job had at the beginning. */
 	const struct spec_control *control;
 	char *uid, *name; /* uid and name of the object */
 	enum spec_action action;
 	bool has_command;		     /* on_ended will be called */
 	struct spec_control_request request; /* made after the first GET */
-	char *lost; /* why the server may have acted on a request without a clear reply; or NULL */
+	char *lost; /* the error of a request that the server may have carried out without a clear reply; or NULL */
 	struct drain *drain;
-	struct loop_timer timer; /* when DRAIN ends, then when WAIT ends */
+	struct loop_timer timer; /* ends DRAIN, later ends WAIT */
 };
 
 static struct kube_control *control_of(struct request *r)
@@ -68,7 +70,7 @@ static struct kube_control *control_of(struct request *r)
 	return container_of(r, struct kube_control, r);
 }
 
-/* --- the end --- */
+/* --- answers --- */
 
 static void control_free(struct request *r)
 {
@@ -91,7 +93,7 @@ static void answer(struct kube_control *c, int err, const char *text)
 	request_answer(&c->r, err, NULL, text);
 }
 
-/* Answer that nothing was done. */
+/* Answer that kxfs has not changed the job, with ERR and TEXT. */
 static void refuse(struct kube_control *c, int err, const char *text)
 {
 	if (c->has_command)
@@ -140,7 +142,7 @@ static void on_waited(void *data)
 		answer(c, 0, NULL);
 }
 
-/* Answer UNTIL ms after the beginning at the latest. */
+/* Answer at the latest UNTIL ms after the request began. */
 static void answer_after(struct kube_control *c, uint64_t until)
 {
 	uint64_t age = request_age(&c->r);
@@ -155,7 +157,7 @@ static bool is_once(const struct kube_control *c)
 	return c->control->once & 1u << c->action;
 }
 
-/* After a pause read the job again, to find the effect of the request. */
+/* Read the job again after a pause, to find the effect of the request. */
 static void read_later(struct kube_control *c, unsigned wait_ms)
 {
 	commands_taken(c->k->commands, c->uid, true);
@@ -171,7 +173,7 @@ static void on_lost(struct kube_control *c, const struct http_reply *reply, cons
 	read_later(c, reply->wait_ms);
 }
 
-/* --- asking --- */
+/* --- requests to the server --- */
 
 static void read_job(struct request *r);
 
@@ -201,7 +203,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 	bool done = http_succeeded(reply) &&
 		    spec_object_is(reply->body, reply->len, &(struct spec_object_wanted){0});
 	/*
-	 * A proxy for Kubernetes writes a Status, too. So a Status is not trusted about an action that must not be
+	 * A proxy for Kubernetes may also reply with a Status. So a Status is not trusted if the action must not be
 	 * executed twice.
 	 */
 	bool unchecked =
@@ -212,7 +214,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 	int err = done ? 0 : http_refusal(reply, &asked, &text);
 
 	c->r.call = NULL;
-	/* Nobody else would choose this name: an earlier request, whose reply was lost, was accepted. */
+	/* Only this command chooses this name. So an earlier request, whose reply was lost, was accepted. */
 	if (err == -EEXIST && !c->request.patch && !unknown)
 		err = 0;
 	/* This request, or an earlier one, may still be executed. */
@@ -237,7 +239,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 
 static void ask(struct kube_control *c);
 
-/* Refuse if the object does not exist; otherwise the server decides. */
+/* Refuse the action if the object that it needs does not exist; otherwise let the server decide. */
 static void on_needed(void *data, const struct http_reply *reply)
 {
 	struct kube_control *c = data;
@@ -250,7 +252,7 @@ static void on_needed(void *data, const struct http_reply *reply)
 		ask(c);
 }
 
-/* GET what the request needs, if anything; then send the request. */
+/* GET the object that the action needs, if it needs one; then send the request. */
 static void ask(struct kube_control *c)
 {
 	const struct http_call get = {
@@ -276,7 +278,7 @@ static void ask(struct kube_control *c)
 	request_call(&c->r, NULL, "", c->request.needed ? &get : &call);
 }
 
-/* Make the request: JOB, as it is now, obeys the action. */
+/* Make the request. JOB is the job's present state, in which it obeys the action. */
 static int make_request(struct kube_control *c, const struct spec_control_job *job)
 {
 	char name[32];
@@ -299,14 +301,14 @@ static int make_request(struct kube_control *c, const struct spec_control_job *j
 	return 0;
 }
 
-/* The job was read, and is JOB: send the request, wait, or refuse. */
+/* JOB is the job's present state: send the request, wait, or refuse. */
 static void decide(struct kube_control *c, const struct spec_control_job *job)
 {
 	const struct spec_control *control = c->control;
 	int err;
 
 	if (c->request.body) {
-		/* After a lost reply: if the job has obeyed, publishing it leads to the answer. */
+		/* After a lost reply: if the job has obeyed, its publication leads to the answer. */
 		if (commands_check(c->k->commands, c->uid, control, job))
 			return publish_again(c->k->publish, c->uid);
 		return is_once(c) ? read_later(c, 0) : ask(c);
@@ -404,8 +406,8 @@ static void on_drained(void *data)
 }
 
 /*
- * Wait until all existing output is on disk; the streams are then open, and capture what pods print until they are
- * gone.
+ * Wait until all existing output is on disk. After that the streams are open, and capture what the pods print until
+ * they are gone.
  */
 static void drain(struct kube_control *c)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each event is in two lists: that of its job (or that of the events whose job is unknown), and that of all jobs. Both
- * are ordered by last occurrence; a new event displaces the first one of a full list.
+ * Each event is in two lists: the list of its job (or of the waiting events, if the job is unknown), and the list
+ * of all events. Both are ordered by the time of the last occurrence. When a list is full, a new event displaces
+ * the first one.
  */
 #include "backend/kube/events.h"
 
@@ -30,7 +31,7 @@ struct events {
 	struct event_job *jobs;
 	struct event *waiting;
 	size_t n_waiting;
-	struct event *all; /* events of all jobs */
+	struct event *all; /* all events */
 	size_t n_all;
 };
 
@@ -42,7 +43,7 @@ struct events *events_new(void)
 	return ev;
 }
 
-/* Remove E from all lists, and free its job if that was its last event. The view stays. */
+/* Remove E from all lists, and free its job if that was the job's last event. The view is not freed. */
 static void unlink_event(struct events *ev, struct event *e)
 {
 	struct event_job *job = e->job;
@@ -112,8 +113,8 @@ static struct event *find_same(struct event *list, const struct spec_event_view 
 }
 
 /*
- * Return the last event of JOB with the object and the reason of V, or NULL. Events of healthy jobs (noise) are
- * skipped, unless V is one of them.
+ * Return the last event of JOB that has the object and the reason of V, or NULL. Skip events that healthy jobs also
+ * have (noise), unless V is one of them.
  */
 static const struct spec_event_view *last_like(const struct event_job *job,
 					       const struct spec_event_view *v)
@@ -128,7 +129,7 @@ static const struct spec_event_view *last_like(const struct event_job *job,
 	return ret;
 }
 
-/* True if V changes `why` after LAST, in a phase that began at BEGAN. */
+/* True if V, after LAST, changes `why` in a phase that began at BEGAN. */
 static bool is_other(const struct spec_event_view *v, const struct spec_event_view *last,
 		     int64_t began)
 {
@@ -136,18 +137,18 @@ static bool is_other(const struct spec_event_view *v, const struct spec_event_vi
 	       (spec_event_view_is_old(last, began) && !spec_event_view_is_old(v, began));
 }
 
-/* Add E, which is in no list, to JOB. True if `why` may change. */
+/* Add E, which is in no list, to the lists of JOB. Return true if `why` may change. */
 static bool put_event(struct events *ev, struct event_job *job, int64_t began, struct event *e)
 {
 	struct event *old = find_same(job->list, e->v);
 	const struct spec_event_view *last = last_like(job, e->v);
 	bool changes = spec_event_view_explains(e->v) && (!last || is_other(e->v, last, began));
 
-	/* Of the events of healthy jobs only the first counts. */
+	/* Only the first of the events that healthy jobs also have can change `why`. */
 	if (last && spec_event_view_is_noise(e->v))
 		changes = false;
 	if (old) {
-		/* E is a newer version of the event. */
+		/* E is a newer version of OLD. */
 		spec_event_view_unref(old->v);
 		old->v = e->v;
 		DL_DELETE(old->job->list, old);

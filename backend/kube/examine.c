@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What can be found out before there is a mount: the contexts of the kubeconfig, the libraries of this
- * process, and what a cluster offers to a mount, by one request after the other:
+ * Information that is available without a mount: the contexts of the kubeconfig, the libraries of this process, and
+ * the support of a cluster for a mount, which is checked by one request after the other:
  *
- *	state    asked                                          ended by         next
+ *	state    request                                        ended by         next
  *	VERSION  /version                                       its reply        SERVED; OVER: nothing can be asked
  *	SERVED   the groups that the server has                 its reply        KUEUE; OVER: there is no kind to mount
  *	KUEUE    Kueue's group, if its jobs may be in queues    its reply        QUEUES; METRICS: there is none
@@ -12,9 +12,8 @@
  *	RIGHTS   a review of each verb that the kinds need      the last reply   OVER
  *	OVER
  *
- * Each reply has a deadline, so the whole takes a limited time. There is no mount yet: the requests
- * run on a loop that ends with them, while the thread that starts kxfs waits, first for the last
- * reply or a signal (process.h), then until everything has stopped.
+ * Each request has a deadline, so the checks take a limited time. They run on a loop of their own. The thread that
+ * starts kxfs waits for the last reply or a signal (process.h), and then until the loop has stopped.
  */
 #include <errno.h>
 #include <semaphore.h>
@@ -36,7 +35,7 @@
 
 #define DEADLINE_MS 15000
 #define REPLY_MAX   (1u << 20)
-#define CLOCK_S	    3 /* a smaller difference of clocks is accepted: replies have whole seconds */
+#define CLOCK_S	    3 /* smaller differences of clocks are not reported, since replies have whole seconds */
 
 enum state { VERSION, SERVED, KUEUE, QUEUES, METRICS, RIGHTS, OVER };
 
@@ -50,17 +49,17 @@ struct examine {
 	struct http *http;
 	struct interrupt interrupt;
 	struct loop_watch *watch; /* watches INTERRUPT until the state is OVER */
-	sem_t done; /* posted when the state is OVER, and when everything has stopped */
+	sem_t done; /* posted when the state is OVER, and again when all operations have stopped */
 	enum state state;
-	size_t i, verb;	  /* row and verb of the present request */
+	size_t i, verb;	  /* row and verb of the current request */
 	int64_t asked_at; /* when the version was requested, in seconds */
-	/* Kinds whose jobs the mount would show. */
+	/* The kinds whose jobs the mount would show. */
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n_kinds;
 	bool may_list;	   /* the user may list jobs of at least one kind, as far as is known */
 	const char *kueue; /* the version of Kueue's group; NULL without Kueue */
 	bool has_metrics;
-	struct spec_right *rights; /* requirements of these kinds, N_RIGHTS of them */
+	struct spec_right *rights; /* the N_RIGHTS rights that these kinds need */
 	size_t n_rights;
 	/* Verbs of row I that the user lacks. */
 	bool missing[array_size(((struct spec_right *)NULL)->verbs)];
@@ -112,7 +111,7 @@ static void print_refusal(const struct examine *e, const struct http_reply *repl
 
 /* --- the server: its version and its clock --- */
 
-/* Compare clocks. THEIRS is the server's time in seconds, between our request and its reply. */
+/* Compare the clocks. THEIRS is the server's time in seconds, at some time between the request and its reply. */
 static void check_clock(const struct examine *e, int64_t theirs)
 {
 	int64_t now = loop_time_ns() / NS_PER_S;
@@ -210,9 +209,9 @@ static void kueue_replied(struct examine *e, const struct http_reply *reply)
 }
 
 /*
- * Check the queues of the namespace. Kueue accepts a job for a queue that does not exist, and the
- * job then waits. If files become jobs of a kind that Kueue does not know, the mount's queue is not
- * Kueue's. For a user who may not list queues, the report on rights includes that.
+ * Check the queues of the namespace. If a queue does not exist, Kueue accepts a job for it, and the job waits. If
+ * the mount creates jobs of a kind that Kueue does not know, the mount's queue is not a queue of Kueue. If the user
+ * may not list queues, the report on rights shows that.
  */
 static void queues_replied(struct examine *e, const struct http_reply *reply)
 {
@@ -292,7 +291,7 @@ static void say_right(struct examine *e, const struct spec_right *right)
 		    resource, missing);
 }
 
-/* Return the first row from I on that a mount of this cluster needs. */
+/* Return the index of the first row from I on that a mount of this cluster needs. */
 static size_t right_from(const struct examine *e, size_t i)
 {
 	while (i < e->n_rights && !is_needed(e, &e->rights[i]))
@@ -329,7 +328,7 @@ static void right_replied(struct examine *e, const struct http_reply *reply)
 	enter(e, OVER);
 }
 
-/* --- one request after the other --- */
+/* --- requests, one after the other --- */
 
 static void on_reply(void *data, const struct http_reply *reply)
 {
@@ -444,8 +443,8 @@ static void await(struct examine *e)
 }
 
 /*
- * Run the loop until all is over. Return false if a disk call hangs, for a token's file for example,
- * that may return at any moment and use the memory of E.
+ * Run the loop until all operations have ended. Return false if a disk call hangs, for example for a token's file:
+ * the call may return at any time and use the memory of E.
  */
 static bool run(struct examine *e)
 {
@@ -513,7 +512,7 @@ void backend_examine(const struct backend_config *config,
 		examine_free(e);
 }
 
-/* --- libraries: those that this process runs with may differ from those that it was built with --- */
+/* --- libraries: the versions at run time may differ from the versions at build time --- */
 
 char *backend_libraries(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of the output on disk, by key; everything else about a job is in its record.
+ * A table of the output on disk, by key. All other data about a job is in its record.
  *
- * Removing output, or all that is on disk of a job, takes several steps on the disk. A removal (struct
- * folder_removal) waits in the queue of its entry until those before it have ended; the first one is under way. While
- * the queue is not empty, no output of the job is captured. A removal of everything frees the entry.
+ * Removing the output, or all files, of a job takes several steps on the disk. A removal (struct folder_removal)
+ * waits in the queue of its entry until earlier removals have ended; the first one is in progress. While the queue
+ * is not empty, no output of the job is captured. A removal of all files frees the entry.
  */
 #include "backend/kube/folders.h"
 
@@ -23,25 +23,25 @@
 #include "spec/job/status.h"
 
 #define SOON_MS 1000
-/* How long the record of a job that was seen may remain SUBMITTING. */
+/* The longest time for which the record of a job that was seen may remain SUBMITTING. */
 #define SEEN_MS 500
 
-/* Output on disk. */
+/* The output of one job on disk. */
 struct folder_entry {
 	struct folders *f;
 	char *key, *uid;
-	struct folder_removal *removals; /* a queue; see above */
+	struct folder_removal *removals; /* a queue; the first is in progress */
 	bool full;			 /* there is output now */
 	bool unmerged;			 /* see struct folder */
-	bool refused;	   /* its record can't be made, and a message has reported it */
+	bool refused;	   /* the job's record can't be made, and a message has reported that */
 	UT_hash_handle hh; /* by key */
 };
 
 struct folder_removal {
 	struct folders *f;
 	char *key;
-	bool all;	 /* the record and the output; else only the output */
-	bool recorded;	 /* the record notes that there is no output */
+	bool all;	 /* true: remove the record and the output; false: only the output */
+	bool recorded;	 /* the record shows that the output is removed */
 	folders_fn done; /* may be NULL */
 	void *data;
 	struct folder_removal *next;
@@ -53,7 +53,7 @@ struct folders {
 	loop_fn saved;
 	void *saved_data;
 	struct folder_entry *all;
-	struct loop_timer retry; /* for records that could not be made */
+	struct loop_timer retry; /* set while records that could not be made must be retried */
 	bool stopping;
 };
 
@@ -84,7 +84,7 @@ static void entry_free(struct folder_entry *e)
 	free(e);
 }
 
-/* True if everything of E is being removed, or will be. */
+/* True if all files of E are being removed, or will be. */
 static bool is_going(const struct folder_entry *e)
 {
 	for (const struct folder_removal *r = e->removals; r; r = r->next)
@@ -95,7 +95,10 @@ static bool is_going(const struct folder_entry *e)
 
 /* --- the record of a job --- */
 
-/* Without annotations (no_annotations) the object's name decides, if it has a random suffix. */
+/*
+ * True if VIEW is the job of the submission R. If the object has no annotations (no_annotations), compare its name,
+ * if that has a random suffix.
+ */
 static bool is_submission(const struct record *r, const struct spec_job_view *view)
 {
 	const struct spec_head *head = record_head(r);
@@ -217,7 +220,7 @@ void folders_bind(struct folders *f, const struct spec_job_view *view)
 
 	if (e && !*e->uid)
 		text_set(&e->uid, "%s", view->meta.uid);
-	/* When the store has a job that was held, held.c makes its record LIVE. */
+	/* If the job was held, held.c makes its record LIVE when the store has the job. */
 	if (!head || *head->uid || head->state == RECORD_HELD)
 		return;
 	records_note(r,
@@ -269,7 +272,7 @@ static void on_retry(void *data)
 			folders_save(f, e->uid, false);
 }
 
-/* A record of a job that was not submitted from here, while it is made. */
+/* A record that is being made, of a job that was not submitted from here. */
 struct made {
 	struct folders *f;
 	char *key;
@@ -356,7 +359,10 @@ static void removal_free(struct folder_removal *r, int err)
 	group_leave(group);
 }
 
-/* R has ended. If its entry is freed, so have the removals behind it; else start the next one. */
+/*
+ * R has ended. If its entry is freed, the later removals of the entry have ended, too; otherwise start the next
+ * one.
+ */
 static void removal_ended(struct folder_removal *r, int err)
 {
 	struct folder_entry *e = find(r->f, r->key);
@@ -365,7 +371,7 @@ static void removal_ended(struct folder_removal *r, int err)
 	if (e && e->removals == r) {
 		e->removals = r->next;
 		r->f->events.freed(r->f->events.data, e->uid);
-		/* After an error the entry is kept if somebody may retry. */
+		/* After an error the entry is kept if the caller of the removal, or a later removal, may retry. */
 		if (r->all && (!err || (!r->done && !e->removals))) {
 			rest = take_ptr(e->removals);
 			entry_free(e);
@@ -383,7 +389,7 @@ static void on_removed(void *data, int err)
 	removal_ended(data, err);
 }
 
-/* The record is removed, or there was none. */
+/* The record is removed, or there was no record. */
 static void on_unlinked(void *data, int err)
 {
 	struct folder_removal *r = data;
@@ -406,8 +412,8 @@ static void on_output_dropped(void *data, int err)
 }
 
 /*
- * Write to the record that there is no output before removing it: otherwise the next mount would fetch all of it
- * again, or not report that it is missing. On a full disk this may succeed only after the removal has freed space.
+ * The record is written before the output is removed. Otherwise the next mount would fetch all output again, or not
+ * report that it is missing. On a full disk the write may succeed only after the removal has freed space.
  */
 static void on_drop_recorded(void *data, int err)
 {
@@ -490,7 +496,7 @@ void folders_drop_output(struct folders *f, const char *key, folders_fn done, vo
 
 /* --- the start --- */
 
-/* A record, as the start finds it. */
+/* A record that the start has found. */
 struct folder_found {
 	struct record *r;
 	const char *key;
@@ -529,7 +535,10 @@ static int by_key(const void *a, const void *b)
 	return strcmp(x->key, y->key);
 }
 
-/* Output without a record remains from a removal that a crash has interrupted, unless its record is damaged. */
+/*
+ * The output KEY has no record. It remains from a removal that a crash has interrupted, unless its record is
+ * damaged.
+ */
 static void find_stray(struct folder_load *l, const char *key)
 {
 	const char *state_dir = l->f->config.state_dir;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The automaton of one followed log. From OPENING to CLOSING it has a slot.
+ * The state machine of one followed log. From OPENING to CLOSING the log has a slot.
  *
- *	step	  what is under way		what ends it				next
+ *	step	  what is in progress		what ends it				next
  *	WAITING	  it is in the queue for slots	it gets a slot				(proceed)
  *	OPENING	  the log's writer is opened	it is open				(proceed)
  *						it can't be opened			PAUSING
@@ -12,25 +12,25 @@
  *	ASKING	  a request			its outcome				see meanings[]
  *						a deadline, once the run has ended	(proceed)
  *						too much waits for the disk		SLOWED
- *	SLOWED	  the same, paused		all is written				ASKING
+ *	SLOWED	  the paused request		all is written				ASKING
  *						as in ASKING				as in ASKING
  *	PAUSING	  a timer			it fires; the run ends; the pod ends	(proceed)
- *	PAUSED	  a timer, without a slot:	it fires; the server is back; a reader	WAITING
- *		  refused too often		opens the log; the pod is being deleted
+ *	PAUSED	  a timer, and no slot, after	it fires; the server is back; a reader	WAITING
+ *		  too many refusals		opens the log; the pod is being deleted
  *						the pod, or the run, is gone		LOST
  *	CLOSING	  the rest is written, and	all is written: refused too often	PAUSED
- *		  synced if it is all		all of the output is in the log		COMPLETE
- *						some of it can't be had			LOST
+ *		  synced if complete		all of the output is in the log		COMPLETE
+ *						some of it is not available		LOST
  *	COMPLETE, nothing			-
  *	LOST
  *	any	  bytes are being written	the disk fails				PAUSING
  *
- * (proceed) is WRITING if bytes are still to be written; CLOSING if the run is gone; else READING. The owner reports
- * how far the run is (enum run_end), and each stream shows whether it repeats the known end of the log (enum fit);
- * next_kind[] selects the next request from these two. A PAUSED log looks ended to its readers, unless the server
- * can't be reached.
+ * (proceed) is WRITING if bytes are still to be written; CLOSING if the run is gone; else READING. The owner
+ * reports the state of the run (enum run_end), and each stream shows whether it repeats the known end of the log
+ * (enum fit). next_kind[] selects the kind of the next request from the two. Readers see a PAUSED log as ended,
+ * unless the server can't be reached.
  *
- * The file is long because all its sections but the first two change the step.
+ * The file is long because all its sections except the first two change the step.
  */
 #include "backend/kube/follow.h"
 
@@ -45,13 +45,16 @@
 #include "backend/output/writer.h"
 #include "spec/base/mem.h"
 
-/* The first pause; each further one is twice as long, up to one of the next four. */
+/* The first pause before a retry. Each further pause is twice as long, up to one of the next four limits. */
 #define DELAY_MS	 1000
 #define DELAY_MAX_MS	 30000
 #define DELAY_DISK_MS	 10000 /* after the disk has failed */
 #define DELAY_ENDED_MS	 5000  /* after the run has ended */
 #define DELAY_LEAVING_MS 1000  /* while the pod is being deleted */
-/* The same for PAUSED. The third limits the requests for all such logs. */
+/*
+ * The same for PAUSED logs: the first pause, and the limit. A pause is also at least the third times the number of
+ * PAUSED logs.
+ */
 #define REFUSED_MS     2000
 #define REFUSED_MAX_MS 45000
 #define REFUSED_ALL_MS 100
@@ -62,29 +65,32 @@
 #define FLOW_MS	   600000 /* the limit for streams that are not silent */
 /* If the log was complete this recently when the pod disappeared, assume that nothing is missing. */
 #define LATELY_MS 5000
-/* Existing output has arrived when the stream is silent for QUIET_MS, or after QUIET_CHECKS of that length. */
+/*
+ * All existing output is assumed to have arrived when the stream was silent for QUIET_MS, or after QUIET_CHECKS
+ * times QUIET_MS.
+ */
 #define QUIET_MS     100
 #define QUIET_CHECKS 20
-/* A reader who opens the log after the end of its job waits this long for the end of the run, */
+/* A reader who opens the log after the end of its job waits this long for the end of the run. */
 #define ENDED_MS 1000
-#define REST_MS	 8000 /* and this long after the end of the run for the rest of the log. */
-/* A run that outlives its job by this long is followed no longer, unless its pod is being deleted. */
+#define REST_MS	 8000 /* The reader waits this long for the rest of the log after the end of the run. */
+/* A run that outlives its job by this long is not followed any longer, unless its pod is being deleted. */
 #define OUTLIVED_MS 60000
-/* How many requests for the output of a run that has ended may fail in a row; */
+/* The largest number of requests in a row that may fail for a run that has ended. */
 #define FAILURES_MAX 12
-/* and how many replies in a row that there is no output are believed. */
+/* The number of replies in a row without output after which kxfs believes that there is no output. */
 #define EMPTY_MAX 3
 /* A kubelet keeps a stream open longer than this only while the container is running. */
 #define OPEN_MS	   2000
 #define AT_ONCE_MS 1000
 /*
- * How many bytes of the log's end a stream is compared with: at first; the factor by which they grow
- * after a failure; and the limit.
+ * A stream is compared with this many bytes of the log's end: the number at first, the factor by which it grows
+ * after a failed comparison, and the limit.
  */
 #define WINDOW	    (64u << 10)
 #define WINDOW_MORE 32
 #define WINDOW_MAX  (64u << 20)
-/* Space for lines that may still arrive after a stream was paused. */
+/* Free space in the writer for lines that may still arrive after a stream was paused. */
 #define SLACK (128u << 10)
 
 enum step {
@@ -101,22 +107,28 @@ enum step {
 	LOST,
 };
 
-/* Whether streams repeat the known end of the log. DOUBTED: the last one did not; FORCED: accept one that does not. */
+/*
+ * Whether streams repeat the known end of the log. DOUBTED: the last stream did not; FORCED: accept a stream that
+ * does not.
+ */
 enum fit { FITS, DOUBTED, FORCED };
 
-/* What is wrong, as far as messages have reported it. DENIED: the user may not read the log. */
+/* The last problem that messages have reported. DENIED: the user may not read the log. DISK: the disk fails. */
 enum trouble { FINE, TROUBLE, DENIED, DISK };
 
-/* The output that readers wait for. FETCHED by a request of kind FIRST: it is still to be written. */
+/*
+ * The output that readers wait for. FETCHED: a request of kind FIRST has received it, and it is still to be
+ * written.
+ */
 enum printed { EXPECTED, FETCHED, ARRIVED };
 
-/* What a request is for. */
+/* The kinds of requests. */
 enum kind {
 	STREAM,	  /* existing output, and all that follows */
-	FIRST,	  /* only existing output, for a reader who waits; a STREAM follows */
+	FIRST,	  /* only the existing output, for a reader who waits; a STREAM follows */
 	REST,	  /* the rest of a run that has ended */
-	PREVIOUS, /* the same, when the container runs again */
-	PROBE,	  /* the previous run's log, to see whether it is this one */
+	PREVIOUS, /* the rest of a run that has ended, when the container runs again */
+	PROBE,	  /* the log of the container's previous run, to see whether it is this log */
 };
 
 static const enum kind next_kind[][3] = {
@@ -141,7 +153,7 @@ struct follow {
 	void *data;
 	unsigned restart;
 	unsigned gaps, missed; /* see follow_run */
-	unsigned log_gaps; /* gaps inside the log, as far as known since the writer was opened */
+	unsigned log_gaps; /* gaps inside the log that were found since the writer was opened */
 	bool lost_end;	   /* the run has ended, and the rest of its output can't be had */
 
 	enum step step;
@@ -149,21 +161,22 @@ struct follow {
 	enum fit fit;
 	enum trouble trouble;
 	enum printed printed;
-	int disk_err; /* if DISK: the negative errno */
+	int disk_err; /* with trouble DISK: the negative errno */
 	struct slot slot;
 	bool reruns;	   /* see follow_run */
 	bool job_over;	   /* the job has ended, according to its controller */
 	uint64_t ended_ms; /* when the run ended */
 	uint64_t came_ms;  /* when the last byte of an earlier request arrived; 0 if none has */
-	uint64_t all_ms;   /* when the log last had all output, as far as known; 0 if it has not */
+	/* when the log last had all output of its run, by loop_now_ms; 0 if it is not known to have it */
+	uint64_t all_ms;
 	unsigned failures; /* requests in a row without output */
 	unsigned empty;	   /* replies in a row that the server has no output */
 	unsigned failed;   /* requests in a row in which the disk failed */
 
-	struct log_writer *writer; /* NULL: it has to be opened again */
+	struct log_writer *writer; /* NULL: the writer must be opened again */
 	/* In PAUSING and PAUSED the end of the pause; in ASKING and SLOWED the deadline, if set. */
 	struct loop_timer timer;
-	/* In CLOSING: why the log ends, for people, and as in finish(). */
+	/* In CLOSING: the arguments of finish(). */
 	char *text;
 	int err;
 
@@ -174,16 +187,16 @@ struct follow {
 	uint64_t quiet_size; /* size of the log in the last on_quiet */
 	unsigned quiet_checks;
 
-	/* The present request, or the next one: */
+	/* The current request, or the next one if no request is in progress: */
 	enum kind kind;
 	struct podlog *podlog; /* in ASKING and SLOWED; else NULL */
-	size_t window;	       /* bytes of the log's end that it is compared with */
-	uint64_t from;	       /* where these begin; 0: they are the whole log */
+	size_t window;	       /* bytes of the log's end with which the request is compared */
+	uint64_t from;	       /* offset of these bytes in the log; 0: they are the whole log */
 	bool early;	       /* the last stream ended cleanly although its run continues */
-	bool alone;    /* it has a connection of its own, since the disk was too slow before */
+	bool alone;    /* the request uses a connection of its own, since the disk was too slow before */
 	uint64_t came; /* podlog_came when the deadline was set */
-	unsigned lost; /* streams in a row that the kubelet seemed to have lost */
-	struct spec_logline_past past; /* what the streams so far have shown */
+	unsigned lost; /* number of streams in a row that the kubelet seemed to have lost */
+	struct spec_logline_past past; /* what earlier streams have shown about the log */
 };
 
 static const char gone[] = "the pod, or this run of it, is gone";
@@ -234,7 +247,7 @@ bool run_has_begun(const struct run *run)
 enum run_end run_end(const struct run *run)
 {
 	if (run->restart + 1 < run->container->restarts)
-		return RUN_GONE; /* only the last one of the earlier runs is available */
+		return RUN_GONE; /* of the earlier runs only the last one is available */
 	if (run->restart < run->container->restarts)
 		return RUN_PREVIOUS;
 	if (run->container->state == SPEC_TERMINATED || is_between(run))
@@ -251,7 +264,7 @@ unsigned run_missed_before(const struct spec_replica *r, size_t i)
 {
 	const char *key = r->logs[i].key, *dot = strrchr(key, '.');
 	unsigned long run = dot ? strtoul(dot + 1, NULL, 10) : 0;
-	unsigned long first = 0; /* the number of the first run that may be missing */
+	unsigned long first = 0; /* number of the first run that may be missing */
 
 	if (i > 0 && dot && strncmp(r->logs[i - 1].key, key, (size_t)(dot + 1 - key)) == 0)
 		first = strtoul(r->logs[i - 1].key + (dot + 1 - key), NULL, 10) + 1;
@@ -303,7 +316,8 @@ struct slot *slots_next(struct slots *all)
 
 	DL_FOREACH(all->queue, s) {
 		if (all->n[SLOT_TAKEN] >= all->max + (s->urgent ? SLOTS_URGENT : 0))
-			return NULL; /* those behind it may not use more slots */
+			/* the logs behind it may not use more slots */
+			return NULL;
 		if ((s->first && all->n_first >= SLOTS_FIRST) ||
 		    (s->retried && !s->leaving && all->n_retried >= SLOTS_RETRIED))
 			continue;
@@ -342,7 +356,7 @@ static void changed(struct follow *f)
 	f->context->changed(f->data);
 }
 
-/* Call the waiting readers: their output is on disk, or can't be had. */
+/* Call the waiting readers: the output that they wait for is on disk, or not available. */
 static void arrived(struct follow *f)
 {
 	struct waiter *w, *next;
@@ -365,7 +379,7 @@ static void report(struct follow *f, enum diag_level level, const char *text)
 	diag(level, "output of %s, container %s: %s", f->pod, f->container, text);
 }
 
-/* Report only the first trouble with the log, and not as a warning, because kxfs retries. */
+/* Report only the first problem with the log, and not as a warning, because kxfs retries. */
 static void trouble(struct follow *f, enum trouble trouble, const char *text)
 {
 	cleanup_free char *all = text_print("%s; trying again", text);
@@ -375,7 +389,7 @@ static void trouble(struct follow *f, enum trouble trouble, const char *text)
 	f->trouble = max_of(f->trouble, trouble);
 }
 
-/* Nothing is wrong any more: the log is COMPLETE, or has grown. */
+/* The problem is over: the log is COMPLETE, or has grown. */
 static void mended(struct follow *f)
 {
 	if (f->trouble != FINE)
@@ -386,7 +400,7 @@ static void mended(struct follow *f)
 	f->failed = 0;
 }
 
-/* TEXT: the server's refusal, because the user has no right to this log; NULL: the server returns it. */
+/* Note the server's refusal TEXT, since the user has no right to this log; NULL: the server returns the log. */
 static void set_forbidden(struct follow *f, const char *text)
 {
 	if (f->context->forbidden)
@@ -421,13 +435,13 @@ static void on_gap(void *data)
 	report(f, DIAG_WARNING, "what it printed while it could not be followed may be lost");
 	log_writer_lost(f->writer);
 	f->log_gaps++;
-	f->lost_end = false; /* what was missing at the end is missing here now */
+	f->lost_end = false; /* the gap at the end of the log is now a gap at this position */
 	count_gaps(f);
 }
 
 /* --- time --- */
 
-/* Proceed in the next turn of the loop, after the caller has returned. */
+/* Proceed in the next round of the loop, after the caller has returned. */
 static void pause_shortly(struct follow *f)
 {
 	f->step = PAUSING;
@@ -435,9 +449,8 @@ static void pause_shortly(struct follow *f)
 }
 
 /*
- * Pause before the next request: longer for each of the N pauses in a row, at most MAX ms. If the
- * run has ended, the limit is lower, because its output may soon be gone. ASKED: the server's
- * Retry-After in ms, or 0.
+ * Pause before the next request: longer for each of the N pauses in a row, at most MAX ms. If the run has ended, a
+ * lower limit applies, because its output may soon be gone. ASKED: the server's Retry-After in ms, or 0.
  */
 static void pause_after(struct follow *f, unsigned n, unsigned max, unsigned asked)
 {
@@ -454,7 +467,7 @@ static void back_off(struct follow *f, unsigned asked)
 	pause_after(f, f->failures++, DELAY_MAX_MS, asked);
 }
 
-/* The server should end the request now: set the deadline in case it does not. */
+/* The server should end the request soon: set a deadline in case it does not. */
 static void set_deadline(struct follow *f)
 {
 	f->came = podlog_came(f->podlog);
@@ -463,7 +476,10 @@ static void set_deadline(struct follow *f)
 						     : ENDING_MS);
 }
 
-/* True if the request still makes progress, or if the disk is so slow that no other one could begin. */
+/*
+ * True if the request still makes progress, or if bytes still wait for the disk, so that no other request could
+ * begin.
+ */
 static bool makes_progress(const struct follow *f)
 {
 	return (podlog_came(f->podlog) != f->came || podlog_is_asking(f->podlog) ||
@@ -483,7 +499,7 @@ static void stop_request(struct follow *f)
 	podlog_stop(take_ptr(f->podlog));
 }
 
-/* Stop the request and close the log's writer: nothing is under way any more. */
+/* Stop the timer and the request, and close the log's writer. */
 static void stop(struct follow *f)
 {
 	loop_timer_stop(&f->timer);
@@ -491,7 +507,7 @@ static void stop(struct follow *f)
 	log_writer_close(take_ptr(f->writer));
 }
 
-/* End the readers' wait if the run has ended, or soon will, or if the stream is silent. */
+/* End the readers' wait if the run or its job has ended, or if the stream is silent. */
 static void on_quiet(void *data)
 {
 	struct follow *f = data;
@@ -509,7 +525,7 @@ static void on_quiet(void *data)
 	}
 }
 
-/* The run has ended, or soon will: readers who open the log from now on wait at most MS for the rest of it. */
+/* The run has ended, or will end soon: readers who open the log from now on wait at most MS for the rest of it. */
 static void await_rest(struct follow *f, unsigned ms)
 {
 	if (f->slot.state != SLOT_TAKEN || f->slot.first)
@@ -518,9 +534,9 @@ static void await_rest(struct follow *f, unsigned ms)
 	loop_timer_set(&f->quiet_timer, ms);
 }
 
-/* --- its end --- */
+/* --- the end of the log --- */
 
-/* END: COMPLETE or LOST. */
+/* End the log as END: COMPLETE or LOST. */
 static void over(struct follow *f, enum step end)
 {
 	f->step = end;
@@ -528,7 +544,7 @@ static void over(struct follow *f, enum step end)
 	stop(f);
 	if (f->slot.state != SLOT_PAUSED || !f->slot.retried)
 		output_log_end(f->output, f->key, NULL, NULL);
-	output_log_deny(f->output, f->key, NULL); /* even with the right nothing would follow */
+	output_log_deny(f->output, f->key, NULL); /* no output would follow, even if the user had the right */
 	arrived(f);
 	if (end == COMPLETE) {
 		mended(f);
@@ -579,15 +595,16 @@ static void closed(struct follow *f)
 {
 	if (f->err == -EAGAIN && f->run != RUN_GONE)
 		return pause_long(f);
-	/* The record that the log is complete is synced, so the log must be on disk before it. */
+	/* The record will state that the log is complete, and is synced. So the log must be on disk before it. */
 	if (!f->err && f->writer && log_writer_size(f->writer) > 0)
 		return log_writer_sync(f->writer, on_synced, f);
 	over(f, !f->err || f->err == -ENODATA ? COMPLETE : LOST);
 }
 
 /*
- * End the log as soon as all is written. ERR 0: the run has ended, and the log has all of its output; -ENODATA: it
- * has never printed; -ENOENT: some may be lost; -EAGAIN: the rest is requested later.
+ * End the log as soon as all bytes are written. ERR 0: the run has ended, and the log has all of its output;
+ * -ENODATA: the run has never printed; -ENOENT: some output may be lost; -EAGAIN: the rest is requested later.
+ * TEXT: the reason, for people.
  */
 static void finish(struct follow *f, int err, const char *text)
 {
@@ -600,7 +617,7 @@ static void finish(struct follow *f, int err, const char *text)
 		closed(f);
 }
 
-/* Finish with ERR, for the reason TEXT, unless all output had arrived. */
+/* Finish with ERR, for the reason TEXT; but with 0 if all output had arrived. */
 static void lost(struct follow *f, int err, const char *text)
 {
 	bool all = f->all_ms && loop_now_ms() - f->all_ms < LATELY_MS;
@@ -610,9 +627,9 @@ static void lost(struct follow *f, int err, const char *text)
 	finish(f, all ? 0 : err, all ? "" : text);
 }
 
-/* --- events of its run --- */
+/* --- events of the run --- */
 
-/* The run is at END, which is further than before. */
+/* The run changes to END, a later value than before. */
 static void go_forward(struct follow *f, enum run_end end)
 {
 	if (!has_ended(f))
@@ -731,7 +748,7 @@ static void on_failed(struct follow *f, int err)
 	f->disk_err = err;
 	f->all_ms = 0; /* bytes that were not written are requested again */
 	stop(f);
-	/* Readers of a run that has just ended keep waiting for the rest. */
+	/* If the run has just ended, its readers keep waiting for the rest. */
 	if (!has_ended(f) || !loop_timer_is_set(&f->quiet_timer))
 		arrived(f);
 	pause_after(f, f->failed++, DELAY_DISK_MS, 0);
@@ -766,12 +783,11 @@ static void on_written(void *data, int err)
 	}
 }
 
-/* --- what an outcome means --- */
+/* --- the outcomes of requests --- */
 
 /*
- * A stream has ended cleanly, but its run is not known to have ended. If the stream was open for
- * long, request another one immediately: if the container still runs, the kubelet keeps that one
- * open, too.
+ * A stream has ended cleanly, but its run is not known to have ended. If the stream was open for long, request
+ * another one immediately: if the container still runs, the kubelet also keeps the new stream open.
  */
 static void ended_early(struct follow *f, uint64_t open_ms)
 {
@@ -828,7 +844,10 @@ static void got_nothing(struct follow *f, int err, const struct podlog_result *r
 	follow_fill(f->context);
 }
 
-/* The server refuses, or the connection broke. One that breaks within a stream (PODLOG_CUT) is not reported. */
+/*
+ * The server refuses, or the connection broke. A connection that broke in the middle of a stream (PODLOG_CUT) is
+ * not reported.
+ */
 static void got_refusal(struct follow *f, const struct podlog_result *r)
 {
 	if (r->outcome != PODLOG_CUT)
@@ -850,7 +869,7 @@ static void got_less(struct follow *f, const struct podlog_result *r)
 		got_all(f, r);
 }
 
-/* From now on accept a stream of this run although it does not repeat the log's end, as after a rotation. */
+/* From now on accept a stream of this run even if it does not repeat the end of the log, as after a rotation. */
 static void force(struct follow *f)
 {
 	if (f->fit != FORCED)
@@ -861,11 +880,11 @@ static void force(struct follow *f)
 /* The stream does not repeat the known end of the log. */
 static void got_other(struct follow *f, const struct podlog_result *r)
 {
-	/* The output may be that of the next run. */
+	/* The stream may have the output of the next run. */
 	bool may_be_next = f->kind < PREVIOUS && f->reruns;
 
 	if (f->from > 0 && f->window < WINDOW_MAX) {
-		f->window *= WINDOW_MORE; /* the clock may have been set back */
+		f->window *= WINDOW_MORE; /* the clock of the node may have been set back */
 		f->fit = f->kind == PROBE ? DOUBTED : f->fit;
 		proceed(f);
 	} else if (f->kind != PROBE && f->fit == FORCED && has_ended(f)) {
@@ -876,12 +895,12 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 		f->fit = DOUBTED;
 		proceed(f);
 	} else {
-		force(f); /* the known end was rotated away: the present output comes after it */
+		force(f); /* the known end was rotated away, so the stream's output comes after it */
 		proceed(f);
 	}
 }
 
-/* The probe shows nothing: the log may be the previous run's, or not. */
+/* The probe has no output: this log may be the previous run's, or not. */
 static void probed_nothing(struct follow *f, const struct podlog_result *r)
 {
 	if (f->failures + 1 < FAILURES_MAX)
@@ -890,7 +909,7 @@ static void probed_nothing(struct follow *f, const struct podlog_result *r)
 		got_other(f, r);
 }
 
-/* There is no previous run, so the log is the newest one's; or the pod is gone, as the next request will find. */
+/* There is no previous run, so this log is the newest run's; or the pod is gone, as the next request will show. */
 static void probed_none(struct follow *f, const struct podlog_result *r)
 {
 	force(f);
@@ -918,8 +937,8 @@ static void got_gone(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * According to the server, the pod never ran, or there is no such run, or it has not begun. That can't be true of the
- * newest run once it has printed anything, written or not.
+ * According to the server, the pod never ran, or there is no such run, or it has not begun. If the newest run has
+ * printed any output, on disk or not, that can't be true.
  */
 static void got_no_run(struct follow *f, const struct podlog_result *r)
 {
@@ -957,12 +976,12 @@ static void on_done(void *data, const struct podlog_result *r)
 
 	f->podlog = NULL;
 	f->came_ms = r->more ? loop_now_ms() : f->came_ms;
-	if (r->forbidden) { /* readers must find it when they are called */
+	if (r->forbidden) { /* readers must find the refusal when they are called */
 		set_forbidden(f, r->text);
 		trouble(f, DENIED, r->text);
 	}
 	loop_timer_stop(&f->timer);
-	/* The container may run again before the next request, so the result of a probe is not kept. */
+	/* Do not keep the result of a probe, since the container may run again before the next request. */
 	if (r->more || (r->outcome != PODLOG_OTHER && r->outcome != PODLOG_AGAIN))
 		f->fit = FITS;
 	if (r->more) {
@@ -995,7 +1014,7 @@ static void on_paused(void *data)
 	struct follow *f = data;
 
 	log_writer_flush(f->writer);
-	/* A log without space has bytes that are still to be written, so on_written follows. */
+	/* A writer without space has bytes that are not written yet, so on_written follows. */
 	if (f->step == ASKING && !log_writer_has_room(f->writer, SLACK) && podlog_pause(f->podlog))
 		f->step = SLOWED;
 }
@@ -1086,7 +1105,7 @@ static void proceed(struct follow *f)
 	}
 }
 
-/* --- its life --- */
+/* --- life --- */
 
 struct follow *follow_new(struct follow_context *context, const struct follow_run *run)
 {
@@ -1117,13 +1136,13 @@ struct follow *follow_new(struct follow_context *context, const struct follow_ru
 	return f;
 }
 
-/* F has got a slot. */
+/* F has a slot now. */
 static void begin(struct follow *f)
 {
-	/* Its readers saw the log as ended. */
+	/* The readers saw the log as ended. */
 	if (f->slot.retried)
 		output_log_begin(f->output, f->key, f->prefix, false);
-	changed(f); /* WAITING of its state is false again */
+	changed(f); /* follow_state.waiting is false again */
 	proceed(f);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mount has a slot for each kind that SOURCE may mean; its jobs are a sort of the world. The kinds that the cluster
- * serves are surveyed at the start, every SURVEY_MS, and once in between when a kind is no longer served:
+ * A mount has a slot for each kind that SOURCE selects, and each slot has a sort of the world for its jobs. A
+ * survey finds which of these kinds the cluster serves. Surveys are made at the start, every SURVEY_MS, and once in
+ * between when a kind is no longer served:
  *
- *	state   | what is under way                | what ends it            | next
+ *	state   | what is in progress              | what ends it            | next
  *	IDLE    | a timer                          | it fires; a kind is not | GROUPS
  *	        |                                  | served any more         |
  *	GROUPS  | GET of the API groups            | its reply               | RULES, PROBES; IDLE at a
@@ -12,10 +13,10 @@
  *	PROBES  | a list of one job of each kind   | the last reply          | IDLE
  *	        | that may be shown                |                         |
  *
- * Only a refusal excludes a kind; any other error is reported by its watch. If the server refuses the API groups, each
- * kind is probed. While nothing changes, a survey costs at most two requests: an excluded kind is probed again; of
- * several, the rules show which may be listed now; if the server can't report all rules, one of them is probed in each
- * survey.
+ * Only a refusal excludes a kind; the watch of the kind reports other errors. If the server refuses the list of API
+ * groups, each kind is probed. While nothing changes, a survey costs at most two requests. A single excluded kind
+ * is probed again. If several kinds are excluded, a review of the user's rules shows which of them may be listed
+ * now. If the server can't report all rules, each survey probes one of them.
  */
 #include "backend/kube/kinds.h"
 
@@ -35,14 +36,14 @@
 #define PROBE_MAX   (4u << 20)
 #define RULES_MAX   (4u << 20)
 
-/* A kind that SOURCE may mean, in any version. */
+/* A kind that SOURCE selects, in any version. */
 struct kind_slot {
 	struct kinds *k;
 	const struct spec_kind *served;	 /* the version that the cluster serves, or NULL */
-	const struct spec_kind *probing; /* the kind of the last REQUEST */
+	const struct spec_kind *probing; /* the kind that REQUEST, or the last one, has listed */
 	struct http_request *request;
-	bool wanted;   /* probe it in this survey */
-	char *refused; /* under the lock: why it may not be listed, or NULL */
+	bool wanted;   /* the kind is probed in this survey */
+	char *refused; /* the server's refusal to list the kind, or NULL; under the lock */
 };
 
 struct kinds {
@@ -52,12 +53,14 @@ struct kinds {
 	struct loop_timer timer;      /* in IDLE */
 	struct kind_slot slots[SPEC_MAX_KINDS];
 	size_t n_slots;
-	size_t n_probes;    /* probes that are under way */
-	size_t last_probed; /* of those that are kept out: the slot that was probed last */
+	size_t n_probes;    /* number of probes in progress */
+	size_t last_probed; /* index of the excluded slot that was probed last in turn */
 	bool no_rules;	    /* the server can't report all rules of the user */
-	bool found;	    /* the first survey is over */
+	bool found;	    /* the first survey has ended */
 	bool early;	    /* an early survey was made since the last regular one */
-	/* The result of this survey: a refused kind is not served any more; or a slot has changed. */
+	/*
+	 * The result of this survey. UNSERVED: a refused kind is not served any more. CHANGED: a slot has changed.
+	 */
 	enum { SAME, UNSERVED, CHANGED } survey;
 	struct lock lock;
 };
@@ -73,7 +76,7 @@ static void report_found(struct kinds *k, int err, const char *text)
 	k->config.events.found(k->config.events.data, err, text);
 }
 
-/* AT shows KIND (or NULL) now. */
+/* Set the kind that AT shows to KIND (may be NULL). */
 static void set_slot(struct kind_slot *at, const struct spec_kind *kind)
 {
 	struct kinds *k = at->k;
@@ -94,7 +97,7 @@ static void set_slot(struct kind_slot *at, const struct spec_kind *kind)
 	world_set_kind(k->config.world, sort, kind);
 }
 
-/* The survey is over. */
+/* The survey has ended. */
 static void surveyed(struct kinds *k)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -105,7 +108,7 @@ static void surveyed(struct kinds *k)
 	loop_timer_set(&k->timer, SURVEY_MS);
 	if (k->found && k->survey == CHANGED)
 		watches_switch(k->config.watches);
-	/* Jobs of an earlier mount, of a kind that is not served any more, can be settled now. */
+	/* Jobs of an earlier mount whose kind is not served any more can be settled now. */
 	if (k->found && k->survey != SAME)
 		k->config.events.changed(k->config.events.data);
 	if (k->found)
@@ -193,14 +196,14 @@ static void probe(struct kind_slot *at)
 						});
 }
 
-/* True if AT was probed, and is not shown. */
+/* True if AT was probed, and its kind is excluded. */
 static bool is_kept_out(const struct kind_slot *at)
 {
 	return at->served && at->served == at->probing &&
 	       world_kind(at->k->config.world, sort_of(at)) != at->served;
 }
 
-/* Probe all wanted slots; if IN_TURN, also the next one of those that are kept out. */
+/* Probe all wanted slots. If IN_TURN, also probe one excluded slot: the next after the last one. */
 static void probe_all(struct kinds *k, bool in_turn)
 {
 	for (size_t i = 1; in_turn && i <= k->n_slots; i++) {
@@ -242,7 +245,7 @@ static void on_rules(void *data, const struct http_reply *reply)
 	probe_all(k, err);
 }
 
-/* Find out which of the served kinds may be shown. OPEN: the cluster has returned its API groups. */
+/* Find out which of the served kinds the user may list. OPEN: the cluster has returned its API groups. */
 static void check_rights(struct kinds *k, bool open)
 {
 	cleanup_free char *body = spec_rules_ask(k->config.namespace);
@@ -304,7 +307,7 @@ static void on_groups(void *data, const struct http_reply *reply)
 		check_rights(k, !closed);
 		return;
 	}
-	if (k->found) { /* the kinds are unknown: change nothing */
+	if (k->found) { /* the served kinds are unknown, so no slot changes */
 		if (closed)
 			check_rights(k, false);
 		else

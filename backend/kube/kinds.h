@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out which kinds of jobs a mount shows: of those that its SOURCE means, each that the cluster serves and the
- * user may list. It sets the world's kinds accordingly. I/O thread, unless noted otherwise.
+ * Finds the kinds of jobs that a mount shows: the kinds that its SOURCE selects, that the cluster serves, and that
+ * the user may list. Sets the kinds of the world accordingly. I/O thread, unless noted otherwise.
  */
 #pragma once
 
@@ -12,8 +12,8 @@ struct kinds;
 
 struct kinds_events {
 	/*
-	 * Called once, after kinds_start: the world has the kinds of the mount; or ERR and TEXT are the reason why
-	 * there are none. Later changes go to the watches; then changed() is called.
+	 * Called once, after kinds_start. ERR 0: the world has the kinds of the mount. A negative ERR: the mount
+	 * shows no kind, for the reason TEXT. Later changes go to the watches; then changed() is called.
 	 */
 	void (*found)(void *data, int err, const char *text);
 	void (*changed)(void *data);
@@ -34,11 +34,11 @@ struct kinds_config {
 
 struct kinds *kinds_new(const struct kinds_config *config);
 void kinds_start(struct kinds *k);
-/* The server no longer serves the jobs of some kind. */
+/* A watch reports that the server no longer serves the jobs of some kind: find the served kinds again. */
 void kinds_unserved(struct kinds *k);
 void kinds_stop(struct kinds *k);
 void kinds_free(struct kinds *k); /* NULL is allowed */
 
-/* Any thread: print the keys of .kxfs/info about the kinds, and what the server refuses. */
+/* Print the keys of .kxfs/info about the kinds. Add the requests that the server refuses to LIST. Any thread. */
 void kinds_info(struct kinds *k, FILE *out);
 void kinds_refused(struct kinds *k, struct watches_refused *list);

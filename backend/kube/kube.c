@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Kubernetes implementation: jobs of one or of all kinds, in one namespace. The world is a cache of the cluster,
- * and its changes are published:
+ * The Kubernetes implementation: jobs of one or of all kinds, in one namespace. The world is a cache of the
+ * cluster's objects, and kxfs publishes its changes. The files:
  *
  *	kinds     which kinds of jobs the cluster serves, surveyed regularly
  *	watches   of jobs, pods, groups, events and queues; their objects go into the world
- *	world     the tables of these, joined (events.h: its events)
- *	capture   which containers' logs are followed, and which of them now (follow.h)
+ *	world     the tables of these objects, joined (events.h has the events)
+ *	capture   follows the logs of containers (follow.h), as many as there are slots
  *	folders   the record (jobs/records.h) and the output of a job on disk
- *	commands  the commands of ctl, until their outcome shows
+ *	commands  the commands of ctl, until the job shows their outcome
  *	publish   checks the command and the logs of each changed job, puts its new snapshot into the store and onto
- *		  the disk, and lets all parts forget a job that is over; only publish knows these four
- *	kueue     whether the cluster has Kueue, and the positions in its queues while somebody reads them
- *	samples   CPU and memory of pods, while somebody reads them
- *	requests  requests of users under way: submit, cancel, control; and removal, which needs no server
- *	kube      (here) makes and owns all of them, starts and stops them, and implements backend_ops
- *	examine   what a cluster offers, for kxfs doctor; it uses none of the others
+ *		  the disk, and makes all parts forget a job that has ended; only publish uses all of these
+ *	kueue     whether the cluster has Kueue, and the positions in its queues while a user reads them
+ *	samples   CPU and memory of pods, while a user reads them
+ *	requests  users' requests in progress: submit, cancel, control; and removal, which needs no server
+ *	kube      (this file) makes and owns all of them, starts and stops them, and implements backend_ops
+ *	examine   checks a cluster for kxfs doctor, without using the others
  *
- * World, capture, folders and commands know nothing of each other: each has its own part of a job, found by its uid.
- * They report events by callbacks that only queue the job in publish, which acts in the next turn of the loop. All of
- * it belongs to the I/O thread. Jobs on the pool have copies. Other threads read the store, and call the functions
- * marked "any thread", which use a lock or atomic counters.
+ * World, capture, folders and commands do not use each other: each has its own data about a job, found by the job's
+ * uid. They report events by callbacks, which only queue the job in publish; publish acts in the next round of the
+ * loop. All these objects belong to the I/O thread. Work on the pool uses copies. Other threads read the store, and
+ * call the functions marked "any thread", which use a lock or atomic counters.
  *
- * The start: the kinds, the records, the first lists of jobs and pods, then all jobs are published. The end:
- * everything under way is in one group, and the backend has stopped when that is empty.
+ * At the start kube finds the kinds, reads the records, waits for the first lists of jobs and pods, and publishes
+ * all jobs. All operations in progress are in one group; at the end the backend has stopped when the group is
+ * empty.
  */
 #include <errno.h>
 
@@ -45,7 +46,7 @@ struct kube {
 	struct http *http;
 	struct kinds *kinds;
 	char *user;
-	struct group group; /* everything under way */
+	struct group group; /* all operations in progress */
 	bool stopping;
 };
 
@@ -54,7 +55,7 @@ static struct kube *kube_of(struct backend *b)
 	return container_of(kube_parts_of(b), struct kube, parts);
 }
 
-/* True if jobs of a kind that is shown can be in queues of Kueue. */
+/* True if jobs of a shown kind can be in queues of Kueue. */
 static bool is_in_kueue(const struct kube *k)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -94,7 +95,8 @@ int kube_connection(const struct backend_config *config, struct spec_connection 
 }
 
 /*
- * Use a hash of the server's address: an address can't be a file name, and two servers may differ only in their path.
+ * The key has a hash of the server's address, because an address can't be a file name. Servers that differ only in
+ * their path get different keys.
  */
 static int kube_key(const struct backend_config *config, char **ret, char **ret_text)
 {
@@ -110,8 +112,9 @@ static int kube_key(const struct backend_config *config, char **ret, char **ret_
 }
 
 /*
- * Check the run options again, now that the KINDS are known: before, an option was accepted if any kind that SOURCE
- * may mean has it. It is wrong if none of the KINDS has it, or if one does not accept its value.
+ * Check the run options again, now that the KINDS are known. Before that, an option was accepted if any kind that
+ * SOURCE selects has it. Now an option is wrong if none of the KINDS has it, or if one of them does not accept its
+ * value.
  */
 static int check_options(const struct kube *k, const struct spec_kind *const *kinds, size_t n,
 			 char **ret_text)
@@ -123,7 +126,7 @@ static int check_options(const struct kube *k, const struct spec_kind *const *ki
 		bool has = false;
 
 		for (size_t m = 0; m <= n; m++) {
-			/* If none has it, the message names the first kind. */
+			/* If none of the kinds has the option, the message names the first kind. */
 			const struct spec_kind *kind = kinds[m < n ? m : 0];
 			cleanup_free char *text = NULL;
 			int err;
@@ -146,7 +149,7 @@ static int check_options(const struct kube *k, const struct spec_kind *const *ki
 	return 0;
 }
 
-/* The mount shows other kinds now. */
+/* The kinds that the mount shows have changed. */
 static void on_kinds_changed(void *data)
 {
 	const struct kube *k = data;
@@ -458,7 +461,7 @@ static int kube_queues(struct backend *b, struct spec_queue_view ***ret, size_t 
 	return 0;
 }
 
-/* If Volcano and Kueue both have a queue of this name, return Volcano's. */
+/* Return the queue NAME; if Volcano and Kueue both have one, return Volcano's. */
 static struct spec_queue_view *kube_queue(struct backend *b, const char *name)
 {
 	struct world *w = kube_parts_of(b)->world;

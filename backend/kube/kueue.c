@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One automaton finds out whether there is a Kueue:
+ * One state machine finds out whether the cluster has Kueue:
  *
- *	state   | what is under way          | what ends it              | next
+ *	state   | what is in progress        | what ends it              | next
  *	UNASKED | nothing                    | kueue_start               | ASKING
  *	ASKING  | GET of Kueue's API group   | it is served              | SERVED
  *	        |                            | it is not                 | ABSENT
@@ -15,10 +15,10 @@
  *	ABSENT  | a timer: it may be         | it fires                  | ASKING
  *	        | installed later            |                           |
  *
- * Positions: a LocalQueue is wanted for a while after somebody has read. The positions in the wanted queues are
- * requested one queue after the other, each no more often than every ASK_MS, and forgotten with the last reader.
- * Before the first such request, kxfs gets the version of the visibility API. Kueue itself serves that API: if the
- * server knows it but can't reach it, Kueue may be down.
+ * Positions: a LocalQueue is wanted for WANTED_MS after a user has read a position in it. The positions of wanted
+ * queues are requested one queue after the other, each queue at most every ASK_MS. When a queue is not wanted any
+ * more, its positions are forgotten. Before the first such request, kxfs gets the version of the visibility API.
+ * Kueue itself serves that API: if the API server knows it but can't reach it, Kueue may be down.
  */
 #include "backend/kube/kueue.h"
 
@@ -33,13 +33,13 @@
 
 #define DEADLINE_MS   15000
 #define GROUP_MAX     (64u << 10) /* bytes of the description of an API group */
-#define POSITIONS_MAX 1000	  /* jobs of a queue whose positions are requested */
+#define POSITIONS_MAX 1000	  /* largest number of jobs of a queue whose positions are requested */
 #define SUMMARY_MAX   (2u << 20)  /* bytes of the reply */
 /* The largest number of wanted queues. */
 #define QUEUES_MAX   64
 #define ASK_MS	     5000   /* the period of requests for a queue */
-#define WANTED_MS    30000  /* how long a queue is wanted after a read */
-#define AGAIN_MS     60000  /* until a retry after a failure */
+#define WANTED_MS    30000  /* the time for which a queue is wanted after a read */
+#define AGAIN_MS     60000  /* the pause before a retry after a failure */
 #define AWAY_MS	     15000  /* the same if Kueue does not answer */
 #define ABSENT_MS    600000 /* the same if Kueue is not served */
 #define FORBIDDEN_MS 300000 /* the same after a 403 */
@@ -48,7 +48,7 @@ static const char resource[] = "localqueues/pendingworkloads." SPEC_KUEUE_VISIBI
 
 struct wanted {
 	char *name;
-	uint64_t read;	/* when somebody last read, by loop_now_ms */
+	uint64_t read;	/* when a user last read a position, by loop_now_ms */
 	uint64_t asked; /* when the last request was sent; 0 if never */
 	struct wanted *prev, *next;
 };
@@ -58,11 +58,11 @@ struct kueue {
 	enum { UNASKED, ASKING, WAITING, SERVED, ABSENT } state;
 	struct loop_timer retry; /* in WAITING and ABSENT; in SERVED until the next review */
 	struct http_request *review;
-	struct http_request *request; /* of the group, or of positions */
-	struct loop_timer timer;      /* until the next request of positions */
-	char *asked;		      /* the queue of REQUEST */
+	struct http_request *request; /* for the API group, or for positions */
+	struct loop_timer timer;      /* set until the next request for positions */
+	char *asked;		      /* the queue for which REQUEST asks */
 	const char *visibility;	      /* version of the visibility API; NULL if unknown */
-	uint64_t not_before;	      /* time of the next request of positions */
+	uint64_t not_before;	      /* earliest time of the next request for positions */
 	bool stopped;
 	struct lock lock; /* protects all members below */
 	const char *version;
@@ -89,7 +89,7 @@ static void send_get(struct kueue *k, const char *path, size_t max_body,
 	k->request = http_send(k->config.http, &call);
 }
 
-/* --- is there a Kueue? --- */
+/* --- whether the cluster has Kueue --- */
 
 static void on_review(void *data, const struct http_reply *reply)
 {
@@ -105,7 +105,7 @@ static void on_review(void *data, const struct http_reply *reply)
 		loop_timer_set(&k->retry, FORBIDDEN_MS);
 }
 
-/* Review whether this user may suspend and resume jobs in a queue. */
+/* Request a review of whether this user may suspend and resume jobs in a queue. */
 static void ask_right(struct kueue *k)
 {
 	cleanup_free char *body =
@@ -132,7 +132,7 @@ static void on_group(void *data, const struct http_reply *reply)
 	int status = reply->err ? 0 : reply->status;
 
 	k->request = NULL;
-	/* A success without a known version may be the page of a proxy. */
+	/* A success without a known version may come from a proxy. */
 	if (http_succeeded(reply))
 		version = spec_kueue_version(reply->body, reply->len);
 	k->state = version ? SERVED : status == 404 ? ABSENT : WAITING;
@@ -180,7 +180,7 @@ static void wanted_free(struct kueue *k, struct wanted *q)
 	free(q);
 }
 
-/* Set why the server refuses the positions (or NULL). TEXT is taken over. */
+/* Note the server's refusal of positions, TEXT, or NULL. TEXT is taken over. */
 static void set_refused(struct kueue *k, char *text)
 {
 	lock_scope(&k->lock);
@@ -188,7 +188,7 @@ static void set_refused(struct kueue *k, char *text)
 	k->refused = text;
 }
 
-/* The request of positions has failed: forget them, and retry after a while. */
+/* The request for positions has failed: forget the positions, and retry after a while. */
 static void positions_failed(struct kueue *k, const struct http_reply *reply)
 {
 	const struct spec_asked asked = {.verb = "get",
@@ -267,12 +267,13 @@ static void forget_unwanted(struct kueue *k, uint64_t now)
 		free(name);
 	} while (name);
 	if (none)
-		world_set_kueue_away(k->config.world, false); /* unknown from now on */
+		/* whether the server can reach Kueue is unknown from now on */
+		world_set_kueue_away(k->config.world, false);
 }
 
 /*
- * Return the queue whose positions are requested next, malloc'ed, or NULL. *RET_WAIT: how long (ms) until there is
- * one, or one is to be forgotten; 0: never.
+ * Return the queue whose positions must be requested now, malloc'ed, or NULL. *RET_WAIT: the time in ms after which
+ * this must be called again, because a queue is then due or not wanted any more; 0: never.
  */
 static char *due_queue(struct kueue *k, uint64_t now, uint64_t *ret_wait)
 {
@@ -361,7 +362,7 @@ void kueue_wanted(struct kueue *k, const char *name)
 		if (q)
 			q->read = loop_now_ms();
 	}
-	/* For a queue that was wanted before, the timer is set. */
+	/* If the queue was wanted before, the timer is set already. */
 	if (post)
 		loop_post(k->config.loop, on_wanted, k);
 }

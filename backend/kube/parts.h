@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of a mount of a cluster, for the files that answer requests of users (submit.c, control.c, removal.c). Only
- * kube.c makes the parts and writes this struct.
+ * The objects of which a mount of a cluster consists, for the files that answer requests of users (submit.c,
+ * control.c, removal.c). Only kube.c creates these objects and writes struct kube_parts.
  */
 #pragma once
 
@@ -46,29 +46,29 @@ int kube_connection(const struct backend_config *config, struct spec_connection 
 		    char **ret_text);
 
 /* See backend_ops. */
-void kube_submit(struct backend *b, struct backend_request *rq); /* a dry run too */
+void kube_submit(struct backend *b, struct backend_request *rq); /* also for dry runs */
 void kube_cancel(struct backend *b, struct backend_request *rq);
 void kube_control(struct backend *b, struct backend_request *rq);
 void kube_forget(struct backend *b, struct backend_request *rq);
 
 /* --- removal.c --- */
 
-/* From then on FOLDERS reports to it each snapshot that is written. */
+/* Create the object that removes old jobs. FOLDERS reports each written snapshot to it from now on. */
 struct removals *removals_new(struct backend *b, struct folders *folders, struct capture *capture,
 			      struct publish *publish);
-/* All jobs are known: check soon whether any has to be removed. */
+/* Every job is known: check soon whether any job must be removed. */
 void removals_soon(void *removals);
 /* See backend_ops. */
 bool kube_is_settled(struct backend *b, const struct spec_job *job);
-/* Stop removals because of age or size. */
+/* Stop removing jobs because of their age or size. */
 void removals_stop(struct removals *r);
 void removals_free(struct removals *r); /* NULL is allowed */
 
 /* --- requests.c: the common part of submissions, cancellations and ctl --- */
 
 /*
- * A request of a user that is under way. It may take several calls to the server, with pauses between them: after a
- * lost reply a call is repeated. The end of the mount answers the requests that are left.
+ * A user's request in progress. It may take several calls to the server, with pauses between them, because a call
+ * is repeated when its reply was lost. When the mount ends, requests_stop answers the requests that are left.
  */
 struct request;
 
@@ -81,48 +81,54 @@ struct request_ops {
 };
 
 /*
- * Embed this, all zero. Plain data: the owner sets WORKING and UNCLEAR, and clears CALL in done(); requests.c sets the
- * others.
+ * Embed this, all zeros. Plain data: the owner sets WORKING and UNCLEAR, and clears CALL in done(); requests.c sets
+ * the other members.
  */
 struct request {
 	const struct request_ops *ops;
 	struct backend_request *rq; /* NULL after the answer */
 	const struct spec_kind *kind;
 	char *resource; /* "jobs.batch.volcano.sh" */
-	bool working;	/* it has work on the pool, so it must not be answered now */
-	bool unclear;	/* it is a submission that may have been launched */
+	bool working;	/* the request has work on the pool, so it must not be answered now */
+	bool unclear;	/* the request is a submission that may have launched its job */
 	struct requests *all;
-	struct http_request *call; /* the call that is under way, or NULL */
+	struct http_request *call; /* the call in progress, or NULL */
 	struct loop_timer timer;   /* runs until the next call */
 	uint64_t since;		   /* when the request began, by loop_now_ms */
 	struct backoff backoff;
 	struct request *prev, *next;
 };
 
-/* HTTP, GROUP and NAMESPACE are borrowed; each request enters GROUP. */
+/*
+ * Create the table of requests. HTTP, GROUP and NAMESPACE are borrowed. Each request enters GROUP until it is
+ * freed.
+ */
 struct requests *requests_new(struct loop *loop, struct http *http, struct group *group,
 			      const char *namespace);
-/* Answer all requests, except those with work on the pool, which are answered when that returns. */
+/* Answer all requests. A request with work on the pool is answered when that work returns. */
 void requests_stop(struct requests *all);
 void requests_free(struct requests *all); /* NULL is allowed */
 
-/* Begin R, which will answer RQ by request_answer. */
+/* Begin R, whose owner answers RQ with request_answer. */
 void request_begin(struct requests *all, struct request *r, struct backend_request *rq,
 		   const struct request_ops *ops);
 /* R is about jobs of KIND. Call this before the first request_call. */
 void request_set_kind(struct request *r, const struct spec_kind *kind);
-/* Return how many ms ago R began. */
+/* Return the time since R began, in ms. */
 uint64_t request_age(const struct request *r);
-/* Return the input for the text of a refusal of VERB on the job NAME. Borrowed. */
+/* Return the argument for spec_reply_errno that describes the request VERB for the job NAME. Borrowed. */
 struct spec_asked request_asked(const struct request *r, const char *verb, const char *name);
 /*
- * Send CALL about the object NAME (NULL: about all jobs), with QUERY ("?..." or ""); or, if CALL has a path, to that.
- * Its done() first clears R->call.
+ * Send CALL for the object NAME (NULL: for the collection of jobs), with QUERY ("?..." or ""). If CALL has a path,
+ * send it to that path instead. CALL's done() must first clear R->call.
  */
 void request_call(struct request *r, const char *name, const char *query,
 		  const struct http_call *call);
-/* Call send() of R's OPS after a pause of at least WAIT_MS. False: R has taken too long. */
+/*
+ * Call send() of R's OPS after a pause of at least WAIT_MS. Return false, without calling it, if R has taken too
+ * long.
+ */
 bool request_again(struct request *r, unsigned wait_ms);
-/* Answer R, and free it. */
+/* Answer R's request, and free R. */
 void request_answer(struct request *r, int err, const char *id, const char *text);
 void request_answer_dry_run(struct request *r, const struct backend_made *made);

@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job may change many times in one turn of the loop (each pod of a gang starts), so it is queued and published once.
- * Making a snapshot is cheap but not free, so one turn publishes for a limited time. Nothing is published until the
- * first lists are in, since a job without its pods would look changed.
+ * A job may change many times in one round of the loop (each pod of a gang starts), so it is queued and published
+ * once. Snapshots cost time, so one round publishes for a limited time. No job is published before the first lists
+ * have arrived, since a job without its pods would look changed.
  *
- * Job and pod events come from different watches. If the end of a job comes first, its pods may still arrive, for
- * SPEC_SETTLE_NS or as long as the watch of pods is not confirmed. After that time the job is published again, so that
- * readers of `wait` get a job without a reason.
+ * Job and pod events come from different watches. If the end of a job arrives first, events of its pods may still
+ * arrive, for SPEC_SETTLE_NS or as long as the watch of pods is not confirmed. After that time the job is published
+ * again, so that readers of `wait` get it even if no reason for its end is known.
  *
- * The last words of a failed job are those of its pod, or the end of the log of the replica that failed first, once
- * that is on disk. The job is first published without them, and marked.
+ * The last words of a failed job come from its pod, or are the end of the log of the replica that failed first,
+ * once that log is on disk. Until then the job is published without last words, and marked as unexplained.
  *
- * Readers of `wait` read the log next. So a job that has ended is marked while the rest of its output is expected soon
- * (fetching); a timer checks that each second.
+ * Readers of `wait` usually read the log next. So a job that has ended is marked as fetching while the rest of its
+ * output is expected soon; a timer checks each second whether it still is.
  *
- * Each sample of its usage changes a running job, and is published immediately. Only the next mount needs it on disk,
- * so it is written there once a minute, with the next other change, and at the end.
+ * A running job changes with each sample of its usage, and is published immediately. Only the next mount needs the
+ * sample on disk, so it is written once a minute, with the next other change, and at the end.
  *
- * The id of a job is the name of its object. If several kinds are shown, and a job of another kind has that id, it is
- * NAME~KIND as long as the job lives; the next mount reads it from the snapshot on disk, which is in the store before
- * any job chooses. Of jobs that are listed together, the older ones choose first.
+ * The id of a job is the name of its object. If the mount shows several kinds, and a job of another kind already
+ * has that id, the id is NAME~KIND as long as the job exists. The next mount reads the id from the snapshot on
+ * disk; these snapshots are in the store before any job chooses an id. Of jobs that are listed together, the older
+ * ones choose first.
  *
- * A kind whose first list has not arrived (it may be forbidden) hides no other kind. Jobs on disk that may be of this
- * kind remain as they were, until the list has arrived.
+ * If the first list of a kind has not arrived (it may be forbidden), the other kinds are shown. Jobs on disk that
+ * may be of this kind remain as they were until the list arrives.
  *
- * A job (struct publish_shown) has these states. A job that is back is published anew, so it chooses its id again.
+ * A job (struct publish_shown) has these states. A job that was GONE or LEFT and is UNLISTED again chooses its id
+ * again.
  *
  *   state     meaning                           what ends it                                         next
  *   UNLISTED  this mount has not shown it; its  its pods are listed                                  SHOWN
  *             pods may not be listed yet        its object is gone                                   GONE
- *   SHOWN     it is in jobs/                    its object is gone (handled in the next turn of the  GONE
+ *   SHOWN     it is in jobs/                    its object is gone (handled in the next round of the GONE
  *                                               loop before other jobs, to free its id)
  *                                               the cluster has accepted a DELETE of this mount      LEFT
  *   LEFT      it is not in jobs/, only in       its object is gone                                   GONE
@@ -51,7 +53,7 @@
 #include "spec/job/status.h"
 
 #define PUBLISH_MS 20
-#define SAMPLED_MS 60000 /* how often usage is written to disk while nothing else changes */
+#define SAMPLED_MS 60000 /* the period of writing usage to disk while nothing else changes */
 #define AWAIT_MS   1000
 #define LATE_MS	   ((uint64_t)SPEC_SETTLE_NS / 1000000)
 
@@ -63,14 +65,14 @@ enum change { UNCHANGED, USAGE_CHANGED, CHANGED };
 /* Why a job that has ended is published again. */
 enum shown_wait {
 	WAIT_NOT,
-	WAIT_PODS,   /* in a second, since events of its pods may still arrive */
-	WAIT_OUTPUT, /* when no more of its output is expected */
+	WAIT_PODS,   /* publish it again in a second, since events of its pods may still arrive */
+	WAIT_OUTPUT, /* publish it again when no more of its output is expected */
 };
 
 /* The last words of a job, from the end of a log. */
 enum words_state { WORDS_UNREAD, WORDS_READING, WORDS_READ, WORDS_SILENT /* the log is empty */ };
 
-/* Bits: the counts that include a job. */
+/* Bits that show which counts include a job. */
 enum { IN_RUNNING = 1, IN_CAPTURED = 2 };
 
 /* A job, as long as the world has it. */
@@ -79,13 +81,13 @@ struct publish_shown {
 	char *uid;
 	char *id; /* name of its directory; NULL until it is chosen */
 	enum shown_state state;
-	enum change change; /* it is in the queue unless UNCHANGED */
+	enum change change; /* the job is in the queue unless this is UNCHANGED */
 	enum shown_wait wait;
-	bool unsaved;	  /* its usage has changed since its snapshot was saved */
-	unsigned counted; /* IN_RUNNING, IN_CAPTURED */
-	uint64_t saved;	  /* when its snapshot was saved, by loop_now_ms */
-	unsigned round;	  /* world_rounds when it left jobs/ */
-	uint64_t ended; /* when it was first published as ended, by loop_now_ms; 0 if it was not */
+	bool unsaved;	  /* the usage has changed since the snapshot was saved */
+	unsigned counted; /* bits: IN_RUNNING, IN_CAPTURED */
+	uint64_t saved;	  /* when the snapshot was saved, by loop_now_ms */
+	unsigned round;	  /* world_rounds when the job left jobs/ */
+	uint64_t ended; /* when the job was first published as ended, by loop_now_ms; 0 if it was not */
 	struct {
 		enum words_state state;
 		char *key;  /* NULL if UNREAD */
@@ -101,14 +103,14 @@ struct publish {
 	struct publish_shown *all;
 	struct publish_shown *queue;
 	bool begun;
-	bool posted; /* the next turn has been posted to the loop */
+	bool posted; /* the next round of publishing was posted to the loop */
 	bool stopping;
 	int64_t stale_since;
-	int64_t stale[WORLD_N_SORTS]; /* the same for the jobs of one sort */
-	uint64_t confirmed;	      /* when that last ended, by loop_now_ms */
+	int64_t stale[WORLD_N_SORTS]; /* the same for the jobs of each sort */
+	uint64_t confirmed;	      /* when STALE_SINCE was last cleared, by loop_now_ms */
 	struct loop_timer waiting;    /* for jobs with a WAIT */
-	size_t n_running;	      /* jobs of jobs/ that run */
-	size_t n_captured;	      /* those of them whose output is captured */
+	size_t n_running;	      /* number of jobs in jobs/ that run */
+	size_t n_captured;	      /* number of running jobs whose output is captured */
 };
 
 static struct publish_shown *need(struct publish *p, const char *uid)
@@ -138,7 +140,7 @@ static bool has_left(const struct publish_shown *s)
 	return s->state == LEFT || s->state == GONE;
 }
 
-/* Count S in IN (IN_RUNNING, IN_CAPTURED) and in nothing else. */
+/* Count S in the counts of the bits IN, and in no other count. */
 static void count(struct publish_shown *s, unsigned in)
 {
 	struct publish *p = s->p;
@@ -169,8 +171,8 @@ static void shown_free(struct publish_shown *s)
 /* --- ids --- */
 
 /*
- * True if the name of JOB is the id of a job of another kind, or of a submission that was not seen
- * yet.
+ * True if the name of JOB is already the id of a job of another kind, or the name of a submission whose job was not
+ * seen yet.
  */
 static bool is_taken(const struct publish *p, const struct world_job *job)
 {
@@ -183,7 +185,7 @@ static bool is_taken(const struct publish *p, const struct world_job *job)
 	return !folders_of(c->folders, job->view).own && folders_awaits(c->folders, name, "");
 }
 
-/* Return the id of JOB, which is the job of S, after choosing it if it has none. */
+/* Return the id of JOB, which is the job of S. Choose an id first if it has none. */
 static const char *need_id(const struct publish *p, struct publish_shown *s,
 			   const struct world_job *job)
 {
@@ -213,7 +215,7 @@ static struct folder folder_of(const struct publish *p, const struct world_job *
 
 /* --- snapshots --- */
 
-/* Return since when JOB is not confirmed, in ns; 0 if it is. */
+/* Return the time since which JOB is not confirmed, in ns; 0 if it is confirmed. */
 static int64_t stale_since(const struct publish *p, const struct world_job *job)
 {
 	return p->stale_since ? p->stale_since : p->stale[job->sort];
@@ -225,7 +227,9 @@ static bool is_wanted(const struct publish *p, const struct spec_job *snapshot)
 	       (p->config.mode == BACKEND_CAPTURE_OWN && snapshot->own);
 }
 
-/* True if pods of JOB, which is the job of S, may still arrive. BEFORE: its last snapshot, or NULL. */
+/*
+ * True if events of the pods of JOB, which is the job of S, may still arrive. BEFORE: its last snapshot, or NULL.
+ */
 static bool pods_are_late(const struct publish *p, const struct publish_shown *s,
 			  const struct world_job *job, const struct spec_job *before)
 {
@@ -252,7 +256,7 @@ static void on_words(void *data, const char *words)
 
 /*
  * Set the last words of JOB, the new snapshot of S, if its pods have none. CAPTURED: its logs are captured, so wait
- * for a log that is not complete.
+ * until the log is complete.
  */
 static void find_last_words(struct publish *p, struct publish_shown *s, struct spec_job *job,
 			    bool captured)
@@ -290,7 +294,10 @@ static bool is_early(const struct publish_shown *s)
 	return !s->ended || loop_now_ms() - s->ended < LATE_MS;
 }
 
-/* Set in SNAPSHOT, the new one of S, whether the rest of its output is expected. CAPTURED: see find_last_words. */
+/*
+ * Set in SNAPSHOT, the new snapshot of S, whether the rest of its output is expected. CAPTURED: see
+ * find_last_words.
+ */
 static void find_rest(struct publish *p, const struct publish_shown *s, struct spec_job *snapshot,
 		      bool captured, bool pods_late)
 {
@@ -353,7 +360,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 	ctx.events = events.v;
 	ctx.n_events = events.n;
 	snapshot = spec_view_job(job->view, pods, n, &ctx);
-	if (ctx.own) /* the object may lack annotations, or have another's */
+	if (ctx.own) /* the object may lack annotations, or have those of another submission */
 		spec_set(&snapshot->submission, folder.key);
 	snapshot->object = spec_text_ref(job->object);
 	snapshot->pending = has_left(s) ? 0 : commands_pending(c->commands, job->uid);
@@ -369,8 +376,8 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 /* --- lists that have not arrived --- */
 
 /*
- * True if the first list of JOB's kind has not arrived, or, with JOB NULL, that of any kind. It never arrives while
- * the user may not list that kind.
+ * True if the first list of JOB's kind has not arrived; if JOB is NULL, the first list of any kind. It does not
+ * arrive while the user may not list that kind.
  */
 static bool is_unlisted(const struct publish *p, const struct spec_job *job)
 {
@@ -410,7 +417,10 @@ static void on_waited(void *data)
 		loop_timer_set(&p->waiting, AWAIT_MS);
 }
 
-/* If the job of S, with its new SNAPSHOT, has ended and not all is known of it, publish it again in time. */
+/*
+ * If the job of S has ended, and events of its pods or its output may still arrive, publish it again later.
+ * SNAPSHOT is its new snapshot.
+ */
 static void await_pods(struct publish *p, struct publish_shown *s, const struct spec_job *snapshot)
 {
 	bool ended = spec_job_has_ended(snapshot);
@@ -425,7 +435,7 @@ static void await_pods(struct publish *p, struct publish_shown *s, const struct 
 		loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS + AWAIT_MS);
 	pods |= snapshot->fetching && !snapshot->behind;
 	s->wait = pods ? WAIT_PODS : snapshot->fetching ? WAIT_OUTPUT : WAIT_NOT;
-	/* While the jobs are stale, no timer is needed: all are published when they are confirmed. */
+	/* While the jobs are stale, no timer is needed: all jobs are published again when they are confirmed. */
 	if ((snapshot->fetching || (pods && !p->stale_since)) && !loop_timer_is_set(&p->waiting) &&
 	    !p->stopping)
 		loop_timer_set(&p->waiting, AWAIT_MS);
@@ -452,7 +462,10 @@ static void save(struct publish *p, struct publish_shown *s, bool sampled)
 	folders_save(p->config.folders, s->uid, has_left(s));
 }
 
-/* Nothing will capture the rest of JOB's output. True if any of its logs must be marked truncated. */
+/*
+ * True if any log of JOB must be marked truncated. The caller knows that the rest of its output will not be
+ * captured.
+ */
 static bool lacks_ends(const struct publish *p, const struct spec_job *job)
 {
 	if (!is_wanted(p, job) || folders_find(p->config.folders, spec_job_key(job)).dropped)
@@ -473,7 +486,7 @@ static void lose_ends(struct spec_job *job)
 				spec_log_lose_end(&job->replicas[i].logs[j]);
 }
 
-/* Move the job OLD of an earlier mount, which the cluster no longer has, to history/. */
+/* Move OLD to history/: a job of an earlier mount that the cluster no longer has. */
 static void make_history(struct publish *p, const struct spec_job *old)
 {
 	struct spec_job *job = spec_job_copy(old);
@@ -488,7 +501,7 @@ static void make_history(struct publish *p, const struct spec_job *old)
 		job->state = SPEC_CANCELLED;
 		job->finished = job->changed;
 	}
-	/* Readers of `follow` of a replica get its end. */
+	/* This ends the reads of `follow` of the replicas. */
 	for (size_t i = 0; i < job->n_replicas; i++) {
 		struct spec_replica *r = &job->replicas[i];
 
@@ -503,7 +516,8 @@ static void make_history(struct publish *p, const struct spec_job *old)
 }
 
 /*
- * If a job of an earlier mount, not seen by this one, has the id of JOB, it is gone, since JOB is of the same kind.
+ * If a job of an earlier mount that this mount has not seen has the id of JOB, that job is gone, since both are of
+ * the same kind. Move it to history/.
  */
 static void displace(struct publish *p, const struct spec_job *job)
 {
@@ -531,7 +545,7 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 	(void)need_id(p, s, job);
 	folders_bind(c->folders, job->view);
 	folder = folder_of(p, job);
-	/* A job without output has no place in history/. */
+	/* A job without output is not shown in history/. */
 	if (has_left(s) && !folder.output)
 		return;
 	commands_check(c->commands, job->uid, job->kind->control,
@@ -543,7 +557,7 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
 	captured = !has_left(s) && is_wanted(p, snapshot);
-	/* The controllers of kinds that kxfs builds end the pods with the job. */
+	/* For kinds that kxfs builds, the controller ends the pods together with the job. */
 	capture_update(c->capture, snapshot, captured && !folder.dropped, !job->kind->build);
 	count(s, has_left(s) || !runs(snapshot) ? 0 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
 	/* Save the end of a job even if nothing is captured now, since the next mount may find it gone. */
@@ -573,15 +587,18 @@ static void leave(struct publish *p, struct publish_shown *s, const struct world
 	}
 	unqueue(s);
 	store_remove(c->store, s->uid);
-	/* While the cluster has the job, it may come back, and be ours. */
+	/*
+	 * While the cluster still has the job, keep the record: the job may be shown again, as one that was
+	 * submitted from here.
+	 */
 	if (folder.key && s->state == GONE)
 		folders_remove(c->folders, folder.key, NULL, NULL);
 }
 
 /*
- * True if JOB (may be NULL), which is the job of S, must not be published before its pods are listed. When a kind is
- * added, its jobs may be listed first. While the list of a part fails, a job of an earlier mount stays as it was:
- * without its pods, its unfetched output would count as lost.
+ * True if JOB (may be NULL), which is the job of S, must not be published before its pods are listed. When a kind
+ * is added, its jobs may be listed before their pods. While the list of a part fails, a job of an earlier mount
+ * remains as it was: without its pods, its unfetched output would count as lost.
  */
 static bool lacks_pods(const struct publish *p, const struct publish_shown *s,
 		       const struct world_job *job)
@@ -595,7 +612,7 @@ static bool lacks_pods(const struct publish *p, const struct publish_shown *s,
 	return before || !job->view || !world_hides_pods(w, job->kind);
 }
 
-/* Have all parts forget the job of S if nothing of it is left. */
+/* Make all parts forget the job of S, unless one of them still needs it. */
 static void forget(struct publish *p, struct publish_shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
@@ -626,7 +643,7 @@ static void reconcile(struct publish *p, struct publish_shown *s)
 	forget(p, s, job);
 }
 
-/* --- turns --- */
+/* --- rounds of publishing --- */
 
 static void post_turn(struct publish *p);
 
@@ -750,7 +767,7 @@ bool publish_has_unreported(const struct publish *p, enum world_sort sort)
 
 /* --- the start --- */
 
-/* Keep, move to history/ or remove a job that an earlier mount has launched or captured. */
+/* Keep a job that an earlier mount has launched or captured, move it to history/, or remove it. */
 static void settle_folder(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -763,7 +780,7 @@ static void settle_folder(void *data, const struct folder *folder)
 	if ((job && job->history) || (is_there && !world_awaits_pods(c->world, live->kind)))
 		return;
 	if (is_there || is_unlisted(p, job)) {
-		/* Show it as it was, unconfirmed, until the job and its pods are listed. */
+		/* Show the job as it was, unconfirmed, until the job and its pods are listed. */
 		if (job && !job->stale_since) {
 			old = spec_job_copy(job);
 			old->stale_since = loop_time_ns();
@@ -780,7 +797,10 @@ static void settle_folder(void *data, const struct folder *folder)
 	folders_remove(c->folders, folder->key, NULL, NULL);
 }
 
-/* The job OLD left jobs/ in an earlier mount, which may have ended before it had captured all output. */
+/*
+ * OLD left jobs/ in an earlier mount, which may have ended before it had captured all output. Mark the logs that
+ * lack their ends.
+ */
 static void end_history(struct publish *p, const struct spec_job *old)
 {
 	struct spec_job *job;
@@ -808,7 +828,7 @@ static void begin_folder(void *data, const struct folder *folder)
 	settle_folder(p, folder);
 }
 
-/* Compare two jobs: the older one chooses its id first. */
+/* Compare two jobs, so that the older one chooses its id first. */
 static int by_age(const struct publish_shown *x, const struct publish_shown *y)
 {
 	const struct world_job *a = world_find(x->p->config.world, x->uid);
@@ -868,10 +888,13 @@ static void on_changed(void *data, const struct world_job *job)
 {
 	struct publish *p = data;
 	struct publish_shown *s = need(p, job->uid);
-	/* The job had lost the labels of the selector, and has them again. */
+	/*
+	 * A deleted job is back, since it had lost the labels of the selector and has them again, or etcd was
+	 * restored.
+	 */
 	bool again = s->state == GONE && !job->gone;
 
-	/* A list that was requested after the accepted DELETE has the job as it was before. */
+	/* A list that was requested after the accepted DELETE still has the job, not marked as deleted. */
 	if (s->state == LEFT && !job->gone && job->view && !job->view->meta.deleted &&
 	    job->round > s->round) {
 		diag(DIAG_WARNING,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removes jobs.
+ * Removes jobs from jobs/ and from history/.
  *
- * From jobs/: a DELETE with the job's uid as precondition, so that it can be repeated after a lost reply, and never
- * ends another job of that name. It has succeeded if the reply is the job, being deleted, or a Status of success. Any
- * other reply, such as a proxy's page, counts as a failure: a job that still runs must not be hidden.
+ * From jobs/: kxfs sends a DELETE with the job's uid as precondition, so that it can be repeated after a lost
+ * reply, and never ends another job of the same name. The DELETE has succeeded if the reply is the job, being
+ * deleted, or a Status of success. Any other reply, such as a page from a proxy, counts as a failure, because a job
+ * that still runs must not be hidden.
  *
- * From history/: on request, or because of their age; and, if the spool limit is reached, the output of jobs that have
- * ended. jobs/expiry.h decides when.
+ * From history/: kxfs removes jobs on request or because of their age. If the spool limit is reached, it removes
+ * the output of jobs that have ended. jobs/expiry.h decides when.
  */
 #include <errno.h>
 
@@ -23,7 +24,8 @@
 #define DELETE_MS 25000
 #define REPLY_MAX (8u << 20) /* the reply may be the whole object */
 /*
- * Limit of retries of a DELETE after replies that are not the server's own; unlimited while it is unreachable.
+ * The largest number of retries of a DELETE after replies that do not come from the API server itself. Retries are
+ * unlimited while the server can't be reached.
  */
 #define SERVER_TRIES 4
 
@@ -34,7 +36,7 @@ struct cancel {
 	const struct kube_parts *k;
 	char *name; /* name of the object */
 	char *body;
-	bool lost; /* the server may have acted on a request without a clear reply */
+	bool lost; /* the server may have carried out a request that got no clear reply */
 };
 
 static void cancel_free(struct request *r)
@@ -64,7 +66,7 @@ static void on_deleted(void *data, const struct http_reply *reply)
 	int err = accepted ? 0 : http_refusal(reply, &asked, &text);
 
 	c->r.call = NULL;
-	/* The job is already gone, perhaps by an earlier request; another job may have its name now. */
+	/* The job is gone, perhaps because of an earlier request. Another job may have its name now. */
 	if (!err ||
 	    (!unknown && (err == -ENOENT || (err == -ESTALE && (c->lost || reply->again))))) {
 		publish_leave(k->publish, c->r.rq->uid);
@@ -98,8 +100,9 @@ static void send_delete(struct request *r)
 static const struct request_ops cancel_ops = {.send = send_delete, .free = cancel_free};
 
 /*
- * Return why a DELETE of JOB would be useless, malloc'ed: its owner would create it again, as a TrainJob does with its
- * JobSet. NULL if it has no such owner. Readers paste the command into a shell, so it is only printed for valid names.
+ * Return why a DELETE of JOB would be useless, malloc'ed: its owner would create it again, as a TrainJob does with
+ * its JobSet. Return NULL if it has no such owner. Users paste the printed command into a shell, so a command is
+ * only printed for valid names.
  */
 static char *find_owner(const struct kube_parts *k, const struct world_job *job)
 {
@@ -132,7 +135,7 @@ void kube_cancel(struct backend *b, struct backend_request *rq)
 		backend_answer(rq, -EPERM, NULL, owner);
 		return;
 	}
-	/* A rmdir blocks its directory while it waits, so it fails immediately if it can't succeed now. */
+	/* An rmdir blocks its directory while it waits, so it fails immediately if the server can't be reached. */
 	if (offline) {
 		backend_answer(rq, -EHOSTUNREACH, NULL, offline);
 		return;
@@ -157,14 +160,14 @@ struct removals {
 	struct capture *capture;
 	struct publish *publish;
 	struct expiry *expiry; /* NULL: the mount is ending */
-	size_t n;	       /* removals that are under way */
+	size_t n;	       /* number of removals in progress */
 };
 
 struct kube_removal {
 	struct removals *all;
-	struct backend_request *rq; /* NULL unless a user has asked for it */
+	struct backend_request *rq; /* the user's request; NULL if the job is removed because of its age or size */
 	char *uid, *id;
-	bool whole; /* remove the whole job; else only its output */
+	bool whole; /* true: remove the whole job; false: only its output */
 };
 
 static void on_removed(void *data, int err)
@@ -191,7 +194,7 @@ static void on_removed(void *data, int err)
 	free(r);
 }
 
-/* The job has nothing on disk. */
+/* The job has no files on disk. */
 static void on_none(void *data)
 {
 	on_removed(data, 0);
@@ -219,7 +222,7 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		folders_remove(all->folders, key, on_removed, r);
 	else
 		folders_drop_output(all->folders, key, on_removed, r);
-	/* Its output may have been the only reason to know the job. */
+	/* The job may be forgotten now, if its output was the only reason to keep it. */
 	publish_again(all->publish, job->uid);
 }
 
@@ -233,9 +236,9 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 		backend_answer(rq, -ENOENT, NULL, NULL);
 }
 
-/* --- because of age or size --- */
+/* --- removals because of age or size --- */
 
-/* True if each log of JOB is marked as complete, or as lacking its end. */
+/* True if each log of JOB is marked as complete, or as one whose end is lost. */
 static bool has_its_ends(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -246,10 +249,7 @@ static bool has_its_ends(const struct spec_job *job)
 	return true;
 }
 
-/*
- * If the mount is ending, a log without these marks is not settled: the next mount may get the rest
- * of it.
- */
+/* If the mount is ending, a log with neither mark is not settled: the next mount may get the rest of it. */
 bool kube_is_settled(struct backend *b, const struct spec_job *job)
 {
 	const struct removals *all = kube_parts_of(b)->removals;
@@ -258,7 +258,10 @@ bool kube_is_settled(struct backend *b, const struct spec_job *job)
 	       capture_is_over(all->capture, job->uid) && publish_has_shown(all->publish, job->uid);
 }
 
-/* A job whose log the server has refused often may be removed, although its log may still arrive. */
+/*
+ * True if JOB may be removed. A log that the server has often refused does not prevent that, although it may still
+ * arrive.
+ */
 static bool may_go(void *data, const struct spec_job *job)
 {
 	const struct removals *all = data;

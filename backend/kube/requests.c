@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A list of the requests under way. Each is in the group for which the end of the mount waits. */
+/* A list of the requests in progress. Each is in the group for which the end of the mount waits. */
 #include "backend/kube/parts.h"
 
 #include <errno.h>

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One automaton:
+ * The state machine of samples:
  *
- *	state   | what is under way              | what ends it               | next
- *	IDLE    | nothing: nothing runs, or      | a job runs, and a reader   | PAUSED; ASKING; LISTING if VERSION
- *	        | nobody reads                   | or a capture wants samples | is known
+ *	state   | what is in progress            | what ends it               | next
+ *	IDLE    | nothing: no job runs, or       | a job runs, and a reader   | PAUSED; ASKING; LISTING if VERSION
+ *	        | no user reads samples          | or a capture wants samples | is known
  *	PAUSED  | a timer, until NOT_BEFORE      | it fires                   | IDLE
  *	ASKING  | GET of the API's group         | it is served               | LISTING
  *	        |                                | it is not; a failure       | IDLE
  *	LISTING | LIST of PodMetrics             | its reply                  | IDLE
  *
- * NOT_BEFORE is EVERY_MS after a list, and AGAIN_MS after a failure. After a list has succeeded, two failures are
- * retried soon, since a metrics-server that is replaced is back in a moment. While the API server itself can't be
- * reached, failures do not count.
+ * NOT_BEFORE is EVERY_MS after a list, and AGAIN_MS after a failure. After a list has succeeded, the first two
+ * failures are retried soon, since a replaced metrics-server soon answers again. While the API server itself can't
+ * be reached, failures do not count.
  */
 #include "backend/kube/samples.h"
 
@@ -26,7 +26,7 @@
 
 #define EVERY_MS    15000 /* the period of metrics-server */
 #define AGAIN_MS    600000
-#define WANTED_MS   300000 /* for how long samples are requested after somebody has read them */
+#define WANTED_MS   300000 /* the time for which samples are requested after a user has read them */
 #define DEADLINE_MS 15000
 #define GROUP_MAX   (64u << 10) /* bytes of the description of the API group */
 #define TRIES	    3
@@ -45,11 +45,11 @@ struct samples {
 	enum { NONE_RUNS, SOME_RUN, SOME_CAPTURED } running;
 	bool stopped;
 	struct lock lock;   /* protects all members below */
-	uint64_t read;	    /* when somebody last read, by loop_now_ms; 0 if never */
+	uint64_t read;	    /* when a user last read samples, by loop_now_ms; 0 if never */
 	bool posted;	    /* on_wanted is posted */
 	const char *source; /* version of the API that the last list came from; NULL if it failed */
-	char *failed;	    /* why there are no samples; NULL if there are */
-	bool forbidden;	    /* because the user lacks a right */
+	char *failed;	    /* the reason why there are no samples; NULL if there are samples */
+	bool forbidden;	    /* the reason in FAILED is that the user lacks a right */
 };
 
 static void request_next(struct samples *l);
@@ -79,7 +79,7 @@ static void set_source(struct samples *l, const char *version, char *failed, boo
 	l->forbidden = forbidden;
 }
 
-/* REPLY is not a list. TEXT: the reason, taken over; NULL: take it from REPLY. */
+/* REPLY is not a list, so note the failure. TEXT is the reason, taken over; NULL: take the reason from REPLY. */
 static void failed(struct samples *l, const struct http_reply *reply, char *text)
 {
 	const struct spec_asked asked = {.verb = "list",
@@ -180,7 +180,7 @@ static void on_group(void *data, const struct http_reply *reply)
 			       : NULL);
 }
 
-/* --- when --- */
+/* --- the time of the next request --- */
 
 static void on_timer(void *data)
 {

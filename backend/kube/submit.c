@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A submission. On the pool a name and a UUID are chosen, and the manifest is made; the job's record becomes
- * SUBMITTING (backend/jobs/records.h), if it was not held before; then the manifest is sent. A job is launched
- * exactly once: after a lost reply the same name is sent again, and if the name is taken, the object is ours if it
- * has our UUID. Only a clear reply of the API server itself counts: anything else (the page of a proxy, a proxy's own
- * 503, success without the object) may replace a reply that was lost. After such a reply a refusal is final only when
- * the server has shown who has the name, since our own job may have used up the quota. The job is in the store before
- * the request is answered.
+ * Submits jobs. On the pool kxfs chooses a name and a UUID, and makes the manifest. Then the job's record becomes
+ * SUBMITTING (backend/jobs/records.h), unless the job was held, and kxfs sends the manifest. A job is launched
+ * exactly once: after a lost reply kxfs sends the same name again. If the name is then taken, the UUID of the
+ * existing object shows whether it is the job of this submission. Only a clear reply of the API server itself
+ * counts. Any other reply (a page or a 503 from a proxy, success without the object) is treated as a lost reply.
+ * After a lost reply a refusal is final only when the server has shown which job has the name, since the job of
+ * this submission may have used up the quota. The job is in the store before the request is answered.
  *
- *	step	what is under way		what ends it			next
+ *	step	what is in progress		what ends it			next
  *	PREPARE	the pool makes the manifest	its name is free		RECORD
  *						its name is taken here		PREPARE
  *						the document is wrong		answer: refused
@@ -22,20 +22,20 @@
  *						no reply			POST, later; or HOLDER,
  *										if the job may be over
  *										and removed by then
- *	HOLDER	a GET of who has the name, or	it is ours			answer: launched
- *		a pause before one
+ *	HOLDER	a GET of the job that has the	it is ours			answer: launched
+ *		name, or a pause before one
  *						another has the name that the
  *						document gives			PREPARE
- *						nobody has it, or another	answer: refused
- *						nobody has it any more, it is
+ *						no job has it, or another	answer: refused
+ *						no job has it any more, it is
  *						unknown, or a POST may still
  *						arrive				answer: unclear
  *	RENDER	the pool writes the manifest	it is written			answer: dry run
  *		of a dry run as YAML
  *
- * A dry run goes from PREPARE to POST, which has no effect, and to RENDER. In PREPARE, RECORD and RENDER the
- * submission belongs to the pool. After an answer, backend/impl/held.c decides about the record; it also shows the
- * job until then.
+ * A dry run goes from PREPARE to a POST without effect, and to RENDER. In PREPARE, RECORD and RENDER the submission
+ * belongs to the pool. After an answer, backend/impl/held.c decides whether the record remains. If the answer takes
+ * long, it shows the job meanwhile.
  */
 #include <errno.h>
 
@@ -49,16 +49,16 @@
 
 #define POST_MS	     25000
 #define REPLY_MAX    (8u << 20)
-#define SHOWN_MS     5000 /* a job without a reply for that long is shown as SUBMITTED */
-#define SERVER_TRIES 4	  /* how often a POST is repeated after internal errors of the server */
-/* The largest number of names. Each has 64 random bits, so a second one is hardly ever needed. */
+#define SHOWN_MS     5000 /* a job is shown as SUBMITTED when there was no reply for this long */
+#define SERVER_TRIES 4	  /* the largest number of POSTs after internal errors of the server */
+/* The largest number of names that are tried. Each has 64 random bits, so a second one is hardly ever needed. */
 #define NAME_TRIES 16
 
-/* What the POSTs so far may have done; each value includes those before it. */
+/* The possible effect of the POSTs so far. Each value includes the effects before it. */
 enum tried {
-	TRIED_NOTHING,	  /* nothing */
-	TRIED_LOST,	  /* one may have succeeded, without a reply */
-	TRIED_IN_FLIGHT,  /* one may still arrive: the connection broke, here or behind a proxy */
+	TRIED_NOTHING,	  /* no POST had an effect */
+	TRIED_LOST,	  /* a POST may have succeeded, without a reply */
+	TRIED_IN_FLIGHT,  /* a POST may still arrive at the server: the connection broke, here or behind a proxy */
 	TRIED_MAYBE_GONE, /* the job may have been launched, finished and removed since */
 };
 
@@ -70,16 +70,16 @@ struct kube_submit {
 	const struct spec_kind *kind; /* the kind of M */
 	struct spec_manifest *m;
 	char uuid[37];	       /* UUID of the submission */
-	struct record *record; /* it is pinned; NULL if there is none yet */
-	bool held;	       /* held.c has made the record, and decides what becomes of it */
+	struct record *record; /* the record, pinned; NULL if there is no record yet */
+	bool held;	       /* the job was held: held.c has made the record, and keeps or removes it */
 	bool concluded;	       /* held_answered was called */
 	struct loop_timer shown;
 	enum tried tried;
-	bool asks;	 /* HOLDER: another POST could launch a job again that is gone since */
-	unsigned names;	 /* how many names were tried */
-	bool old_exists; /* the cluster still has a job with the first of these names */
-	int err;	 /* the present error */
-	char *text;	 /* text for people; of a dry run that was approved: the manifest */
+	bool asks;	 /* go to HOLDER, since another POST could launch again a job that is already gone */
+	unsigned names;	 /* number of names that were tried */
+	bool old_exists; /* the cluster has another job with the first of these names */
+	int err;	 /* the current error */
+	char *text;	 /* text for people; in a dry run without errors, the manifest */
 };
 
 static struct kube_submit *submit_of(struct request *r)
@@ -97,7 +97,7 @@ static void submit_free(struct request *r)
 	struct kube_submit *s = submit_of(r);
 
 	loop_timer_stop(&s->shown);
-	if (!s->held && s->record && !s->concluded) /* answered by the end of the mount */
+	if (!s->held && s->record && !s->concluded) /* the end of the mount has answered */
 		held_answered(s->k->b->held, s->record,
 			      &(struct held_answer){.err = s->r.unclear ? -EINPROGRESS : -ECANCELED,
 						    .heard = true});
@@ -128,7 +128,7 @@ static int make_manifest(struct kube_submit *s)
 			     .submission = s->uuid,
 			     .submitter = rq->submitter,
 			     .user = s->k->user,
-			     /* The first name is that of the document, if it has one. */
+			     /* The first name is the document's, if it has one. */
 			     .rename = s->names > 0,
 			     .old_exists = s->old_exists},
 	};
@@ -181,7 +181,10 @@ static void rendered(void *data)
 
 /* --- answers --- */
 
-/* ERR: 0 if it was launched; -EINPROGRESS if that is unknown; else it was not, because of ERR and WHY. */
+/*
+ * Report the result to held.c. ERR: 0 if the job was launched; -EINPROGRESS if that is unknown; else it was not
+ * launched, because of ERR and WHY.
+ */
 static void conclude(struct kube_submit *s, int err, const char *why)
 {
 	const struct backend_request *rq = s->r.rq;
@@ -210,7 +213,7 @@ static void give_up(struct kube_submit *s, int err, const char *why)
 	request_answer(&s->r, s->held ? -EINPROGRESS : err, NULL, text);
 }
 
-/* Answer that nothing was launched, unless a POST may still arrive. */
+/* Answer that the job was not launched; or, if a POST may still arrive, that this is unknown. */
 static void refuse(struct kube_submit *s, int err)
 {
 	cleanup_free char *why = take_ptr(s->text);
@@ -233,7 +236,10 @@ static void launched(struct kube_submit *s, const char *object, size_t len)
 		watches_replied(s->k->watches, sort, job->view->resource_version);
 		publish_now(s->k->publish, job);
 	} else if (len && sort != WORLD_N_SORTS) {
-		/* The watch is past this version without the job: the server may have been restored from a backup. */
+		/*
+		 * The watch is past this version and has not reported the job: the server may have been restored
+		 * from a backup.
+		 */
 		watches_doubt(s->k->watches, sort);
 	}
 	conclude(s, 0, NULL);
@@ -249,14 +255,14 @@ static bool is_known(const struct kube_submit *s)
 	       (record_is_going(s->record) || record_head(s->record)->state != RECORD_SUBMITTING);
 }
 
-/* Repeat the request after a pause. WHY: the reply, or the error in its place. */
+/* Repeat the call after a pause. WHY: the text of the reply, or the error if there was no reply. */
 static void send_again(struct kube_submit *s, const struct http_reply *reply, const char *why)
 {
 	if (!request_again(&s->r, reply->wait_ms))
 		give_up(s, -ETIMEDOUT, why);
 }
 
-/* The job that has the name, according to a GET. */
+/* The owner of the name, according to a GET: the job of this submission, another job, no job, or unclear. */
 enum holder { HOLDER_OURS, HOLDER_OTHER, HOLDER_NONE, HOLDER_UNCLEAR };
 
 static enum holder holder_of(const struct kube_submit *s, const struct http_reply *reply)
@@ -271,7 +277,7 @@ static enum holder holder_of(const struct kube_submit *s, const struct http_repl
 		return HOLDER_UNCLEAR;
 	if (spec_object_is_submission(reply->body, reply->len, s->uuid))
 		return HOLDER_OURS;
-	/* Without annotations (no_annotations) our object can't be distinguished from others. */
+	/* Without annotations (no_annotations) the object of this submission can't be distinguished from others. */
 	return spec_object_is_submission(s->m->json, s->m->json_len, s->uuid) ? HOLDER_OTHER
 									      : HOLDER_UNCLEAR;
 }
@@ -282,7 +288,7 @@ static void set_exists(struct kube_submit *s)
 		 s->r.rq->file, s->m->id);
 }
 
-/* The name is, or may be, taken by HOLDER. */
+/* HOLDER has the name, or may have it. Answer the request, or choose another name. */
 static void taken(struct kube_submit *s, enum holder holder, const struct http_reply *reply)
 {
 	if (s->tried == TRIED_MAYBE_GONE) {
@@ -292,14 +298,14 @@ static void taken(struct kube_submit *s, enum holder holder, const struct http_r
 		s->asks = false;
 		send_again(s, reply, "its name is alternately taken and free");
 	} else if (!s->m->named && !s->held && holder != HOLDER_OTHER) {
-		/* Nobody else would choose this name: it is our job, already gone, or not readable by the user. */
+		/* Only this submission chooses this name: its job is already gone, or the user may not read it. */
 		launched(s, "", 0);
 	} else if (s->tried) {
-		/* Another job may have got the name after ours. */
+		/* Another job may have got the name after the job of this submission. */
 		give_up(s, -EEXIST,
 			"a job of that name exists or existed, and may be a different one");
 	} else if (s->m->named && s->names < NAME_TRIES) {
-		/* Another job has the name of the document: use another name. */
+		/* Another job has the name in the document: use another name. */
 		s->names++;
 		s->old_exists = true;
 		s->asks = false;
@@ -358,7 +364,7 @@ static void tried(struct kube_submit *s, enum tried how)
 	s->tried = max_of(s->tried, how);
 }
 
-/* The POST has failed, at the server or on its way. */
+/* The POST has failed, at the server or on its way to it. */
 static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 {
 	struct spec_asked asked = request_asked(&s->r, "create", s->m->id);
@@ -377,7 +383,7 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 				 ? TRIED_IN_FLIGHT
 				 : TRIED_LOST);
 	s->r.unclear = s->tried;
-	/* Retry a few times if the server fails, and without limit if it can't be reached. */
+	/* If the server fails, retry a few times; if it can't be reached, retry without limit. */
 	if (s->tried && (reply->err || ((unknown || s->err == -EAGAIN) &&
 					s->r.backoff.failures < SERVER_TRIES))) {
 		diag(DIAG_WARNING, "%s: retrying, since it may have been launched: %s", s->m->id,
@@ -386,14 +392,14 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 		return;
 	}
 	text_set(&s->text, "%s: %s\n", s->r.rq->file, text);
-	/* A proxy for Kubernetes writes a Status too, so a refusal is not trusted after an earlier POST. */
+	/* A proxy for Kubernetes may reply with a Status, so a refusal is not trusted after an earlier POST. */
 	if (s->tried || (reply->again && !is_dry(s)))
 		ask_holder(s);
 	else
 		refuse(s, s->err);
 }
 
-/* True if REPLY is the object that was sent. The page of a proxy may have a success status, too. */
+/* True if REPLY is the object that was sent. A page from a proxy may also have a success status. */
 static bool is_created(const struct kube_submit *s, const struct http_reply *reply)
 {
 	const struct spec_object_wanted wanted = {
@@ -457,7 +463,7 @@ static void post(struct request *r)
 	r->unclear = !is_dry(s);
 }
 
-/* The pool has returned S: send it, or answer why not. */
+/* The pool has prepared S: send the manifest, or answer with the error. */
 static void ready(struct kube_submit *s)
 {
 	s->r.working = false;
@@ -471,7 +477,7 @@ static void ready(struct kube_submit *s)
 		post(&s->r);
 }
 
-/* True if JOB is not that of S. */
+/* True if JOB (may be NULL) is not the job of S. */
 static bool is_other(const struct kube_submit *s, const struct spec_job *job)
 {
 	return job && !streq(job->uid, s->uuid) && !(job->own && streq(job->submission, s->uuid));
@@ -499,7 +505,7 @@ static void name_is_taken_here(struct kube_submit *s)
 	ready(s);
 }
 
-/* The server has not replied for a while. */
+/* The server has not replied for SHOWN_MS: show the job as SUBMITTED. */
 static void on_shown(void *data)
 {
 	const struct kube_submit *s = data;
@@ -523,7 +529,7 @@ static void recorded(void *data, int err)
 	ready(s);
 }
 
-/* The name of S is free: write the record before anything is sent. */
+/* The name of S is free: write the record before the manifest is sent. */
 static void make_record(struct kube_submit *s)
 {
 	const struct backend_request *rq = s->r.rq;
@@ -566,8 +572,8 @@ static void prepared(void *data)
 static const struct request_ops submit_ops = {.send = post, .free = submit_free};
 
 /*
- * Remove all kinds but NAME: a held job has the name, and perhaps an earlier POST, of the kind of its dry run. False:
- * the mount does not show that kind now.
+ * Remove all kinds except NAME from S: the dry run of a held job has chosen a name for this kind, and an earlier
+ * POST may have been of this kind. Return false if the mount does not show this kind now.
  */
 static bool keep_kind(struct kube_submit *s, const char *name)
 {
@@ -609,7 +615,7 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 		record_pin(s->record);
 	loop_timer_init(&s->shown, b->loop, on_shown, s);
 	request_begin(k->requests, &s->r, rq, &submit_ops);
-	/* An earlier POST may have succeeded, although the job was not seen when the user released it. */
+	/* An earlier POST may have succeeded, although the mount had not seen the job when the user released it. */
 	s->tried = rq->again ? TRIED_LOST : TRIED_NOTHING;
 	s->r.working = true;
 	loop_work(b->loop, prepare, prepared, s);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of watches: each row is a sort of the world. Optional watches start after the first
- * lists. The watch of events starts when it is known whether that of groups works, because an event
- * about an unknown group has to wait, and only few can. Queues are objects of the whole cluster. If
- * the server refuses the watch of all queues, only the queue that the mount submits to is watched.
+ * A table of watches, with a row for each sort of the world. Optional watches start after the first lists. The
+ * watch of events starts only when the watch of groups works or has failed, because an event about an unknown group
+ * must wait for the group, and only few events can wait. Queues are objects of the whole cluster. If the server
+ * refuses the watch of all queues, only the queue that the mount submits to is watched.
  */
 #include "backend/kube/watches.h"
 
@@ -20,7 +20,7 @@
 #include "spec/base/time.h"
 #include "spec/kinds/right.h"
 
-/* Sizes of first pages; they are small, since a pod of a large job has hundreds of KiB. */
+/* The sizes of the first pages. They are small, since a pod of a large job has hundreds of KiB. */
 #define PAGE_JOBS  100
 #define PAGE_PODS  50
 #define PAGE_OTHER 500
@@ -31,10 +31,10 @@
 enum api { API_KIND, API_PART, API_CORE, API_SCHEDULING, API_KUEUE };
 
 static const struct watch_def {
-	const char *plural; /* the resource; NULL: that of the kind or the part */
+	const char *plural; /* the resource; NULL: the resource of the kind or of the part */
 	enum api api;
-	bool cluster; /* its objects are not in a namespace */
-	/* Its objects have the label of the user who submitted the job; Volcano copies it to groups. */
+	bool cluster; /* the objects are not in a namespace */
+	/* The objects have the label of the user who submitted the job. Volcano copies the label to groups. */
 	bool of_user;
 	unsigned page;
 } defs[WORLD_JOBS + 1] = {
@@ -62,18 +62,18 @@ struct watched {
 	enum world_sort sort;
 	struct watch *watch; /* NULL if there is none */
 	char *resource;	     /* "podgroups.scheduling.volcano.sh"; set before the watch */
-	bool listed;	     /* its first list has arrived */
+	bool listed;	     /* the first list has arrived */
 	int err;	     /* the last error of the watch; 0 if there is none */
-	/* For jobs: publish has the time since when they are not confirmed. */
+	/* For jobs: publish_set_stale was called with the time since when they are not confirmed. */
 	bool stale;
-	/* Under watches.lock: */
-	/* The world has the objects, as they are or as they were when the server could last be reached. */
+	/* The members below are under watches.lock. */
+	/* The objects are known, as they are or as they were when the server could last be reached. */
 	bool known;
 	const char *verb;
-	char *text; /* why access is not given, or "" */
+	char *text; /* why the watch fails, or "" */
 };
 
-/* How far the start is. */
+/* The phases of the start. */
 enum phase { PHASE_LISTING, PHASE_LISTED, PHASE_READY, PHASE_FAILED };
 
 struct watches {
@@ -108,7 +108,7 @@ static const char *cost_of(const struct watches *w, enum world_sort sort)
 static void start(struct watches *w, enum world_sort sort);
 static const char *api_version(const struct watches *w, enum world_sort sort);
 
-/* --- are the jobs confirmed? --- */
+/* --- whether the jobs are confirmed --- */
 
 /* Return the first watch of jobs that fails; NULL if one of them works. */
 static const struct watched *failing_jobs(const struct watches *w)
@@ -145,7 +145,7 @@ static void check_confirmed_kinds(struct watches *w)
 		if (failing == x->stale)
 			continue;
 		x->stale = failing;
-		/* If no kind is confirmed, check_confirmed reports it. */
+		/* If no kind is confirmed, check_confirmed reports that once. */
 		if (failing && !w->stale_since)
 			diag(DIAG_WARNING, "%s: not confirmed: %s", x->resource, x->text);
 		else if (!failing)
@@ -273,7 +273,7 @@ static void optional_state(struct watched *x, bool first, bool lost)
 
 	if (lost)
 		world_forget_sort(w->config.world, x->sort);
-	/* `why` has some reasons only while this sort is known. */
+	/* Some reasons of `why` are known only while this sort is. */
 	if (first || lost)
 		world_waiting_changed(w->config.world);
 	if (x->sort == WORLD_QUEUES) {
@@ -383,8 +383,8 @@ static void on_state(void *data, int err, const char *text)
 	if (cost_of(x->w, x->sort))
 		return optional_state(x, first, lost);
 	/*
-	 * Before the first lists have arrived, the first error ends the start, unless this watch has its list, or
-	 * another kind works.
+	 * Before the first lists have arrived, the first error ends the start, unless the list of this watch has
+	 * arrived, or the watch of another kind works.
 	 */
 	breaks = x->listed && err == -EAGAIN;
 	others = world_is_of_jobs(x->sort) && !failing_jobs(w);
@@ -397,7 +397,7 @@ static void on_state(void *data, int err, const char *text)
 	if (w->phase == PHASE_LISTING || w->phase == PHASE_FAILED)
 		return;
 	check_confirmed(w);
-	/* They may be parts of jobs of another kind. */
+	/* The jobs on disk that wait for this list may be parts of jobs of another kind. */
 	if (world_is_of_jobs(x->sort) && err && !world_has_listed(w->config.world, x->sort))
 		publish_listed(w->config.publish);
 	if (world_is_of_jobs(x->sort) && err == -EOPNOTSUPP)
@@ -450,7 +450,7 @@ static char *selector_of(const struct watches *w, enum world_sort sort)
 	return text_print("%s%s" SPEC_LABEL_USER "=%s", labels, *labels ? "," : "", w->config.user);
 }
 
-/* Return options with which the mount would request fewer objects of SORT, or NULL. */
+/* Return the mount options that would reduce the number of objects of SORT, or NULL. */
 static const char *fewer_of(const struct watches *w, enum world_sort sort)
 {
 	bool mine = *w->config.user;
@@ -506,7 +506,7 @@ static void start(struct watches *w, enum world_sort sort)
 	x->watch = watch_new(&config);
 }
 
-/* True if a watch of jobs returns all objects that are PART. */
+/* True if a watch of jobs returns all objects of PART. */
 static bool is_fed(const struct watches *w, const struct spec_part *part)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -530,7 +530,7 @@ static enum world_sort sort_of_part(const struct watches *w, const struct spec_p
 	return i;
 }
 
-/* Watch the parts of the kinds that are shown, and no others. */
+/* Watch the parts of the shown kinds, and no other parts. */
 static void start_parts(struct watches *w)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -677,7 +677,7 @@ const char *watches_version(const struct watches *w, enum world_sort sort)
 char *watches_offline(struct watches *w)
 {
 	const struct watched *jobs = failing_jobs(w), *pods = &w->all[WORLD_PODS];
-	/* The watch of the pods may be the first to find that the server's address refuses connections. */
+	/* The watch of the pods may be the first that finds that the server refuses connections. */
 	const struct watched *x = jobs ? jobs : pods->err == -EHOSTUNREACH ? pods : NULL;
 
 	if (!x)
@@ -734,7 +734,7 @@ static void print_refused(struct watched *x, struct watches_refused *list)
 
 	{
 		lock_scope(&w->lock);
-		/* There are two watches of queues, but one item. */
+		/* Queues have two watches, but one item in the list. */
 		bool twice = x->sort == WORLD_QUEUES &&
 			     status_of(&w->all[WORLD_OWN_QUEUE]) == WORLD_FORBIDDEN;
 

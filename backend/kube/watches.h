@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The watches of a mount; all objects go into the world. The watches of jobs and pods are required: the start ends
- * when their first lists have arrived, and from then on their errors show whether the jobs are confirmed. Of several
- * kinds one is enough. The other watches (pod groups, events, queues) are optional. .kxfs/info reports what the user
- * may not watch, and what that costs. I/O thread, unless noted otherwise.
+ * All watches of a mount; their objects go into the world. The watches of jobs and pods are required: the start
+ * ends when their first lists have arrived, and later their errors show whether the jobs are confirmed. If a mount
+ * shows several kinds, the watch of one kind is enough. The other watches (pod groups, events, queues) are
+ * optional. .kxfs/info shows which resources the user may not watch, and what users lack therefore. I/O thread,
+ * unless noted otherwise.
  */
 #pragma once
 
@@ -17,11 +18,14 @@ struct watches_events {
 	/* The first lists of jobs and pods have arrived. */
 	void (*listed)(void *data);
 	/*
-	 * Called once. ERR 0, after listed(): queues and Kueue's Workloads are known, or won't be soon. ERR is a
-	 * negative errno: the first lists have failed, for the reason TEXT.
+	 * Called once. ERR is 0: called after listed(), when the queues and Kueue's Workloads are listed, or will
+	 * not be soon. ERR is a negative errno: the first lists have failed, for the reason TEXT.
 	 */
 	void (*started)(void *data, int err, const char *text);
-	/* The server no longer serves jobs of some kind. Only after listed(); repeated after a while. */
+	/*
+	 * The server no longer serves the jobs of some kind. Called only after listed(), and again after a while if
+	 * this remains so.
+	 */
 	void (*unserved)(void *data);
 	void *data;
 };
@@ -41,42 +45,48 @@ struct watches_config {
 };
 
 struct watches *watches_new(const struct watches_config *config);
-/* Start the required watches; the world must have its kinds. */
+/* Start the required watches. The kinds of the world must be set. */
 void watches_start(struct watches *w);
-/* The start also waits for watches_start_kueue. */
+/* Make the start also wait for a call of watches_start_kueue. */
 void watches_await_kueue(struct watches *w);
 /*
- * Watch Kueue's objects in VERSION (static) of its API. Call this at most once with a VERSION.
- * NULL: no Kueue was found so far.
+ * Watch Kueue's objects in VERSION (static) of its API. Call this at most once with a VERSION. VERSION is NULL if
+ * Kueue has not been found yet.
  */
 void watches_start_kueue(struct watches *w, const char *version);
-/* The world has other kinds: watch their jobs and pods instead of those of the old kinds. */
+/* The kinds of the world have changed: watch their jobs and pods instead of those of the old kinds. */
 void watches_switch(struct watches *w);
-/* Forget the jobs of SORT. The caller then calls watches_switch. */
+/* Stop watching the jobs of SORT, and forget them. The caller then calls watches_switch. */
 void watches_drop(struct watches *w, enum world_sort sort);
-/* The server has answered another request: end the pauses of watches after failures. */
+/* The server has answered another request: let watches that pause after failures retry now. */
 void watches_retry_now(void *watches);
 void watches_stop(struct watches *w);
 void watches_free(struct watches *w); /* NULL is allowed */
 
-/* The reply to a request had a job of SORT, in VERSION. */
+/* Note that the reply to a request contained a job of SORT in VERSION. */
 void watches_replied(struct watches *w, enum world_sort sort, const char *version);
-/* The server may have been restored from a backup: let the watch of the jobs of SORT check its version. */
+/*
+ * The server may have been restored from a backup: make the watch of the jobs of SORT compare its version with the
+ * server's.
+ */
 void watches_doubt(struct watches *w, enum world_sort sort);
 /* Return the version up to which the watch of the jobs of SORT is complete; "" while it relists. */
 const char *watches_version(const struct watches *w, enum world_sort sort);
 /*
- * Return why the server can't be reached, malloc'ed, according to the last result of the watches of jobs or pods; NULL
- * if it can. Since the caller wants to use the server, the watches retry immediately.
+ * Return the reason why the server can't be reached, malloc'ed, from the last results of the watches of jobs and
+ * pods; NULL if it can. The caller needs the server, so the watches retry immediately.
  */
 char *watches_offline(struct watches *w);
 
-/* Any thread: return why the jobs of SORT are not confirmed, malloc'ed; NULL if they are. */
+/* Return the reason why the jobs of SORT are not confirmed, malloc'ed; NULL if they are. Any thread. */
 char *watches_trouble(struct watches *w, enum world_sort sort);
-/* Any thread: true if the world has this sort, as it is or as it was when the server could last be reached. */
+/*
+ * True if the objects of SORT are known: as they are now, or as they were when the server could last be reached.
+ * Any thread.
+ */
 bool watches_know(struct watches *w, enum world_sort sort);
-/* Any thread: .kxfs/info and .kxfs/metrics. */
-int64_t watches_stale_since(struct watches *w); /* 0: all jobs are confirmed */
+/* For .kxfs/info and .kxfs/metrics, on any thread: */
+int64_t watches_stale_since(struct watches *w); /* in ns; 0: all jobs are confirmed */
 void watches_info(struct watches *w, FILE *out);
 /* The state of printing the list `refused` of .kxfs/info. */
 struct watches_refused {
@@ -87,5 +97,5 @@ void watches_refused(struct watches *w, struct watches_refused *list);
 void watches_print_refused(struct watches_refused *list, const char *verb, const char *resource,
 			   const char *cost, const char *answer);
 void watches_metrics(struct watches *w, FILE *out);
-/* Any thread: return the number of objects received. */
+/* Return how many objects the watches have received. Any thread. */
 size_t watches_n_objects(const struct watches *w);

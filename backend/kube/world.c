@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of jobs and pods by uid, the events of jobs (events.h), and tables of all other watched objects. Each sort of
- * objects has a row in SORTS with its functions.
+ * Tables of jobs and pods by uid, the events of jobs (events.h), and tables of all other watched objects. For each
+ * sort of objects, SORTS has a row with its functions.
  *
- * Lists are counted, and each object has the number (its round) of the last list that had it: after a list, objects
- * with an older number are gone. Other objects change only the reason why a job waits, never the job itself. A queue
- * changes with each pod that starts in it, so its waiting jobs are reported as changed at the next tick. The tick also
- * reports jobs when they, or their groups, have been known for SPEC_SETTLE_NS, after which `why` may report something
- * missing.
+ * Lists are numbered (rounds), and each object has the number of the last list that contained it. After a list,
+ * objects with an older number are gone. Objects other than jobs and pods change only the reason why a job waits,
+ * never the job itself. A queue changes whenever a pod of its jobs starts, so the jobs that wait in it are reported
+ * as changed only at the next tick. The tick also reports a job when the job, or its group, has been known for
+ * SPEC_SETTLE_NS: from then on `why` may report that something is missing.
  *
- * A sort may have SPEC_MAX_LISTED objects, as many as a list. Watches may bring more: these are passed over, and the
- * sort is relisted when there is space again. During a list, its objects are added to the known ones, which are
- * removed at its end.
+ * A sort may have SPEC_MAX_LISTED objects, as a list may. If watches bring more, the additional objects are passed
+ * over, and the sort is relisted when it has space again. During a list, its objects are added to the known ones.
+ * Known objects that the list does not contain are removed at its end.
  *
- * The file is long because the tables are joined: jobs, pods, objects and events wait here for each other.
+ * The file is long because the tables are joined: jobs, pods, objects and events wait in them for each other.
  */
 #include "backend/kube/world.h"
 
@@ -29,36 +29,41 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-/* How many unreadable objects are remembered, and named in .kxfs/log. */
+/* The largest number of unreadable objects that are remembered, and named in .kxfs/log. */
 #define PASSED_MAX 1000
-/* How many deleted pods of a job are remembered; then the oldest are forgotten. */
+/* The largest number of deleted pods of a job that are remembered; beyond it the oldest are forgotten. */
 #define GONE_MAX 4096
 #define TICK_MS	 5000
 /* The largest number of parts between a pod and its job. */
 #define MAX_LINKS 4
-/* How many deleted parts are remembered, since their pods may arrive later, or change. */
+/*
+ * The largest number of deleted parts that are remembered, since pods of a deleted part may arrive or change later.
+ */
 #define PAST_MAX 10000
 
 struct pod {
 	struct spec_pod_view *view;
-	char *json; /* while its job is not known, and it may have to be parsed again; else NULL */
+	char *json; /* the pod's JSON while its job is not known, since it may have to be parsed again; else NULL */
 	struct job *job;
 	unsigned round;
-	struct pod *prev, *next; /* the job's other pods */
+	struct pod *prev, *next; /* in the list of the job's pods */
 	UT_hash_handle hh;	 /* by uid */
-	/* Only while the pod is in the cluster. Unique, except during a list that will not have the older pod. */
+	/*
+	 * By name; only while the pod is in the cluster. Names are unique, except during a list that will not
+	 * contain the older pod.
+	 */
 	UT_hash_handle by_name;
 };
 
 struct job {
 	struct world_job j;
 	struct world *w;
-	struct pod *pods; /* deleted pods at the end, the oldest first */
+	struct pod *pods; /* deleted pods are at the end, the oldest first */
 	size_t n_gone;
-	size_t n_open;	   /* pods that wait here until their job is known */
-	unsigned position; /* its position in its queue of Kueue; 0 if unknown */
-	bool waits;	   /* it was last published as not started */
-	bool waited;	   /* SPEC_SETTLE_NS has passed since it was first seen */
+	size_t n_open;	   /* number of pods that wait here until their job is known */
+	unsigned position; /* the job's position in its queue of Kueue; 0 if unknown */
+	bool waits;	   /* the job was last published as not started */
+	bool waited;	   /* SPEC_SETTLE_NS has passed since the job was first seen */
 	UT_hash_handle hh; /* by uid */
 };
 
@@ -68,28 +73,28 @@ struct object {
 	void *view;
 	const struct spec_meta *meta; /* the meta of VIEW */
 	unsigned round;
-	bool waited;	   /* for a group: SPEC_SETTLE_NS has passed since it was first seen */
-	bool changed;	   /* for a queue: the jobs that wait in it must be reported */
+	bool waited;	   /* a group: SPEC_SETTLE_NS has passed since it was first seen */
+	bool changed;	   /* a queue: the jobs that wait in it must be reported */
 	UT_hash_handle hh; /* by uid or name, see BY_NAME */
 	UT_hash_handle hh_owner; /* by the uid of its job */
 };
 
 /* The functions of a sort of objects. */
 struct sort {
-	const char *what; /* its name in messages */
+	const char *what; /* the name of the sort in messages */
 	int (*parse)(const char *json, size_t len, void **ret);
 	void (*unref)(void *view);
 	size_t meta; /* offset of the meta in the view */
-	/* The sort that has the table: there are several watches of queues. */
+	/* The sort that owns the table: several watches of queues share one. */
 	enum world_sort table;
 	bool by_name; /* the key is the name; else the uid */
-	bool owned;   /* its controller is a job; others are ignored */
+	bool owned;   /* the controller of an object is a job; other objects are ignored */
 	/*
-	 * Return true if the new object NOW differs from OLD (may be NULL) in what jobs show. NULL:
+	 * Return true if the object NOW differs from OLD (NULL: there was none) in something that jobs show. NULL:
 	 * it always does.
 	 */
 	bool (*differs)(struct world *w, struct object *now, const struct object *old);
-	/* OLD (NULL: new) has become NOW (NULL: deleted): report the jobs that change with it. */
+	/* OLD (NULL: NOW is new) has become NOW (NULL: OLD was deleted): report the jobs that change with it. */
 	void (*report)(struct world *w, struct object *now, const struct object *old);
 };
 
@@ -102,7 +107,7 @@ struct passed {
 };
 
 /*
- * Whether a sort was listed. After its first list, new objects were created recently. LISTING,
+ * Whether a sort was listed. An object that arrives after the first list was created recently. LISTING and
  * RELISTING: a list is in progress.
  */
 enum listing { UNLISTED, LISTING, LISTED, RELISTING };
@@ -110,7 +115,7 @@ enum listing { UNLISTED, LISTING, LISTED, RELISTING };
 struct world {
 	world_changed_fn changed;
 	void *data;
-	/* the kinds of the sorts from WORLD_JOBS on */
+	/* The kinds of the sorts from WORLD_JOBS on. */
 	const struct spec_kind *_Atomic kinds[SPEC_MAX_KINDS];
 	const struct spec_kind *refused[SPEC_MAX_KINDS];
 	const struct spec_reader *readers[SPEC_MAX_KINDS]; /* the readers of these kinds */
@@ -123,23 +128,23 @@ struct world {
 	enum world_watch_status _Atomic statuses[WORLD_N_SORTS];
 	struct job *jobs;
 	struct pod *pods, *named;
-	struct pod *gone; /* deleted pods, by uid: a driver may have led to its executors */
-	/* The tables of objects, by SORT's TABLE; changed under the lock. */
+	struct pod *gone; /* deleted pods, by uid, since the owner of an executor may be a deleted driver */
+	/* The tables of objects; the index is the member TABLE of their sort. Changed under the lock. */
 	struct object *objects[WORLD_N_SORTS];
 	struct object *owned[WORLD_N_SORTS];
 	struct object *past; /* deleted parts, by uid, the oldest first */
 	struct events *events;
 	struct passed *passed;
-	struct loop_timer tick; /* set while a report is due later */
+	struct loop_timer tick; /* set while a job must be reported later */
 	bool stopped;
-	struct spec_kueue_facts kueue; /* only FIXED, AWAY and ABSENT */
-	/* A queue is gone: report the jobs that wait in an unknown queue. */
+	struct spec_kueue_facts kueue; /* only its FIXED, AWAY and ABSENT are set */
+	/* A queue is gone: report the jobs whose queue is unknown. */
 	bool queue_gone;
 	struct lock lock; /* for OBJECTS, which only the I/O thread changes */
 	/* Objects of the sort were passed over because there were too many. */
 	bool full[WORLD_N_SORTS];
 	size_t n_live;	     /* jobs in the cluster */
-	unsigned n_passings; /* calls of world_pass_over */
+	unsigned n_passings; /* number of calls of world_pass_over */
 	atomic_size_t n_pods, n_passed;
 };
 
@@ -185,7 +190,7 @@ static bool is_listing(const struct world *w, enum world_sort sort)
 	return w->listing[sort] == LISTING || w->listing[sort] == RELISTING;
 }
 
-/* True if one more object of SORT would exceed the limit; it is then passed over. */
+/* True if SORT has the largest number of objects already; a new object is then passed over. */
 static bool is_full(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
 {
 	size_t most = is_listing(w, sort) ? 2 * SPEC_MAX_LISTED : SPEC_MAX_LISTED;
@@ -216,8 +221,8 @@ static struct object *find_owned(const struct world *w, enum world_sort sort, co
 /* --- owners --- */
 
 /*
- * True if the object of VIEW, of SORT, is owned by a job of another kind on this mount; always false on a single-kind
- * mount. *RET_LINK: its pods are that job's.
+ * True if the object of VIEW, of SORT, is owned by a job of another kind on this mount; always false on a
+ * single-kind mount. *RET_LINK: the pods of the object belong to that job.
  */
 static bool is_part(const struct world *w, enum world_sort sort, const struct spec_job_view *view,
 		    bool *ret_link)
@@ -253,7 +258,10 @@ static const char *next_of(const struct world *w, const char *uid)
 	return object ? object->meta->owner_uid : NULL;
 }
 
-/* Return the uid of the job that the object UID is or belongs to, as far as known; UID in a circle of owners. */
+/*
+ * Return the uid of the job to which the object UID belongs; UID if it is that job. If the job is unknown, return
+ * the last known owner; if owners form a circle, UID.
+ */
 static const char *resolve(const struct world *w, const char *uid)
 {
 	const char *at = uid;
@@ -273,7 +281,7 @@ static const char *resolve(const struct world *w, const char *uid)
 	return uid;
 }
 
-/* Return the reader of the job that the object UID is or belongs to; NULL if unknown. */
+/* Return the reader of the job to which the object UID belongs, or which it is; NULL if unknown. */
 static const struct spec_reader *reader_of(void *data, const char *uid)
 {
 	const struct world *w = data;
@@ -300,7 +308,7 @@ static bool is_about(void *data, const char *about)
 	return job_about(job->w, about) == job;
 }
 
-/* JOB has got more objects: it gets the waiting events about them. */
+/* JOB has more objects than before: it gets the waiting events about them. */
 static void adopt_events(struct job *job)
 {
 	if (events_adopt(job->w->events, job->j.uid, is_about, job))
@@ -313,7 +321,7 @@ static void on_object(struct world *w, enum world_sort sort, const char *json, s
 
 /* --- jobs --- */
 
-/* Jobs that were parsed as KIND. */
+/* Access to the jobs that were parsed as KIND, for its reader. */
 struct world_known {
 	const struct world *w;
 	const struct spec_kind *kind;
@@ -327,7 +335,7 @@ static const struct spec_job_view *known_view(void *data, const char *uid)
 	return job && job->j.kind == known->kind ? job->j.view : NULL;
 }
 
-/* Parse JSON as a job of SORT. NULL: it can't be parsed, or SORT has no kind any more. */
+/* Parse JSON as a job of SORT. Return NULL if it can't be parsed, or SORT has no kind any more. */
 static struct spec_job_view *read_job(struct world *w, enum world_sort sort, const char *json,
 				      size_t len, bool gone)
 {
@@ -352,7 +360,10 @@ static void job_first_seen(struct job *job, const struct spec_job_view *view)
 	tick_later(w);
 }
 
-/* Put VIEW of SORT, parsed from JSON, into the table, which takes it over. NULL: it is ignored. */
+/*
+ * Put VIEW of SORT, parsed from JSON, into the table, which takes it over. Return its job, or NULL if it is
+ * ignored.
+ */
 static struct job *take_job(struct world *w, enum world_sort sort, struct spec_job_view *view,
 			    const char *json, size_t len)
 {
@@ -377,7 +388,7 @@ static struct job *take_job(struct world *w, enum world_sort sort, struct spec_j
 	job->j.view = view;
 	job->j.object = spec_text_new(json, len);
 	job->j.round = w->rounds[sort];
-	/* It may have lost the labels of the selector, and have them again. */
+	/* The job may have lost the labels of the selector, and now have them again. */
 	job->j.gone = false;
 	if (first) {
 		settle(w, job->j.uid);
@@ -406,8 +417,9 @@ const struct world_job *world_reply(struct world *w, enum world_sort sort, const
 }
 
 /*
- * True if VIEW, from a watch, is older than what a reply had: ignore it, since the watch will catch up. Objects of a
- * list are never ignored, because a server that was restored restarts its versions.
+ * True if VIEW, which a watch returned, is older than the job in an earlier reply. It is ignored, since the watch
+ * will also return the newer version. Objects of a list are never ignored, because a server that was restored from
+ * a backup starts its versions again.
  */
 static bool is_late(struct world *w, enum world_sort sort, const struct spec_job_view *view)
 {
@@ -467,7 +479,7 @@ static void set_json(struct pod *pod, char *json)
 	pod->json = json;
 }
 
-/* Remove POD from all tables, unchanged. */
+/* Remove POD from all tables without changing it. */
 static void pod_leaves(struct pod *pod)
 {
 	struct job *job = pod->job;
@@ -509,7 +521,7 @@ static void pod_gone(struct pod *pod)
 	changed(job);
 }
 
-/* Put the pod of VIEW, parsed from JSON and taken over, into the tables. */
+/* Put the pod of VIEW, parsed from JSON, into the tables, which take VIEW over. */
 static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const char *json)
 {
 	struct pod *pod;
@@ -541,8 +553,8 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const c
 }
 
 /*
- * True if POD (may be NULL), with its new VIEW, belongs to another job than before. That job may not be known yet; but
- * a pod never leaves a known job for one that is not, unless it has another owner.
+ * True if POD (may be NULL) belongs to another job according to its new VIEW. That job may still be unknown, but a
+ * pod moves from a known job to an unknown one only if its owner has changed.
  */
 static bool pod_moves(const struct world *w, const struct pod *pod,
 		      const struct spec_pod_view *view)
@@ -573,7 +585,7 @@ static void on_pod(struct world *w, const char *json, size_t len, bool gone)
 		spec_pod_view_free(view);
 		return;
 	}
-	/* The mount shows other kinds than before. */
+	/* A pod moves if the mount shows other kinds than before. */
 	if (pod_moves(w, pod, view))
 		pod_gone(pod);
 	/* The last state of a deleted pod shows how it has ended. */
@@ -584,7 +596,7 @@ static void on_pod(struct world *w, const char *json, size_t len, bool gone)
 		settle(w, view->meta.uid);
 }
 
-/* Parse OLD, which is in no table, again. */
+/* Parse OLD again, after it was removed from all tables. */
 static void read_again(struct world *w, struct pod *old)
 {
 	struct pod *pod;
@@ -672,7 +684,7 @@ static void object_free(struct object *object)
 	free(object);
 }
 
-/* If a job has two objects of a sort, the last one counts: the other will be deleted soon. */
+/* If a job has two objects of a sort, use the one that arrived last: the other will be deleted soon. */
 static void enter_table(struct world *w, struct object *object)
 {
 	struct object **table = &w->objects[object->sort->table],
@@ -734,7 +746,7 @@ static void on_object(struct world *w, enum world_sort sort, const char *json, s
 	now->round = w->rounds[sort];
 	old = find_object(w, s->table, key_of(now));
 	if (gone || (s->owned && !*now->meta->owner_uid)) {
-		/* OLD may be a newer object of the same name, which remains. */
+		/* OLD may be a newer object with the same name, which remains. */
 		if (old && streq(old->meta->uid, now->meta->uid))
 			object_gone(w, old);
 		object_free(now);
@@ -766,7 +778,7 @@ static void objects_listed(struct world *w, enum world_sort sort)
 
 /* --- the sorts of other objects --- */
 
-/* Return when OBJECT was created: objects of the first list existed before. */
+/* Return when OBJECT was first seen, for objects of the first list the time of their creation. */
 static int64_t first_seen(const struct world *w, const struct object *object)
 {
 	return world_has_listed(w, sort_of(object)) ? loop_time_ns() : object->meta->created;
@@ -788,7 +800,7 @@ static void owned_report(struct world *w, struct object *now, const struct objec
 	const char *owner = (now ? now : old)->meta->owner_uid;
 	struct job *job = find_job(w, owner);
 
-	/* Its owner may be the owner of jobs, such as a TrainJob. */
+	/* OWNER may also be the owner of jobs, such as a TrainJob. */
 	for (struct job *other = job ? NULL : w->jobs; other; other = other->hh.next)
 		if (other->j.view && streq(other->j.view->meta.owner_uid, owner))
 			changed(other);
@@ -830,7 +842,7 @@ static void queue_report(struct world *w, struct object *now, const struct objec
 	tick_later(w);
 }
 
-/* A ClusterQueue may be the reason why jobs wait in the queues that belong to it. */
+/* A ClusterQueue may be the reason why jobs wait in its LocalQueues. */
 static void cluster_queue_report(struct world *w, struct object *now, const struct object *old)
 {
 	const char *name = (now ? now : old)->meta->name;
@@ -887,7 +899,7 @@ static const struct sort sorts[WORLD_N_SORTS] = {
 				  offsetof(struct spec_cluster_queue_view, meta),
 				  WORLD_CLUSTER_QUEUES, .by_name = true,
 				  .report = cluster_queue_report},
-	/* Jobs that are parts of other jobs are objects, too. */
+	/* Jobs that are parts of other jobs are also in this table. */
 	[WORLD_PARTS... WORLD_N_SORTS - 1] = {"part", part_parse, part_unref,
 					      offsetof(struct spec_part_view, meta), WORLD_PARTS,
 					      .owned = true, .report = part_report},
@@ -901,7 +913,7 @@ static void on_event(struct world *w, const char *json, size_t len, bool gone)
 	struct job *job;
 	int err;
 
-	/* The server deletes an event after an hour, but it stays true. */
+	/* The server deletes an event after an hour, but the event still describes what happened. */
 	if (gone)
 		return;
 	err = spec_event_view_parse(json, len, &view);
@@ -971,7 +983,7 @@ static void unpass(struct world *w, struct passed *passed)
 	free(passed);
 }
 
-/* An object with this uid or name is passed over: keep its last version, unless it is GONE. */
+/* An object with this UID or NAME is passed over. Keep its last readable version, unless it is GONE. */
 static void keep_known(struct world *w, enum world_sort sort, const char *uid, const char *name,
 		       bool gone)
 {
@@ -1045,7 +1057,7 @@ void world_pass_over(struct world *w, enum world_sort sort, const char *json, si
 bool world_has_room_again(struct world *w, enum world_sort sort)
 {
 	size_t n = n_kept(w, sort), passed = HASH_COUNT(w->passed);
-	/* Beyond PASSED_MAX their number is unknown. */
+	/* If PASSED_MAX objects were passed over, the real number may be higher. */
 	size_t room = passed < PASSED_MAX ? passed : SPEC_MAX_LISTED / 8;
 
 	if (!w->full[sort] || is_listing(w, sort) || n + room > SPEC_MAX_LISTED)
@@ -1094,7 +1106,7 @@ void world_object(struct world *w, enum world_sort sort, const char *json, size_
 		on_event(w, json, len, gone);
 	else
 		on_object(w, sort, json, len, gone);
-	if (passed && w->n_passings == before) /* it can be read now */
+	if (passed && w->n_passings == before) /* the object can be read now */
 		unpass(w, passed);
 }
 
@@ -1131,7 +1143,7 @@ void world_forget_sort(struct world *w, enum world_sort sort)
 
 /* --- changes with time --- */
 
-/* Report the jobs that have waited for SPEC_SETTLE_NS. True if others have waited for less. */
+/* Report the jobs that have waited for SPEC_SETTLE_NS. Return true if other jobs have waited for less. */
 static bool report_settled(struct world *w)
 {
 	int64_t before = loop_time_ns() - SPEC_SETTLE_NS;
@@ -1157,7 +1169,7 @@ static void on_tick(void *data)
 {
 	struct world *w = data;
 
-	/* Report the jobs that wait in a changed queue, or perhaps in one that is gone. */
+	/* Report the jobs that wait in a changed queue and, if a queue is gone, those whose queue is unknown. */
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
 		const struct object *queue = NULL;
 
@@ -1267,7 +1279,7 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 	};
 }
 
-/* Set FACT, a fact about Kueue that any job may show, to NOW. */
+/* Set FACT, a fact about Kueue that any job may show, to NOW, and report the change. */
 static void set_kueue_fact(struct world *w, bool *fact, bool now)
 {
 	if (now == *fact)
