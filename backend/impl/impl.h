@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an implementation of the backend (local/, kube/) provides, and what it finds in struct backend. Only these two,
- * backend.c, request.c and their neighbours here include it: files below them are given what they need.
+ * What an implementation of the backend (local/, kube/) provides, and what it finds in struct backend. Only local/,
+ * kube/, backend.c and the files of this folder include this header. Other files of the backend get what they need
+ * as arguments.
  */
 #pragma once
 
@@ -19,43 +20,34 @@
 struct backend_request;
 
 struct backend_ops {
-	/* The name of the default state directory: see backend_key. */
+	/* Return the name of the default state directory: see backend_key. */
 	int (*key)(const struct backend_config *config, char **ret, char **ret_text);
-	/* Called before the loop runs; calls backend_set_impl(). Must not wait. */
+	/* Called before the loop runs. Must call backend_set_impl(), and must not wait. */
 	int (*init)(struct backend *b, char **ret_text);
-	/*
-	 * On the I/O thread. Calls backend_started() when the first list has arrived, or can't be
-	 * had.
-	 */
+	/* On the I/O thread. Must call backend_started() when the first list has arrived, or has failed. */
 	void (*start)(struct backend *b);
-	/*
-	 * On the I/O thread, after backend_started(): see backend_take_charge. NULL if there is
-	 * nothing to begin.
-	 */
+	/* On the I/O thread, after backend_started(): see backend_take_charge. May be NULL. */
 	void (*take_charge)(struct backend *b);
-	bool start_asks; /* START waits for a server, so it may be cancelled (backend_give_up) */
-	/*
-	 * On the I/O thread. Calls backend_stopped() when nothing of the implementation runs any
-	 * more.
-	 */
+	bool start_asks; /* START waits for a server, so backend_give_up may cancel it */
+	/* On the I/O thread. Must call backend_stopped() when no operation of the implementation is in progress. */
 	void (*stop)(struct backend *b);
 	void (*fini)(struct backend *b);
 	/*
-	 * Requests, on the I/O thread: each is answered with backend_answer(), now or later, exactly once. The job of
-	 * the id and uid in the request is in the store, in the right place. The implementation has to check that the
-	 * job allows the action, since it may know more than the snapshot.
+	 * Handle a request, on the I/O thread. Answer it with backend_answer() exactly once, now or later. The job
+	 * with the request's id and uid is in the store, in the folder that the request needs. Check that the job
+	 * allows the action, because the implementation may know more than the snapshot.
 	 */
 	void (*request[BACKEND_N_REQUESTS])(struct backend *b, struct backend_request *rq);
-	/* Any thread. */
+	/* See backend_text. Any thread. */
 	int (*text)(struct backend *b, const struct spec_job *job, enum backend_text which,
 		    char **ret, size_t *ret_len);
-	/* See backend_events. NULL: there are no events. */
+	/* See backend_events. NULL if the backend has no events. */
 	int (*events)(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
 		      int64_t *ret_changed);
 	int64_t (*stale_since)(struct backend *b);
 	/*
-	 * On the I/O thread: return true if all available output of JOB, which has ended, is on
-	 * disk, and none of it is being removed.
+	 * Return true if all available output of JOB, which has ended, is on disk, and none of it is being removed.
+	 * On the I/O thread.
 	 */
 	bool (*is_settled)(struct backend *b, const struct spec_job *job);
 	/*
@@ -63,11 +55,10 @@ struct backend_ops {
 	 */
 	const char *(*namespace)(struct backend *b);
 	/*
-	 * On the I/O thread: return true if every existing job is in the store. NULL: always true
-	 * after the start.
+	 * Return true if every existing job is in the store. NULL: always true after the start. On the I/O thread.
 	 */
 	bool (*is_whole)(struct backend *b);
-	/* See backend_trouble. NULL if there is never any. */
+	/* See backend_trouble. May be NULL. */
 	char *(*trouble)(struct backend *b);
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
@@ -79,7 +70,7 @@ struct backend_ops {
 			   char **ret, size_t *ret_len);
 	/* Return the ClusterQueue NAME, a new reference; NULL if it is unknown. */
 	struct spec_cluster_queue_view *(*cluster_queue)(struct backend *b, const char *name);
-	/* See backend_wanted. NULL if no data is requested only for readers. */
+	/* See backend_wanted. NULL if the backend has no data that is requested only for readers. */
 	void (*wanted)(struct backend *b, const struct spec_job *job);
 	/* See backend_usage_wanted. NULL as for WANTED. */
 	void (*usage_wanted)(struct backend *b);
@@ -105,11 +96,11 @@ struct backend {
 	struct wait started, stopped;
 	/* UP: between start and stop. STOPPING: the stop was requested. I/O thread. */
 	bool up, stopping;
-	/* Requests that were answered; [1]: with an error. */
+	/* The numbers of answered requests; [1]: those that failed. */
 	atomic_ullong answered[BACKEND_N_REQUESTS][2];
 };
 
-/* A request that is under way. Plain data; it owns its strings, which are valid until backend_answer. */
+/* A request in progress. Plain data; it owns its strings, which are valid until backend_answer. */
 struct backend_request {
 	struct backend *b;
 	enum backend_request_kind kind;
@@ -125,13 +116,14 @@ struct backend_request {
 	gid_t group;
 	uint64_t seed[2]; /* if HELD: the job's name is derived from it */
 	/*
-	 * SUBMIT: launch a held job. The close of its file has already returned. Where kxfs chooses
-	 * uids, the job's uid is SUBMISSION. An earlier request, before a crash, may have launched
-	 * the job. DRY_RUN: the job will be held; refuse it if it could not be launched here.
+	 * In a SUBMIT: launch a held job. The close of its file has already returned. If kxfs chooses the job's
+	 * uid, it is SUBMISSION. An earlier request, before a crash, may have launched the job. In a DRY_RUN: the
+	 * job will be held; refuse it if it could not be launched here.
 	 */
 	bool held;
-	bool again; /* HELD: the server may have acted on an earlier request, although the job was not seen */
-	char *backend; /* of a SUBMIT that is HELD: the backend that the dry run reported; else NULL */
+	/* HELD: the server may have carried out an earlier request, although kxfs did not see the job */
+	bool again;
+	char *backend; /* in a SUBMIT that is HELD: the backend that the dry run reported; else NULL */
 	char *id;
 	char *uid;
 	enum spec_action action;
@@ -143,7 +135,7 @@ struct backend_request {
 
 /* Reply and free RQ. TEXT may be NULL. */
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text);
-/* Like backend_answer, with a text that printf would print. */
+/* Like backend_answer, with a text formatted as by printf. */
 void backend_refuse(struct backend_request *rq, int err, const char *fmt, ...) printf_like(3, 4);
 /* The result of a dry run. Borrowed. */
 struct backend_made {
@@ -154,8 +146,8 @@ void backend_answer_dry_run(struct backend_request *rq, const struct backend_mad
 void backend_answer_no_effect(struct backend_request *rq, const char *phase);
 
 /*
- * Make the head of the record of RQ, a submission. The caller sets its state, backend, namespace
- * and id.
+ * Make the head of the record of RQ, a submission. The caller sets its state, backend, namespace and id, and frees
+ * it with spec_head_free.
  */
 struct spec_head *backend_head(const struct backend_request *rq);
 
@@ -165,7 +157,10 @@ struct backend_request *backend_request_new(struct backend *b, enum backend_requ
 					    backend_reply_fn reply, void *data);
 /* Pass RQ on to the implementation. */
 void backend_pass(struct backend_request *rq);
-/* Pass on a request of KIND about the document TEXT of the record HEAD; REPLY gets its answer. */
+/*
+ * Pass on to the implementation a request of KIND for the document TEXT of the record HEAD. Call REPLY with the
+ * result.
+ */
 void backend_pass_held(struct backend *b, const struct spec_head *head,
 		       enum backend_request_kind kind, bool again, const char *text, size_t len,
 		       backend_reply_fn reply, void *data);
@@ -187,8 +182,8 @@ static inline void backend_ready(void *data)
 }
 
 /*
- * Report that the first list has arrived, or (ERR, TEXT) that it can't be had. Only the first call
- * counts, and no call after the start was cancelled.
+ * Report that the first list has arrived (ERR 0), or has failed (ERR, for the reason TEXT). Only the first call
+ * counts. After a cancelled start a call has no effect.
  */
 static inline void backend_started(void *backend, int err, const char *text)
 {
@@ -231,7 +226,7 @@ static inline void backend_held_stopped(void *data)
 	records_stop(b->records, backend_records_stopped, b);
 }
 
-/* Nothing of the implementation runs any more. */
+/* Report that no operation of the implementation is in progress. */
 static inline void backend_stopped(void *backend)
 {
 	struct backend *b = backend;
@@ -239,7 +234,7 @@ static inline void backend_stopped(void *backend)
 	held_stop(b->held, backend_held_stopped, b);
 }
 
-/* See backend_events.expired; KEY is the key of the job's record. */
+/* Call backend_events.expired for the job whose record has KEY. */
 static inline void backend_expired(const struct backend *b, const char *key)
 {
 	const struct record *r = records_by_key(b->records, key);
@@ -249,5 +244,5 @@ static inline void backend_expired(const struct backend *b, const char *key)
 		b->events.expired(b->events.data, head->file, head->digest);
 }
 
-/* "submit", ... */
+/* Return the name of KIND for messages and metrics: "submit", ... */
 const char *request_name(enum backend_request_kind kind);
