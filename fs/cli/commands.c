@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands that need no mount. Kind files, and the files that these commands get, are read with the
- * rights of the user, before the fork; they never come from a cluster.
+ * Commands without a mount. kxfs reads kind files, and the files named on the command line, with
+ * the user's rights, before the fork. Such a file never comes from a cluster.
  */
 #include "fs/cli/commands.h"
 
@@ -19,7 +19,10 @@
 #include "spec/kinds/right.h"
 #include "spec/record/dry_run.h"
 
-/* Read PATH, at most MAX bytes and one more. Return 0, or a negative errno with *RET_TEXT. */
+/*
+ * Read PATH, but at most MAX + 1 bytes, so that the caller sees if there are too many. Return 0, or
+ * a negative errno with *RET_TEXT.
+ */
 static int read_file(const char *path, size_t max, char **ret, size_t *ret_len, char **ret_text)
 {
 	cleanup_file FILE *f = fopen(path, "rbe");
@@ -71,7 +74,10 @@ int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text)
 	return err;
 }
 
-/* Print the status of the job in the file OBJECT, with the pods in the file PODS (NULL: none). */
+/*
+ * Print the status of the job in the file OBJECT, with the pods in the file PODS (NULL if there is
+ * none).
+ */
 static int show(const struct spec_kind *kind, const char *object, const char *pods, char **ret_text)
 {
 	cleanup_free char *job = NULL, *list = text_copy("{}"), *status = NULL;
@@ -167,7 +173,7 @@ static bool writes(const struct spec_right *right)
 	return !streq(right->verbs[0], "get") && !streq(right->verbs[0], "list");
 }
 
-/* True if one of the N rights at V permits VERB on the resource of RIGHT. */
+/* True if one of the N rights in V permits VERB on the resource of RIGHT. */
 static bool gives(const struct spec_right *v, size_t n, const struct spec_right *right,
 		  const char *verb)
 {

@@ -51,7 +51,7 @@ static int parse_time(const char *text, int64_t max, int64_t *ret)
 	return *ret > max ? -ERANGE : 0;
 }
 
-/* Parse digits of BASE (8 or 10), and nothing else. */
+/* Parse TEXT, which must contain only digits of BASE (8 or 10). */
 static int parse_number(const char *text, int base, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	static const struct unit none[] = {{0}};
@@ -94,7 +94,7 @@ SETTER(set_archive)
 	return set_text(o, def, value, ret_text);
 }
 
-/* Set an enum whose values the row's ARG names, "own|all|none", in their order. */
+/* Set an enum. The row's ARG has the names of its values, in order: "own|all|none". */
 SETTER(set_choice)
 {
 	size_t len = strlen(value);

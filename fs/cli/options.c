@@ -93,7 +93,7 @@ static bool set_generic(struct options *o, const char *word, const char *name)
 	return true;
 }
 
-/* Refuse WORD, an unknown option; NEAR (or NULL) is the suggestion. */
+/* Refuse WORD, an unknown option. Suggest NEAR, unless it is NULL. */
 static int refuse_option(const char *word, const char *dashes, const char *near, char **ret_text)
 {
 	return refuse(-EINVAL, ret_text, "%s: unknown option; %s%s%s%skxfs --help lists all", word,
@@ -111,7 +111,7 @@ static const struct spec_option *run_option_find(const char *name)
 	return kind ? spec_option_find(kind->options, name) : NULL;
 }
 
-/* Add OPTION to O. VALUE NULL: the option was given without a value. */
+/* Add OPTION to O. VALUE is NULL if the option was given without a value. */
 static int run_option_add(struct options *o, const struct spec_option *option, const char *value,
 			  char **ret_text)
 {
@@ -124,7 +124,7 @@ static int run_option_add(struct options *o, const struct spec_option *option, c
 	return 0;
 }
 
-/* Return the kind that has the option NAME, among those that the mount's SOURCE may select. */
+/* Return the kind that has the option NAME, among the kinds that SOURCE may select. */
 static const struct spec_kind *meant_kind(const struct options *o, const char *name)
 {
 	const struct spec_kind *kind = spec_kind_find(&o->kinds, o->backend);
@@ -140,8 +140,8 @@ static const struct spec_kind *meant_kind(const struct options *o, const char *n
 }
 
 /*
- * Check that O's run options have the right types, and belong to O's backend, if that is a kind of
- * jobs in clusters. On local: they are for dry runs of documents of any kind.
+ * Check the types of O's run options. If O's backend is a kind of jobs in clusters, check that they
+ * belong to it. On local:, options of all kinds are valid, for dry runs of documents of any kind.
  */
 static int run_options_check(const struct options *o, char **ret_text)
 {
@@ -216,7 +216,7 @@ static int set_word(struct options *o, const char *word, char **ret_text)
 	return set_generic(o, word, name) ? 0 : unknown_word(o, name, ret_text);
 }
 
-/* Set the options of LIST, which is split at commas; a comma within a value is written "\\,". */
+/* Set the options of LIST, which are separated by commas; "\\," is a comma within a value. */
 static int set_list(struct options *o, const char *list, char **ret_text)
 {
 	cleanup_free char *word = mem_zero(strlen(list) + 1);
@@ -294,7 +294,10 @@ static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char
 		;
 	near = spec_suggest(word, names);
 
-	/* A namespace may be called "training" or "spark", although there is a kind "trainjob". */
+	/*
+	 * Don't suggest a backend: a namespace may be called "training", which is near the kind
+	 * "trainjob".
+	 */
 	if (near && !colon && !streq(word, near))
 		return 0;
 	if (near)
@@ -307,8 +310,9 @@ static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char
 }
 
 /*
- * Parse SOURCE, [BACKEND:][CONTEXT/]NAMESPACE. BACKEND is the text before the first ':' only if it
- * names one; the last '/' splits CONTEXT from NAMESPACE, since names of contexts may contain both.
+ * Parse SOURCE, [BACKEND:][CONTEXT/]NAMESPACE. The text before the first ':' is BACKEND only if it
+ * is the name of a backend. The last '/' separates CONTEXT from NAMESPACE. Names of contexts may
+ * contain both characters.
  */
 static int set_source(struct options *o, const char *text, char **ret_text)
 {
@@ -340,7 +344,7 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	return 0;
 }
 
-/* The operands of a command: at most MAX. */
+/* The largest number of operands of a command, and its usage. */
 static const struct {
 	int max;
 	const char *usage;
@@ -432,8 +436,9 @@ static bool is_helper(const char *name)
 }
 
 /*
- * Return the name of the unsupported feature that LETTER requests. NULL if kxfs does it anyway, or
- * if LETTER only concerns mount(8)'s own output and tables.
+ * Return the error text for LETTER, a result of getopt, if it is invalid or requests a feature that
+ * kxfs does not support. Return NULL if LETTER needs no action, because kxfs does it anyway, or
+ * because it only concerns mount(8)'s own output and tables.
  */
 static const char *not_done(int letter)
 {
@@ -453,12 +458,12 @@ static const char *not_done(int letter)
 
 /*
  * Return kxfs's own command line for the helper's ARGV, and its length in *ARGC. The array is
- * malloc'ed, its texts are ARGV's. NULL, with *RET_TEXT: ARGV is wrong.
+ * malloc'ed; its texts are borrowed from ARGV. Return NULL with *RET_TEXT if ARGV is wrong.
  */
 static char **helper_args(int *argc, char **argv, char **ret_text)
 {
 	static char dash_o[] = "-o",
-		    end[] = "--"; /* argv has char *, though it is not written to */
+		    end[] = "--"; /* not const, because argv is an array of char * */
 	cleanup_free char **words = new0_n(char *, 2 * (size_t)*argc + 2);
 	int n = 0, c;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fork, with a pipe from the child. One byte on the pipe reports that the child is up; its end
- * without a byte, that the child has failed. A notification is one datagram. libsystemd would do the
- * same, but loads six libraries into a process that only needs to send READY=1.
+ * Fork, with a pipe from the child. A byte on the pipe means that the child is up; the end of the
+ * pipe without a byte means that the child has failed. A notification is one datagram. libsystemd
+ * would do the same, but loads six libraries into a process that only needs to send READY=1.
  */
 #include "fs/mount/daemon.h"
 
@@ -32,8 +32,8 @@ void daemon_prepare(int keep)
 }
 
 /*
- * Terminate the child, and then this process, by the received signal. The mount point is then free
- * for another mount.
+ * Terminate the child, wait for its end, which makes the mount point free for another mount, and
+ * then end this process by the received signal.
  */
 static void pass_on(struct interrupt *interrupt, pid_t child)
 {
@@ -99,12 +99,12 @@ int daemon_fork(struct daemon *d, int *ret_status)
 	}
 	if (child == 0) {
 		/*
-		 * A parent that is killed can't pass the signal on, so the kernel sends this
+		 * A parent that is killed can't pass on the signal. Let the kernel send this
 		 * process the signal that the parent would have sent.
 		 */
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		if (getppid() != parent)
-			raise(SIGTERM); /* the parent was killed before that */
+			raise(SIGTERM); /* the parent was killed before prctl */
 		close(fds[0]);
 		base_close_fd(&interrupt.fd);
 		d->up_fd = fds[1];

@@ -56,8 +56,7 @@ int about_sources(const struct options *o)
 
 struct report {
 	bool lacks, wrong;
-	bool no_fuse; /* FUSE is missing, which is not an error by itself, since kxfs capture
-		       * needs none */
+	bool no_fuse; /* FUSE is missing, which is not an error, since kxfs capture works without FUSE */
 };
 
 static void on_finding(void *data, enum backend_grade grade, const char *text)
@@ -102,8 +101,7 @@ static void look_at_machine(const struct options *o, struct report *r)
 		on_finding(r, BACKEND_FINE, "FUSE: /dev/fuse and fusermount3 can be used");
 	r->wrong = false;
 	/*
-	 * If the first process of a container is kxfs, the container has a pid namespace of its
-	 * own.
+	 * If kxfs is process 1, it is the first process of a container with its own pid namespace.
 	 */
 	f = fopen("/proc/1/comm", "re");
 	if (f && fgets(first, sizeof(first), f) && streq(first, "kxfs\n"))
@@ -128,7 +126,7 @@ int doctor_main(const struct options *o)
 	cleanup_free char *submitter = NULL, *user = NULL, *text = NULL;
 	cleanup_free char *why = NULL;
 	struct report r = {0};
-	bool here; /* local: is possible and would work */
+	bool here; /* the local backend would work */
 	int err;
 
 	diag_setup(o->log_level, true);

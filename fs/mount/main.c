@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* kxfs: batch jobs as a directory. This is the command; run.c does the work. */
+/* kxfs: batch jobs as a directory. The command's main(); run.c does the work. */
 #include "backend/backend.h"
 #include "fs/cli/commands.h"
 #include "fs/cli/options.h"
 #include "fs/mount/doctor.h"
 #include "fs/mount/run.h"
 
-/* A --help that could not be printed is a failure like any other. */
+/*
+ * Return the exit status of a command that only prints: a failure if standard output has an error.
+ */
 static int printed(void)
 {
 	return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_SUCCESS : EXIT_FAILURE;

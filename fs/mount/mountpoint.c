@@ -19,15 +19,15 @@
 #include "backend/base/print.h"
 #include "spec/base/mem.h"
 
-#define MAX_DEAD    16	  /* stacked dead mounts */
+#define MAX_DEAD    16	  /* the largest number of stacked dead mounts */
 #define HELPER_MS   10000 /* timeout of fusermount3 */
 #define FUSE_DEVICE "/dev/fuse"
 #define FUSE_MAJOR  10 /* FUSE_DEV's major number */
 #define FUSE_MINOR  229
 
 /*
- * --- mountinfo: the mount of a path is found by a descriptor opened with O_PATH: its fdinfo names
- * the mount, and opening it does not access the file system ---
+ * --- mountinfo: to find the mount of a path, open the path with O_PATH, which does not access the
+ * file system; the fdinfo of the descriptor has the number of the mount ---
  */
 
 /* Replace "\040" and other escapes by their characters, in place. */
@@ -287,9 +287,7 @@ int mountpoint_detach(const char *path)
 	return r > 0 ? -EPERM : r;
 }
 
-/*
- * True if no process serves PATH any more. The kernel's cache of its attributes must not be used.
- */
+/* True if PATH's mount is dead: no process serves it. Bypass the kernel's cache of attributes. */
 static bool is_dead(const char *path)
 {
 	struct statx st;
@@ -322,7 +320,10 @@ static int replace_dead(const char *path, char **ret_text)
 	return 0;
 }
 
-/* Lock the mount point itself: two such processes may share nothing else. */
+/*
+ * Lock the mount point itself, because two processes that mount on it may have no other file in
+ * common.
+ */
 static int lock_path(const char *path, int *ret, char **ret_text)
 {
 	cleanup_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -347,7 +348,10 @@ int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text)
 
 	if (r == 0)
 		r = lock_path(path, ret_lock, ret_text);
-	/* Another process may have mounted there before this one got the lock. */
+	/*
+	 * Check again, because another process may have mounted on PATH before this one got the
+	 * lock.
+	 */
 	if (r == 0)
 		r = replace_dead(path, ret_text);
 	if (r < 0)

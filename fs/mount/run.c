@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One run: checks, forks, makes the modules, starts them, serves, and takes all down in reverse
- * order (T8: nothing has a thread before the fork). Signals end the run on the I/O thread;
- * everything else here runs on the FUSE thread, which is the main thread.
+ * One run: checks, forks, makes the modules, starts them, serves, and frees all in reverse order
+ * (T8: threads start only after the fork). Signals end the run on the I/O thread; everything else
+ * here runs on the FUSE thread, which is the main thread.
  *
  * There are two kinds of runs: a mount, and kxfs capture, which only captures jobs' output and
  * results: it has no mount point, no tree, no submit/ and no session. Meanwhile the pool writes
@@ -49,7 +49,7 @@ struct mount_run {
 	struct options *options;
 	struct loop *loop;
 	struct loop_timer notice, expire;
-	struct work ending; /* records in the state directory that the run is ending */
+	struct work ending; /* pool work: records in the state directory that the run is ending */
 	struct backend *backend;
 	struct fs *fs;
 	struct tree tree;
@@ -65,7 +65,7 @@ struct mount_run {
 	struct work metrics;
 	int metrics_err;     /* the last reported error of writing the metrics, or 0 */
 	char *mountpoint;    /* NULL for kxfs capture */
-	int mountpoint_lock; /* the lock until it is mounted, or -1 */
+	int mountpoint_lock; /* the lock of mountpoint_prepare, until the mount is up; or -1 */
 	char *work_dir;
 	char *submitter;
 	char *home;	/* NULL if unknown */
@@ -87,8 +87,8 @@ static void clear(struct mount_run *r)
 }
 
 /*
- * Jobs run in the directory where the user starts kxfs. If that were in the mount, they would keep
- * the mount busy for ever.
+ * Refuse a working directory in the mount: jobs run in the working directory, and would keep the
+ * mount busy for ever.
  */
 static int check_work_dir(struct mount_run *r, char **why)
 {
@@ -148,7 +148,8 @@ static struct backend_config config_of(const struct mount_run *r)
 }
 
 /*
- * If the user has named no backend and has no cluster (ERR), mention the local backend in WHY too.
+ * If ERR means that there is no cluster, and the user has not named a backend, mention the local
+ * backend in WHY.
  */
 static void advise(const struct mount_run *r, int err, char **why)
 {
@@ -261,8 +262,8 @@ static void on_log(void *data, struct log *log)
 }
 
 /*
- * history/ comes first: a user who removes everything in this order keeps the jobs that the removal
- * cancels.
+ * history/ precedes jobs/: rm -r of the whole mount removes in this order, so the jobs that it
+ * cancels remain in history/.
  */
 static void make_root(struct mount_run *r)
 {
@@ -532,8 +533,8 @@ static void on_ending(void *data)
 }
 
 /*
- * End the run. Return false if a thread waits for a disk that hangs: it may resume at any moment
- * and use the run's memory.
+ * End the run. Return false if a thread still waits for a disk that hangs: the run's memory must
+ * not be freed, because that thread may resume at any time.
  */
 static bool end(struct mount_run *r)
 {
@@ -554,14 +555,17 @@ static bool end(struct mount_run *r)
 	return stopped && idle;
 }
 
-/* The whole life of the child, or of the process if there was no fork. */
+/* Run from start to end: in the child, or in the foreground. */
 static int live(struct mount_run *r, char **why)
 {
 	int err;
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
 	sigset_t set;
 
-	/* These signals are for the I/O thread (loop_signal), since this thread serves requests. */
+	/*
+	 * Block these signals in this thread, which serves requests; the I/O thread receives them
+	 * (loop_signal).
+	 */
 	sigemptyset(&set);
 	for (size_t i = 0; i < array_size(signals); i++)
 		sigaddset(&set, signals[i]);

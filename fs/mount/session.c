@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The FUSE session. Three things are not left to libfuse: to wake its loop reliably; to detect an
- * unmount while files are still open in the mount (umount -l); and to unmount, which libfuse would
- * do by path, even if another mount is there by then.
+ * The FUSE session. This file does three things that libfuse does not do reliably. It wakes
+ * libfuse's loop. It detects an unmount while files in the mount are still open (umount -l). It
+ * unmounts only its own mount; libfuse would unmount by path, even if another mount is there by
+ * then.
  */
 #include "fs/mount/session.h"
 
@@ -28,7 +29,7 @@ struct session {
 	pthread_t thread; /* the thread that called session_new */
 	bool mounted;	  /* the file system is mounted; used by that thread only */
 	struct mountinfo mount;
-	atomic_bool served; /* session_serve has returned: no need to wake it */
+	atomic_bool served; /* session_serve has returned, so it need not be woken */
 	/* I/O thread: */
 	bool stopping;
 	struct loop_timer wake;
@@ -49,7 +50,7 @@ static printf_like(2, 0) void log_fuse(enum fuse_log_level level, const char *fm
 
 static void on_wake_signal(int sig)
 {
-	(void)sig; /* receiving the signal is enough: a system call that waits returns */
+	(void)sig; /* the signal alone makes a waiting system call return */
 }
 
 static struct fuse_session *open_session(struct fs *fs, const struct options *o)
@@ -91,8 +92,8 @@ int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 }
 
 /*
- * The signal may arrive after libfuse has tested its flag and before its read, and is then lost; so
- * this sends it until the loop has returned.
+ * Send the signal repeatedly until the loop has returned: a signal that arrives between libfuse's
+ * test of its flag and its read has no effect.
  */
 static void wake(void *data)
 {
@@ -139,7 +140,7 @@ static void watch_mounts(void *data)
 	check_mount(s);
 }
 
-/* Serve the kernel's first request: only after its answer the mount is usable. */
+/* Serve the kernel's first request. The mount is usable only after its answer. */
 static int serve_first(struct session *s)
 {
 	struct fuse_session *se = s->fuse;
@@ -220,10 +221,10 @@ void session_end(struct session *s)
 	if (mountpoint_passed(s->mountpoint) < 0)
 		detach(s);
 	/*
-	 * A pipe without a reader replaces the FUSE device. Closing the device ends every request
-	 * that will not be answered now. Since its number remains in use, a late answer can't reach
-	 * another file. And fuse_session_unmount treats a pipe in this state like a device without
-	 * a mount, and leaves any other mount at the path alone.
+	 * A pipe without a reader replaces the FUSE device. This closes the device, which ends all
+	 * unanswered requests. The descriptor's number remains in use, so a late answer can't reach
+	 * another file. fuse_session_unmount treats such a pipe like a device without a mount, and
+	 * does not touch another mount at the path.
 	 */
 	if (pipe2(fds, O_CLOEXEC) < 0) {
 		diag(DIAG_ERROR, "pipe: %m");
@@ -240,7 +241,7 @@ void session_free(struct session *s)
 		return;
 	park_stop(s->fs->park);
 	if (s->mounted)
-		/* This frees memory; the mount itself has been removed, see session_end(). */
+		/* This only frees memory; session_end() has removed the mount. */
 		fuse_session_unmount(s->fuse);
 	fuse_session_destroy(s->fuse);
 	if (s->mounts_fd >= 0)

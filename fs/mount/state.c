@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state directory: checks, whose texts include the remedy, and its locks. All functions wait
- * for the disk.
+ * The state directory: checks it, with error texts that include the remedy, and locks it. All
+ * functions wait for the disk.
  */
 #include "fs/mount/state.h"
 
@@ -44,14 +44,15 @@ struct state {
 	char *dir;
 	char *mountpoint;
 	/*
-	 * Both are locked: the directory, since a file in it can be removed; and STATE/lock, since
-	 * another machine that shares the file system sees only the locks of files.
+	 * The descriptors of the two locks. The directory is locked because STATE/lock can be
+	 * removed; STATE/lock is locked because other machines that share the file system see only
+	 * locks of files.
 	 */
 	int dir_fd, lock_fd;
-	int flaw;    /* why writes to the disk fail: -EROFS, -ENOSPC, -EDQUOT; 0 if they don't */
+	int flaw;    /* why writes to the disk fail: -EROFS, -ENOSPC or -EDQUOT; 0 if they work */
 	bool locked; /* this mount has the locks, not another one */
-	char *made;  /* the first directory of the path that was made for this mount; NULL if
-		     * none, or it is mounted */
+	char *made;  /* the first directory of the path that was made for this mount; NULL if there is none, or the
+		      * mount is up */
 };
 
 /* The contents of a lock file. */
@@ -76,7 +77,7 @@ static void find_where(char ret[static WHERE_MAX])
 	snprintf(ret, WHERE_MAX, "%s/pid:[%ju]", machine.nodename, (uintmax_t)pids.st_ino);
 }
 
-/* False also for the root of a user namespace, which does not own /var/lib. */
+/* True if this process is root and may write /var/lib, unlike the root of a user namespace. */
 static bool is_root(void)
 {
 	return geteuid() == 0 && (access("/var/lib", W_OK) == 0 || errno != EACCES);
@@ -103,7 +104,10 @@ int state_default(const char *key, char **ret, char **ret_text)
 	return 0;
 }
 
-/* Return the canonical path of DIR, whose last parts need not exist. malloc'ed; NULL with errno. */
+/*
+ * Return the canonical path of DIR, malloc'ed, even if its last parts do not exist; NULL with errno
+ * on failure.
+ */
 static char *canonical(const char *dir)
 {
 	cleanup_free char *head = text_copy(dir);
@@ -131,7 +135,7 @@ static char *canonical(const char *dir)
 	return path;
 }
 
-/* Like mkdir -p with mode 0700. *MADE: the first directory that did not exist. */
+/* Like mkdir -p with mode 0700. Set *MADE to the first directory that did not exist. */
 static int make(const char *dir, char **made)
 {
 	cleanup_free char *path = text_copy(dir);
@@ -198,8 +202,8 @@ static int read_holder(const struct state *s, struct holder *ret)
 }
 
 /*
- * True if the holder's mount was removed, so that it will end by itself. If its process is not
- * visible, the lock file decides.
+ * True if the holder will end soon, because its mount was removed. If its process is not visible,
+ * rely on the lock file.
  */
 static bool is_ending(const struct holder *h)
 {
@@ -209,8 +213,8 @@ static bool is_ending(const struct holder *h)
 }
 
 /*
- * True if H's process is dead. A killed process keeps the lock until its last thread has ended,
- * which may be later if a thread waits for the disk.
+ * True if H's process is dead. Its locks may remain for a while: a killed process keeps them until
+ * its last thread has ended, and that thread may wait for the disk.
  */
 static bool is_dead(const struct holder *h)
 {
@@ -270,10 +274,10 @@ static bool is_empty(const struct state *s)
 }
 
 /*
- * Check that the directory is ours and of this version, or empty. The files of another version are
- * not even moved, since jobs that it started may still run there. A directory of another purpose,
- * like state=$HOME, is refused: nothing in it is changed, not even its permissions, before this has
- * returned 0.
+ * Check that the directory is ours and of this version, or empty. Refuse other versions, without
+ * moving their files, because jobs that they have started may still run there. Refuse a directory
+ * with another purpose, like state=$HOME. Until this function has returned 0, kxfs changes nothing
+ * in the directory, not even its permissions.
  */
 static int check_ours(const struct state *s, char **ret_text)
 {
@@ -358,7 +362,7 @@ static int settle(struct state *s, char **ret_text)
 
 /* --- the locks --- */
 
-/* Take both locks. Not every file system has locks of directories. */
+/* Take both locks. Ignore it if the file system can't lock directories. */
 static int try_lock(const struct state *s)
 {
 	if (flock(s->dir_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
@@ -429,7 +433,7 @@ static int take(struct state *s, unsigned wait_ms, char **ret_text)
 		r = lock(s, wait_ms, ret_text);
 	} while (r == 0 && is_gone(s));
 	s->locked = r == 0;
-	/* Check again, since the last holder may have been another version. */
+	/* Check again, since the last holder may have been another version of kxfs. */
 	if (r == 0)
 		r = check_ours(s, ret_text);
 	if (r == 0)
@@ -504,8 +508,8 @@ void state_enter(struct state *s, enum state_phase phase)
 			  where, s->mountpoint);
 
 	/*
-	 * Only people, and processes that wait for the lock, read it, so a full disk must not end
-	 * the mount.
+	 * Ignore errors: only people, and processes that wait for the lock, read this file, so a
+	 * full disk must not end the mount.
 	 */
 	(void)!pwrite(s->lock_fd, text, strlen(text), 0);
 	(void)!ftruncate(s->lock_fd, (off_t)strlen(text));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The classes of the directories submit/ and dryrun/, and of NAME.job and NAME.error in them: their
- * names, and what it means to make, remove and rename one. Also the life of struct submit, and
- * expiry.
+ * The classes of the directories submit/ and dryrun/, and of NAME.job and NAME.error in them:
+ * listing, making, removing and renaming their files. Also the life of struct submit, and expiry.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -134,7 +133,7 @@ static int dir_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* True if there is a result NAME, which is of KIND and belongs to the file BASE. */
+/* True if the file BASE has a result of KIND. */
 static bool has_result(const struct submit *s, enum submit_name kind, const char *base)
 {
 	struct backend_file job;
@@ -207,7 +206,10 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	if (!err)
 		err = submit_file_open(fs, req, s, u, true, fi);
 	if (err) {
-		/* The file was made after the kernel's lookup: after ESTALE the kernel repeats the lookup. */
+		/*
+		 * Another request has made the file since the kernel's lookup. ESTALE makes the
+		 * kernel repeat the lookup.
+		 */
 		fuse_reply_err(req, err == -EEXIST && !(fi->flags & O_EXCL) ? ESTALE : -err);
 		return;
 	}
@@ -311,7 +313,7 @@ static void dir_renamed(void *data, int err)
 	dir_rename_over(c, err);
 }
 
-/* The bytes are in memory, and it is known whether they were launched: do the rename. */
+/* Do the rename: the bytes are in memory, so their content_state is known. */
 static void dir_rename_go(void *data, int err)
 {
 	struct dir_change *c = data;
@@ -322,10 +324,7 @@ static void dir_rename_go(void *data, int err)
 		dir_rename_over(c, err);
 		return;
 	}
-	/*
-	 * The file gets another name, so remove the error that explains why this name does not
-	 * submit.
-	 */
+	/* The error of the old name explains why that name does not submit, so remove it. */
 	if (!spec_name_submits(c->name))
 		(void)names_remove_error(s->names, c->name);
 	/*
@@ -365,10 +364,7 @@ static void dir_rename(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 {
 	struct submit *s = dir_of(dir);
 	struct upload *u cleanup_upload = names_file(s->names, name);
-	/*
-	 * EXDEV makes mv(1) copy the file, so that the other directory handles it like any new
-	 * file.
-	 */
+	/* EXDEV makes mv(1) copy the file, so the other directory handles it like any new file. */
 	int err = newdir == dir		  ? rename_check(s, u, name, newname, flags)
 		  : newdir->class->create ? -EXDEV
 					  : -EPERM;
@@ -448,10 +444,11 @@ void submit_free(struct submit *s)
 	free(s);
 }
 
-/* --- what earlier mounts have launched --- */
+/* --- owners of files that earlier mounts have launched --- */
 
 /*
- * Give the file NAME to the user who launched it, if it still has the contents that were launched.
+ * Set the owner of the file NAME to the user who launched it, if it still has the contents that
+ * were launched.
  */
 static void find_owner(struct submit *s, const char *name)
 {
@@ -484,7 +481,7 @@ void submit_find_owners(struct submit *s)
 
 /* --- expiry; I/O thread --- */
 
-/* A file that expires if its content is still VERSION. */
+/* A file that expires if its contents are still VERSION. */
 struct expiring {
 	struct submit *s;
 	struct upload *upload; /* a reference */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The class of a file of submit/ or dryrun/. Reads and writes go directly to the upload. Flush and
- * release find out which close ends the writing, by /proc (writer.h), and launch the file then
+ * release find by /proc which close ends the writing (writer.h), and then launch the file
  * (launch.h).
  */
 #include "fs/submit/save.h"
@@ -33,7 +33,7 @@ struct open_file {
 	bool writable;
 	struct upload_writer writer; /* in the upload's list, if WRITABLE */
 	struct file_owner owner;
-	pid_t wrote_tid; /* the thread that last wrote; its process, or a parent of that */
+	pid_t wrote_tid; /* the thread that wrote last; WROTE is its process, or the parent of that (file_check_end) */
 	pid_t wrote;
 	bool looked; /* kxfs has checked whether /proc shows the writer */
 	struct holders holders;
@@ -72,7 +72,7 @@ static bool is_writable(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* Set the size of U's contents. That launches nothing, since nothing is closed. */
+/* Set the size of U's contents. This does not launch them; only a close does. */
 static int file_truncate(struct submit *s, struct upload *u, off_t size)
 {
 	int err = upload_truncate(u, NULL, size);
@@ -138,8 +138,8 @@ static void file_loaded(void *data, int err)
 
 /*
  * The kernel must not cache the size of a file that is being written, since each open file may have
- * another size. Nor that of a file in dryrun/, since a manifest may replace its contents at any
- * moment.
+ * another size. The same holds for a file in dryrun/, because a manifest may replace its contents
+ * at any time.
  */
 static void file_set_live(struct node *node)
 {
@@ -168,7 +168,7 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 	file_set_live(node);
 }
 
-/* Return the process of thread TID, which uses H. 0 if that or H's opener is unknown. */
+/* Return the process of thread TID, which uses H; 0 if this process or H's opener is unknown. */
 static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exec)
 {
 	if (ret_in_exec)
@@ -177,9 +177,8 @@ static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exe
 }
 
 /*
- * True if PROCESS, of which TID is a thread, has no descriptor of H any more. /proc does not show
- * which open file a descriptor belongs to, so subtract one descriptor for each other open file of
- * PROCESS.
+ * True if PROCESS, which has the thread TID, has no descriptor of H any more. /proc does not show
+ * to which open file a descriptor belongs, so subtract one for each other open file of PROCESS.
  */
 static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
 {
@@ -189,11 +188,12 @@ static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t
 }
 
 /*
- * TID, a thread of PROCESS, closes H. True if PROCESS has opened H and has finished writing. It has
- * not while it has another descriptor (a shell that saves its output), nor while a child that wrote
- * last has one (Popen(stdout=f), then f.close()). If /proc does not show the processes, only WHO,
- * the number of the one that closes, is known. (PROCESS is the number of the first thread, which
- * has no descriptors any more if it has ended.)
+ * TID, a thread of PROCESS, closes H. Return true if this close ends the writing: PROCESS has
+ * opened H, and has no other descriptor of it (unlike a shell that saves its output), nor has the
+ * process that wrote last (unlike Popen(stdout=f), then f.close()). If /proc does not show the
+ * processes, decide by WHO, the number of the closing process (struct holders). TID is needed for
+ * /proc: PROCESS is the number of the first thread, which may have ended and then has no
+ * descriptors.
  */
 static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t who, uint64_t ino)
 {
@@ -216,9 +216,9 @@ static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t
 
 /*
  * Thread TID of PROCESS, which writes H, closes H. If a signal has ended PROCESS, the contents may
- * be incomplete. If kxfs can't see whether a signal has, the contents must end like a complete
- * document. If PROCESS has finished, and its parent (a shell, for example) has the file open too,
- * then the parent is the writer: it may continue, and a signal may end it.
+ * be incomplete. If kxfs can't see whether a signal has ended it, the contents must end like a
+ * complete document. If PROCESS was a child whose parent, such as a shell, also has the file open,
+ * the parent becomes the writer: it may continue, and a signal may end it.
  */
 static void file_check_end(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
 {
@@ -258,7 +258,7 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 	}
 	if (h->writer.dirty && process != 0 && (process == h->writer.opener || process == h->wrote))
 		file_check_end(h, tid, process, node->ino);
-	/* If the writing does not end here, the release submits the file. */
+	/* If this close does not end the writing, the release submits the file. */
 	if (file_is_done(h, tid, process, fi->lock_owner, node->ino))
 		launch_close(h->s, h->upload, &h->writer, h->owner, req);
 	else if (upload_is_lost(h->upload, &h->writer))
@@ -293,7 +293,10 @@ static void file_on_read(struct fs *fs, fuse_req_t req, struct node *node, size_
 		       upload_read(h->upload, h->writable ? &h->writer : NULL, buf, size, off));
 }
 
-/* Thread TID makes the first change of INO through H: check whether /proc shows H's writer. */
+/*
+ * Thread TID is about to make the first change of the file INO through H: check whether /proc shows
+ * H's writer.
+ */
 static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
 {
 	struct submit *s = h->s;
@@ -314,7 +317,10 @@ static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
 		     s->name);
 }
 
-/* TID, a thread of a process, is about to change INO through H; WHO is as in struct holders. 0 or -EBUSY. */
+/*
+ * Thread TID is about to change the file INO through H; WHO is as in struct holders. Return 0 or
+ * -EBUSY.
+ */
 static int file_begin(struct open_file *h, pid_t tid, uint64_t who, uint64_t ino)
 {
 	if (!h->looked)
@@ -355,7 +361,7 @@ static void file_on_fsync(struct fs *fs, fuse_req_t req, struct node *node,
 {
 	struct open_file *h = handle_of(fi);
 
-	/* Show what is synced. It is launched only when it is closed. */
+	/* Let the file show the synced contents. Only a close launches them. */
 	if (h->writable)
 		(void)upload_show(h->upload, &h->writer);
 	launch_wait(h->s, h->upload, SAVE_SYNC, req);
@@ -376,7 +382,7 @@ static int file_on_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* Return the size of the open file's own contents, since its program may append to them. */
+/* Return the size of this handle's own contents, because its program may append to them. */
 static void file_on_getattr_open(struct fs *fs, struct node *node, struct fuse_file_info *fi,
 				 struct stat *st)
 {
@@ -478,15 +484,15 @@ static const struct node_class file_class = {
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 {
 	/*
-	 * The tag is not the name, since a file can be renamed and its name can then belong to
-	 * another file.
+	 * The tag is not the name, because a renamed file keeps its node, and its old name may then
+	 * belong to another file.
 	 */
 	const char *tag = upload_tag(u);
 	bool fresh;
 	struct node *node = node_get(fs, dir, &file_class, tag, &fresh);
 
 	if (!fresh && file_upload(node) != u) {
-		/* A removed file had this tag, and the kernel still knows its node. */
+		/* The node belongs to a removed file that had this tag; replace it. */
 		node_forget_name(fs, node);
 		node_put(fs, node);
 		node = node_get(fs, dir, &file_class, tag, &fresh);

@@ -31,7 +31,7 @@
 struct launch {
 	struct submit *s;
 	struct upload *upload; /* a reference; the upload is open, too */
-	/* give UPLOAD the name NAME if the contents are accepted while the request still waits */
+	/* rename UPLOAD to NAME if the contents are accepted while the request still waits */
 	bool rename;
 	pid_t process;	  /* the process that renames */
 	uint64_t version; /* version of the contents in TEXT */
@@ -41,10 +41,10 @@ struct launch {
 	char *submitter; /* user@host, if that is not the user who mounted */
 	char *text;
 	size_t len;
-	mode_t readable;	 /* which of S_IRGRP and S_IROTH its file has */
+	mode_t readable;	 /* S_IRGRP and S_IROTH, as in the mode of the file */
 	char name[NAME_MAX + 1]; /* the name under which it is submitted */
 	int err;		 /* 0: launched */
-	/* Why the file did not get NAME although its content was launched. */
+	/* Why the file was not renamed to NAME although its contents were launched. */
 	int unnamed;
 	char *why;  /* the text of a refusal */
 	char *made; /* the manifest, for dryrun/ */
@@ -83,7 +83,7 @@ void launch_reply_rename(struct submit *s, uint64_t ticket, int err)
 
 /* --- the reply; I/O thread --- */
 
-/* Show the manifest instead of the contents from which it was made. */
+/* Let the file show the manifest that was made of its contents. */
 static void launch_show_made(struct launch *l)
 {
 	uint64_t version = upload_replace(l->upload, l->version, l->made);
@@ -100,7 +100,7 @@ static void launch_end(struct launch *l)
 	bool shown = !s->dry || (current && (l->err || l->made));
 	char name[NAME_MAX + 1];
 
-	/* A dry run may be repeated with the same contents. */
+	/* After a dry run the state is NEW, so that it can be repeated with the same contents. */
 	upload_set_state(l->upload, l->version, l->err || s->dry ? CONTENT_NEW : CONTENT_LAUNCHED);
 	upload_concluded(l->upload, l->number, !l->err);
 	if (l->made)
@@ -135,7 +135,10 @@ static void launch_on_renamed(void *data, int err)
 	launch_end(l);
 }
 
-/* The contents were accepted: give the file the name under which they were launched. */
+/*
+ * The backend has answered. If it has accepted the contents of a rename that still waits, rename
+ * the file on disk; else end the launch.
+ */
 static void launch_finish(struct launch *l)
 {
 	if (!l->err && l->rename && park_waits(l->s->fs->park, l->ticket))
@@ -214,10 +217,7 @@ static void launch_send(struct launch *l)
 		backend_submit(config->backend, &submission, launch_on_reply, l);
 }
 
-/*
- * The owner of a launch, who is not the mounting user; the name may have to be looked up over a
- * network.
- */
+/* The owner of a launch, if not the mounting user. Looking up the name may require a network. */
 struct owner {
 	uid_t uid;
 	char *name;
@@ -303,8 +303,8 @@ static struct launch *launch_new(struct submit *s, struct upload *u, const struc
 	upload_open(u, false);
 	l->owner = owner;
 	/*
-	 * These bits show who may read the file. The job belongs to the mounting user, so its group
-	 * differs from that of other users' files.
+	 * Record who may read the file besides its owner. The group bit counts only if the file has
+	 * the group of the mounting user, which will be the job's.
 	 */
 	upload_stat(u, w, &st);
 	mode = st.st_mode & ~s->fs->config.umask & (S_IRGRP | S_IROTH);
@@ -318,7 +318,7 @@ static struct launch *launch_new(struct submit *s, struct upload *u, const struc
 
 /* --- what starts a launch --- */
 
-/* Show the error FLAW, an errno: the contents can't be submitted as NAME. */
+/* Explain in NAME.error why the contents can't be submitted as NAME: FLAW is an errno. */
 static void launch_refuse(struct submit *s, const char *name, int flaw, struct file_owner owner)
 {
 	char *text cleanup_free = NULL;
@@ -354,7 +354,10 @@ void launch_show_flaw(struct submit *s, struct upload *u, struct upload_writer *
 		launch_refuse(s, name, upload_flaw(u, w), owner);
 }
 
-/* Explain in NAME.error why a file is not submitted, so that its user does not wait for a job in vain. */
+/*
+ * If NAME does not submit, explain that in NAME.error, so that the user does not wait for a job in
+ * vain.
+ */
 static void launch_explain_name(struct submit *s, const char *name, struct file_owner owner)
 {
 	char *text cleanup_free = NULL;
@@ -420,7 +423,10 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		if (!err)
 			l = launch_new(s, u, w, name, owner);
 	}
-	/* W's next close or release shows nothing again: another writer may have closed by then. */
+	/*
+	 * W's next close or release must not show its contents again: another writer may have
+	 * closed by then.
+	 */
 	if (submits)
 		upload_submitted(u, w, l ? l->number : 0);
 	if (err)
@@ -430,7 +436,10 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 			l->ticket = park_add(s->fs->park, req, PARK_CLOSE, LAUNCH_CLOSE_MS);
 		save_file(s, u, SAVE_BYTES, NULL, launch_saved, l);
 	} else if (req && (err || upload_is_lost(u, w))) {
-		/* Another process may have taken the file's name before the launch began. */
+		/*
+		 * Another process may have removed, replaced or renamed the file before the launch
+		 * began.
+		 */
 		fuse_reply_err(req, err ? -err : EBUSY);
 	} else if (req) {
 		launch_wait(s, u, SAVE_BYTES, req);

@@ -68,7 +68,10 @@ static void free_name(struct names *all, struct name *n)
 	free(n);
 }
 
-/* N's file or error has changed: note the time, and free N if it has neither. */
+/*
+ * N's file or error has changed: record the time. Free N if it has neither, and no launch is in
+ * progress.
+ */
 static void show(struct names *all, struct name *n)
 {
 	all->changed = loop_time_ns();
@@ -102,9 +105,9 @@ static void attach(struct names *all, struct name *n, struct upload *u)
 }
 
 /*
- * PROCESS takes the file of N from its other writers. The caller changes the name before it
- * unlocks: otherwise a process could open the file in between, write it, close it with success, and
- * nothing would be launched.
+ * PROCESS takes the file of N from its other writers. The caller must change the name under the
+ * same lock: otherwise another process could open, write and close the file in between, with
+ * success, although its contents would never be launched.
  */
 static void displace(struct names *all, struct name *n, pid_t process, struct name_loss *ret)
 {
@@ -190,7 +193,7 @@ struct upload *names_file(struct names *all, const char *name)
 	return u;
 }
 
-/* True if a file has the tag TAG: one that had this name before, and has another name now. */
+/* True if a file has the tag TAG, because it was made under this name and renamed since. */
 static bool is_tag(struct names *all, const char *tag)
 {
 	for (const struct name *n = all->files; n; n = n->by_file.next)
@@ -252,7 +255,9 @@ void names_drop(struct names *all, struct upload *u, pid_t process, struct name_
 	upload_unref(u);
 }
 
-/* As names_move. Return the file that loses the name TO; the caller gets the reference. */
+/*
+ * Like names_move. Return the file that loses the name TO, or NULL; the caller gets the reference.
+ */
 static struct upload *move(struct names *all, struct upload *u, const char *to, pid_t process,
 			   struct name_loss *ret)
 {
@@ -408,9 +413,7 @@ int submit_name_check(const char *name)
 
 	if (strlen(name) > max)
 		return -ENAMETOOLONG;
-	/*
-	 * Leading dots are for scratch files; the rest must be a name that the whole tree allows.
-	 */
+	/* Names of scratch files may begin with dots; the rest must be a valid name of a file. */
 	if (!spec_name_is_file(name + strspn(name, ".")))
 		return -EINVAL;
 	return submit_name_kind(name, base) == SUBMIT_NAME_FILE ? 0 : -EPERM;

@@ -71,7 +71,7 @@ bool names_of(struct names *all, const struct upload *u, char ret[NAME_MAX + 1])
  */
 struct name_loss {
 	pid_t writer;	 /* -1 if the process is unknown; 0 if no writer has lost the file */
-	uint64_t number; /* number of the writer's launch, which has failed therefore; see names_begin */
+	uint64_t number; /* launch number (names_begin) of the NAME.error that explains the loss */
 	char name[NAME_MAX + 1];
 };
 

@@ -146,7 +146,7 @@ static void sync_path(const char *dir, const char *name, int flags)
 	int fd cleanup_fd = disk_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | flags);
 	int err = fd < 0 ? 0 : disk_sync(fd);
 
-	/* A removed file needs no sync, and by now nobody waits for an error. */
+	/* Ignore removed files, and only log an error: the request was answered already. */
 	if (err)
 		diag(DIAG_WARNING, "%s can't be synced: %s", path, strerror(-err));
 }
@@ -172,7 +172,10 @@ static void sync_free(struct sync_name *list)
 	}
 }
 
-/* Only one sync runs at a time, so that the pool can serve new launches. */
+/*
+ * Sync the waiting names after SYNC_MS. Run only one sync at a time, so that the pool can serve new
+ * launches.
+ */
 static void sync_soon(const struct submit *s)
 {
 	struct saver *saver = s->saver;
@@ -213,7 +216,8 @@ static int found_file(void *data, int at, const char *name, unsigned char type)
 {
 	const struct submit *s = data;
 	/*
-	 * A name that submits was launched or refused before, so a rename must not launch it again.
+	 * A file whose name submits was launched or refused before, so a rename must not launch it
+	 * again.
 	 */
 	enum content_state state = spec_name_submits(name) ? CONTENT_LAUNCHED
 				   : s->dry		   ? CONTENT_NEW
@@ -243,7 +247,7 @@ void save_end(struct submit *s)
 
 	if (!saver)
 		return;
-	/* If a sync is still running, the disk hangs. */
+	/* If a sync is still running, the disk hangs: don't wait for it. */
 	if (saver->waiting && !saver->running && !saver->queue.first) {
 		saver->running = take_ptr(saver->waiting);
 		sync_run(s);

@@ -28,8 +28,8 @@ struct uploads {
 /* The bytes that a file shows, or that a handle has. Under the lock. */
 struct content {
 	/*
-	 * References: of the file that shows it, and of handles. Contents with more than one are
-	 * constant.
+	 * References of the file that shows these contents, and of handles. Contents with more than
+	 * one reference are constant.
 	 */
 	unsigned refs;
 	char *bytes;
@@ -68,11 +68,11 @@ struct upload {
 	struct uploads *all; /* constant, as is TAG */
 	char *tag;
 	unsigned refs;	 /* references: of names, nodes, handles, launches, and the disk's queue */
-	unsigned n_open; /* how many users need the bytes in memory */
+	unsigned n_open; /* number of upload_open without upload_close: the bytes must be in memory */
 	enum upload_name named;
 	struct content *shown;
-	bool loaded; /* SHOWN has its bytes, not only their number */
-	/* The contents that changed last, if they are a handle's; NULL if they are SHOWN. */
+	bool loaded; /* the bytes of SHOWN are in memory, not only its size */
+	/* The contents that changed last, if they belong to a handle; NULL if they are SHOWN. */
 	const struct content *latest;
 	uint64_t charged; /* its part of all->scratch */
 	struct attr attr;
@@ -151,7 +151,7 @@ static void unload(struct upload *u)
 	content_set_room(u->all, u->shown, 0);
 }
 
-/* U has a change that the disk lacks. */
+/* Record that U has a change that is not on disk. */
 static void set_changed(struct upload *u)
 {
 	if (u->disk != UPLOAD_REQUESTED)
@@ -172,8 +172,8 @@ static struct content *content_of(const struct upload *u, const struct upload_wr
 }
 
 /*
- * Return the address of the contents that W (NULL: no handle) changes. *RET is NULL if W must first
- * get its own contents.
+ * Return the address of the pointer to the contents that W changes (W is NULL for a change without
+ * a handle). The pointer is NULL if W does not have its own contents yet.
  */
 static struct content **slot_to_change(struct upload *u, struct upload_writer *w)
 {
@@ -187,8 +187,8 @@ static bool is_copied(struct content *const *at)
 }
 
 /*
- * Return the contents to change through W (NULL: no handle). Contents that others use too are
- * copied first, or, if FRESH, replaced by empty ones.
+ * Return the contents to change through W (NULL for a change without a handle). If others use these
+ * contents, too, copy them first; or, if FRESH, replace them by empty ones.
  */
 static struct content *content_to_change(struct upload *u, struct upload_writer *w, bool fresh)
 {
@@ -206,7 +206,7 @@ static struct content *content_to_change(struct upload *u, struct upload_writer 
 	return c;
 }
 
-/* The bytes of C from OFF to END have changed, which may repair its flaw. */
+/* Record that the bytes of C from OFF to END have changed. This may clear its flaw. */
 static void changed(struct upload *u, struct content *c, uint64_t off, uint64_t end)
 {
 	c->version = ++u->all->versions;
@@ -223,7 +223,7 @@ static void changed(struct upload *u, struct content *c, uint64_t off, uint64_t 
 	charge(u);
 }
 
-/* Check if the content that W changes may have SIZE bytes. 0, -EFBIG or -ENOSPC. */
+/* Check if the contents that W changes may have SIZE bytes. Return 0, -EFBIG or -ENOSPC. */
 static int check_bounds(struct upload *u, struct upload_writer *w, uint64_t size)
 {
 	const struct uploads *all = u->all;
@@ -510,7 +510,7 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text)
 	touch(u, true);
 	set_changed(u);
 	if (u->shown->version != version) {
-		/* The disk has TEXT; all of the newer bytes are still to be written. */
+		/* The disk has TEXT, but the file has newer contents: write all of these again. */
 		u->low = 0;
 		u->high = u->shown->size;
 		return 0;
@@ -756,8 +756,8 @@ static bool take_part(struct upload *u, struct upload_part *ret)
 {
 	lock_scope(u->all->lock);
 	/*
-	 * The queue runs in order, so a file that has no name here has none on disk either: its old
-	 * name there may belong to another file by now.
+	 * A file without a name must not be saved: the queue runs in order, so its old name may
+	 * belong to another file on disk by now.
 	 */
 	if (!u->named)
 		u->disk = UPLOAD_SAVED;
@@ -804,7 +804,9 @@ static int save_part(struct upload *u, const struct upload_part *p)
 		err = disk_truncate(fd, p->size);
 	if (!err && (st.st_mode & 07777) != p->attr.mode)
 		err = disk_chmod(fd, "", p->attr.mode);
-	/* Only root can change the owner of a file; otherwise only memory has the owner. */
+	/*
+	 * Only root can change the owner of a file on disk; otherwise the owner is only in memory.
+	 */
 	if (!err && geteuid() == 0 &&
 	    (st.st_uid != p->attr.owner.uid || st.st_gid != p->attr.owner.gid))
 		err = disk_chown(fd, p->attr.owner.uid, p->attr.owner.gid);
@@ -866,7 +868,7 @@ int upload_load(struct upload *u, uint64_t *ret_version, char digest[UPLOAD_DIGE
 	return 0;
 }
 
-/* True if U has a name, and has it on disk too. */
+/* True if U has a name. In the queue's order, U then also has a name on disk. */
 static bool is_named(struct upload *u)
 {
 	lock_scope(u->all->lock);
@@ -905,7 +907,7 @@ int upload_save_name(struct upload *u, const char *name)
 	struct stat st;
 	int err = u->ino ? disk_stat(u->all->dir_fd, u->name, &st) : 0;
 
-	/* Another file may have taken its name. */
+	/* To remove a file, check that its name on disk does not belong to another file by now. */
 	if (!name && (err == -ENOENT || (!err && u->ino && st.st_ino != u->ino)))
 		return 0;
 	if (!err && name && !is_named(u))

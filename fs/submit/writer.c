@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Read /proc; see writer.h. All of this runs on the FUSE thread, so it must not send a request to
- * our own mount. fdinfo shows the file of a descriptor, and a statx that the kernel answers from
- * memory shows whether the file is in our mount.
+ * our own mount. fdinfo has the inode number of a descriptor's file. A statx that the kernel
+ * answers from memory shows whether that file is in our mount.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -92,7 +92,7 @@ void writer_command(pid_t pid, char *ret, size_t size)
 
 pid_t writer_process(pid_t tid, bool *ret_in_exec)
 {
-	/* The list of the process's groups, which may be long, precedes VmExe. */
+	/* Large, because the list of the process's groups precedes the line VmExe. */
 	char path[64], buf[16384] = "";
 
 	if (ret_in_exec)
@@ -108,9 +108,9 @@ pid_t writer_process(pid_t tid, bool *ret_in_exec)
 }
 
 /*
- * True if descriptor NAME of the process is on the filesystem of MOUNTPOINT, or if that is unknown. (st_ino does not
- * show it: it is a hash of a name, so two mounts of kxfs have the same numbers.) With AT_STATX_DONT_SYNC and an empty
- * mask the kernel sends no request to a filesystem.
+ * True if descriptor NAME of the process is on the filesystem of MOUNTPOINT, or if that is unknown.
+ * (An st_ino of kxfs is a hash of a name, so two mounts have the same inode numbers.) With
+ * AT_STATX_DONT_SYNC and an empty mask the kernel sends no request to a filesystem.
  */
 static bool writer_same_mount(int fds, const char *name, const char *mountpoint)
 {

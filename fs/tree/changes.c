@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `changes`: every present job, a line "TIME - SYNC", then a line for every change. Lines
- * that a reader has not fetched yet are buffered for it up to a bound; beyond that lines are
- * dropped, and counted in a line "TIME - LOST N". The lines are made on the I/O thread.
+ * The file `changes`: every present job, a line "TIME - SYNC", then a line for every change. kxfs
+ * buffers lines for each reader up to a bound. It drops further lines, and reports their number in
+ * a line "TIME - LOST N". The lines are made on the I/O thread.
  */
 #include "fs/tree/tree.h"
 
@@ -45,7 +45,7 @@ static void changes_append(struct changes *c, const char *line)
 	c->len += n;
 }
 
-/* "TIME - WORD[ N]" */
+/* Append the line "TIME - WORD", or "TIME - WORD N" if N is not 0. */
 static void changes_add_word(struct changes *c, const char *word, uint64_t n)
 {
 	char time[32], line[96];
@@ -95,13 +95,13 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	struct changes *c = changes_of(s);
 
 	/*
-	 * A read at OFF shows that everything before OFF has arrived; head(1) seeks back to the end
-	 * of its last line.
+	 * A reader that reads at OFF does not need the text before OFF any more. OFF may decrease:
+	 * head(1) seeks back to the end of its last line.
 	 */
 	if (off < c->base || off > c->base + c->len)
 		return -ESPIPE;
 	c->head = off - c->base;
-	/* Drop text that was read; but rarely, since shells read byte by byte. */
+	/* Drop text that was read, but only in large parts, since shells read byte by byte. */
 	if (c->head >= 65536 && c->head >= c->len / 2) {
 		c->len -= c->head;
 		c->base += c->head;
@@ -118,10 +118,7 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	return (ssize_t)size;
 }
 
-/*
- * True if the change from OLD to JOB is reported. Changes of jobs that are only in history/ are
- * not.
- */
+/* True if the change from OLD to JOB must be reported. Changes within history/ are not reported. */
 static bool changes_differ(const struct spec_job *old, const struct spec_job *job)
 {
 	bool was = old && !old->history, is = job && !job->history;

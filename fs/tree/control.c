@@ -59,7 +59,7 @@ static const char help_text[] =
 	"\n"
 	"Manuals: kxfs(1), kxfs-layout(5), kxfs-submit(7), kxfs-status(5), appdef(5).\n";
 
-/* Make a malloc'ed text of WRITE's output. */
+/* Set *RET (malloc'ed) to the output of WRITE. */
 static int control_text(const struct tree *t, void (*write)(const struct tree *, FILE *),
 			char **ret, size_t *ret_len)
 {
@@ -134,7 +134,7 @@ static int control_metrics(struct fs *fs, struct node *node, char **ret, size_t 
 
 static int control_log(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	/* If the state directory was removed, users will look in the log. */
+	/* If the state directory was removed, log that now: users look for the reason here. */
 	job_ref_state_is_gone(tree_of(node));
 	*ret = diag_text(ret_len);
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The file `follow`: see follow.h. A new line is passed to the reader from the memory of the log's
- * writer (log_read_early); all other bytes are read on the pool, a step at a time. So a log that
- * hangs holds up only its own readers.
+ * writer (log_read_early); all other bytes are read on the pool, a step at a time, so a log on a
+ * hanging disk delays only its own readers.
  *
  *	state | phase                                          | ends when                     | next
  *	RESTS | nothing; the reader gets the bytes that were   | the reader needs the next log | OPENS
@@ -12,9 +12,9 @@
  *	READS | the pool reads on; the reader gets the bytes   | done, or failed               | RESTS
  *	      | that were read before                          |                               |
  *
- * Events only mean that something has changed: whenever the reader is served, follow checks again
- * the state of the log (log_peek) and of the job. So it misses no change while the pool is at work.
- * It considers a log finished when the log's end was reported and the pool has read to that end.
+ * An event only means that something has changed. Whenever follow serves the reader, it checks the
+ * state of the log (log_peek) and of the job again, so it misses no change while the pool works. It
+ * considers a log finished when the log's end was reported and the pool has read to that end.
  */
 #include "fs/tree/job.h"
 
@@ -41,7 +41,7 @@ struct tail_follow {
 	char *uid;
 	char *replica; /* name of the replica's directory; "" for the follow of a job */
 	enum follow_state state;
-	char *key;     /* key of the log that was opened last; NULL: none yet, or the merged log */
+	char *key;     /* key of the log that was opened last; NULL before the first one, and for the merged log */
 	uint64_t base; /* start of that log in the stream; in OPENS: start of the next one */
 	struct log_early early;	 /* bytes that were delivered before they were on disk */
 	struct tail_chunk given; /* the bytes that the reader is getting, while more are read */
@@ -52,7 +52,7 @@ struct tail_follow {
 	 */
 	struct work work;
 	const struct spec_job *job; /* OPENS: the job whose log it is */
-	const char *next;	    /* OPENS: its key */
+	const char *next;	    /* OPENS: the key of that log */
 	struct log *log;	    /* NULL if none is open */
 	struct log_stat st;	    /* status of the log when it was last read */
 	struct tail_chunk read;	    /* the bytes that were last read */
@@ -141,8 +141,8 @@ static int follow_begin(struct tail_follow *f, enum follow_state state, uint64_t
 }
 
 /*
- * Return the key of the attempt after the one that is being read (with KEY NULL: of the first one).
- * NULL if there is none yet; *LAST: none will follow.
+ * Return the key of the attempt after KEY, or of the first attempt if KEY is NULL. Return NULL if
+ * there is none yet; *LAST is true if none will follow.
  */
 static const char *follow_next_key(const struct spec_replica *r, const char *key, bool *last)
 {
@@ -176,8 +176,8 @@ static bool may_grow(const struct spec_job *job, const char *key)
 }
 
 /*
- * Switch to the next log when the present one, if any, was delivered to its end, SIZE. Return 0 if
- * there will be none, -EAGAIN if there is none yet, -EINPROGRESS if it is being opened.
+ * Switch to the next log, after the present one, if any, was delivered to its end SIZE. Return 0 if
+ * there will be no next log, -EAGAIN if there is none yet, -EINPROGRESS while it is being opened.
  */
 static int follow_switch(struct tail_follow *f, uint64_t size)
 {
@@ -209,7 +209,10 @@ static int follow_switch(struct tail_follow *f, uint64_t size)
 	return follow_begin(f, FOLLOW_OPENS, 0);
 }
 
-/* Return up to SIZE bytes at AT of those that were read; 0 if none is available. */
+/*
+ * Set *RET to the bytes at AT that the pool has read, and return their number, up to SIZE; 0 if
+ * there are none.
+ */
 static size_t follow_give(struct tail_follow *f, const char **ret, size_t size, uint64_t at)
 {
 	uint64_t end;
@@ -252,7 +255,7 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 		return (ssize_t)n;
 	if (f->state != FOLLOW_RESTS)
 		return -EINPROGRESS;
-	/* The reader may retry after an error. */
+	/* Return an error once: the reader may retry after it. */
 	err = f->work.err;
 	f->work.err = 0;
 	if (err)
@@ -268,7 +271,10 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 	chunk_clear(&f->read);
 	if (log_is_cut(f->log))
 		return -ESTALE;
-	/* Bytes that were delivered before they were on disk need not have been read there. */
+	/*
+	 * The pool need not have read the end of the log: the reader may have received it from
+	 * memory.
+	 */
 	return st.ended ? follow_switch(f, max_of(st.size, f->st.size)) : -EAGAIN;
 }
 
@@ -277,7 +283,10 @@ static void follow_stop(struct stream *s)
 	struct tail_follow *f = follow_of(s);
 	struct loop *loop = s->fs->loop;
 
-	/* Closing it may wait for the disk; at the end of the mount there is no pool any more. */
+	/*
+	 * Close the log on the pool, because that may wait for the disk. At the end of the mount
+	 * the pool is gone, so close it here.
+	 */
 	if (f->log && loop_is_here(loop))
 		loop_work(loop, unref_work, NULL, f->log);
 	else

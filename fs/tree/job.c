@@ -88,7 +88,7 @@ static void replica_state(const struct spec_job *job, const struct spec_replica 
 	*ret_len = strlen(*ret);
 }
 
-/* The name of the pod, for `kubectl exec -it $(cat .../pod) -- sh`. */
+/* The text of `pod`: the pod's name, for `kubectl exec -it $(cat .../pod) -- sh`. */
 static void replica_pod(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			size_t *ret_len)
 {
@@ -133,15 +133,15 @@ static const struct node_entry_def replica_table[] = {
 };
 
 /*
- * True if R will have a log that has not begun. It is shown already, so that `tail -f` works right
- * after a submission.
+ * True if R will have a log that has not begun. The directory already shows `log`, so that `tail
+ * -f` works right after a submission.
  */
 static bool replica_log_is_due(const struct spec_replica *r)
 {
 	return !r->finished && (r->n_logs == 0 || *r->logs[0].container);
 }
 
-/* Find the log NAME; "stamped" is the newest log of the replica itself, in its other form. */
+/* Return the node of the log NAME of R; "stamped" is `log` with timestamps. */
 static struct node *replica_find_log(struct fs *fs, struct node *dir, const struct spec_replica *r,
 				     const char *name)
 {
@@ -219,7 +219,7 @@ static const struct node_class replica_class = {
 	.free = job_ref_free,
 };
 
-/* Return the directory of the replica NAME in that of its job; a new reference. */
+/* Return the directory of the replica NAME in its job's directory JOB_DIR; a new reference. */
 static struct node *replica_node(struct fs *fs, struct node *job_dir, const char *name)
 {
 	const struct job_ref *job = job_ref_of(job_dir);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file wait, which returns the final state of a job once there is one; the directory .live/,
+ * The file `wait`, from which a read returns when the job has a final state; the directory .live/,
  * and the links into it.
  */
 #include "fs/tree/job.h"
@@ -27,14 +27,14 @@ static ssize_t wait_read(struct stream *s, const char **ret, size_t size, uint64
 {
 	const struct live_wait *w = container_of(s, struct live_wait, stream);
 	const struct spec_job *job cleanup_job = backend_job_by_uid(w->backend, w->uid);
-	/* A job that was deleted for good was removed by a user. */
+	/* A job that does not exist any more was removed by a user. */
 	enum spec_state state = job ? job->state : SPEC_CANCELLED;
 	const char *text = spec_status_state(state);
 	size_t len = strlen(text);
 
 	/*
-	 * The reader reads `why` or `log` next, so wait for their contents. History does not
-	 * change.
+	 * Readers usually read `why` or `log` next, so wait until these are complete. In history/
+	 * they do not change.
 	 */
 	if (job && !job->history &&
 	    (!spec_state_is_final(state) || job->unexplained || job->fetching))

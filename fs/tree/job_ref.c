@@ -52,7 +52,7 @@ int job_ref_getattr(struct fs *fs, struct node *node, struct stat *st)
 	if (!job)
 		return -ENOENT;
 	node_set_times(st, job->changed, job->created);
-	/* Until the job has finished, each lookup must return its current times. */
+	/* Until the job has finished, the kernel must not cache its times. */
 	node_set_live(node, !job->finished);
 	return 0;
 }
@@ -109,8 +109,8 @@ void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *na
 
 	if (!err) {
 		/*
-		 * The kernel marks the inode of a removed directory dead: if the job remained,
-		 * nothing could be looked up in it any more. A new node replaces it.
+		 * The kernel marks the inode of a removed directory as dead, and lookups in it
+		 * fail, even if the job still exists. So a new node must replace this one.
 		 */
 		node_forget_name(fs, node);
 		node_put(fs, node);

@@ -12,11 +12,11 @@
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
 
-/* --- the cache: a hash of snapshot and function is the index of a text --- */
+/* --- the cache: a table whose index is a hash of snapshot and function --- */
 
 /* Enough for a user who watches some jobs; each text keeps its snapshot alive. */
 #define RENDERED_SLOTS 16
-/* A larger text is not cached: rendering it takes its time anyway. */
+/* Larger texts are not cached. */
 #define RENDERED_MAX (64u << 10)
 
 struct rendered {
@@ -79,7 +79,7 @@ static int job_render_state(struct fs *fs, struct node *node, char **ret, size_t
 	return 0;
 }
 
-/* A file whose text depends only on the snapshot. */
+/* Render the text of NODE, which depends only on the snapshot. */
 static int job_render(const struct node *node, rendered_fn text, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
@@ -99,7 +99,7 @@ JOB_RENDER(job_render_status, spec_status_yaml)
 JOB_RENDER(job_render_json, spec_status_json)
 JOB_RENDER(job_render_usage, spec_status_usage)
 
-/* The advice in why depends on the mount, too. */
+/* Render `why`, whose advice depends on the mount, too. */
 static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
@@ -186,8 +186,7 @@ static int job_backend_getattr(struct node *node, enum backend_text which, struc
 		return err;
 	node_set_times(st, which == BACKEND_APPDEF ? job->created : job->changed, job->created);
 	/*
-	 * Only users who might read the submitted file may read app.yaml: it may have secrets in
-	 * it.
+	 * app.yaml may contain secrets, so only users who may read the submitted file may read it.
 	 */
 	st->st_mode &= ~(mode_t)(S_IRGRP | S_IROTH) | readable;
 	st->st_size = (off_t)len;
@@ -235,8 +234,8 @@ JOB_TEXT(job_events_text, job_render_events, job_events_getattr, NULL, false);
 JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr, NULL, true);
 
 /*
- * --- ctl: reading it lists the actions that the job would accept now; writing one, with its
- * argument, carries it out. The write fails if the action does; .kxfs/log has the reason ---
+ * --- ctl: a read lists the actions that the job accepts now; a write of an action, with its
+ * argument, performs it. If the action fails, so does the write, and .kxfs/log has the reason ---
  */
 
 /* backend_control answers within 5 s; this limit applies if it does not. */
@@ -253,8 +252,8 @@ static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *
 }
 
 /*
- * Parse the action of a write, without surrounding white space. -EINVAL if there is none. *RET is
- * set as by spec_action_parse.
+ * Parse the action in BUF, ignoring surrounding white space. Return it, with *RET as in
+ * spec_action_parse, or -EINVAL.
  */
 static int job_ctl_parse(const char *buf, size_t size, char **ret)
 {
@@ -285,7 +284,7 @@ static int job_ctl_check(const struct node *node, int action)
 	}
 	if (!job)
 		return -ENOENT;
-	/* A release does not end anything. */
+	/* -o cancel does not restrict a release, which ends nothing. */
 	return action == SPEC_RELEASE ? 0 : job_ref_may_end(job_ref_of(node)->tree, job);
 }
 

@@ -11,8 +11,8 @@
 #include "spec/base/mem.h"
 
 /*
- * A rmdir blocks its directory for others, so it waits only a short time; the request to the
- * backend continues.
+ * Time limit of a rmdir, which blocks its directory for other processes. After that, the request to
+ * the backend continues.
  */
 #define JOBS_RMDIR_MS 3000
 
@@ -51,7 +51,10 @@ static bool jobs_is_file(const struct node *dir, const char *name, size_t len)
 	return false;
 }
 
-/* A job whose id is the name of a file here is shown with "-" after its id; no id ends with "-". */
+/*
+ * Return the job NAME. If a job's id is the name of a file in DIR, the job appears as the id plus
+ * "-"; ids never end with "-".
+ */
 static const struct spec_job *jobs_find(const struct node *dir, const char *name)
 {
 	size_t len = strlen(name);
@@ -121,7 +124,7 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		backend_forget(t->backend, job->id, job->uid, job_request_done, r);
 }
 
-/* The files of history/ do not belong to a job: removing one is accepted and changes nothing. */
+/* Accept the removal of a file of history/, such as `list`, without an effect. */
 static void jobs_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
 {
 	fuse_reply_err(req, jobs_is_file(dir, name, strlen(name)) ? 0 : EPERM);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * list and list.jsonl, in the root for jobs/ and in history/: all jobs in one text. A text is made
- * only when a file is opened after a job, or an age in the text, has changed; all opens until the
- * next change share it. FUSE thread, but others are served while it is made, which takes seconds
- * for 100 000 jobs.
+ * list and list.jsonl, in the root for jobs/ and in history/: all jobs in one text. An open makes a
+ * new text only if a job, or an age in the text, has changed since the last one; otherwise it
+ * shares the last text. FUSE thread; other requests are served while a text is made, which takes
+ * seconds for 100 000 jobs.
  */
 #include <pthread.h>
 
@@ -16,8 +16,8 @@
 
 struct list_text {
 	/*
-	 * A job of each queue with waiting jobs; the positions in these queues are requested while
-	 * the file is read.
+	 * One job of each queue with waiting jobs, for requesting the positions in these queues
+	 * when the file is read.
 	 */
 	const struct spec_job *waiting[QUEUES_MAX];
 	size_t n_waiting;
@@ -30,8 +30,8 @@ struct list_text {
 struct list_file {
 	struct list_text now;
 	/*
-	 * Held while a thread without the session lock makes the texts. Not a struct lock, since
-	 * rendering happens under it.
+	 * Held while a thread, without the session lock, makes the texts. A struct lock forbids
+	 * rendering under it.
 	 */
 	pthread_mutex_t rendering;
 	struct spec_list *list; /* under RENDERING */
@@ -86,7 +86,7 @@ static void list_make(struct spec_list *list, struct backend *b, enum backend_pl
 	const struct spec_job **jobs cleanup_free = NULL;
 	size_t n = 0;
 
-	/* Read the revision first: a later change is then seen the next time. */
+	/* Read the revision before the jobs: then a change in between makes the text outdated. */
 	t->revision = backend_revision(b, place);
 	backend_jobs(b, place, &jobs, &n);
 	t->text = spec_list_text(list, jobs, n, t->stale_since, t->made, &t->until);

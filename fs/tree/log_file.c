@@ -4,13 +4,12 @@
  * its end returns nothing. Opening a log waits until all earlier output is in it. A log that the
  * user may not read returns EACCES.
  *
- * Read-ahead: a process that reads a log sequentially gets the next bytes from memory, since a
- * thread of the pool has read them from disk, or rendered them, while the kernel copied the earlier
- * ones. Output never changes, so bytes that were read remain valid. If no thread has begun to read
- * the requested bytes, they are read directly instead of waiting. The bytes between BEGIN and END of
- * the log are in a ring buffer. The FUSE thread answers from these, and moves BEGIN; one work on the
- * pool appends the next bytes at END, and moves END. Neither touches the other's bytes, so they are
- * copied without the lock.
+ * Read-ahead: while the kernel copies bytes to a process that reads a log sequentially, a thread of
+ * the pool reads or renders the next ones into a ring buffer. Output never changes, so these remain
+ * valid. The ring has the bytes of the log between BEGIN and END. The FUSE thread answers from it,
+ * and advances BEGIN; one work on the pool appends bytes, and advances END. Neither touches the
+ * other's bytes, so both copy without the lock. If no thread has begun to read the requested bytes,
+ * the FUSE thread reads them itself instead of waiting.
  *
  *	fill    | phase                          | ends when                                    | next
  *	NONE    | nothing                        | a reader finds free space in the ring        | WANTED
@@ -30,7 +29,7 @@
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
-/* How long an open waits for output that is on its way. */
+/* How long an open waits for output that has not arrived yet. */
 #define LOG_OPEN_MS 10000
 /* The reported preferred I/O size: cat, cp and others then need few reads for a large log. */
 #define LOG_READ (1 << 20)
@@ -131,8 +130,8 @@ static bool ahead_take_step(struct ahead *a, uint64_t *ret_at, size_t *ret_n)
 }
 
 /*
- * End a step that has read GOT bytes of N. A reader that waits for an unreadable byte gets the
- * error. The next state is NEXT, unless the log has no more now.
+ * End a step that has read GOT bytes of N. The next state is NEXT; or NONE if the log has no more
+ * bytes now, or after an error, which a direct read then returns.
  */
 static bool ahead_end_step(struct ahead *a, size_t n, ssize_t got, enum fill next)
 {
@@ -176,7 +175,7 @@ static void ahead_on_post(void *data)
 	loop_work(a->tree->fs->loop, ahead_fill, NULL, a);
 }
 
-/* Queue the filling of A, which is WANTED, on the pool; the work has a reference. */
+/* Queue the work that fills A, which is WANTED, on the pool; the work has a reference. */
 static void ahead_post(struct ahead *a)
 {
 	loop_post(a->tree->fs->loop, ahead_on_post, a);
@@ -198,9 +197,9 @@ static void ahead_want(struct ahead *a)
 }
 
 /*
- * True if the SIZE bytes at OFF are in the ring. Wait for bytes that a thread is reading. Don't
- * wait for bytes that no thread has begun to read, since all threads may be waiting for a slow
- * disk: make the ring continue after those bytes.
+ * True if the SIZE bytes at OFF are in the ring. Wait for bytes that a thread is reading. If the
+ * work is only queued, return false, and make the ring continue after those bytes: all threads of
+ * the pool may be waiting for a slow disk.
  */
 static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 {
@@ -232,7 +231,7 @@ static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 	return false;
 }
 
-/* The read-ahead has reached the end of the log: free the ring, unless a read fills it. */
+/* The reader has reached the end of the log: free the ring, unless the pool is filling it. */
 static void ahead_rest(struct ahead *a)
 {
 	{
@@ -244,10 +243,7 @@ static void ahead_rest(struct ahead *a)
 	ahead_drop_ring(a);
 }
 
-/*
- * Handle a direct read of SIZE bytes before AT: after many sequential bytes, make a ring for the
- * following ones.
- */
+/* After many sequential bytes up to AT were read directly: make a ring, and fill it from AT on. */
 static void ahead_begin(struct ahead *a, uint64_t at)
 {
 	if (!a->ring) {
@@ -257,7 +253,7 @@ static void ahead_begin(struct ahead *a, uint64_t at)
 			atomic_fetch_sub(&a->tree->aheads, 1);
 			return;
 		}
-		/* Use a large page, if there is one, from which the kernel copies faster. */
+		/* Use a huge page if possible, from which the kernel copies faster. */
 		madvise(a->ring, AHEAD_RING, MADV_HUGEPAGE);
 	}
 	{
@@ -310,7 +306,7 @@ struct log_node {
 	struct node node;
 	bool merged;
 	enum log_form form;
-	/* NULL for the merged log; or for the replica's first log, if it has not begun */
+	/* NULL for the merged log, and for a replica's first log until it begins */
 	char *key;
 };
 
@@ -343,7 +339,10 @@ static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 	return true;
 }
 
-/* Open the log of NODE. *RET does not change if the log has not begun. */
+/*
+ * Open the log of NODE. Return 0 or a negative errno. If the log has not begun, leave *RET
+ * unchanged.
+ */
 static int log_file_find(struct node *node, struct ahead **ret)
 {
 	struct log_node *ln = container_of(node, struct log_node, node);
@@ -363,7 +362,7 @@ static int log_file_find(struct node *node, struct ahead **ret)
 	serve_disk_end(t->fs);
 	if (err)
 		return err;
-	if (*ret) /* another read of the same open file has done this meanwhile */
+	if (*ret) /* another read of the same open file has opened the log meanwhile */
 		log_unref(log);
 	else
 		*ret = ahead_new(t, log);
@@ -371,8 +370,8 @@ static int log_file_find(struct node *node, struct ahead **ret)
 }
 
 /*
- * Return the size and time of the log. A log that is unreadable or was removed keeps its name, so
- * that rm -r can remove it; opening it returns the error.
+ * Return the size and time of the log. Return 0 even if the log is unreadable or was removed, so
+ * that rm -r can remove its name; an open returns the error.
  */
 static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
@@ -490,7 +489,7 @@ static struct node *log_node_new(struct fs *fs, struct node *dir, const char *ta
 	struct node *node = node_get(fs, dir, &log_file_class, tag, &fresh);
 	struct log_node *ln = container_of(node, struct log_node, node);
 
-	/* A node that is known already may be in use by a handler that waits for a disk. */
+	/* Don't change an existing node, which a handler that waits for a disk may be using. */
 	if (fresh) {
 		ln->merged = merged;
 		ln->form = form;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queues/NAME/status: the cluster's data of a queue, and the number of this mount's jobs in it. A
- * directory's mtime is the last change of either.
+ * queues/NAME/status: the cluster's data on a queue, and the number of this mount's jobs in it. The
+ * directory's mtime is the time of the last change of these.
  */
 #include "fs/tree/tree.h"
 

@@ -17,8 +17,8 @@ struct node_table {
 };
 
 /*
- * FNV-1a: keys are short, and a user gains nothing from a collision of these numbers, which only
- * find -samefile and its like read.
+ * FNV-1a: keys are short, and a collision does no harm, since only programs like find -samefile
+ * compare inode numbers.
  */
 static uint64_t node_hash(const char *key)
 {
@@ -74,9 +74,9 @@ struct node *node_get(struct fs *fs, struct node *parent, const struct node_clas
 	HASH_FIND_STR(fs->nodes->by_key, key, node);
 	if (node && (node->class != class || node->parent != parent)) {
 		/*
-		 * The name now refers to another kind of object, or its directory is a new one of
-		 * the same name, unknown to the old node. Processes that have the old node open
-		 * keep it.
+		 * The name now refers to another kind of object, or the old node's parent was
+		 * replaced by a new directory of the same name. Processes that have the old node
+		 * open keep it.
 		 */
 		node_forget_name(fs, node);
 		node = NULL;
@@ -265,10 +265,7 @@ struct node_table *node_table_new(const struct node_class *root, void *object)
 	return t;
 }
 
-/*
- * The kernel sends no FORGETs when it unmounts, so this frees the nodes that the kernel still
- * counts.
- */
+/* The kernel does not send FORGETs when it unmounts, so also free nodes whose LOOKUPS is not 0. */
 void node_table_free(struct node_table *t)
 {
 	struct node *node, *next;
@@ -299,8 +296,8 @@ static void node_give_bare(struct fs *fs, struct node *node, struct fuse_entry_p
 	memset(e, 0, sizeof(*e));
 	node_stat(fs, node, &e->attr);
 	/*
-	 * The kernel uses the size though it must not cache it: a smaller one would truncate a
-	 * reader's mapping.
+	 * The kernel uses this size even if it must not cache it, and a smaller size would truncate
+	 * a reader's mapping.
 	 */
 	e->attr.st_size = node->size;
 	node_give(fs, node, e);
@@ -331,7 +328,7 @@ int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 		return 0;
 	}
 	err = node_entry(fs, node, e);
-	/* The size of a file is never cached like this, since its readers depend on it. */
+	/* Only for directories: readers of a file depend on its current size. */
 	if (!err && S_ISDIR(e->attr.st_mode) && !node->class->live)
 		e->attr_timeout = FS_TIMEOUT;
 	return err;
@@ -360,7 +357,7 @@ void listing_free(struct listing *l)
 	free(l);
 }
 
-/* Return a new capacity for NEED items; the present one is ROOM. */
+/* Return a new capacity for at least NEED items; ROOM is the present one. */
 static size_t listing_room(size_t room, size_t need)
 {
 	room = max_of(room, (size_t)64);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session, and the operations that the kernel calls: each finds the node and calls its class, or returns the
- * answer that node.h names for a class without the operation. No operation waits (rule T1).
- * Extended attributes and locks are left out of the table on purpose: the kernel then answers them
- * itself.
+ * A session, and the operations that the kernel calls. Each operation finds the node and calls its
+ * class; if the class does not have the operation, it returns the answer that node.h defines. No
+ * operation waits (rule T1). The table deliberately omits extended attributes and locks, so the
+ * kernel handles them itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -168,8 +168,8 @@ static void ops_readlink(fuse_req_t req, fuse_ino_t ino)
 }
 
 /*
- * An operation that the node's class has; without it the kernel gets ERR. PARAMS are libfuse's, and
- * the rest are those that the class gets.
+ * Define ops_OP: it calls OP of the node's class, or replies ERR if the class does not have OP.
+ * PARAMS are the parameters of libfuse's function, the rest are arguments of the class's function.
  */
 #define OPS_OF_CLASS(op, err, params, ...)                                                         \
 	static void ops_##op params                                                                \
@@ -195,7 +195,7 @@ OPS_OF_CLASS(rename, EPERM,
 	      const char *newname, unsigned flags),
 	     name, node_of(fs, newparent), newname, flags)
 
-/* Making directories, links and devices has no meaning anywhere in the tree. */
+/* Users can't make directories, links or devices anywhere in the tree. */
 static void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
 	fuse_reply_err(req, EPERM);
@@ -263,7 +263,7 @@ static void ops_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 		node->class->poll(fs, req, node, fi, ph);
 		return;
 	}
-	/* The answer is not ENOSYS, which would disable poll for the whole mount. */
+	/* Don't reply ENOSYS, which would disable poll for the whole mount. */
 	if (ph)
 		fuse_pollhandle_destroy(ph);
 	fuse_reply_poll(req, POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM);
@@ -271,7 +271,7 @@ static void ops_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 
 /*
  * --- directories: the names are listed at the open, so that a reader sees each once; their
- * attributes are those when an entry is returned ---
+ * attributes are read when an entry is returned ---
  */
 
 struct dir_handle {
@@ -316,8 +316,8 @@ static void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 }
 
 /*
- * Add entry I of a directory to BUF. Return its size in bytes; 0 if it does not fit. An entry that
- * was removed meanwhile takes none, and sets *GONE.
+ * Add entry I of a directory to BUF. Return its size in bytes; 0 if it does not fit. If the entry
+ * was removed meanwhile, return 0 and set *GONE.
  */
 static size_t ops_add_entry(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 			    size_t i, char *buf, size_t room, bool *gone)

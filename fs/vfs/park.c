@@ -3,10 +3,10 @@
  * Parked requests: a table from ticket to request under one leaf lock. The thread that removes an
  * entry from the table owns the answer, so each request is answered exactly once. Interrupts arrive
  * on the FUSE thread while libfuse holds a lock of the request, so their handler only records the
- * answer. A thread of park's own sends that answer; the same thread ticks while a request with a
- * deadline is parked. It does nothing else, so a disk that hangs can't stop it. Deadlines are
- * counted in its ticks and not by a clock: while the machine is suspended no request can be
- * answered, and afterwards only one tick has passed.
+ * answer. Park's own thread sends that answer. This thread also ticks while a request with a
+ * deadline is parked. It does nothing else, so a hanging disk can't stop it. Deadlines count its
+ * ticks instead of a clock's time, because requests can't be answered while the machine is
+ * suspended; afterwards only one tick has passed.
  */
 #include <errno.h>
 #include <linux/fuse.h>
@@ -32,13 +32,13 @@
 struct parked {
 	uint64_t ticket;
 	fuse_req_t req;
-	uint64_t unique; /* the request's number for an answer through FD, if it is held; else 0 */
+	uint64_t unique; /* if the request is held: its number, for an answer through FD; else 0 */
 	int fd;
 	struct park *park;
 	enum park_kind kind;
-	unsigned ticks; /* ticks until its deadline; 0 if it has none any more. Under the lock */
+	unsigned ticks; /* ticks until its deadline, or 0 without one. Under the lock */
 	bool live;	/* interrupts are recorded from now on; FUSE thread */
-	bool early;	/* an interrupt arrived before that; FUSE thread */
+	bool early;	/* an interrupt arrived before LIVE was set; FUSE thread */
 	UT_hash_handle hh;
 };
 
@@ -80,7 +80,10 @@ struct park *park_new(void)
 	return park;
 }
 
-/* Remove the entry from the table: from here on only the caller may answer it. Under the lock. */
+/*
+ * Remove the request from the table, and return it; then only the caller may answer it. Under the
+ * lock.
+ */
 static struct parked *park_take(struct park *park, uint64_t ticket)
 {
 	struct parked *p;
@@ -107,7 +110,10 @@ static fuse_req_t park_release(struct parked *p)
 	return req;
 }
 
-/* The handler of a held request still uses it, and the handler's own answer will be dropped. */
+/*
+ * Answer P with ERR. For a held request, write to the FUSE device: the handler still owns the
+ * libfuse request, and the kernel drops the handler's own answer.
+ */
 static void park_answer(struct parked *p, int err)
 {
 	struct fuse_out_header out = {.len = sizeof(out), .error = -err, .unique = p->unique};
@@ -153,7 +159,7 @@ static void park_note(struct park *park, uint64_t ticket, int err)
 
 /*
  * Called by libfuse on the FUSE thread, with the request's lock held, so it may only record the
- * interrupt. The entry can't be freed meanwhile, since park_release waits for this to return.
+ * interrupt. P can't be freed meanwhile, since park_release waits until this function has returned.
  */
 static void park_on_interrupt(fuse_req_t req, void *data)
 {
@@ -269,8 +275,8 @@ void park_free(struct park *park)
 }
 
 /*
- * Insert P into the table; from here on it may be freed at any moment. Return false if the mount is
- * ending.
+ * Insert P into the table. Another thread may free P at any time afterwards. Return false if the
+ * mount is ending.
  */
 static bool park_insert(struct park *park, struct parked *p)
 {
@@ -296,8 +302,8 @@ static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, en
 	p->park = park;
 	p->kind = kind;
 	/*
-	 * Any thread that holds the session lock reads interrupts, so one arrives either here or
-	 * after this function.
+	 * Only the thread that holds the session lock reads interrupts: so an interrupt arrives
+	 * either in this call, or after this function.
 	 */
 	fuse_req_interrupt_func(req, park_on_interrupt, p);
 	if (p->early) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads that serve: see serve.h. When park's thread finds at a tick that a request hangs, it
- * calls serve_stalled, which makes sure that another thread serves. A thread that finishes its
- * request while another one serves exits. After a request was answered early, the kernel may drop
- * its node and its open file (FORGET, RELEASE). These messages are kept until the handler has
- * returned.
+ * The threads that serve: see serve.h. When park's thread finds that a request hangs, it calls
+ * serve_stalled, which ensures that another thread serves. A thread that finishes its request while
+ * another one serves exits. If park has answered a request, the kernel may drop its node and its
+ * open file (FORGET, RELEASE) while the handler still uses them. So kxfs keeps these messages until
+ * the handler has returned.
  */
 #include "fs/vfs/serve.h"
 
@@ -35,8 +35,8 @@ struct server {
 	uint64_t ticket;	    /* its ticket, while it waits for a disk */
 	bool on_disk;		    /* for the thread that holds the session lock */
 	/*
-	 * Messages of the kernel that wait for its handler; for the thread that holds the session
-	 * lock.
+	 * FORGETs and RELEASEs that wait until its handler returns; for the thread that holds the
+	 * session lock.
 	 */
 	struct kept *kept;
 	char *buffer;
@@ -144,7 +144,8 @@ static void handle(struct server *me, const struct fuse_buf *buf)
 }
 
 /*
- * True if this thread is still needed. If not, or if the session is over, remove it from the list.
+ * True if this thread must continue to serve. If another one serves, or the session is over, remove
+ * this thread from the list, and return false.
  */
 static bool stay(struct server *me)
 {
@@ -186,7 +187,10 @@ static void *server_run(void *data)
 	return NULL;
 }
 
-/* Start one more thread, unless one serves or there are too many. Return 0 or a negative errno. */
+/*
+ * Start one more thread, unless a thread serves already or there are too many. Return 0 or a
+ * negative errno.
+ */
 static int server_start(struct serve *s)
 {
 	struct server *me = new0(struct server);

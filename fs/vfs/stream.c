@@ -90,8 +90,8 @@ static void stream_serve(struct stream *s)
 			return;
 		DL_DELETE(s->reads, r);
 		/*
-		 * The request is claimed before bytes are taken, so that an interrupted read loses
-		 * none.
+		 * Claim the request before taking bytes from the class, so that an interrupted read
+		 * loses no bytes.
 		 */
 		req = park_claim(s->fs->park, r->ticket);
 		if (req && n > 0)

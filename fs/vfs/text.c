@@ -9,7 +9,7 @@ struct text_handle {
 	struct handle handle;
 	const char *text;
 	size_t len;
-	char *own; /* the bytes: one of the two, the other is NULL */
+	char *own; /* the text: either OWN or SHARED is set, the other is NULL */
 	struct spec_text *shared;
 };
 
