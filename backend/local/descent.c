@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals search all of /proc, because no process may be missed. Samples, which are taken every second on machines with
- * thousands of processes, follow /proc/PID/task/TID/children, which may miss a process that is starting or ending.
+ * descent_signal searches all of /proc, because it must not miss a process. descent_sample, which
+ * runs every second even on machines with thousands of processes, follows
+ * /proc/PID/task/TID/children instead; it may miss a process that is starting or ending.
  */
 #include "backend/local/descent.h"
 
@@ -12,7 +13,7 @@
 #include "backend/base/process.h"
 #include "spec/base/mem.h"
 
-#define SAMPLE_MAX   100000 /* processes that are counted */
+#define SAMPLE_MAX   100000 /* the largest number of processes that a sample counts */
 #define CHILDREN_MAX (1u << 20)
 #define ROLLUP_MAX   4096
 
@@ -70,7 +71,7 @@ void descent_signal(pid_t root, int sig)
 	}
 }
 
-/* --- what they use --- */
+/* --- samples --- */
 
 struct pids {
 	pid_t *v;
@@ -128,7 +129,7 @@ static void add_all_children(struct pids *to, long pid)
 	}
 }
 
-/* Return the bytes of PID's part of its resident pages; -1 if unknown. */
+/* Return PID's proportional share of its resident pages (Pss), in bytes; -1 if unknown. */
 static int64_t part_of(pid_t pid)
 {
 	char path[64], text[ROLLUP_MAX];

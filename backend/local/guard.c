@@ -39,10 +39,10 @@
 struct sampler {
 	struct lock lock;	 /* protects USAGE */
 	struct task_usage usage; /* the newest */
-	int64_t returned;	 /* number of the sample that sampler_news returned last */
+	int64_t returned;	 /* the number of samples at the last call of sampler_news */
 	/* The members below belong to the thread: */
-	bool shared; /* of shared pages, only this attempt's share is counted (descent_sample) */
-	long own_maxrss; /* KiB that a child may have had before it became the program */
+	bool shared; /* count only the processes' share of shared pages (descent_sample) */
+	long own_maxrss; /* peak memory of this process, in KiB: a child has as much before it becomes the program */
 };
 
 static int64_t clock_us(clockid_t clock)
@@ -61,7 +61,7 @@ static void note_time(struct task_usage *u)
 		u->first = u->last;
 }
 
-/* Take in the peak memory of processes that have ended, and return their CPU time. */
+/* Add the peak memory of ended processes to U, and return their CPU time. */
 static int64_t count_ended(const struct sampler *sampler, struct task_usage *u)
 {
 	struct rusage ended;
@@ -73,7 +73,7 @@ static int64_t count_ended(const struct sampler *sampler, struct task_usage *u)
 	       ended.ru_utime.tv_usec + ended.ru_stime.tv_usec;
 }
 
-/* Take one sample. Return how long to wait for the next one, in ms. */
+/* Take one sample. Return the time until the next one, in ms. */
 static int64_t sampler_once(struct sampler *sampler, int64_t *seen_us)
 {
 	int64_t cost = clock_us(CLOCK_THREAD_CPUTIME_ID), now, ended_us, was_us;
@@ -88,7 +88,7 @@ static int64_t sampler_once(struct sampler *sampler, int64_t *seen_us)
 	if (known) {
 		note_time(&u);
 		was_us = u.cpu_us;
-		/* A process that ended meanwhile may be missing in both sums. */
+		/* A process that ended between the two counts may be missing in both. */
 		u.cpu_us = max_of(u.cpu_us, ended_us + all.cpu_us);
 		if (u.samples++ && now > *seen_us)
 			u.cpu_now = (u.cpu_us - was_us) * 1000 / (now - *seen_us);
@@ -114,7 +114,7 @@ static void *sampler_main(void *data)
 	return NULL;
 }
 
-/* Call this before anything is started. The result is never freed. */
+/* Make the sampler. Call this before the program is started. The result is never freed. */
 static struct sampler *sampler_new(void)
 {
 	struct sampler *sampler = new0(struct sampler);
@@ -210,7 +210,7 @@ static bool is_on_path(const char *file)
 	}
 }
 
-/* Become the program, in the child. Write to FD what prevents it. */
+/* In the child: become the program. If that fails, write the reason to FD. */
 static _Noreturn void become_program(const struct guard_program *program, int out_fd, int fd)
 {
 	struct guard_news news = {.kind = GUARD_FAILED, .why = TASK_EXEC};
@@ -377,7 +377,7 @@ void guard_signal(const struct guard *guard, pid_t program, int sig)
 		kill(-program, sig);
 	else if (sig == SIGSTOP || sig == SIGCONT)
 		descent_signal(guard->pid, sig);
-	/* Again, for processes that were forked during the first pass. */
+	/* Repeat it for processes that were forked during the first pass. */
 	if (sig == SIGSTOP)
 		descent_signal(guard->pid, sig);
 }

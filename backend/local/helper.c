@@ -35,7 +35,7 @@
 #define END_ROOM  512 /* bytes of the text of the end */
 #define USED	  "used"
 #define GPUS	  "gpus"
-#define END_TRIES 60 /* how many times, once a second, writing the end to a full disk is tried */
+#define END_TRIES 60 /* number of attempts, one a second, to write the end to a full disk */
 
 struct instructions {
 	char *text;
@@ -55,7 +55,10 @@ struct helper {
 	int log_fd, lines_fd;	/* lines_fd is -1 if the table can't be written */
 	int end_fd;		/* the file NAME.new */
 	struct lines_encoder lines;
-	/* POKED: HELPER_GROWN was sent and not answered; GROWN: the log has grown since */
+	/*
+	 * POKED: the daemon has not answered HELPER_GROWN yet. GROWN: the log has grown since it
+	 * was sent.
+	 */
 	bool poked, grown;
 	/* When to stop waiting for output, in ms of the monotonic clock; 0: not known yet. */
 	int64_t late_at;
@@ -67,8 +70,9 @@ struct helper {
 /* --- the helper and the daemon --- */
 
 /*
- * Send a message to the daemon. Return false if that failed; then nothing more is sent on this connection, but what the
- * daemon has sent is still read. A daemon that is still alive reconnects, and gets all messages that matter.
+ * Send a message to the daemon. After a failure return false, and send nothing more on this
+ * connection; messages of the daemon are still read. A daemon that is alive reconnects, and then
+ * gets the current state.
  */
 static bool send_all(struct helper *h, const void *message, size_t len)
 {
@@ -116,7 +120,7 @@ static void send_started(struct helper *h)
 	send_used(h);
 }
 
-/* Accept a daemon. It replaces one that was connected before. */
+/* Accept the connection of a daemon. It replaces an earlier connection. */
 static void take_daemon(struct helper *h)
 {
 	int fd = accept4(h->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -137,7 +141,10 @@ static void hear_daemon(struct helper *h)
 	struct helper_ask ask;
 	ssize_t n = recv(h->conn_fd, &ask, sizeof(ask), MSG_DONTWAIT);
 
-	/* ECONNRESET: the daemon ended before it read all messages; what it sent is still to be read. */
+	/*
+	 * ECONNRESET: the daemon ended before it read all messages, but messages from it may still
+	 * be unread.
+	 */
 	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
 		return;
 	if (n != sizeof(ask)) {
@@ -207,7 +214,7 @@ static int open_output(struct helper *h)
 	struct stat st;
 	int err;
 
-	/* The daemon makes these folders, too, at the same time. */
+	/* The daemon may make the same folders at the same time. */
 	err = disk_mkdir(h->dir_fd, "logs");
 	if (err < 0 && err != -EEXIST)
 		return err;
@@ -244,7 +251,7 @@ static size_t end_text(const struct task_end *e, const struct task_usage *u, cha
 	return (size_t)n;
 }
 
-/* True if N is a possible figure, or -1 for unknown. */
+/* True if N is a plausible value, or -1 for unknown. */
 static bool is_figure(int64_t n)
 {
 	return n >= -1 && n <= HELPER_FIGURE_MAX;
@@ -257,7 +264,7 @@ bool helper_usage_is_sane(const struct task_usage *u)
 	       is_figure(u->samples) && u->first > 0 && u->last >= u->first;
 }
 
-/* Parse TEXT, the line of end_text with the usage; it may be empty. */
+/* Parse TEXT, the usage in the format of end_text; it may be empty. */
 static bool read_used(const char *text, struct task_usage *ret)
 {
 	struct task_usage u = {0};
@@ -315,7 +322,10 @@ uint64_t helper_gpus_read(const char *dir, const char *name)
 		       : 0;
 }
 
-/* Make the file for the end of the attempt, and reserve space in it for a full disk. */
+/*
+ * Make the file for the end of the attempt. It has the program's GPUs, and its size reserves space,
+ * so that the end can be written even when the disk is full.
+ */
 static int open_end(struct helper *h)
 {
 	cleanup_free char *path = text_print(HELPER_DIR "/%s" HELPER_NEW, h->instructions.name);
@@ -358,7 +368,7 @@ static int write_end(struct helper *h)
 
 /* --- the helper's life --- */
 
-/* Return the text at *AT, and move *AT behind it; "" at END. */
+/* Return the text at *AT, and advance *AT past it; "" at END. */
 static const char *instructions_next(char **at, const char *end)
 {
 	char *text = *at;
@@ -456,7 +466,10 @@ static void hear_guard(struct helper *h)
 		break;
 	case GUARD_USED:
 		h->usage = news.usage;
-		/* Usage must not fill the connection: newer usage follows, and the final one at the end. */
+		/*
+		 * Send usage only to an empty connection, so that it never fills it: newer usage
+		 * follows.
+		 */
 		if (h->conn_fd >= 0 && ioctl(h->conn_fd, SIOCOUTQ, &unread) == 0 && unread == 0)
 			send_used(h);
 		break;

@@ -12,8 +12,8 @@
 #include "backend/local/helper.h"
 
 /*
- * Move the instructions and the socket away from descriptors 0 and 1. Change to the job's folder, the first text of the
- * instructions, so that ps and lsof show whose helper this is.
+ * Move the instructions and the socket away from descriptors 0 and 1. Change to the job's folder,
+ * which the instructions name first, so that lsof shows to which job this helper belongs.
  */
 static int take_instructions(int *ret_instructions, int *ret_listen)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job is over when no replica is live (replica.h), and either all have succeeded or its goal is not to run. It is
- * freed when that is on disk.
+ * A job is over when no replica is live (replica.h), and all replicas have succeeded or the job's
+ * goal is to end. The job is freed when its record on disk shows that.
  */
 #include "backend/local/job.h"
 
@@ -34,10 +34,10 @@ struct local_job {
 	struct role *roles;
 	size_t live;
 	unsigned delay_ms;
-	bool is_new;		  /* an earlier daemon has recorded it, and did not launch it */
-	uint64_t ended;		  /* the change of its record that ended it, or 0 */
+	bool is_new;		  /* an earlier daemon has recorded the job, but did not launch it */
+	uint64_t ended;		  /* number of the change of its record that ended the job, or 0 */
 	bool let_go;		  /* it outlives the mount */
-	bool blamed;		  /* its reason is that of a replica */
+	bool blamed;		  /* the job's reason was taken from a replica (blame) */
 	bool words_known;	  /* the record has the last words of the replica that failed */
 	struct last_words *words; /* reads them, or NULL */
 	UT_hash_handle hh;	  /* by its id */
@@ -51,7 +51,7 @@ struct local_jobs {
 	struct local_job *all;
 	struct orphan *orphans;
 	bool in_charge;		  /* jobs may be started and ended */
-	struct spec_turns limits; /* the limits of the queue; nothing is counted here */
+	struct spec_turns limits; /* the limits of the queue; its counts are not used */
 	bool turns_posted;
 	int64_t last_turn;   /* the number of the newest waiting job, or 0 */
 	atomic_ullong taken; /* the GPUs of all jobs; any thread reads it */
@@ -78,12 +78,15 @@ static const struct spec_role *spec_role_of(const struct local_job *job,
 
 /* --- the queue of the machine (spec/record/turns.h) --- */
 
-/* Put JOB at the end of the queue for slots. */
+/* Append JOB to the queue for slots. */
 static void line_up(struct local_job *job)
 {
 	struct local_jobs *jobs = job->jobs;
 
-	/* Only a damaged record has the largest number; then jobs are ordered by their creation. */
+	/*
+	 * Only a damaged record can have the largest number; jobs with equal numbers are ordered by
+	 * creation.
+	 */
 	jobs->last_turn = min_of(jobs->last_turn + 1, SPEC_MAX_TURN);
 	local_record_spec(job->record)->turn = jobs->last_turn;
 	post_turns(job->jobs);
@@ -101,8 +104,8 @@ static void join_queue(struct local_job *job)
 }
 
 /*
- * True if nothing of JOB runs, and it did not get the GPUs that it requested from the mount in
- * which it began.
+ * True if JOB requests GPUs but has none, because an earlier mount had none, and no replica of JOB
+ * is live.
  */
 static bool lacks_gpus(const struct local_job *job)
 {
@@ -114,8 +117,8 @@ static bool lacks_gpus(const struct local_job *job)
 }
 
 /*
- * Let a job of an earlier daemon wait like a new one if it was not launched, or has no GPUs yet. All jobs are known by
- * now, so it is behind those that waited before.
+ * Append a job of an earlier daemon to the queue, like a new one, if it was not launched or still
+ * needs GPUs. All jobs are known by now, so the jobs that waited before are ahead of it.
  */
 static void join_late(struct local_job *job)
 {
@@ -146,9 +149,8 @@ static int by_turn(const void *a, const void *b)
 }
 
 /*
- * Give free slots and GPUs to the jobs that wait. A job keeps its slot and GPUs until it is freed,
- * because its end is on disk only then; before that, the next daemon could restart it with the same
- * GPUs.
+ * Give free slots and GPUs to waiting jobs. A job keeps its slot and GPUs until it is freed, when
+ * its end is on disk: before that, a next daemon could restart it with the same GPUs.
  */
 static void on_turns(void *data)
 {
@@ -258,8 +260,8 @@ static void on_published(void *data, const struct spec_job *snap)
 }
 
 /*
- * True if the disk was too full for CHANGE, but JOB's end, which has reserved space, is still to be
- * written.
+ * True if the disk was too full for CHANGE, but the write of JOB's end, which has reserved space,
+ * is still to come.
  */
 static bool waits_for_room(const struct local_job *job, int err, uint64_t change)
 {
@@ -314,9 +316,12 @@ static void on_settled(void *data)
 	return jobs->events.left(jobs->events.data);
 }
 
-/* --- a replica has failed: HOT_SPARE has no spares on one machine, it is REPLICA --- */
+/*
+ * --- a replica has failed; the policy HOT_SPARE works like REPLICA, since one machine has no
+ * spares ---
+ */
 
-/* Give the job the reason of REP, which has failed and is not restarted. */
+/* Set the job's reason to that of REP, which has failed and is not restarted. */
 static void blame(struct local_job *job, const struct local_replica *rep)
 {
 	const struct spec_replica *rec = local_replica_record(rep);
@@ -336,7 +341,7 @@ static bool is_for_one(const struct spec_role *role)
 	       role->retry_policy == SPEC_RETRY_HOT_SPARE;
 }
 
-/* Use one restart of REP's policy. Return false if none is left. */
+/* Count one restart against the limit of REP's policy. Return false if the limit was reached. */
 static bool take_restart(struct local_job *job, const struct local_replica *rep)
 {
 	const struct spec_role *role = spec_role_of(job, rep);
@@ -398,13 +403,13 @@ static bool all_succeeded(const struct local_job *job)
 	return true;
 }
 
-/* The job is over: nothing of it runs any more. */
+/* No replica of JOB is live, and none will be: end its logs, and set its final state. */
 static void finish(struct local_job *job)
 {
 	const struct spec_record *rec = job->rec;
 
 	for (size_t i = 0; i < rec->job->n_replicas; i++) {
-		/* A start that the last daemon has planned may be left. */
+		/* The last daemon may have planned a start. */
 		local_replica_end(job->reps[i]);
 		local_replica_close_log(job->reps[i]);
 	}
@@ -483,7 +488,10 @@ static void decide(void *data, struct local_replica *rep)
 		role->again = false;
 		begin_again(job, role->first, role->n, role->delay_ms);
 	} else if (rep && local_replica_record(rep)->state == SPEC_PENDING) {
-		/* The replica is to be restarted, or the last daemon was killed in the pause before that. */
+		/*
+		 * REP must be restarted: this daemon has planned that, or the last one was killed
+		 * in the pause before it.
+		 */
 		local_replica_begin(rep, local_replica_delay(rep));
 	} else if (job->live == 0 && all_succeeded(job)) {
 		finish(job);
@@ -649,7 +657,7 @@ struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct
 	return found;
 }
 
-/* Plan the starts that were planned when the last daemon ended. */
+/* Plan the starts that the last daemon had planned. */
 static void plan(struct local_job *job)
 {
 	if (job->rec->again) {
@@ -707,7 +715,7 @@ static char *part_of(struct local_jobs *jobs, const struct record *entry,
 {
 	struct local_job *job = job_of(jobs, entry);
 
-	/* A launch that was refused leaves nothing. */
+	/* A refused launch leaves no parts in the record. */
 	if (next->state == RECORD_HELD || next->state == RECORD_NEVER)
 		return text_copy("");
 	return job ? local_record_part(job->record, part) : NULL;
@@ -796,7 +804,7 @@ void local_jobs_stop(struct local_jobs *jobs, bool linger)
 	HASH_ITER(hh, jobs->all, job, next) {
 		local_record_last(job->record);
 		if (local_record_is_over(job->record))
-			/* Its record could not be written before: write it a last time. */
+			/* The job is over, but its record could not be written: retry once more. */
 			local_record_changed(job->record);
 		else if (!jobs->in_charge || (linger && job->rec->goal == SPEC_GOAL_RUN))
 			let_go(job);

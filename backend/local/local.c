@@ -35,12 +35,15 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-/* How long stopping may take after the grace: for SIGKILL to take effect, and for records. */
+/*
+ * Time limit of stopping after the grace period: for SIGKILL to take effect, and for writing
+ * records.
+ */
 #define STOP_MORE_MS 8000
 
 struct local {
 	struct backend *b;
-	struct group group; /* what has to end before the backend has stopped */
+	struct group group; /* everything that must end before the backend has stopped */
 	struct local_jobs *jobs;
 	struct saved *saved;
 	struct local_requests *requests;
@@ -163,8 +166,8 @@ static int count_gpus(void)
 }
 
 /*
- * Parse CUDA_VISIBLE_DEVICES, which has numbers of GPUs. Like NVIDIA's libraries, ignore what follows a -1. Return
- * -EINVAL if it has other names.
+ * Parse LIST, the value of CUDA_VISIBLE_DEVICES: numbers of GPUs. Like NVIDIA's libraries, ignore
+ * everything after a -1. Return -EINVAL if LIST has other names, such as UUIDs.
  */
 static int read_visible(const char *list, uint64_t *ret)
 {
@@ -180,7 +183,7 @@ static int read_visible(const char *list, uint64_t *ret)
 	return 0;
 }
 
-/* Choose the GPUs for jobs: WANTED many, or (-1) all that this process may use. */
+/* Choose the GPUs for jobs: WANTED of them, or, if WANTED is -1, all that this process may use. */
 static int choose_gpus(int wanted, uint64_t *ret, char **ret_text)
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");

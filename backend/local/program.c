@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arguments get their macros expanded; in the environment each variable occurs once. Below: the ends of attempts as
- * words for people.
+ * Expands the macros in arguments, and makes an environment in which each variable occurs once.
+ * Describes the ends of attempts for people.
  */
 #include "backend/local/program.h"
 
@@ -14,7 +14,10 @@
 #include "spec/base/time.h"
 #include "spec/record/turns.h"
 
-/* Variables: the program's job; the host of rank 0 ($rank0_env names it); where TorchElastic writes its error. */
+/*
+ * Variables for the program: its job; the host of rank 0 (the macro rank0_env expands to this
+ * name); the file for TorchElastic's error.
+ */
 #define JOB_ID	   "TORCHX_JOB_ID"
 #define RANK0	   "TORCHX_RANK0_HOST"
 #define ERROR_FILE "TORCHELASTIC_ERROR_FILE"
@@ -46,7 +49,7 @@ static size_t key_len(const char *pair)
 	return strcspn(pair, "=");
 }
 
-/* One setting of a variable, and its position; the last setting counts. */
+/* A setting of a variable, and its position; the last setting of a variable is used. */
 struct setting {
 	char *pair;
 	size_t order;
@@ -123,8 +126,8 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 		cleanup_free char *numbers = spec_turns_numbers(rep->gpus);
 
 		/*
-		 * For NVIDIA's and AMD's libraries. ROCR_VISIBLE_DEVICES must not be set as well:
-		 * the numbers in HIP_VISIBLE_DEVICES count only the devices that it leaves.
+		 * For NVIDIA's and AMD's libraries. Don't set ROCR_VISIBLE_DEVICES, too: it would
+		 * hide devices, and HIP_VISIBLE_DEVICES would then count only the others.
 		 */
 		add(&env, text_print("CUDA_VISIBLE_DEVICES=%s", numbers));
 		add(&env, text_print("HIP_VISIBLE_DEVICES=%s", numbers));

@@ -28,11 +28,11 @@ struct local_record {
 	const struct local_record_events *events;
 	void *data;
 	struct spec_record *rec;
-	struct record *entry; /* what is on disk */
+	struct record *entry; /* the record on disk */
 	size_t to_try;	      /* replicas whose first start was not tried yet */
 	uint64_t change;      /* number of the newest change, */
-	uint64_t taken;	      /* of the newest one that was written, or is being written, */
-	uint64_t saved;	      /* and of the newest one that is on disk */
+	uint64_t taken;	      /* of the newest change that was written, or is being written, */
+	uint64_t saved;	      /* and of the newest change that is on disk */
 	uint64_t made_ms;     /* monotonic */
 	enum { HIDDEN, SHOWN, SUSPENDED } view;
 	enum { SAVED, WRITING, UNSAVED } file;
@@ -44,7 +44,7 @@ struct local_record {
 	struct loop_timer show;	   /* until the job is shown, even if starts are untried */
 };
 
-/* How a job with this goal ends. NULL: the failed replica has set it. */
+/* How a job with this goal ends. A member is NULL if the failed replica determines it. */
 static const struct ending {
 	enum spec_state state;
 	const char *phase;
@@ -194,10 +194,7 @@ static bool is_moved(const struct local_record *r)
 	return record_head(r->entry)->state == RECORD_HISTORY;
 }
 
-/*
- * True if the record may be published without a write: nothing has changed that must be on disk
- * first.
- */
+/* True if the record may be published without a write, because no change must be on disk first. */
 static bool is_free(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
@@ -218,7 +215,7 @@ static void on_used(void *data)
 {
 	struct local_record *r = data;
 
-	/* Any snapshot that is published later has the usage, too. */
+	/* Otherwise the next snapshot to be published has the usage. */
 	if (is_free(r) && !local_record_is_over(r))
 		local_record_publish(r);
 }
@@ -277,7 +274,7 @@ static void write_now(void *data)
 		       NULL, NULL);
 }
 
-/* Nothing may change for long, because a helper hangs. */
+/* A hanging helper may keep a start untried: show the job anyway. */
 static void on_show(void *data)
 {
 	local_record_changed(data);
@@ -351,7 +348,7 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, st
 	r->rec = rec;
 	r->made_ms = loop_now_ms();
 	r->to_try = rec->job->n_replicas;
-	/* A job of an earlier daemon that was being restarted still is. */
+	/* If an earlier daemon was restarting the job, this one continues that. */
 	r->restarting = streq(rec->job->phase, "Restarting");
 	loop_timer_init(&r->due, loop, write_now, r);
 	loop_timer_init(&r->used, loop, on_used, r);

@@ -15,10 +15,11 @@
  *	RUNNING	    the program runs		    the helper ends	    CONCLUDING
  *	CONCLUDING  the merged log takes its log    the log has ended	    IDLE, and the job decides
  *
- * The last three are "live". A new attempt begins only when the old one is not live any more, and is in the record on
- * disk before its helper is started. So after a crash the next daemon has to find only the newest attempt. If that has
- * ended, the replica begins in CONCLUDING, because the last daemon may not have completed the merged log. There the
- * attempts of a replica never interleave, unless the disk refuses the log of one.
+ * The last three are "live". A new attempt begins only when the old one is not live any more, and
+ * is in the record on disk before its helper is started. So after a crash the next daemon has to
+ * find only the newest attempt. If that has ended, the replica begins in CONCLUDING, because the
+ * last daemon may not have completed the merged log. In the merged log, the attempts of a replica
+ * never interleave, unless the disk refuses the log of one.
  */
 #include "backend/local/replica.h"
 
@@ -37,17 +38,20 @@
 #include "backend/local/program.h"
 #include "spec/base/mem.h"
 
-/* Starts in one turn of the loop: each forks, which takes about a millisecond. */
+/* Number of starts in one turn of the loop: each forks, which takes about a millisecond. */
 #define STARTS_A_TURN 16
-/* Starts that are on the pool at the same time: each uses descriptors and the disk. */
+/* Number of starts on the pool at the same time: each uses descriptors and the disk. */
 #define PREPARED_AT_ONCE 8
-/* Starts of a program despite a shortage of memory or processes, in half a minute. */
+/*
+ * Number of attempts to start a program despite a shortage of memory or processes; they take half a
+ * minute.
+ */
 #define MAX_TRIES 10
-/* Logs of older attempts that are reopened in one turn of the loop. */
+/* Number of logs of older attempts that are reopened in one turn of the loop. */
 #define REOPENED_A_TURN 64
 /* The longest pause before a restart after a failure. */
 #define DELAY_MAX_MS 10000u
-/* After an attempt that ran this long, the pauses begin with the shortest. */
+/* After an attempt that ran this long, the next pause is the shortest again. */
 #define STEADY_MS 30000u
 
 enum step { IDLE, DELAYED, QUEUED, RECORDING, HELD, STARTING, RUNNING, CONCLUDING };
@@ -56,17 +60,18 @@ struct local_replica {
 	const struct local_replica_job *job;
 	struct spec_replica *rec; /* its part of the snapshot in the job's record */
 	struct spec_plan *plan;	  /* its part of the plan in that record */
-	size_t i;		  /* its number in that record */
+	size_t i;		  /* its index in that record */
 	enum step step;
 	struct task *task;
 	struct loop_timer delay; /* in DELAYED: until the start */
 	struct loop_timer grace; /* in STARTING and RUNNING: until SIGKILL */
 	struct loop_timer older; /* until more logs of older attempts are reopened */
 	/*
-	 * Numbers of logs of older attempts: those reopened so far, and all that must be reopened.
+	 * Number of logs of older attempts that were reopened so far, and that must be reopened in
+	 * total.
 	 */
 	unsigned reopened, to_reopen;
-	/* The change of the record that has to be on disk before the attempt is started. */
+	/* Number of the change of the record that must be on disk before the attempt is started. */
 	uint64_t change;
 	/* Pauses after failed attempts in this mount. */
 	struct backoff slow;
@@ -74,7 +79,7 @@ struct local_replica {
 	/* When this daemon started the attempt, by loop_now_ms, or 0. */
 	uint64_t since;
 	struct backoff start;		   /* after failures to start this attempt */
-	char *lost;			   /* why output of the attempt is lost; NULL if none is */
+	char *lost;			   /* why output of the attempt is lost; NULL if it is complete */
 	bool tried;			   /* its start was tried at least once */
 	bool begun;			   /* the attempt's log has begun */
 	bool terminated;		   /* SIGTERM has been sent */
@@ -141,7 +146,7 @@ void local_replica_open_log(struct local_replica *rep)
 {
 	int err = log_begin(rep);
 
-	/* The start of the program retries this, and reports an error. */
+	/* The start of the program retries this, and reports the error if it fails again. */
 	if (err < 0)
 		diag(DIAG_DEBUG, "%s: a log can't be made yet: %s", id_of(rep), strerror(-err));
 }
@@ -369,7 +374,7 @@ static void start(struct local_replica *rep)
 	return on_ended(rep, &end);
 }
 
-/* Begin the next attempt of a replica: record it before it is started. */
+/* Make the next attempt of a replica, and record it before it is started. */
 static void renew(struct local_replica *rep)
 {
 	struct spec_replica *rec = rep->rec;
@@ -499,8 +504,9 @@ static void on_log_ended(void *data)
 }
 
 /*
- * Retry a start that failed because of a shortage of memory, processes or descriptors. Descriptors become free when
- * other jobs end, so these retries have no limit. Return false if it failed for another reason, or too often.
+ * Retry a start that failed because of a shortage of memory, processes or descriptors. Return false
+ * if it failed for another reason, or too often. Retries for descriptors have no limit, because
+ * these become free when other jobs end.
  */
 static bool try_again(struct local_replica *rep, const struct task_end *end)
 {
@@ -686,7 +692,10 @@ void local_replica_find_attempt(struct local_replicas *all, const char *dir,
 	if (!is_open(rec, i))
 		return;
 	task_find(all->tasks, dir, name, ret);
-	/* After a power cut the helper's file may be missing or old; but output proves that there was an attempt. */
+	/*
+	 * After a power cut the helper's file may be missing or old, but output proves that the
+	 * attempt was started.
+	 */
 	if (ret->state != TASK_NONE &&
 	    !(ret->state == TASK_OVER && ret->end.how == TASK_NOT_STARTED))
 		return;
@@ -733,8 +742,9 @@ static void on_older(void *data)
 }
 
 /*
- * Usually the merged log can lack only lines of the newest attempt, but the disk may have refused an older log. After
- * days of failures there may be ten thousand older logs, so they are reopened in portions.
+ * Reopen the logs of all attempts. Usually the merged log lacks only lines of the newest one, but
+ * the disk may have refused an older log. After days of failures there may be ten thousand older
+ * logs, so reopen them in portions.
  */
 static void reopen_logs(struct local_replica *rep)
 {
@@ -772,7 +782,7 @@ void local_replica_adopt(struct local_replica *rep, const struct task_found *fou
 	}
 	rep->task =
 		task_adopt(rep->job->all->tasks, rep->job->dir, name, found->fd, &task_events, rep);
-	/* The last daemon may have ended between the record and the signal. */
+	/* The last daemon may have ended between writing the record and sending the signal. */
 	task_signal(rep->task, record_of(rep)->job->suspended ? SIGSTOP : SIGCONT);
 }
 

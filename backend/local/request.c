@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request about a job waits until the published job shows its effect. A submission or a dry run has steps on the
- * pool, and what follows on the I/O thread. The record of a job is SUBMITTING on disk before anything is started; the
- * record of a job that was held gets its plan here.
+ * A request about a job waits until the published job shows its effect. A submission or a dry run
+ * has steps on the pool, and continues on the I/O thread. The record of a job is SUBMITTING on disk
+ * before anything is started; the record of a job that was held gets its plan here.
  */
 #include "backend/local/request.h"
 
@@ -26,7 +26,7 @@
 
 #define CONTROL_WAIT_MS 5000
 
-/* How many names are tried. A suffix has 64 random bits, so the first one is nearly always free. */
+/* Number of names to try. A suffix has 64 random bits, so the first name is nearly always free. */
 #define TRIES 16
 
 /* How long the lookup of a job's working directory may take. */
@@ -97,7 +97,7 @@ static void answer(struct local_wait *w, int err, const char *text)
 	backend_answer(rq, err, id, text);
 }
 
-/* Answer, unless the change is not on disk yet. */
+/* The deadline has passed: if the change is on disk, answer with success; else wait once more. */
 static void on_late(void *data)
 {
 	struct local_wait *w = data;
@@ -262,8 +262,9 @@ void local_requests_forget(struct local_requests *c, struct backend_request *rq)
 /* --- submissions and dry runs --- */
 
 /*
- * A submission or a dry run. Its step is work on the pool, which parses the document. If the document names a working
- * directory, that is looked up separately, because its disk may hang, and then the step is repeated.
+ * A submission or a dry run. Its step is work on the pool, which parses the document. If the
+ * document names a working directory, it is looked up separately, because its disk may hang; then
+ * the step is repeated.
  */
 struct local_submit {
 	struct local_requests *c;
@@ -271,7 +272,7 @@ struct local_submit {
 	struct work work;
 	char *asked; /* the directory that the document names, or NULL */
 	bool looked; /* ASKED was looked up */
-	char *fault; /* why no job can run there; NULL if one can */
+	char *fault; /* why jobs can't run in ASKED; NULL if they can */
 	struct spec_record *rec;
 	char *plan, *snapshot; /* parts of its record */
 	struct record *entry;  /* its record */
@@ -309,7 +310,7 @@ static void submit_free(struct local_submit *s)
 
 struct job_dir {
 	char *dir;
-	char *path; /* the canonical path; NULL if no program can be started there, because of ERR */
+	char *path; /* the canonical path; NULL if programs can't be started there, because of ERR */
 	int err;
 };
 
@@ -334,7 +335,7 @@ static void job_dir_look(void *question)
 		p->path = take_ptr(path);
 }
 
-/* A job that runs in the mount itself would keep it busy. */
+/* Refuse a directory in the mount: a job that runs there would keep the mount busy. */
 static void job_dir_found(void *data, void *question)
 {
 	struct local_submit *s = data;
@@ -353,7 +354,10 @@ static void job_dir_found(void *data, void *question)
 	work_start(&s->work, s->c->b->loop);
 }
 
-/* After a step: if the document names a directory that was not looked up, do that, repeat the step, and return true. */
+/*
+ * After a step: if the document names a directory that was not looked up yet, look it up, repeat
+ * the step, and return true.
+ */
 static bool submit_looks(struct local_submit *s)
 {
 	struct lookup l = {.key = s->asked,
@@ -425,7 +429,7 @@ static int make_manifest(struct local_submit *s, char **ret, struct spec_errors 
 	return spec_dry_run(&d, rq->text, rq->len, ret, &len, e);
 }
 
-/* Refuse the document, which is for a cluster; with -EFBIG if it is too large for any cluster. */
+/* Refuse the document, which is for a cluster. Return -EFBIG if it is too large for any cluster. */
 static int refuse_scheduler(struct local_submit *s, const char *scheduler, struct spec_errors *e)
 {
 	cleanup(spec_errors_clear) struct spec_errors other = SPEC_ERRORS_INIT;
@@ -471,7 +475,7 @@ static void dry_run_work(void *data)
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 
 	s->work.err = 0;
-	if (s->rq->held) { /* refuse a job that can't be launched here now, not when it is released */
+	if (s->rq->held) { /* refuse a job that can't be launched here now, rather than at its release */
 		s->work.err = parse(s, &app, &terms);
 		if (!s->work.err && !s->id)
 			s->id = spec_name_job(app->name, s->rq->seed[0]);
@@ -506,7 +510,7 @@ void local_requests_dry_run(struct local_requests *c, struct backend_request *rq
 
 /* --- on the pool --- */
 
-/* Choose the id; that of a held job follows from its seed. */
+/* Choose the id. The id of a held job is determined by its seed. */
 static int choose_id(struct local_submit *s, const char *app)
 {
 	struct store *store = s->c->b->store;
@@ -531,7 +535,7 @@ static int choose_id(struct local_submit *s, const char *app)
 	return -EEXIST;
 }
 
-/* Make the record of APP, which is taken over and runs on TERMS. */
+/* Make the record of a job of APP, which is taken over, with the run options TERMS. */
 static void make_record(struct local_submit *s, struct spec_app *app,
 			const struct spec_terms *terms)
 {
@@ -594,7 +598,8 @@ static void refuse(struct local_submit *s, int err)
 }
 
 /*
- * The record could not be made or removed, because of ERR. After a power cut it may look like that of a launched job.
+ * The record could neither be completed nor removed, because of ERR. After a power cut it may look
+ * like the record of a launched job.
  */
 static void leave(struct local_submit *s, int err)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue of the changes of finished jobs, whose records nobody else changes; and the start, which continues with the
- * jobs that have not finished.
+ * The queue of changes of finished jobs, whose records only this file changes; and the recovery at
+ * the start, which resumes jobs that have not finished.
  *
- * A record may be SUBMITTING at a start. The job was launched if a helper has left a file, or if the machine was
- * restarted since: after a power cut the file may be gone, and the submission may have been answered. Otherwise nothing
- * was started, because a helper makes its file before it starts the program.
+ * A record may be SUBMITTING at a start. The job counts as launched if a helper has left a file,
+ * because a helper makes its file before it starts the program. It also counts as launched if the
+ * machine was restarted since: a power cut may have removed the file of a job whose submission was
+ * answered. Otherwise nothing was started.
  */
 #include "backend/local/saved.h"
 
@@ -43,7 +44,7 @@ struct saved {
 	struct local_jobs *jobs;
 	struct expiry *expiry; /* NULL: the mount is ending */
 	struct saved_update *changes;
-	bool busy; /* the first of the queue is under way */
+	bool busy; /* the first change in the queue is under way */
 };
 
 void saved_stop(struct saved *saved)
@@ -122,7 +123,10 @@ static void commit_drop(struct saved_update *c, records_fn done)
 		       done, c);
 }
 
-/* Now there is space for the record. If it can't be written, the next start finds no logs. */
+/*
+ * The removal has freed space for the record. If it still can't be written, the next start sees
+ * that there are no logs.
+ */
 static void on_dropped(void *data, int err)
 {
 	struct saved_update *c = data;
@@ -133,8 +137,9 @@ static void on_dropped(void *data, int err)
 }
 
 /*
- * Readers see that the output is dropped before it is removed; the next start removes what a crash leaves of it. On a
- * full disk the record can only be written when the removed output has freed space.
+ * The record shows that the output is dropped before the output is removed; after a crash, the next
+ * start removes the rest. On a full disk, the output is removed first, to free space for the
+ * record.
  */
 static void on_drop_noted(void *data, int err)
 {
@@ -218,11 +223,11 @@ struct item {
 	bool has_output; /* it has a folder */
 	/* OVER: */
 	struct spec_job *job; /* its snapshot */
-	bool left;	      /* its output was dropped, and some of it is still there */
+	bool left;	      /* its output was dropped, but some of it remains on disk */
 	bool unmerged;	      /* its merged log may lack lines */
 	/* RUNS: */
 	struct spec_record *rec;
-	struct task_found *found; /* what became of its replicas */
+	struct task_found *found; /* the states of its replicas' newest attempts */
 };
 
 struct recover {
@@ -256,13 +261,19 @@ static void recover_free(struct recover *r)
 	free(r);
 }
 
-/* True if ERR is a shortage of this process or machine. The start fails then, and may succeed later. */
+/*
+ * True if ERR is a temporary shortage of this process or machine, so that the start fails now but
+ * may succeed later.
+ */
 static bool is_shortage(int err)
 {
 	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -ENOBUFS;
 }
 
-/* A folder without a usable record: an orphan, or the output of a record that is in STATE/aside. */
+/*
+ * Handle the folder KEY, which has no usable record: it is an orphan, or output whose record is in
+ * STATE/aside.
+ */
 static void read_stray(struct recover *r, const char *key)
 {
 	const struct backend_config *config = &r->saved->b->config;
@@ -307,7 +318,7 @@ static int parse(const struct spec_head *head, struct item *ret)
 	struct spec_job *job;
 	int err;
 
-	/* A job that was held, and that held.c has not passed on to this backend yet. */
+	/* The job was held, and held.c has not passed it to this backend yet. */
 	ret->kind = ITEM_NEVER;
 	if (head->state == RECORD_SUBMITTING && !plan)
 		return 0;
@@ -321,7 +332,10 @@ static int parse(const struct spec_head *head, struct item *ret)
 		job->changed = max_of(job->changed, head->since);
 	job->dropped |= head->dropped;
 	ret->kind = job->finished ? ITEM_OVER : ITEM_RUNS;
-	/* Snapshots are smaller than records, and there may be many. */
+	/*
+	 * Keep only the snapshot, which is smaller than the record: there may be many finished
+	 * jobs.
+	 */
 	if (job->finished)
 		ret->job = spec_record_job(rec);
 	else
@@ -329,7 +343,7 @@ static int parse(const struct spec_head *head, struct item *ret)
 	return 0;
 }
 
-/* True if DIR has NAME, or the disk does not answer that now. */
+/* True if DIR has NAME, or if the disk returns an error. */
 static bool has(const char *dir, const char *name)
 {
 	cleanup_free char *path = text_print("%s/%s", dir, name);
@@ -343,7 +357,7 @@ static void read_finished(struct recover *r, struct item *item)
 	const char *key = item->head->key;
 	cleanup_free char *dir = file_path(r->saved->b->config.state_dir, key, NULL);
 
-	/* After a power cut a part of a removed folder may be there again. */
+	/* After a power cut, a part of a removed folder may have reappeared. */
 	job->dropped |= !item->has_output || !has(dir, "logs");
 	item->left = item->has_output && job->dropped;
 	item->unmerged = !job->dropped && output_is_unmerged(r->saved->b->output, key);
@@ -351,7 +365,7 @@ static void read_finished(struct recover *r, struct item *item)
 		task_clean(dir);
 }
 
-/* True if a program of ITEM, which is SUBMITTING, was started, or may have been. */
+/* True if a program of ITEM, which is SUBMITTING, was or may have been started. */
 static bool was_started(const struct item *item)
 {
 	char boot[37];
@@ -398,7 +412,7 @@ static void recover_work(void *data)
 	}
 }
 
-/* Continue with a job that is not over. */
+/* Resume a job that is not over. */
 static void resume(struct saved *saved, struct item *item)
 {
 	struct spec_record *rec = item->rec;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A task is a connection to a helper's socket, made in the same way whether this daemon or an earlier one has started
- * the helper. A helper that was started here is also a child process, and is reaped. A task has one of these steps; the
- * pool does what touches the disk.
+ * A task is a connection to a helper's socket, made in the same way whether this daemon or an
+ * earlier one has started the helper. A helper that was started here is also a child process, and
+ * is reaped. A task is in one of these steps; all disk access is on the pool.
  *
  *	step	    what is under way			    what ends it	next
  *	PREPARING   pool: socket and instructions, and   there is a helper	CONNECTED
@@ -15,8 +15,8 @@
  *							    UNKNOWN		PAUSING
  *	PAUSING	    the timer				    it is due		SEEKING
  *
- * A helper is dead only if nobody listens at its socket and nobody holds the lock on NAME.new. Any other error is a
- * problem of kxfs or the machine, and a retry may reach the helper.
+ * A helper is dead only if its socket has no listener and NAME.new is not locked. Any other error
+ * is a problem of kxfs or the machine, and a retry may reach the helper.
  */
 #include "backend/local/task.h"
 
@@ -50,8 +50,9 @@
 #define SEEK_MAX_MS 2000u
 #define SEEK_TRIES  5
 /*
- * Descriptors that no task gets, for what must work when all others are used. Running helpers may take half of these,
- * because a start finds as many helpers as the last daemon has left.
+ * Number of descriptors that new tasks must leave free, so that kxfs itself still works.
+ * Connections to running helpers may use half of these, because a start must take over all helpers
+ * of the last daemon.
  */
 #define FDS_KEPT 32
 
@@ -85,7 +86,7 @@ struct task {
 	struct work work;	 /* PREPARING, SEEKING: the work on the pool */
 	struct task_found found; /* SEEKING: its result */
 	struct loop_timer timer; /* PAUSING: the pause */
-	/* The last pause; 0: there was none since the task was last connected. */
+	/* The last pause; 0 if the task was connected since. */
 	struct backoff seek;
 	atomic_bool released;	      /* task_release was called while WORK was under way */
 	atomic_int stop_sig, end_sig; /* signals that wait for a connection; 0: none */
@@ -96,9 +97,11 @@ struct task {
 	void *data;
 };
 
-/* --- what all share --- */
+/* --- shared by all tasks --- */
 
-/* Each task needs a descriptor, so raise the limit as far as possible; programs get the old one. */
+/*
+ * Each task needs a descriptor, so raise the limit as far as possible; programs get the old limit.
+ */
 struct tasks *tasks_new(struct loop *loop, struct group *group)
 {
 	struct tasks *tasks = new0(struct tasks);
@@ -123,8 +126,8 @@ void tasks_free(struct tasks *tasks)
 /* --- names --- */
 
 /*
- * The address of the socket NAME in the folder AT. It leads through that descriptor, since the folder's path may be too
- * long for an address.
+ * Set A to the address of the socket NAME in the folder AT. Its path is that of the descriptor in
+ * /proc, since the folder's own path may be too long for an address.
  */
 static socklen_t address(struct sockaddr_un *a, int at, const char *name)
 {
@@ -152,7 +155,7 @@ static int connect_to(const char *dir, const char *name)
 	return take_fd(&fd);
 }
 
-/* True if KEPT descriptors are left. FD was the lowest free one. */
+/* True if KEPT descriptors remain free. FD was the lowest free descriptor. */
 static bool leaves(const struct tasks *tasks, int fd, int kept)
 {
 	return tasks->max_fds == RLIM_INFINITY || (rlim_t)fd + (rlim_t)kept < tasks->max_fds;
@@ -252,7 +255,9 @@ static void hear(struct task *task, const struct helper_news *news)
 			task->events->started(task->data, news->time);
 		break;
 	case HELPER_GROWN:
-		/* Sent before the log is read, so that later growth is reported again. */
+		/*
+		 * Send this before the log is read, so that the helper reports later growth again.
+		 */
 		(void)send(task->fd, &seen, sizeof(seen), MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (task->events->grown)
 			task->events->grown(task->data);
@@ -296,8 +301,8 @@ static void on_news(void *data)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		/*
-		 * This error occurs once, before the helper's last messages, if the helper has not
-		 * read all of ours.
+		 * If the helper ended without reading all of our messages, this error occurs once,
+		 * before its last messages.
 		 */
 		if (n < 0 && errno == ECONNRESET)
 			continue;
@@ -443,7 +448,7 @@ static int listen_for(const struct task *task)
 	if (fd < 0)
 		return -errno;
 	err = disk_mkdir(AT_FDCWD, folder);
-	/* The output makes the job's folder, too, at the same time. */
+	/* The output may make the job's folder at the same time. */
 	if (err == -ENOENT) {
 		(void)disk_mkdir(AT_FDCWD, task->dir);
 		err = disk_mkdir(AT_FDCWD, folder);
@@ -483,7 +488,10 @@ static void prepare_work(void *data)
 		task->fd = err = connect_to(task->dir, task->name);
 	if (err >= 0 && !leaves(task->tasks, task->fd, FDS_KEPT))
 		err = -EMFILE;
-	/* A disk may have delayed this for long, so the start may not be wanted any more. */
+	/*
+	 * A disk may have delayed this for long, and the task may have been released or ended
+	 * meanwhile.
+	 */
 	if (err >= 0 && !atomic_load(&task->released) && !atomic_load(&task->end_sig))
 		err = spawn_self(argv, environ, (int[]){task->instructions_fd, task->listen_fd, -1},
 				 &task->helper);
@@ -616,7 +624,9 @@ void task_clean(const char *dir)
 	struct stat st;
 	int err;
 
-	/* At a start, few finished jobs have a helper's directory, and stat is cheaper than rmdir. */
+	/*
+	 * At a start, few finished jobs still have this directory, and stat is cheaper than rmdir.
+	 */
 	if (disk_stat(AT_FDCWD, path, &st) == -ENOENT)
 		return;
 	err = disk_rmdir(AT_FDCWD, path);
@@ -645,7 +655,7 @@ struct orphan {
 	struct orphan *prev, *next;
 };
 
-/* --- orphans: each helper of one is a task, of which only the end matters --- */
+/* --- orphans: each of an orphan's helpers is a task whose only relevant event is its end --- */
 
 struct search {
 	struct tasks *tasks;
