@@ -11,7 +11,10 @@
 #include "backend/output/lines.h"
 #include "spec/base/mem.h"
 
-/* A log is far behind if more bytes wait; two times are near if their distance is at most this. */
+/*
+ * A log is far behind if more than BEHIND_BYTES wait. Two times are near if they differ by at most
+ * BEHIND_NS.
+ */
 #define BEHIND_BYTES (256u << 10)
 #define BEHIND_NS    1000000u
 
@@ -118,7 +121,9 @@ static void cutter_give_part(struct cutter *c, struct chunks *ret)
 	c->open = cr;
 }
 
-/* The '\r' that ends the first LENGTH bytes of OPEN is not followed by '\n'. */
+/*
+ * Make the first LENGTH bytes of OPEN the bar: they end with a '\r' that is not followed by '\n'.
+ */
 static void cutter_note_bar(struct cutter *c, uint32_t length)
 {
 	c->bar = c->open;
@@ -204,7 +209,7 @@ static int64_t time_of(const struct lines_record *r)
 	return r->line.ns ? r->line.ns : CHUNK_UNTIMED;
 }
 
-/* Set the start of the chunks, and the time of the line there. */
+/* Begin the cutter at the feed's first byte, with the time of its line. */
 static void run_begin(struct feed_run *r)
 {
 	struct feed *f = r->f;
@@ -222,7 +227,7 @@ static void run_begin(struct feed_run *r)
 	cutter_begin(&r->cutter, f->from, last != '\n', r->ns);
 }
 
-/* Cut the next N bytes, at BUF, which may have lines of several times. */
+/* Pass the next N bytes, at BUF, to the cutter, with the times of their lines. */
 static void run_cut(struct feed_run *r, const char *buf, size_t n)
 {
 	while (n > 0) {
@@ -276,7 +281,7 @@ int feed_run(struct feed *f)
 
 	f->seen = f->size = f->from;
 	if (fd < 0)
-		/* The log was removed: there is no more of it. */
+		/* The log was removed: there is nothing more to read. */
 		return fd == -ENOENT ? 0 : fd;
 	err = disk_stat(fd, "", &st);
 	if (err < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Logs on disk and their readers: see file.h. A reader (struct log) is for one form of the file, so
- * each file has two of them as members. Its descriptors are open while it has readers.
+ * Logs on disk and their readers: see file.h. A reader (struct log) reads one form of the file, so
+ * each file has two readers as members. Its descriptors are open while it has readers.
  */
 #include "backend/output/file.h"
 
@@ -63,7 +63,7 @@ struct file {
 	unsigned refs; /* including those of readers */
 	unsigned readers;
 	bool listed;
-	/* BEGUN: its job is open. PUBLISHED: that has set INDEX. */
+	/* BEGUN: its job is open. PUBLISHED: the job has set INDEX. */
 	enum { FOUND, BEGUN, PUBLISHED } origin;
 	UT_hash_handle hh;
 	int fd, lines_fd;	 /* open while there are readers; else -1 */
@@ -245,7 +245,7 @@ bool file_is_listed(struct file *f)
 	return f->listed;
 }
 
-/* --- what its job knows of it --- */
+/* --- functions for its job --- */
 
 void file_begin(struct file *f)
 {
@@ -469,7 +469,7 @@ void file_hold(struct file *f)
 		f->refs++;
 	}
 	merged_hold(f->merged);
-	/* Read the size of the index, too: later another job's may be found by this name. */
+	/* Read the size of the index now: later the name may belong to another job. */
 	if (file_index(f, &size) == 0)
 		file_publish(f, &size);
 	log_unref(&f->forms[LOG_PLAIN]);
@@ -585,7 +585,7 @@ ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off)
 	if (log->form == LOG_STAMPED)
 		return log_read_stamped(log, buf, n, off);
 	got = file_read_at(f->fd, buf, n, off);
-	/* The size includes all readable bytes: beyond it a read returns no byte. */
+	/* Increase the size, because bytes beyond the reported size must not be readable. */
 	if (got > 0)
 		file_grow(f, off + (uint64_t)got);
 	return got;
@@ -642,7 +642,10 @@ bool log_is_kept(struct log *log, struct log_early *e)
 	if (e->end == 0)
 		return true;
 	log_peek(log, &st);
-	/* After several losses, only the offset of the last is known. */
+	/*
+	 * After several losses, only the offset of the last one is known, so assume that this
+	 * follower is affected.
+	 */
 	if (losses > 1 || (losses == 1 && e->end > f->lost_at))
 		return false;
 	if (e->end <= st.size)
@@ -666,7 +669,7 @@ static int stat_unread(struct files *all, const char *id, const char *key, enum 
 	if (err < 0)
 		return err;
 	if (!S_ISREG(st.st_mode))
-		return -EIO; /* the same error as for an open */
+		return -EIO; /* an open returns the same error */
 	ret->size = (uint64_t)st.st_size;
 	ret->mtime = spec_time_of(st.st_mtim);
 	if (form == LOG_PLAIN)

@@ -15,7 +15,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-#define INDEX_TORN_MAX 4096 /* how many records at the end of an index a crash may have damaged */
+#define INDEX_TORN_MAX 4096 /* the largest number of records at the end of an index that a crash may have damaged */
 #define OUT_FIRST      16   /* initial capacity in records */
 
 /* A batch that is being written, or that could not be written and will be retried. */
@@ -43,10 +43,10 @@ struct index {
 	struct merge_keys keys;
 	struct index_key *numbers;
 	bool keys_known; /* the keys on disk were read */
-	bool cut;	 /* its torn end was removed, which is not synced yet */
+	bool cut;	 /* the torn end of the file was removed, but the file is not synced yet */
 	/*
-	 * The size of each log at the first attempt to load the index, by its number; NULL if
-	 * unknown, or loaded.
+	 * By number: the size of each log at the first attempt to load the index. NULL if unknown,
+	 * and after loading.
 	 */
 	uint64_t *sizes;
 	size_t keys_saved;	  /* how many of the keys are on disk */
@@ -56,8 +56,8 @@ struct index {
 	uint8_t *out;		  /* records after those of the batch */
 	size_t n_out, out_room;
 	/*
-	 * The last record is OPEN_CHUNK of log OPEN_LOG: it may still be extended, and is encoded
-	 * when it no longer may.
+	 * If OPEN, the last record is OPEN_CHUNK of log OPEN_LOG. It may still be extended, and is
+	 * encoded when it is closed.
 	 */
 	bool open;
 	uint32_t open_log;
@@ -96,7 +96,8 @@ static void index_add_number(struct index *x, uint32_t number)
 }
 
 /*
- * Number the loaded keys. Return false if a key occurs twice, so kxfs has not written this table.
+ * Number the loaded keys. Return false if a key occurs twice, which means that kxfs has not written
+ * this table.
  */
 static bool index_number_all(struct index *x)
 {
@@ -146,8 +147,8 @@ static int index_log_sizes(struct index *x)
 }
 
 /*
- * Read records until the end, or until one that is not plausible or whose bytes were partly lost by
- * a crash of the machine: the index continues there.
+ * Read all records up to the end, or to the first one that is not plausible, or refers to bytes
+ * that a crash of the machine has lost. New records go there.
  */
 static int index_load_records(struct index *x, int fd)
 {
@@ -198,8 +199,9 @@ static int index_load_file(struct index *x)
 	if (err)
 		return err;
 	/*
-	 * Remove the torn end, since later records must not follow it. Another crash must not
-	 * restore it either when the log has other bytes in its place, so the file is synced.
+	 * Remove the torn end, since later records must not follow it. Sync the file, because
+	 * another crash must not restore the torn end, whose bytes in the log may be different by
+	 * then.
 	 */
 	whole = index_place(x->size.records);
 	if ((uint64_t)st.st_size > whole) {
@@ -345,7 +347,7 @@ static void index_put(struct index *x, const struct merge_record *r)
 	x->last = *r;
 }
 
-/* Close the open record: it is not extended any more. */
+/* Encode the open record, which is not extended any more. */
 static void index_close(struct index *x)
 {
 	struct merge_record r;

@@ -26,8 +26,8 @@ static size_t put_varint(uint8_t *to, uint64_t v)
 }
 
 /*
- * Parse the number at FROM. Return how many of the LEN bytes it takes; 0 if it is not a whole
- * number of 64 bits.
+ * Parse the varint at FROM, of at most LEN bytes. Return its length; 0 if it is incomplete or
+ * exceeds 64 bits.
  */
 static size_t get_varint(const uint8_t *from, size_t len, uint64_t *ret)
 {
@@ -70,7 +70,9 @@ static bool get_whole(const uint8_t *from, size_t len, uint64_t block, struct li
 	ret->line.at = bytes_get64(from);
 	ret->line.ns = (int64_t)bytes_get64(from + 8);
 	ret->number = bytes_get64(from + 16);
-	/* Zeros, which a crash of the machine leaves, are valid only in the first block. */
+	/*
+	 * A crash of the machine may leave zeros, which are a valid record only in the first block.
+	 */
 	return ret->line.at <= INT64_MAX && ret->number <= ret->line.at &&
 	       (block == 0 || ret->number > 0);
 }
@@ -84,13 +86,16 @@ static size_t put_difference(uint8_t *to, const struct lines_record *last,
 	return n + put_varint(to + n, r->number - last->number);
 }
 
-/* True if a record can be AT bytes and NUMBER lines after LAST. Each line has at least one byte. */
+/*
+ * True if a record AT bytes and NUMBER lines after LAST is plausible. Each line has at least one
+ * byte.
+ */
 static bool may_follow(const struct lines_record *last, uint64_t at, uint64_t number)
 {
 	return at > 0 && at <= INT64_MAX - last->line.at && number > 0 && number <= at;
 }
 
-/* Parse the record at FROM. Return how many of the LEN bytes it takes; 0 if it is not plausible. */
+/* Parse the record at FROM, of at most LEN bytes. Return its length; 0 if it is not plausible. */
 static size_t get_difference(const uint8_t *from, size_t len, const struct lines_record *last,
 			     struct lines_record *ret)
 {
@@ -139,8 +144,8 @@ size_t lines_count(const char *p, size_t n)
 }
 
 /*
- * Count N bytes that contain ENDS newlines. FIRST: offset in them of the first new line; N if there
- * is none.
+ * Count N bytes that contain ENDS newlines. FIRST is the offset in them at which the first new line
+ * begins; N if no line does.
  */
 static size_t lines_put(struct lines_encoder *e, int64_t ns, size_t n, size_t ends, size_t first,
 			bool midline, uint8_t ret[LINES_ADDED_MAX])
@@ -150,7 +155,7 @@ static size_t lines_put(struct lines_encoder *e, int64_t ns, size_t n, size_t en
 	size_t done = 0;
 
 	if (begins && ns == 0 && e->any)
-		r.line.ns = e->last.line.ns; /* a line of unknown time shares the one before it */
+		r.line.ns = e->last.line.ns; /* a line of unknown time gets the time of the line before it */
 	if (begins && (!e->any || r.line.ns != e->last.line.ns ||
 		       r.line.at - e->last.line.at >= LINES_SPAN)) {
 		done = lines_encode(e, &r, ret);
@@ -228,8 +233,8 @@ int lines_mend(int fd, int log_fd, uint64_t size, struct lines_encoder *ret)
 	if (err == 0 && (uint64_t)st.st_size > ret->table) {
 		err = disk_truncate(fd, ret->table);
 		/*
-		 * The truncation is synced, otherwise a crash could restore the end when the log
-		 * has other bytes in its place.
+		 * Sync the truncation: otherwise a crash could restore the removed records when the
+		 * log has other bytes there.
 		 */
 		if (err == 0)
 			err = disk_sync_data(fd);
@@ -271,7 +276,7 @@ static uint64_t place_of(const struct lines_record *r, uint64_t weight)
 /* Find and read the last block whose first record is not after PLACE. */
 static int find_block(struct lines_reader *r, uint64_t weight, uint64_t place)
 {
-	uint64_t low = 0, high; /* the first block whose record is after PLACE is in [low, high] */
+	uint64_t low = 0, high; /* the first block whose first record is after PLACE is in [low, high] */
 	struct stat st;
 	int err = disk_stat(r->fd, "", &st);
 
@@ -336,7 +341,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 	if (r->n < LINES_BLOCK)
 		return -ENOENT;
 	err = read_block(r, r->block + 1);
-	/* A decreasing offset would become a number that is too large. */
+	/* The differences are unsigned, so a decreasing offset is too large, and not plausible. */
 	if (err == 0 &&
 	    !may_follow(&last, r->last.line.at - last.line.at, r->last.number - last.number))
 		err = -ENOENT;

@@ -116,7 +116,7 @@ struct merge_lines {
 	const char *buf;
 	size_t len;
 	size_t at;    /* where the next line begins */
-	size_t whole; /* end of the line, up to '\n', with AT; 0 if not known yet */
+	size_t whole; /* end of the text up to the next '\n' after AT; 0 if not known yet */
 };
 
 /* Return the end of the line that begins at AT, and move AT there. */
@@ -165,7 +165,8 @@ struct merge_record merge_next(const struct merge_record *last, uint32_t log, co
 }
 
 /*
- * A part of a stream of bytes: the first SKIP bytes are dropped, then at most ROOM are kept at OUT.
+ * The part of a stream of bytes that is kept: drop the first SKIP bytes, then write at most ROOM to
+ * OUT.
  */
 struct merge_window {
 	uint64_t skip;
@@ -199,17 +200,16 @@ static void merge_stamp(struct merge_window *w, const struct merge_style *style,
 }
 
 /*
- * --- many short lines: their ends are found for many bytes at the same time, and they are copied
- * in steps of a fixed length. Calls of memchr and memcpy for each of them would take three times as
- * long. ---
+ * --- many short lines: find the ends of lines in a whole block at once, and copy lines in steps of
+ * a fixed length. Calling memchr and memcpy for each line would take three times as long. ---
  */
 
 #define MERGE_STEP  16 /* bytes that are compared, or copied, in one step */
-#define MERGE_BLOCK 64 /* bytes whose line ends are found together */
+#define MERGE_BLOCK 64 /* bytes in which all line ends are found at once */
 
 typedef uint8_t merge_bytes __attribute__((vector_size(MERGE_STEP)));
 
-/* Return a bit for each byte of V, which is 0 or 255. */
+/* Return one bit for each byte of V; the bytes are 0 or 255. */
 static inline uint64_t merge_bits(merge_bytes v)
 {
 #ifdef __SSE2__
@@ -290,7 +290,7 @@ static inline bool merge_copy_line(struct merge_run *run, const struct merge_pre
 {
 	size_t n = (size_t)(next - run->line);
 
-	/* Most prefixes have one step, and most lines two or more. */
+	/* Most prefixes fit into one step, and most lines need at least two. */
 	if ((size_t)(run->out_end - run->out) < prefix->len + n + 2 * MERGE_STEP)
 		return false;
 	memcpy(run->out, prefix->text, MERGE_STEP);
@@ -308,7 +308,7 @@ static inline bool merge_copy_line(struct merge_run *run, const struct merge_pre
 typedef bool (*merge_line_fn)(struct merge_run *run, const struct merge_prefix *prefix,
 			      const char *next);
 
-/* Call FN for each line that ends in BLOCK. Return false if not all were done. */
+/* Call FN for each line that ends in BLOCK. Return false as soon as FN does. */
 static inline bool merge_block(struct merge_run *run, const struct merge_prefix *prefix,
 			       const char *block, merge_line_fn fn)
 {
@@ -320,8 +320,8 @@ static inline bool merge_block(struct merge_run *run, const struct merge_prefix 
 }
 
 /*
- * Render lines from L.AT on, each with its prefix: drop, then copy, as many as possible in this
- * way, perhaps none; merge_render handles the rest.
+ * Render lines from L.AT on, each with its prefix: first drop lines, then copy lines, a block at a
+ * time. merge_render handles the rest, which may be everything.
  */
 static void merge_run(struct merge_window *w, struct merge_lines *l,
 		      const struct merge_prefix *prefix)

@@ -12,7 +12,7 @@
 
 #define MERGED_BATCH	64  /* records read at the same time */
 #define MERGED_KEPT	64  /* logs whose descriptors are kept open */
-#define MERGED_HELD	512 /* the same while the job is being removed */
+#define MERGED_HELD	512 /* the same limit while the job is being removed */
 #define MERGED_STAMPERS 16  /* logs with a stamper during one read */
 
 /* A log that is part of the merged log. */
@@ -109,7 +109,7 @@ static int merged_record(int fd, uint64_t i, struct merge_record *ret)
 	return n < MERGE_RECORD || merge_decode(bytes, i, ret) < 0 ? -EBADMSG : 0;
 }
 
-/* Find the first record that ends after OFF, and where it begins. */
+/* Find the number of the first record that ends after OFF, and its start in the merged log. */
 static int merged_find(int fd, const struct index_size *size, enum log_form form, uint64_t hint,
 		       uint64_t off, uint64_t *ret_i, uint64_t *ret_base)
 {
@@ -180,8 +180,8 @@ static int merged_log(struct merged *m, uint32_t number, struct merged_log **ret
 }
 
 /*
- * Get descriptors of L and of its table of lines (-1 if it has none). *RET_OWN: the caller closes
- * them, since M already keeps those of KEEP logs open.
+ * Get descriptors of L and of its table of lines (-1 if it has none). If *RET_OWN, the caller
+ * closes them; otherwise M keeps them open, which it does for at most KEEP logs.
  */
 static int merged_open(struct merged *m, struct merged_log *l, size_t keep, int *ret_fd,
 		       int *ret_lines_fd, bool *ret_own)
@@ -267,8 +267,7 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 	if (err < 0)
 		return err;
 	/*
-	 * Each byte of the log makes at least one of the rendering, so no more of them can be
-	 * needed.
+	 * Each byte of the log makes at least one byte of the rendering, so more are never needed.
 	 */
 	want = (size_t)min_of((uint64_t)r->length, m->at - base + m->n);
 	got = file_read_sure(fd, m->src, want, r->offset);
@@ -289,8 +288,8 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 	m->n -= n;
 	m->at += n;
 	/*
-	 * Bytes that the disk has lost, or can't return now, are not output: the read fails, and
-	 * may be retried.
+	 * If the disk has lost bytes, or can't return them now, fail instead of returning other
+	 * bytes; the reader may retry.
 	 */
 	return whole ? 0 : got < 0 ? (int)got : -EBADMSG;
 }
@@ -349,6 +348,9 @@ ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_fo
 		err = read_records(&r, fd, size, i, base);
 	for (size_t k = 0; k < MERGED_STAMPERS; k++)
 		free(r.stampers[k]);
-	/* Bytes that were read before an error count; the next call returns the error. */
+	/*
+	 * If bytes were read before the error, return their number; the next call returns the
+	 * error.
+	 */
 	return r.at > off ? (ssize_t)(r.at - off) : err;
 }

@@ -8,7 +8,7 @@
 
 #define WAITING_MAX   16384 /* chunks of a source */
 #define WAITING_FIRST 16
-#define WAITING_KEPT  4096 /* chunks for which memory is kept when none waits */
+#define WAITING_KEPT  4096 /* the largest capacity that is kept while no chunk waits */
 
 struct order_waiting {
 	struct chunk chunk;
@@ -22,10 +22,13 @@ struct order_source {
 	size_t first, n, room;
 	uint64_t bytes; /* bytes in the queue */
 	size_t place;	/* position in the heap, from 1; 0 if no chunk waits */
-	/* Of two sources with chunks of the same time the one with the lower number goes first. */
+	/*
+	 * Tie breaker: of two sources whose chunks have the same time, the one with the lower
+	 * number goes first.
+	 */
 	uint64_t turn;
 	uint64_t hurried;  /* chunks that begin before this byte are needed soon */
-	unsigned expected; /* number of ticks that all others still wait for it, or 0 */
+	unsigned expected; /* number of ticks for which all other sources still wait for this one, or 0 */
 	bool open, reading;
 	bool is_due; /* its first chunk has waited long enough */
 };

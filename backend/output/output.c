@@ -4,14 +4,15 @@
  * merged log (order.c), and the index of that (index.c). Each log has a file (file.c), which its readers share; a log
  * that is fetched has a writer (writer.c) while something is fetched. Readers know only files.
  *
- * A writer puts bytes on the disk and then gives their chunks to the log, from memory, through feeder.h. The log gives
- * them to the order, and the order to the index. If a local job's helper writes the log, if the output was there before
- * kxfs started, or if more waits than memory may hold, the pool reads chunks from the disk (chunk.c) instead.
+ * A writer puts bytes on the disk and then gives their chunks to the log, from memory, through
+ * feeder.h. The log gives them to the order, and the order to the index. Instead, the pool reads
+ * chunks from the disk (chunk.c) if a local job's helper writes the log, if the output existed
+ * before kxfs started, or if more waits than memory may hold.
  *
- * All of it belongs to the I/O thread, but for struct file. The disk is touched on the pool, by one work for a log at a
- * time. Whatever happens to a log puts it into the queue of its job and posts job_step. Only that changes states, and
- * it calls those who wait last; so jobs, logs and arrivals are in one file. A job is freed when the group WORK is
- * empty.
+ * All of it belongs to the I/O thread, except struct file. Disk access is on the pool, with at most
+ * one work for a log at a time. Each event of a log puts the log into the queue of its job and
+ * posts job_step. Only job_step changes states; it calls waiting callers last. That is why jobs,
+ * logs and arrivals are in one file. A job is freed when the group WORK is empty.
  *
  *	a job is| what is under way			| what ends it		| next
  *	NEW	| work of an earlier job of its name	| none is left		| LOADING
@@ -66,7 +67,7 @@
 /* Chunks of a log that were written while it is read from disk. */
 struct stash {
 	struct chunks chunks;
-	bool lost; /* not all of them are here */
+	bool lost; /* some chunks were dropped, so the disk must be read again */
 };
 
 enum log_life {
@@ -91,8 +92,8 @@ struct output_log {
 	/* kxfs writes it (writer.h): its chunks have times, and SIZE is its whole size. */
 	bool fetched;
 	/*
-	 * The log was empty before this run of kxfs. The bytes that any other log has when its file
-	 * is opened are counted by room_count.
+	 * The log was empty before this run of kxfs. If not, room_count has counted the bytes that
+	 * the file has when it is opened.
 	 */
 	bool anew;
 	bool expected;
@@ -101,17 +102,20 @@ struct output_log {
 	/* Bytes that were passed to the order, or belong to an incomplete line. */
 	uint64_t seen;
 	uint64_t given;	    /* bytes that were passed to the order */
-	uint64_t readings;  /* how often it was read to its end */
-	uint64_t due;	    /* how often it must be read to its end, unless it is fetched */
+	uint64_t readings;  /* number of times that it was read to its end */
+	uint64_t due;	    /* READINGS must reach this number, unless the log is fetched */
 	uint64_t whole;	    /* FED: the number of index records that include all of it */
 	struct stash stash; /* READING */
 	loop_fn opened;	    /* called when its file exists or is refused; or NULL */
 	void *opened_data;
 	loop_fn ended; /* called when it has ended; or NULL */
 	void *ended_data;
-	/* The queue, whose logs the next step of the job advances. PREV is NULL if it is not in it. */
+	/*
+	 * Links of the job's queue, whose logs the next step advances. PREV is NULL if the log is
+	 * not queued.
+	 */
 	struct output_log *prev, *next;
-	/* Logs whose ENDED is due, in the same way. */
+	/* Links of the list CALLING of the job: logs whose ENDED is due. */
 	struct output_log *call_prev, *call_next;
 	UT_hash_handle hh;
 };
@@ -120,8 +124,8 @@ enum job_state { JOB_NEW, JOB_LOADING, JOB_REFUSED, JOB_OPEN, JOB_GONE };
 enum job_end { END_NONE, END_REQUESTED, END_DONE };
 
 /*
- * LOGGED: the disk has refused something, and no index was written since. FAILING: it has refused the index, which was
- * not retried yet.
+ * LOGGED: the disk has refused a write, and no write of the index has succeeded since. FAILING: it
+ * has refused the index, and the retry is pending.
  */
 enum job_trouble { TROUBLE_NONE, TROUBLE_LOGGED, TROUBLE_FAILING };
 
@@ -133,7 +137,7 @@ struct output_job {
 	struct file *merged;
 	struct output_log *logs; /* by key */
 	struct output_log *queue;
-	struct work_queue marks; /* keeps the mark that its merged log may be incomplete */
+	struct work_queue marks; /* makes and removes the mark that the merged log may be incomplete */
 	bool unmarked;		 /* the disk has refused that mark */
 	struct order *order;
 	struct index *index;	 /* NULL: NEW, LOADING; REFUSED: its partial result, or NULL */
@@ -151,12 +155,13 @@ struct output_job {
 	loop_fn gone;
 	void *gone_data;
 	UT_hash_handle hh;
-	struct output_job *next; /* the other closed jobs */
+	struct output_job *next; /* the list of closed jobs */
 };
 
 /*
  * UNAIMED: some logs of the job are not open yet, so the required bytes are not known. COLLECTING:
- * these must get into the index. SYNCING: they are in the index, which must be written to disk.
+ * the required bytes are not all in the index. SYNCING: they are, and the index must be written to
+ * disk.
  */
 enum arrival_state { ARRIVAL_UNAIMED, ARRIVAL_COLLECTING, ARRIVAL_SYNCING };
 
@@ -168,7 +173,7 @@ struct arrival {
 	enum arrival_state state;
 	struct arrival_target {
 		struct output_log *log;
-		uint64_t readings; /* how often the log must be read to its end */
+		uint64_t readings; /* the log's READINGS must reach this number, */
 		uint64_t size;	   /* and all bytes before this one must be in the index */
 	} * targets;
 	size_t n;
@@ -187,7 +192,7 @@ struct output {
 	struct arrival *arrivals;
 	size_t pending; /* bytes of all writers that wait for the disk */
 	bool stopping, stopped;
-	struct loop_timer late; /* at the end: abandons everything that still waits */
+	struct loop_timer late; /* the time limit of a stop: abandons all output that still waits */
 	loop_fn over;		/* called when the output has stopped */
 	void *over_data;
 	atomic_ullong captured_bytes, captured_lines;
@@ -208,7 +213,7 @@ static void job_wake(struct output_job *j)
 	loop_post(j->output->loop, job_step, j);
 }
 
-/* Have the next step of its job advance L. */
+/* Make the next step of L's job advance L. */
 static void log_queue(struct output_log *l)
 {
 	if (!l->prev)
@@ -222,13 +227,13 @@ static bool log_is_refused(const struct output_log *l)
 	return l->life == LOG_UNMADE || l->life == LOG_UNREAD;
 }
 
-/* True if L has a file, and not all of it was given yet. */
+/* True if L has a file, and some of it was not passed to the order yet. */
 static bool log_is_live(const struct output_log *l)
 {
 	return l->life == LOG_LIVE || l->life == LOG_READING || l->life == LOG_UNREAD;
 }
 
-/* Another process may have written more of L: have it read to its end. */
+/* Another process may have written more of L: request that it is read to its end. */
 static void log_need_reading(struct output_log *l)
 {
 	l->due = l->readings + 1 + (l->life == LOG_READING);
@@ -278,7 +283,7 @@ static void on_retry(void *data)
 	job_wake(j);
 }
 
-/* The disk refuses something of J, with ERR: log it once, and retry each second. */
+/* The disk has refused a request of J with ERR: log that once, and retry each second. */
 static void job_refused(struct output_job *j, int err)
 {
 	struct output *o = j->output;
@@ -297,7 +302,7 @@ static void job_refused(struct output_job *j, int err)
 /* --- waiting for output to arrive --- */
 
 /*
- * Record the goal of A: all present output of each log. Return false if some logs are not open yet.
+ * Set the targets of A: all present output of each log. Return false if some logs are not open yet.
  */
 static bool arrival_aim(struct output_job *j, struct arrival *a)
 {
@@ -416,7 +421,7 @@ void log_when_arrived(struct log *log, void (*fn)(void *data), void *data)
 
 /* --- a log: its file is made --- */
 
-/* Pool work for a log, which is kept until it is done. */
+/* The pool work that makes the file of a log; the log is kept until the work is done. */
 struct output_making {
 	struct work work;
 	struct output_log *log;
@@ -468,9 +473,7 @@ static void make_done(void *data)
 	free(m);
 }
 
-/*
- * Give L a number, which counts logs in order of their begin, and a source in the order of lines.
- */
+/* Give L its number in the index, in the order in which logs begin, and its source in the order. */
 static void log_join(struct output_log *l)
 {
 	struct output_job *j = l->job;
@@ -495,7 +498,10 @@ static void log_make(struct output_log *l)
 	m->work = (struct work){
 		.run = make_work, .done = make_done, .data = m, .group = &j->work, .of_many = true};
 	l->life = LOG_MAKING;
-	/* A mark in progress precedes the first byte of a log (mark). */
+	/*
+	 * If a mark is in progress, make the file after it: the mark must precede the first byte of
+	 * a log.
+	 */
 	if (j->marks.first)
 		work_enqueue(&m->work, j->output->loop, &j->marks);
 	else
@@ -505,8 +511,8 @@ static void log_make(struct output_log *l)
 /* --- a log: it has grown --- */
 
 /*
- * Pass CHUNKS to the order. They follow the delivered output of L, or overlap it. Return false if
- * output in between is missing.
+ * Pass CHUNKS to the order, except for bytes that were passed before. Return false if output
+ * between those and CHUNKS is missing.
  */
 static bool log_give(struct output_log *l, const struct chunks *chunks)
 {
@@ -571,7 +577,7 @@ static void log_take(struct output_log *l, const struct output_reading *r)
 		log_set_size(l, f->size);
 	if (whole && f->size < min_of(f->limit, l->size))
 		l->size = f->size; /* the log was truncated */
-	/* If not too much was written meanwhile, it is in memory. */
+	/* Output that was written meanwhile is in the stash, if it was not too much. */
 	if (l->stash.chunks.n > 0 && !l->stash.lost && l->seen >= f->size &&
 	    log_give(l, &l->stash.chunks))
 		l->seen = l->size;
@@ -590,7 +596,7 @@ static void read_done(void *data)
 	order_read(l->source, false);
 	if (refused)
 		job_refused(l->job, r->work.err);
-	/* New output of another process was read. */
+	/* Let followers read new output of another process from memory. */
 	if (r->feed.bytes && !l->fetched)
 		file_show(l->file, r->feed.from, r->feed.bytes,
 			  (size_t)(r->feed.seen - r->feed.from));
@@ -647,7 +653,7 @@ static void log_show_end(struct output_log *l)
 	file_notify(l->file);
 }
 
-/* L is FED: set it to ENDED if the index on disk has all of it. */
+/* L is FED: set it to ENDED if the index on disk has all of L. */
 static void log_finish(struct output_log *l)
 {
 	struct output_job *j = l->job;
@@ -691,7 +697,7 @@ static void log_step(struct output_log *l)
 {
 	if (log_is_refused(l) && l->ending) {
 		log_show_end(l);
-		log_call_ended(l); /* callers that wait for the end need not wait for the disk */
+		log_call_ended(l); /* callers that wait for the end do not wait for the retry of the disk */
 	}
 	if (l->life == LOG_NEW && l->job->state == JOB_OPEN)
 		log_make(l);
@@ -705,7 +711,7 @@ static void log_step(struct output_log *l)
 
 /* --- a job: its mark --- */
 
-/* A file that is in the folder of a job until its merged log is complete. */
+/* Name of the mark, a file in the folder of a job until the job's merged log is complete. */
 #define UNMERGED "unmerged"
 
 struct marking {
@@ -716,9 +722,9 @@ struct marking {
 };
 
 /*
- * The mark is not synced: a start after a crash of the machine looks for it only if all logs are
- * recorded as complete, and that record is written later and synced with the folder. If the disk
- * refuses the mark, the job continues without it, and the next log that begins retries.
+ * The mark need not be synced: after a crash of the machine, a start reads it only if all logs are
+ * recorded as complete. That record is written later, and synced together with the folder. If the
+ * disk refuses the mark, the job continues without it, and the next log that begins retries.
  */
 static int mark(int dir_fd, const char *id)
 {
@@ -754,8 +760,8 @@ static int sync_log(void *data, int at, const char *name, unsigned char type)
 }
 
 /*
- * Remove the mark. Sync logs and index first: after a crash of the machine, a merged log without the
- * mark must be complete, and must not have bytes that a log has lost. A log that lost a part was not
+ * Remove the mark. Sync logs and index first: after a crash of the machine, a merged log without
+ * the mark must be complete, and must not have bytes that a log has lost. An incomplete log was not
  * synced yet; a complete one was.
  */
 static void unmark_work(void *data)
@@ -778,7 +784,7 @@ static void unmark_work(void *data)
 		disk_unlink(m->dir_fd, path);
 }
 
-/* Record that J's merged log may be incomplete; or (WHOLE) is complete. */
+/* Record on disk that J's merged log may be incomplete; or, if WHOLE, that it is complete. */
 static void job_mark(struct output_job *j, bool whole)
 {
 	struct marking *m = new0(struct marking);
@@ -798,7 +804,10 @@ bool output_is_unmerged(const struct output *o, const char *id)
 	char path[FOLDER_PATH_MAX];
 	struct stat st;
 
-	/* If that can't be known now, adding existing output again does no harm. */
+	/*
+	 * If the disk returns another error, assume that it is: adding the same output again does
+	 * no harm.
+	 */
 	return folder_path(path, id, NULL, UNMERGED) &&
 	       disk_stat(files_dir(o->files), path, &st) != -ENOENT;
 }
@@ -920,7 +929,7 @@ static void job_go(struct output_job *j)
 	loop_timer_stop(&j->tick);
 	loop_timer_stop(&j->retry);
 	LL_PREPEND(o->gone, j);
-	/* Nothing waits for J any more. */
+	/* Nothing can arrive for J any more: complete all arrivals of J. */
 	LL_FOREACH(o->arrivals, a) {
 		if (!streq(file_id(a->file), j->id))
 			continue;
@@ -943,7 +952,7 @@ static void on_tick(void *data)
 	job_wake(j);
 }
 
-/* Move the chunks that may go into the index. Return true if more may go. */
+/* Move chunks from the order to the index. Return true if more chunks may follow immediately. */
 static bool job_merge(struct output_job *j)
 {
 	struct output *o = j->output;
@@ -973,7 +982,7 @@ static void job_write(struct output_job *j)
 		index_write(j->index, &j->work, on_index_written, j);
 }
 
-/* Show readers what is on disk. */
+/* Show readers the part of the index that is on disk. */
 static void job_publish(struct output_job *j)
 {
 	const struct index_size *size = index_written(j->index);
@@ -1027,7 +1036,7 @@ static loop_fn job_take_call(struct output_job *j, void **ret_data)
 	return NULL;
 }
 
-/* Do everything that can be done now. */
+/* Advance J and its logs as far as possible without waiting. */
 static void job_move(struct output_job *j)
 {
 	struct output_log *l;
@@ -1089,7 +1098,7 @@ static void job_step(void *data)
 		return call(arg);
 }
 
-/* --- jobs, as their owners see them --- */
+/* --- jobs: public functions --- */
 
 struct output_job *output_job_open(struct output *o, const char *id)
 {
@@ -1140,8 +1149,8 @@ void output_job_close(struct output_job *j)
 	for (struct output_log *l = j->logs; l; l = l->hh.next)
 		l->ended = NULL;
 	/*
-	 * A job that has ended remains until its index is complete; the next start continues any
-	 * other.
+	 * A job whose end was requested remains until its index is complete; any other one is
+	 * continued by the next start.
 	 */
 	if (j->end != END_NONE && !j->output->stopped)
 		job_wake(j);
@@ -1149,7 +1158,7 @@ void output_job_close(struct output_job *j)
 		job_go(j);
 }
 
-/* --- logs, as their owners see them --- */
+/* --- logs: public functions --- */
 
 int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew)
 {
@@ -1233,7 +1242,7 @@ void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *dat
 	log_need_reading(l);
 }
 
-/* --- what writers need --- */
+/* --- functions for writers (feeder.h) --- */
 
 struct feeder output_log_feeder(struct output_job *j, const char *key)
 {
@@ -1302,7 +1311,7 @@ void output_job_remove(struct output *o, const char *id, room_fn done, void *dat
 	if (j)
 		job_go(j);
 	j = find_gone(o, r->id);
-	/* But not while the job's files may be made or written. */
+	/* Wait until no work for the job is in progress, which might create or write its files. */
 	if (!j || j->gone)
 		return removal_run(r);
 	j->gone = removal_run;
@@ -1320,8 +1329,8 @@ static void fetched(void *data)
 
 	if (file_fetch(f, -1) == 0) {
 		/*
-		 * If the log has not begun, or its name or its folder belongs to another job, no
-		 * byte will arrive.
+		 * If the log has not begun, or its name now belongs to another job, no byte will
+		 * arrive.
 		 */
 		if (!j || !file_is_listed(f) ||
 		    (file_key(f) ? !find_log(j, file_key(f)) : j->merged != f)) {
@@ -1398,7 +1407,7 @@ static int open_dir(const char *dir)
 	if (fd < 0)
 		return fd;
 	err = disk_access(fd, ".", R_OK | W_OK | X_OK);
-	/* A read-only disk can be shown as it is. */
+	/* On a read-only disk, existing output can still be read. */
 	return err < 0 && err != -EROFS ? err : take_fd(&fd);
 }
 
@@ -1433,7 +1442,9 @@ void output_start(struct output *o)
 	room_count(o->room);
 }
 
-/* All output that waited at the stop is in the indexes, on disk, or is abandoned. */
+/*
+ * All output that waited at the stop is on disk, in the indexes, or was abandoned: finish the stop.
+ */
 static void stop_now(void *data)
 {
 	struct output *o = data;
@@ -1450,7 +1461,7 @@ static void stop_now(void *data)
 	return o->over(o->over_data);
 }
 
-/* Stop now if nothing is left that may get to disk. */
+/* Finish the stop if no output is left that may still get to disk. */
 static void stop_if_drained(void *data)
 {
 	struct output *o = data;

@@ -15,8 +15,9 @@
 #define ROOM_DEPTH 16 /* the largest depth of folders that are counted or removed */
 
 /*
- * A folder that is removed is renamed first, so that its output is gone in one step, also after a
- * crash halfway. Its new name has the key: no other removal uses it.
+ * A folder is renamed before it is removed, so that its output disappears in one step, even if a
+ * crash interrupts the removal. The new name contains the job's key, so other removals do not use
+ * it.
  */
 #define ROOM_REMOVED ".removed-"
 
@@ -25,7 +26,7 @@ struct room {
 	struct files *files; /* a reference of the owner's */
 	atomic_llong bytes;
 	bool counting;
-	bool recount; /* something was removed during the count, which may have counted it or not */
+	bool recount; /* something was removed during the count, so the sum may be wrong */
 };
 
 struct room *room_new(struct loop *loop, struct files *files)
@@ -94,7 +95,7 @@ struct room_counting {
 	struct room *room;
 	struct room_walk walk;
 	long long before; /* room.bytes at its start */
-	bool again; /* others may have changed files during the count before; this one repeats it */
+	bool again; /* this count repeats one during which files may have changed */
 };
 
 /* Count the folder of a job, or remove the rest of one whose removal was interrupted by a crash. */
@@ -122,9 +123,9 @@ static void count_work(void *data)
 static void count(struct room *room, bool again);
 
 /*
- * Bytes that were added during the count may be in it or not. They are counted again, since too
- * large a sum does no harm, while one that is too small lets the limit be exceeded until the next
- * start. One more count then yields the exact sum, unless jobs print without pause.
+ * The count may or may not include bytes that were added meanwhile. Add them: too large a sum does
+ * no harm, while too small a sum would let output exceed the limit until the next start. Then one
+ * more count yields the exact sum, unless jobs print without pause.
  */
 static void count_done(void *data)
 {
@@ -164,7 +165,7 @@ struct room_removal {
 	struct file *merged; /* the merged log, if it has readers */
 	struct room_walk walk;
 	int err;
-	int left; /* why something is left; 0 if nothing is */
+	int left; /* an errno: why files remain; 0 if all are removed */
 	room_fn done;
 	void *data;
 };
@@ -188,7 +189,7 @@ static void remove_work(void *data)
 	if (r->merged)
 		file_hold(r->merged);
 	r->err = disk_rename(dir, r->id, dir, name);
-	/* An earlier removal of this job has left something. */
+	/* An earlier removal of this job has left files. */
 	if (r->err == -ENOTEMPTY || r->err == -EEXIST) {
 		remove_renamed(r, dir, name);
 		r->err = disk_rename(dir, r->id, dir, name);

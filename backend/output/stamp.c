@@ -36,7 +36,7 @@ void stamper_open(struct stamper *s, int fd)
 static void stamper_find(struct stamper *s, uint64_t offset)
 {
 	if (s->known && s->now.line.at <= offset) {
-		/* A sequential reader needs a record that is a few further on. */
+		/* A sequential reader needs one of the next few records. */
 		for (unsigned i = 0; i < 64; i++) {
 			if (!s->has_next)
 				s->has_next = lines_next(&s->lines, &s->next) == 0;
@@ -73,8 +73,8 @@ static uint64_t stamp_offset(const struct stamp_place *p)
 }
 
 /*
- * Return the nearest known position from which a search for byte OFF may begin. OFF counts WEIGHT
- * bytes more for each line that begins before it.
+ * Return the nearest known position at or before OFF, to begin a search there. OFF counts WEIGHT
+ * additional bytes for each line that begins before it.
  */
 static struct stamp_place place_find(struct stamper *s, const struct stamp_place *place,
 				     uint64_t weight, uint64_t off)
@@ -90,7 +90,7 @@ static struct stamp_place place_find(struct stamper *s, const struct stamp_place
 	return p;
 }
 
-/* Move P over the N bytes at BUF, which follow it. */
+/* Advance P by the N bytes at BUF, which follow P. */
 static void place_pass(struct stamp_place *p, const char *buf, size_t n)
 {
 	bool midline = buf[n - 1] != '\n';

@@ -33,8 +33,8 @@
 #define KEPT_MS	    200
 /*
  * Limits of the bytes that wait for the disk: of one log; of all logs together; and of one log
- * while all logs have reached theirs. A disk that pauses for some tenths of a second is usual, and
- * a line without space must be fetched again.
+ * while all logs have reached theirs. Disks commonly pause for some tenths of a second, and a line
+ * that finds no space must be fetched again.
  */
 #define PENDING_ONE   (32u << 20)
 #define PENDING_ALL   (128u << 20)
@@ -84,8 +84,8 @@ struct log_writer {
 	struct cutter cutter;
 	uint64_t lost_at; /* where output was lost last */
 	/*
-	 * The line that arrived there after a part of a line, so that the table has no record of
-	 * it. AT is 0 if there is none.
+	 * The line that arrived at LOST_AT right after a part of a line: the table has no record of
+	 * it. AT is 0 if there is no such line.
 	 */
 	struct log_line torn;
 
@@ -94,7 +94,7 @@ struct log_writer {
 	char *id, *key;
 	int fd;
 	uint64_t on_disk; /* bytes of the log */
-	bool timed;	  /* there is a table of lines: its name was not taken by something else */
+	bool timed;	  /* there is a table of lines; false if something else has its name */
 	unsigned gaps;	  /* number of gaps on disk when the log was opened */
 	struct batch work;
 	struct log_known known; /* in LOOKING */
@@ -133,7 +133,7 @@ static void batch_clear(struct log_writer *w, struct batch *b)
 	*b = (struct batch){0};
 }
 
-/* Like batch_clear, but its buffer may be reused soon. */
+/* Like batch_clear, but keep the buffer, which may be reused soon. */
 static void batch_reuse(struct log_writer *w, struct batch *b)
 {
 	struct bytes bytes = b->bytes;
@@ -184,8 +184,8 @@ static int append(int fd, const struct bytes *b)
 }
 
 /*
- * The lines at the log's end are recognized by their times when they are received again, so the
- * table must have all of them.
+ * Write the batch: the table first. When lines at the log's end are received again, kxfs recognizes
+ * them by their times, so the table must have all lines of the log.
  */
 static void write_work(void *data)
 {
@@ -206,8 +206,8 @@ static void write_work(void *data)
 }
 
 /*
- * Count the gaps that are followed by bytes of the log; any other was written before a kill, and
- * will be found again.
+ * Count the gaps that are followed by bytes of the log. Remove any other: kxfs was killed before it
+ * wrote the bytes after that gap, and will find it again.
  */
 static int gaps_begin(struct log_writer *w)
 {
@@ -263,8 +263,8 @@ static void open_work(void *data)
 }
 
 /*
- * Find the record of the line with byte AT; or, if records before it have the same time, the first
- * of these.
+ * Find the record of the line that contains byte AT; if records before it have the same time, the
+ * first of these.
  */
 static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *ret)
 {
@@ -279,7 +279,7 @@ static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *
 	return err < 0 && err != -ENOENT ? err : lines_find(r, 0, ret->line.at, ret);
 }
 
-/* Read the lines of the end of the log. TORN is one of them if it belongs to the last one in the table. */
+/* Read the lines at the end of the log. Add TORN if it is after the last line of the table. */
 static int read_lines(int fd, struct log_line torn, struct log_known *k)
 {
 	struct lines_reader r;
@@ -321,7 +321,7 @@ static void known_work(void *data)
 	w->err = table < 0 ? table : read_lines(table, w->torn, k);
 }
 
-/* Sync the directory SUB of the folder, or with KEY that file in it. */
+/* Sync the file KEY in the directory SUB of the folder; if KEY is NULL, SUB itself. */
 static int sync_one(const struct log_writer *w, const char *sub, const char *key)
 {
 	cleanup_fd int fd = folder_open(w->dir_fd, w->id, key ? sub : NULL, key ? key : sub,
@@ -377,7 +377,7 @@ static void writer_free(void *data)
 	free(w);
 }
 
-/* Free W, which is not used any more. */
+/* Close the files of W, which is not used any more, and free it. */
 static void writer_end(struct log_writer *w)
 {
 	output_log_enter(w->feeder.log);
@@ -407,7 +407,7 @@ static void write_next(void *data)
 	w->began_ms = loop_now_ms();
 	w->began_len = w->work.bytes.len;
 	output_log_enter(w->feeder.log);
-	/* This passes the bytes to readers, and does not call back into W. */
+	/* file_notify passes the bytes to readers, and does not call back into W. */
 	if (w->proven && w->work.bytes.len <= EARLY_MAX) {
 		writer_show(w);
 		file_notify(w->feeder.file);
@@ -416,7 +416,7 @@ static void write_next(void *data)
 }
 
 /*
- * Write the flushed batch: now, or in a moment if the log is busy, so that more is likely to
+ * Write the flushed batch: now, or, if the log is busy, after a pause in which more is likely to
  * arrive.
  */
 static void write_soon(struct log_writer *w)
@@ -498,7 +498,7 @@ static void open_done(void *data)
 	return w->events.opened(w->events.data, min_of(w->err, 0));
 }
 
-/* The log's file exists, or was refused; opening it then returns the error. */
+/* The log's file exists, or the disk has refused it: open it, which then returns the error. */
 static void writer_open(void *data)
 {
 	struct log_writer *w = data;
