@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All jobs that are over are checked each minute, when the next one is due, and soon after something has changed. No
- * check is made while a removal is under way; its end leads to the next check.
+ * kxfs checks all jobs that are over each minute, when the next job is due, and soon after a
+ * change. It does not check during a removal; the end of the removal starts the next check.
  */
 #include "backend/jobs/expiry.h"
 
@@ -24,7 +24,9 @@ struct expiry {
 	bool failed;		 /* or that freeing space failed */
 };
 
-/* Check in DELAY_MS, or earlier if a check is due before: frequent calls do not delay a check. */
+/*
+ * Check in DELAY_MS, or earlier if an earlier check is due: frequent calls must not delay a check.
+ */
 static void check_in(struct expiry *x, unsigned delay_ms)
 {
 	uint64_t at = loop_now_ms() + delay_ms;
@@ -73,8 +75,8 @@ static bool may_go(const struct expiry *x, const struct spec_job *job)
 }
 
 /*
- * Remove jobs that were in history long enough. RETIRES: also move jobs there that were in jobs/
- * long enough. Return in how many ms the next job is due.
+ * Remove the jobs that were in history long enough. If RETIRES, also move the jobs to history that
+ * were in jobs/ long enough. Return the time until the next job is due, in ms.
  */
 static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retires)
 {
@@ -100,8 +102,8 @@ static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retir
 }
 
 /*
- * Return the job with the oldest last change of those whose output may be removed; NULL if there is
- * none. LOST: of those that are not archived and can't be.
+ * Among the jobs whose output may be removed, return the one whose last change is the oldest; NULL
+ * if there is no such job. If LOST, search those that are not archived and can't be.
  */
 static const struct spec_job *oldest(const struct expiry *x, const struct jobs *jobs, bool lost)
 {

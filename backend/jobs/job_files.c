@@ -28,7 +28,10 @@ struct job_files {
 	int64_t changed;
 };
 
-/* --- the number in a UUID: 48 bits, in one of version 8, whose bits are for its maker to choose --- */
+/*
+ * --- the number in a UUID: 48 bits, of version 8, whose bits the program that makes it may choose
+ * freely ---
+ */
 
 int job_files_next_uuid(struct job_files *f, char ret[JOB_FILES_UUID])
 {
@@ -70,8 +73,9 @@ static bool is_sending(const struct job_launch *l)
 }
 
 /*
- * Return the launch that NAME.job shows, or would show if it were not removed; NULL if there is none. A launch that is
- * under way hides no earlier ones until its job is shown.
+ * Return the launch that NAME.job shows, or would show if it were not removed; NULL if there is
+ * none. While a launch is under way, NAME.job shows the launch before it, until the new job is in
+ * the store.
  */
 static struct job_launch *newest(const struct job_files_name *n)
 {
@@ -230,7 +234,10 @@ bool job_files_know(struct job_files *f, const char *digest)
 {
 	const struct job_launch *l;
 
-	/* Only a renamed file of an earlier mount asks for this, so an index is not worth its memory. */
+	/*
+	 * This is called only to rename a file of an earlier mount, so an index would not be worth
+	 * its memory.
+	 */
 	lock_scope(&f->lock);
 	for (const struct job_files_name *n = f->names; n; n = n->hh.next)
 		DL_FOREACH(n->launches, l)

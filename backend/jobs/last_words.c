@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One read of the disk, on the pool, with a timeout, because callers that wait for the end of the
- * job wait for this too.
+ * Reads the words on the pool, with a timeout, because a process that waits for the end of a job
+ * waits for them, too.
  */
 #include "backend/jobs/last_words.h"
 
@@ -21,9 +21,9 @@ struct last_words {
 	struct work work;
 	struct loop_timer timer;
 	char *error, *log;
-	/* The words that the pool has read; NULL if nothing was printed. */
+	/* The words that the pool has read; NULL if the log is empty. */
 	char *words;
-	void (*fn)(void *data, const char *words); /* NULL if nobody waits any more */
+	void (*fn)(void *data, const char *words); /* NULL after last_words_drop or the timeout */
 	void *data;
 };
 

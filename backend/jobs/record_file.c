@@ -18,8 +18,8 @@
 #define FIRST_READ (16u << 10)
 #define MAX_FILE   (SPEC_HEAD_LINE + SPEC_MAX_HEAD + SPEC_MAX_FILE + SPEC_HEAD_MANIFEST)
 /*
- * How much longer the last version of a record may be than the first: it has the end of each
- * replica.
+ * Space for the last version of a record, which also has the end of each replica: ROOM_TIMES the
+ * size of the first version, plus ROOM.
  */
 #define ROOM	   (16u << 10)
 #define ROOM_TIMES 4
@@ -107,7 +107,7 @@ static int read_any(const struct opened *o, char **ret, uint64_t *ret_sum)
 	return 0;
 }
 
-/* The same after verifying the checksum. */
+/* Like read_any, but verify the checksum. */
 static int read_rest(const struct opened *o, char **ret)
 {
 	cleanup_free char *rest = NULL;
@@ -132,14 +132,14 @@ int record_file_read(const char *state_dir, const char *key, struct spec_head **
 		err = spec_head_parse(&o.line, o.text + SPEC_HEAD_LINE, &h);
 	if (err)
 		return err;
-	/* A copy of a file is not a second job. */
+	/* A file that was copied to another name is not a second job. */
 	if (!streq(h->key, key))
 		return -EINVAL;
 	if (h->state == RECORD_HELD || h->state == RECORD_SUBMITTING)
 		err = read_rest(&o, &rest);
 	if (err)
 		return err;
-	/* The letter does not have the time. */
+	/* record_file_mark writes only the letter; the file's mtime is the time of the move. */
 	if (h->state == RECORD_HISTORY)
 		h->since = o.mtime;
 	*ret = take_ptr(h);
@@ -253,8 +253,8 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 	line = (struct spec_head_line){.document = o.line.document,
 				       .manifest = held ? o.line.manifest : 0};
 	/*
-	 * The end of a job is recorded although its document is damaged: then its old sum, which
-	 * shows the damage, stays.
+	 * Record the end of a job even if its document is damaged. Then keep the old checksum,
+	 * which shows the damage.
 	 */
 	line.rest_sum = sum != o.line.rest_sum
 				? o.line.rest_sum
@@ -264,7 +264,9 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 		err = keep_room(dir, &next, n);
 	if (!err)
 		err = (h->over && !old->over ? file_write_last : file_write)(dir, h->key, all, n);
-	/* A later rewrite must not change the time when the job became history. */
+	/*
+	 * The file's mtime is the time when the job became history; restore it after the rewrite.
+	 */
 	if (!err && h->state == RECORD_HISTORY)
 		err = record_file_mark(state_dir, h->key, h->since);
 	return err;
@@ -302,7 +304,7 @@ char *record_file_of_damaged(const char *state_dir, const char *key)
 	if (file_read(path, MAX_FILE, &text, &len) < 0)
 		return NULL;
 	name = strstr(text, member);
-	/* A new record that a power cut has damaged is of a job that was not launched. */
+	/* If a power cut has damaged a new record, its job was not launched. */
 	if (!name || strstr(text, "\"state\":\"SUBMITTING\""))
 		return NULL;
 	name += strlen(member);

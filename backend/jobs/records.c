@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records of jobs. The states of one, and the only changes that are allowed (set_state asserts them):
+ * Records of jobs. The states of a record, and the only allowed changes (set_state asserts them):
  *
  *	state	   | what is so			       | what ends it			| next
  *	HELD	   | nothing was sent or started; its  | all conditions hold		| SUBMITTING
@@ -18,7 +18,7 @@
  *
  * Jobs that were not submitted here are LIVE or HISTORY.
  *
- * What is done to the file of a record, one after the other:
+ * The steps of writing the file of a record:
  *
  *	step	what is under way	what ends it		next
  *	IDLE	nothing			a request, or a change	WRITING; a change may wait for TIMER before
@@ -74,9 +74,9 @@ struct writer {
 	struct record *r;
 	struct work work;
 	struct records_request *requests; /* the first one is under way if WRITING */
-	struct spec_head *next;		  /* what the pool writes, */
-	const struct spec_job *snapshot;  /* with this one, if it is not NULL */
-	struct record *older; /* pinned: the removal of the record must not bring its link back */
+	struct spec_head *next;		  /* the head that the pool writes, */
+	const struct spec_job *snapshot;  /* and the snapshot with it, or NULL */
+	struct record *older; /* pinned; marked so that NAME.job does not show it after the removal of R */
 	bool writing;
 	bool dirty; /* the record differs from its file */
 	struct backoff again;
@@ -86,12 +86,12 @@ struct writer {
 struct record {
 	struct records *rs;
 	struct spec_head *head;
-	struct job_launch launch;   /* not in the table of files before it is on disk */
+	struct job_launch launch;   /* in the table of files only when the record is on disk */
 	struct writer *writer;	    /* NULL if nothing is under way */
 	unsigned pins;		    /* calls of record_pin without a record_unpin */
 	bool removed;		    /* its removal was requested */
 	bool seen;		    /* its uid is known; else it is in the list UNSEEN */
-	bool has_uid;		    /* it is in the table of uids, because its key is another one */
+	bool has_uid;		    /* it is also in the table by uid, because its uid is not its key */
 	struct record *prev, *next; /* in UNSEEN */
 };
 
@@ -133,7 +133,7 @@ static void set_state(struct spec_head *h, enum record_state to)
 	if (h->state == to)
 		return;
 	assert(allowed[h->state] & 1u << to);
-	/* Only a job that was held is held again. */
+	/* A job becomes HELD again only if it was held before this launch. */
 	assert(to != RECORD_HELD || h->held);
 	h->held = to == RECORD_SUBMITTING && h->state == RECORD_HELD;
 	if (to != RECORD_SUBMITTING)
@@ -376,7 +376,7 @@ static void write_work(void *data)
 		w->work.err = record_file_remove(rs->state_dir, w->r->head->key, q->sync);
 		break;
 	}
-	/* A network disk's ESTALE must not be taken for that of records_commit. */
+	/* ESTALE of a network disk must not look like the ESTALE of records_commit. */
 	if (w->work.err == -ESTALE)
 		w->work.err = -EIO;
 }
@@ -387,7 +387,7 @@ static void set_part(struct spec_head *h, enum record_part part, const char *tex
 	h->parts[part] = text_copy(text);
 }
 
-/* Return what the pool will write: R as it is now, with the change of Q. */
+/* Return the head that the pool will write: R's present head with the change of Q. */
 static struct spec_head *render(struct record *r, const struct records_request *q)
 {
 	struct spec_head *next = spec_head_copy(r->head);
@@ -419,8 +419,8 @@ static void on_timer(void *data);
 static void remove_file(struct writer *w);
 
 /*
- * If NAME.job shows R, return the older record of that file that it would show without R, and without those that are
- * being removed; NULL if there is none.
+ * If NAME.job shows R, return the older record of the same file that it would show once R, and all
+ * others that are being removed, are gone; NULL if there is none.
  */
 static struct record *older_to_hide(const struct record *r)
 {
@@ -437,7 +437,7 @@ static struct record *older_to_hide(const struct record *r)
 	return NULL;
 }
 
-/* The older record is marked on disk, or can't be because of ERR. */
+/* The write that marks the older record has ended with ERR. */
 static void on_older_hidden(void *data, int err)
 {
 	struct writer *w = data;
@@ -572,7 +572,7 @@ static void retry_later(struct writer *w, int err)
 	w->dirty = true;
 	if (!w->r->rs->stopping && !loop_timer_is_set(&w->timer))
 		loop_timer_set(&w->timer, backoff_next(&w->again, 0));
-	/* The mount ends: nobody waits for it any more. */
+	/* The mount ends, so the change is not retried. */
 	w->dirty &= !w->r->rs->stopping;
 }
 
@@ -623,7 +623,7 @@ static void write_done(void *data)
 	LL_DELETE(w->requests, q);
 	if (conclude(r, q, err)) {
 		/*
-		 * Nobody else waits for an answer: a caller that removes a record makes no further
+		 * No other request can be queued: a caller that removes a record makes no further
 		 * requests.
 		 */
 		record_free(r);
@@ -646,7 +646,7 @@ static void write_done(void *data)
 	write_next(w);
 }
 
-/* --- what others ask for --- */
+/* --- requests of other modules --- */
 
 void records_set_part(struct records *rs, enum record_part part, record_part_fn fn, void *data)
 {
@@ -826,8 +826,8 @@ static int by_key(const void *a, const void *b)
 }
 
 /*
- * Move the file of D to STATE/aside. NAME.job must not show an older job of that file in submit/ instead, so the newest
- * one is marked before.
+ * Move the file of D to STATE/aside. NAME.job must not show an older job of the same file instead,
+ * so first mark the newest of these as unlinked.
  */
 static void put_aside(const struct records_load *l, const struct records_damaged *d)
 {
@@ -853,12 +853,12 @@ static void load_work(void *data)
 	int err = disk_mkdir(AT_FDCWD, dir);
 
 	/*
-	 * A power cut must not remove the folder: syncing a record does not sync the folder's own
-	 * name.
+	 * Sync the name of the folder, which syncing a record does not do: a power cut must not
+	 * remove it.
 	 */
 	if ((!err || err == -EEXIST) && !l->rs->passive)
 		err = file_sync_dir(l->rs->state_dir);
-	/* A mount that launches nothing still captures; but its disk may be read-only. */
+	/* A passive start, whose disk may be read-only, still reads the records. */
 	if (!err || l->rs->passive)
 		err = disk_list(AT_FDCWD, dir, load_one, l);
 	if (err && err != -ENOENT && !l->err) {
@@ -944,7 +944,7 @@ void records_free(struct records *rs)
 	if (!rs)
 		return;
 	job_files_set_changed(rs->files, NULL, NULL);
-	/* A removal may move another record into its slot. */
+	/* The removal of a record may move another one into its slot. */
 	for (size_t i = 0; (r = key_table_next(&rs->by_key, &i)); i--)
 		record_free(r);
 	key_table_clear(&rs->by_key);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each job is an entry, found by uid, and by id within its place. A place also has its entries in
- * an array ordered by creation, so that a listing is one pass; a new job is nearly always the
- * newest, and is then appended. The listener is called after the lock is released and all tables
- * are updated.
+ * Each job is an entry, found by its uid, and by its id within its place. A place also has an array
+ * of its entries in order of creation, so that a listing is one pass; a new job is usually the
+ * newest, and is then appended. The store calls the listener after it has updated all tables and
+ * released the lock.
  */
 #include "backend/jobs/store.h"
 
@@ -18,7 +18,10 @@
 
 struct store_entry {
 	struct spec_job *job;
-	/* When the job was created, as first seen: gives its position in the list. */
+	/*
+	 * The creation time that the job had when it was first seen; it determines the position in
+	 * the list.
+	 */
 	int64_t created;
 	enum backend_place place;
 	bool has_alias; /* it is also found by its submission */
@@ -115,7 +118,10 @@ static int store_order(const struct store_entry *a, const struct store_entry *b)
 	return c ? c : strcmp(a->job->uid, b->job->uid);
 }
 
-/* Return the position of E in the list of P; if E is not in the list, where to insert it. */
+/*
+ * Return the position of E in the list of P, or the position at which to insert E if it is not in
+ * the list.
+ */
 static size_t store_position(const struct store_place *p, const struct store_entry *e)
 {
 	size_t low = 0, high = p->n;
@@ -177,7 +183,7 @@ static void store_remove_alias(struct store *store, struct store_entry *e)
 	e->has_alias = false;
 }
 
-/* Let E also be found by its submission, if E is ours and no other entry has that key. */
+/* Make E findable by its submission, too, if E is ours and no other entry has that key. */
 static void store_add_alias(struct store *store, struct store_entry *e)
 {
 	const char *submission = e->job->submission;
@@ -198,7 +204,10 @@ static void store_drop(struct store *store, struct store_entry *e)
 	store_revise(store, e->place);
 }
 
-/* Give E the snapshot JOB of the same uid, which may have another id. Return the one that it had. */
+/*
+ * Replace the snapshot of E by JOB, which has the same uid but may have another id. Return the old
+ * snapshot.
+ */
 static struct spec_job *store_set_job(struct store *store, struct store_entry *e,
 				      struct spec_job *job)
 {
@@ -234,7 +243,8 @@ static struct store_entry *store_find_uid(struct store *store, const char *uid)
 #define UID_SHORT 8
 
 /*
- * Get UID8 of UID, which comes from outside: its first characters, as long as a name may have them.
+ * Set RET to UID8 of UID: its first characters up to one that a name may not have. UID is
+ * untrusted.
  */
 static void store_short(const char *uid, char ret[UID_SHORT + 1])
 {
@@ -283,7 +293,7 @@ static struct spec_job *store_named(const struct spec_job *job, const char *id)
 	return spec_job_pack(copy);
 }
 
-/* Rename E, which has to give up its id. Set *OLD to the snapshot that it had; return its new one. */
+/* Rename E, which must give up its id. Set *OLD to its old snapshot, and return its new one. */
 static const struct spec_job *store_rename(struct store *store, struct store_entry *e,
 					   const struct spec_job **old)
 {
@@ -293,7 +303,7 @@ static const struct spec_job *store_rename(struct store *store, struct store_ent
 	return spec_job_ref(e->job);
 }
 
-/* Set the id of F's job to ID. F is in no table. */
+/* Set the id of F's job to ID. F must not be in a table. */
 static void store_set_id(struct store_entry *f, const char *id)
 {
 	struct spec_job *named;
@@ -306,8 +316,8 @@ static void store_set_id(struct store_entry *f, const char *id)
 }
 
 /*
- * Give F, which is about to enter its place, its id there. Return the other entry that must give up
- * this id, or NULL. In jobs/ the newest entry gets the id, since a cluster has only one job of a
+ * Set the id of F, which is about to enter its place. Return the entry that must give up this id,
+ * or NULL. In jobs/ the entry that arrives last gets the id, since a cluster has only one job of a
  * name.
  */
 static struct store_entry *store_name(struct store *store, struct store_entry *f)
@@ -330,8 +340,8 @@ struct store_renamed {
 };
 
 /*
- * Give F an id before its snapshot replaces that of E in the same place: the id of E, or in jobs/
- * the one that F already has.
+ * F's snapshot will replace that of E in the same place: give F the id of E. In jobs/, F keeps its
+ * own id.
  */
 static void store_keep_id(struct store *store, struct store_entry *e, struct store_entry *f,
 			  struct store_renamed *renamed)
