@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Bytes as text. Names in SHA-256 are those of the standard.
- */
+/* Base64, percent-encoding and SHA-256. The names in SHA-256 are those of the standard. */
 #include "spec/base/encode.h"
 
 #include "spec/base/mem.h"
@@ -10,7 +8,7 @@
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* The value of C; 64 for anything else. */
+/* Return the value of the digit C; 64 if C is not a digit. */
 static unsigned base64_digit(char c)
 {
 	const char *at = c ? strchr(alphabet, c) : NULL;
@@ -18,7 +16,10 @@ static unsigned base64_digit(char c)
 	return at ? (unsigned)(at - alphabet) : 64;
 }
 
-/* Write the N - 1 bytes of a group of N characters; false: the last character holds bits beyond them. */
+/*
+ * Write the N - 1 bytes of a group of N characters. Return false if the last character has bits
+ * beyond these bytes.
+ */
 static bool decode_group(const unsigned v[4], size_t n, char **to)
 {
 	unsigned bits = v[0] << 18 | v[1] << 12 | v[2] << 6 | v[3];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of a document's errors. It is sorted in the order of the document, so that a person
- * reads it from top to bottom, whatever the order of the checks. Bytes of the document get into
- * these texts and the texts onto terminals: control characters are escaped, long texts shortened.
+ * The list of a document's errors, sorted by position, so that a person can read it from top to
+ * bottom, whatever the order of the checks. The texts may quote bytes of the document and are
+ * printed on terminals, so control characters are escaped and long texts shortened.
  */
 #include "spec/base/error.h"
 
@@ -14,15 +14,15 @@
 #include "spec/base/utf8.h"
 
 /*
- * The longest text of an error. The middle of a longer one is cut, since its beginning names the
- * error and its end the remedy.
+ * The longest text of an error. A longer text loses its middle, since its beginning names the error
+ * and its end the remedy.
  */
 #define TEXT_MAX  1000
 #define TEXT_HEAD 600
 #define TEXT_TAIL 300
 
 #define SUGGEST_MAX 64
-#define PART_MIN    4 /* shorter words are part of too many others */
+#define PART_MIN    4 /* shorter words occur in too many others */
 
 static void clear(struct spec_error *x)
 {
@@ -43,7 +43,7 @@ static bool is_continuation(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* Return a clean copy of TEXT; if it is too long, without its middle, cut between characters. */
+/* Return a clean copy of TEXT. If TEXT is too long, cut its middle out, between characters. */
 static char *printable(const char *text)
 {
 	static const char gap[] = " ... ";
@@ -68,8 +68,8 @@ static bool is_before(const struct spec_error *a, const struct spec_error *b)
 }
 
 /*
- * Insert NEW (taken over) at its position; if the list is full, drop the last error of the
- * document.
+ * Insert NEW (taken over) by its position. If the list is full, drop the error with the last
+ * position.
  */
 static void insert(struct spec_errors *e, struct spec_error *new)
 {
@@ -225,7 +225,7 @@ const char *spec_suggest(const char *word, const char *const *words)
 		if (n > SUGGEST_MAX)
 			continue;
 		d = distance(word, len, *words, n);
-		/* as many edits as letters turn any word into any other */
+		/* with as many edits as it has letters, any word becomes any other */
 		if (d < max_of(len, n) && (ret ? d < best : d <= best)) {
 			best = d;
 			ret = *words;

@@ -18,7 +18,7 @@ static size_t home(const struct key_table *t, const char *key)
 	return (size_t)(hash ^ hash >> 32) & (t->room - 1);
 }
 
-/* Return the slot of the item with KEY, or else the free slot where the search ends. */
+/* Return the slot of the item with the key KEY, or the free slot where the search for it ends. */
 static size_t find(const struct key_table *t, const char *key)
 {
 	size_t i = home(t, key);
@@ -65,7 +65,10 @@ void key_table_remove(struct key_table *t, const void *item)
 
 	assert(t->slots[gap] == item);
 	t->n--;
-	/* Move each item of the chain behind the gap that a search for it would not reach any more. */
+	/*
+	 * A search ends at a free slot, so move those items behind the gap that it would no longer
+	 * reach.
+	 */
 	for (size_t i = (gap + 1) & mask; t->slots[i]; i = (i + 1) & mask) {
 		const size_t from = home(t, t->key(t->slots[i]));
 

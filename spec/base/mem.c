@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Small allocations; the one place that decides what happens when memory is out (rule E4). */
+/* Small allocations. Only this file decides what happens when memory is exhausted (rule E4). */
 #include "spec/base/mem.h"
 
 void mem_out(void)
@@ -98,7 +98,7 @@ void text_stream_close(FILE *f)
 		mem_out();
 }
 
-/* What every empty field points at: never written, never freed. */
+/* All empty fields point to this; it is never written or freed. */
 static const char empty_text[] = "";
 
 char *spec_empty(void)

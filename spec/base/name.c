@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names as TorchX makes them, and the checks of names that come from outside before they are
- * used as labels or file names.
+ * Makes names as TorchX does, and checks names from outside before they are used as labels or file
+ * names.
  */
 #include "spec/base/name.h"
 
@@ -12,14 +12,17 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-/* No vowels, no y, no 8, so that no word comes out by chance. The first 20 are the letters. */
+/*
+ * No vowels, no y, no 8, so that a suffix never is a word by chance. The first 20 characters are
+ * the letters.
+ */
 static const char suffix_alphabet[] = "bcdfghjklmnpqrstvwxz012345679";
 
 #define MAX_OBJECT_NAME 253
 
 #define SUFFIX_LETTERS 20
 #define SUFFIX_ALL     29
-#define SUFFIX_USUAL   12 /* characters; one in 2 000 of all 64-bit numbers makes fewer */
+#define SUFFIX_USUAL   12 /* characters; one in 2000 of all 64-bit numbers yields fewer */
 
 void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX])
 {
@@ -138,7 +141,7 @@ bool spec_name_is_file(const char *name)
 	       spec_utf8_is_clean(name, "");
 }
 
-/* True if ROLE can begin a file name unchanged. */
+/* True if ROLE can begin a file name without changes. */
 static bool is_plain(const char *role)
 {
 	static const char allowed[] =
@@ -202,7 +205,7 @@ char *spec_label_clean(const char *value)
 	size_t n = 0;
 
 	for (; *value && n < SPEC_MAX_NAME; value++) {
-		/* A character becomes one ".", however many bytes it has. */
+		/* a multibyte character becomes one "." */
 		if (((unsigned char)*value & 0xc0) == 0x80)
 			continue;
 		if (n > 0 || is_alnum(*value))
@@ -216,7 +219,10 @@ char *spec_label_clean(const char *value)
 
 char *spec_label_user(const char *submitter)
 {
-	/* A directory service may have names like ada@example.org; host names have no @. */
+	/*
+	 * A user name may contain an @ (a directory service has names like ada@example.org); a host
+	 * name can't.
+	 */
 	const char *at = strrchr(submitter, '@');
 	cleanup_free char *user =
 		mem_copy(submitter, at ? (size_t)(at - submitter) : strlen(submitter));

@@ -5,9 +5,9 @@
 #include <endian.h>
 
 /*
- * Tests of eight bytes at the same time. HAS and HAS_LESS are true if one of them may be C, or
- * below C; the caller then checks each byte. equal() sets the lowest bit of each byte that is C,
- * and no other.
+ * Test eight bytes at once. HAS(C) and HAS_LESS(C) are true if a byte may equal C, or be less than
+ * C; the caller then checks each byte. equal() sets the lowest bit of exactly those bytes that
+ * equal C.
  */
 #define EACH(c)	       (UINT64_C(0x0101010101010101) * (c))
 #define HAS_LESS(w, c) (((w)-EACH(c)) & ~(w)&EACH(0x80))
@@ -21,8 +21,8 @@ static uint64_t equal(uint64_t w, unsigned char c)
 }
 
 /*
- * Sum the lowest bits of eight bytes: each byte gets the sum up to it, so the highest one has the
- * total.
+ * Add up the lowest bits of eight bytes: each byte of the result is the sum of the bits up to it,
+ * so the highest byte is the total.
  */
 static uint64_t sums(uint64_t bits)
 {
@@ -62,8 +62,8 @@ static void nest_byte(struct spec_nest *n, char c)
 }
 
 /*
- * Like nest_byte, for the eight bytes W. Return false, having done nothing, if they may end the
- * nest, or go too deep, or have a backslash.
+ * Like nest_byte, for the eight bytes W. If W may end the nest, nest too deep or contain a
+ * backslash, do nothing and return false.
  */
 static bool nest_word(struct spec_nest *n, size_t max, uint64_t w)
 {
@@ -75,7 +75,7 @@ static bool nest_word(struct spec_nest *n, size_t max, uint64_t w)
 		return true;
 	/* A byte is within a string if the number of quotes up to it is odd. */
 	within = (sums(quotes) ^ EACH(n->string)) & EACH(1);
-	w |= EACH(0x20); /* makes the two kinds of brackets equal */
+	w |= EACH(0x20); /* after this both kinds of brackets are equal */
 	open = sums(equal(w, '{') & ~within) >> 56;
 	close = sums(equal(w, '}') & ~within) >> 56;
 	if (close >= n->depth || open > max - n->depth)
@@ -94,7 +94,7 @@ const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const
 		if (end - p >= (ptrdiff_t)sizeof(w)) {
 			memcpy(&w, p, sizeof(w));
 			stop = p + sizeof(w);
-			/* The first byte is the lowest. */
+			/* The first byte in memory becomes the lowest byte of the word. */
 			if (nest_word(n, max, le64toh(w))) {
 				p = stop;
 				continue;
@@ -181,7 +181,7 @@ bool spec_span_is(struct spec_span value, const char *text)
 	       memcmp(value.p + 1, text, n) == 0;
 }
 
-/* Find the value of KEY in OBJECT; PART: accept a truncated value. */
+/* Find the value of KEY in OBJECT. PART: accept a truncated value. */
 static bool find(struct spec_span object, const char *key, bool part, struct spec_span *ret)
 {
 	struct spec_span name, value;

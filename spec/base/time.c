@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RFC 3339 by hand: strptime has neither fractions nor a bound, and each line of a log needs both.
+ * Parses RFC 3339 without strptime, which accepts no fractions and no text with a given length: the
+ * lines of a log have both.
  */
 #include "spec/base/time.h"
 

@@ -42,7 +42,10 @@ int spec_utf8_hex4(const char *p)
 			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
 						   : -1;
 
-		/* A control character is not a digit, whatever that bit makes of it. */
+		/*
+		 * A control character is not a digit, although the bit operation may make one of
+		 * it.
+		 */
 		if (digit < 0 || (unsigned char)p[i] < 0x20)
 			return -1;
 		ret = ret << 4 | digit;
@@ -74,8 +77,8 @@ static bool is_control(uint32_t c)
 }
 
 /*
- * Return the length of the character at S, which is not the end; 0 if it is not UTF-8. *RET_CLEAN:
- * it may be copied as it is.
+ * Return the length of the character at S, which is not the end of the text; 0 if the bytes are not
+ * UTF-8. *RET_CLEAN: the character needs no escape.
  */
 static size_t read_char(const unsigned char *s, const char *keep, bool *ret_clean)
 {

@@ -24,10 +24,10 @@
 #define REPLACEMENT 0xfffd /* in place of half a surrogate pair */
 
 struct parser {
-	char *p; /* where parsing is in the copy, which ends with a NUL */
+	char *p; /* the next byte to parse, in the copy, which ends with a NUL */
 	/*
-	 * The end of the last word, where a NUL is written once the byte there was read. NULL if
-	 * there is none.
+	 * The end of the last word. A NUL is written there once the byte there has been read. NULL
+	 * if there is no such word.
 	 */
 	char *word_end;
 	struct spec_value *low;		    /* after the last value at the low end */
@@ -79,8 +79,8 @@ static char *put_utf8(char *to, unsigned c)
 }
 
 /*
- * Decode the escape \uXXXX, or a surrogate pair of them, at S after the "u". Return the end of what
- * was written to TO; NULL if it is not such an escape.
+ * Decode the escape \uXXXX, or a surrogate pair of two escapes; S is after the "u". Return the end
+ * of the bytes written to TO; NULL if the escape is invalid.
  */
 static char *put_unicode(struct parser *s, char *to)
 {
@@ -100,8 +100,8 @@ static char *put_unicode(struct parser *s, char *to)
 }
 
 /*
- * Parse a string after its opening quote. Return its text, of *RET_LEN bytes; NULL if it is not
- * terminated, or not valid. END is the end of the copy.
+ * Parse a string after its opening quote. Return its text, of *RET_LEN bytes; NULL if it is
+ * unterminated or invalid. END is the end of the copy.
  */
 static const char *string(struct parser *s, const char *end, unsigned *ret_len)
 {
@@ -369,7 +369,7 @@ int64_t spec_read_time(const struct spec_value *o, const char *key)
 	const char *text = spec_read_text(o, key);
 	int64_t ns;
 
-	/* Fractions are dropped: where an object has them at all, not all of its times do. */
+	/* Drop fractions of a second: only some times of an object have them. */
 	if (!*text || spec_time_parse(text, strlen(text), &ns) != strlen(text))
 		return 0;
 	return ns > 0 && ns < INT64_MAX ? ns - ns % NS_PER_S : 0;

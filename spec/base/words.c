@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding the cause in the error chains of kubelet, runtime and scheduler. */
+/* Finds the cause in the error chains of kubelet, runtime and scheduler. */
 #include "spec/base/time.h"
 #include "spec/base/words.h"
 
@@ -118,7 +118,10 @@ struct spec_words spec_words_unschedulable(const char *message)
 	const char *preemption = strstr(message, " preemption: ");
 	const char *end = strstr(message, ". ");
 
-	/* The sentence that counts the nodes is the cause; the text that plugins add about preemption is cut off. */
+	/*
+	 * The cause is the sentence that counts the nodes. Cut off what plugins add about
+	 * preemption.
+	 */
 	return preemption && end && end < preemption
 		       ? (struct spec_words){message, (size_t)(end + 1 - message)}
 		       : to_end(message);
