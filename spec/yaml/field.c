@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table has for each field of a struct its name in JSON, its type and its range; writing and reading
- * both follow the table, so they can't differ.
+ * Writes and reads structs by a table, which has the name in JSON, the type and the range of each
+ * field. Both directions use the same table, so they can't differ.
  */
 #include "spec/yaml/field.h"
 

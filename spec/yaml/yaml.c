@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parses a document into a tree of nodes. libyaml scans and parses; this file builds the tree from
- * libyaml's events. libyaml's own tree lacks what is checked here (plain or quoted, tags), and
- * shares the nodes that aliases repeat. Bounds are checked while the tree grows, so a small hostile
- * document can't make a large tree. Keys of a map are checked when the map is complete. Tags are
- * checked and merge keys ("<<") expanded when the whole tree is complete, since their rules depend
- * on the kind of document, which the caller knows.
+ * libyaml's events. libyaml's own tree would not do: it lacks data that is checked here (plain or
+ * quoted, tags), and aliases share its nodes. Bounds are checked while the tree grows, so a small
+ * hostile document can't make a large tree. Keys of a map are checked when the map is complete.
+ * When the whole tree is complete, tags are checked and merge keys ("<<") expanded; their rules
+ * depend on the kind of document, which the caller knows.
  */
 #include "spec/yaml/yaml.h"
 
@@ -111,7 +111,8 @@ static void append(struct spec_yaml *parent, struct spec_yaml *child)
 }
 
 /*
- * Store NODE under NAME; a later anchor of the same name replaces it, as in YAML's specification.
+ * Store NODE under NAME. As YAML's specification requires, it replaces an earlier anchor of that
+ * name.
  */
 static struct anchor *set_anchor(struct yaml_reader *r, const yaml_char_t *name,
 				 struct spec_yaml *node)
@@ -201,7 +202,7 @@ static bool tag_fits(const char *tag, const struct spec_yaml *node)
 	       (streq(tag, YAML_FLOAT_TAG) && (value == SPEC_YAML_FLOAT || value == SPEC_YAML_INT));
 }
 
-/* Check the tag of NODE, and determine whether the tag makes NODE plain. */
+/* Check the tag of NODE, and set whether NODE is plain according to the tag. */
 static void check_tag(struct spec_yaml *node, struct spec_errors *e)
 {
 	static const char *const core[] = {YAML_STR_TAG,  YAML_INT_TAG,	 YAML_FLOAT_TAG,
@@ -254,8 +255,8 @@ static bool is_merge_key(const struct spec_yaml *key)
 }
 
 /*
- * Check the keys of a complete map: each must be text. A duplicate is an error that does not end
- * the reading; a map may merge several others.
+ * Check the keys of a complete map. Each key must be text. After a duplicate key reading continues,
+ * with an error. Several merge keys in one map are valid.
  */
 static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 {
@@ -287,9 +288,9 @@ static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 }
 
 /*
- * A map that is being merged. From a list of maps the last one is merged first; a key that exists
- * keeps its position and gets the later value. In PyYAML merged pairs come first, so that the map's
- * own keys win. In kubectl a merge key has the position in which it is written, and replaces own
+ * A map that is being merged. Of a list of maps the last one is merged first. A key that exists
+ * keeps its position and gets the later value. In PyYAML the merged pairs come first, so the map's
+ * own keys win. In kubectl the merged pairs are where the merge key is written, so they replace own
  * keys before it.
  */
 struct yaml_merged {
@@ -578,8 +579,8 @@ const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key
 /* --- the node of a path such as "roles[0].env.A", for errors that are found after parsing --- */
 
 /*
- * Return how many bytes of PATH are KEY, as "key", ".key" or "[\"key\"]"; 0 if PATH does not begin
- * with it.
+ * If PATH begins with KEY, as "key", ".key" or "[\"key\"]", return the number of these bytes; else
+ * 0.
  */
 static size_t match_key(const char *path, const char *key)
 {
@@ -595,8 +596,8 @@ static size_t match_key(const char *path, const char *key)
 }
 
 /*
- * Return the node that the first step of *PATH names below NODE, and move *PATH after that step.
- * NULL if there is none.
+ * Return the node below NODE that the first step of *PATH names, and move *PATH after that step.
+ * NULL if there is no such node.
  */
 static const struct spec_yaml *step(const struct spec_yaml *node, const char **path)
 {

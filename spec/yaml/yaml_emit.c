@@ -20,12 +20,12 @@
 #include "spec/yaml/yaml_input.h"
 
 /*
- * A longer key must be written as "? key", since readers look for its ":" only in the next 1024
- * characters.
+ * Longer keys are written as "? key", since a reader looks for the ":" of a simple key only in the
+ * next 1024 characters.
  */
 #define SIMPLE_KEY_MAX 1000
 
-/* Marks a string as a time; only its address matters. */
+/* Marks a string as a time, by its address. */
 static const char time_mark[] = "time";
 
 struct emitter {
@@ -66,8 +66,8 @@ static bool is_word(const char *text, size_t len)
 }
 
 /*
- * True if TEXT could be a number or a date in some notation. It has only their characters, and a
- * digit.
+ * True if TEXT may be a number or a date in some notation: it has only characters of such
+ * notations, and a digit.
  */
 static bool is_numeric(const char *text, size_t len)
 {
@@ -84,7 +84,7 @@ static bool is_numeric(const char *text, size_t len)
 	return digit || !letter;
 }
 
-/* True if plain text that begins like this can't be parsed as syntax. */
+/* True if plain text with this beginning can't be mistaken for syntax. */
 static bool begins_plain(const char *text, size_t len)
 {
 	if (strchr("?:,[]{}#&*!|>'\"%@` ", text[0]))
@@ -184,8 +184,8 @@ static void put_inline(struct emitter *em, const char *text, size_t len, bool fl
 		fwrite(text, 1, len, em->out);
 	} else if (printable && (memchr(text, '"', len) || memchr(text, '\\', len))) {
 		/*
-		 * Single quotes need no escapes, so they are easier to read where double quotes
-		 * would need some.
+		 * Double quotes would need escapes here, single quotes need none and are easier to
+		 * read.
 		 */
 		fputc('\'', em->out);
 		for (size_t i = 0; i < len; i++) {
@@ -210,9 +210,9 @@ static void put_string(struct emitter *em, struct json_object *value, bool flow)
 }
 
 /*
- * Write a literal block, its lines at INDENT + 2, where INDENT is the column of the collection
- * around it. If the text begins with white space, write the indentation as a number, since a parser
- * could not distinguish the two.
+ * Write a literal block, with its lines at INDENT + 2; INDENT is the column of the collection
+ * around it. If the text begins with white space, also write the indentation as a number, since a
+ * parser could not tell the two apart.
  */
 static void put_literal(struct emitter *em, const char *text, size_t len, unsigned indent)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prepares a document's bytes for libyaml, and libyaml's errors for people. Encoding and characters
- * are checked before libyaml sees them, since an error can have a position and a remedy here.
- * JSON's surrogate pairs, which YAML lacks, are replaced. libyaml's errors are fixed texts of its
- * scanner and parser. A table translates them for the author of the document; an unknown one is
- * shown unchanged.
+ * Checks a document's bytes before libyaml parses it, and translates libyaml's errors. Encoding and
+ * characters are checked here, so that such an error has a position and a remedy. JSON's surrogate
+ * pairs, which YAML lacks, are replaced. libyaml's errors are fixed texts about its scanner and
+ * parser. A table translates them for the author of the document; an error that is not in the table
+ * is shown unchanged.
  */
 #include "spec/yaml/yaml_input.h"
 
@@ -83,9 +83,9 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 
 	for (; s < end; s += n, column++) {
 		/*
-		 * %TAG declares custom tags, which are all unknown here. It is refused before
-		 * libyaml parses it, since many of them take quadratic time there, and a long one
-		 * is copied at each use.
+		 * %TAG declares custom tags, none of which is valid here. Refuse it before libyaml
+		 * parses it: many declarations take quadratic time, and libyaml copies a long tag
+		 * at each use.
 		 */
 		if (column == 1 && end - s >= 4 && memcmp(s, "%TAG", 4) == 0)
 			return spec_errors_add(e, -EINVAL, line, column, "",
@@ -107,8 +107,8 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 }
 
 /*
- * True if TEXT has characters that are valid in JSON but not in YAML: a surrogate pair, a character
- * to be escaped.
+ * True if TEXT has characters that are valid in JSON but not in YAML: surrogate pairs, or
+ * characters that YAML requires to be escaped.
  */
 static bool needs_adapting(const char *text, size_t len)
 {
@@ -141,7 +141,7 @@ static size_t adapt(const char *s, const char *end, FILE *out)
 		return 12;
 	}
 	if (*s == '\\' && s + 1 < end) {
-		/* its second character never begins another escape */
+		/* the second character can't begin another escape */
 		fwrite(s, 1, 2, out);
 		return 2;
 	}
@@ -180,7 +180,8 @@ static const char *skip_map(const char *s, const char *end)
 }
 
 /*
- * Return a copy of TEXT, with "---" between consecutive JSON maps; NULL if TEXT has no such maps.
+ * Return a copy of TEXT with "---" between its JSON maps; NULL if TEXT does not have several JSON
+ * maps in a row.
  */
 static char *split_maps(const char *text, size_t *len)
 {
@@ -210,7 +211,7 @@ char *yaml_input_from_json(const char *text, size_t *len)
 
 	if (s == end || (*s != '{' && *s != '['))
 		return NULL;
-	/* If TEXT is JSON, every backslash is between double quotes. */
+	/* adapt() needs every backslash to be in a string, as in JSON. */
 	if (!needs_adapting(text, *len) || spec_value_parse(text, *len, &json) < 0)
 		return *s == '{' ? split_maps(text, len) : NULL;
 	out = text_stream(&ret, len);
@@ -224,8 +225,8 @@ char *yaml_input_from_json(const char *text, size_t *len)
 
 enum error_position {
 	HERE,	   /* where libyaml stopped */
-	BEGINNING, /* the beginning of the thing that libyaml was parsing */
-	HERE_FROM, /* where libyaml stopped; the text has the position of the beginning */
+	BEGINNING, /* where the part that libyaml was parsing begins */
+	HERE_FROM, /* where libyaml stopped; the text also has the position of BEGINNING */
 };
 
 #define TAB_TEXT "a tab can't be used to indent; use spaces"
@@ -285,7 +286,7 @@ static const struct {
 	 "the document has ended before this; check the indentation and the brackets"},
 };
 
-/* The meaning of a whole family of errors whose problem is not in the table. */
+/* What errors of a whole family mean, if their problem is not in the table. */
 static const struct {
 	const char *context;
 	const char *text;
@@ -304,13 +305,13 @@ static int add_at(struct spec_errors *e, yaml_mark_t mark, const char *text)
 			       "%s", text);
 }
 
-/* Explain that nothing can begin with the character at which P stopped. */
+/* Add the error that text can't begin with the character where P stopped. */
 static int explain_char(const yaml_parser_t *p, const char *text, size_t len, struct spec_errors *e)
 {
 	size_t n = p->problem_mark.index, i = 0;
 	char c;
 
-	/* libyaml counts characters, so skip N of them. */
+	/* libyaml counts characters, not bytes: skip N characters. */
 	while (i < len && (((unsigned char)text[i] & 0xc0) == 0x80 || n-- > 0))
 		i++;
 	c = i < len ? text[i] : '\0';

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The meaning of plain scalars, and the tree as a JSON value, by two sets of rules.
+ * Resolves plain scalars, and makes a JSON value of a tree, by two sets of rules.
  *
  * AppDefs: YAML 1.2's core schema without the forms that another reader might parse differently. A
  * number is decimal and has no leading zero, a boolean is true or false; anything else is text.
  *
  * Manifests, as kubectl reads them by sigs.k8s.io/yaml and go.yaml.in/yaml/v2: the scalars of YAML
- * 1.1 except base 60, and some forms of Go's own (0o17, 08 as a float). A date is text. The order
- * of the attempts is that of resolve.go in go.yaml.in/yaml/v2.
+ * 1.1 except base 60, and some forms of Go's own (0o17; 08 is a float). A date is text. Types are
+ * tried in the order of resolve.go in go.yaml.in/yaml/v2.
  */
 #include "spec/yaml/yaml.h"
 
@@ -77,7 +77,7 @@ enum spec_yaml_value spec_yaml_resolve(const struct spec_yaml *node)
 
 	if (node->type != SPEC_YAML_SCALAR || !node->plain || strlen(node->text) != node->len)
 		return SPEC_YAML_TEXT;
-	/* No word is a number, and the first characters show whether it is one. */
+	/* Words and numbers have different first characters, so test for a number first. */
 	value = number(node->text);
 	if (value != SPEC_YAML_TEXT)
 		return value;
@@ -189,8 +189,8 @@ static unsigned digit_of(char c)
 }
 
 /*
- * Parse TEXT, a sign and digits of BASE, like strconv.ParseInt, and like ParseUint beyond its
- * range. BASE 0: the prefix names the base.
+ * Parse TEXT, a sign and digits of BASE, like strconv.ParseInt; a number beyond its range like
+ * ParseUint. If BASE is 0, a prefix in TEXT gives the base.
  */
 static bool read_whole(const char *text, unsigned base, struct scalar *ret)
 {
@@ -288,8 +288,8 @@ static bool is_tag(const struct spec_yaml *node, const char *tag)
 }
 
 /*
- * Find the type of NODE, by its tag or its text. Return false if the text does not fit the tag. An
- * unknown tag makes it text.
+ * Find the type of NODE by its tag or its text. An unknown tag makes NODE text. Return false if the
+ * text does not fit the tag.
  */
 static bool resolve(const struct spec_yaml *node, struct scalar *ret)
 {
@@ -337,7 +337,7 @@ static void refuse_tag(const struct spec_yaml *node, struct spec_errors *e)
 }
 
 /*
- * Return the text of NODE, malloc'ed, and its length; !!binary is decoded. NULL: an error was
+ * Return the text of NODE, malloc'ed, and its length; !!binary is decoded. NULL if an error was
  * added.
  */
 static char *text_of(const struct spec_yaml *node, size_t *ret_len, struct spec_errors *e)
@@ -357,7 +357,7 @@ static char *text_of(const struct spec_yaml *node, size_t *ret_len, struct spec_
 	return NULL;
 }
 
-/* Return a FLOAT as a key: as a 32-bit float, like sigs.k8s.io/yaml. */
+/* Return a FLOAT as a key. It is printed as a 32-bit float, as in sigs.k8s.io/yaml. */
 static char *float_key(double number)
 {
 	const float value = (float)number;
@@ -374,7 +374,7 @@ static char *float_key(double number)
 	return text_copy(text);
 }
 
-/* Return KEY as text, malloc'ed. NULL: an error was added. */
+/* Return KEY as text, malloc'ed. NULL if an error was added. */
 static char *key_of(const struct spec_yaml *key, struct spec_errors *e)
 {
 	struct scalar s;
