@@ -25,8 +25,8 @@
 #define TEXT_MAX     512
 #define SECOND_CHARS 20 /* "2026-11-21T09:08:40." */
 /*
- * The longest time between two parts of a line. Where a line is cut, a program hardly ever prints a
- * time so close.
+ * The longest time between two parts of a line. A program hardly ever prints a time this close to
+ * that of its line exactly where the line is cut.
  */
 #define PART_MAX (INT64_C(30) * 86400 * NS_PER_S)
 
@@ -39,7 +39,7 @@ struct spec_logline {
 	bool force, gap;
 	enum place place;
 	uint64_t n;   /* bytes of the stream */
-	size_t entry; /* bytes of content since the last time, up to SPEC_LOGLINE_ENTRY */
+	size_t entry; /* bytes of contents since the last time, up to SPEC_LOGLINE_ENTRY */
 	bool any;     /* a line has begun */
 	int64_t line_ns;
 	char prefix
@@ -102,9 +102,12 @@ static void add_text(struct spec_logline *l, const char *bytes, size_t n)
 	}
 }
 
-/* --- lines and their content --- */
+/* --- lines and their contents --- */
 
-/* All known output has arrived, or is missing: the rest is new. */
+/*
+ * The comparison is over, since all known output has arrived or is missing: the rest of the stream
+ * is new.
+ */
 static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
 	int err = overlap_release(l->overlap, fn, data);
@@ -115,6 +118,7 @@ static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 
 /*
  * The stream does not include the known end. LINE: the line that begins now is the first newer one.
+ * Without LINE, some newer output was first mistaken for known output.
  */
 static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void *data)
 {
@@ -127,7 +131,7 @@ static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void
 	return begin_new(l, fn, data);
 }
 
-/* A line of time NS begins, or (PART) a part of a line; NEXT has N bytes of its contents. */
+/* Begin a line of time NS, or (PART) a part of a line; NEXT has N bytes of its contents. */
 static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char *next, size_t n,
 		      spec_logline_fn fn, void *data)
 {
@@ -218,7 +222,7 @@ static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, in
 }
 
 /*
- * Process C, the next byte of what may be a line's time, when the bytes before a line's contents
+ * Process C, a byte that may belong to a line's time. Used when the bytes before a line's contents
  * arrive in several chunks.
  */
 static int take_prefix(struct spec_logline *l, char c, const char *next, size_t n,
@@ -241,8 +245,8 @@ static int take_prefix(struct spec_logline *l, char c, const char *next, size_t 
 }
 
 /*
- * Process a time and its blank that are in one chunk. Return their number of bytes; 0 if they are
- * not.
+ * Process a time and its blank if both are in this chunk. Return their number of bytes; 0 if BYTES
+ * are something else.
  */
 static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
@@ -278,7 +282,7 @@ static bool may_be_time(const char *text, size_t n)
 	return n < PREFIX_MAX && !memchr(text, '\0', n);
 }
 
-/* The bytes that looked like a time are output. */
+/* Deliver the bytes that looked like a time as output. */
 static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
 	size_t n = l->n_prefix;
@@ -289,8 +293,8 @@ static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data
 }
 
 /*
- * A line was cut. C, the next byte, belongs to the time of its next part, or to its contents. NEXT
- * has the N bytes after C.
+ * Process C, the next byte after a cut in a line: it belongs to the time of the line's next part,
+ * or to the contents. NEXT has the N bytes after C.
  */
 static int take_middle(struct spec_logline *l, char c, const char *next, size_t n,
 		       spec_logline_fn fn, void *data)
@@ -317,8 +321,8 @@ static int take_middle(struct spec_logline *l, char c, const char *next, size_t 
 /* --- the bytes of a stream --- */
 
 /*
- * Process contents up to the end of the line, or to where the line may be cut. Return the number of
- * bytes.
+ * Process contents up to the end of the line, or up to where the runtime may have cut it. Return
+ * the number of bytes.
  */
 static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
@@ -339,7 +343,7 @@ static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spe
 	return n;
 }
 
-/* Process some of N bytes that are not contents. Return their number. */
+/* Process some of N bytes that are not contents. Return how many were processed. */
 static size_t take_other(struct spec_logline *l, const char *bytes, size_t n)
 {
 	const char *newline = memchr(bytes, '\n', n);
@@ -387,7 +391,7 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 }
 
 /*
- * True if the previous stream ended here, too: then the stream is probably whole. Otherwise
+ * True if the previous stream also ended here: then the stream is probably complete. Otherwise
  * remember the end for the next stream.
  */
 static bool has_ended_again(struct spec_logline *l)
@@ -406,7 +410,10 @@ int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data)
 	bool again;
 
 	if (l->place == MIDDLE && l->n_prefix > 0) {
-		/* A line was cut, and the stream ends within what may be the time of its next part. */
+		/*
+		 * A line was cut, and the stream ends in the middle of what may be the time of the
+		 * line's next part.
+		 */
 		if (!has_ended_again(l))
 			return -EAGAIN;
 		if (!l->overlap)

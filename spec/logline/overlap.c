@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Guesses of how a stream lies beside the known end of its log: see overlap.h. */
+/* Guesses of where a stream begins in its log: see overlap.h. */
 #include "spec/logline/overlap.h"
 
 #include "spec/base/mem.h"
@@ -10,29 +10,32 @@
 #define PROOF 256
 
 struct guess {
-	uint64_t at; /* the byte of the log that the stream has next */
+	uint64_t at; /* the offset in the log of the stream's next byte */
 	uint64_t n;  /* bytes since the guess was made */
 	bool timed;  /* a line was recognized by its time */
-	bool part;   /* it was made for a part of a line, which may have any later time */
+	bool part;   /* it was made for a part of a line, whose time may be any later one */
 };
 
 struct overlap {
 	struct spec_logline_known known;
 	bool force;
-	int64_t earliest, latest; /* times of known lines; EARLIEST is 0 if one is not known */
+	int64_t earliest, latest; /* times of known lines; EARLIEST is 0 if a time is unknown */
 	bool begun;		  /* a line of the stream is open */
-	int64_t ns;		  /* its time */
+	int64_t ns;		  /* the time of that line */
 	bool skipped;		  /* a line newer than the known end was mistaken for a known one */
 	struct guess guesses[GUESSES_MAX];
 	size_t n_guesses;
-	/* A guess for a part has reached the end of the log, but does not count: more may be new, or of another run. */
+	/*
+	 * A guess for a part of a line has reached the end of the log, but does not count: more
+	 * bytes may be new, or may belong to another run.
+	 */
 	bool doubtful;
 
-	/* A guess has reached the end of the log, and all later bytes are held: */
+	/* A guess has reached the end of the log, and all later bytes are held here: */
 	bool reached;
 	char *held;
 	size_t n_held, held_room;
-	struct spec_line *held_lines; /* AT counts from the first byte that is held */
+	struct spec_line *held_lines; /* AT is relative to the first held byte */
 	size_t n_held_lines, held_lines_room;
 };
 
@@ -79,13 +82,13 @@ void overlap_free(struct overlap *o)
 int64_t overlap_since(const struct overlap *o)
 {
 	/*
-	 * If the clock was set back, output that was printed afterwards is only in a stream from an
+	 * After the clock was set back, the output printed since then is only in a stream from an
 	 * earlier time.
 	 */
 	return o->known.from == 0 ? 0 : o->earliest / NS_PER_S * NS_PER_S;
 }
 
-/* Return the index of the record of the line with byte AT. */
+/* Return the index of the record for the line that contains the byte at AT. */
 static size_t record_of(const struct overlap *o, uint64_t at)
 {
 	size_t low = 0, high = o->known.n_lines;
@@ -101,7 +104,7 @@ static size_t record_of(const struct overlap *o, uint64_t at)
 	return low;
 }
 
-/* True if the N bytes equal the known ones at AT; bytes that are not in memory count as equal. */
+/* True if the N bytes equal the known bytes at AT. Bytes that are not in memory count as equal. */
 static bool is_same(const struct overlap *o, uint64_t at, const char *bytes, size_t n)
 {
 	const struct spec_logline_known *k = &o->known;
@@ -133,14 +136,14 @@ static void add_guess(struct overlap *o, struct guess g, const struct line_start
 }
 
 /*
- * Guess that the stream's line is one of those after LINE, up to END, or a part of one where the
- * runtime may have cut it. EACH: any of these lines may have the time of the stream's line; TIMED:
- * they certainly do.
+ * Add guesses: the stream's line is one of the lines between LINE and END, or a part of one of them
+ * where the runtime may have cut it. EACH: any of these lines may have the time of the stream's
+ * line. TIMED: they certainly have it.
  */
 static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool each, bool timed,
 			 const struct line_start *s)
 {
-	/* Before FROM it is not known where lines begin. */
+	/* The beginnings of lines before FROM are unknown. */
 	uint64_t at = max_of(line, o->known.from);
 	bool is_start = at == line;
 
@@ -160,14 +163,14 @@ static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool ea
 }
 
 /*
- * Guess which known lines may be the one that begins in the stream; better guesses come first.
- * FIRST: it is the first line of the stream.
+ * Add a guess for each known line that may be the line that begins in the stream; better guesses
+ * come first. FIRST: it is the first line of the stream.
  */
 static void make_guesses(struct overlap *o, const struct line_start *s, bool first)
 {
 	const struct spec_logline_known *k = &o->known;
 
-	/* A stream may repeat a whole second of lines from before the known end. */
+	/* A stream may begin with lines from before the known end, up to a whole second of them. */
 	if (s->ns < o->earliest)
 		return;
 	for (size_t i = 0; i < k->n_lines; i++) {
@@ -181,15 +184,15 @@ static void make_guesses(struct overlap *o, const struct line_start *s, bool fir
 				  (struct guess){.at = line->at,
 						 .timed = timed || (first && line->at == 0)},
 				  s);
-		/* Parts of a line may be later than it. */
+		/* A part of a line may have a later time than the line. */
 		if (timed || any || (line->ns < s->ns && end - line->at > SPEC_LOGLINE_ENTRY))
 			guess_within(o, line->at, end, timed || any, timed, s);
 	}
 }
 
 /*
- * True if G may be right when a line of time NS, or a part of one, begins here in the stream. Its
- * time may prove G.
+ * True if G still fits when a line of time NS, or a part of a line, begins here in the stream. The
+ * time may confirm G.
  */
 static bool may_begin(const struct overlap *o, struct guess *g, int64_t ns, bool part)
 {
@@ -209,7 +212,7 @@ static void drop(struct overlap *o, size_t i)
 	o->guesses[i] = o->guesses[--o->n_guesses];
 }
 
-/* --- what is held --- */
+/* --- held bytes --- */
 
 static void hold_line(struct overlap *o)
 {
@@ -254,7 +257,10 @@ enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const
 		return OVERLAP_NONE;
 	if (o->reached)
 		hold_line(o);
-	/* A known line is found among the guesses for any known line before it, or for itself. */
+	/*
+	 * If this is a known line, there is already a guess from an earlier known line, or its own
+	 * guess is made here.
+	 */
 	if (o->n_guesses == 0)
 		make_guesses(o, &start, first);
 	if (o->n_guesses == 0 && ns > o->latest)
@@ -263,7 +269,7 @@ enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const
 	return OVERLAP_KNOWN;
 }
 
-/* Guess I has reached the end of the known output. */
+/* Handle guess I, which has reached the end of the known output. */
 static void reach(struct overlap *o, size_t i)
 {
 	const struct guess g = o->guesses[i];
@@ -295,7 +301,7 @@ enum overlap_answer overlap_bytes(struct overlap *o, const char *bytes, size_t n
 		return OVERLAP_NEW;
 	}
 	if (o->reached) {
-		/* Bounded: each held byte equals one of the known end, according to a guess. */
+		/* Bounded: by some guess, each held byte equals a byte of the known end. */
 		if (o->n_held + n > o->held_room) {
 			o->held_room = max_of(2 * o->held_room, o->n_held + n);
 			o->held = mem_grow(o->held, o->held_room, 1);
@@ -335,6 +341,9 @@ bool overlap_is_found(const struct overlap *o)
 
 enum overlap_answer overlap_end(struct overlap *o, bool again)
 {
-	/* A stream may end anywhere; but one that ends there twice is likely to be whole. */
+	/*
+	 * A stream may break anywhere; but if two streams end at the same byte, they are probably
+	 * complete.
+	 */
 	return o->reached && again ? OVERLAP_NEW : OVERLAP_KNOWN;
 }
