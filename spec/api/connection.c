@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the entries of kubeconfig files to one connection: a context names a cluster and a user,
+ * Makes one connection from the entries of kubeconfig files: a context names a cluster and a user,
  * whose entries must fit together. Only the first error of a connection is reported, so the
  * functions that read fields return nothing: after an error they continue, and their results are
- * not used. Values are never quoted in an error, for they may be secrets.
+ * not used. No error quotes a value, which may be a secret.
  */
 #include <errno.h>
 #include <strings.h>
@@ -227,8 +227,8 @@ static void read_pem(struct connection_reader *r, const char *key, char **ret)
 }
 
 /*
- * Return the list KEY; NULL if it is absent or not a list, which is an error that names WHAT it
- * must be a list of.
+ * Return the list KEY; NULL if it is absent. NULL with an error if it is not a list; the error says
+ * that it must be a list of WHAT.
  */
 static const struct spec_yaml *read_list(struct connection_reader *r, const char *key,
 					 const char *what)
@@ -243,7 +243,7 @@ static const struct spec_yaml *read_list(struct connection_reader *r, const char
 typedef void (*set_fn)(struct connection_reader *r, const struct spec_yaml *v, const char *key,
 		       char **ret);
 
-/* Read the list KEY of WHAT, each item by SET, whose errors name it ITEM. */
+/* Read the list KEY of WHAT: SET reads each item, and calls it ITEM in errors. */
 static void read_texts(struct connection_reader *r, const char *key, const char *what, set_fn set,
 		       const char *item, char ***ret, size_t *ret_n)
 {
@@ -256,10 +256,7 @@ static void read_texts(struct connection_reader *r, const char *key, const char 
 		set(r, v->v[*ret_n], item, &(*ret)[*ret_n]);
 }
 
-/*
- * True if URL has one of SCHEMES and a host, no characters that are invalid in a URL, and nothing
- * after its path.
- */
+/* True if URL has one of SCHEMES, a host, only valid characters, and nothing after its path. */
 static bool is_url(const char *url, const char *const *schemes)
 {
 	const char *host = NULL;
@@ -317,7 +314,7 @@ static void read_cluster(struct connection_reader *r, struct spec_connection *re
 		wrong(r, field(r, "insecure-skip-tls-verify"),
 		      "insecure-skip-tls-verify makes no sense with a certificate authority; remove "
 		      "one of them");
-	/* Its configuration for exec plugins, as JSON. */
+	/* the cluster's configuration for exec plugins, as JSON */
 	for (size_t i = 0; list && list->type == SPEC_YAML_LIST && i < list->n; i++) {
 		const struct spec_yaml *name = spec_yaml_get(list->v[i], "name");
 		const struct spec_yaml *body = spec_yaml_get(list->v[i], "extension");
@@ -411,7 +408,7 @@ static void read_impersonation(struct connection_reader *r, struct spec_connecti
 		      "as-uid, as-groups and as-user-extra need \"as\", the user to act as");
 }
 
-/* Check that a user does not have credentials that exclude each other, or incomplete ones. */
+/* Refuse incomplete credentials of a user, and credentials that exclude each other. */
 static void check_user(struct connection_reader *r, const struct spec_connection *c)
 {
 	const struct spec_yaml *provider = field(r, "auth-provider");
@@ -470,8 +467,8 @@ static int find_context(const struct spec_kubeconfig *k, const char *name,
 }
 
 /*
- * Find the entry of KIND that the context R names. Return false if it names none, or one that does
- * not exist (an error).
+ * Find the entry of KIND that R's context names. Return false if the context names none, or (with
+ * an error) one that does not exist.
  */
 static bool find_named(const struct spec_kubeconfig *k, struct connection_reader *r,
 		       const char *kind, struct kubeconfig_entry *ret)

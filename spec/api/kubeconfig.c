@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kubeconfig files: parsed, stored unchanged, and searched in their order, which has the effect of
- * merging them: of two entries with one name the whole first one counts. connection.c reads the
- * fields of an entry, and only of the entries that a connection uses.
+ * kubeconfig files: parsed, stored unchanged, and searched in their order. This has the effect of
+ * merging them: of two entries with the same name, the whole first one is used. connection.c reads
+ * the fields of those entries that a connection uses.
  */
 #include <errno.h>
 
@@ -68,7 +68,7 @@ static bool is_empty(const char *text, size_t len)
 	return true;
 }
 
-/* True if TEXT quotes the word at this position of the file. */
+/* True if the error TEXT quotes the word that the file has at LINE and COLUMN. */
 static bool quotes_file(const char *text, const char *file, size_t len, unsigned line,
 			unsigned column)
 {
@@ -93,8 +93,8 @@ static bool quotes_file(const char *text, const char *file, size_t len, unsigned
 }
 
 /*
- * Parse TEXT. Replace a parser error that quotes the file by one that does not: a secret that
- * begins with "*", "&" or "!" would be shown.
+ * Parse TEXT. If a parser's error quotes the file, replace it by one that does not: a secret that
+ * begins with "*", "&" or "!" would otherwise be shown.
  */
 static int parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One object of a cluster: the data that kxfs wrote into it, and its text for people; and one event of a watch. The
- * object of an event may have a megabyte, and the owner parses it, so the text is only scanned here.
+ * One object of a cluster: the data that kxfs wrote into it, and its text for people; and one event
+ * of a watch. An event only copies the text of its object, which may have a megabyte: the caller
+ * parses it.
  */
 #include "spec/api/object.h"
 
@@ -124,8 +125,7 @@ int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len)
 	if (err < 0)
 		return err;
 	/*
-	 * A reply to a request still has the members that the splitter drops from lists and
-	 * watches.
+	 * The splitter drops these from lists and watches, but a reply to a request still has them.
 	 */
 	if (json_object_object_get_ex(o, "metadata", &metadata) &&
 	    json_object_is_type(metadata, json_type_object))

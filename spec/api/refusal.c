@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Failed replies, explained to a user. Servers, webhooks and proxies all send such replies; kxfs
- * has its own text for refusals that it knows, and quotes any other, cleaned and shortened.
+ * Explains failed replies to a user. Servers, webhooks and proxies all send such replies; kxfs has
+ * its own text for refusals that it knows, and quotes any other, cleaned and shortened.
  */
 #include "spec/api/refusal.h"
 
@@ -13,8 +13,8 @@
 #include "spec/base/value.h"
 #include "spec/base/words.h"
 
-#define MESSAGE_MAX 600 /* bytes of a quoted text */
-#define MANY	    8	/* fields that are named; further ones are counted */
+#define MESSAGE_MAX 600 /* bytes of a quoted message */
+#define MANY	    8	/* the number of named fields; further ones are counted */
 #define NOT_SERVED  "404 page not found\n"
 
 struct reply {
@@ -34,8 +34,8 @@ static bool has(const struct reply *r, const char *part)
 }
 
 /*
- * Find the text between FROM and TO in the message: *RET with its length. Return false if there is
- * none.
+ * Find the text between FROM and TO in the message: *RET, of *N bytes. Return false if the message
+ * has no such text.
  */
 static bool between(const struct reply *r, const char *from, const char *to, const char **ret,
 		    int *n)
@@ -65,7 +65,7 @@ static void strip_page(char *text)
 		memmove(to, p, n);
 		to += n;
 		p += n;
-		/* The text of a script or a style is not for people. */
+		/* A script or a style has no text for people. */
 		if (strncasecmp(p, "<script", 7) == 0 && strcasestr(p, "</script"))
 			p = strcasestr(p, "</script");
 		else if (strncasecmp(p, "<style", 6) == 0 && strcasestr(p, "</style"))
@@ -78,8 +78,8 @@ static void strip_page(char *text)
 }
 
 /*
- * Return the server's message, or the words of a page that a proxy returns in its place; "" if
- * there are none for people.
+ * Return the server's message, or the words of a page that a proxy sent instead; "" if neither has
+ * text for people.
  */
 static char *read_message(const struct spec_value *o, const char *body, size_t len)
 {
@@ -153,7 +153,10 @@ static int forbidden(struct reply *r)
 	if (has(r, "because it is being terminated"))
 		return put(r, -EACCES, "namespace %s is being deleted and accepts no new objects",
 			   r->asked->namespace);
-	/* This is not about rights: an admission plugin of the server refuses the object. */
+	/*
+	 * The user's rights are not the cause: an admission plugin of the server refuses the
+	 * object.
+	 */
 	if (*r->message && !has(r, " cannot ") && strcmp(r->reason, "Forbidden") == 0)
 		return put_failed(r, -EACCES, "forbidden");
 	if (between(r, "User \"", "\"", &user, &n) && strncmp(user, "system:anonymous", 16) == 0)
@@ -198,7 +201,7 @@ static int strict(struct reply *r)
 	return -EINVAL;
 }
 
-/* The message is from a webhook and about the object. */
+/* Report a refusal by a webhook; its message is about the object. */
 static int webhook(struct reply *r)
 {
 	const char *text = strstr(r->message, " denied the request: ");
@@ -289,7 +292,7 @@ static int not_found(struct reply *r)
 			"it.",
 			resource, product);
 	/*
-	 * The kubelet returns this; the pod itself exists, otherwise the server would have answered
+	 * The kubelet returns this. The pod itself exists, or else the server would have answered
 	 * without asking the kubelet.
 	 */
 	if (strcmp(kind, "pods/log") == 0)
@@ -341,10 +344,7 @@ static int server_error(struct reply *r)
 	if (between(r, "failed calling webhook \"", "\"", &name, &n)) {
 		why = strrchr(r->message, ':');
 		fprintf(r->out, "the cluster can't check it: its webhook %.*s", n, name);
-		/*
-		 * Webhooks of several products share a name; the service of each distinguishes
-		 * them.
-		 */
+		/* Webhooks of several products share a name, so also print the service. */
 		if (between(r, "Post \"https://", "\"", &url, &m))
 			fprintf(r->out, " (%.*s)", min_of(m, (int)strcspn(url, ":/?")), url);
 		return put(r, -EIO, " does not answer%s\nInform the cluster's administrator.",
@@ -426,7 +426,7 @@ bool spec_reply_did_nothing(int status, const char *body, size_t len)
 		return true;
 	if (status / 100 == 2)
 		return false;
-	/* The API server's reply for a product that is not installed. */
+	/* The API server's reply if the product of this API is not installed. */
 	if (status == 404 && len == strlen(NOT_SERVED) && memcmp(body, NOT_SERVED, len) == 0)
 		return true;
 	if (spec_value_parse_map(body, len, &o) < 0 || !streq(spec_read_text(o, "kind"), "Status"))

@@ -34,8 +34,8 @@
 #include "spec/base/value.h"
 
 #define MAX_LEVELS (2 * SPEC_MAX_DEPTH)
-#define MAX_KEY	   32	/* keys that matter are shorter than this */
-#define END	   (-1) /* no byte is left */
+#define MAX_KEY	   32	/* keys in tables are shorter than this */
+#define END	   (-1) /* no bytes are left */
 #define FIRST_ROOM 4096
 #define MOST_ROOM  (1u << 20) /* a larger buffer is freed after use */
 
@@ -76,7 +76,10 @@ struct level {
 	struct where where;
 };
 
-/* COPYING: the bytes read are copied to OUT. DROPPING: except those of the present member. */
+/*
+ * COPYING: bytes that are read are copied to OUT. DROPPING: like COPYING, but not the present
+ * member.
+ */
 enum copying { COPY_NOTHING, COPYING, DROPPING };
 
 struct spec_split {
@@ -103,10 +106,10 @@ struct spec_split {
 	enum place captured;  /* and its position */
 	char *out;	      /* with a NUL at its end once it is not empty */
 	size_t out_len, out_room;
-	size_t key_at; /* start of the present member in OUT, including its comma */
+	size_t key_at; /* where the present member begins in OUT, including its comma */
 	/*
-	 * The error (as in spec_split_fn) in the value that is copied: no more of it is copied to
-	 * OUT.
+	 * The error in the value that is copied, as in spec_split_fn. After an error no more of the
+	 * value is copied.
 	 */
 	int wrong;
 
@@ -114,7 +117,7 @@ struct spec_split {
 	char *resource_version, *next;
 };
 
-/* All members but those about which client set which field. */
+/* All members but managedFields, which records which client set which field. */
 const struct spec_pick spec_metadata_pick[] = {
 	{.key = "managedFields", .keep = false},
 	{.keep = true},
@@ -148,7 +151,7 @@ void spec_split_free(struct spec_split *s)
 
 /* --- the output --- */
 
-/* Copy the run to OUT, as far as there is space. */
+/* Copy the run to OUT, up to the size limit. */
 static void flush(struct spec_split *s)
 {
 	const char *bytes = s->run;
@@ -184,7 +187,7 @@ static void copy(struct spec_split *s, const char *bytes, size_t n)
 	s->run_len = s->wrong ? 0 : n;
 }
 
-/* Parse the output, the metadata of a list: its version and the token of its next page. */
+/* Parse the output, which is the metadata of a list: its version and the token of the next page. */
 static int take_metadata(struct spec_split *s)
 {
 	cleanup_free struct spec_value *o = NULL;
@@ -206,7 +209,7 @@ static int take_metadata(struct spec_split *s)
 	return 0;
 }
 
-/* Deliver the known beginning of an object, which is the output. */
+/* Deliver an object with an error: the output has only its beginning. */
 static int deliver_short(struct spec_split *s)
 {
 	static const char *const keys[] = {"name", "uid", "resourceVersion"};
@@ -278,7 +281,7 @@ static bool key_is(const struct spec_split *s, const char *key)
 	return s->key_len == strlen(key) && memcmp(s->key, key, s->key_len) == 0;
 }
 
-/* Return the position of the member of the present level under the present key. */
+/* Return the position of the value under the present key of the level IN. */
 static struct where member(const struct spec_split *s, const struct where *in)
 {
 	static const struct spec_pick unknown[] = {{.keep = true}};
@@ -301,7 +304,7 @@ static struct where member(const struct spec_split *s, const struct where *in)
 	}
 }
 
-/* Handle the end of a value; the depth is that around it. */
+/* Handle the end of a value. The depth is already that of the level around it. */
 static int value_done(struct spec_split *s)
 {
 	s->state = NEXT;
@@ -512,7 +515,7 @@ static int literal_bytes(struct spec_split *s, const char **p, const char *end)
 
 static int nested_bytes(struct spec_split *s, const char **p, const char *end)
 {
-	/* The depth matters only in values that will be parsed. */
+	/* Only values that will be parsed have a limit for their depth. */
 	const size_t max = s->copying == COPYING && !s->wrong ? MAX_LEVELS - s->depth : SIZE_MAX;
 	const char *from = *p;
 
