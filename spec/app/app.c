@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The AppDef and its roles: the tables of their fields, the defaults, the checks of one role and of
- * several together. Documents that a cluster would refuse later are refused now. Field names and
- * their meaning are TorchX's. app_value.c reads single values.
+ * The AppDef and its roles: tables of their fields, defaults, and checks of one role and of several
+ * together. A document that a cluster would refuse later is refused now. Fields have TorchX's names
+ * and meanings. app_value.c reads single values.
  */
 #include "spec/app/app.h"
 
@@ -168,7 +168,7 @@ static void read_counts(struct app_reader *r, const struct app_path *path,
 
 /* --- ports --- */
 
-/* Return the error in the name of a port, by Kubernetes's rules; NULL if it is valid. */
+/* Return why NAME is not valid as the name of a port by Kubernetes's rules; NULL if it is valid. */
 static const char *port_name_error(const char *name)
 {
 	size_t len = strlen(name);
@@ -233,7 +233,7 @@ static void read_capabilities(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* Skip a field that TorchX writes into an AppDef and no manifest contains. */
+/* Ignore a field that TorchX writes into an AppDef but no manifest contains. */
 static void skip(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		 void *member)
 {
@@ -300,9 +300,9 @@ static void read_mounts(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* --- what kxfs does not do --- */
+/* --- fields that kxfs does not support --- */
 
-/* True if NODE is empty, also as {projects: {}}, an empty workspace. */
+/* True if NODE is empty, or is the empty workspace {projects: {}}. */
 static bool is_empty(const struct spec_yaml *node)
 {
 	const struct spec_yaml *projects = node->n == 2 ? spec_yaml_get(node, "projects") : NULL;
@@ -379,7 +379,7 @@ static const struct app_field role_fields[] = {
 	{0},
 };
 
-/* --- fields of the whole --- */
+/* --- fields of the AppDef --- */
 
 static void read_roles(struct app_reader *r, const struct app_path *path,
 		       const struct spec_yaml *node, void *member)
@@ -446,8 +446,8 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 }
 
 /*
- * No scheduler reads this field, so a value in it that is not text, such as an overlay for another
- * scheduler, is not an error.
+ * No scheduler reads this field. So a value that is not text, such as an overlay for another
+ * scheduler, is not an error here.
  */
 static void read_metadata(struct app_reader *r, const struct app_path *path,
 			  const struct spec_yaml *node, void *member)
@@ -503,7 +503,8 @@ struct checker {
 };
 
 /*
- * Return NAME as a part of the names of jobs and pods; NULL and an error if nothing of it is left.
+ * Return NAME in the form that names of jobs and pods contain; NULL and an error if that form is
+ * empty.
  */
 static char *norm(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		  const char *name)
@@ -520,8 +521,8 @@ static char *norm(struct app_reader *r, const struct app_path *path, const struc
 }
 
 /*
- * Check that no two roles have the same normal form, and thus tasks of the same name. NAME is taken
- * over.
+ * Add an error if another role has the same normal form, since their tasks would have the same
+ * name. NAME is taken over.
  */
 static void check_task(struct checker *c, const struct app_path *path, const struct spec_yaml *node,
 		       size_t i, char *name)
@@ -610,7 +611,9 @@ static void check_names(struct app_reader *r, const struct spec_app *app,
 		name = norm(r, &path, node, app->name);
 	c.app_len = name ? strlen(name) : 0;
 	check_roles(&c);
-	/* Names of pods are not shortened, so refuse a name that makes one too long. */
+	/*
+	 * This scheduler does not shorten names of pods, so refuse a name that makes one too long.
+	 */
 	if (name && c.pod_len > SPEC_MAX_NAME)
 		app_error(r, &path, node,
 			  "pods of role \"%s\" would have names of %zu characters, and %u are "

@@ -3,10 +3,10 @@
  * The document of a file. A ready manifest is read as kubectl would read it. A file with several
  * objects is refused with a list of them.
  *
- * A document contains the AppDef itself, or is the output of `torchx run --dryrun --json`: a map of
- * "app" (the AppDef), "scheduler", "cfg" (its run options, null if not set) and "request", the
- * request that TorchX would have sent. The latter is converted into the former. TorchX promises
- * only to add keys, so unknown ones are not an error.
+ * A document is an AppDef, or the output of `torchx run --dryrun --json`: a map with "app" (the
+ * AppDef), "scheduler", "cfg" (its run options, null if not set) and "request" (what TorchX would
+ * have sent). Such output is converted into an AppDef. TorchX promises only to add keys, so unknown
+ * keys are not an error.
  */
 #include "spec/app/app.h"
 
@@ -46,7 +46,8 @@ static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const c
 }
 
 /*
- * True if KEY is a run option of TorchX's scheduler "kxfs" but not one of the job. (contrib/torchx)
+ * True if KEY is a run option of TorchX's scheduler "kxfs" (contrib/torchx) that kxfs itself does
+ * not have.
  */
 static bool is_of_plugin(const char *key)
 {
@@ -60,8 +61,8 @@ static bool is_of_plugin(const char *key)
 }
 
 /*
- * Return the AppDef of ROOT, which is taken over. An AppDef for the scheduler "kxfs" is for any
- * mount.
+ * Return the AppDef in ROOT, which is taken over. An AppDef for the scheduler "kxfs" is valid for
+ * any mount.
  */
 static struct spec_yaml *unwrap(struct spec_yaml *root)
 {
@@ -74,7 +75,7 @@ static struct spec_yaml *unwrap(struct spec_yaml *root)
 		move(root, scheduler, app, "scheduler");
 	options = cfg ? root->v[cfg] : NULL;
 	if (options && options->type == SPEC_YAML_MAP) {
-		/* Omit options that are null, and those for the plug-in of TorchX. */
+		/* Omit options that are null, and those that only TorchX's plugin reads. */
 		for (size_t i = 0; i < options->n; i += 2) {
 			struct spec_yaml *key = options->v[i], *value = options->v[i + 1];
 
@@ -100,12 +101,12 @@ static struct spec_yaml *unwrap(struct spec_yaml *root)
 
 /* The objects in a file. */
 struct contents {
-	FILE *out;  /* the first MAX_LISTED objects, as text */
-	size_t n;   /* objects */
+	FILE *out;  /* text that lists the first MAX_LISTED objects */
+	size_t n;   /* number of objects */
 	bool ready; /* one of them is for kubectl */
 };
 
-/* Return the text at KEY of MAP (may be NULL); "?" if there is none. */
+/* Return the text at KEY of MAP (may be NULL); "?" if it is absent. */
 static const char *word(const struct spec_yaml *map, const char *key)
 {
 	const struct spec_yaml *value = map ? spec_yaml_get(map, key) : NULL;
@@ -113,7 +114,7 @@ static const char *word(const struct spec_yaml *map, const char *key)
 	return value && value->type == SPEC_YAML_SCALAR ? value->text : "?";
 }
 
-/* Return the items of a List; NULL if ROOT is not one. */
+/* Return the items of a List; NULL if ROOT is not a List. */
 static const struct spec_yaml *items_of(const struct spec_yaml *root)
 {
 	const struct spec_yaml *items =

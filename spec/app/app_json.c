@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An AppDef as JSON, with all defaults filled in; spec_app_read reads it back as the same AppDef, then and in later
- * versions. Fields that have no default and were not given are left out.
+ * Writes an AppDef as JSON, with all defaults filled in. spec_app_read of this and later versions
+ * reads it back as the same AppDef. Fields that have no default and are not set are omitted.
  */
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The values of an AppDef: text, numbers, maps. Text is used as written. A number must be written
- * so that every YAML parser reads the same number: a form on which parsers disagree ("010" is 8 to
- * one and 10 to another) is refused with the reason.
+ * The values of an AppDef: text, numbers, maps. Text is used as written. A number must have a form
+ * that every YAML parser reads as the same number: "010", which is 8 to some parsers and 10 to
+ * others, is refused with the reason.
  */
 #include "spec/app/app_value.h"
 
@@ -12,7 +12,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
 
-/* More than any machine has, and exact as whole numbers when multiplied by 1000. */
+/* More than any machine has; multiplied by 1000 it is still an exact whole number. */
 #define NUMBER_MAX 1e12
 
 static void put_path(FILE *out, const struct app_path *path)
@@ -38,8 +38,8 @@ char *app_path_text(const struct app_path *path)
 }
 
 /*
- * True if an error at NODE is only counted, because the list is full and NODE is after all reported
- * ones. A file with very many errors must not cost as many texts.
+ * True if an error at NODE would only be counted: the list is full, and NODE is after all errors in
+ * it. Then the text of the error need not be made, so a file with very many errors costs little.
  */
 static bool is_dropped(struct app_reader *r, const struct spec_yaml *node)
 {
@@ -93,7 +93,7 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 
 #define MAX_FIELDS 24
 
-/* Other systems' names for our fields. */
+/* Names that other systems use for fields of an AppDef. */
 static const struct {
 	const char *theirs, *ours;
 } synonyms[] = {
@@ -145,7 +145,7 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 			unknown_field(r, &at, key, fields);
 			continue;
 		}
-		/* The parser has reported a duplicate key, and the first one counts. */
+		/* The parser has reported the duplicate key; keep the first value. */
 		if (seen[field - fields])
 			continue;
 		seen[field - fields] = true;
@@ -232,7 +232,10 @@ void app_read_text_map(struct app_reader *r, const struct app_path *path,
 
 /* --- numbers --- */
 
-/* Return why TEXT is not accepted as a number though it looks like one; NULL if it does not. */
+/*
+ * Return why TEXT, which looks like a number, is not accepted as one; NULL if it does not look like
+ * a number.
+ */
 static const char *why_not(const char *text)
 {
 	const char *s = text + (*text == '-' || *text == '+');
@@ -253,7 +256,7 @@ static const char *why_not(const char *text)
 	return NULL;
 }
 
-/* Add an error with the reason why NODE is not the required number. */
+/* Add the error that NODE is not WANTED, with the reason. */
 static void refuse(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   const char *wanted)
 {

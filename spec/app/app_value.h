@@ -20,7 +20,7 @@ struct app_reader {
  */
 struct app_path {
 	const struct app_path *up;
-	const char *key; /* of a map; NULL for a list */
+	const char *key; /* the key in a map; NULL in a list */
 	size_t index;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the conditions of a held job from its document, where each is a member of scheduler_args. */
+/* Reads the conditions for starting a job: members of scheduler_args in its document. */
 #include "spec/app/hold.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 static const char *const after_names[] = {"ok", "any", "failed", NULL};
 
-/* --- moments --- */
+/* --- times --- */
 
 bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t), int64_t *ret)
 {
@@ -41,7 +41,7 @@ bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t), 
 	return false;
 }
 
-/* --- members --- */
+/* --- conditions --- */
 
 static int64_t same_moment(int64_t time)
 {

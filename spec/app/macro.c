@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Macro replacement. Everything that is not a known macro or "$$" is copied unchanged, including a
- * lone or trailing "$" and an unclosed "${"; reading then continues after that "$", so the
- * following text may be a macro.
+ * Replaces macros. Everything else is copied unchanged, including a lone or trailing "$" and an
+ * unclosed "${". Reading continues after such a "$", so the text that follows may be a macro. "$$"
+ * becomes "$".
  */
 #include "spec/app/app.h"
 
@@ -15,8 +15,8 @@ static bool is_ident(char c, bool first)
 }
 
 /*
- * Match a macro at TEXT, which begins with "$". Return the number of bytes that *VALUE replaces; 0
- * if it is not a macro.
+ * Match a macro at TEXT, which begins with "$". Set *VALUE, and return the number of bytes that it
+ * replaces; 0 if TEXT does not begin with a known macro.
  */
 static size_t match(const char *text, const struct spec_macros *m, const char **value)
 {

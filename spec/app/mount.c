@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mounts in both forms: the map, whose fields are named as TorchX's classes name them, and the string of
- * TorchX's command line, quirks included ("readonly=false" is read only, a later option replaces an
- * earlier one).
+ * Mounts in both forms: the map, whose fields have the names of those in TorchX's classes, and the
+ * string of TorchX's command line. The string has TorchX's quirks: "readonly=false" is read only,
+ * and a later option replaces an earlier one.
  */
 #include "spec/app/app_value.h"
 
@@ -51,7 +51,7 @@ void spec_mount_clear(struct spec_mount *m)
 	*m = (struct spec_mount){0};
 }
 
-/* Add an error at NODE, in its field KEY; "": in the mount as a whole. */
+/* Add an error at NODE about its field KEY; "" is the mount as a whole. */
 printf_like(4, 5) static void wrong(struct mount_reader *r, const struct spec_yaml *node,
 				    const char *key, const char *fmt, ...)
 {
@@ -147,7 +147,7 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 		wrong(r, value, key->text, "must not be empty");
 	} else {
 		/*
-		 * The field is set already if the key occurs twice, which the parser has refused.
+		 * If the key occurs twice, the field is already set; the parser has reported that.
 		 */
 		free(*field);
 		*field = mem_copy(value->text, value->len);
@@ -155,8 +155,8 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 }
 
 /*
- * Return the enum spec_mount_type of a map without "type", as TorchX writes one, with all fields of
- * the kind. -1 if the fields fit no kind.
+ * Return the enum spec_mount_type of a map without "type". TorchX writes such maps, with all fields
+ * of the type. -1 if the fields fit no type.
  */
 static int kind_of_keys(const struct spec_yaml *node)
 {
@@ -254,8 +254,8 @@ static int option_of(struct mount_reader *r, const char *word, size_t len)
 }
 
 /*
- * Return SRC of a bind mount, with a leading "~" replaced. malloc'ed; NULL and an error if that is
- * impossible.
+ * Return SRC of a bind mount with a leading "~" replaced, malloc'ed; NULL and an error if "~" can't
+ * be replaced.
  */
 static char *expand_home(struct mount_reader *r, const char *src, size_t len)
 {
@@ -278,8 +278,8 @@ static char *expand_home(struct mount_reader *r, const char *src, size_t len)
 }
 
 /*
- * True if OPTION is given. If it is missing or empty, add an error, since a mount of this KIND
- * needs it.
+ * Return true if OPTION is given. Otherwise, or if it is empty, add an error and return false:
+ * every mount of this KIND needs it.
  */
 static bool is_given(struct mount_reader *r, const struct mount_options *o,
 		     enum mount_option option, const struct mount_kind *kind)
@@ -369,7 +369,7 @@ static void read_text(struct mount_reader *r)
 	end_mount(r, &o, kind);
 }
 
-/* --- both --- */
+/* --- both forms --- */
 
 void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path, const char *home,
 		      struct spec_mount **v, size_t *n, struct spec_errors *e)

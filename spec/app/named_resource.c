@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The named resources: the names and values of TorchX 0.7.0, then those of later versions. An
- * "aws_TYPE" also requests a node of that instance type. Memory is computed as in TorchX: 96 % of
- * the machine's MiB, written as decimal megabytes.
+ * The named resources: those of TorchX 0.7.0, then those of later versions, with TorchX's values.
+ * An "aws_TYPE" also requests a node of that instance type. Memory is computed as in TorchX: 96 %
+ * of the machine's MiB, written as decimal megabytes.
  */
 #include "spec/app/app_value.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run options: text and JSON in, typed values out. A value of the wrong type is refused, as in
- * TorchX, and never converted; but a whole number for a text is that text, as in other fields.
+ * Reads run options from text and JSON into typed values. Like TorchX, kxfs refuses a value of the
+ * wrong type and never converts it. The exception is a whole number for a text option, which counts
+ * as text, as in other fields.
  */
 #include "spec/app/run_options.h"
 
@@ -27,7 +28,7 @@ struct run_value {
 struct spec_options {
 	const char *whose;
 	const struct spec_option *table;
-	struct run_value v[MAX_OPTIONS]; /* as in the table */
+	struct run_value v[MAX_OPTIONS]; /* in the order of the table */
 };
 
 const struct spec_option *spec_option_find(const struct spec_option *table, const char *name)
@@ -68,7 +69,8 @@ void spec_options_free(struct spec_options *o)
 }
 
 /*
- * Refuse NAME. IN_FILE: it is in scheduler_args, which may have more than the options of a mount.
+ * Refuse the unknown option NAME. IN_FILE: it is in scheduler_args, where more options are valid
+ * than on a mount.
  */
 static int refuse_unknown(const struct spec_options *o, const char *path, const char *name,
 			  bool in_file, struct spec_errors *e)
@@ -127,7 +129,10 @@ static int set_time(struct run_value *v, const struct spec_option *option, const
 	return 0;
 }
 
-/* Parse a decimal number, all of TEXT; a number out of range becomes the end of the range. */
+/*
+ * Parse TEXT, which must be a decimal number as a whole. A number out of range becomes the nearest
+ * end of the range.
+ */
 static bool parse_int(const char *text, int64_t *ret)
 {
 	const char *digits = text + (*text == '-' || *text == '+');
@@ -215,7 +220,7 @@ int spec_option_check(const char *whose, const struct spec_option *table, const 
 	return err;
 }
 
-/* "namespace" is accepted in scheduler_args, but has no effect: it must be the mount's. */
+/* Accept "namespace" in scheduler_args if it is the mount's namespace; it has no effect. */
 static void check_namespace(const struct spec_value *value, const char *namespace,
 			    struct spec_errors *e)
 {
@@ -282,7 +287,7 @@ void spec_options_merge(struct spec_options *o, const char *json, const char *na
 			struct spec_errors *e)
 {
 	cleanup_free struct spec_value *args = NULL;
-	/* The code that holds the job reads it, too. */
+	/* only for the errors: spec_held_read reads the conditions again */
 	struct spec_hold hold cleanup(spec_hold_clear) = {0};
 
 	if (json)
