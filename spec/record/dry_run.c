@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the text of the object that a document would become. Names and ids are as random as real
- * ones.
+ * Makes the object that a document would become, as text. Names and ids are random, as in a real
+ * submission.
  */
 #include "spec/record/dry_run.h"
 
@@ -14,7 +14,7 @@
 #include "spec/kinds/ready_manifest.h"
 #include "spec/record/record.h"
 
-/* How the random bytes are used. */
+/* The uses of the random bytes. */
 struct chance {
 	uint64_t name[2];
 	unsigned char uid[16], submission[16];
@@ -32,9 +32,9 @@ static struct chance chance_of(const struct spec_dry_run *d)
 /* --- a job of a cluster --- */
 
 /*
- * Find the mount's options for KIND, *RET (malloc'ed; the strings are D's). The options of a local
- * mount are for documents of every kind, so those that KIND lacks are omitted. In a mount of a
- * cluster they are an error.
+ * Return the number of mount options for KIND, and the options in *RET (malloc'ed; their strings
+ * are D's). A local mount has options for all kinds, so those that KIND lacks are omitted. On a
+ * mount of a cluster such an option is an error.
  */
 static size_t choose_options(const struct spec_dry_run *d, const struct spec_kind *kind,
 			     struct spec_pair **ret)
@@ -79,9 +79,9 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 	return err;
 }
 
-/* --- either --- */
+/* --- jobs of any kind --- */
 
-/* Return the kind of cluster job that a document names, or NULL. */
+/* Return the kind of cluster job that the document ROOT names, or NULL. */
 static const struct spec_kind *kind_of(const struct spec_kinds *known, const struct spec_yaml *root)
 {
 	const struct spec_yaml *scheduler;

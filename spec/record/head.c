@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The head of a job's record: composing and parsing. The bytes come from a disk, so they may be anything. */
+/*
+ * Composes and parses the head of a job's record. The disk is untrusted, so any bytes may arrive
+ * here.
+ */
 #include "spec/record/head.h"
 
 #include <errno.h>
@@ -56,7 +59,7 @@ static const struct spec_field state_fields[] = {
 	{0},
 };
 
-/* The members of a head: the parts, and two more. */
+/* The members of a head: the parts, and "job" and "state". */
 #define N_KEYS (RECORD_N_PARTS + 2)
 static const char *const keys[N_KEYS] = {
 	[RECORD_HOLD] = "hold",	  [RECORD_PLAN] = "plan",	  [RECORD_SNAPSHOT] = "snapshot",
@@ -106,7 +109,10 @@ struct spec_head *spec_head_copy(const struct spec_head *h)
 	return copy;
 }
 
-/* Move the texts that do not change into one block of memory: a start may read ten thousand heads. */
+/*
+ * Move the texts that do not change into one block of memory, since kxfs may read ten thousand
+ * heads when it starts.
+ */
 static void pack(struct spec_head *h)
 {
 	size_t size = 1;
@@ -149,7 +155,7 @@ uint64_t spec_head_sum(uint64_t sum, const char *text, size_t len)
 	return sum;
 }
 
-/* Print the three lengths, as the checksum of the head covers them. */
+/* Print the three lengths as text. The checksum of the head includes this text. */
 static void print_lengths(const struct spec_head_line *line, char ret[40])
 {
 	snprintf(ret, 40, "%08u %08u %08u ", (unsigned)line->head, (unsigned)line->document,
@@ -213,7 +219,7 @@ char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, siz
 	FILE *out = text_stream(&head, &line->head);
 	char *ret;
 
-	/* Only the letter records that the state is HISTORY, since it changes in place. */
+	/* HISTORY is recorded only by the letter of the first line, which changes in place. */
 	line->history = h->state == RECORD_HISTORY || h->state == RECORD_NEVER;
 	shown.state = h->state == RECORD_HISTORY ? RECORD_LIVE : h->state;
 	spec_fields_write(job, job_fields, &shown, false);

@@ -43,7 +43,7 @@ struct spec_head {
 	uint64_t seed[2]; /* the job's name is derived from these */
 	unsigned user, group;
 	unsigned readable; /* see backend_submission.readable */
-	bool owned;	   /* USER and GROUP submitted it; else the user who mounts */
+	bool owned;	   /* USER and GROUP submitted the job; else the user who mounts did */
 	bool own;	   /* the job was submitted here */
 	/* Of its state: */
 	unsigned state; /* enum record_state */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Held jobs: their conditions in a document, their text on disk, their waits, and their snapshots.
+ * Held jobs: conditions in a document, their text on disk, waiting for other jobs, and snapshots.
  */
 #include "spec/record/held.h"
 
@@ -60,9 +60,9 @@ void spec_held_free(struct spec_held *h)
 	free(h);
 }
 
-/* --- out of a document --- */
+/* --- reading a document --- */
 
-/* Find the conditions in the document ROOT; return false if there are none, or they are invalid. */
+/* Find the conditions in the document ROOT. Return false if it has none, or they are invalid. */
 static bool find_conditions(const struct spec_yaml *root, struct spec_hold *ret)
 {
 	const struct spec_yaml *args =
@@ -114,7 +114,7 @@ int spec_held_read(const char *text, size_t len, const struct spec_held_place *p
 	return e->err;
 }
 
-/* --- on disk --- */
+/* --- the text on disk --- */
 
 char *spec_held_part(const struct spec_held *h)
 {
@@ -152,7 +152,7 @@ int spec_held_parse(const char *part, struct spec_held **ret)
 	return err;
 }
 
-/* --- what it waits for --- */
+/* --- waiting for other jobs --- */
 
 bool spec_held_means(const struct spec_held_after *after, const struct spec_job *job)
 {
@@ -165,7 +165,7 @@ bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 		      const struct spec_job *now)
 {
 	const struct spec_job *last = now ? now : old;
-	/* A job that is removed while it runs is cancelled. */
+	/* A job that was removed while it ran counts as cancelled. */
 	enum spec_state state = !last				 ? SPEC_UNKNOWN
 				: now || spec_job_has_ended(old) ? last->state
 								 : SPEC_CANCELLED;
@@ -209,7 +209,7 @@ enum spec_decision spec_held_judge(const struct spec_held *h, int64_t now, char 
 	return waits ? SPEC_DECISION_WAIT : SPEC_DECISION_GO;
 }
 
-/* --- what others see --- */
+/* --- snapshots --- */
 
 struct spec_job *spec_held_shape(const char *text, size_t len, const char *home)
 {
@@ -228,7 +228,7 @@ struct spec_job *spec_held_shape(const char *text, size_t len, const char *home)
 	return job;
 }
 
-/* Print the conditions that H waits for, and return the reason in its snapshot. */
+/* Print the conditions that H waits for. Return the reason for the snapshot. */
 static const char *put_wait(FILE *out, const struct spec_held *h,
 			    const struct spec_held_progress *progress)
 {
@@ -265,13 +265,13 @@ static const char *put_wait(FILE *out, const struct spec_held *h,
 	fputs(progress->refusal ? "could not be launched; kxfs retries: "
 				: "waits for nothing more: it is being launched",
 	      out);
-	/* One line of the refusal, which may have several. */
+	/* Print only one line of a refusal, which may have several. */
 	if (progress->refusal)
 		fwrite(progress->refusal, 1, strcspn(progress->refusal, "\n"), out);
 	return progress->refusal ? "LaunchDelayed" : "Launching";
 }
 
-/* Print that it is not known whether the job was launched, and how a snapshot calls that. */
+/* Print that it is not known whether the job was launched. Return the reason for the snapshot. */
 static const char *put_sending(FILE *out, enum spec_sending sending)
 {
 	if (sending == SPEC_SENDING) {
@@ -290,7 +290,7 @@ static const char *put_sending(FILE *out, enum spec_sending sending)
 	return "LaunchUnknown";
 }
 
-/* Set the end of a job that was never launched. */
+/* Set the result of a job that was never launched. */
 static void put_end(struct spec_job *job, const struct spec_head *head)
 {
 	spec_transitions_add(&job->transitions, job->state, job->phase, head->since);
@@ -304,8 +304,7 @@ static void put_end(struct spec_job *job, const struct spec_head *head)
 }
 
 /*
- * True if the job is shown as sent. While a held job is being launched, it is still shown as held
- * to those who wait for it.
+ * True if the job is shown as submitted. A held job that is being launched is still shown as held.
  */
 static bool is_sent(const struct spec_head *head, const struct spec_held *h,
 		    const struct spec_held_progress *progress)
@@ -313,7 +312,7 @@ static bool is_sent(const struct spec_head *head, const struct spec_held *h,
 	return head->state == RECORD_SUBMITTING && (!h || progress->sending != SPEC_SENDING);
 }
 
-/* Set what the job waits for. */
+/* Set the cause why the job waits. */
 static void put_cause(struct spec_job *job, const struct spec_head *head, const struct spec_held *h,
 		      const struct spec_held_progress *progress)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads AppDefs of local jobs by the rules of all kinds, since the same file may be submitted to a
- * cluster later. Only a document has run options of its own.
+ * Reads AppDefs of local jobs by the rules of all kinds, since the same file may later be submitted
+ * to a cluster. Only a document has a job's own run options.
  */
 #include "spec/record/local.h"
 
@@ -12,9 +12,7 @@
 #include "spec/kinds/kinds.h"
 #include "spec/record/turns.h"
 
-/*
- * Refuse a manifest: it is not an AppDef at all, and a list of its fields as unknown would mislead.
- */
+/* Refuse a manifest with one error: as an AppDef it would get many errors about unknown fields. */
 static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
 {
 	const struct spec_yaml *kind = spec_yaml_get(root, "kind");
@@ -32,7 +30,7 @@ static const struct spec_option options[] = {
 	{.name = "cwd", .type = SPEC_OPTION_TEXT, .help = "directory in which the job runs"},
 	SPEC_TIME_LIMIT_OPTION,
 	SPEC_TTL_OPTION,
-	/* Options that TorchX's scheduler local_cwd has, too; kxfs accepts only their defaults. */
+	/* Options that TorchX's scheduler local_cwd also has; kxfs accepts only their defaults. */
 	{.name = "log_dir", .type = SPEC_OPTION_TEXT},
 	{.name = "prepend_cwd", .type = SPEC_OPTION_BOOL},
 	{.name = "auto_set_cuda_visible_devices", .type = SPEC_OPTION_BOOL},
@@ -46,7 +44,7 @@ static void wrong_option(const char *name, const char *text, struct spec_errors 
 	spec_errors_add(e, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* Return ARGS (JSON text of a map) without the options for cluster jobs. */
+/* Return ARGS (JSON text of a map) without the options for jobs of a cluster. */
 static char *own_args(const char *args)
 {
 	struct json_object *all cleanup_json = spec_tree_parse(args);
@@ -75,7 +73,7 @@ static void refuse_torchx_options(const struct spec_options *o, struct spec_erro
 			     "is not needed: -o gpus=N gives each replica its own", e);
 }
 
-/* Find the settings of APP, or add an error. */
+/* Return the settings of APP; add an error if they are invalid. */
 static struct spec_terms choose_terms(const struct spec_app *app, const struct spec_machine *m,
 				      struct spec_errors *e)
 {

@@ -26,7 +26,7 @@ struct spec_machine {
 /* The settings of a job, from its own run options and those of the mount. Plain data. */
 struct spec_terms {
 	char *dir;	    /* its directory, malloc'ed: its run option cwd, or M's */
-	int64_t time_limit; /* as in struct spec_job, like TTL */
+	int64_t time_limit; /* seconds; this and TTL as in struct spec_job */
 	int64_t ttl;
 };
 

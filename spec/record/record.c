@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Records of local jobs: a snapshot with a plan, as texts and as the published snapshot. */
+/*
+ * Records of local jobs: makes, writes and parses the snapshot and the plan, and makes the
+ * published snapshot.
+ */
 #include "spec/record/record.h"
 
 #include <errno.h>
@@ -14,10 +17,13 @@
 #include "spec/yaml/field.h"
 #include "spec/yaml/yaml.h"
 
-/* The largest amount that is shown; a role may request any number. */
+/* The largest amount that is shown, since a role may request any number. */
 #define FIGURE_MAX 1e15
 
-/* Logs of all replicas and attempts: each becomes a file of the job's directory. */
+/*
+ * Bounds the logs of all replicas and attempts of a job; each log becomes a file in the job's
+ * directory.
+ */
 #define RECORD_MAX_LOGS 1000000
 
 #define JOB(name, type, ...)  SPEC_FIELD(struct spec_record, name, type, __VA_ARGS__)
@@ -56,7 +62,7 @@ static struct spec_record *record_of(struct spec_job *job)
 	return r;
 }
 
-/* No memory limit ends the replicas of a local job. */
+/* Set the resources of ROLE. There is no memory limit, since no local replica is killed by one. */
 static void note_request(struct spec_role_status *role, const struct spec_resource *asked)
 {
 	const double cpu = asked->cpu * 1000, memory = asked->mem_mb * 1e6;
@@ -152,7 +158,7 @@ void spec_record_attempt(struct spec_record *r, size_t i, unsigned n)
 	spec_replica_add_log(rep, key, "");
 }
 
-/* --- out --- */
+/* --- writing --- */
 
 char *spec_record_snapshot(const struct spec_record *r)
 {
@@ -188,9 +194,9 @@ void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len)
 	spec_yaml_emit(root, 0, ret, ret_len);
 }
 
-/* --- in --- */
+/* --- reading --- */
 
-/* Check the invariants of every local job's replicas: those of a role are numbered from 0. */
+/* Check what holds for replicas of every local job: those of a role are numbered from 0. */
 static int check_replicas(struct spec_record *r)
 {
 	const struct spec_job *job = r->job;
@@ -251,8 +257,8 @@ int spec_record_parse(const char *snapshot, const char *plan, struct spec_record
 }
 
 /*
- * True if APP has the roles and replicas of R. This version's rules may read an accepted document
- * as another job.
+ * True if APP has the roles and replicas of R. A document that an older version accepted may mean
+ * another job by the rules of this version.
  */
 static bool is_app_of(const struct spec_app *app, const struct spec_record *r)
 {
@@ -268,7 +274,7 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
-	/* The settings in the record take precedence. */
+	/* The settings in the record count, so these are not used. */
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 	cleanup_free char *why = NULL;
 	const struct spec_machine machine = {.home = home, .work_dir = r->work_dir};
@@ -285,7 +291,7 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 	}
 }
 
-/* --- what others see --- */
+/* --- the published snapshot --- */
 
 char *spec_record_log_key(const struct spec_replica *rep, unsigned attempt)
 {
@@ -304,7 +310,7 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 
 	if (job->suspended)
 		job->state = SPEC_CANCELLED;
-	/* It still waits for the reason last recorded. */
+	/* Only a job that still waits for its slot keeps the recorded reason. */
 	if (!r->turn || job->suspended || r->goal != SPEC_GOAL_RUN) {
 		job->cause.reason = "";
 		job->queue_position = 0;

@@ -47,10 +47,7 @@ static int count_of(uint64_t set)
 	return __builtin_popcountll(set);
 }
 
-/*
- * Return the reason why R waits, which needs that many GPUs and is behind all counted jobs.
- * malloc'ed.
- */
+/* Return why R waits, malloc'ed. R needs NEED GPUs and is behind all counted jobs. */
 static char *text_of_wait(const struct spec_turns *t, int64_t need)
 {
 	const int n_free = count_of(free_of(t));
@@ -118,7 +115,7 @@ char *spec_turns_numbers(uint64_t gpus)
 	return ret;
 }
 
-/* Add the job's replicas that have GPUs, each with their numbers. */
+/* Add each replica of the job that has GPUs, with the numbers of the GPUs. */
 static void put_job(struct json_object *list, const struct spec_job *job)
 {
 	struct json_object *o = spec_tree_append(list, spec_tree_map()), *gpus;
