@@ -78,7 +78,7 @@ int spec_action_parse(const char *text, char **ret)
 			continue;
 		if (!actions[i].argument)
 			return *rest ? -EINVAL : i;
-		/* The argument becomes the value of a label. */
+		/* The argument becomes a label value. */
 		if (!spec_name_is_object(rest) || strlen(rest) > SPEC_MAX_NAME)
 			return -EINVAL;
 		*ret = text_copy(rest);
@@ -87,7 +87,7 @@ int spec_action_parse(const char *text, char **ret)
 	return -EINVAL;
 }
 
-/* The texts of a job, and those of a replica. */
+/* The texts of a job; and those of a replica. */
 #define JOB(name) offsetof(struct spec_job, name)
 static const size_t job_texts[] = {
 	JOB(id),	 JOB(uid),
@@ -152,8 +152,8 @@ void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 	size_t at = r->n_logs;
 
 	/*
-	 * A log follows the other logs of its container; those of the replica's own container come
-	 * first.
+	 * The log comes after the other logs of its container. Logs of the replica's own container
+	 * come first.
 	 */
 	while (at > 0 && !streq(r->logs[at - 1].container, container))
 		at--;
@@ -193,7 +193,7 @@ char *spec_log_file(const char *container, size_t i, size_t n)
 			  : text_print("%s%slog.%zu", container, dot, i);
 }
 
-/* Set *TO to its own copy of FROM, or to NULL if FROM is NULL. */
+/* Set *TO to a copy of FROM, or to NULL if FROM is NULL. */
 static void set_copy(void *to, const void *from, size_t size)
 {
 	void *copy = from ? memcpy(mem_grow(NULL, 1, size), from, size) : NULL;
@@ -220,7 +220,7 @@ const struct spec_job *spec_job_ref(const struct spec_job *job)
 	return job;
 }
 
-/* --- transitions; the lists are short, so dropping the oldest one moves all others --- */
+/* --- transitions; the lists are short, so dropping the oldest moves all others --- */
 
 #define FIELD(name, type, ...) SPEC_FIELD(struct spec_transition, name, type, __VA_ARGS__)
 
@@ -326,7 +326,7 @@ static void each_string(struct spec_job *job, string_fn fn, void *data)
 		fn(&job->transitions.v[i].phase, data);
 }
 
-/* Make a copy of FIELD, which still belongs to another job. */
+/* Replace FIELD, whose text belongs to another job, by a copy. */
 static void own_string(char **field, void *data)
 {
 	const char *of_other = *field;
@@ -345,7 +345,7 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 	struct spec_job *job = spec_job_new(from->n_roles, from->n_replicas);
 	struct spec_role_status *roles = job->roles;
 	struct spec_replica *replicas = job->replicas;
-	/* Other threads may be counting their references to FROM at this moment. */
+	/* Copy from ID on: other threads may be changing REFS. */
 	const size_t head = offsetof(struct spec_job, id);
 
 	memcpy((char *)job + head, (const char *)from + head, sizeof(*job) - head);
@@ -393,18 +393,21 @@ static void job_free(struct spec_job *job)
 
 /* --- packing --- */
 
-/* Equal strings are shared, if they are near: many replicas have the same reason, node or phase. */
+/*
+ * How many strings are remembered, so that an equal string nearby is shared: many replicas have the
+ * same reason, node or phase.
+ */
 #define N_RECENT 16
 
 /* The strings of a job, while it is being packed. */
 struct job_strings {
-	char *recent[N_RECENT]; /* the newest different ones */
-	size_t n;		/* how many different ones there were */
+	char *recent[N_RECENT]; /* the newest distinct strings */
+	size_t n;		/* number of distinct strings so far */
 	size_t size;
-	char *end; /* where the next one is placed */
+	char *end; /* where the next string is placed */
 };
 
-/* Return the string among the newest ones that equals TEXT, or NULL. */
+/* Return the remembered string that equals TEXT, or NULL. */
 static char *find_recent(const struct job_strings *s, const char *text)
 {
 	for (size_t i = 0; i < min_of(s->n, (size_t)N_RECENT); i++)
@@ -464,7 +467,7 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 			(from->replicas[i].usage ? sizeof(*from->replicas[i].usage) : 0);
 	each_string(from, count_string, &counted);
 	end = mem_grow(NULL, size + counted.size, 1);
-	/* The strings come last, since everything else has to be aligned. */
+	/* Strings come last, since everything else must be aligned. */
 	job = place(&end, from, 1, sizeof(*job));
 	job->packed = true;
 	job->roles = place(&end, from->roles, job->n_roles, sizeof(*job->roles));
@@ -502,8 +505,8 @@ void spec_job_unref(const struct spec_job *job)
 	if (!job)
 		return;
 	/*
-	 * Release: this thread has finished reading the job. Acquire: so have all others before it
-	 * is freed.
+	 * Release: this thread's reads of the job are done before the count decreases. Acquire: the
+	 * reads of all other threads are done before this thread frees the job.
 	 */
 	before = __atomic_fetch_sub(&mutable->refs, 1, __ATOMIC_ACQ_REL);
 	assert(before > 0);
@@ -511,7 +514,9 @@ void spec_job_unref(const struct spec_job *job)
 		job_free(mutable);
 }
 
-/* Parse the number after the last dash of NAME; false if there is none, or it is too large. */
+/*
+ * Parse the number after the last dash of NAME. Return false if there is none, or it is too large.
+ */
 static bool trailing_number(const char *name, size_t *ret)
 {
 	const char *dash = strrchr(name, '-');
@@ -545,7 +550,10 @@ const struct spec_replica *spec_job_replica(const struct spec_job *job, const ch
 {
 	size_t k;
 
-	/* Usually replica K is the K-th of its role: listing a large job must not be quadratic. */
+	/*
+	 * Usually replica K is the K-th of its role. Try that first, so that listing a large job is
+	 * not quadratic.
+	 */
 	if (trailing_number(name, &k)) {
 		for (size_t i = 0; i < job->n_roles; i++) {
 			const struct spec_role_status *role = &job->roles[i];

@@ -301,7 +301,7 @@ struct spec_job *spec_job_copy(const struct spec_job *from);
  * taken over. From now on the job can be copied, but not changed.
  */
 struct spec_job *spec_job_pack(struct spec_job *from);
-/* Mark the output after the end of LOG as lost. Count that only once. */
+/* Record that output after the end of LOG is lost. A second call has no effect. */
 void spec_log_lose_end(struct spec_log *log);
 /*
  * Add a log to R as the newest of CONTAINER (NULL counts as "", the replica's own, which comes

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Last words: the lines of a text, and a structured error, {"message": {"message": ..., "extraInfo": ...}}. */
+/*
+ * Makes last words of the lines of a text, or of a structured error, {"message": {"message": ...,
+ * "extraInfo": ...}}.
+ */
 #include "spec/job/status.h"
 
 #include "spec/base/utf8.h"
 #include "spec/base/value.h"
 
 #define LINES	 5
-#define LINE_MAX 500 /* bytes of a line, before unclean characters are escaped */
+#define LINE_MAX 500 /* bytes of a line, before control characters are escaped */
 
 struct line {
 	const char *p;
@@ -28,8 +31,8 @@ static bool is_blank(const struct line *l)
 }
 
 /*
- * Split N bytes at TEXT into lines: the first or the last ones that are not blank; a '\r' ends a
- * line, too.
+ * Split N bytes at TEXT into lines, and keep the first or the last ones that are not blank. A '\r'
+ * also ends a line.
  */
 static struct lines split(const char *text, size_t n, bool first)
 {
@@ -62,7 +65,7 @@ static void put_line(FILE *out, struct line l)
 	cleanup_free char *clean = NULL;
 
 	/*
-	 * If the beginning of a line is missing anyway, keep its end. The line is cut between
+	 * If the beginning of the line is missing anyway, keep the end of the line. Cut between
 	 * characters.
 	 */
 	if (l.cut)
@@ -97,7 +100,7 @@ char *spec_last_lines(const char *text, size_t n, bool part)
 {
 	struct lines lines = split(text, n, false);
 
-	/* A part of a line is better than nothing. */
+	/* The first line is incomplete: keep it only if it is the only one. */
 	if (part && lines.n > 0 && lines.v[0].p == text) {
 		lines.v[0].cut = true;
 		if (lines.n > 1)

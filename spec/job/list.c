@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list keeps the bytes of all jobs in their display order: the lines for list.jsonl; for the
- * table the cells of each line except the age. A new text reuses the bytes of snapshots that the
- * list has seen before, by their revision, and formats the others. The table is then assembled from
- * its cells, since the width of a column depends on all jobs and an age on the time.
+ * A list stores the bytes of all jobs in display order: the lines for list.jsonl, and the cells of
+ * the table's lines except the age. A new text reuses the bytes of snapshots that the list already
+ * has (found by revision), and formats the others. The table is then assembled from the cells,
+ * since the width of a column depends on all jobs, and the age on the time.
  *
- * An age has one unit, and is at least two of it: 119s, 119m, 47h, 2d. So the text of old jobs
- * remains the same for long. Ages are counted in whole seconds, so that ages alone change a text at
- * most once a second.
+ * An age is a number of one unit, and the number is at least two: 119s, 119m, 47h, 2d. So the text
+ * of old jobs rarely changes. Ages count whole seconds, so they change a text at most once per
+ * second.
  */
 #include "spec/job/list.h"
 
@@ -22,12 +22,12 @@ static const char *const titles[N_COLUMNS] = {"ID",	 "STATE",     "AGE",  "QUEUE
 
 #define GAP 2 /* blanks between two columns */
 /*
- * An id is never cut, since it is the name of a directory; a longer id makes its own line longer.
+ * An id is never cut, since it is the name of a directory; a longer id only makes its line longer.
  */
 #define ID_WIDTH   64
 #define ID_MAX	   255
 #define CELL_WIDTH 40
-/* " (3 in QUEUE)" after the last column, for a job with a known position. */
+/* The last column has space for " (3 in QUEUE)", if the job's position is known. */
 #define PLACE_WIDTH (CELL_WIDTH + 32)
 
 struct row {
@@ -35,20 +35,22 @@ struct row {
 	int64_t changed, created; /* ns */
 	const char *bytes;	  /* in the cached text; malloc'ed in a fresh row */
 	size_t len;
-	bool fresh, wanted; /* while a new text is made */
+	bool fresh, wanted; /* used while a new text is made */
 };
 
 struct spec_list {
 	enum spec_list_form form;
 	struct row *rows; /* in display order */
 	size_t n;
-	/* By revision: a table of MASK + 1 slots, at most half of them used. */
+	/*
+	 * A hash table of the rows by revision, with MASK + 1 slots; at most half of them are used.
+	 */
 	struct row **index;
 	size_t mask;
-	struct spec_text *kept; /* the bytes of all rows, one after the other */
+	struct spec_text *kept; /* the bytes of all rows, concatenated */
 };
 
-/* --- the cells of a line, each ended by a NUL, without the age --- */
+/* --- the cells of a line, each terminated by a NUL, without the age --- */
 
 /* Write TEXT as one word of at most MAX bytes. */
 static char *put_cell(char *to, const char *text, size_t max)
@@ -107,9 +109,9 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 /* --- ages --- */
 
 /*
- * Print an age, "12m"; "-" if the job's creation time is unknown. A job that, by another clock, was
- * created (CREATED, ns) after NOW (s) is new. Return the length. Lower *UNTIL (s) if the age
- * changes earlier.
+ * Print an age, "12m"; "-" if the job's creation time is unknown. If the job was created (CREATED,
+ * ns) after NOW (s), by another clock, its age is 0. Return the length. If the age changes before
+ * *UNTIL (s), lower *UNTIL to that time.
  */
 static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *until)
 {
@@ -127,7 +129,7 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 		i++;
 	number = age / units[i].seconds;
 	*until = min_of(*until, created / NS_PER_S + (number + 1) * units[i].seconds);
-	/* printf would take a third of the time of making a whole table. */
+	/* Not printf, which would take a third of the time of making the table. */
 	*--from = '\0';
 	*--from = units[i].unit;
 	do
@@ -143,7 +145,7 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 struct table {
 	size_t width[N_COLUMNS];
 	bool kinds;  /* there are jobs of several kinds, so the column KIND is shown */
-	size_t size; /* size of all lines, at most */
+	size_t size; /* upper bound of the size of all lines */
 	char *to;
 };
 
@@ -238,7 +240,7 @@ static struct spec_text *make_table(const struct spec_list *list, int64_t stale_
 
 /* --- the bytes of all rows --- */
 
-/* Order rows: the last changed first, and the newest among equals. */
+/* Order rows: the job that changed last comes first; of several, the newest. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
@@ -268,7 +270,10 @@ static void index_rows(struct spec_list *list)
 	}
 }
 
-/* Merge all rows in order: the sorted old ones that are WANTED, and N_FRESH of FRESH. */
+/*
+ * Merge all rows in display order: those old rows (sorted) that are WANTED, and the N_FRESH rows of
+ * FRESH.
+ */
 static void merge_rows(const struct spec_list *list, struct row *fresh, size_t n_fresh,
 		       struct row *to)
 {

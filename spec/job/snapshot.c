@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Snapshots as tables of fields. The object is written as one text, byte for byte, since it is the
- * server's and may contain anything.
+ * Writes and reads snapshots by tables of fields. The job's object is written as one text, byte for
+ * byte, since it is the server's and may contain anything.
  */
 #include "spec/job/status.h"
 
@@ -15,8 +15,8 @@
 #include "spec/yaml/field.h"
 
 #define SNAPSHOT_VERSION  2
-#define SNAPSHOT_MAX_LOGS 100000 /* the most logs of one replica */
-/* The largest figure: JSON parsers support no larger ones. */
+#define SNAPSHOT_MAX_LOGS 100000 /* the largest number of logs of one replica */
+/* The largest number: JSON parsers read larger ones inexactly. */
 #define USAGE_MAX (INT64_C(1) << 53)
 
 #define JOB(name, type, ...)	 SPEC_FIELD(struct spec_job, name, type, __VA_ARGS__)
@@ -123,7 +123,7 @@ static const struct spec_field usage_fields[] = {
 	{0},
 };
 
-/* --- out --- */
+/* --- writing --- */
 
 struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_snapshot_form form)
 {
@@ -175,7 +175,7 @@ char *spec_snapshot_text(const struct spec_job *job)
 	return text_print("%s\n", text);
 }
 
-/* --- in --- */
+/* --- reading --- */
 
 static int read_logs(const struct spec_value *o, struct spec_replica *r)
 {
@@ -223,7 +223,7 @@ static int read_usage(const struct spec_value *o, struct spec_replica *r)
 	return err;
 }
 
-/* The replicas of each role are consecutive, in the order of the roles. */
+/* Read the replicas. They are in the order of the roles, those of a role next to each other. */
 static int read_replicas(const struct spec_value *list, enum spec_snapshot_form form,
 			 struct spec_job *job)
 {

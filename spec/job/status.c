@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The texts of state, status, status.json, usage, ctl, changes and of a replica's status and usage.
- * status and status.json are one tree, written twice, so they can't differ. status omits usage,
- * which has a file of its own, and for a local job the keys that only a cluster fills.
+ * status and status.json are the same tree in two formats, so they can't differ. But status omits
+ * usage, which has a file of its own, and for a local job the keys that only a cluster fills.
  */
 #include "spec/base/time.h"
 #include "spec/job/status.h"
@@ -14,7 +14,7 @@
 
 /* Levels of status in block style: the job, its list of roles, a role, its list of replicas. */
 #define STATUS_BLOCK_DEPTH 4
-/* The same for usage, where related figures are on one line. */
+/* The same for usage; related numbers are on one line. */
 #define USAGE_BLOCK_DEPTH 1
 
 const char *spec_status_state(enum spec_state state)
@@ -24,16 +24,15 @@ const char *spec_status_state(enum spec_state state)
 	return lines[state];
 }
 
-/* Add the action in the bit set SET, or null. */
+/* Add the name of the action in the bit set SET, or null if SET is empty. */
 static void put_action(struct json_object *o, const char *key, unsigned set)
 {
 	spec_tree_text(o, key, set ? spec_action_name((enum spec_action)__builtin_ctz(set)) : NULL);
 }
 
 /*
- * Add TEXT, which may come from outside. Both formats have escapes for the control characters of
- * ASCII, but JSON would pass on other characters that a terminal interprets, and bytes that are not
- * UTF-8.
+ * Add TEXT, which may come from outside. JSON and YAML escape the control characters of ASCII. But
+ * JSON would pass on other characters that a terminal interprets, and bytes that are not UTF-8.
  */
 static void put_text(struct json_object *o, const char *key, const char *text)
 {
@@ -47,8 +46,8 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 }
 
 /*
- * Drop the keys without values. Programs read status.json, which has every key of every job; people
- * read status, where these keys would hide the others.
+ * Remove keys without values from status, where they would hide the others from people.
+ * status.json, for programs, has all keys of every job.
  */
 static void drop_unfilled(struct json_object *o)
 {
@@ -72,7 +71,7 @@ static void drop_unfilled(struct json_object *o)
 	};
 
 	for (size_t i = 0; i < array_size(of_clusters); i++) {
-		/* json-c converts null, an empty text and 0 to false. */
+		/* json-c's boolean of null, an empty text and 0 is false. */
 		if (!json_object_get_boolean(json_object_object_get(o, of_clusters[i])))
 			json_object_object_del(o, of_clusters[i]);
 	}

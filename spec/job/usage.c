@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The figures of a job are the sums of those of its replicas. A sum is known if each of its parts
- * is. A replica that was never started has used nothing; any other replica without figures makes
- * the sum unknown.
+ * Usage of jobs and replicas. The usage of a job is the sum over its replicas; a sum is unknown if
+ * a part of it is unknown. The usage of a replica that was never started is 0.
  */
 #include "spec/job/job_tree.h"
 
@@ -12,7 +11,7 @@
 #include "spec/yaml/yaml.h"
 
 #define UNKNOWN	 INT64_C(-1)
-#define CORE	 1000.0 /* thousandths */
+#define CORE	 1000.0 /* thousandths of a core */
 #define PER_CENT 100.0
 
 /* The properties of each source. */
@@ -24,13 +23,13 @@ static const struct {
 	[SPEC_USAGE_METRICS] = {"metrics.k8s.io", "working_set", true},
 };
 
-/* The figures of one replica, or of several. */
+/* The usage of one replica, or the sum of several. */
 struct figures {
 	struct spec_request given;
 	struct spec_usage used;
 	bool is_known;	     /* a source reports the usage */
-	int64_t begun, seen; /* ns, from when and until when; 0 if unknown */
-	/* requested cores times the time for which they were requested, in ns; -1 if unknown */
+	int64_t begun, seen; /* ns: beginning and end of the usage; 0 if unknown */
+	/* requested cores times the ns for which they were requested; -1 if unknown */
 	double core_ns;
 };
 
@@ -90,12 +89,12 @@ static void put_number(struct json_object *o, const char *key, int64_t number)
 	spec_tree_number_or(o, key, max_of(number, UNKNOWN), UNKNOWN);
 }
 
-/* Return the used share of the time of its cores, in per cent. */
+/* Return which part of the requested CPU time was used, in per cent. */
 static int64_t efficiency(const struct figures *f)
 {
 	double used = (double)f->used.cpu_us * 1000;
 
-	/* If nearly nothing was given, any multiple of that may have been used. */
+	/* If nearly nothing was requested, the quotient has no meaning. */
 	if (!f->is_known || f->used.cpu_us < 0 || f->core_ns < 1 || used > 1e9 * f->core_ns)
 		return UNKNOWN;
 	return (int64_t)llround(used / f->core_ns * PER_CENT);

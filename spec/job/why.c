@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of `why`: a summary that people would otherwise have to assemble from status and logs.
- * It is one paragraph, and empty for a job in good order. Texts from outside are made one line.
+ * The text of `why`: one paragraph that people would otherwise have to assemble from status and
+ * logs; empty for a job without problems. Line breaks in texts from outside become blanks.
  */
 #include "spec/base/amount.h"
 #include "spec/base/mem.h"
@@ -12,16 +12,16 @@
 
 #define LOCAL_ID_LEN 64
 
-/* Longer messages are cut here; status has all of them. */
+/* Longer messages are cut; status has the whole message. */
 #define MESSAGE_MAX 500
-/* SIGKILL, on every system. */
+/* The number of SIGKILL, on every system. */
 #define KILL 9
-/* A replica whose samples were below this was hardly killed for lack of memory. */
+/* bytes; if all samples of a replica were below this, it was hardly killed for lack of memory */
 #define MUCH_MEMORY (INT64_C(64) << 20)
-/* The largest number of printed ranges of replicas; status has all. */
+/* The largest number of printed ranges of replicas; status has all replicas. */
 #define MAX_RANGES 50
 
-/* Print W as a part of one line, cut when it is long. */
+/* Print W as a part of one line; cut W if it is too long. */
 static void put_words(FILE *out, struct spec_words w)
 {
 	for (size_t i = 0; i < w.n; i++) {
@@ -67,7 +67,7 @@ static void put_signal(FILE *out, int signal)
 		fputs(", which the kernel also sends when memory runs out", out);
 }
 
-/* Print "ended with exit code 3", with what the code may mean. */
+/* Print "ended with exit code 3", and the usual meaning of the code. */
 static void put_code(FILE *out, int code)
 {
 	int signal = code - 128;
@@ -82,7 +82,7 @@ static void put_code(FILE *out, int code)
 	}
 }
 
-/* True if R's program ended by itself. If not, R's reason names what ended it. */
+/* True if R's program ended by itself. If something else ended it, R has a reason. */
 static bool is_own_end(const struct spec_replica *r)
 {
 	return !*r->reason || streq(r->reason, "Error") || streq(r->reason, "Signal") ||
@@ -119,7 +119,7 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 		fputs(" are longer than the system allows: put long values into a file.", out);
 		return;
 	}
-	/* The output, or the helper, of a local replica. */
+	/* The message is about the output, or the helper, of a local replica. */
 	if (strncmp(message, "its ", strlen("its ")) == 0) {
 		fputs(" The program did not cause this: submit the file again when that is fixed.",
 		      out);
@@ -134,8 +134,8 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 }
 
 /*
- * Print R's largest sample of memory, if it may have been killed for that. Usage after the last
- * sample is not counted.
+ * Print R's largest sample of memory, if R may have been killed for lack of memory. The samples
+ * miss usage after the last one.
  */
 static void put_seen(FILE *out, const struct spec_replica *r)
 {
@@ -194,7 +194,7 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 	put_seen(out, r);
 }
 
-/* Print how often the job was retried; AGAIN: it is about to be. */
+/* Print how often the job was retried. AGAIN: another retry is about to begin. */
 static void put_retries(FILE *out, const struct spec_job *job, bool again)
 {
 	bool none = job->max_retries == 0 && job->retries == 0;
@@ -206,7 +206,7 @@ static void put_retries(FILE *out, const struct spec_job *job, bool again)
 			job->max_retries);
 }
 
-/* Print that R was not retried, because a rule of its Job forbids that for this exit. */
+/* Print that R was not retried because a rule of its Job forbids retries after this exit. */
 static void put_policy(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	static const char key[] = " rule at index ";
@@ -256,8 +256,8 @@ static bool is_explained(const struct spec_replica *r)
 }
 
 /*
- * Return the replica that ended last, with an error if there is one; NULL if none is known to have
- * ended by itself.
+ * Return the replica that ended last, preferably one with an error; NULL if no replica is known to
+ * have ended by itself.
  */
 static const struct spec_replica *last_ended(const struct spec_job *job)
 {
@@ -275,7 +275,7 @@ static const struct spec_replica *last_ended(const struct spec_job *job)
 	return ret;
 }
 
-/* Print which N replicas failed, in a job whose replicas have one role: 1, 4-6. */
+/* Print the numbers of the N failed replicas, in a job with one role: 1, 4-6. */
 static void put_failed(FILE *out, const struct spec_job *job, size_t n)
 {
 	const char *mark = ": ";
@@ -310,7 +310,7 @@ static void why_failed(FILE *out, const struct spec_job *job)
 		put_end(out, job->message);
 		return;
 	}
-	/* No replica has failed: a policy of the job has ended it. */
+	/* No replica has failed, so a policy of the job has ended it. */
 	if (!r && streq(job->reason, job->phase) && !streq(job->phase, "Terminated") &&
 	    last_ended(job)) {
 		r = last_ended(job);
@@ -348,7 +348,9 @@ static void why_failed(FILE *out, const struct spec_job *job)
 
 /* --- jobs that have not failed --- */
 
-/* Print how to resume a suspended job, unless nobody can through a mount that allows only the actions in ALLOWED. */
+/*
+ * Print how to resume a suspended job, if this mount can resume it; it allows the actions ALLOWED.
+ */
 static void put_resume(FILE *out, const struct spec_job *job, unsigned allowed)
 {
 	unsigned actions = job->actions & allowed;
@@ -404,8 +406,8 @@ static void why_cancelled(FILE *out, const struct spec_job *job, unsigned allowe
 }
 
 /*
- * Return the id, in hexadecimal digits, in the tag that kxfs and TorchX give to a local image
- * ("sha256:ID" becomes REPO:ID). Empty if IMAGE has no such tag.
+ * Return the hexadecimal id in the tag of a local image: kxfs and TorchX tag "sha256:ID" as
+ * REPO:ID. Empty if IMAGE has no such tag.
  */
 static struct spec_words local_id(struct spec_words image)
 {
@@ -453,7 +455,7 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 	put_words(out, image);
 }
 
-/* Print the end of a sentence about the reason why a replica waits. */
+/* Print the end of a sentence about a waiting replica: whether its attempt will time out. */
 static void put_abandoning(FILE *out, const struct spec_job *job)
 {
 	fputs(job->impatient ? ", if that is soon: this attempt times out after some minutes."
@@ -484,7 +486,7 @@ static void put_unschedulable(FILE *out, const struct spec_job *job, const struc
 	put_words_end(out, spec_words_unschedulable(r->message));
 }
 
-/* Print why R can't start, or not yet; N replicas wait for the same reason. */
+/* Print why R can't start, or has not started yet; N replicas wait for the same reason. */
 static void put_waiting(FILE *out, const struct spec_job *job, const struct spec_replica *r,
 			size_t n)
 {
@@ -508,7 +510,7 @@ static void put_waiting(FILE *out, const struct spec_job *job, const struct spec
 		fprintf(out, " It is the first of %zu replicas that wait for this.", n);
 }
 
-/* Print that a container of R fails repeatedly, and is restarted in its pod. */
+/* Print that a container of R fails repeatedly and is restarted in the same pod. */
 static void put_loop(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	char time[32];
@@ -561,7 +563,10 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 	size_t n_failed;
 
 	failed = spec_job_first_failed(job, &n_failed);
-	/* The failure may be of an earlier attempt: the present reason for waiting comes first. */
+	/*
+	 * The failure may belong to an earlier attempt, so the present reason for waiting comes
+	 * first.
+	 */
 	if (caused)
 		put_cause(out, job, allowed);
 	if (failed) {
@@ -588,7 +593,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 	}
 }
 
-/* Print that output of a cluster's job is not captured now, since writing to disk fails. */
+/* Print that kxfs does not capture output of a cluster's job now, since writing to disk fails. */
 static void put_disk(FILE *out, const struct spec_job *job)
 {
 	const struct spec_replica *first = NULL;
@@ -624,8 +629,8 @@ static void put_disk(FILE *out, const struct spec_job *job)
 }
 
 /*
- * Print why the logs of a finished job in a cluster are incomplete: pods still run, or output is
- * being fetched.
+ * Print why the logs of a finished job in a cluster are incomplete: its pods still run, or kxfs is
+ * still fetching output.
  */
 static void put_behind(FILE *out, const struct spec_job *job)
 {
@@ -680,7 +685,7 @@ void spec_status_why(const struct spec_job *job, unsigned allowed, char **ret, s
 	if (ftell(out) > 0)
 		fputc('\n', out);
 	text_stream_close(out);
-	/* The texts that `why` quotes come from outside. */
+	/* The quoted texts come from outside. */
 	*ret = spec_utf8_is_clean(text, "\n\t") ? take_ptr(text)
 						: spec_utf8_clean_copy(text, "\n\t");
 	*ret_len = strlen(*ret);
