@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why a job waits, if neither it nor its pods have the reason: its pods can't be made, a volume
- * can't be mounted, the capacity is insufficient for its gang, its queue or the cluster is full, no
- * controller or scheduler has acted on it. The sources are events, the job's pod group and its
- * queue. Only the first obstacle is shown: a failure to create pods takes precedence over all else,
- * and a replica's own reason over the gang. Nothing is guessed; relevant objects that the user may
- * not read are named.
+ * Why a job waits, if neither its object nor its pods have the reason: its pods can't be made, a
+ * volume can't be mounted, the capacity is insufficient for its gang, its queue or the cluster is
+ * full, or no controller or scheduler has acted on it. The sources are events, the job's pod group
+ * and its queue. Only the first obstacle is shown: a failure to create pods takes precedence over
+ * everything else, and a replica's own reason over the gang. The text contains no guesses; it names
+ * relevant objects that the user may not read.
  */
 #include "spec/view/steps.h"
 
@@ -15,12 +15,12 @@
 #include "spec/view/reader.h"
 #include "spec/view/watched.h"
 
-/* Volcano's last two attempts are less than two minutes apart. */
+/* Volcano's last two attempts are less than this (ns) apart: in fact less than two minutes. */
 #define GIVING_UP INT64_C(300000000000)
 
 #define WAITS_FOR_ROOM "It starts automatically when capacity becomes available."
 
-/* Causes: the reason in status, and the advice, which follows the sentence in `why`. */
+/* Classes of causes: the reason in status, and the advice, which follows the sentence in `why`. */
 struct cause_class {
 	const char *reason;
 	const char *advice;
@@ -53,8 +53,8 @@ static const struct cause_class unschedulable = {"Unschedulable", ""};
 static const struct cause_class missing_right = {"MissingRight", ""};
 
 /*
- * How long an image pull may take before `why` reports that nothing is known of pods that have a
- * node.
+ * How long (ns) a pod with a node may take to start, for example to pull its image, before `why`
+ * reports that the reason is unknown.
  */
 #define STARTING INT64_C(60000000000)
 
@@ -70,7 +70,7 @@ static const char *const unseen_advice[] = {
 	[SPEC_UNSEEN_EVENTS | SPEC_UNSEEN_GROUPS] = UNSEEN("events and podgroups"),
 };
 
-/* The sources of a cause. */
+/* The data from which a cause is found. */
 struct facts {
 	const struct spec_job *job;
 	const struct spec_job_view *view;
@@ -125,7 +125,7 @@ static bool any_about(const struct facts *f, const char *uid)
 	return false;
 }
 
-/* Return the part of TEXT after KEY; all of TEXT if KEY is not in it. */
+/* Return the part of TEXT after KEY, or all of TEXT if it does not contain KEY. */
 static const char *behind(const char *text, const char *key)
 {
 	const char *p = strstr(text, key);
@@ -133,7 +133,10 @@ static const char *behind(const char *text, const char *key)
 	return p ? p + strlen(key) : text;
 }
 
-/* Return the word after KEY in TEXT, without quotes; its length in *N. NULL if there is none. */
+/*
+ * Return the word after KEY in TEXT, without quotes, and its length in *N. NULL if TEXT does not
+ * contain KEY.
+ */
 static const char *word_behind(const char *text, const char *key, size_t *n)
 {
 	const char *p = strstr(text, key);
@@ -155,8 +158,8 @@ static bool has_waited(const struct facts *f, int64_t since)
 /* --- pods that can't be made --- */
 
 /*
- * Return which replicas have a pod in the cluster now; malloc'ed, one for each. A replica also
- * names the pod of an earlier attempt, which may have been deleted.
+ * Return which replicas have a pod in the cluster now, as a malloc'ed array. The pod that a replica
+ * names is no proof: it may belong to an earlier attempt and be deleted.
  */
 static bool *made_replicas(const struct facts *f)
 {
@@ -180,7 +183,7 @@ static bool any_unmade(const struct facts *f)
 
 #define CANT "its pods can't be made: "
 
-/* The server has refused to make the pods, with TEXT. */
+/* Return the cause of a job for which the server refused to make pods with the message TEXT. */
 static struct spec_cause refused(const struct facts *f, const char *text)
 {
 	const char *word;
@@ -204,8 +207,8 @@ static struct spec_cause refused(const struct facts *f, const char *text)
 }
 
 /*
- * Volcano's controller prints the server's whole reply, which includes the server's message;
- * Kubernetes' own puts two words before them.
+ * Return the cause by the event E. Its message contains the server's: Volcano's controller prints
+ * the server's whole reply, Kubernetes' own controllers two words before the message.
  */
 static struct spec_cause refused_by(const struct facts *f, const struct spec_event_view *e)
 {
@@ -222,7 +225,7 @@ static struct spec_cause find_unmade(const struct facts *f)
 	const struct spec_event_view *e = newest(f, f->view->meta.uid, SPEC_EVENT_FAILED_CREATE);
 	struct spec_cause ret;
 
-	/* MCAD has no events, and its own message contains the server's. */
+	/* MCAD makes no events, but its own message contains the server's. */
 	if (streq(f->view->reason, "ItemCreationFailure"))
 		return refused(f, behind(f->view->message, "creation failure: "));
 	if (!e || spec_event_view_is_old(e, f->view->changed) || !any_unmade(f))
@@ -235,7 +238,7 @@ static struct spec_cause find_unmade(const struct facts *f)
 	return ret;
 }
 
-/* Return the advice for CAUSE once the job was abandoned. */
+/* Return the advice for CAUSE if the job was abandoned because of it. */
 static const char *advice_after(const struct spec_cause *cause)
 {
 	static const struct {
@@ -270,7 +273,7 @@ struct spec_cause spec_cause_given_up(const struct spec_job *job, const struct s
 	ret = refused_by(&f, e);
 	if (!*ret.reason)
 		return ret;
-	/* How often the controller has tried to make them. */
+	/* Print how often the controller has tried to make the pods. */
 	for (size_t i = 0; i < ctx->n_events; i++) {
 		e = ctx->events[i];
 		if (streq(e->about, view->meta.uid) && streq(e->reason, SPEC_EVENT_FAILED_CREATE))
@@ -306,7 +309,10 @@ static bool is_mount_failure(const struct spec_event_view *e)
 	       streq(e->reason, SPEC_EVENT_FAILED_ATTACH);
 }
 
-/* Return the replica whose pod E is about, while nothing of it has started, or NULL. */
+/*
+ * Return the replica whose pod E is about, or NULL. Only replicas of which nothing has started
+ * count.
+ */
 static const struct spec_replica *replica_of(const struct facts *f, const struct spec_event_view *e)
 {
 	for (size_t i = 0; i < f->pods.n; i++) {
@@ -319,7 +325,7 @@ static const struct spec_replica *replica_of(const struct facts *f, const struct
 	return NULL;
 }
 
-/* True if the pod has had an event since FAILURE that occurs only after its volumes are mounted. */
+/* True if the pod has had an event after FAILURE that only occurs once its volumes are mounted. */
 static bool is_mounted(const struct facts *f, const struct spec_event_view *failure)
 {
 	static const char *const later[] = {"SuccessfulAttachVolume", "Pulling", "Pulled",
@@ -416,7 +422,7 @@ static struct spec_cause find_gang(const struct facts *f)
 	if (n < minimum) {
 		ret = make(&gang_short, "%u pods must start together, and there %s only %u of them",
 			   minimum, n == 1 ? "is" : "are", n);
-		/* Events have the reason why the others are not made. */
+		/* Only events would show why the other pods are not made. */
 		if (f->ctx->unseen & SPEC_UNSEEN_EVENTS)
 			ret.advice = unseen_advice[SPEC_UNSEEN_EVENTS];
 		return ret;
@@ -429,8 +435,8 @@ static struct spec_cause find_gang(const struct facts *f)
 /* --- the queue and the cluster --- */
 
 /*
- * Return the next resource of TEXT ("overused cpu, overused memory") after KEY, copied; false after
- * the last.
+ * Copy the next resource of TEXT ("overused cpu, overused memory") after KEY to NAME. Return false
+ * after the last one.
  */
 static bool next_resource(const char **text, const char *key, char name[256])
 {
@@ -446,7 +452,7 @@ static bool next_resource(const char **text, const char *key, char name[256])
 	return n > 0;
 }
 
-/* Print the demand: "it needs 2.4 cpu at once". */
+/* Print what the job needs: "it needs 2.4 cpu at once". */
 static void put_need(FILE *out, const char *name, const char *need)
 {
 	bool bytes = strstr(name, "memory") || strstr(name, "storage");
@@ -460,7 +466,7 @@ static void put_need(FILE *out, const char *name, const char *need)
 	fprintf(out, "%s %s at once", bytes ? " of" : "", name);
 }
 
-/* Return the total of NAME that queue Q may use; negative if it is not limited, or unknown. */
+/* Return the total of NAME that queue Q may use; negative if it is unlimited or unknown. */
 static double queue_limit(const struct spec_queue_view *q, const char *name)
 {
 	return q ? spec_amount_value(spec_amounts_get(&q->capability, name)) : -1;
@@ -475,7 +481,10 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 
 	if (all < 0)
 		return;
-	/* If enough seems to be free, other jobs that were admitted but do not run yet have it. */
+	/*
+	 * If enough seems to be free, it belongs to other jobs that are admitted but do not run
+	 * yet.
+	 */
 	if (need > all || left >= need) {
 		fputs(", and the queue may use ", out);
 		spec_amount_print(out, name, all);
@@ -490,8 +499,8 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 }
 
 /*
- * The job's queue, or (QUEUE is false) the cluster, has no capacity for it: TEXT names each
- * resource after KEY.
+ * Return the cause of a job for which its queue, or the cluster (QUEUE is false), has no capacity.
+ * TEXT names each exhausted resource after KEY.
  */
 static struct spec_cause is_full(const struct facts *f, const char *text, const char *key,
 				 bool queue)
@@ -525,8 +534,8 @@ static struct spec_cause is_full(const struct facts *f, const char *text, const 
 }
 
 /*
- * If the job needs more than its queue may ever use, capacity that becomes free elsewhere does not
- * help.
+ * Return a cause if the job needs more than its queue may ever use, so that freed capacity would
+ * not help.
  */
 static struct spec_cause find_too_small(const struct facts *f)
 {
@@ -544,7 +553,9 @@ static struct spec_cause find_too_small(const struct facts *f)
 	return *text ? is_full(f, text, "insufficient ", true) : none();
 }
 
-/* If the job's queue is closed, it admits no jobs, whatever its capacity. */
+/*
+ * Return a cause if the job's queue is closed. Such a queue admits no jobs, whatever its capacity.
+ */
 static struct spec_cause find_closed(const struct facts *f)
 {
 	const struct spec_group_view *g = f->ctx->group;
@@ -557,7 +568,7 @@ static struct spec_cause find_closed(const struct facts *f)
 	return make(&queue_closed, "queue %s is closed", f->view->queue);
 }
 
-/* The scheduler has not admitted the job's pod group. */
+/* Return a cause if the scheduler has not admitted the job's pod group. */
 static struct spec_cause find_pending(const struct facts *f)
 {
 	static const char quota[] = "queue resource quota insufficient";
@@ -593,16 +604,16 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	if (spec_state_is_final(job->state) || job->state == SPEC_UNKNOWN || job->history)
 		return ret;
 	/*
-	 * Kueue's reasons take precedence over a failed replica, which may have failed in an
-	 * earlier attempt.
+	 * Kueue's reasons take precedence over a failed replica, which may belong to an earlier
+	 * attempt.
 	 */
 	if (*view->phase && *spec_kueue_queue(view, ctx))
 		ret = spec_kueue_cause(job, view, ctx);
-	/* A failed replica is more informative than anything else that the others wait for. */
+	/* A failed replica explains more than the reasons for which other replicas wait. */
 	if (*ret.reason || spec_job_first_failed(job, NULL))
 		return ret;
 	if (!*view->phase) {
-		/* No controller has acted on the job: it has neither a group nor pods. */
+		/* The job has neither a pod group nor pods, so no controller has acted on it. */
 		if (job->state == SPEC_SUBMITTED && !ctx->stale_since && has_waited(&f, ctx->since))
 			ret = make(&no_controller, "no controller has processed it yet");
 		return ret;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a job. Metadata and annotations are read here, tasks and status by the kind, and roles.c
- * arranges the roles. A job of a thousand tasks has a megabyte, nearly all of it spec, and is sent
- * again whenever one of its pods changes; so if the spec has not changed, everything that depends
- * on it is copied from the earlier view.
+ * Reads a job. This file reads metadata and annotations, the kind reads tasks and status, and
+ * roles.c arranges the roles. A job of a thousand tasks has a megabyte, nearly all of it spec, and
+ * the server sends it again whenever one of its pods changes. So if the spec has not changed,
+ * everything that depends on it is copied from the earlier view.
  */
 #include <errno.h>
 
@@ -84,7 +84,7 @@ static void read_spec(struct spec_job_view *v, const struct spec_reader *reader,
 			i == 0 || tasks[i].time_limit == v->time_limit ? tasks[i].time_limit : 0;
 }
 
-/* --- a job whose spec is known already --- */
+/* --- a job with a known spec --- */
 
 static void copy_spec(struct spec_job_view *v, const struct spec_job_view *from)
 {
@@ -151,7 +151,7 @@ int spec_job_view_parse(const struct spec_reader *reader, const char *json, size
 		v->suspends |= p->asked;
 		v->over |= !p->asked && (p->ending || spec_state_is_final(p->state));
 	}
-	/* The controller also counts the failure after which it makes no further attempt. */
+	/* The controller also counts the failure after which no further attempt follows. */
 	if (v->retry_limit > 0)
 		v->retries = min_of(v->retries, v->retry_limit - 1);
 	*ret = take_ptr(v);

@@ -26,11 +26,11 @@
 	"It continues when spec.active of its Workload is true again. This user has no right to "  \
 	"set that (patch workloads.kueue.x-k8s.io): copy its manifest.yaml into submit/ to run "   \
 	"it again, and remove its directory."
-/* Kueue does not requeue it from then on, even if spec.active is set again. */
+/* Advice if Kueue will not requeue the job, even if spec.active is set again. */
 #define SUBMIT_AGAIN                                                                               \
 	"Kueue will not admit it again: copy its manifest.yaml into submit/ to run it again."
 
-/* What a reason of Kueue's means. */
+/* What one of Kueue's reasons means for users. */
 struct kueue_meaning {
 	const char *kueue;  /* the reason of the condition; NULL in the last row: any other */
 	const char *reason; /* in `status` */
@@ -39,13 +39,13 @@ struct kueue_meaning {
 	enum {
 		NOTHING,
 		QUOTE, /* Kueue's message follows */
-		PODS,  /* what kept the pods from becoming ready follows */
+		PODS,  /* the text continues with what kept the pods from becoming ready */
 	} adds;
 };
 
 #define NO_QUOTA "it has no quota in ", QUOTE
 
-/* By the reason of QuotaReserved: apis/kueue/v1beta2/workload_types.go. */
+/* The meanings of reasons of QuotaReserved: apis/kueue/v1beta2/workload_types.go. */
 static const struct kueue_meaning unreserved_meanings[] = {
 	{"WaitingForQuota", "QueueFull", WAITS_FOR_ROOM, NO_QUOTA},
 	{"WaitingForPreemptedWorkloads", "QueueFull", WAITS_FOR_ROOM, NO_QUOTA},
@@ -65,7 +65,7 @@ static const struct kueue_meaning unreserved_meanings[] = {
 	{NULL, "Queued", "", NO_QUOTA},
 };
 
-/* By the reason of Evicted. */
+/* The meanings of reasons of Evicted. */
 static const struct kueue_meaning evicted_meanings[] = {
 	{"Preempted", "Preempted", WAITS_FOR_ROOM, "it was preempted", QUOTE},
 	{"ClusterQueueStopped", "QueueStopped", WHEN_OPENED, "its cluster queue was drained",
@@ -77,7 +77,7 @@ static const struct kueue_meaning evicted_meanings[] = {
 	{NULL, "Evicted", "", "it was evicted", QUOTE},
 };
 
-/* By spec_workload_put_out. */
+/* The meanings of the results of spec_workload_put_out. */
 static const struct kueue_meaning off_meanings[] = {
 	{"AdmissionCheck", "AdmissionCheckRejected", SUBMIT_AGAIN,
 	 "it was rejected by an admission check", QUOTE},
@@ -153,13 +153,13 @@ static void put_time(const struct kueue_text *m, int64_t ns)
 		fprintf(m->out, " at %s", text);
 }
 
-/* Quote Kueue's message of C, or, if that is empty, its reason. */
+/* Quote the message of Kueue's condition C; if it is empty, the reason. */
 static void put_quote(const struct kueue_text *m, const struct spec_condition_view *c)
 {
 	fprintf(m->out, ". Kueue: \"%s\"", *c->message ? c->message : c->reason);
 }
 
-/* Print why its pods were ended, when, and how often. Return the meaning. */
+/* Print why Kueue ended the job's pods, when, and how often. Return the meaning of the reason. */
 static const struct kueue_meaning *put_eviction(struct kueue_text *m)
 {
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
@@ -182,7 +182,7 @@ static const struct kueue_meaning *put_eviction(struct kueue_text *m)
 	return means;
 }
 
-/* The eviction is the cause. */
+/* Print the cause of a job that is being evicted: the eviction. */
 static void evicted(struct kueue_text *m)
 {
 	const struct kueue_meaning *means = put_eviction(m);
@@ -206,7 +206,10 @@ static void line(struct kueue_text *m)
 		      "ahead of it wait too",
 		      m->out);
 	else if (m->ctx->kueue.position > 1 && m->ctx->now - m->ctx->since >= SPEC_SETTLE_NS)
-		/* pkg/features/kube_features.go, SchedulingEquivalenceHashing; its objects do not have the version */
+		/*
+		 * pkg/features/kube_features.go, SchedulingEquivalenceHashing; no object shows
+		 * Kueue's version
+		 */
 		fputs(", and Kueue has not tried to admit it yet: others are ahead of "
 		      "it, and Kueue 0.18 and later skips jobs with the same request "
 		      "as one that did not fit",
@@ -262,7 +265,10 @@ static void inactive(struct kueue_text *m)
 
 /* --- the conditions --- */
 
-/* Kueue also finishes the Workload of a deleted job. That is not a result. */
+/*
+ * True if the job of W has a result. Kueue also finishes the Workload of a deleted job, which has
+ * none.
+ */
 static bool is_finished(const struct spec_workload_view *w)
 {
 	const struct spec_condition_view *finished = &w->conditions[SPEC_WORKLOAD_FINISHED];
@@ -304,14 +310,14 @@ static void deactivated(struct kueue_text *m)
 		put_quote(m, target->is_true ? target : e);
 }
 
-/* The job has no quota: print why. */
+/* Print why the job has no quota. */
 static void unreserved(struct kueue_text *m)
 {
 	const struct spec_condition_view *r = condition(m, SPEC_WORKLOAD_RESERVED);
 	const struct kueue_meaning *means;
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 
-	if (e->is_true && streq(r->message, e->message)) { /* nothing was reported since */
+	if (e->is_true && streq(r->message, e->message)) { /* no newer report */
 		evicted(m);
 		return;
 	}
@@ -332,7 +338,7 @@ static void unreserved(struct kueue_text *m)
 	}
 }
 
-/* The job has quota, but is not admitted: print why. */
+/* Print why the job, which has quota, is not admitted. */
 static void unadmitted(struct kueue_text *m)
 {
 	const char *sep = " and waits for admission check ";
@@ -409,7 +415,7 @@ static void explain(struct kueue_text *m)
 	}
 }
 
-/* Kueue should have created a Workload by now, or admitted the job. */
+/* Print that Kueue should have created a Workload by now, or admitted the job. */
 static void missing(struct kueue_text *m)
 {
 	const struct spec_view_context *ctx = m->ctx;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kueue's queues: the LocalQueue of a namespace has no quota of its own but a share of its
- * ClusterQueue's, which belongs to the whole cluster and which users often may not read. Neither
- * has the positions of waiting jobs, which are in a summary that Kueue's visibility API makes on
- * request.
+ * Kueue's queues. The LocalQueue of a namespace has no quota of its own: its jobs use the quota of
+ * a ClusterQueue, which belongs to the whole cluster, and which users often may not read. Neither
+ * queue has the positions of waiting jobs; Kueue's visibility API computes them on request.
  */
 #include <errno.h>
 
@@ -14,7 +13,7 @@
 /* The largest number of amounts of one queue, over all flavors; more are ignored. */
 #define MAX_AMOUNTS 1024
 #define MAX_PLACES  100000
-#define NAMES_MAX   500 /* bytes of names in a line, after which no further name begins */
+#define NAMES_MAX   500 /* bytes after which no further name is added to a line */
 #define TEXT_DEPTH  2	/* levels in block style: the queue, its list of amounts */
 
 /* --- amounts --- */
@@ -54,7 +53,7 @@ static void add_amount(struct spec_flavor_amounts *a, const char *flavor,
 	struct spec_flavor_amount *to;
 	const char *text = spec_read_word(resource, key);
 
-	/* A manifest may have the amount as a number. */
+	/* The amount may be a number, if a user wrote the manifest. */
 	if (!*text || a->n >= MAX_AMOUNTS)
 		return;
 	a->v = mem_grow(a->v, a->n + 1, sizeof(*a->v));
@@ -65,7 +64,7 @@ static void add_amount(struct spec_flavor_amounts *a, const char *flavor,
 	spec_read_copy(&to->text, text, READ_MAX_WORD);
 }
 
-/* Add [{name: FLAVOR, resources: [{name, KEY}]}]. */
+/* Add the amounts of a list [{name: FLAVOR, resources: [{name, KEY}]}]. */
 static void read_amounts(struct spec_flavor_amounts *a, const struct spec_value *flavors,
 			 const char *key)
 {
@@ -79,9 +78,9 @@ static void read_amounts(struct spec_flavor_amounts *a, const struct spec_value 
 	}
 }
 
-/* --- common to both --- */
+/* --- common to both kinds of queues --- */
 
-/* Read the condition Active. */
+/* Read status, reason and message of the condition Active. */
 static void read_active(const struct spec_value *status, char **active, char **reason,
 			char **message)
 {
@@ -114,7 +113,7 @@ struct spec_local_queue *spec_local_queue_read(const struct spec_value *object)
 	spec_read_copy_word(&q->cluster_queue, spec, "clusterQueue");
 	spec_read_copy_word(&q->stop_policy, spec, "stopPolicy");
 	read_active(status, &q->active, &q->reason, &q->message);
-	/* v1beta1 has another name for it. */
+	/* v1beta1 calls this field flavorUsage. */
 	read_amounts(&q->used, used ? used : spec_read_list(status, "flavorUsage"), "total");
 	read_amounts(&q->reserved, spec_read_list(status, "flavorsReservation"), "total");
 	q->pending = (unsigned)spec_read_int(status, "pendingWorkloads", 0);
@@ -172,7 +171,7 @@ int spec_cluster_queue_view_parse(const char *json, size_t len,
 	status = spec_read_map(o, "status");
 	groups = spec_read_list(spec, "resourceGroups");
 	cohort = spec_read_text(spec, "cohortName");
-	/* v1beta1 has another name for it. */
+	/* v1beta1 calls this field cohort. */
 	cohort = *cohort ? cohort : spec_read_text(spec, "cohort");
 	spec_read_copy(&v->cohort, cohort, READ_MAX_WORD);
 	spec_read_copy_word(&v->stop_policy, spec, "stopPolicy");
@@ -198,8 +197,8 @@ static bool is_stopped(const char *policy)
 }
 
 /*
- * Return the state of Q: Open, or why it admits no jobs; *RET_BY: the kind of the stopped queue, or
- * "".
+ * Return the state of Q: Open, or why it admits no jobs. *RET_BY is the kind of the queue that was
+ * stopped, or "".
  */
 static const char *state_of(const struct spec_local_queue *q,
 			    const struct spec_cluster_queue_view *cluster, const char **ret_by)
@@ -222,7 +221,10 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 	spec_tree_text(o, key, text && *text ? text : NULL);
 }
 
-/* Add the known resources of all flavors: those of V's list, and those that only OTHER has. */
+/*
+ * Add the resources of all flavors that are known: those in V's list, and those that only OTHER
+ * has.
+ */
 static void put_amounts(struct json_object *list, const struct spec_local_queue *q,
 			const struct spec_cluster_queue_view *cluster,
 			const struct spec_flavor_amounts *v,
@@ -309,7 +311,10 @@ static int by_uid(const void *a, const void *b)
 	return strcmp(x->uid, y->uid);
 }
 
-/* Return the uid of its controller; if no owner is marked as controller, of its only owner. */
+/*
+ * Return the uid of ITEM's controller. If no owner is marked as the controller, return the uid of
+ * the only owner.
+ */
 static const char *job_of(const struct spec_value *item)
 {
 	const struct spec_value *owners =
@@ -362,7 +367,7 @@ unsigned spec_queue_positions_find(const struct spec_queue_position *v, size_t n
 	return found ? found->position : 0;
 }
 
-/* --- what is served --- */
+/* --- the served version --- */
 
 const char *spec_kueue_version(const char *json, size_t len)
 {

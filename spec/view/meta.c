@@ -58,7 +58,10 @@ void spec_meta_clear(struct spec_meta *m)
 	spec_unset(&m->name, &m->uid, &m->owner_uid, &m->owner);
 }
 
-/* Names and uids become parts of paths, file names and keys of logs. */
+/*
+ * True if TEXT is valid as a part of paths, file names and keys of logs, where names and uids are
+ * used.
+ */
 static bool is_name(const char *text)
 {
 	return strlen(text) < 254 && spec_name_is_file(text) &&
@@ -107,8 +110,8 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 	m->created = spec_read_time(metadata, "creationTimestamp");
 	m->deleted = spec_read_time(metadata, "deletionTimestamp");
 	/*
-	 * The server writes when the object must be gone; its deletion was requested a grace period
-	 * earlier.
+	 * The server writes the time by which the object must be gone. Subtract the grace period to
+	 * get the time of the request.
 	 */
 	if (m->deleted)
 		m->deleted -= NS_PER_S *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Assigns pods to replicas. Most controllers number the pods of a task. If a controller does not,
- * each pod is a replica, in order of creation; once the required number exists, a further pod
- * replaces one that failed, and is its next attempt. A pod whose output is known keeps its replica
- * when other pods appear.
+ * each pod is a replica, in order of creation. Once the task has all its replicas, a further pod
+ * replaces one that failed, as the next attempt of its replica. A pod whose output is known keeps
+ * its replica when other pods appear.
  */
 #include "spec/view/steps.h"
 
@@ -17,8 +17,8 @@ static int compare(int64_t a, int64_t b)
 }
 
 /*
- * Sort by replica, then by age. Times are in whole seconds; of two that are equal, the deleted pod
- * is older.
+ * Sort by replica, then by age. Times are in whole seconds; if they are equal, a deleted pod is
+ * older.
  */
 static int by_age(const void *a, const void *b)
 {
@@ -57,13 +57,13 @@ static const struct spec_task_view *task_of(const struct spec_job_view *view,
 
 /* --- pods without a number --- */
 
-/* A log of the last snapshot, which names its pod, and its replica. */
+/* A log in the last snapshot: its key, which names its pod, and its replica. */
 struct queue_known {
 	const char *key;
 	size_t replica;
 };
 
-/* The part of a key before its first dot is the uid of the pod. */
+/* Order by the uid of the pod, which is the part of a key before its first dot. */
 static int by_uid(const void *a, const void *b)
 {
 	const char *x = ((const struct queue_known *)a)->key,
@@ -75,8 +75,8 @@ static int by_uid(const void *a, const void *b)
 }
 
 /*
- * Return the index in VIEW, whose roles may have grown, of replica I of BEFORE; NO_PLACE if it has
- * none.
+ * Return the index in VIEW, whose roles may have grown, of replica I of BEFORE; NO_PLACE if VIEW
+ * does not have it.
  */
 static size_t place_of(const struct spec_job_view *view, const struct spec_job *before, size_t i)
 {
@@ -104,14 +104,17 @@ static struct queue_known *known_of(const struct spec_job_view *view, const stru
 	return ret;
 }
 
-/* True if the pod after POD (NULL: there was none) may be the next attempt of its replica. */
+/*
+ * True if the replica of POD (NULL: a replica without a pod) may get another pod as its next
+ * attempt.
+ */
 static bool is_free(const struct spec_pod_view *pod)
 {
 	return !pod || pod->gone || spec_pod_state(pod) == SPEC_FAILED;
 }
 
 /*
- * Find the replicas of the N pods at V, the oldest first; until now each has the first replica of
+ * Assign replicas to the N pods at V, oldest first. Before the call each has the first replica of
  * its task.
  */
 static void number(const struct spec_job_view *view, struct spec_placed_pod *v, size_t n,
@@ -163,7 +166,7 @@ struct spec_placed_pods spec_place_pods(const struct spec_job_view *view,
 	struct spec_placed_pods ret = {.v = v};
 	size_t later = n;
 
-	/* Numbered pods are at the beginning, the others at the end. */
+	/* Numbered pods go to the beginning of the array, the others to the end. */
 	for (size_t i = 0; i < n; i++) {
 		const struct spec_task_view *task = task_of(view, pods[i]);
 

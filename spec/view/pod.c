@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a pod, and finds its state, why it waits or how it has ended, and its containers.
- * Controllers differ in how they record a pod's task, so the kind reads that.
+ * Reads a pod: its state, why it waits or how it has ended, and its containers. Controllers record
+ * a pod's task in different ways, so the kind reads the task.
  */
 #include "spec/view/steps.h"
 
@@ -16,10 +16,10 @@
 
 #define MAX_CONTAINERS 64
 #define MICRO	       1e6  /* millionths in a core */
-#define MAX_FIGURE     1e15 /* the largest plausible request; a larger one is not shown */
+#define MAX_FIGURE     1e15 /* the largest plausible amount; a larger one is not shown */
 /*
- * The kubelet writes this, and 137, for a container whose end it does not know: that is not an exit
- * code.
+ * The kubelet reports this reason and the code 137 for a container whose end it does not know. Then
+ * 137 is not an exit code.
  */
 #define UNKNOWN_END "ContainerStatusUnknown"
 
@@ -78,12 +78,15 @@ enum spec_state spec_pod_state(const struct spec_pod_view *pod)
 		if (!streq(pod->phase, states[i].phase))
 			continue;
 		/*
-		 * The kubelet reports the ends of containers some moments before the resulting
-		 * phase.
+		 * The kubelet reports the ends of containers slightly before the phase that results
+		 * from them.
 		 */
 		if (!spec_state_is_final(states[i].state) && pod->outcome != SPEC_UNKNOWN)
 			return pod->outcome;
-		/* A running pod waits before its container's first run, and between two runs. */
+		/*
+		 * A running pod counts as waiting before its container's first run and between two
+		 * runs.
+		 */
 		if (states[i].state == SPEC_RUNNING && c &&
 		    (c->state == SPEC_WAITING || spec_pod_loops(pod, c)))
 			return SPEC_PENDING;
@@ -149,9 +152,9 @@ static void read_words(struct spec_container_view *c, const struct spec_value *o
 }
 
 /*
- * If a container has run, the kubelet's message about its end is the text that the program has
- * left: its last 4096 bytes, so JSON may lack its beginning, and then has less information than the
- * log.
+ * Read the program's last output. If the container has run, the kubelet's message about its end is
+ * the end of that output, at most 4096 bytes. If that is JSON without its beginning, the log
+ * explains more, so the message is not used.
  */
 static void read_last_words(struct spec_container_view *c, const char *message)
 {
@@ -198,7 +201,7 @@ static void read_container(struct spec_container_view *c, const struct spec_valu
 	}
 }
 
-/* A container whose name is not valid as a file's is ignored. */
+/* Read the containers. A container whose name is not valid as a file name is ignored. */
 static void read_containers(struct spec_pod_view *v, const struct spec_value *status)
 {
 	static const char *const keys[] = {"initContainerStatuses", "containerStatuses",
@@ -226,7 +229,7 @@ static void read_containers(struct spec_pod_view *v, const struct spec_value *st
 
 /* --- the pod --- */
 
-/* True if the policy of a pod, or a container's own, lets a container restart. */
+/* True if the restart policy in O, a pod's spec or a container, allows restarts. */
 static bool is_rerun(const struct spec_value *o)
 {
 	const char *policy = spec_read_text(o, "restartPolicy");
@@ -234,7 +237,7 @@ static bool is_rerun(const struct spec_value *o)
 	return *policy && !streq(policy, "Never");
 }
 
-/* The server fills in the default policies. */
+/* True if a container of the pod may restart. The server has filled in default policies. */
 static bool reruns(const struct spec_value *spec)
 {
 	static const char *const keys[] = {"initContainers", "containers"};
@@ -249,7 +252,7 @@ static bool reruns(const struct spec_value *spec)
 	return is_rerun(spec);
 }
 
-/* Return the requested container whose output is the replica's, or NULL. */
+/* Return the container in SPEC whose output is the replica's, or NULL. */
 static const struct spec_value *main_container(const struct spec_pod_view *v,
 					       const struct spec_value *spec)
 {
@@ -263,10 +266,7 @@ static bool main_reruns(const struct spec_pod_view *v, const struct spec_value *
 	return is_rerun(*spec_read_text(main, "restartPolicy") ? main : spec);
 }
 
-/*
- * Return the amount of NAME in MAP, with BY of them in a unit; -1 if there is none, or it is not an
- * amount.
- */
+/* Return the amount of NAME in MAP times BY; -1 if it is absent or not an amount. */
 static int64_t amount(const struct spec_value *map, const char *name, double by)
 {
 	double value = spec_amount_value(spec_read_text(map, name)) * by;
@@ -274,7 +274,10 @@ static int64_t amount(const struct spec_value *map, const char *name, double by)
 	return value >= 0 && value <= MAX_FIGURE ? (int64_t)ceil(value) : -1;
 }
 
-/* Each vendor of GPUs has a name for them: nvidia.com/gpu, amd.com/gpu. */
+/*
+ * Return the number of GPUs in LIMITS. Each vendor has its own name for them: nvidia.com/gpu,
+ * amd.com/gpu.
+ */
 static int64_t count_gpus(const struct spec_value *limits)
 {
 	int64_t n = 0, one;
@@ -307,7 +310,7 @@ static struct spec_request request(const struct spec_value *container)
 	};
 }
 
-/* Return the end of the container NAME, or NULL if it has not ended. */
+/* Return the end of the container NAME in STATUS, or NULL if it has not ended. */
 static const struct spec_value *terminated(const struct spec_value *status, const char *name)
 {
 	const struct spec_value *one =
@@ -316,7 +319,7 @@ static const struct spec_value *terminated(const struct spec_value *status, cons
 	return spec_read_map(spec_read_map(one, "state"), "terminated");
 }
 
-/* True if a container is certainly not restarted after exit code CODE. */
+/* True if the container will certainly not restart after the exit code CODE. */
 static bool is_last_run(const struct spec_value *pod, const struct spec_value *container, int code)
 {
 	const char *policy = spec_read_text(container, "restartPolicy");
@@ -328,7 +331,10 @@ static bool is_last_run(const struct spec_value *pod, const struct spec_value *c
 	return streq(policy, "Never") || (streq(policy, "OnFailure") && code == 0);
 }
 
-/* Return the phase that the kubelet will report: FAILED if a container has failed. */
+/*
+ * Return the phase that the kubelet will report, once no container runs or restarts: FAILED if one
+ * has failed.
+ */
 static enum spec_state outcome(const struct spec_value *spec, const struct spec_value *status)
 {
 	const struct spec_value *list = spec_read_list(spec, "containers");
@@ -349,8 +355,9 @@ static enum spec_state outcome(const struct spec_value *spec, const struct spec_
 }
 
 /*
- * Return the condition with the reason why the pod is not scheduled; NULL if it is, or no scheduler
- * has tried, or the scheduler has a node for it and only reports that the others are not ready.
+ * Return the condition with the reason why the pod is not scheduled; NULL if the pod is scheduled,
+ * or no scheduler has tried it. NULL also if the scheduler has a node for the pod and only waits
+ * for other pods.
  */
 static const struct spec_value *unscheduled(const struct spec_value *status)
 {
@@ -374,8 +381,8 @@ static bool any_ready(const struct spec_value *status)
 }
 
 /*
- * True if condition C means that the pod's node does not respond, or that the pod is evicted for
- * that.
+ * True if the condition C means that the pod's node does not respond, or that the pod is evicted
+ * because of that.
  */
 static bool is_silent(const struct spec_value *c, bool any_ready)
 {
@@ -389,9 +396,9 @@ static bool is_silent(const struct spec_value *c, bool any_ready)
 }
 
 /*
- * Return since when the node has not responded; 0 if it does. The node controller marks its pods as
- * not ready, while their containers remain as the kubelet has last reported them; minutes later it
- * evicts them.
+ * Return since when the node has not responded; 0 if it responds. For a silent node the node
+ * controller marks the pods as not ready, while their containers remain as the kubelet has last
+ * reported them. Minutes later it evicts the pods.
  */
 static int64_t lost_since(const struct spec_value *status)
 {
@@ -409,7 +416,10 @@ static int64_t lost_since(const struct spec_value *status)
 	return ret;
 }
 
-/* The node counts from its acceptance of the pod. */
+/*
+ * Return when the pod's time limit ends it. The limit counts from the time at which the node
+ * accepted the pod.
+ */
 static int64_t deadline(const struct spec_value *pod)
 {
 	int64_t since = spec_read_time(spec_read_map(pod, "status"), "startTime");
@@ -441,8 +451,8 @@ static void read_status(struct spec_pod_view *v, const struct spec_value *status
 	}
 
 /*
- * The members of a pod that this file and the kinds read, which are a fifth of it. Add any other
- * member that a reader needs here, otherwise it is missing.
+ * The members of a pod that this file and the kinds read: a fifth of the pod. A reader sees only
+ * these, so add any other member that it needs.
  */
 static const struct spec_pick owner_pick[] = {
 	KEEP("uid"), KEEP("controller"), KEEP("apiVersion"), KEEP("kind"), KEEP("name"), {0},
@@ -496,8 +506,8 @@ const struct spec_pick spec_pod_pick[] = {
 };
 
 /*
- * Return the uid of the object that POD belongs to, as the owner function of R does; NULL if it is
- * not a pod of R's kind.
+ * Return the uid of the object that POD belongs to, as R's function owner does; NULL if POD is not
+ * of R's kind.
  */
 static const char *owner_of(const struct spec_reader *r, const struct spec_value *pod,
 			    bool *ret_part)
@@ -512,13 +522,13 @@ static const char *owner_of(const struct spec_reader *r, const struct spec_value
 }
 
 /*
- * Find the reader of POD, and set the owner of V. Return NULL if there is none. If there is only
- * one reader, it reads any pod.
+ * Return the reader of POD and set the owner of V; NULL if no reader fits. A single reader reads
+ * any pod.
  */
 static const struct spec_reader *find_reader(const struct spec_pod_readers *readers,
 					     const struct spec_value *pod, struct spec_pod_view *v)
 {
-	/* the reader of its job, if that is known already */
+	/* the reader of the pod's job, if the job is known */
 	const struct spec_reader *own =
 		readers->find ? readers->find(readers->data, v->meta.uid) : NULL;
 	const struct spec_reader *ret = NULL;
@@ -586,8 +596,8 @@ int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before)
 {
 	/*
-	 * When the pod has ended the kubelet shortens the grace period, so the deletion seems to
-	 * have begun later.
+	 * When the pod has ended, the kubelet shortens the grace period, which would make the
+	 * request for the deletion look later.
 	 */
 	if (before->meta.deleted && before->meta.deleted < now->meta.deleted)
 		now->meta.deleted = before->meta.deleted;

@@ -29,10 +29,10 @@ struct spec_phase {
 	bool suspended; /* the job may resume */
 	/* The row applies only if suspension was requested (spec_job_view.asked). */
 	bool asked;
-	bool by_pods; /* the pods have been made, but all may still wait: then the job is PENDING */
-	bool gives_up; /* the phase is also that of a job whose pods could not be made */
+	bool by_pods; /* the pods are made; while all of them wait, the job is PENDING */
+	bool gives_up; /* a job whose pods could not be made also gets this phase */
 	bool between;  /* an attempt is over: the job is PENDING unless a replica still runs */
-	bool firm;     /* the job is not RUNNING just because a replica runs */
+	bool firm;     /* a running replica does not make the job RUNNING */
 };
 
 /* True if ROW, V's first row or one after it, is of V's phase. */
@@ -101,8 +101,8 @@ struct spec_reader {
 	 * counts pods that its controller has deleted.
 	 */
 	bool recounted;
-	bool remade;	/* the owner of an object of the kind recreates it after a deletion */
-	bool impatient; /* it abandons an attempt whose pods have not started after some minutes */
+	bool remade;	/* after a deletion the owner of the object recreates the object */
+	bool impatient; /* the controller abandons an attempt whose pods do not start in minutes */
 };
 
 /* Mark V as suspended in QUEUE, one of Kueue's. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A replica made from its pods. Its state follows from the newest pod; its logs from all pods and
- * from the last snapshot.
+ * Makes a replica from its pods. Its state depends on the newest pod; its logs are from all pods
+ * and from the last snapshot.
  */
 #include "spec/view/steps.h"
 
@@ -11,16 +11,19 @@
 #include "spec/base/time.h"
 #include "spec/base/words.h"
 
-/* The longest time (ns) covered by a sample: since the last sample, or since the start. */
+/*
+ * The longest time (ns) that one sample may cover: the time since the last sample, or since the
+ * start.
+ */
 #define SAMPLE_SPAN INT64_C(45000000000)
-/* The exit codes of a program killed by SIGKILL or SIGTERM. */
+/* Exit codes of programs that SIGKILL or SIGTERM has ended. */
 #define KILLED	   137
 #define TERMINATED 143
-#define CPU_MAX	   (INT64_C(1) << 50) /* in microseconds; a larger figure is not plausible */
+#define CPU_MAX	   (INT64_C(1) << 50) /* in microseconds; a larger value is not plausible */
 
 /* --- its state --- */
 
-/* Return the number of the job's retries before POD was made; 0 if unknown. */
+/* Return how often the job, or the replica, was retried before POD was made; 0 if unknown. */
 static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_view *job)
 {
 	if (!job->began)
@@ -29,8 +32,8 @@ static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_
 }
 
 /*
- * True if POD, in STATE, belongs to an attempt that is over, while the pod of the next one has not
- * been made yet.
+ * True if POD, in STATE, belongs to an attempt that is over, and the pod of the next attempt has
+ * not been made yet.
  */
 static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 			const struct spec_job_view *job)
@@ -44,8 +47,8 @@ static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 }
 
 /*
- * True if the controller of JOB deleted POD because the restarts of containers have used up the
- * retries. Then a failure of its main container has ended the replica.
+ * True if JOB's controller deleted POD because restarts of containers used up the retries. Then the
+ * failure of its main container has ended the replica.
  */
 static bool has_failed_before(const struct spec_pod_view *pod, const struct spec_job_view *job)
 {
@@ -54,7 +57,7 @@ static bool has_failed_before(const struct spec_pod_view *pod, const struct spec
 	return job->used_up && c && c->last_exit_code > 0 && spec_pod_was_stopped(pod);
 }
 
-/* True if C, which was restarted after a failure, failed once more before it was stopped. */
+/* True if C was restarted after a failure, and failed again before it was stopped. */
 static bool has_failed_again(const struct spec_container_view *c)
 {
 	return streq(c->reason, "OOMKilled") ||
@@ -89,7 +92,10 @@ static bool failed(const struct spec_container_view *c)
 	return c->state == SPEC_TERMINATED && !streq(c->reason, "Completed") && c->exit_code != 0;
 }
 
-/* Return the container that blocks POD, or has ended it; its main one if that is among them. */
+/*
+ * Return the container that blocks POD or has ended it, preferably the main one; NULL if there is
+ * none.
+ */
 static const struct spec_container_view *culprit(const struct spec_pod_view *pod)
 {
 	const struct spec_container_view *c = spec_pod_main(pod);
@@ -115,7 +121,7 @@ static void explain_by(struct spec_replica *r, const struct spec_pod_view *pod,
 		int64_t wait = spec_words_backoff(c->message);
 		bool waits = c->state == SPEC_WAITING;
 
-		/* C has failed, and is being restarted. */
+		/* Set the reason of R, whose container C has failed and is being restarted. */
 		r->starts = c->restarts + 1;
 		r->last_code = waits ? c->last_exit_code : c->exit_code;
 		if (waits && wait && c->last_finished)
@@ -143,7 +149,7 @@ static void explain_with(struct spec_replica *r, const char *reason, const char 
 	spec_set(&r->message, message);
 }
 
-/* C was restarted after a failure, and stopped in that run. */
+/* Set the reason of R, whose container C was restarted after a failure and then stopped. */
 static void explain_stopped(struct spec_replica *r, const struct spec_pod_view *pod,
 			    const struct spec_container_view *c)
 {
@@ -213,13 +219,15 @@ static void add_log(struct spec_replica *r, const struct spec_pod_view *pod,
 }
 
 /*
- * Add the logs of C: that of its present run, if this has begun, and that of the run before. The
- * server has no logs of earlier runs; if they were captured, the last snapshot names them.
+ * Add the logs of C: that of its present run, if the run has begun, and that of the run before. The
+ * server has no logs of earlier runs; those that were captured are in the last snapshot.
  */
 static void add_logs(struct spec_replica *r, const struct spec_pod_view *pod,
 		     const struct spec_container_view *c)
 {
-	/* While a container waits, restarts is the number of the run that has ended. */
+	/*
+	 * While a container waits, its count of restarts is the number of the run that has ended.
+	 */
 	if (c->state == SPEC_WAITING && c->last_exit_code < 0)
 		return;
 	/* A container that could not be started has printed nothing. */
@@ -238,7 +246,8 @@ static unsigned restarts_of(const struct spec_pod_view *pod)
 }
 
 /*
- * Return the number of attempts before the present one, including those whose pods are forgotten.
+ * Return the number of attempts before the present one. This includes attempts whose pods are no
+ * longer known.
  */
 static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_view *job,
 			   const struct spec_replica *before)
@@ -255,7 +264,7 @@ static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_v
 
 /* --- its usage --- */
 
-/* Add SAMPLE, the next one of the run that began at STARTED, to U, the usage of that run. */
+/* Add SAMPLE to U, the usage of the run that began at STARTED. */
 static void add_sample(struct spec_usage *u, int64_t started, const struct spec_sample *sample)
 {
 	int64_t span = sample->at - (u->last ? u->last : started);
@@ -276,8 +285,8 @@ static void add_sample(struct spec_usage *u, int64_t started, const struct spec_
 }
 
 /*
- * Set the usage of R, which was BEFORE in the last snapshot and is the run C of POD. Between two
- * runs it is that of the last run.
+ * Set the usage of R, which runs as C of POD; BEFORE is the replica in the last snapshot. Between
+ * two runs the usage is that of the last run.
  */
 static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 		       const struct spec_container_view *c, const struct spec_replica *before)
@@ -302,8 +311,8 @@ static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 /* --- the whole --- */
 
 /*
- * True if STATE is the last state of the replica. The end of a job may be known before the ends of
- * its pods, whose output is not complete yet.
+ * True if STATE is the last state of the replica. The end of a job may be reported before the ends
+ * of its pods; then STATE is not the last one, since their output is incomplete.
  */
 static bool is_end(enum spec_state state, const struct spec_job_view *job,
 		   const struct spec_standing *standing)
@@ -319,8 +328,8 @@ static int64_t first_of(int64_t a, int64_t b, int64_t c)
 }
 
 /*
- * True if a pod of the replica was ever seen, or certainly does not exist. BEFORE is the replica in
- * the last snapshot.
+ * True if a pod of the replica was ever reported, or certainly does not exist. BEFORE is the
+ * replica in the last snapshot.
  */
 static bool was_reported(const struct spec_replica *before)
 {
@@ -328,9 +337,8 @@ static bool was_reported(const struct spec_replica *before)
 }
 
 /*
- * Fill R, which has no pod. If it had ended in the last snapshot, it remains as it was. If the end
- * of the job is reported before any of its pods, the replica has not finished, since its output is
- * not complete yet.
+ * Fill R, which has no pod. If R had ended in the last snapshot, keep that end. If the job's end is
+ * reported before any of its pods, R has not finished, since its output is incomplete.
  */
 static void fill_without(struct spec_replica *r, const struct spec_standing *standing,
 			 const struct spec_replica *before)
@@ -387,7 +395,7 @@ static void fill_from(struct spec_replica *r, struct spec_placed_pods pods,
 	explain(r, pod);
 }
 
-/* True if POD has been made, but neither begun to run its program nor tried to. */
+/* True if POD has not started its program, nor tried to. */
 static bool is_unused(const struct spec_pod_view *pod)
 {
 	const struct spec_container_view *c = spec_pod_main(pod);
@@ -397,7 +405,8 @@ static bool is_unused(const struct spec_pod_view *pod)
 
 /*
  * True if the replica has ended in the last attempt. Volcano makes a pod for a further attempt
- * before it sees that none is left (pkg/controllers/job/state/restarting.go), and kills it then.
+ * before it notices that no attempt is left (pkg/controllers/job/state/restarting.go), and then
+ * kills that pod.
  */
 static bool has_ended_before(struct spec_placed_pods pods, const struct spec_standing *standing,
 			     const struct spec_replica *before)

@@ -2,10 +2,10 @@
 /*
  * The roles and tasks of a job, the order of its replicas, and the names of their directories.
  *
- * Some objects do not have the roles of their job, or not how many replicas a role gets. A snapshot
- * of such a job has the roles of the object, those of the last snapshot and those that pods name, in
- * this order. A new role comes last, in the order in which the pods were created, and no role or
- * replica is removed, so names and positions of replicas do not change.
+ * Some objects lack the roles of their job, or the number of replicas of a role. A snapshot of such
+ * a job has the roles of the object, then those of the last snapshot, then those that pods name, in
+ * the order in which the pods were created. No role or replica is ever removed, so names and
+ * positions of replicas do not change.
  */
 #include "spec/view/steps.h"
 
@@ -13,9 +13,9 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-#define MAX_DIR 200 /* bytes; still a file name with a number appended */
+#define MAX_DIR 200 /* bytes; with a number appended it is still valid as a file name */
 
-/* A task while the tasks are sorted. */
+/* A task with its sort keys. */
 struct placed {
 	const struct spec_task_source *task;
 	size_t position; /* in the object */
@@ -29,10 +29,7 @@ static bool is_replica(const struct spec_task_source *task)
 	return *task->role && task->replicas == 1;
 }
 
-/*
- * The order of tasks: first those that are roles of their own, then those of each role together, by
- * their ids.
- */
+/* Order tasks: first those that are roles of their own, then those of each role together, by id. */
 static int by_role(const void *a, const void *b)
 {
 	const struct placed *x = a, *y = b;
@@ -62,8 +59,8 @@ static bool same_role(const struct placed *a, const struct placed *b)
 }
 
 /*
- * Sort N tasks. Return false if a role has an id twice. TorchX never makes such a job; each task of
- * it is then shown as a role of its own.
+ * Sort N tasks. Return false if two tasks of a role have the same id. TorchX never makes such a
+ * job; then each task is shown as a role of its own.
  */
 static bool place_tasks(struct placed *v, size_t n)
 {
@@ -97,8 +94,8 @@ static int by_dir(const void *a, const void *b)
 }
 
 /*
- * Different names may have the same normal form: then append a number to all but the first such
- * role.
+ * Make directory names distinct: if different role names have the same normal form, append a number
+ * to all but the first.
  */
 static void part_dirs(struct spec_job_view *v)
 {
@@ -133,13 +130,13 @@ static void add_role(struct spec_job_view *v, const char *name)
 	role->first = v->n_replicas;
 	role->dir = spec_empty();
 	spec_read_copy(&role->name, name, READ_MAX_WORD);
-	/* The directory of replica 0, without the number. */
+	/* the directory of replica 0 without its number */
 	dir = spec_name_replica_dir(role->name, 0);
 	*strrchr(dir, '-') = '\0';
 	spec_read_copy(&role->dir, dir, MAX_DIR);
 }
 
-/* Add a task. ID is that of its first replica. */
+/* Add a task to V. ID is the id of the task's first replica. */
 static void add_task(struct spec_job_view *v, const struct spec_task_source *from, unsigned id)
 {
 	struct spec_task_view *task = &v->tasks[v->n_tasks++];
@@ -169,7 +166,7 @@ static int by_name(const void *a, const void *b, void *data)
 void roles_arrange(struct spec_job_view *v, const struct spec_task_source *sources, size_t n)
 {
 	struct placed *placed cleanup_free = NULL;
-	bool torchx; /* a task is a replica of a role, by its id there */
+	bool torchx; /* a task is one replica of a role of TorchX, which gives its id */
 
 	n = min_of(n, (size_t)SPEC_MAX_REPLICAS);
 	placed = new0_n(struct placed, n);
@@ -205,10 +202,10 @@ void roles_clear(struct spec_job_view *v)
 
 /* --- roles that pods decide --- */
 
-/* A reason to show a role: it is in the object, or in the last snapshot, or a pod names it. */
+/* A reason to show a role: the object has it, the last snapshot has it, or a pod names it. */
 struct roles_claim {
 	const char *name;
-	size_t position;		 /* claims of the object first, those of pods last */
+	size_t position;		 /* sort key: claims of the object come first, those of pods last */
 	const struct spec_task_view *of; /* in the object; or NULL */
 	const struct spec_pod_view *pod; /* or NULL */
 	unsigned replicas;
@@ -241,7 +238,10 @@ static int by_position(const void *a, const void *b)
 	return x->position < y->position ? -1 : 1;
 }
 
-/* Return when POD left its replica to another pod: when it failed or was deleted; INT64_MAX if it has not. */
+/*
+ * Return when POD failed or was deleted, so that another pod may have its replica; INT64_MAX if it
+ * has not.
+ */
 static int64_t left(const struct spec_pod_view *pod)
 {
 	const struct spec_container_view *c = spec_pod_main(pod);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the snapshot of a job from its object and its pods: all replicas, the job's times and its
- * transitions. place.c, state.c, replica.c and cause.c decide everything else; only this file
- * writes the fields of the job.
+ * Makes the snapshot of a job from its object and its pods. This file sets all fields of the job,
+ * its times and its transitions; place.c, state.c, replica.c and cause.c make the decisions, and
+ * return them.
  */
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
@@ -50,8 +50,8 @@ static void fill_replicas(struct spec_job *job, const struct spec_job_view *view
 }
 
 /*
- * Set the resources of the replicas of each role: those of the newest pod of the role, or, without
- * one, the last known ones.
+ * Set the resources of each role's replicas: those of the role's newest pod, or the last known ones
+ * if it has no pod.
  */
 static void fill_requests(struct spec_job *job, struct spec_placed_pods pods,
 			  const struct spec_job *before)
@@ -97,9 +97,9 @@ static bool is_followed(struct spec_placed_pods pods, size_t i)
 }
 
 /*
- * Return the retries of a job whose object does not count restarts of containers. Once the job
- * ends, its object also counts pods that its controller has deleted, so the pods that failed and
- * have a successor are counted then.
+ * Return the retries of a job whose object does not count restarts of containers. The object of an
+ * ended job also counts pods that the controller has deleted, so then count the failed pods that
+ * have a successor instead.
  */
 static unsigned recount(const struct spec_job_view *view, struct spec_placed_pods pods,
 			const struct spec_standing *standing, const struct spec_job *before)
@@ -119,7 +119,7 @@ static unsigned recount(const struct spec_job_view *view, struct spec_placed_pod
 	return max_of(failed + restarts, before ? before->retries : 0u);
 }
 
-/* Return the largest number of retries of a replica, for a job that retries each separately. */
+/* Return the largest number of retries of one replica, for a job that retries each separately. */
 static unsigned most_retries(struct spec_placed_pods pods, const struct spec_job *before)
 {
 	/* Failed pods may have been deleted since the last snapshot. */
@@ -181,8 +181,8 @@ static bool same(const struct spec_job *a, const struct spec_job *b)
 }
 
 /*
- * Return when the job last changed: now, unless it is unchanged; for a new job, the last time in
- * its objects.
+ * Return when the job last changed: NOW if it differs from the last snapshot; for a new job, the
+ * latest time in its objects.
  */
 static int64_t changed(const struct spec_job *job, const struct spec_job_view *view,
 		       struct spec_placed_pods pods, const struct spec_view_context *ctx)
@@ -212,9 +212,9 @@ static enum spec_state state_in(const struct spec_reader *reader, const char *ph
 }
 
 /*
- * Return when the I-th phase of C began, if that was not observed. The time of Volcano's condition
- * for a phase moves with each change within the phase, so RUNNING began when the first container
- * started, if that was earlier.
+ * Return when the I-th phase of C began, if kxfs did not observe the beginning. In Volcano the time
+ * of a condition changes with each change within the phase. So RUNNING began when the first
+ * container started, if that was earlier.
  */
 static int64_t began(const struct spec_job *job, const struct spec_transitions *c, size_t i,
 		     enum spec_state state)
@@ -227,16 +227,17 @@ static int64_t began(const struct spec_job *job, const struct spec_transitions *
 	return c->v[i].time;
 }
 
-/* Add the phases that the controller lists and that are newer than the newest one known. */
+/* Add the phases that the controller lists and that are newer than the newest known one. */
 static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 		       const struct spec_reader *reader)
 {
 	const struct spec_transitions *c = &view->conditions;
 	struct spec_transitions *t = &job->transitions;
 	const struct spec_transition last = t->v[t->n - 1];
-	size_t place = 0; /* index of LAST in C; the length of C if it is not there */
+	size_t place = 0; /* index of LAST in C; the length of C if C does not have it */
 	/*
-	 * Until a controller acts, all phases are newer, even if times in whole seconds are equal.
+	 * Before the controller had acted, all its phases are newer, even with equal times (which
+	 * are in whole seconds).
 	 */
 	bool newer = !*last.phase;
 
@@ -251,7 +252,7 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 	}
 }
 
-/* Set when each phase began: when kxfs observed it, or else the controller's time. */
+/* Set when each phase began: the time at which kxfs observed it, or else the controller's time. */
 static void fill_transitions(struct spec_job *job, const struct spec_job_view *view,
 			     const struct spec_view_context *ctx)
 {
@@ -266,8 +267,8 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 		spec_transitions_add(t, SPEC_SUBMITTED, "", job->created);
 	add_unseen(job, view, ctx->reader);
 	/*
-	 * In the same phase only the pods have changed the state, and the controller has no time
-	 * for that.
+	 * If the phase is the same, only pods have changed the state, and the controller has no
+	 * time for that.
 	 */
 	if (streq(t->v[t->n - 1].phase, job->phase))
 		time = job->finished ? job->finished : ctx->now;
@@ -278,7 +279,10 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 
 /* --- probes --- */
 
-/* If replicas were ended because a probe failed, name it: the events exist for an hour. */
+/*
+ * If replicas were ended because a probe failed, record the probe now: events exist only for an
+ * hour.
+ */
 static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 			 const struct spec_view_context *ctx)
 {
@@ -303,8 +307,9 @@ static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 }
 
 /*
- * True if JOB has failed according to its controller, while its pods may still report why. The two
- * have separate watches. While the cache is stale, the time of their events is unknown.
+ * True if JOB has failed according to its controller, but its pods may still report why. Job and
+ * pod events come from different watches. While the cache is stale, the time of the events is
+ * unknown.
  */
 static bool is_unexplained(const struct spec_job *job, const struct spec_job_view *view,
 			   const struct spec_standing *standing,
@@ -333,7 +338,7 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 		const struct spec_pod_view *pod = pods.v[i].pod;
 		const char *container = *r->blamed ? r->blamed : pod->main;
 
-		/* The last words of a run that was stopped have no meaning. */
+		/* The last words of a run that was stopped explain nothing. */
 		if (r->starts > 0)
 			continue;
 		for (size_t k = 0; k < pod->n_containers && streq(pod->meta.name, r->pod); k++) {
@@ -345,7 +350,10 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 	}
 }
 
-/* Keep the obstacle that blocked its pods when Kueue ends them for that. */
+/*
+ * Set the obstacle that kept the job's pods from running, and keep it after Kueue has ended them
+ * because of it.
+ */
 static void fill_obstacle(struct spec_job *job, const struct spec_view_context *ctx)
 {
 	cleanup_free char *text = spec_status_obstacle(job);
@@ -361,7 +369,7 @@ static void fill_obstacle(struct spec_job *job, const struct spec_view_context *
 
 /* --- the whole --- */
 
-/* Keep the Workload's data when it is deleted before the job. */
+/* Set the Workload's data, and keep the data if the Workload is deleted before the job. */
 static void fill_kueue(struct spec_job *job, const struct spec_view_context *ctx)
 {
 	const struct spec_workload_view *w = ctx->kueue.workload;
@@ -464,7 +472,8 @@ static struct spec_job *make_snapshot(const struct spec_job_view *view,
 	if (!standing.ending || spec_kueue_is_off(ctx))
 		job->cause = spec_cause_find(job, view, placed, ctx);
 	/*
-	 * Positions are requested periodically, so that of a job which has its quota by now is old.
+	 * kxfs requests positions periodically. If the job has got quota since, its position is out
+	 * of date.
 	 */
 	if ((job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED) && !has_quota(ctx))
 		job->queue_position = ctx->kueue.position;

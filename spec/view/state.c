@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state of a job and the reason for it, from its object and its replicas. The phase that the
- * controller has written takes precedence; if it is missing or late, the pods decide.
+ * Determines the state of a job and the reason for it, from its object and its replicas. The phase
+ * that the controller has written takes precedence; if the phase is missing or late, the pods
+ * decide.
  */
 #include "spec/view/steps.h"
 
@@ -14,8 +15,8 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 					 const struct spec_view_context *ctx)
 {
 	/*
-	 * Kueue suspends jobs that wait in its queue; no user has requested that, unless Kueue is
-	 * off.
+	 * Kueue suspends jobs that wait in its queue, so a suspended job counts as suspended by a
+	 * user only if Kueue is off.
 	 */
 	bool asked = view->asked || spec_kueue_is_off(ctx);
 
@@ -25,7 +26,7 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 	return NULL;
 }
 
-/* The ends of the newest pods of all replicas. */
+/* How the newest pods of all replicas have ended. */
 struct ends {
 	size_t succeeded, failed;
 	bool gone;    /* a failed pod was deleted */
@@ -38,7 +39,7 @@ static bool is_newest(struct spec_placed_pods pods, size_t i)
 }
 
 /*
- * Count the ends of all replicas of V in its present attempt. Return false if not all have ended by
+ * Count how the replicas of V ended in its present attempt. Return false unless all have ended by
  * themselves.
  */
 static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view *v,
@@ -64,8 +65,8 @@ static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view 
 }
 
 /*
- * True if the controller will restart the job after these ENDS. If it does not report the time of
- * its last restart, it has begun one when a failed pod is deleted.
+ * True if the controller will restart the job after these ENDS. Some controllers do not report the
+ * time of the last restart; those have begun a restart once a failed pod is deleted.
  */
 static bool goes_on(const struct spec_job_view *v, const struct ends *ends)
 {
@@ -95,7 +96,7 @@ struct spec_standing spec_standing_of(const struct spec_job_view *view,
 		s.ended = before->finished;
 	else
 		s.ended = final && view->changed ? view->changed : ctx->now;
-	/* If the controller is late, the job is over when all its pods are. */
+	/* If the controller may be late, the job is over as soon as all its pods are. */
 	if (!ctx->reader->pods_decide || !s.phase || s.phase->state != SPEC_RUNNING ||
 	    view->hidden || !count_ends(pods, view, &ends) || goes_on(view, &ends))
 		return s;
@@ -125,7 +126,7 @@ static bool all(const struct spec_job *job, enum spec_state state)
 	return job->n_replicas > 0;
 }
 
-/* True if a replica has ever run, or tried to. */
+/* True if a replica has run, or has tried to. */
 static bool has_begun(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++) {
@@ -147,9 +148,9 @@ static bool any_loops(const struct spec_job *job)
 }
 
 /*
- * True if the replicas, which have all succeeded, show that the job has, some moments before its
- * controller reports that. Not while the controller may still act on the job, or has begun to
- * recreate the pods, or while the phase of a pod is not final.
+ * True if the job has succeeded because all its replicas have; the controller reports that slightly
+ * later. False while the controller may still act on the job, or has begun to recreate the pods, or
+ * while the phase of a pod is not final.
  */
 static bool have_succeeded(const struct spec_job *job, const struct spec_job_view *view,
 			   struct spec_placed_pods pods, const struct spec_standing *s)
@@ -204,8 +205,8 @@ static void explain(struct spec_judgement *v, const char *reason, const char *me
 }
 
 /*
- * Return the replica whose reason becomes that of the job, and which `why` names too: the first
- * that failed, else the first with a reason for waiting, else the first that waits; or NULL.
+ * Return the replica whose reason becomes the job's, and which `why` also names: the first that
+ * failed, else the first with a reason for waiting, else the first that waits; or NULL.
  */
 static const struct spec_replica *spokesman(const struct spec_job *job, enum spec_state state)
 {
@@ -220,8 +221,8 @@ static const struct spec_replica *spokesman(const struct spec_job *job, enum spe
 }
 
 /*
- * If the job was abandoned because its pods could not be made, set the reason from present or
- * earlier events. Return false otherwise, or if the reason is unknown.
+ * If the job was abandoned because its pods could not be made, set the reason, from events or from
+ * the last snapshot. Return false if it was not abandoned, or if the reason is unknown.
  */
 static bool explain_given_up(struct spec_judgement *v, const struct spec_job *job,
 			     const struct spec_job_view *view, struct spec_placed_pods pods,
@@ -246,9 +247,9 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	const struct spec_phase *phase = standing->phase;
 	const struct spec_job *before = ctx->before;
 	/*
-	 * A reported result is final: that the job was removed before its end, even if it had ended
-	 * unseen; and its end, even if the controller only reports Terminating while it is being
-	 * removed.
+	 * A reported result is final. If the job was reported as removed before its end, it stays
+	 * so, although it may have ended unseen. If its end was reported, that remains while the
+	 * controller only reports Terminating during the removal.
 	 */
 	bool settled = (ctx->history || standing->ending) && before &&
 		       spec_state_is_final(before->state) &&
@@ -264,10 +265,7 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	if (v.state == SPEC_FAILED && phase && phase->gives_up &&
 	    explain_given_up(&v, job, view, pods, ctx))
 		return v;
-	/*
-	 * The reason in the object of a removed job is the one for which it waited, not the one for
-	 * which it ended.
-	 */
+	/* The reason in the object of a removed job says why the job waited, not why it ended. */
 	if (v.suspended && spec_kueue_is_off(ctx))
 		explain(&v, "Deactivated", "");
 	else if (v.suspended)

@@ -135,7 +135,7 @@ const char *spec_cause_probe(const struct spec_pod_view *pod, const struct spec_
  */
 struct spec_standing {
 	const struct spec_phase *phase; /* NULL if the object has none, or an unknown one */
-	bool over;			/* nothing of it restarts, unless that is requested */
+	bool over;			/* no part of the job restarts, unless a user requests it */
 	bool left;			/* the job is no longer in the cluster */
 	bool ending;			/* the job is over, or about to be */
 	bool cancelled;			/* the job ends, or has ended, as CANCELLED */

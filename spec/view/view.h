@@ -40,7 +40,7 @@ enum spec_container_state { SPEC_WAITING, SPEC_STARTED, SPEC_TERMINATED };
 /* A container's present run, and the end of the run before. Plain data. */
 struct spec_container_view {
 	char *name;
-	char *reason; /* reason of waiting and terminated */
+	char *reason; /* reason of the state waiting or terminated */
 	char *message;
 	/* The last output of its program, as the kubelet has kept it when it failed, or "". */
 	char *words;
@@ -81,8 +81,8 @@ struct spec_pod_view {
 			   * is unknown */
 	int64_t lost;	  /* its node has not responded since then; 0 if it does */
 	bool reruns;	  /* a container that has ended may be restarted */
-	bool main_reruns; /* so may the main one after a failure */
-	bool ended;	  /* it was seen to have ended before its deletion was requested */
+	bool main_reruns; /* the main container may be restarted after a failure */
+	bool ended;	  /* kxfs saw its end before its deletion was requested */
 	/* OPEN: the pod must be parsed again once its job is known. */
 	enum { SPEC_OWNER_FOUND, SPEC_OWNER_OPEN } owner;
 	/*
@@ -153,8 +153,8 @@ struct spec_job_view {
 	/* It may react to the success of all pods in other ways than to end the job. */
 	bool acts_on_success;
 	bool asked;    /* its spec requests its suspension */
-	bool suspends; /* its phase is that of a suspended job, or leads to it */
-	bool over;     /* its phase is the last one, or leads to it */
+	bool suspends; /* its phase is, or leads to, that of a suspended job */
+	bool over;     /* its phase is, or leads to, the last one */
 	/* Its controller suspends and resumes it, and may recreate it after a deletion. */
 	bool owned;
 	bool hidden;	 /* it may have pods that are not shown */
@@ -252,7 +252,7 @@ struct spec_kueue_facts {
 struct spec_view_context {
 	const struct spec_reader *reader;
 	const struct spec_control *control; /* the actions for such jobs, or NULL */
-	const char *backend;		    /* its name, as in status */
+	const char *backend;		    /* name of the backend, as in status */
 	/* Name of the job's directory; NULL: the object's name. */
 	const char *id;
 	const char *namespace;
@@ -264,7 +264,7 @@ struct spec_view_context {
 	bool history;	/* it has left jobs/ */
 	bool pods_late; /* some of its pods may not have been reported yet */
 	int64_t since;	/* when the job was first seen, or made */
-	/* Other data about it; NULL if there is none, or the user may not watch it. */
+	/* The job's pod group and queue; NULL if missing, or if the user may not watch them. */
 	const struct spec_group_view *group;
 	const struct spec_queue_view *queue;
 	struct spec_event_view *const *events; /* events about the job, its group and its pods */

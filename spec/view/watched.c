@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads objects that are watched besides jobs and pods: pod groups, the scheduler's state of a
- * job's pods together; events; queues. Also makes the texts of `events` and of queues/NAME/status.
+ * Reads the watched objects other than jobs and pods: pod groups, which have the scheduler's state
+ * of all pods of a job; events; queues. Also makes the texts of `events` and of queues/NAME/status.
  */
 #include "spec/view/watched.h"
 
@@ -50,7 +50,10 @@ void spec_group_view_free(struct spec_group_view *v)
 
 define_cleanup(group_freep, struct spec_group_view *, spec_group_view_free)
 
-/* Return when condition TYPE became true; 0 if it is not, or has no meaning. */
+/*
+ * Return when the condition TYPE became true; 0 if it is not true, or its message does not mean
+ * that the group waits.
+ */
 static int64_t true_since(const struct spec_value *conditions, const char *type)
 {
 	int64_t ret = 0;
@@ -81,7 +84,10 @@ int spec_group_view_parse(const char *json, size_t len, struct spec_group_view *
 	status = spec_read_map(o, "status");
 	conditions = spec_read_list(status, "conditions");
 	v->minimum = (unsigned)spec_read_int(spec, "minMember", 0);
-	/* The scheduler leaves the old condition in place after another decision. */
+	/*
+	 * The scheduler does not remove the old condition after another decision, so the later one
+	 * counts.
+	 */
 	v->is_short = true_since(conditions, "Unschedulable") > true_since(conditions, "Scheduled");
 	spec_read_copy_word(&v->phase, status, "phase");
 	spec_amounts_read(&v->needs, spec_read_map(spec, "minResources"));
@@ -105,7 +111,7 @@ void spec_event_view_unref(struct spec_event_view *v)
 	free(v);
 }
 
-/* Recorders of different ages write the time and the count in different places. */
+/* Read count and time of the event, which newer and older recorders write to different members. */
 static void read_series(struct spec_event_view *v, const struct spec_value *o)
 {
 	const struct spec_value *series = spec_read_map(o, "series");

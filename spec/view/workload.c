@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Workloads of Kueue. A Workload represents a job of any kind, which is its controller: whether the
- * job has quota, is admitted, was evicted. Its podSets have all templates of the job's pods, which
- * are not read here.
+ * Kueue's Workloads. A Workload has a job of any kind as its controller, and shows whether that job
+ * has quota, is admitted, or was evicted. Its podSets have all templates of the job's pods; they
+ * are not read.
  */
 #include <errno.h>
 
@@ -10,8 +10,8 @@
 #include "spec/view/steps.h"
 
 /*
- * The prefix of the reasons of Evicted and Requeued when a check or a limit, not a user, has
- * deactivated the job.
+ * The prefix of reasons of Evicted and Requeued if a check or a limit, not a user, has deactivated
+ * the job.
  */
 #define OFF_BY "DeactivatedDueTo"
 
@@ -77,9 +77,9 @@ static void read_checks(struct spec_workload_view *v, const struct spec_value *l
 }
 
 /*
- * v1beta2 has a reference to a class, v1beta1 its name and its kind, "" if it has none. Kueue 0.14,
- * which has only v1beta1, changes a class before the job is admitted, and gives none to a Workload
- * that was made without.
+ * Read the priority class. v1beta2 has a reference to a class; v1beta1 has its name and kind, "" if
+ * there is no class. Kueue 0.14, which only has v1beta1, takes over a change of the class until the
+ * job is admitted, but never gives a class to a Workload made without one.
  */
 static void read_priority(struct spec_workload_view *v, const struct spec_value *spec)
 {
@@ -106,7 +106,7 @@ static bool is_plain(const char *word)
 	return *word && strlen(word) <= READ_MAX_WORD && !strpbrk(word, "=,");
 }
 
-/* Read each flavor of a resource once, whichever of the job's pods have it. */
+/* Read the flavors of each resource, each flavor once, whichever of the job's pods use it. */
 static void read_flavors(struct spec_workload_view *v, const struct spec_value *assignments)
 {
 	cleanup_free char *all = text_copy(",");
@@ -168,9 +168,9 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 }
 
 /*
- * True if it is not requeued though it is active. Once a limit or a check has deactivated it, only
- * a true Requeued condition requeues it, and Kueue sets that only for other reasons
- * (pkg/cache/queue/cluster_queue.go, pkg/controller/core/workload_controller.go).
+ * True if Kueue does not requeue the job although it is active. If a limit or a check has
+ * deactivated the job, only a true condition Requeued would requeue it, and Kueue sets that only
+ * for other reasons (pkg/cache/queue/cluster_queue.go, pkg/controller/core/workload_controller.go).
  */
 static bool is_left_out(const struct spec_workload_view *w)
 {
