@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Overlays. To merge means to copy the maps that lead to a change and to share everything else, so that an overlay over
- * a thousand replicas costs little.
+ * Overlays. Merging copies the maps that lead to a change and shares everything else, so an overlay
+ * over a thousand replicas costs little.
  */
 #include "spec/pods/overlay.h"
 
@@ -63,7 +63,7 @@ static char *place_text(const struct overlay_place *at)
 	return ret;
 }
 
-/* Return the field in KEY: the part after the operator. */
+/* Return the field that KEY names: the part after the operator. */
 static const char *key_field(const char *key)
 {
 	static const char *const operators[] = {PUT, DEL, JOIN};
@@ -75,7 +75,10 @@ static const char *key_field(const char *key)
 	return key;
 }
 
-/* True if KEY and its value declare that the overlay is for a pod. They are not part of the pod. */
+/*
+ * True if KEY and its value only declare that the overlay is for a pod, so that they don't belong
+ * to the pod.
+ */
 static bool is_type(const char *key, struct json_object *value)
 {
 	const char *wanted = streq(key, "apiVersion") ? "v1" : streq(key, "kind") ? "Pod" : NULL;
@@ -110,7 +113,7 @@ static int check_top(struct json_object *overlay, const char *path, struct spec_
 	return ret;
 }
 
-/* KINDS is {V1Pod: OVERLAY}. */
+/* Check KINDS, which is {V1Pod: OVERLAY}. */
 static int check_kind(struct json_object *kinds, struct json_object *overlay, const char *path,
 		      const char *at, struct spec_errors *e)
 {
@@ -150,10 +153,7 @@ int spec_overlay_find(struct json_object *metadata, const char *path, struct jso
 		*ret_path = take_ptr(inner);
 	} else if (json_object_object_get_ex(found, FORMAT_KEY, NULL) ||
 		   json_object_object_length(found) == 0) {
-		/*
-		 * FORMAT_KEY declares an overlay for each kind of object, but there is none for
-		 * pods.
-		 */
+		/* FORMAT_KEY declares overlays for kinds of objects, but none is for pods. */
 		return 0;
 	} else {
 		overlay = found;
@@ -227,8 +227,8 @@ static struct json_object *merge_value(struct merge *m, const struct overlay_pla
 }
 
 /*
- * Return the index of the last item of LIST, as in TorchX, whose KEY is that of ITEM; SIZE_MAX if
- * there is none.
+ * Return the index of the last item of LIST (as in TorchX) that has the same KEY as ITEM; SIZE_MAX
+ * if there is none.
  */
 static size_t find_item(struct json_object *list, const char *key, struct json_object *item)
 {
@@ -254,8 +254,8 @@ static bool all_maps(struct json_object *list)
 }
 
 /*
- * Return LIST's items with the fields of the items of OVER that have the same KEY, then OVER's
- * others.
+ * Return the items of LIST, each merged with the item of OVER that has the same KEY, then OVER's
+ * other items.
  */
 static struct json_object *join(struct json_object *list, struct json_object *over, const char *key)
 {
@@ -328,7 +328,7 @@ static void apply_key(struct merge *m, const struct overlay_place *at, struct js
 		json_object_object_del(map, field);
 }
 
-/* Merge into MAP, which is not shared, and is changed. */
+/* Merge OVERLAY into MAP, which is not shared. */
 static void merge_into(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		       struct json_object *overlay)
 {
@@ -343,7 +343,7 @@ static void merge_into(struct merge *m, const struct overlay_place *at, struct j
 	}
 }
 
-/* Make FIELD of POD, which must be a map, a map that is not shared. */
+/* Replace FIELD of POD, which must be a map, by a copy that is not shared. */
 static void own_map(struct merge *m, const struct overlay_place *at, struct json_object *pod,
 		    const char *field)
 {

@@ -57,9 +57,9 @@ int spec_build_retries(struct spec_build *b, size_t index, const char *controlle
 }
 
 /*
- * The pods' limit applies to each attempt, from its start on the node. Kueue's applies to all
- * attempts together, from the job's admission. Kueue's is longer, so that usually the pods' limit
- * ends the job, with a clear reason.
+ * The pods' time limit applies to each attempt, from its start on the node. Kueue's applies to all
+ * attempts together, from the job's admission, and is longer. So usually the pods' limit ends the
+ * job, with a clear reason.
  */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels)
 {
@@ -93,7 +93,7 @@ static struct json_object *label(const char *value)
 	return spec_tree_string(clean);
 }
 
-/* A variable of a container. */
+/* Return a variable of a container. */
 static struct json_object *variable(const char *name, const char *value)
 {
 	struct json_object *ret = spec_tree_map(), *source, *field;
@@ -153,7 +153,7 @@ void spec_pods_clear(struct spec_pods *p)
 
 /* --- the parts of a role's pods --- */
 
-/* "roles[I].FIELD" */
+/* Write the path "roles[I].FIELD". */
 static void role_path(const struct spec_pod_role *r, const char *field, char ret[64])
 {
 	snprintf(ret, 64, "roles[%zu].%s", r->index, field);
@@ -189,7 +189,8 @@ static int make_image(struct spec_pod_role *r)
 }
 
 /*
- * Set KEY's limit to AMOUNT, which the parser has bounded, and its request to AMOUNT less RESERVED.
+ * Set the limit of KEY to AMOUNT, which the parser has bounded, and the request to AMOUNT minus
+ * RESERVED.
  */
 static void put_amount(struct json_object *limits, struct json_object *requests, const char *key,
 		       double amount, char unit, int64_t reserved)
@@ -243,7 +244,9 @@ static void make_mounts(struct spec_pod_role *r)
 	struct json_object *security = spec_tree_map();
 	bool privileged = false;
 
-	/* Every pod mounts memory at /dev/shm, where Docker gives only 64 MB. */
+	/*
+	 * Mount memory at /dev/shm in every pod, since the container's own /dev/shm has only 64 MB.
+	 */
 	spec_tree_append(volumes,
 			 spec_tree_parse(
 				 "{\"name\": \"dshm\", \"emptyDir\": {\"medium\": \"Memory\"}}"));
@@ -419,9 +422,9 @@ static struct json_object *make_command(struct spec_pod_role *r, const struct sp
 }
 
 /*
- * The user's variables in their order, then TorchX's. If the user has set one of TorchX's too, it
- * keeps the user's position, with TorchX's value; but a handle of TorchX's scheduler kxfs is kept.
- * Variables that others refer to come before these.
+ * Return the variables: first those that others refer to, then the user's in their order, then
+ * TorchX's. If the user has set one of TorchX's, it keeps the user's position but gets TorchX's
+ * value. Only a handle of TorchX's scheduler kxfs is kept.
  */
 static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)
@@ -486,8 +489,8 @@ static struct json_object *make_spec(struct spec_pod_role *r, bool rank0, const 
 }
 
 /*
- * Return VALUE with the macros in all its texts replaced, but not in keys. Parts without macros are
- * shared.
+ * Return VALUE with the macros in all its texts, but not in keys, replaced. Parts without macros
+ * are shared with VALUE.
  */
 static struct json_object *expand_all(struct json_object *value, const struct spec_macros *m)
 {
@@ -512,7 +515,7 @@ static struct json_object *expand_all(struct json_object *value, const struct sp
 	return ret;
 }
 
-/* True if the role's overlay, expanded by M, differs from replica to replica. */
+/* True if the expansion of the role's overlay by M depends on the replica. */
 static bool overlay_names_replica(struct spec_pod_role *r, const struct spec_macros *m)
 {
 	struct spec_macros other = *m;
@@ -547,7 +550,7 @@ static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 	return 0;
 }
 
-/* If TorchX and the overlay set the same label, TorchX's value wins. */
+/* Set the labels of a pod. TorchX's labels replace those of the overlay. */
 static int set_labels(struct spec_pod_role *r, struct json_object *metadata, unsigned k)
 {
 	struct json_object *labels = spec_tree_map(),
@@ -600,7 +603,10 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 
 /* --- pods in an object --- */
 
-/* Return item I of the value AT: of a list, of a map (if MAP), or AT itself. NULL after the last. */
+/*
+ * Return item I of AT: an item of a list, a member of a map (MAP), or AT itself. NULL after the
+ * last one.
+ */
 static struct json_object *item_of(struct json_object *at, bool map, size_t i)
 {
 	if (json_object_is_type(at, json_type_array))

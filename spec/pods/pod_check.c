@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kubernetes' rules for mounts, resources and variables of a container. Errors have the path of the
- * field, and manifest.c finds its line.
+ * field; manifest.c finds the line of that path.
  */
 #include "spec/pods/pod.h"
 
@@ -31,7 +31,7 @@ printf_like(4, 5) static int refuse(struct spec_pod_role *r, const char *field, 
 
 /* --- mounts --- */
 
-/* True if PATH has a part "..". */
+/* True if a component of PATH is "..". */
 static bool climbs(const char *path)
 {
 	for (;; path++) {
@@ -45,7 +45,7 @@ static bool climbs(const char *path)
 	}
 }
 
-/* The API server accepts each path of the container only once. */
+/* Check the mounts. The API server accepts each path of the container only once. */
 static int check_mounts(struct spec_pod_role *r)
 {
 	const struct spec_role *role = r->role;
@@ -70,7 +70,7 @@ static int check_mounts(struct spec_pod_role *r)
 		else if (json_object_object_get_ex(seen, dst, NULL))
 			ret = refuse(r, "mounts", NULL, "%s is mounted twice", dst);
 		spec_tree_set(seen, dst, spec_tree_bool(true));
-		/* The API server would refuse this. */
+		/* The API server refuses this. */
 		if (strchr(m->dst, ':'))
 			ret = refuse(r, "mounts", NULL,
 				     "%s: a path in the container must not contain \":\"", m->dst);
@@ -84,8 +84,8 @@ static int check_mounts(struct spec_pod_role *r)
 /* --- devices --- */
 
 /*
- * True if NAME is a resource of containers: one of Kubernetes' own, or DOMAIN/NAME. Quotas have a
- * prefix of their own.
+ * True if NAME is valid for a resource of containers: one of Kubernetes' own, or DOMAIN/NAME, but
+ * not with the prefix of quotas.
  */
 static bool is_resource(const char *name)
 {
@@ -104,8 +104,8 @@ static bool is_resource(const char *name)
 }
 
 /*
- * Return the role's request for the device KEY apart from `devices`, which is then its limit; in
- * COUNT's unit.
+ * Return how much of the device KEY the role requests by other fields than `devices`, in the unit
+ * of COUNT. `devices` is then the limit.
  */
 static double requested(const struct spec_pod_role *r, const char *key)
 {
@@ -118,7 +118,7 @@ static double requested(const struct spec_pod_role *r, const char *key)
 	return 0;
 }
 
-/* Return the error in the device KEY, with COUNT devices; or NULL. malloc'ed. */
+/* Return the error in a request for COUNT devices KEY, malloc'ed; NULL if it is valid. */
 static char *device_error(const struct spec_pod_role *r, const char *key, int64_t count)
 {
 	const struct spec_resource *have = &r->role->resource;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Controllers follow spec.suspend in every phase but the last ones; Kueue follows spec.active of a
- * Workload, and labels.
+ * Suspends and resumes jobs. Controllers follow spec.suspend in every phase except the last ones.
+ * Kueue follows spec.active of a Workload, and labels.
  */
 #include "spec/pods/suspend.h"
 
@@ -12,7 +12,7 @@
 #include "spec/view/kueue.h"
 #include "spec/view/view.h"
 
-/* The action that ctl lacks the right for in a queue, and the alternative with the same effect. */
+/* The right that a user lacks to suspend or resume a job in a queue, and what to do instead. */
 static const char no_right[] =
 	"it is in a queue of Kueue, so this must set spec.active of its Workload, and this user "
 	"has no right to patch workloads.kueue.x-k8s.io; remove its directory to end it, and copy "
@@ -45,8 +45,8 @@ static bool is_out_for_good(const struct spec_control_job *job)
 }
 
 /*
- * True if JOB is in its queue without a quota reservation. Kueue allows a job that it has suspended
- * to change its queue.
+ * True if JOB is in its queue and has no quota reservation. Kueue then allows a change of the
+ * queue, if it has suspended the job.
  */
 static bool is_waiting(const struct spec_control_job *job)
 {
@@ -58,7 +58,7 @@ static bool is_waiting(const struct spec_control_job *job)
 	       (view->suspends || !*view->phase);
 }
 
-/* True if Kueue, which has a Workload of JOB, heeds the label that ACTION sets. */
+/* True if Kueue, which has a Workload of JOB, follows the label that ACTION sets. */
 static bool takes_label(const struct spec_control_job *job, enum spec_action action)
 {
 	bool waits = is_waiting(job);
@@ -84,7 +84,7 @@ unsigned suspend_actions(const struct spec_control_job *job)
 	       (job->kueue->fixed ? 0 : suspend);
 }
 
-/* Pods that are suspended have ended, so there is nothing to terminate. */
+/* The pods of a suspended job have ended, so there is nothing to terminate. */
 unsigned suspend_or_terminate_actions(const struct spec_control_job *job)
 {
 	const struct spec_job_view *view = job->view;
@@ -138,8 +138,9 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 }
 
 /*
- * Make the merge patch of the object META, PLURAL of API_VERSION, that sets KEY of its labels, or
- * if KEY is NULL the members JSON of its spec, if it still is of VERSION ("": any version).
+ * Make a merge patch of the object META, whose resource is PLURAL of API_VERSION. It sets the label
+ * KEY to JSON; if KEY is NULL, it sets members of the spec to those of JSON. With a VERSION, the
+ * server refuses the patch if the object has another version.
  */
 static void patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		  const char *api_version, const char *plural, const struct spec_meta *meta,
@@ -191,8 +192,8 @@ void suspend_request(const struct spec_control_asked *asked, struct spec_control
 
 	*ret = (struct spec_control_request){.resource = asked->control->resource};
 	/*
-	 * A LocalQueue that does not exist would keep the job waiting, and with a class that does
-	 * not exist Kueue would ignore it.
+	 * NEEDED makes kxfs check first that the queue or class exists: with a missing LocalQueue
+	 * the job would wait for ever, and Kueue would ignore a missing class.
 	 */
 	if (asked->action == SPEC_QUEUE) {
 		patch_job(ret, asked, SPEC_KUEUE_QUEUE, value);
@@ -240,8 +241,8 @@ static bool follows_label(const struct spec_workload_view *workload, enum spec_a
 }
 
 /*
- * A job that Kueue may admit again is in its queue, and Suspended as long as it waits there; so it
- * has resumed when its Workload is active.
+ * A job that is resumed in a queue is Suspended while it waits there for quota, so it counts as
+ * resumed when its Workload is active.
  */
 enum spec_control_outcome suspend_outcome(enum spec_action action,
 					  const struct spec_control_mark *before,
@@ -261,7 +262,7 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 	if (before->argument) {
 		if (workload && follows_label(workload, action, before->argument))
 			return SPEC_CONTROL_OBEYED;
-		/* A job that Kueue has admitted before that remains in its old queue. */
+		/* A job that Kueue has admitted before the change stays in its old queue. */
 		return action == SPEC_QUEUE && workload &&
 				       workload->conditions[SPEC_WORKLOAD_RESERVED].is_true
 			       ? SPEC_CONTROL_LATE

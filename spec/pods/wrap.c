@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes the objects in an AppWrapper, whatever its version: names, pod groups, pods and the
- * service; and finds its pods in its object and in the cluster. Names are TorchX's, corrected where
- * those would not work.
+ * service. Also finds the AppWrapper's pods in its object and in the cluster. Names are TorchX's,
+ * except where those would not work.
  */
 #include "spec/pods/wrap.h"
 
@@ -15,7 +15,7 @@
 #define TORCHX	     "torchx.pytorch.org/"
 #define DEFAULT_PORT 29500 /* of the service, when no role has a port */
 #define MAX_SUFFIX   ((int64_t)14)
-#define MIN_SUFFIX   ((int64_t)8)  /* characters, which have 3e11 values */
+#define MIN_SUFFIX   ((int64_t)8)  /* characters; 3e11 different suffixes */
 #define MIN_ROOM     ((int64_t)24) /* for name and suffix, whatever the number of roles */
 /* Characters, of 63, reserved for suffixes of names; and one more for each role. */
 #define NAME_RESERVE 7
@@ -50,7 +50,10 @@ static size_t count_chars(const char *s)
 	return n;
 }
 
-/* Make N characters of TorchX's alphabet from two random values, since one is not enough for 14. */
+/*
+ * Make N characters of TorchX's alphabet, from two random values since one does not suffice for 14
+ * characters.
+ */
 static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX + 1])
 {
 	char more[SPEC_SUFFIX_MAX];
@@ -65,9 +68,9 @@ static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX 
 }
 
 /*
- * Choose the job's id, which leaves space for the suffixes of each role. TorchX's suffix shrinks
- * down to 3 characters, which are too few to make jobs distinct; here the app's name is cut before
- * that happens. The normal form of the name is cut, since characters that it lacks take no space.
+ * Choose the job's id, so that each role's suffix still fits. TorchX would shorten the random
+ * suffix to as few as 3 characters, which do not make jobs distinct; kxfs shortens the app's name
+ * instead. It cuts the normal form of the name, which has no characters that are dropped later.
  */
 static void make_id(struct wrap *w)
 {
@@ -92,7 +95,7 @@ static void make_id(struct wrap *w)
 	w->build->id = text_print("%s%s%s", name, *name ? "-" : "", suffix);
 }
 
-/* Return the variable with the host of replica 0 of ROLE; malloc'ed. */
+/* Return the name of the variable with the host of ROLE's replica 0; malloc'ed. */
 static char *hosts_env(const char *role)
 {
 	cleanup_free char *name = clean(role);
@@ -106,7 +109,10 @@ static char *hosts_env(const char *role)
 	return ret;
 }
 
-/* Pods of role 0 have the names that TorchX gives to all pods; those of other roles have their role's index too. */
+/*
+ * Return the name of a pod. Pods of role 0 have the names that TorchX gives to all pods; the names
+ * of other pods also contain the index of the role.
+ */
 static struct json_object *pod_name(struct wrap *w, size_t role, unsigned k)
 {
 	if (role == 0)
@@ -154,7 +160,7 @@ static void add_pod_group(struct wrap *w, size_t index)
 	add_item(w, group, false);
 }
 
-/* The names that this prints into JSON are DNS labels. */
+/* The names printed into this JSON are DNS labels, so they need no escapes. */
 static void add_service(struct wrap *w)
 {
 	const char *id = w->build->id;
@@ -195,7 +201,7 @@ static struct json_object *hosts_variable(struct wrap *w, const char *name, size
 	return ret;
 }
 
-/* Add the members of wrapped pods' spec that other pods don't have. */
+/* Add members that only the spec of a wrapped pod has. */
 static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 {
 	const struct spec_build *b = w->build;
@@ -213,7 +219,10 @@ static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 		spec_tree_text(r->spec, "priorityClassName", priority);
 }
 
-/* An overlay can't change name, namespace and host name: the pods find each other by them. */
+/*
+ * Add the pod of replica K. The overlay can't change its name, namespace and host name, by which
+ * pods find each other.
+ */
 static int add_pod(struct wrap *w, struct spec_pod_role *r, unsigned k)
 {
 	struct json_object *name cleanup_json = pod_name(w, r->index, k);
@@ -243,7 +252,7 @@ static int add_pods(struct wrap *w, size_t index)
 
 	if (err)
 		return err;
-	/* The host of rank 0, which rank0_env names, and that of the role's own replica 0. */
+	/* variables for the host of rank 0 (rank0_env), and for that of the role's replica 0 */
 	r.more_env = spec_tree_list(2);
 	spec_tree_append(r.more_env, hosts_variable(w, w->rank0_env, 0));
 	if (!streq(own, w->rank0_env))
@@ -283,8 +292,8 @@ static void start(struct wrap *w)
 }
 
 /*
- * Check the label by which TorchX, and readers of the object, identify a role. NAMES has those of
- * earlier roles. Return 0, or an errno that is in the build's errors.
+ * Check the label by which TorchX and kxfs identify a role. NAMES has the labels of earlier roles.
+ * Return 0, or an errno that is in the build's errors.
  */
 static int check_label(struct wrap *w, size_t index, struct json_object *names)
 {
@@ -331,8 +340,9 @@ int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_obj
 /* --- reading --- */
 
 /*
- * Return the key of a pod. TorchX's pods, and ours, have labels with their replica: "ROLE.REPLICA",
- * made in KEY, since the names of TorchX's pods lack the role. Other pods are found by their names.
+ * Return the key of a pod. Pods of TorchX and kxfs have labels for their replica; their key is
+ * "ROLE.REPLICA", written to KEY, since the names of TorchX's pods lack the role. The key of other
+ * pods is their name.
  */
 static const char *key_of(const struct spec_value *object, char *key, size_t size)
 {
@@ -364,7 +374,7 @@ static bool is_pod(const struct spec_value *object)
 	       streq(spec_read_text(object, "apiVersion"), "v1");
 }
 
-/* True if OBJECT has no pods of its own. */
+/* True if OBJECT makes no pods. */
 static bool is_quiet(const struct spec_value *object)
 {
 	static const char *const kinds[] = {"Service",	      "PodGroup", "ConfigMap",
