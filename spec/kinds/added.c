@@ -2,11 +2,11 @@
 /*
  * Removes fields from a manifest before it is submitted: those that the server and kxfs set in
  * every object, and those that controllers and their webhooks have set in an object that was in a
- * cluster. Kueue does not admit a copy with the annotations of another admission (FailedToStart:
- * "conflict for annotations"), and Volcano refuses a claim whose name it chose itself. A flavor of
- * Kueue adds node selectors and tolerations. In an AppWrapper they are in a list of their own, and
- * are removed. In a JobSet they can't be distinguished from those that a user has requested, so
- * they remain.
+ * cluster. Otherwise a copy could fail: Kueue does not admit a copy with the annotations of another
+ * admission (FailedToStart: "conflict for annotations"), and Volcano refuses a claim whose name it
+ * chose itself. A flavor of Kueue adds node selectors and tolerations. In an AppWrapper these are
+ * in a list of their own, and are removed. In a JobSet they look like those that a user has
+ * requested, so they remain.
  */
 #include "spec/kinds/ready_manifest.h"
 
@@ -33,8 +33,8 @@ enum where {
 #define MAX_KEYS 10
 
 /*
- * Remove the KEYS of the map at the path AT. If AT is a list, remove its items with these names,
- * which are texts or maps. VALUE: remove only this value; NULL: any.
+ * Remove the KEYS of the map at the path AT. If AT is a list, remove its items with these names; an
+ * item is a text or a map. With a VALUE, remove only members with this value.
  */
 struct added {
 	enum where where;
@@ -50,7 +50,7 @@ static const struct added table[] = {
 		.keys = {"status"},
 	},
 	{
-		/* Owners belong to the job of which this is a copy. */
+		/* A copy must not have the owners of the original job. */
 		.where = ANY,
 		.at = "metadata",
 		.keys = {"uid", "resourceVersion", "generation", "creationTimestamp",
@@ -65,7 +65,7 @@ static const struct added table[] = {
 			 "ray.io/rayjob-finalizer"},
 	},
 	{
-		/* manifest.c */
+		/* set by manifest.c */
 		.where = ANY,
 		.at = ANNOTATIONS,
 		.keys = {"kxfs/appdef", "kxfs/appdef-sha256", "kxfs/submission", "kxfs/submitter"},
@@ -161,7 +161,7 @@ static const struct added table[] = {
 	},
 };
 
-/* True if ITEM is the text KEY, or a map with this name or manager. */
+/* True if ITEM is the text KEY, or a map whose name or manager is KEY. */
 static bool is_called(struct json_object *item, const char *key)
 {
 	struct json_object *map = json_object_is_type(item, json_type_object) ? item : NULL;
@@ -204,7 +204,7 @@ static bool has(struct json_object *o, const char *at, const char *key)
 	return json_object_is_type(map, json_type_object) && json_object_object_get(map, key);
 }
 
-/* True if ITEM of a list is a place for which the fields of WHERE are removed. */
+/* True if the fields of WHERE are to be removed from ITEM of a list. */
 static bool fits(struct json_object *item, enum where where)
 {
 	return (where == POD && (has(item, LABELS, PODSET) || has(item, ANNOTATIONS, WORKLOAD))) ||
@@ -217,7 +217,7 @@ static void remove_in(struct json_object *item, enum where where)
 		remove_all(item, where);
 }
 
-/* Remove from each item of the LIST of O. */
+/* Remove the fields of WHERE from each item of O's list LIST. */
 static void remove_in_list(struct json_object *o, const char *list, enum where where)
 {
 	struct json_object *items = spec_tree_find(o, list);

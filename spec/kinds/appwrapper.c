@@ -39,7 +39,7 @@ static const struct spec_phase phases[] = {
 	{0},
 };
 
-/* --- what follows from the spec --- */
+/* --- data from the spec --- */
 
 static const struct spec_value *wrapped(const struct spec_value *object, const char **ret_key)
 {
@@ -55,15 +55,18 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 	const struct spec_value *components = wrapped(object, &key);
 	size_t n = wrap_tasks(components, key, v, ret_tasks);
 
-	/* The controller checks this before the pods, which it makes again later. */
+	/*
+	 * The controller handles spec.suspend before the success of the pods, and later makes the
+	 * pods again.
+	 */
 	v->acts_on_success = spec_read_bool(spec, "suspend");
 	v->minimum = (unsigned)min_of(n, (size_t)INT32_MAX);
 	return n;
 }
 
-/* --- what follows from the status --- */
+/* --- data from the status --- */
 
-/* A job that has ended stays what it was while it is being deleted. */
+/* Return the phase; for a job that is being deleted after its end, the phase in which it ended. */
 static const char *phase_of(const struct spec_value *status)
 {
 	const char *phase = spec_read_text(status, "phase");
@@ -74,7 +77,7 @@ static const char *phase_of(const struct spec_value *status)
 		       : phase;
 }
 
-/* When the phase began, or when something last happened in it. */
+/* Return when the phase began, or when something last happened in it. */
 static int64_t changed(const struct spec_value *status)
 {
 	const struct spec_value *quota = spec_view_condition(status, "QuotaReserved");
@@ -82,19 +85,22 @@ static int64_t changed(const struct spec_value *status)
 	const char *phase = phase_of(status);
 
 	/*
-	 * Use the time at which the quota was given back, when the job ended: conditions continue
-	 * to change while the job is cleaned up.
+	 * The quota was given back when the job ended. Use the time of that, since other conditions
+	 * continue to change while the job is cleaned up.
 	 */
 	if (quota && streq(spec_read_text(quota, "reason"), phase))
 		return spec_read_time(quota, "lastTransitionTime");
-	/* The controller acts a minute after pods have failed; no condition has that time. */
+	/*
+	 * The controller acts one minute after pods have failed. No condition has the time of the
+	 * failure.
+	 */
 	if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&
 	    streq(spec_read_text(unhealthy, "reason"), "FoundFailedPods"))
 		return 0;
 	return spec_view_changed(status);
 }
 
-/* Return when the present attempt began: pods that are older belong to an earlier attempt. */
+/* Return when the present attempt began; older pods belong to an earlier attempt. */
 static int64_t began(const struct spec_value *status, const char *phase)
 {
 	const struct spec_value *deployed = spec_view_condition(status, "ResourcesDeployed");
@@ -174,7 +180,7 @@ static const struct spec_option options[] = {
 	{0},
 };
 
-/* Later controllers find the pods of a component themselves; earlier ones need them listed. */
+/* Make a component of OBJECT. Earlier controllers need its pods listed; later ones find them. */
 static struct json_object *make_component(struct json_object *object, bool is_pod)
 {
 	struct json_object *component = spec_tree_map(), *sets = spec_tree_list(1);

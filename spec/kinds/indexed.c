@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A role as one Indexed Job of Kubernetes, whose completions are the replicas: a batch Job, and
- * JobSet v1alpha2. All pods of a role have one template, and the object does not grow with the
- * number of replicas: these differ only in their index, which the cluster puts into a variable,
- * and a macro for the replica becomes that variable.
+ * A role as one Indexed Job of Kubernetes, whose completions are the replicas. This is how a batch
+ * Job and JobSet v1alpha2 are made. All pods of a role share one template, so the object does not
+ * grow with the number of replicas. Replicas differ only in their index: the cluster sets a
+ * variable to it, and kxfs replaces the macro for the replica's number by that variable.
  *
- * How objects of these kinds are read is in share/kinds/.
+ * share/kinds/ describes how objects of these kinds are read.
  */
 #include <errno.h>
 
@@ -35,8 +35,8 @@
 		POD_OPTIONS, SPEC_TIME_LIMIT_OPTION, SPEC_TTL_OPTION, POD_NO_ANNOTATIONS_OPTION
 
 /*
- * Prepare P for B, whose id is chosen. RANK0_HOST: rank 0's host name, the same for all pods,
- * borrowed; NULL if there is none.
+ * Prepare P for B, whose id is set. RANK0_HOST is rank 0's host name, the same for all pods,
+ * borrowed; NULL if pods have none.
  */
 static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *rank0_host)
 {
@@ -45,7 +45,7 @@ static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *
 	p->rank0_env = "TORCHX_RANK0_HOST";
 	p->rank0_host = rank0_host;
 	p->replica_id = "$(" INDEX ")";
-	/* The source of the Job controller's index. */
+	/* The variable gets the index from the Job controller. */
 	p->number = spec_tree_parse("{\"name\": \"" INDEX
 				    "\", \"valueFrom\": {\"fieldRef\": {\"fieldPath\": "
 				    "\"metadata.annotations['" NOTES "job-completion-index']\"}}}");
@@ -56,8 +56,8 @@ static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *
 }
 
 /*
- * Make the spec of the Job for role INDEX, with the members that RETRIES adds. NULL and a build
- * error on failure.
+ * Make the spec of the Job for role INDEX; RETRIES adds the members for retries. Return NULL and a
+ * build error on failure.
  */
 static struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_t parallelism,
 				       void (*retries)(struct json_object *spec,
@@ -86,7 +86,7 @@ static struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_
 	return ret;
 }
 
-/* Return the object of P's build without its spec, with the labels that Kueue reads. */
+/* Return the object of P's build, with the labels that Kueue reads, but without its spec. */
 static struct json_object *indexed_object(struct spec_pods *p)
 {
 	const struct spec_build *b = p->build;
@@ -127,8 +127,8 @@ static void jobset_clear(struct jobset *j)
 }
 
 /*
- * APP-SUFFIX-ROLE-0-K-xxxxx: JobSet's webhook refuses a job with a pod whose name would be longer
- * than a label.
+ * The names are APP-SUFFIX-ROLE-0-K-xxxxx. JobSet's webhook refuses a job if the name of a pod
+ * would be longer than a label.
  */
 static size_t jobset_pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
@@ -136,7 +136,10 @@ static size_t jobset_pod_name_len(size_t app, size_t role, size_t k, size_t last
 	       POD_SUFFIX;
 }
 
-/* The first replica that fails for good ends its job, and with it the JobSet, or the attempt. */
+/*
+ * If a replica has failed and has no retries left, its job fails. That ends the JobSet, or its
+ * attempt.
+ */
 static void jobset_retries(struct json_object *spec, const struct spec_role *role)
 {
 	if (role->retry_policy == SPEC_RETRY_REPLICA && role->max_retries > 0) {
@@ -174,8 +177,8 @@ static struct json_object *make_object(struct jobset *j)
 	int64_t least = INT32_MAX;
 
 	/*
-	 * How often the whole job is restarted: the least number that a role allows. A role that
-	 * retries its replicas allows none.
+	 * The least number of restarts of the whole job that a role allows. A role that retries
+	 * single replicas allows none.
 	 */
 	for (size_t i = 0; i < app->n_roles; i++)
 		least = min_of(least, app->roles[i].retry_policy == SPEC_RETRY_APPLICATION
@@ -199,7 +202,7 @@ static int jobset_build(struct spec_build *b)
 	cleanup_free char *first = spec_name_norm(b->app->roles[0].name);
 	int ret = spec_build_name(b, "JobSet");
 
-	/* Name of a pod's host, and the subdomain, which JobSet calls after the job. */
+	/* the name of a pod's host, and the subdomain, which has the name of the job */
 	j.rank0_host = text_print("%s-%s-0-0.%s", b->id, first, b->id);
 	j.jobs = spec_tree_list(b->app->n_roles);
 	indexed_init(&j.pods, b, j.rank0_host);
@@ -226,9 +229,8 @@ const struct spec_kind spec_jobset = {
 };
 
 /*
- * --- a batch Job, which every cluster serves: the only role of the AppDef; its pods have no DNS
- * names, and the controller can't restart all of them together, so AppDefs that need either are
- * refused ---
+ * --- a batch Job, which every cluster serves: it has one role, no DNS names for its pods, and no
+ * restart of all pods together; AppDefs that need more are refused ---
  */
 
 #define ELSEWHERE "jobset or volcano"
@@ -244,15 +246,15 @@ static const struct spec_option job_options[] = {
 };
 
 /*
- * Two names must be labels: APP-SUFFIX-K, the host of a pod, whose name is shortened to fit; and
- * ROLE, its container.
+ * Two names must be valid labels: APP-SUFFIX-K, the host name of a pod (names of pods themselves
+ * are shortened to fit), and ROLE, the name of its container.
  */
 static size_t job_pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
 	return max_of(app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + spec_pods_digits(k), role);
 }
 
-/* True if TEXT, unless it is NULL, names the variable of rank 0's host. */
+/* True if TEXT (may be NULL) contains the macro rank0_env. */
 static bool names_rank0(const char *text)
 {
 	const struct spec_macros without = {"", "", "", "", ""}, with = {"", "", "", "", "x"};
@@ -272,7 +274,7 @@ static int check_rank0(struct spec_build *b, const char *text, const char *path)
 		       : 0;
 }
 
-/* Check the replicas. 0, or an errno that is in the build's errors. */
+/* Check the replicas. Return 0, or an errno that is in the build's errors. */
 static int check_replicas(struct spec_build *b)
 {
 	const struct spec_role *role = &b->app->roles[0];
@@ -304,8 +306,8 @@ static int check_replicas(struct spec_build *b)
 }
 
 /*
- * With the policy REPLICA each replica has its own retries; otherwise the first replica that fails
- * for good ends the job.
+ * With the policy REPLICA each replica has its own retries. Otherwise all replicas share the
+ * retries, and a failure without one left ends the job.
  */
 static void job_retries(struct json_object *spec, const struct spec_role *role)
 {
@@ -313,7 +315,7 @@ static void job_retries(struct json_object *spec, const struct spec_role *role)
 			 role->retry_policy == SPEC_RETRY_REPLICA ? "backoffLimitPerIndex"
 								  : "backoffLimit",
 			 role->max_retries);
-	/* Two pods of one replica never run at the same time. */
+	/* Never run two pods of the same replica at the same time. */
 	spec_tree_text(spec, "podReplacementPolicy", "Failed");
 }
 
@@ -362,16 +364,16 @@ static void job_hook(const struct spec_value *object, struct spec_job_view *v)
 	if (*v->reason && !streq(v->phase, "Suspended"))
 		explain(v, status);
 	/*
-	 * The job is over although not all pods have succeeded. Otherwise there is nothing to
-	 * explain.
+	 * The job has succeeded although not all of its pods have; only this case needs an
+	 * explanation.
 	 */
 	if (spec_view_is_true(met) && streq(spec_read_text(met, "reason"), "SuccessPolicy")) {
 		spec_set(&v->reason, "SuccessPolicy");
 		spec_read_copy_message(&v->message, met);
 	}
-	/* Its controller ends it, although the condition for that is not set yet. */
+	/* The controller is ending the job, but has not set the final condition yet. */
 	v->over |= streq(v->phase, "SuccessCriteriaMet");
-	/* A policy may name exit codes after which the Job is not retried. */
+	/* A podFailurePolicy may forbid retries after some exit codes. */
 	v->remakes = v->restarts && (v->alone || v->retries <= v->max_retries) &&
 		     !spec_read_map(spec_read_map(object, "spec"), "podFailurePolicy");
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The table of kinds, and what follows from it.
- */
+/* The table of kinds, and functions that search it. */
 #include "spec/kinds/kinds.h"
 
 #include <assert.h>
@@ -10,13 +8,13 @@
 #include "spec/base/mem.h"
 #include "spec/base/value.h"
 
-/* A sentence names this many kinds, and counts the others. */
+/* A sentence names at most this many kinds, and counts the others. */
 #define MAX_NAMED 5u
 
 /*
  * In the order of preference. Of kinds that share a slot, the last one is the newest, and is
- * preferred. A kind without a reader is described by its file in share/kinds/; the row here only
- * makes its object of an AppDef.
+ * preferred. A row without a reader belongs to a kind that its file in share/kinds/ describes; the
+ * row only says how to make its object from an AppDef.
  */
 static const struct spec_kind *const compiled[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
 						   &spec_jobset, &spec_job};
@@ -54,7 +52,10 @@ void spec_kinds_clear(struct spec_kinds *kinds)
 	kinds->n = 0;
 }
 
-/* Return the index in KINDS of the kind with the name of KIND, or the index for a new one. */
+/*
+ * Return the index in KINDS of the kind with KIND's name; if there is none, the index where to add
+ * it.
+ */
 static size_t place_of(const struct spec_kinds *kinds, const struct spec_kind *kind)
 {
 	size_t i = 0;
@@ -65,8 +66,8 @@ static size_t place_of(const struct spec_kinds *kinds, const struct spec_kind *k
 }
 
 /*
- * Return why KIND, which a user describes, can't have the index AT in KINDS, malloc'ed; NULL if it
- * can.
+ * Return why KIND, which comes from a user's file, can't have the index AT in KINDS, malloc'ed;
+ * NULL if it can.
  */
 static char *refusal_of(const struct spec_kinds *kinds, const struct spec_kind *kind, size_t at)
 {
@@ -129,7 +130,7 @@ const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const cha
 	return NULL;
 }
 
-/* --- what AppDefs may become --- */
+/* --- rules for reading AppDefs --- */
 
 const struct spec_kind *spec_kind_of_scheduler(const char *scheduler)
 {
@@ -170,13 +171,16 @@ void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kin
 							.also = compiled[i]->also,
 							.torchx = compiled[i]->scheduler,
 							.pod_name_len = compiled[i]->pod_name_len};
-	/* A job that runs here today should run in a cluster tomorrow, and Volcano has the strictest rules. */
+	/*
+	 * Local jobs follow Volcano's rules, the strictest ones, so that the same AppDef can run in
+	 * any cluster later.
+	 */
 	ret->known[n] = (struct spec_scheduler){.name = "local",
 						.torchx = "local_cwd",
 						.pod_name_len = spec_volcano.pod_name_len};
 }
 
-/* --- what SOURCE means --- */
+/* --- the meaning of SOURCE --- */
 
 /* Return the word of SOURCE that names the slot of KIND. */
 static const char *slot_of(const struct spec_kind *kind)

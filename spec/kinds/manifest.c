@@ -28,7 +28,10 @@
 
 #define JSON_FORM (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 
-/* Objects up to this many times too large are made, so that the error has their exact size. */
+/*
+ * An object that is up to this many times too large is made anyway, so that the error has its exact
+ * size.
+ */
 #define FAR_TOO_LARGE 4
 
 void spec_manifest_free(struct spec_manifest *m)
@@ -49,8 +52,8 @@ static void build_clear(struct spec_build *b)
 }
 
 /*
- * Refuse an object because of its size. APP is NULL for a ready manifest, whose replicas are not
- * known.
+ * Refuse an object that is too large. APP is NULL for a ready manifest, whose number of replicas is
+ * unknown.
  */
 static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, struct spec_errors *e)
 {
@@ -74,7 +77,7 @@ static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, st
 		(unsigned long long)replicas);
 }
 
-/* Build APP. B's options are the mount's; here they become the job's. */
+/* Build APP. OPTIONS are the mount's; this function adds the job's own to them. */
 static int build_app(struct spec_build *b, struct spec_options *options)
 {
 	const struct spec_app *app = b->app;
@@ -89,10 +92,10 @@ static int build_app(struct spec_build *b, struct spec_options *options)
 	return b->kind->build(b);
 }
 
-/* --- what kxfs adds --- */
+/* --- annotations and labels of kxfs --- */
 
 /*
- * Return the map FIELD of MAP, and create it if it is absent. NULL: MAP or FIELD is not a map,
+ * Return the map FIELD of MAP; create it if it is absent. Return NULL if MAP or FIELD is not a map,
  * which the server will refuse.
  */
 static struct json_object *need_map(struct json_object *map, const char *field)
@@ -107,8 +110,8 @@ static struct json_object *need_map(struct json_object *map, const char *field)
 }
 
 /*
- * Set the label of USER in the map at PATH of OBJECT. If USER is NULL, remove the label: OBJECT may
- * have it from the job of which it is a copy.
+ * Set the label of USER in the map at PATH of OBJECT. If USER is NULL, remove the label, which a
+ * copy may have from the original job.
  */
 static void put_user(struct json_object *object, const char *path, const char *user)
 {
@@ -123,7 +126,9 @@ static void put_user(struct json_object *object, const char *path, const char *u
 		json_object_object_del(object, SPEC_LABEL_USER);
 }
 
-/* Pods that a wrapped object makes (a batch Job) are not shown, so they need no label. */
+/*
+ * Label a pod or its template. Pods of a Job in an AppWrapper are not shown, so they need no label.
+ */
 static void put_user_of_pod(struct json_object *pod, const void *user)
 {
 	struct json_object *kind = json_object_object_get(pod, "kind");
@@ -133,7 +138,8 @@ static void put_user_of_pod(struct json_object *pod, const void *user)
 }
 
 /*
- * Label the object and its pods as USER's (NULL: nobody's), so that a mount can request only these.
+ * Set the label of USER in the object and its pods, so that a mount can request only this user's;
+ * if USER is NULL, remove the label.
  */
 static void put_users(struct spec_build *b, const char *user)
 {
@@ -198,8 +204,8 @@ static const struct spec_kind *refuse_all(struct spec_errors *e)
 }
 
 /*
- * Return the kind of the manifest ROOT. If this mount does not have it, add an error and return any
- * kind.
+ * Return the kind of the manifest ROOT. If this mount does not have that kind, add an error and
+ * return any kind.
  */
 static const struct spec_kind *choose_ready(const struct spec_yaml *root,
 					    const struct spec_manifest_request *rq,
@@ -218,7 +224,7 @@ static const struct spec_kind *choose_ready(const struct spec_yaml *root,
 	return kinds[0];
 }
 
-/* Return the kind that the document ROOT becomes; NULL after adding an error. */
+/* Return the kind of the object that the document ROOT becomes; NULL after adding an error. */
 static const struct spec_kind *choose_kind(const struct spec_yaml *root,
 					   const struct spec_manifest_request *rq,
 					   struct spec_errors *e)

@@ -2,10 +2,10 @@
 /*
  * MCAD's AppWrappers (v1beta1).
  *
- * Reading: as MCAD's controller writes them. The controller reports the end of a job late or
- * never; its counts of pods are not read. Its conditions are a list in which each type and reason
- * keeps its position; some have the time at which they last occurred, others the time of their
- * first occurrence. If the job waits, its condition has the reason.
+ * Reading: as MCAD's controller writes them. The controller reports the end of a job late or never;
+ * its counts of pods are not read. Its conditions are a list, in which the condition of a type and
+ * reason keeps its position. Some conditions have the time at which they last occurred, others the
+ * time of their first occurrence. If the job waits, its condition has the reason.
  *
  * Making: pod groups, pods and one headless service as generic items.
  */
@@ -26,13 +26,10 @@ static const struct spec_phase phases[] = {
 	{0},
 };
 
-/* The reason of a condition. MCAD ends it with a full stop. */
+/* The reason of a condition; MCAD adds a full stop to it. */
 #define UNMADE "ItemCreationFailure"
 
-/*
- * What types of conditions mean for a user who waits for the job; other types are not worth
- * showing.
- */
+/* What types of conditions mean for a user who waits for the job. Other types are not shown. */
 static const struct {
 	const char *type;
 	const char *text; /* before MCAD's own message, if there is one */
@@ -66,15 +63,15 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 
 	v->minimum = (unsigned)spec_read_int(scheduling, "minAvailable", 0);
 	v->max_retries = (unsigned)spec_read_int(requeuing, "maxNumRequeuings", 0);
-	/* If fewer pods than that run or have succeeded, MCAD dispatches the job again. */
+	/* MCAD dispatches the job again if fewer than V->minimum pods run or have succeeded. */
 	v->restarts = v->minimum > 0;
 	return wrap_tasks(items, key, v, ret_tasks);
 }
 
-/* Return what a condition of TYPE means for a job in STATE; NULL if nothing worth showing. */
+/* Return what a condition of TYPE means for a job in STATE; NULL if the condition is not shown. */
 static const char *text_of(const char *state, const char *type)
 {
-	/* When a job runs again, its last condition is older than that. */
+	/* A job that runs again has no newer condition, so the last one is out of date. */
 	if (strncmp(state, "Running", strlen("Running")) == 0 || streq(state, "Completed"))
 		return NULL;
 	if (streq(type, "Failed"))
@@ -87,7 +84,10 @@ static const char *text_of(const char *state, const char *type)
 	return NULL;
 }
 
-/* Return CONDITION as text that explains why the job does not run, or has ended. */
+/*
+ * Set message and reason of V from CONDITION, if it explains why the job does not run, or has
+ * ended.
+ */
 static void explain(const struct spec_value *condition, struct spec_job_view *v)
 {
 	const char *text = text_of(v->phase, spec_read_text(condition, "type"));
@@ -103,7 +103,7 @@ static void explain(const struct spec_value *condition, struct spec_job_view *v)
 			 v->retries == 1 ? "" : "s");
 	whole = text_print("%s%s%s%s", text, again, *message ? ": " : "", message);
 	spec_read_copy(&v->message, whole, READ_MAX_MESSAGE);
-	/* The reason is one word, which MCAD sometimes ends with a full stop. */
+	/* Remove the full stop that MCAD sometimes adds to the reason. */
 	word = mem_copy(reason, strcspn(reason, "."));
 	spec_read_copy(&v->reason, word, READ_MAX_WORD);
 }
@@ -115,8 +115,9 @@ static bool is_unmade(const struct spec_value *condition)
 }
 
 /*
- * Return the condition that the job's pods can't be made; NULL if there is none, or they
- * were made since. MCAD then alternates between Failed and Pending every 2-3 s: the job waits.
+ * Return the condition that the job's pods can't be made; NULL if there is none, or if MCAD has
+ * made them since. While they can't be made, MCAD alternates between Failed and Pending every 2-3
+ * s, and the job waits.
  */
 static const struct spec_value *unmade(const struct spec_value *list)
 {
@@ -137,8 +138,8 @@ static const struct spec_value *unmade(const struct spec_value *list)
 }
 
 /*
- * Return when MCAD last requeued the job: older pods belong to an earlier attempt. 0: it has not.
- * Times of pods have whole seconds.
+ * Return when MCAD last requeued the job, in whole seconds like the times of pods; older pods
+ * belong to an earlier attempt. 0 if it never has.
  */
 static int64_t began(const struct spec_value *list)
 {
@@ -183,7 +184,7 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 		last = trouble;
 	} else if (streq(state, "Failed") && n > 0 && is_unmade(spec_read_at(list, n - 1))) {
 		/*
-		 * This is a condition of an earlier attempt; MCAD appends a new one only after a
+		 * This condition belongs to an earlier attempt. MCAD appends a new one only after a
 		 * condition of another type.
 		 */
 		state = "Pending";

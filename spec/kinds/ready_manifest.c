@@ -3,9 +3,9 @@
  * Checks ready manifests, and renames them. A manifest is sent unchanged, except for fields that
  * others have added (added.c), so that a job's manifest.yaml can be submitted again. A name with a
  * random suffix is replaced by the new name wherever it occurs: in the names of objects that an
- * AppWrapper wraps, in hosts, labels and arguments. Any other name may be a common word, so only
- * the object itself is renamed. metadata.generateName becomes a name before the object is sent, so
- * that the request can be repeated.
+ * AppWrapper wraps, in hosts, labels and arguments. A name without such a suffix may be a common
+ * word, so only the object itself is renamed. metadata.generateName is replaced by a name before
+ * the object is sent, so that kxfs can repeat the request.
  */
 #include "spec/kinds/ready_manifest.h"
 
@@ -37,7 +37,7 @@ const struct spec_kind *spec_ready_kind(const struct spec_kinds *known,
 	return NULL;
 }
 
-/* Return the text of a field at the top of ROOT; NULL after adding an error. */
+/* Return the text of the top-level field KEY of ROOT; NULL after adding an error. */
 static const char *need_text(const struct spec_yaml *root, const char *key, struct spec_errors *e)
 {
 	const struct spec_yaml *node = spec_yaml_get(root, key);
@@ -84,8 +84,8 @@ static void refuse(struct spec_errors *e, const char *path, const char *text)
 }
 
 /*
- * Return the text of KEY, whose path is PATH; "" if it is absent or null; NULL after adding an
- * error if it is not text.
+ * Return the text of KEY, whose path is PATH; "" if it is absent or null. If it is not text, add an
+ * error and return NULL.
  */
 static const char *text_at(struct json_object *metadata, const char *key, const char *path,
 			   struct spec_errors *e)
@@ -105,8 +105,8 @@ static const char *text_at(struct json_object *metadata, const char *key, const 
 }
 
 /*
- * True if the API server accepts TEXT as metadata.generateName. The server checks it with an "a" in
- * place of a dash at its end.
+ * True if the API server accepts TEXT as metadata.generateName. For the check the server replaces a
+ * dash at the end by "a".
  */
 static bool is_prefix(const char *text)
 {
@@ -120,7 +120,7 @@ static bool is_prefix(const char *text)
 	return spec_name_is_object(masked);
 }
 
-/* --- another name --- */
+/* --- renaming --- */
 
 /* Return where the random suffix of NAME begins; NULL if it has none. */
 static const char *suffix_of(const char *name)
@@ -131,8 +131,8 @@ static const char *suffix_of(const char *name)
 }
 
 /*
- * Return NAME with the suffix of V, which replaces an existing suffix; malloc'ed. It is not longer
- * than NAME, since other names are made of it.
+ * Return NAME with the suffix of V in place of its own suffix, malloc'ed. If NAME has a suffix, the
+ * result is not longer than NAME, since other names contain it.
  */
 static char *renamed(const char *name, uint64_t v)
 {
@@ -160,8 +160,8 @@ static bool is_word(char c)
 }
 
 /*
- * Return the next occurrence in TEXT of FROM that is not a part of a longer word, or NULL. BEGIN is
- * where the whole text begins.
+ * Return the next occurrence of FROM in TEXT that is not part of a longer word, or NULL. BEGIN is
+ * the start of the whole text.
  */
 static const char *find(const char *text, const char *begin, const char *from)
 {
@@ -190,7 +190,7 @@ static void replace_text(struct json_object *value, const struct manifest_names 
 		mem_out();
 }
 
-/* Replace the name in all texts below VALUE, which is nested no deeper than a document may be. */
+/* Replace the name in all texts below VALUE. Nesting is limited, as in any document. */
 static void replace_all(struct json_object *value, const struct manifest_names *names)
 {
 	if (json_object_is_type(value, json_type_string))
@@ -208,8 +208,8 @@ static void replace_all(struct json_object *value, const struct manifest_names *
 }
 
 /*
- * Check that nothing that OBJECT wraps, whose name is ID now, has the name of something that the
- * job OLD wraps.
+ * Check that no object wrapped in OBJECT, which is now called ID, has the same name as one wrapped
+ * in the job OLD.
  */
 static int check_wrapped(struct json_object *object, const struct spec_kind *kind, const char *old,
 			 const char *id, struct spec_errors *e)
@@ -237,8 +237,8 @@ static int check_wrapped(struct json_object *object, const struct spec_kind *kin
 
 /*
  * Rename B's object: the same name with another random suffix. Return 0, or the errno of B's
- * errors. -EEXIST: the old object still exists, and the objects wrapped in the new one would have
- * the same names as those wrapped in the old one.
+ * errors: -EEXIST if the old object still exists and an object wrapped in the new one would have
+ * the same name as one wrapped in the old one.
  */
 static int rename_object(struct spec_build *b)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rights: those to the jobs of each kind are derived from the kind, the others are in a table.
+ * The rights. Those to the jobs of each kind are derived from the kind; the others are in a table.
  */
 #include "spec/kinds/right.h"
 
@@ -9,14 +9,14 @@
 #include "spec/view/control.h"
 #include "spec/view/view.h"
 
-/* Which jobs need a right. */
+/* Which jobs a right is for. */
 enum who { ANY, SCHEDULED, QUEUED };
 
 static const struct right_row {
 	enum who who;
 	struct spec_right right;
 } rows[] = {
-	/* Every mount needs the first one. */
+	/* every mount needs this one */
 	{ANY, {.group = "", .resource = "pods", .verbs = {"list", "watch"}}},
 	{ANY,
 	 {.group = "",
@@ -109,10 +109,13 @@ static bool is_for(const struct right_row *row, const struct spec_kind *const *k
 	return false;
 }
 
-/* Return what ctl can't do without the right to patch jobs of KIND; NULL if ctl patches none. */
+/*
+ * Return what ctl can't do without the right to patch jobs of KIND; NULL if ctl does not patch
+ * jobs.
+ */
 static const char *cost_of_patch(const struct spec_kind *kind)
 {
-	/* Volcano's jobs are controlled by Commands, not by patches. */
+	/* ctl controls Volcano's jobs by Commands, not by patches. */
 	if (!kind->control || kind->scheduling_api)
 		return NULL;
 	return kind->control->known & 1u << SPEC_TERMINATE
@@ -120,7 +123,7 @@ static const char *cost_of_patch(const struct spec_kind *kind)
 		       : "ctl can't suspend and resume";
 }
 
-/* Append right K to the jobs of each of the N KINDS to the *M rights of V. */
+/* Append right K to the jobs of each of the N KINDS to V, which has *M rights. */
 static void add_of_jobs(struct spec_right *v, size_t *m, size_t k,
 			const struct spec_kind *const *kinds, size_t n)
 {
@@ -138,7 +141,10 @@ static void add_of_jobs(struct spec_right *v, size_t *m, size_t k,
 	}
 }
 
-/* True if PART is the jobs of one of the N KINDS, or a part of one of the first I of them. */
+/*
+ * True if the rights already include PART: it is the jobs of one of the N KINDS, or a part of one
+ * of the first I kinds.
+ */
 static bool is_there(const struct spec_part *part, const struct spec_kind *const *kinds, size_t n,
 		     size_t i)
 {
@@ -152,7 +158,7 @@ static bool is_there(const struct spec_part *part, const struct spec_kind *const
 	return false;
 }
 
-/* Append the rights to the parts of the jobs of the N KINDS to the *M rights of V. */
+/* Append the rights to the parts of jobs of the N KINDS to V, which has *M rights. */
 static void add_of_parts(struct spec_right *v, size_t *m, const struct spec_kind *const *kinds,
 			 size_t n)
 {

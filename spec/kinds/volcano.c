@@ -2,11 +2,12 @@
 /*
  * Volcano's Job.
  *
- * Reading: its jobs and their pods, as Volcano's controller writes them. Its counts of pods are
- * not read, since it removes them when a job has finished, and the pods have more information.
+ * Reading: its jobs and their pods, as Volcano's controller writes them. Volcano's counts of pods
+ * are not read: Volcano removes them when a job has finished, and the pods show more.
  *
- * ctl: Commands. Volcano accepts any Command, ignores the uid of its target, and deletes it
- * whether it obeys or not. So kxfs sends only Commands that Volcano obeys in the job's phase.
+ * ctl: Commands. Volcano accepts any Command, ignores the uid of the Command's target, and deletes
+ * the Command even if it did not obey it. So kxfs sends only Commands that Volcano obeys in the
+ * job's phase.
  *
  * Making: each replica is a task of its own, because macros make replicas differ.
  */
@@ -24,7 +25,7 @@
 
 /* --- reading --- */
 
-/* The value by which Volcano's webhook replaces a maxRetry of 0. */
+/* Volcano's webhook replaces a maxRetry of 0 by this. */
 #define DEFAULT_ATTEMPTS 3
 
 static const struct spec_phase phases[] = {
@@ -43,7 +44,7 @@ static const struct spec_phase phases[] = {
 
 /* --- jobs --- */
 
-/* True if a policy for EVENT applies when all pods of a task have succeeded. */
+/* True if a policy for EVENT applies once all pods of a task have succeeded. */
 static bool is_success(const char *event)
 {
 	return streq(event, "TaskCompleted") || streq(event, "*");
@@ -58,8 +59,8 @@ static bool any_restarts(const struct spec_value *policies)
 }
 
 /*
- * Return the action of the first of POLICIES that applies when all pods of a task have succeeded;
- * "" if none does.
+ * Return the action of the first of POLICIES that applies once all pods of a task have succeeded;
+ * "" if none applies.
  */
 static const char *action_of_success(const struct spec_value *policies)
 {
@@ -76,7 +77,7 @@ static const char *action_of_success(const struct spec_value *policies)
 	return "";
 }
 
-/* True if Volcano does not simply end the job when all pods of TASK have succeeded. */
+/* True if Volcano does more than to end the job once all pods of TASK have succeeded. */
 static bool acts_on_success(const struct spec_value *task, const struct spec_value *policies)
 {
 	const char *action = action_of_success(spec_read_list(task, "policies"));
@@ -112,7 +113,7 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 	spec_read_copy_word(&v->phase, state, "phase");
 	spec_read_copy_word(&v->reason, state, "reason");
 	spec_read_copy_message(&v->message, state);
-	/* There is one condition for each phase, the newest last. */
+	/* Each phase has one condition, the newest comes last. */
 	for (size_t i = 0; i < spec_read_count(conditions); i++) {
 		const struct spec_value *one = spec_read_at(conditions, i);
 		char *phase = NULL;
@@ -145,8 +146,8 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 		read_task(task, &(*ret_tasks)[i]);
 	}
 	/*
-	 * A webhook sets this default, so in a job that no policy restarts, the user did not choose
-	 * it.
+	 * Volcano's webhook sets this default. If no policy restarts the job, the user has probably
+	 * not chosen the number.
 	 */
 	if (attempts > 0 && (v->restarts || attempts != DEFAULT_ATTEMPTS))
 		v->max_retries = (unsigned)attempts - 1;
@@ -159,7 +160,10 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 
 /* --- pods --- */
 
-/* Volcano writes its data about a pod into annotations, and much of it into labels too. */
+/*
+ * Return KEY of a pod's annotations or labels. Volcano writes data about a pod into annotations,
+ * and much of it also into labels.
+ */
 static const char *note_of(const struct spec_value *object, const char *key)
 {
 	const struct spec_value *metadata = spec_read_map(object, "metadata");
@@ -175,7 +179,7 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	int retry = spec_read_digits(note_of(object, "volcano.sh/job-retry-count"));
 	const char *dash = strrchr(v->meta.name, '-');
 
-	/* Its name is JOB-TASK-INDEX. */
+	/* The pod's name is JOB-TASK-INDEX. */
 	if (index < 0 && dash)
 		index = spec_read_digits(dash + 1);
 	v->index = index < 0 ? SPEC_INDEX_NONE : (unsigned)index;
@@ -207,7 +211,7 @@ static const char *const commands[SPEC_N_ACTIONS] = {
 	[SPEC_TERMINATE] = "TerminateJob",
 };
 
-/* The actions that Volcano obeys in each phase. It obeys none in any other phase. */
+/* The actions that Volcano obeys in each phase; in any other phase it obeys none. */
 static const struct {
 	const char *phase;
 	unsigned actions;
@@ -227,8 +231,8 @@ static unsigned in_phase(const char *phase)
 }
 
 /*
- * Return the actions that would end JOB: each start is an attempt, and Volcano fails a job that has
- * none left.
+ * Return the actions that would make JOB fail: each of them starts another attempt, and Volcano
+ * fails a job that has no attempts left.
  */
 static unsigned in_vain(const struct spec_job_view *job)
 {
@@ -270,8 +274,8 @@ static struct json_object *reference(const struct spec_job_view *job)
 }
 
 /*
- * The job is the Command's owner only so that the garbage collector removes the Command if the job
- * is deleted before Volcano has seen it. The reference has neither controller nor
+ * Make a Command. The job is its owner, so that the garbage collector removes the Command if the
+ * job is deleted before Volcano has seen it. The reference sets neither controller nor
  * blockOwnerDeletion, which would require another right.
  */
 static void request(const struct spec_control_asked *asked, struct spec_control_request *ret)
@@ -300,7 +304,10 @@ static bool is_one_of(const char *phase, const char *a, const char *b)
 	return streq(phase, a) || streq(phase, b);
 }
 
-/* A short phase may be missed, but the count of retries shows that a job was started again. */
+/*
+ * Find the outcome of ACTION. A short phase may be missed, but the count of retries shows that the
+ * job was started again.
+ */
 static enum spec_control_outcome outcome(enum spec_action action,
 					 const struct spec_control_mark *before,
 					 const struct spec_control_job *job)
@@ -331,8 +338,9 @@ static enum spec_control_outcome outcome(enum spec_action action,
 const struct spec_control spec_volcano_control = {
 	.known = (BIT(SPEC_N_ACTIONS) - 1) & ~BIT(SPEC_RELEASE),
 	/*
-	 * Volcano deletes a Command before any effect shows, so its name may be used again. A job
-	 * that was restarted is soon in a phase in which it would be restarted once more.
+	 * Volcano deletes a Command before it acts, so a second Command of the same name would also
+	 * be accepted. After a restart the job soon is in a phase in which it would be restarted
+	 * again.
 	 */
 	.once = BIT(SPEC_RESTART),
 	.actions = accepted,
@@ -393,8 +401,8 @@ static void volcano_clear(struct volcano *v)
 }
 
 /*
- * APP-SUFFIX-ROLE-K-0. Volcano's webhook computes the length with the index of the task in the job
- * in place of the 0, so names get longer from the 11th task on.
+ * The names are APP-SUFFIX-ROLE-K-0. Volcano's webhook computes their length with the index of the
+ * task in the job in place of the 0, so names become longer from the 11th task on.
  */
 static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
@@ -408,7 +416,10 @@ static void start(struct volcano *v)
 	struct spec_pods *p = &v->pods;
 	cleanup_free char *name = spec_name_norm(b->app->roles[0].name);
 
-	/* Volcano's variable for the hosts of a task: its name in upper case, dashes as underscores. */
+	/*
+	 * Volcano's variable with the hosts of a task: its name has upper case letters, and "_" for
+	 * each dash.
+	 */
 	v->rank0_env = text_print("VC_%s_0_HOSTS", name);
 	for (char *at = v->rank0_env; *at; at++)
 		*at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
@@ -441,7 +452,7 @@ static const char *retry_action(const struct spec_role *role)
 	}
 }
 
-/* Return Volcano's number of attempts. Volcano treats 0 as "not set". */
+/* Return Volcano's number of attempts for MAX_RETRIES. Volcano treats 0 as "not set". */
 static int64_t max_retry(int64_t max_retries)
 {
 	return max_retries > 0 ? min_of(max_retries, INT64_C(INT32_MAX - 1)) + 1 : 0;
@@ -449,7 +460,7 @@ static int64_t max_retry(int64_t max_retries)
 
 /* --- tasks --- */
 
-/* Make a task. NORM is the normal form of the role's name, with which names of tasks begin. */
+/* Make a task. NORM is the normal form of the role's name; names of tasks begin with it. */
 static struct json_object *make_task(struct spec_pod_role *r, const char *norm, unsigned k)
 {
 	const struct spec_role *role = r->role;
