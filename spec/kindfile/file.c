@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a kind file. Each map is read by a table of its keys. A key that is not in the table is an
- * error, and so is a value of another type. All errors of a file are reported. The result is a row
- * of the table of kinds.
+ * Reads a kind file. A table of keys describes each map. A key that is not in the table, or a value
+ * of another type, is an error. All errors of a file are reported. The result is a row of the table
+ * of kinds.
  */
 #include "spec/kindfile/file.h"
 
@@ -36,7 +36,7 @@ enum rule {
 	N_RULES
 };
 
-/* The place NODE in the kind file F, read by KEY; and its path for messages. */
+/* A position in the kind file F: NODE, which KEY reads, and its path for messages. */
 struct kindfile_place {
 	struct spec_errors *e;
 	struct spec_kind_file *f;
@@ -50,12 +50,15 @@ struct kindfile_key {
 	const char *name;
 	void (*set)(const struct kindfile_place *p, void *field);
 	size_t at; /* offset of its field in the struct of the map */
-	/* If SIZE is not 0, the field is a list (struct list), and SET gets each item, of SIZE bytes. */
+	/*
+	 * If SIZE is not 0, the field is a list (struct list), and SET reads each item, of SIZE
+	 * bytes.
+	 */
 	size_t size;
-	bool one; /* an item may stand for a list of it */
+	bool one; /* a single item is accepted in place of a list */
 	bool needed;
 	enum rule rule;
-	const struct kindfile_key *keys; /* of a map */
+	const struct kindfile_key *keys; /* keys of the map, if the value is a map */
 };
 
 /* Any list in spec_kind_file. */
@@ -149,7 +152,7 @@ static void set_map(const struct kindfile_place *p, void *structure)
 #define LETTER LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGIT  "0123456789"
 
-/* The texts that a rule allows: their first byte, their bytes, their length. */
+/* Which texts a rule allows: their first byte, their other bytes, their length. */
 static const struct {
 	const char *first, *bytes;
 	size_t max;
@@ -162,7 +165,7 @@ static const struct {
 	[A_WORD] = {LETTER DIGIT, LETTER DIGIT, 63, "be a number or a word"},
 };
 
-/* Return the text at P. NULL: it is not text, or not allowed; an error was added. */
+/* Return the text at P; NULL and an error if it is not text, or not allowed. */
 static const char *text_at(const struct kindfile_place *p)
 {
 	const char *text = p->node->text, *bytes = texts[p->key->rule].bytes;
@@ -204,7 +207,7 @@ static void set_number(const struct kindfile_place *p, void *field)
 		*(int *)field = n;
 }
 
-/* Return what V has to be by RULE; NULL if it is that. */
+/* Return what RULE requires V to be; NULL if V fits RULE. */
 static const char *wrong_value(const struct value *v, enum rule rule)
 {
 	bool names = v->from == FROM_PATH && v->n > 1 && !strchr(v->text, '[');
@@ -245,7 +248,10 @@ static const struct kindfile_key any_text = {.set = set_text,
 					     .size = sizeof(const char *),
 					     .one = true};
 
-/* Set FIELD to the conditions of a row. Those of a role or a pod only use values of the object itself. */
+/*
+ * Set FIELD to the conditions of a row. Conditions of a role or a pod can only test values of the
+ * object itself.
+ */
 static void set_tests(const struct kindfile_place *p, void *field)
 {
 	static const char *const words[TEST_VALUE] = {"condition", "phase", "reason"};
@@ -414,7 +420,7 @@ static void set_part(const struct kindfile_place *p, void *row)
 	set_map(p, row);
 	api = part->part.api_version ? part->part.api_version : "";
 	kind = part->part.kind ? part->part.kind : "";
-	/* Pods are watched anyway. */
+	/* Pods need no part: every mount watches them. */
 	if (streq(api, "v1") && streq(kind, "Pod"))
 		return;
 	if (*api && !strchr(api, '/'))
@@ -468,7 +474,7 @@ static const struct kindfile_key file_keys[] = {
 	{0},
 };
 
-/* Check what several rows or keys have together. */
+/* Check rules that concern several rows or keys. */
 static void check(const struct kindfile_place *p)
 {
 	const struct spec_kind_file *f = p->f;
@@ -488,7 +494,7 @@ static void check(const struct kindfile_place *p)
 
 /* --- the kind --- */
 
-/* Return where the templates of pods are in an object. */
+/* Return where an object has its templates of pods. */
 static const struct spec_template *make_templates(struct spec_kind_file *f)
 {
 	struct spec_template *t = arena_new(&f->arena, f->roles.n + 1, sizeof(*t));
@@ -503,7 +509,10 @@ static const struct spec_template *make_templates(struct spec_kind_file *f)
 	return t;
 }
 
-/* Return V as a member that a copy of an object must not have, if it has VALUE there. */
+/*
+ * Return the member at the path V that a copy of an object must not have; with VALUE, only if the
+ * member has it.
+ */
 static struct spec_member member_of(struct spec_kind_file *f, const struct value *v,
 				    const char *value)
 {
@@ -516,7 +525,10 @@ static struct spec_member member_of(struct spec_kind_file *f, const struct value
 				    dot + 1, value};
 }
 
-/* Return the members that a copy must not have: those in the file, and those that ctl may have set. */
+/*
+ * Return the members that a copy of an object must not have: those that the file names, and those
+ * that ctl may have set.
+ */
 static const struct spec_member *make_members(struct spec_kind_file *f)
 {
 	struct spec_member *v = arena_new(&f->arena, f->added.n + 3, sizeof(*v)), *m = v;
@@ -530,7 +542,7 @@ static const struct spec_member *make_members(struct spec_kind_file *f)
 	return v;
 }
 
-/* Return the members that are kept, for the splitter; NULL: all of them. */
+/* Return the members that the splitter keeps; NULL: all of them. */
 static const struct spec_pick *make_pick(struct spec_kind_file *f)
 {
 	struct spec_pick *status = arena_new(&f->arena, f->ignored.n + 1, sizeof(*status));
@@ -545,7 +557,7 @@ static const struct spec_pick *make_pick(struct spec_kind_file *f)
 	return f->ignored.n ? pick : NULL;
 }
 
-/* Set the parts that are watched. */
+/* Set the parts that a mount watches. */
 static void make_parts(struct spec_kind_file *f)
 {
 	struct spec_part *v = arena_new(&f->arena, f->parts.n, sizeof(*v));

@@ -47,7 +47,7 @@ struct kind_pod {
 	struct kind_tests tests;
 	int first; /* the lowest index */
 	struct values role, index, copy, copies, attempt, failures, main;
-	bool trim; /* the role is the rest of the name of the pod's controller */
+	bool trim; /* remove the name of the pod's controller from the role */
 };
 
 enum kind_is {
@@ -70,7 +70,7 @@ enum kind_is {
  */
 extern const struct kind_word {
 	const char *shown;
-	/* The second row is for jobs to which the first one does not apply; the last one is empty. */
+	/* The second row is for jobs to which the first row does not apply. An empty row ends the list. */
 	struct spec_phase rows[3];
 } kind_words[N_IS];
 
@@ -82,7 +82,7 @@ struct kind_state {
 	bool firm;
 	struct texts vague; /* vague reasons; "true": all of them */
 	struct texts exact;
-	struct texts exact_message; /* parts of messages */
+	struct texts exact_message; /* parts of messages with which the reason is exact */
 	struct spec_phase rows[3];
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Paths are a subset of JSONPath: ".a.b", "['a/b']" and "[*]". There are no expressions, so the cost of a value is
- * linear in the object.
+ * Paths are a subset of JSONPath: ".a.b", "['a/b']" and "[*]". They have no expressions, so finding
+ * a value takes time linear in the size of the object.
  */
 #include "spec/kindfile/path.h"
 
@@ -35,8 +35,8 @@ void arena_clear(struct arena *arena)
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 /*
- * Copy the key of the step at *P to *TO, and move both; [*] has an empty key. Return the error, static; NULL if there
- * is none.
+ * Copy the key of the step at *P to *TO, and move both after it; the key of [*] is empty. Return
+ * the error (static), or NULL.
  */
 static const char *parse_step(const char **p, char **to)
 {
@@ -69,7 +69,7 @@ static const char *parse_step(const char **p, char **to)
 static int parse_path(struct arena *arena, const char *text, struct value *ret, char **ret_why)
 {
 	const char *p = text, *why = NULL;
-	/* A step has no fewer bytes than its key and a '\0'. */
+	/* A step has at least as many bytes as its key and a NUL. */
 	char *to = mem_zero(strlen(text) + 1);
 
 	ret->from = FROM_PATH;
@@ -112,7 +112,10 @@ static const char *next(const char *step)
 	return step + strlen(step) + 1;
 }
 
-/* Return the value that has the last step of V as a member. NULL if there is none, or V is not a path. */
+/*
+ * Return the value whose member is the last step of V; NULL if it does not exist, or V is not a
+ * path.
+ */
 static const struct spec_value *parent(const struct value *v, const struct spec_value *o)
 {
 	for (const char *step = v->steps; step != v->last; step = next(step))
@@ -168,8 +171,8 @@ const char *values_text(const struct values *v, const struct spec_value *object,
 }
 
 /*
- * Return the number in a label or a constant, which consists of digits, or at a path; -1 if there
- * is none.
+ * Return the number in a label or a constant, which must have only digits, or at a path; -1 if it
+ * has none.
  */
 static int number_of(const struct value *v, const struct spec_value *object)
 {

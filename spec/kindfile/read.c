@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads objects and pods as a kind file describes them. A role is a task. Role names from an object
- * are converted to lower case, since an operator may write them so into the labels of its pods.
+ * Reads objects and pods as a kind file describes them. Each role is a task. Role names from an
+ * object are converted to lower case, since an operator may write them in lower case into labels of
+ * pods.
  */
 #include <ctype.h>
 
@@ -27,7 +28,7 @@ const struct kind_word kind_words[N_IS] = {
 			    .suspended = true,
 			    .asked = true},
 			   {.name = "suspended", .state = SPEC_PENDING}}},
-	/* Its pods run on, and there will be no others. */
+	/* Its pods continue to run, but no further pods are made. */
 	[IS_PAUSED] = {"Paused",
 		       {{.name = "paused", .state = SPEC_RUNNING, .between = true, .asked = true},
 			{.name = "paused", .state = SPEC_RUNNING, .between = true}}},
@@ -43,20 +44,23 @@ static const struct spec_kind_file *file_of(const struct spec_reader *reader)
 	return container_of(reader, struct spec_kind_file, reader);
 }
 
-/* --- what follows from the spec --- */
+/* --- data from the spec --- */
 
-/* An object that is being compared with the rows. */
+/* An object to which rows are applied. */
 struct kindfile_reading {
 	const struct spec_kind_file *file;
 	const struct spec_value *object, *status;
 	const char *phase;
-	/* The condition that the row has found; NULL if it tests none. */
+	/* The condition that a test of the row has matched; NULL if the row tests no condition. */
 	const struct spec_value *condition;
 };
 
 static bool fits(struct kindfile_reading *r, const struct kind_tests *tests);
 
-/* Return item I of the row ROLE in OBJECT: of a list, of a map, or the object itself; NULL after the last. */
+/*
+ * Return item I of the row ROLE in OBJECT: an item of a list, a member of a map, or OBJECT itself.
+ * NULL after the last one.
+ */
 static const struct spec_value *item_of(const struct kind_role *role,
 					const struct spec_value *object, size_t i)
 {
@@ -69,7 +73,7 @@ static const struct spec_value *item_of(const struct kind_role *role,
 	return spec_read_at(value_at(&role->each, object), i);
 }
 
-/* Name copy I of the N copies of the role NAME: NAME.I, or NAME if N is 1. */
+/* Write the task name of copy I of a role NAME with N copies: NAME.I, or NAME if N is 1. */
 static void name_task(const struct spec_kind_file *f, const char *name, int i, int n, char *ret,
 		      size_t size)
 {
@@ -81,7 +85,10 @@ static void name_task(const struct spec_kind_file *f, const char *name, int i, i
 		*c = (char)tolower((unsigned char)*c);
 }
 
-/* Append the tasks of ITEM, a role of the row ROLE, to the N of TASKS. Return how many there are now. */
+/*
+ * Append the tasks of ITEM, a role by the row ROLE, to the N of TASKS. Return the new number of
+ * tasks.
+ */
 static size_t add_tasks(const struct spec_kind_file *f, const struct kind_role *role,
 			const struct spec_value *item, struct spec_task_source **tasks, size_t n)
 {
@@ -147,8 +154,8 @@ static void read_attempts(const struct kind_attempts *a, const struct spec_value
 	bool pods = a->pods.text && value_largest(&a->pods, object, 6, 0) > 0;
 
 	/*
-	 * A controller that counts restarts of the whole job retries single pods only if it may not
-	 * restart the whole.
+	 * A controller that counts restarts of the whole job retries single pods only if it must
+	 * not restart the whole job.
 	 */
 	v->alone = a->restarted.text ? allowed == 0 && alone > 0 : alone >= 0;
 	v->max_retries = (unsigned)(v->alone ? alone : allowed);
@@ -167,7 +174,7 @@ size_t kind_file_job(const struct spec_reader *reader, const struct spec_value *
 	return n;
 }
 
-/* --- what follows from the status --- */
+/* --- data from the status --- */
 
 static const struct spec_value *true_condition(const struct spec_value *status, const char *type)
 {
@@ -184,7 +191,7 @@ static bool has(const struct texts *texts, const char *text)
 	return false;
 }
 
-/* True if TEST allows VALUE. */
+/* True if VALUE passes TEST. THERE: the value exists. */
 static bool is_any(const struct kind_test *test, const char *value, bool there)
 {
 	return has(&test->any, value) || (there && has(&test->any, "*"));
@@ -230,7 +237,7 @@ static const struct kind_state *state_of(struct kindfile_reading *r)
 	return NULL;
 }
 
-/* Return the name of the job's phase in STATE; NULL if STATE determines none. */
+/* Return the name of the job's phase in STATE; NULL if STATE has no name for it. */
 static const char *phase_of(const struct kindfile_reading *r, const struct kind_state *state)
 {
 	if (!state)
@@ -297,7 +304,7 @@ static void explain_paused(struct spec_job_view *v)
 		"is resumed");
 }
 
-/* True if the job's controller is one of released_by. */
+/* True if the kind file's released_by contains the job's controller. */
 static bool is_released(const struct spec_kind_file *f, const struct spec_job_view *v)
 {
 	const char *slash = strchr(v->owner_api, '/');
@@ -358,7 +365,7 @@ void kind_file_status(const struct spec_reader *reader, const struct spec_value 
 
 /* --- pods --- */
 
-/* True if the controller of POD has the name that labels of the pod give to PART. */
+/* True if POD's controller has the name that PART's values make of POD. */
 static bool is_named(const struct kind_part *part, const struct spec_value *pod)
 {
 	cleanup_free char *name = text_copy("");
@@ -371,7 +378,7 @@ static bool is_named(const struct kind_part *part, const struct spec_value *pod)
 	return streq(spec_read_text(spec_view_controller(pod), "name"), name);
 }
 
-/* Return what follows the name of POD's controller in ROLE. */
+/* Return the part of ROLE after the name of POD's controller. */
 static const char *trim(const char *role, const struct spec_value *pod)
 {
 	const char *owner = spec_read_text(spec_view_controller(pod), "name");
@@ -433,7 +440,10 @@ void kind_file_pod(const struct spec_reader *reader, const struct spec_value *ob
 							    : role),
 		       READ_MAX_WORD);
 	role = row->trim ? trim(role, object) : role;
-	/* It is the name of the job, perhaps with the number of an attempt: "again(1)". */
+	/*
+	 * The rest is empty, or only the number of an attempt, "(1)": the role has the name of the
+	 * main container.
+	 */
 	if (row->trim && (!*role || *role == '(')) {
 		named = text_print("%s%s", v->main, role);
 		role = named;

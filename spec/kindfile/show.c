@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a mount would show of one object and its pods, without a cluster, for authors of kind files.
+ * Makes the text that a mount would show of one object and its pods, without a cluster. For authors
+ * of kind files.
  */
 #include <errno.h>
 
@@ -13,7 +14,7 @@
 #define MAX_PODS  SPEC_MAX_REPLICAS
 #define MAX_LINKS 4
 
-/* The job to show, and the list that has its pods and the parts between. */
+/* The job to show, and the list with its pods and the objects between. */
 struct kindfile_shown {
 	const struct spec_reader *reader;
 	const struct spec_value *items;
@@ -29,7 +30,7 @@ static void shown_clear(struct kindfile_shown *shown)
 	free(shown->pods);
 }
 
-/* True if the object UID is the job, or belongs to it by the controllers of the items. */
+/* True if the object UID is the job, or the controllers in the list lead from it to the job. */
 static bool is_of_job(const struct kindfile_shown *shown, const char *uid)
 {
 	size_t n = spec_read_count(shown->items);
@@ -46,7 +47,7 @@ static bool is_of_job(const struct kindfile_shown *shown, const char *uid)
 	return streq(uid, shown->uid);
 }
 
-/* Return the reader of the job that the object UID belongs to; NULL if that is another job. */
+/* Return the reader of the shown job if the object UID belongs to it; else NULL. */
 static const struct spec_reader *reader_of(void *data, const char *uid)
 {
 	const struct kindfile_shown *shown = data;
@@ -54,7 +55,7 @@ static const struct spec_reader *reader_of(void *data, const char *uid)
 	return is_of_job(shown, uid) ? shown->reader : NULL;
 }
 
-/* Read those items that are pods of the job. Other items may be its parts. */
+/* Read the items that are pods of the job. Other items may be objects between pods and job. */
 static void read_pods(struct kindfile_shown *shown)
 {
 	const struct spec_pod_readers readers = {&shown->reader, 1, reader_of, shown};
@@ -66,7 +67,7 @@ static void read_pods(struct kindfile_shown *shown)
 		const char *json = json_object_to_json_string(tree);
 		struct spec_pod_view *v;
 
-		/* In a list of only pods, the items may lack the kind. */
+		/* Items of a list of pods may lack the member "kind". */
 		if ((*kind && !streq(kind, "Pod")) ||
 		    spec_pod_view_parse(&readers, json, strlen(json), &v) < 0)
 			continue;
