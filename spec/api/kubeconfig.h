@@ -12,7 +12,7 @@
 
 struct spec_kubeconfig;
 
-/* An exec credential plugin; command is NULL if there is none. */
+/* An exec credential plugin. COMMAND is NULL if the user has no plugin. */
 struct spec_exec {
 	char *command; /* a path relative to the file has been made absolute; a bare word is
 		        * searched in PATH */

@@ -53,8 +53,8 @@ struct spec_listed_run {
 };
 
 /*
- * Find the run of CONTAINER, whatever kind of container it is. Return 0, or -EINVAL if the text is
- * not a list.
+ * Find the run of CONTAINER, which may also be an init container. Return 0, or -EINVAL if the text
+ * is not a list.
  */
 int spec_object_listed_run(const char *json, size_t len, const char *container,
 			   struct spec_listed_run *ret);

@@ -304,7 +304,7 @@ static struct where member(const struct spec_split *s, const struct where *in)
 	}
 }
 
-/* Handle the end of a value. The depth is already that of the level around it. */
+/* Handle the end of a value. DEPTH is already the depth of the level around the value. */
 static int value_done(struct spec_split *s)
 {
 	s->state = NEXT;

@@ -112,9 +112,9 @@ void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path,
 /* --- named_resource.c --- */
 
 /*
- * Fill RET for the named resource NAME of TorchX 0.7.0 or a later version. An exact match is
- * preferred to one that ignores case. Return 0, or -ENOENT if there is no such name; *SUGGESTION is
- * then a similar name or NULL.
+ * Fill RET for the named resource NAME of TorchX 0.7.0 or a later version. Case is ignored if no
+ * name matches exactly. Return 0, or -ENOENT if no name matches; *SUGGESTION is then a similar name
+ * or NULL.
  */
 int spec_named_resource(const char *name, struct spec_resource *ret, const char **suggestion);
 

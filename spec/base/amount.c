@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Amounts of resources. The grammar is that of Kubernetes' Quantity: a decimal number, then a decimal
- * or binary suffix, or an exponent of ten.
+ * Amounts of resources, by the grammar of Kubernetes' Quantity: a decimal number, followed by a
+ * decimal or binary suffix or an exponent of ten.
  */
 #include "spec/base/amount.h"
 
@@ -54,7 +54,7 @@ bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts 
 	return true;
 }
 
-/* Return the factor of SUFFIX; 0 if there is no such suffix. */
+/* Return the factor of SUFFIX; 0 if SUFFIX is unknown. */
 static double scale(const char *suffix)
 {
 	static const struct {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small allocations (rule E4). None of these functions fails: they end the program when memory is
- * exhausted. No request could be answered then anyway, and the files on disk are consistent at any
- * moment, so the next start continues. A size that comes from outside and may be large (a document,
- * a body, a list) is checked against its bound first. Any thread.
+ * Small allocations (rule E4). These functions never fail: they end the program when memory is
+ * exhausted. Then kxfs could not answer requests anyway, and the files on disk are always
+ * consistent, so the next start continues. Callers check a size from outside that may be large (a
+ * document, a body, a list) against its bound first. Any thread.
  */
 #pragma once
 
@@ -61,9 +61,9 @@ __attribute__((returns_nonnull)) FILE *text_stream(char **ret, size_t *ret_len);
 void text_stream_close(FILE *f);
 
 /*
- * Texts that are often empty: those of a job, of its parts, of amounts and of a record. A mount may
- * show ten thousand jobs, so all empty ones of these share one static string. Set and free such a
- * field only by the functions below.
+ * A mount may show ten thousand jobs, and many texts of jobs, their parts, amounts and records are
+ * empty. All these empty texts share one static string, so set and free such a field only by the
+ * functions below.
  */
 char *spec_empty(void);
 /* Release *FIELD (NULL is allowed) and make it a copy of VALUE (NULL counts as ""). */

@@ -74,8 +74,8 @@ bool spec_name_submits(const char *name);
  */
 
 /*
- * The label by which kxfs marks a job and its pods with the user who submitted the job. Its value
- * is that of spec_label_user().
+ * kxfs gives this label to a job and its pods. The value names the user who submitted the job
+ * (spec_label_user).
  */
 #define SPEC_LABEL_USER "kxfs/user"
 

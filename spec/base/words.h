@@ -26,8 +26,8 @@ bool spec_words_is_pull(const char *reason);
  */
 int64_t spec_words_backoff(const char *message);
 /*
- * True if the scheduler's MESSAGE means that enough pods of a gang run, but that there is no
- * capacity for the rest.
+ * True if the scheduler's MESSAGE means that enough pods of a gang run, but the capacity is
+ * insufficient for the rest.
  */
 bool spec_words_is_beside_gang(const char *message);
 /*

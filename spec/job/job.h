@@ -91,7 +91,7 @@ struct spec_usage {
 	int64_t cpu_now;		 /* thousandths of a core */
 	int64_t memory_now, memory_peak; /* bytes */
 	int64_t samples;		 /* number of samples while it ran */
-	int64_t first, last; /* times of the first and last samples, ns; 0 if there is none */
+	int64_t first, last; /* times of the first and last samples, ns; 0 without samples */
 };
 
 /* --- jobs --- */
@@ -222,7 +222,7 @@ struct spec_job {
 	bool has_appdef;	 /* app.yaml can be read */
 	bool history;		 /* it has left jobs/ */
 	bool given_up; /* its controller could not start it; the message then has whole sentences */
-	bool unexplained; /* it has failed, and the reason may be known in a moment */
+	bool unexplained; /* it has failed, and its pods may still report the reason */
 	/* It may resume: its output continues though its state is final. */
 	bool suspended;
 	bool dropped; /* a local job: its output was removed to free space */
@@ -341,7 +341,7 @@ static inline void spec_job_unrefp(void *p)
  * submitted from here, else its uid.
  */
 const char *spec_job_key(const struct spec_job *job);
-/* True if the state of JOB is final, and not that of a suspended job, which may resume. */
+/* True if the state of JOB is final. A suspended job, which may resume, has not ended. */
 bool spec_job_has_ended(const struct spec_job *job);
 /*
  * True if JOB has ended, and all its replicas have ended or are no longer waited for. A cluster may

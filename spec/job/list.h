@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The texts of `list` and `list.jsonl`: all jobs of a folder at one moment, the last changed first.
- * A struct spec_list caches the line of each snapshot, so that the next text costs only the new
- * snapshots. One thread at a time uses it; the returned texts are shared by all who hold a
- * reference.
+ * The texts of `list` and `list.jsonl`: all jobs of a folder, the one that changed last first. A
+ * struct spec_list caches the line of each snapshot, so the next text only formats new snapshots.
+ * Only one thread at a time may use it. The returned texts are reference counted.
  */
 #pragma once
 

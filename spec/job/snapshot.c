@@ -223,7 +223,7 @@ static int read_usage(const struct spec_value *o, struct spec_replica *r)
 	return err;
 }
 
-/* Read the replicas. They are in the order of the roles, those of a role next to each other. */
+/* Read the replicas, which are grouped by role, in the order of the roles. */
 static int read_replicas(const struct spec_value *list, enum spec_snapshot_form form,
 			 struct spec_job *job)
 {

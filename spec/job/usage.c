@@ -29,7 +29,7 @@ struct figures {
 	struct spec_usage used;
 	bool is_known;	     /* a source reports the usage */
 	int64_t begun, seen; /* ns: beginning and end of the usage; 0 if unknown */
-	/* requested cores times the ns for which they were requested; -1 if unknown */
+	/* requested cores times their duration in ns; -1 if unknown */
 	double core_ns;
 };
 

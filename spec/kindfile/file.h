@@ -90,8 +90,8 @@ struct kind_state {
 struct kind_part {
 	struct spec_part part;
 	/*
-	 * If the file gives these two, the part is not watched, since the pods themselves name it.
-	 * Values of a pod: the uid of the part's owner.
+	 * Values of a pod that are the uid of the part's owner. If a file gives OWNER_UID and
+	 * NAMED, the part is not watched, since its pods show everything.
 	 */
 	struct values owner_uid;
 	struct values named; /* Values of a pod that make the part's name, joined by dashes. */

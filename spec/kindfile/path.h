@@ -52,8 +52,8 @@ const struct spec_value *value_at(const struct value *v, const struct spec_value
 /* Return the time at the path V, or 0; see spec_read_time. */
 int64_t value_time(const struct value *v, const struct spec_value *object);
 /*
- * Return the text of V in OBJECT, borrowed: a string, or a number or a boolean as it is written; ""
- * if there is none. KEY is the key of OBJECT in its map.
+ * Return the text of V in OBJECT, borrowed: a string, or a number or boolean as written; "" if
+ * OBJECT does not have V. KEY is the key of OBJECT in its map.
  */
 const char *value_text(const struct value *v, const struct spec_value *object, const char *key);
 /* Return the text of the first of V that OBJECT has. */
@@ -61,7 +61,7 @@ const char *values_text(const struct values *v, const struct spec_value *object,
 /* Return the number of the first of V that OBJECT has, from 0 to INT32_MAX; NONE if it has none. */
 int values_number(const struct values *v, const struct spec_value *object, int none);
 /*
- * Return the largest number at V in OBJECT; NONE if V matches nothing. If V has a [*], each item of
- * that list counts, as EACH if the item has no number.
+ * Return the largest number at V in OBJECT; NONE if V does not exist. If V has a [*], an item of
+ * that list without a number counts as EACH.
  */
 int value_largest(const struct value *v, const struct spec_value *object, int each, int none);

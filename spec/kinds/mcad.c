@@ -115,9 +115,9 @@ static bool is_unmade(const struct spec_value *condition)
 }
 
 /*
- * Return the condition that the job's pods can't be made; NULL if there is none, or if MCAD has
- * made them since. While they can't be made, MCAD alternates between Failed and Pending every 2-3
- * s, and the job waits.
+ * Return the condition that MCAD can't make the job's pods; NULL if MCAD could make them, or has
+ * made them since. While it can't, MCAD alternates between Failed and Pending every 2-3 s, and the
+ * job waits.
  */
 static const struct spec_value *unmade(const struct spec_value *list)
 {

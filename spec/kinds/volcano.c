@@ -338,8 +338,8 @@ static enum spec_control_outcome outcome(enum spec_action action,
 const struct spec_control spec_volcano_control = {
 	.known = (BIT(SPEC_N_ACTIONS) - 1) & ~BIT(SPEC_RELEASE),
 	/*
-	 * Volcano deletes a Command before it acts, so a second Command of the same name would also
-	 * be accepted. After a restart the job soon is in a phase in which it would be restarted
+	 * Volcano deletes a Command before it acts, so it would also accept a second Command of the
+	 * same name. Soon after a restart Volcano would obey the second one and restart the job
 	 * again.
 	 */
 	.once = BIT(SPEC_RESTART),

@@ -25,8 +25,8 @@
 #define TEXT_MAX     512
 #define SECOND_CHARS 20 /* "2026-11-21T09:08:40." */
 /*
- * The longest time between two parts of a line. A program hardly ever prints a time this close to
- * that of its line exactly where the line is cut.
+ * The longest time between two parts of a line. It is unlikely that exactly where a line is cut, a
+ * program has printed a time this close to the time of the line.
  */
 #define PART_MAX (INT64_C(30) * 86400 * NS_PER_S)
 

@@ -77,7 +77,7 @@ struct spec_kind {
 	 */
 	const char *user_labels;
 	bool unlabelled; /* some of its pods get no label of the user who submits the job */
-	/* Other members that controllers add to an object; a copy omits them. Or NULL. */
+	/* Other members that controllers add to an object, and that a copy omits; or NULL. */
 	const struct spec_member *added;
 	/* The members of its objects that the splitter keeps; NULL: all of them. */
 	const struct spec_pick *pick;

@@ -67,12 +67,12 @@ struct spec_pods {
 	const char *app_name;  /* for labels */
 	const char *rank0_env; /* the variable with rank 0's host, for all but rank 0 */
 	/*
-	 * If this is not NULL, all pods of a role share one template, in which this text is a
-	 * placeholder for the replica's number; the cluster expands it. RANK0_HOST is then rank 0's
-	 * host name, the same for all pods.
+	 * If not NULL, all pods of a role share one template. There this text is a placeholder for
+	 * the replica's number, which the cluster expands. RANK0_HOST is then rank 0's host name,
+	 * the same for all pods.
 	 */
 	const char *replica_id;
-	const char *rank0_host;	 /* NULL if unknown; then there is no such variable */
+	const char *rank0_host;	 /* NULL if unknown; then pods do not get the variable */
 	const char *network;	 /* Multus network, or NULL */
 	const char *hosts_dir;	 /* where the kind mounts the names of hosts, or NULL */
 	int64_t reserved_cpu;	 /* millicores of the host that requests omit */

@@ -252,7 +252,7 @@ static int add_pods(struct wrap *w, size_t index)
 
 	if (err)
 		return err;
-	/* variables for the host of rank 0 (rank0_env), and for that of the role's replica 0 */
+	/* variables with the hosts of rank 0 (rank0_env) and of the role's replica 0 */
 	r.more_env = spec_tree_list(2);
 	spec_tree_append(r.more_env, hosts_variable(w, w->rank0_env, 0));
 	if (!streq(own, w->rank0_env))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects in an AppWrapper, whatever its version: pod groups, pods and one headless service, as
- * TorchX makes them for MCAD; and how its pods are read. The file of a version defines how its list
- * contains each object.
+ * Makes the objects in an AppWrapper of any version: pod groups, pods and one headless service, as
+ * TorchX makes them for MCAD. Also reads its pods. How the AppWrapper's list contains each object
+ * depends on the version: appwrapper.c and mcad.c.
  */
 #pragma once
 
@@ -51,9 +51,9 @@ int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_obj
 struct json_object *wrap_object(struct wrap *w, const char *version, const char *kind,
 				struct json_object *name, struct json_object **metadata);
 /*
- * Implement spec_reader.job for the items of LIST, each of which has its object under KEY: the pods
- * are the tasks. Objects that create pods, such as a batch Job, are not inspected. Also set the
- * app's name.
+ * Implement spec_reader.job for the items of LIST. Each item has its object under KEY; each pod
+ * among these objects is a task. Objects that create pods, such as a batch Job, are not inspected.
+ * Also set the app's name.
  */
 size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_job_view *v,
 		  struct spec_task_source **ret_tasks);

@@ -88,7 +88,7 @@ enum spec_sending {
 struct spec_held_progress {
 	/* Why the last launch, which is retried, was refused; or NULL. */
 	const char *refusal;
-	int64_t from, until; /* the period in which no kxfs ran, in ns; or 0 */
+	int64_t from, until; /* when no kxfs ran: beginning and end, in ns; or 0 */
 	int64_t now;
 	bool passive; /* this mount launches nothing */
 	enum spec_sending sending;

@@ -62,7 +62,9 @@ static struct spec_record *record_of(struct spec_job *job)
 	return r;
 }
 
-/* Set the resources of ROLE. There is no memory limit, since no local replica is killed by one. */
+/*
+ * Set the resources of ROLE. Local replicas have no memory limit, since kxfs does not enforce one.
+ */
 static void note_request(struct spec_role_status *role, const struct spec_resource *asked)
 {
 	const double cpu = asked->cpu * 1000, memory = asked->mem_mb * 1e6;
@@ -196,7 +198,7 @@ void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len)
 
 /* --- reading --- */
 
-/* Check what holds for replicas of every local job: those of a role are numbered from 0. */
+/* Check the replicas of R: in a local job the replicas of each role are numbered from 0. */
 static int check_replicas(struct spec_record *r)
 {
 	const struct spec_job *job = r->job;

@@ -158,8 +158,8 @@ static bool has_waited(const struct facts *f, int64_t since)
 /* --- pods that can't be made --- */
 
 /*
- * Return which replicas have a pod in the cluster now, as a malloc'ed array. The pod that a replica
- * names is no proof: it may belong to an earlier attempt and be deleted.
+ * Return which replicas have a pod in the cluster now, as a malloc'ed array. A replica may also
+ * name a deleted pod of an earlier attempt.
  */
 static bool *made_replicas(const struct facts *f)
 {
@@ -310,8 +310,8 @@ static bool is_mount_failure(const struct spec_event_view *e)
 }
 
 /*
- * Return the replica whose pod E is about, or NULL. Only replicas of which nothing has started
- * count.
+ * Return the replica whose pod E is about. NULL if E is about another object, or the replica is not
+ * PENDING, or has started before.
  */
 static const struct spec_replica *replica_of(const struct facts *f, const struct spec_event_view *e)
 {
@@ -609,7 +609,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	 */
 	if (*view->phase && *spec_kueue_queue(view, ctx))
 		ret = spec_kueue_cause(job, view, ctx);
-	/* A failed replica explains more than the reasons for which other replicas wait. */
+	/* A failed replica explains more than the reasons why other replicas wait. */
 	if (*ret.reason || spec_job_first_failed(job, NULL))
 		return ret;
 	if (!*view->phase) {

@@ -49,7 +49,7 @@ struct spec_check_view {
 
 /* A Workload. Plain data. */
 struct spec_workload_view {
-	struct spec_meta meta; /* owner_uid: that of the job, or of the job's owner */
+	struct spec_meta meta; /* owner_uid: uid of the job, or of the job's owner */
 	char *queue;	       /* its LocalQueue */
 	char *cluster_queue;   /* the ClusterQueue in which it has quota, or "" */
 	char *flavors;	       /* flavors of that quota, as in spec_job */

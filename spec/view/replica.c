@@ -219,8 +219,8 @@ static void add_log(struct spec_replica *r, const struct spec_pod_view *pod,
 }
 
 /*
- * Add the logs of C: that of its present run, if the run has begun, and that of the run before. The
- * server has no logs of earlier runs; those that were captured are in the last snapshot.
+ * Add the logs of C's present run, if it has begun, and of the run before. The server has no logs
+ * of earlier runs; the last snapshot names those that were captured.
  */
 static void add_logs(struct spec_replica *r, const struct spec_pod_view *pod,
 		     const struct spec_container_view *c)
@@ -286,7 +286,7 @@ static void add_sample(struct spec_usage *u, int64_t started, const struct spec_
 
 /*
  * Set the usage of R, which runs as C of POD; BEFORE is the replica in the last snapshot. Between
- * two runs the usage is that of the last run.
+ * two runs R keeps the usage of the last run.
  */
 static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 		       const struct spec_container_view *c, const struct spec_replica *before)

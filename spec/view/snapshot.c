@@ -50,8 +50,8 @@ static void fill_replicas(struct spec_job *job, const struct spec_job_view *view
 }
 
 /*
- * Set the resources of each role's replicas: those of the role's newest pod, or the last known ones
- * if it has no pod.
+ * Set the resources of each role's replicas to the resources of the role's newest pod, or to the
+ * last known ones if the role has no pod.
  */
 static void fill_requests(struct spec_job *job, struct spec_placed_pods pods,
 			  const struct spec_job *before)
@@ -252,7 +252,7 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 	}
 }
 
-/* Set when each phase began: the time at which kxfs observed it, or else the controller's time. */
+/* Set when each phase began: when kxfs observed the beginning, or else the controller's time. */
 static void fill_transitions(struct spec_job *job, const struct spec_job_view *view,
 			     const struct spec_view_context *ctx)
 {

@@ -49,7 +49,10 @@ struct spec_placed_pod {
 	const struct spec_pod_view *pod;
 };
 
-/* Pods of a job, or of one of its replicas: ordered by replica, those of one replica oldest first. Plain data. */
+/*
+ * Pods of a job, or of one of its replicas, ordered by replica and then by age, oldest first. Plain
+ * data.
+ */
 struct spec_placed_pods {
 	const struct spec_placed_pod *v;
 	size_t n;
@@ -59,7 +62,7 @@ struct spec_placed_pods {
  * Return the container whose output is the replica's; NULL if the server has not reported it yet.
  */
 const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod);
-/* True if the pod's node does not respond, so that nobody knows whether the pod still runs. */
+/* True if the pod's node does not respond, so that the pod may or may not run. */
 bool spec_pod_is_lost(const struct spec_pod_view *pod);
 /* True if C has failed and will be restarted in the same pod. */
 bool spec_pod_loops(const struct spec_pod_view *pod, const struct spec_container_view *c);
@@ -91,16 +94,21 @@ struct spec_placed_pods spec_place_pods(const struct spec_job_view *view,
 
 /* True if Kueue does not admit the job until its Workload is set to active again. */
 bool spec_kueue_is_off(const struct spec_view_context *ctx);
-/* Return the job's queue; if the job names none, that of its owner. Borrowed, or "". */
+/*
+ * Return the queue that the job's object names, or else the queue of its Workload; "" if neither
+ * has one. Borrowed.
+ */
 const char *spec_kueue_queue(const struct spec_job_view *view, const struct spec_view_context *ctx);
 /*
- * Return the ClusterQueue in which the job has its quota, or to which its queue belongs. Borrowed;
- * "" if unknown.
+ * Return the ClusterQueue that has given quota to the job, or to which the job's queue belongs; ""
+ * if unknown. Borrowed.
  */
 const char *spec_kueue_cluster_queue(const struct spec_view_context *ctx);
 /* True if Kueue has admitted the job and not evicted it since. Its pods then show its state. */
 bool spec_kueue_lets_run(const struct spec_view_context *ctx);
-/* Return why Kueue does not admit JOB, or not yet, or no longer. The caller owns the text. */
+/*
+ * Return why Kueue has not admitted JOB, refuses it, or has evicted it. The caller owns the text.
+ */
 struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec_job_view *view,
 				   const struct spec_view_context *ctx);
 

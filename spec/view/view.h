@@ -20,8 +20,8 @@ struct spec_workload_view; /* kueue.h, as the next */
 struct spec_cluster_queue_view;
 
 /*
- * For how long (ns) `why` does not report a missing object, since most missing objects appear
- * within a moment.
+ * For this long (ns) `why` does not report a missing object, since most missing objects soon
+ * appear.
  */
 #define SPEC_SETTLE_NS INT64_C(5000000000)
 
@@ -153,8 +153,8 @@ struct spec_job_view {
 	/* It may react to the success of all pods in other ways than to end the job. */
 	bool acts_on_success;
 	bool asked;    /* its spec requests its suspension */
-	bool suspends; /* its phase is, or leads to, that of a suspended job */
-	bool over;     /* its phase is, or leads to, the last one */
+	bool suspends; /* it is suspended or being suspended, according to its phase */
+	bool over;     /* it has ended or is ending, according to its phase */
 	/* Its controller suspends and resumes it, and may recreate it after a deletion. */
 	bool owned;
 	bool hidden;	 /* it may have pods that are not shown */

@@ -21,7 +21,7 @@ struct spec_local_queue; /* kueue.h */
 
 /* An object between pods and job. Plain data. */
 struct spec_part_view {
-	struct spec_meta meta; /* owner_uid: that of the job, or of another part */
+	struct spec_meta meta; /* owner_uid: uid of the job, or of another part */
 };
 
 int spec_part_view_parse(const char *json, size_t len, struct spec_part_view **ret);
@@ -29,7 +29,7 @@ void spec_part_view_free(struct spec_part_view *v); /* NULL is allowed */
 
 /* A pod group. Plain data; the owner of the view sets SEEN. */
 struct spec_group_view {
-	struct spec_meta meta;	   /* owner_uid: that of the job */
+	struct spec_meta meta;	   /* owner_uid: uid of the job */
 	char *phase;		   /* "" if no scheduler has processed it */
 	unsigned minimum;	   /* pods that must start together */
 	struct spec_amounts needs; /* amounts that MINIMUM pods need together */
@@ -87,7 +87,7 @@ bool spec_event_view_is_noise(const struct spec_event_view *v);
 void spec_event_view_text(struct spec_event_view **v, size_t n, char **ret, size_t *ret_len,
 			  int64_t *ret_changed);
 
-/* Make a queue of which only the name is known. */
+/* Make a queue with only a name, since nothing else is known. */
 struct spec_queue_view *spec_queue_view_new(const char *name);
 int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view **ret);
 struct spec_queue_view *spec_queue_view_ref(struct spec_queue_view *v);

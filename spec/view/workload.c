@@ -106,7 +106,10 @@ static bool is_plain(const char *word)
 	return *word && strlen(word) <= READ_MAX_WORD && !strpbrk(word, "=,");
 }
 
-/* Read the flavors of each resource, each flavor once, whichever of the job's pods use it. */
+/*
+ * Read the flavors of each resource. Add a flavor once, even if several of the job's pod sets use
+ * it.
+ */
 static void read_flavors(struct spec_workload_view *v, const struct spec_value *assignments)
 {
 	cleanup_free char *all = text_copy(",");

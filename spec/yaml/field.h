@@ -51,8 +51,8 @@ void spec_fields_unset(const struct spec_field *fields, void *base);
 void spec_fields_write(struct json_object *o, const struct spec_field *fields, const void *base,
 		       bool people);
 /*
- * Check O's member "version". Return 0 if it is VERSION; -ENOTSUP if it is another; -EINVAL if
- * there is none.
+ * Check O's member "version". Return 0 if it equals VERSION; -ENOTSUP if it differs; -EINVAL if it
+ * is missing or not a number.
  */
 int spec_fields_version(const struct spec_value *o, int64_t version);
 /* Read all FIELDS from O; its other members are ignored. Return 0 or -EINVAL. */

@@ -76,8 +76,8 @@ define_cleanup(spec_yaml_freep, struct spec_yaml *, spec_yaml_free)
 const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key);
 
 /*
- * A spec_errors_find: return the position of PATH in the document ROOT, or of the longest part of
- * PATH that exists. False if none does.
+ * Implement spec_errors_find: return the position of PATH in the document ROOT, or of the longest
+ * part of PATH that exists. Return false if no part does.
  */
 bool spec_yaml_find(void *root, const char *path, unsigned *ret_line, unsigned *ret_column);
 
