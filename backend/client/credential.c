@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The credential of a request, made of three sources: the kubeconfig, files that it names, which
- * are read on the pool, and a plugin. Requests that arrive while a source is out of date wait for
- * it together. When the server has refused the credential, the kubeconfig is read again together
- * with the files.
+ * Makes the credential of requests from three sources: the kubeconfig, the files that it names (read on the pool),
+ * and a plugin. Requests that arrive while a source is out of date all wait for the same refresh. When the server
+ * has refused the credential, the kubeconfig is read again together with the files.
  *
- *	files    | what is under way                              | what ends it        | next
+ *	files    | what is in progress                            | what ends it        | next
  *	KNOWN    | nothing                                        | they are due        | READING
- *	READING  | the pool reads; askers wait                    | it has read; 10 s   | KNOWN; LATE
- *	LATE     | the pool reads; askers get what was read last  | it has read         | KNOWN
+ *	READING  | the pool reads; requests wait                  | it has read; 10 s   | KNOWN; LATE
+ *	LATE     | the pool reads; requests get the last contents | it has read         | KNOWN
  *
- *	plugin   | what is under way                              | what ends it        | next
+ *	plugin   | what is in progress                            | what ends it        | next
  *	AWAY     | nothing                                        | an answer is due    | ASKED
- *	ASKED    | it runs; askers wait                           | its answer, 60 s    | LEAVING; AGAIN
- *	LEAVING  | it has answered, its process has not gone      | gone; answer is due | AWAY; AGAIN
- *	AGAIN    | the same, and askers wait for its next run     | gone                | AWAY, at once ASKED
+ *	ASKED    | it runs; requests wait                         | its answer, 60 s    | LEAVING; AGAIN
+ *	LEAVING  | it has answered, its process has not ended     | gone; answer is due | AWAY; AGAIN
+ *	AGAIN    | the same, and requests wait for its next run   | gone                | AWAY, at once ASKED
  *
- * If a user who may have logged in meanwhile waits for a run that fails, it leads to AGAIN, not to
- * LEAVING.
+ * If a run fails, and a request waits whose user may have logged in meanwhile, AGAIN follows instead of LEAVING.
  */
 #include "backend/client/credential.h"
 
@@ -31,10 +29,7 @@
 #include "spec/base/encode.h"
 #include "spec/base/mem.h"
 
-/*
- * Use an answer of the plugin for at least this long, whatever its expiry; cache a failure this
- * long.
- */
+/* Use an answer of the plugin for at least ANSWER_MS, whatever its expiry. Cache a failure for FAILED_MS. */
 #define ANSWER_MS 10000
 #define FAILED_MS 5000
 /* Refresh refused credentials at most once in this time. */
@@ -54,20 +49,23 @@ struct credential_waiter {
 	struct credential_waiter *prev, *next;
 };
 
-/* NULL if there is no such file. A certificate and its key are read together. */
+/*
+ * The contents of the files; NULL if the kubeconfig does not name the file. A certificate and its key are read
+ * together.
+ */
 struct credential_files {
 	char *token; /* without surrounding white space, and valid in a header line */
 	char *cert_pem, *key_pem;
 };
 
-/* One read of the files; it owns all of this while it is on the pool. */
+/* One read of the files. While it is on the pool, it owns all its members. */
 struct credential_reading {
 	struct credential *cr; /* NULL if the result is not needed any more */
 	const struct spec_connection *c;
-	/* NULL: the connection does not change */
+	/* see credential_set_load; NULL: the connection does not change */
 	int (*load)(void *data, struct spec_connection *ret);
 	void *load_data;
-	bool loaded; /* use FRESH and INFO from now on */
+	bool loaded; /* LOAD has succeeded: use FRESH and INFO from now on */
 	struct spec_connection fresh;
 	char *info;
 	struct credential_files files;
@@ -86,11 +84,11 @@ struct credential {
 	uint64_t tickets;
 	uint64_t refused_ms; /* when a refusal last led to a refresh; 0: never */
 
-	char *line, *cert, *key; /* the reply to requests */
-	uint64_t generation;	 /* grows with each change of these */
+	char *line, *cert, *key; /* the parts that requests get */
+	uint64_t generation;	 /* grows with each change of LINE, CERT or KEY */
 
 	enum { KNOWN, READING, LATE } files_state;
-	int files_err; /* why the files could not be read, or 0 */
+	int files_err; /* the error of the last read of the files, or 0 */
 	char *files_text;
 	struct credential_files files;
 	uint64_t files_due_ms;
@@ -98,17 +96,17 @@ struct credential {
 	struct loop_timer limit;	    /* in READING */
 
 	enum { AWAY, ASKED, LEAVING, AGAIN } plugin_state;
-	int plugin_err; /* why there is no usable answer, or 0 */
+	int plugin_err; /* the error of the last run, or 0 if ANSWER is usable */
 	char *plugin_text;
 	struct plugin *run; /* NULL in AWAY */
 	struct spec_credential answer;
-	int64_t renew_ns;   /* when ANSWER is to be renewed; 0: never */
-	uint64_t plugin_ms; /* the plugin does not run again before that */
+	int64_t renew_ns;   /* when ANSWER must be renewed, in ns; 0: never */
+	uint64_t plugin_ms; /* the plugin does not run again before this time, by loop_now_ms */
 	/* While the plugin ran, a request came from a user who may have logged in meanwhile. */
 	bool urgent;
 
 	bool reload;	   /* read the kubeconfig again together with the files */
-	bool files_known;  /* FILES is the last read */
+	bool files_known;  /* FILES has the contents of the last read */
 	bool answer_known; /* ANSWER is valid */
 };
 
@@ -192,7 +190,7 @@ static bool must_wait(const struct credential *cr)
 	       cr->plugin_state == AGAIN || (cr->reload && cr->plugin_state == LEAVING);
 }
 
-/* Call all callers that wait now, unless another source is needed. */
+/* Reply to all callers that wait now. Stop when a reply needs another refresh. */
 static void answer_all(struct credential *cr)
 {
 	uint64_t last = cr->tickets;
@@ -311,8 +309,7 @@ static void read_work(void *data)
 		cleanup_free char *text = NULL;
 
 		/*
-		 * The kubeconfig may be half written, missing, or of another cluster by now: then
-		 * keep the connection.
+		 * The kubeconfig may be half written, missing, or of another cluster: then keep the old connection.
 		 */
 		if (r->load(r->load_data, &r->fresh) == 0 && streq(r->fresh.server, r->c->server) &&
 		    read_info(&r->fresh, &r->info, &text) == 0) {
@@ -339,8 +336,8 @@ static void take_files(struct credential *cr, struct credential_reading *r)
 {
 	if (r->loaded && cr->plugin_state != AWAY) {
 		/*
-		 * A running plugin has the old connection, so read the kubeconfig again after its
-		 * end.
+		 * A running plugin uses the old connection, so read the kubeconfig again after the plugin has
+		 * ended.
 		 */
 		cr->reload = true;
 		cr->files_due_ms = 0;
@@ -353,7 +350,7 @@ static void take_files(struct credential *cr, struct credential_reading *r)
 		cr->c = &cr->fresh;
 		free(cr->info);
 		cr->info = take_ptr(r->info);
-		/* A failure of the old connection's plugin does not count for this one. */
+		/* Forget a failure of the old connection's plugin. */
 		cr->plugin_err = 0;
 		cr->plugin_ms = 0;
 	}
@@ -408,7 +405,7 @@ static void read_is_late(void *data)
 }
 
 /*
- * True if the files are due. The kubeconfig is not read while a plugin runs, which uses its present
+ * True if the files must be read now. The kubeconfig is not read while a plugin runs, which uses its present
  * contents.
  */
 static bool files_due(const struct credential *cr)
@@ -485,7 +482,7 @@ static void on_plugin_gone(void *data)
 	answer_all(cr);
 }
 
-/* True if the plugin is due. While the kubeconfig is read, the plugin to run is not known. */
+/* True if the plugin must run now. Not while the kubeconfig is read, which may name another plugin. */
 static bool plugin_due(const struct credential *cr)
 {
 	if (cr->files_state == READING && cr->reading->load)
@@ -507,7 +504,7 @@ static void plugin_refresh(struct credential *cr)
 	cr->plugin_state = ASKED;
 }
 
-/* --- asking --- */
+/* --- requests for credentials --- */
 
 static void refresh(struct credential *cr)
 {
@@ -555,8 +552,8 @@ bool credential_refused(struct credential *cr, uint64_t generation)
 	if (!files_any(cr->c) && !cr->c->exec.command && !cr->load)
 		return false;
 	/*
-	 * Another request was refused a moment ago: the plugin's later answer or failure counts for
-	 * this one too.
+	 * The refusal of another request has just led to a refresh: the plugin's next answer or failure counts for
+	 * this request, too.
 	 */
 	if (cr->refused_ms && now - cr->refused_ms < REFUSED_MS)
 		return cr->c->exec.command && !cr->answer_known;
@@ -574,7 +571,7 @@ void credential_retry_now(struct credential *cr)
 	cr->urgent = cr->plugin_state == ASKED;
 	if (cr->plugin_err < 0) {
 		cr->plugin_ms = 0;
-		cr->reload = cr->load; /* the user may have another way to log in by now */
+		cr->reload = cr->load; /* the user may have changed the kubeconfig to log in */
 	}
 	if (cr->plugin_err < 0 || cr->files_err < 0)
 		cr->files_due_ms = 0;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Curl requests which sockets to poll and when to call it again. This file then calls
- * curl_multi_socket_action, and asks curl which transfers have ended. Curl's callbacks only record
- * its requests. While bytes arrive without pause, curl keeps asking to be called immediately. That
- * goes through an idle handle, which libuv calls once in each round: a timer of 0 that is set again
- * each time keeps libuv among its timers, and nothing else on the loop is served until the bytes
- * pause.
+ * Curl's callbacks report which sockets to poll, and when to call curl again; they only record this. Later this
+ * file calls curl_multi_socket_action, and finds the transfers that have ended. While bytes arrive without pause,
+ * curl always asks to be called again immediately. kxfs uses an idle handle for that, which libuv runs once in each
+ * round. With a timer of 0 ms that is set again each time, libuv would run only timers, and serve nothing else on
+ * the loop until the bytes pause.
  */
 #include "backend/client/curl_loop.h"
 
@@ -19,15 +18,15 @@
 #include "backend/base/uv.h"
 #include "spec/base/mem.h"
 
-#define IDLE_CONNECTIONS 8L /* idle connections that are kept for later requests */
-#define MAX_STREAMS	 90 /* streams of HTTP/2 on one connection; servers allow 100 and more */
+#define IDLE_CONNECTIONS 8L /* largest number of idle connections that are kept for later requests */
+#define MAX_STREAMS	 90 /* largest number of HTTP/2 streams on one connection; servers allow 100 and more */
 #define AGAIN_MS	 50
 
 struct curl_socket {
 	uv_poll_t poll;
 	curl_socket_t fd;
-	bool again;    /* curl must read from it once more: it is in AGAIN_LIST */
-	uint64_t pass; /* the last pass of on_again in which curl has read from it */
+	bool again;    /* curl must read from the socket once more: the socket is in AGAIN_LIST */
+	uint64_t pass; /* the last pass of on_again in which curl has read from the socket */
 	struct curl_loop *l;
 	struct curl_socket *prev, *next;
 	struct curl_socket *again_prev, *again_next;
@@ -38,11 +37,11 @@ struct curl_loop {
 	struct group *group;
 	curl_loop_fn ended;
 	CURLM *curl;
-	bool inside;	   /* within a call of curl, which may call us back */
-	unsigned n_open;   /* handles of libuv, open or closing */
+	bool inside;	   /* a call of curl is in progress, which may call callbacks of this file */
+	unsigned n_open;   /* number of libuv handles that are open or closing */
 	uv_timer_t timer;  /* fires when curl wants to be called */
 	uv_idle_t at_once; /* for a call of curl in the next round of the loop */
-	uv_timer_t again;  /* for on_again: curl reads again from sockets that had bytes */
+	uv_timer_t again;  /* runs on_again: curl reads again from sockets that had bytes */
 	uint64_t n_chunks; /* chunks of replies received */
 	struct curl_socket *sockets;
 	struct curl_socket *again_list;
@@ -99,7 +98,7 @@ static int set_timer(CURLM *curl, long ms, void *data)
 	return uv_timer_start(&l->timer, on_timer, (uint64_t)ms, 0);
 }
 
-/* --- once more --- */
+/* --- repeated reads --- */
 
 static void read_no_more(struct curl_socket *s)
 {
@@ -114,8 +113,8 @@ static void on_again(uv_timer_t *timer)
 	struct curl_socket *s;
 
 	/*
-	 * Move each socket to the end of the list before curl reads from it, since reading may
-	 * close it and others.
+	 * Move each socket to the end of the list before curl reads from it, since the read may close this socket
+	 * and others.
 	 */
 	for (l->pass++; (s = l->again_list) && s->pass != l->pass;) {
 		uint64_t before = l->n_chunks;
@@ -159,11 +158,10 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	if (events & UV_WRITABLE)
 		flags |= CURL_CSELECT_OUT;
 	/*
-	 * With HTTP/2, curl reads bytes of one request while it works for another one of the same
-	 * connection, and may not return to the first before its socket has more, or a timer of its
-	 * own fires (7.88: seen with 50 streams, about once in six times, and for 10 s). So a
-	 * moment later kxfs lets curl read again from a socket that had bytes, until it has none.
-	 * Idle sockets cost nothing.
+	 * With HTTP/2, curl may read bytes of one request while it works for another request on the same
+	 * connection. It may not deliver these bytes before the socket has more bytes, or one of curl's timers
+	 * expires (seen in 7.88 with 50 streams, about once in six runs, for 10 s). So a moment later kxfs makes
+	 * curl read again from a socket that had bytes, until no more arrive. Idle sockets cost nothing.
 	 */
 	if (events & UV_READABLE) {
 		if (!s->again)
@@ -198,14 +196,11 @@ static struct curl_socket *socket_new(struct curl_loop *l, curl_socket_t fd)
 	int err = uv_poll_init(loop_uv(l->loop), &s->poll, fd);
 
 	if (err < 0) {
-		/* A transfer on this socket would wait for ever; curl offers no way to continue. */
+		/* A transfer on this socket would never end, and curl has no function to report the error. */
 		diag(DIAG_ERROR, "can't poll a socket: %s", uv_strerror(err));
 		abort();
 	}
-	/*
-	 * Our own sockets are close-on-exec. The one by which curl's resolver reports its end is
-	 * not.
-	 */
+	/* Sockets that kxfs opens are close-on-exec. The socket by which curl's resolver reports its end is not. */
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	s->fd = fd;
 	s->l = l;
@@ -250,10 +245,10 @@ static void timer_init(struct curl_loop *l, uv_timer_t *timer)
 }
 
 /*
- * Curl's own pair of sockets, by which other threads could wake a multi handle, is not
- * close-on-exec, curl does not report its number, and a credential plugin would inherit it. Among
- * the descriptors that are not, only curl's are non-blocking local sockets: those that another
- * thread may be about to pass to a child block.
+ * Make curl's own pair of sockets close-on-exec, by which other threads could wake a multi handle; otherwise a
+ * credential plugin would inherit them. Curl does not report their numbers. But of all descriptors that are not
+ * close-on-exec, only curl's are non-blocking local sockets: the sockets that another thread may be about to pass
+ * to a child are blocking.
  */
 static void close_wakeup_on_exec(void)
 {
@@ -305,10 +300,7 @@ void curl_loop_free(struct curl_loop *l)
 	if (!l)
 		return;
 	assert(!l->inside);
-	/*
-	 * Curl's callbacks while it closes its connections are not needed any more, and its
-	 * descriptors are closed.
-	 */
+	/* Remove curl's callbacks: they are not needed while curl closes its connections and descriptors. */
 	curl_multi_setopt(l->curl, CURLMOPT_SOCKETFUNCTION, NULL);
 	curl_multi_setopt(l->curl, CURLMOPT_TIMERFUNCTION, NULL);
 	while (l->sockets)
@@ -325,7 +317,7 @@ void curl_loop_add(struct curl_loop *l, CURL *easy, void *data)
 	assert(!l->inside);
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, data);
 	if (curl_multi_add_handle(l->curl, easy) != CURLM_OK)
-		mem_out(); /* curl refuses for no other reason */
+		mem_out(); /* curl fails here only for lack of memory */
 }
 
 static size_t take_none(char *bytes, size_t size, size_t n, void *data)
@@ -334,9 +326,9 @@ static size_t take_none(char *bytes, size_t size, size_t n, void *data)
 }
 
 /*
- * Curl 7.88 never frees the bytes that it has kept of a paused stream if other streams use its
- * connection when it is removed; they may be 64 MiB. It frees them when it delivers them, even if
- * they are discarded.
+ * Curl may keep received bytes of a paused stream, up to 64 MiB. If the stream is removed while other streams use
+ * its connection, curl 7.88 never frees these bytes. It frees them when it delivers them. So let curl deliver them
+ * to a function that discards them.
  */
 void curl_loop_remove(struct curl_loop *l, CURL *easy)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A multi handle of curl on the loop: curl requests which sockets to poll and when to call it
- * again. This file knows nothing of requests. Private to backend/client/. I/O thread only. Only
- * curl_loop_count_chunk may be called from within a curl callback for a transfer (for its bytes,
- * its head).
+ * Runs a multi handle of curl on the loop: polls the sockets that curl names, and calls curl when a socket is ready
+ * or curl's timer expires. Private to backend/client/. I/O thread only. Of these functions, only
+ * curl_loop_count_chunk may be called from within a transfer's curl callbacks (for its head or its bytes).
  */
 #pragma once
 
@@ -17,8 +16,8 @@ struct curl_loop;
 typedef void (*curl_loop_fn)(void *data, CURLcode code);
 
 /*
- * Create a multi handle with at most MAX_CONNECTIONS open connections. It is in GROUP until, after
- * curl_loop_free, its last handle has closed.
+ * Create a multi handle with at most MAX_CONNECTIONS open connections. It enters GROUP, and leaves it when, after
+ * curl_loop_free, its last libuv handle has closed. ENDED is called for each transfer that ends.
  */
 struct curl_loop *curl_loop_new(struct loop *loop, struct group *group, long max_connections,
 				curl_loop_fn ended);
@@ -27,7 +26,7 @@ void curl_loop_free(struct curl_loop *l);
 
 /* Start the transfer EASY, which the caller owns; its CURLOPT_PRIVATE is used. */
 void curl_loop_add(struct curl_loop *l, CURL *easy, void *data);
-/* Remove EASY, whether it has ended or not; curl_loop_fn is not called for it any more. */
+/* Remove EASY, whether it has ended or not. ENDED is not called for it afterwards. */
 void curl_loop_remove(struct curl_loop *l, CURL *easy);
-/* Note that bytes arrived for a transfer: curl soon checks again the sockets that brought some. */
+/* Note that bytes have arrived for a transfer: soon curl reads again from the sockets that had bytes. */
 void curl_loop_count_chunk(struct curl_loop *l);

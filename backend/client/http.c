@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests to one server. A request asks for credentials, passes a transfer to curl, and its end
- * leads to a retry or to done(). It has one timer, which is the deadline unless the table states
+ * Requests to one server. A request gets credentials and passes a transfer to curl; when the transfer ends, the
+ * request is retried, or done() is called. A request has one timer, which is its deadline unless the table states
  * otherwise:
  *
- *	state   | what is under way                 | what ends it               | next
- *	NEW     | the timer, at once                | the timer                  | QUEUED
+ *	state   | what is in progress               | what ends it               | next
+ *	NEW     | the timer, with 0 ms              | the timer                  | QUEUED
  *	QUEUED  | it waits in its lane              | a free connection          | ASKING
  *	ASKING  | credential_get                    | the credentials; a failure | RUNNING; OVER
- *	RUNNING | curl has it; when a stream's head | curl's end: after a 401    | QUEUED
- *	        | is there, the timer is the time   |   it may be sent again     | WAITING
- *	        | between two bytes                 |   else                     | OVER
- *	WAITING | the timer, until it is sent again | the timer; the server has  | QUEUED
+ *	RUNNING | a transfer of curl; after the     | its end: after a 401       | QUEUED
+ *	        | head of a stream the timer is the |   if it may be sent again  | WAITING
+ *	        | idle timeout                      |   else                     | OVER
+ *	WAITING | the timer, until the next attempt | the timer; the server has  | QUEUED
  *	        |                                   |   recovered, unless it has |
  *	        |                                   |   asked for that time      |
  *	OVER    | it waits to be released           | release_dead, posted       | (freed)
  *
- * The deadline, http_cancel and http_stop lead from each state to OVER. Within curl's callbacks,
- * its handles must not be touched and no request freed. So all such work (releasing requests,
- * passing the next one to curl, closing all) is posted to the loop: post_work, work. http_stop
- * waits for the group. Each request is in it until its timer has closed, and each curl_loop until
- * its sockets have.
+ * The deadline, http_cancel and http_stop lead from every state to OVER. Code that runs within a callback of curl
+ * may not use curl's handles or free a request. So all such work (releasing requests, passing the next request to
+ * curl, closing) is posted to the loop: post_work, work. http_stop waits for the group: each request is in it until
+ * its timer has closed, and each curl_loop until its sockets have closed.
  *
- * One file, since a request is one automaton: curl's callbacks, the timer and the posted work all
- * move it from state to state, and the two lanes are fields of the table of requests.
+ * This is one file because a request is one state machine: curl's callbacks, the timer and the posted work all
+ * change its state.
  */
 #include "backend/client/http.h"
 
@@ -43,33 +42,35 @@
 #define BODY_MAX       (64u << 10)
 #define BURST_MAX      (1u << 20)
 #define WAIT_MAX_MS    60000
-#define CALL_SOCKETS   64 /* connections for calls; those for streams are bounded by descriptors */
+#define CALL_SOCKETS   64 /* largest number of connections for calls; file descriptors limit those for streams */
 #define STREAM_SOCKETS 16384
-/* This many streams of HTTP/2 may be paused at once, each with up to 32 MiB in curl's memory. */
+/*
+ * The largest number of HTTP/2 streams that are paused at the same time, each with up to 32 MiB in curl's memory.
+ */
 #define PAUSED_MAX 8
-/* Versions of curl before 7.88.1 hold up the other streams of the connection, too. */
+/* In versions of curl before 7.88.1, a paused stream also stops the other streams of its connection. */
 #define PAUSES_SINCE 0x075801
 
 /*
- * All calls share one budget of retries, so that a server in trouble does not get more requests for
- * more jobs.
+ * All calls share one budget of retries, so that a server in trouble does not get more retries if there are more
+ * jobs.
  */
-#define BUDGET_MAX  32	/* retries at once */
-#define BUDGET_MS   500 /* one more retry after each */
+#define BUDGET_MAX  32	/* largest number of retries without a pause */
+#define BUDGET_MS   500 /* the time after which one more retry is allowed */
 #define BACKOFF_MIN 250u
 #define BACKOFF_MAX 10000u
 
 /*
- * When all connections are full, curl opens one connection for each stream of a burst, since it
- * does not share a connection that isn't up yet. So requests are passed to curl one after the
- * other, each when the previous one has its connection, but not for a server that is known to have
- * only HTTP/1.1.
+ * A queue of requests for one multi handle. When all connections are full, curl opens a connection for each stream
+ * of a burst, since it does not share a connection before it is established. So requests are passed to curl one
+ * after the other, each when the previous one has its connection. If the server is known to have only HTTP/1.1,
+ * requests are not queued.
  */
 struct lane {
 	struct curl_loop *curl;
-	/* Requests share connections; assumed until a reply shows otherwise. */
+	/* Requests share connections (HTTP/2). Assumed until a reply shows otherwise. */
 	bool shares;
-	unsigned starting;	    /* requests that have no connection yet */
+	unsigned starting;	    /* number of requests that have no connection yet */
 	struct http_request *queue; /* requests that wait to start */
 };
 
@@ -77,19 +78,19 @@ struct http {
 	struct loop *loop;
 	struct credential *credential;
 	struct http_server server;
-	struct group group; /* the requests and curl_loops that exist */
+	struct group group; /* all requests and curl_loops that exist */
 	bool begun;	    /* both lanes have their curl_loop */
 	bool work_posted;
 	bool stopping;
 	struct lane calls, streams;
 	struct http_request *requests; /* all requests that are not OVER */
-	struct http_request *dead;     /* those that are OVER, until they are released */
-	struct http_request *resumed;  /* those with a RESUME_TURN, in its order */
+	struct http_request *dead;     /* requests that are OVER, until they are released */
+	struct http_request *resumed;  /* requests with a RESUME_ROUND, ordered by it */
 	unsigned n_paused;	       /* paused streams of HTTP/2 */
 	uint64_t round;		       /* calls of work, counted from 1 */
 	/*
-	 * ANSWERS: requests succeed. FAILING: the last request that ended failed. RECOVERED: one
-	 * has succeeded since; work notifies the owner.
+	 * ANSWERS: requests succeed. FAILING: the last request that ended has failed. RECOVERED: a request has
+	 * succeeded since then, and work() will notify the owner.
 	 */
 	enum { ANSWERS, FAILING, RECOVERED } answers_now;
 	bool heard;	      /* a reply has arrived */
@@ -114,36 +115,36 @@ struct http_request {
 	uint64_t deadline, due; /* by loop_now_ms; DUE: when NEW or WAITING ends */
 	uint64_t ticket;	/* of credential_get, or 0 */
 	struct backoff backoff;
-	bool server_chose; /* in WAITING: until the time that the server has asked for */
-	bool renewed;	   /* it was retried with other credentials after a 401 */
-	bool again;	   /* it was retried after a reply which guarantees that nothing was done */
+	bool server_chose; /* in WAITING: the server has chosen the time of the retry */
+	bool renewed;	   /* the request was retried with other credentials after a 401 */
+	bool again;	   /* the request was retried after a reply which guarantees that the server did nothing */
 	bool paused;	   /* the owner accepts no bytes now (http_pause) */
-	/* what it is counted in, as bits: its lane's STARTING, http.n_paused */
+	/* Bits that show which counts include the request: its lane's STARTING, http.n_paused. */
 	enum { IN_STARTING = 1, IN_PAUSED = 2 } counted;
 	/*
-	 * http.round of the call of http_resume or http_yield; curl is resumed one round later. 0: no
-	 * call
+	 * The value of http.round when http_resume or http_yield was called; curl is resumed one round later. 0:
+	 * neither was called.
 	 */
 	uint64_t resume_round;
 	struct http_request *prev, *next;
 	struct http_request *queue_prev, *queue_next;
 	struct http_request *resume_prev, *resume_next;
 
-	/* The members below are of the present transfer. */
+	/* The members below are about the current transfer. */
 	struct http_easy easy;
-	uint64_t generation; /* of its credential */
+	uint64_t generation; /* the generation of its credential */
 	struct transfer {
-		bool sent;   /* bytes of the request may have gone out */
+		bool sent;   /* bytes of the request may have been sent */
 		bool head;   /* the reply's head is complete */
 		bool shares; /* the reply came over HTTP/2 */
-		/* head() or bytes() was called, so the owner would notice a retry */
+		/* head() or bytes() was called, so the owner would notice a retry. */
 		bool passed_on;
 	} now;
 	size_t burst; /* bytes received since other requests were served */
 	int status;
 	int64_t date; /* from the reply's head, or 0 */
-	char *wanted; /* from the reply's head, or NULL */
-	int body_err; /* why one of our callbacks ended the transfer */
+	char *wanted; /* the value of a header of the reply, or NULL */
+	int body_err; /* the error with which a callback of kxfs has ended the transfer */
 	uint64_t last_byte;
 	char *body;
 	size_t len, size;
@@ -170,7 +171,7 @@ static bool is_good(const struct http_request *rq)
 	return rq->now.head && rq->status / 100 == 2;
 }
 
-/* Count the reply of the present transfer, once its head has arrived or can't arrive any more. */
+/* Count the reply of the current transfer, once its head has arrived, or can't arrive any more. */
 static void count_answer(struct http_request *rq)
 {
 	struct http *http = rq->http;
@@ -186,7 +187,7 @@ static void count_answer(struct http_request *rq)
 		       rq->now.head ? rq->status : 0);
 }
 
-/* --- its end --- */
+/* --- the end of a request --- */
 
 static void request_closed(uv_handle_t *handle)
 {
@@ -200,7 +201,7 @@ static void request_closed(uv_handle_t *handle)
 	group_leave(&http->group);
 }
 
-/* End the present transfer. Not from within curl. */
+/* End the current transfer. Not from within curl. */
 static void drop_try(struct http_request *rq)
 {
 	if (!rq->easy.curl)
@@ -209,7 +210,7 @@ static void drop_try(struct http_request *rq)
 	http_easy_fini(&rq->easy);
 }
 
-/* RQ has a connection, or needs none any more: let the next of its lane start. */
+/* RQ has a connection, or no longer needs one: start the next request of its lane. */
 static void started(struct http_request *rq)
 {
 	if (!(rq->counted & IN_STARTING))
@@ -228,7 +229,7 @@ static void stop_waiting(struct http_request *rq)
 }
 
 /*
- * Make RQ OVER; its owner is not called any more. Its memory remains at least until the loop
+ * Make RQ OVER, so that its owner is not called any more. The memory of RQ remains valid at least until the loop
  * continues.
  */
 static void resume_over(struct http_request *rq)
@@ -288,7 +289,7 @@ static void finish(struct http_request *rq, int err, const char *text)
 	rq->call.done(rq->call.data, &reply);
 }
 
-/* --- its timer --- */
+/* --- the timer of a request --- */
 
 static void on_timer(uv_timer_t *timer);
 
@@ -316,21 +317,21 @@ static void too_late(struct http_request *rq)
 
 	if (rq->state == RUNNING && !rq->now.head)
 		count_answer(rq);
-	/* The same error as for curl's own connect timeout. */
+	/* Use the error of curl's own connect timeout. */
 	finish(rq, connects ? -EHOSTUNREACH : -ETIMEDOUT, text);
 }
 
-/* --- curl's callbacks, which may only make it continue or end --- */
+/* --- curl's callbacks, which may only make curl continue or end the transfer --- */
 
-/* True if repeating RQ has no further effect. */
+/* True if RQ may be sent twice without a further effect. */
 static bool may_repeat(const struct http_request *rq)
 {
 	return rq->call.method == HTTP_GET || rq->call.harmless;
 }
 
 /*
- * Curl is about to send the request. When a reused connection breaks before the reply, curl repeats
- * the request on its own; but a POST that the server may have acted on must not be sent twice.
+ * Curl is about to send the request. If a reused connection breaks before the reply, curl repeats the request on
+ * its own. But a POST that the server may have carried out must not be sent twice.
  */
 static int before_sending(void *data, char *remote_ip, char *local_ip, int remote_port,
 			  int local_port)
@@ -358,7 +359,7 @@ static char *value_of(const char *line, size_t n, const char *name)
 	return mem_copy(line + at, n - at);
 }
 
-/* A head ends with an empty line. Skip heads of 1xx, and trailers, which arrive later. */
+/* A head ends with an empty line. Skip the heads of 1xx replies, and trailers, which arrive after the body. */
 static size_t on_header(char *line, size_t size, size_t n, void *data)
 {
 	struct http_request *rq = data;
@@ -387,7 +388,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	count_answer(rq);
 	rq->last_byte = loop_now_ms();
 	if (is_good(rq)) {
-		/* From now on the idle timeout of a stream applies, if it has one. */
+		/* After the head, the idle timeout of the stream applies, if it has one. */
 		if (rq->call.stream && rq->call.idle_ms)
 			arm(rq, rq->last_byte + rq->call.idle_ms);
 		else if (rq->call.stream)
@@ -400,7 +401,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	return rq->state == OVER ? 0 : size * n;
 }
 
-/* Keep bytes for done(), up to MAX. */
+/* Append bytes to the body for done(), up to MAX bytes in total. */
 static int keep_bytes(struct http_request *rq, const char *bytes, size_t n, size_t max)
 {
 	size_t size = max_of(rq->size, (size_t)1024);
@@ -423,7 +424,7 @@ static int take_bytes(struct http_request *rq, const char *bytes, size_t n)
 {
 	const struct http_call *call = &rq->call;
 
-	/* The beginning of an error's text is enough. */
+	/* The beginning of an error reply is enough. */
 	if (!is_good(rq))
 		return keep_bytes(rq, bytes, min_of(n, BODY_MAX - rq->len), BODY_MAX);
 	if (!call->bytes)
@@ -448,7 +449,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 	if (rq->body_err < 0 || rq->state == OVER)
 		return 0;
 	/*
-	 * Curl may deliver MiB without pause, and for a compressed reply a thousand times more than
+	 * Curl may deliver several MiB without pause; if the reply is compressed, a thousand times the bytes that
 	 * it has read.
 	 */
 	rq->burst += size * n;
@@ -474,8 +475,8 @@ static bool take_token(struct http *http, uint64_t now)
 }
 
 /*
- * Start waiting for a retry of RQ, which failed for the reason WHY, if the deadline and the budget
- * allow one. ASKED is its Retry-After in ms. Return false otherwise.
+ * RQ has failed for the reason WHY. If the deadline and the budget allow a retry, wait for it and return true; else
+ * return false. ASKED is the server's Retry-After in ms.
  */
 static bool wait_to_retry(struct http_request *rq, unsigned asked, const char *why)
 {
@@ -540,13 +541,13 @@ static void on_credential(void *data, int err, const struct credential_parts *pa
 		send_try(rq, parts);
 }
 
-/* True if another request of M may get a connection now. */
+/* True if curl may get another request of M now. */
 static bool may_start(const struct lane *m)
 {
 	return !m->shares || m->starting == 0;
 }
 
-/* Start a transfer of RQ, or queue it for that. Not from within curl. */
+/* Start a transfer of RQ, or queue RQ. Not from within curl. */
 static void try_request(struct http_request *rq)
 {
 	struct lane *m = lane_of(rq);
@@ -562,7 +563,7 @@ static void try_request(struct http_request *rq)
 	m->starting++;
 	if (rq->call.urgent)
 		credential_retry_now(rq->http->credential);
-	rq->call.urgent = false; /* only the first time */
+	rq->call.urgent = false; /* an urgent refresh only before the first transfer */
 	rq->state = ASKING;
 	/* RQ's memory remains until the loop continues, even if RQ has ended within this call. */
 	ticket = credential_get(rq->http->credential, on_credential, rq);
@@ -587,7 +588,7 @@ static void on_timer(uv_timer_t *timer)
 		too_late(rq);
 }
 
-/* True if the reply of RQ guarantees that nothing was done. */
+/* True if the reply to RQ guarantees that the server did nothing. */
 static bool did_nothing(const struct http_request *rq)
 {
 	return spec_reply_did_nothing(rq->status, rq->len ? rq->body : "", rq->len);
@@ -635,7 +636,7 @@ static void broken(struct http_request *rq, CURLcode code)
 	finish(rq, http_error_errno(code), text);
 }
 
-/* Curl has ended the present transfer. */
+/* Curl has ended the current transfer. */
 static void try_ended(void *data, CURLcode code)
 {
 	struct http_request *rq = data;
@@ -646,8 +647,8 @@ static void try_ended(void *data, CURLcode code)
 	if (code == CURLE_OK && !rq->now.head)
 		code = CURLE_GOT_NOTHING;
 	/*
-	 * A server that refuses a request before reading all of it resets the stream, which may
-	 * truncate its reply.
+	 * If the server refuses a request before it has read all of it, it resets the stream, which may truncate
+	 * its reply.
 	 */
 	if (code == CURLE_OK || (rq->now.head && did_nothing(rq)))
 		answered(rq);
@@ -657,10 +658,7 @@ static void try_ended(void *data, CURLcode code)
 
 /* --- posted work, done outside of curl --- */
 
-/*
- * Have curl deliver, from within this call, the bytes that it has kept for RQ, and continue with
- * it.
- */
+/* Make curl deliver the bytes that it has kept for RQ, from within this call, and continue with the transfer. */
 static void resume_now(struct http_request *rq)
 {
 	CURLcode code;
@@ -669,7 +667,7 @@ static void resume_now(struct http_request *rq)
 	if (rq->state != RUNNING)
 		return;
 	code = curl_easy_pause(rq->easy.curl, CURLPAUSE_CONT);
-	/* If curl could not deliver those bytes, it reports that only here. */
+	/* If curl could not deliver the kept bytes, only this result reports it. */
 	if (code != CURLE_OK && rq->state == RUNNING)
 		try_ended(rq, code);
 }
@@ -742,7 +740,7 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 	if (http->stopping)
 		return NULL;
 	if (!http->begun) {
-		/* Streams may use half of the descriptors that this process may have. */
+		/* Streams may use half of the file descriptors that this process may have. */
 		rlim_t half = process_allow_descriptors() / 2;
 
 		lane_init(http, &http->calls, CALL_SOCKETS);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One curl transfer: all options of its easy handle, the meaning of its error codes, and how it is
- * counted. Curl uses
- * nothing of the user's environment or files: every option that would make it look there (proxies,
- * .netrc, certificates) is set.
+ * One curl transfer: all options of its easy handle, the meanings of its error codes, and its count in
+ * .kxfs/metrics. kxfs sets every option for which curl would use the user's environment or files by default
+ * (proxies, .netrc, certificates).
  */
 #include "backend/client/http_easy.h"
 
@@ -15,16 +14,16 @@
 #include "spec/base/mem.h"
 
 /*
- * Detect a dead peer after this time: it does not acknowledge our bytes, or does not answer the
- * probes of an idle connection. (curl_easy_upkeep does nothing for multi handles.)
+ * The time after which a dead peer is detected: it does not acknowledge bytes, or does not answer the probes of an
+ * idle connection. (curl_easy_upkeep does nothing for multi handles.)
  */
 #define DEAD_MS	      30000
 #define PROBE_AFTER_S 20L
 #define PROBE_EACH_S  5L
-#define BUFFER	      (16L << 10)  /* for a call or stream; there may be a thousand at once */
-#define LIST_BUFFER   (128L << 10) /* for lists, which arrive in MiB */
+#define BUFFER	      (16L << 10)  /* buffer of a call or a stream; there may be a thousand of them */
+#define LIST_BUFFER   (128L << 10) /* buffer of a list, which may have several MiB */
 
-/* Set an option unless an earlier one in the row has failed: the first error counts. */
+/* Set an option unless CODE already has the error of an earlier one. */
 #define SET(code, easy, option, value)                                                             \
 	((code) = (code) ? (code) : curl_easy_setopt((easy), (option), (value)))
 
@@ -75,7 +74,7 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	SET(code, e, CURLOPT_TCP_KEEPALIVE, 1L);
 	SET(code, e, CURLOPT_TCP_KEEPIDLE, PROBE_AFTER_S);
 	SET(code, e, CURLOPT_TCP_KEEPINTVL, PROBE_EACH_S);
-	/* Whether a server without TLS has HTTP/2 is not known in advance. */
+	/* kxfs can't know in advance whether a server without TLS supports HTTP/2. */
 	SET(code, e, CURLOPT_HTTP_VERSION,
 	    s->tls && !c->call->alone ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
 	SET(code, e, CURLOPT_PIPEWAIT, 1L);
@@ -88,7 +87,7 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	return code;
 }
 
-/* FLAGS determines whether curl copies TEXT, or TEXT stays valid as long as the handle. */
+/* Return TEXT as a blob. FLAGS: curl copies TEXT, or TEXT remains valid as long as the handle. */
 static struct curl_blob easy_blob(const char *text, unsigned flags)
 {
 	return (struct curl_blob){.data = (void *)(uintptr_t)text,
@@ -97,9 +96,9 @@ static struct curl_blob easy_blob(const char *text, unsigned flags)
 }
 
 /*
- * The kubeconfig's CA is then the only trusted one, for an HTTPS proxy too, as with kubectl. Only
- * requests with equal certificates share connections: a new certificate makes new ones, and the old
- * ones end with their requests.
+ * If the kubeconfig has a CA, it is the only trusted one, also for an HTTPS proxy, as with kubectl. Only requests
+ * with equal certificates share connections. So after a change of the certificate new requests open new
+ * connections, and the old connections end with their requests.
  */
 static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
 {
@@ -127,7 +126,7 @@ static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
 		blob = easy_blob(parts->key_pem, CURL_BLOB_COPY);
 		SET(code, e, CURLOPT_SSLKEY_BLOB, &blob);
 		SET(code, e, CURLOPT_SSLKEYTYPE, "PEM");
-		/* Without this OpenSSL asks for the pass phrase of an encrypted key on the terminal. */
+		/* Without this option OpenSSL would ask for the pass phrase of an encrypted key on the terminal. */
 		SET(code, e, CURLOPT_KEYPASSWD, "");
 	}
 	return code;
@@ -211,7 +210,7 @@ static CURLcode easy_headers(struct http_easy *e, const struct http_easy_config 
 	return curl_easy_setopt(e->curl, CURLOPT_HTTPHEADER, e->headers);
 }
 
-/* True if PATH is a URL's path and query. Curl would change anything else. */
+/* True if PATH is the path and query of a URL. Curl would change any other text. */
 static bool easy_path_ok(const char *path)
 {
 	const char *p = path;
@@ -257,7 +256,7 @@ void http_easy_fini(struct http_easy *e)
 	*e = (struct http_easy){0};
 }
 
-/* --- its errors --- */
+/* --- errors of curl --- */
 
 int http_error_errno(CURLcode code)
 {
@@ -279,7 +278,7 @@ bool http_error_passes(CURLcode code)
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_COULDNT_CONNECT:
 	case CURLE_OPERATION_TIMEDOUT:
-	case CURLE_SSL_CONNECT_ERROR: /* a server that restarts hangs up in the handshake */
+	case CURLE_SSL_CONNECT_ERROR: /* a restarting server closes the connection in the handshake */
 	case CURLE_SEND_ERROR:
 	case CURLE_RECV_ERROR:
 	case CURLE_GOT_NOTHING:
@@ -323,7 +322,7 @@ static const char *error_hint(CURLcode code, const struct http_server *s)
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_PROXY:
 		return "; see proxy-url of the kubeconfig, and HTTPS_PROXY and NO_PROXY";
-	/* curl's "out of memory" is about received data: a real lack of memory ends the program */
+	/* Here the error is about received data, since a real lack of memory ends the program. */
 	case CURLE_OUT_OF_MEMORY:
 		return "; the answer is not HTTP, its head is too long, or it is compressed "
 		       "too much";
@@ -339,7 +338,7 @@ char *http_error_text(CURLcode code, const char *words, const struct http_server
 }
 
 /*
- * --- its row in .kxfs/metrics: paths are /api/VERSION/... or /apis/GROUP/VERSION/..., then
+ * --- the row in .kxfs/metrics: paths are /api/VERSION/... or /apis/GROUP/VERSION/..., then
  * [namespaces/NAME/]RESOURCE[/NAME[/PART]] ---
  */
 
@@ -398,7 +397,7 @@ static void name_request(enum http_method method, const char *path, const char *
 
 	if (at + 2 < n && part_is(&parts[at], "namespaces"))
 		at += 2;
-	if (at >= n) { /* the path of the server as a whole, such as /version */
+	if (at >= n) { /* the path is about the whole server, such as /version */
 		*ret_verb = verb_of(method, path, true);
 		*ret_resource = '\0';
 		return;

@@ -3,8 +3,8 @@
  * The connection of the kubeconfig, checked once and converted for curl: the URL, the proxy, the
  * certificate authority as text, the headers of impersonation.
  *
- * tls-server-name: curl takes the name for SNI and verification from the URL. So the URL has that
- * name, CONNECT_TO leads to the real host, and a Host header names the real host.
+ * tls-server-name: curl takes the name for SNI and verification from the URL. So the URL has the name
+ * tls-server-name, and CONNECT_TO and the Host header have the real host.
  */
 #include "backend/client/http_server.h"
 
@@ -94,15 +94,14 @@ static int server_impersonate(struct http_server *s, const struct spec_connectio
 }
 
 /*
- * --- the proxy, by the rules of kubectl (Go's), which differ from curl's: variables in upper case
- * take precedence over lower case, there is no ALL_PROXY, this machine needs no proxy, and NO_PROXY
- * may name ports, and with a leading dot the names below a domain without the domain itself. Curl
- * (7.88) can't evaluate NO_PROXY for us: with a tls-server-name the host of its URL is that name,
- * and not the host that NO_PROXY means ---
+ * --- the proxy, by the rules of kubectl (Go's), which differ from curl's: variables in upper case take precedence
+ * over lower case, ALL_PROXY is ignored, and this machine needs no proxy. NO_PROXY may name ports; a name with a
+ * leading dot excludes the names below a domain, but not the domain itself. Curl (7.88) can't evaluate NO_PROXY for
+ * kxfs: with a tls-server-name, the host of curl's URL is that name, and not the host to which NO_PROXY applies ---
  */
 
 struct proxy_address {
-	int family; /* 0 if it is not an address */
+	int family; /* 0 if the text is not an address */
 	unsigned char bytes[16];
 };
 
@@ -137,7 +136,10 @@ static bool address_is_here(const struct proxy_address *a)
 	return address_is_in(a, &v4, 8) || address_is_in(a, &v6, 128);
 }
 
-/* "foo.org" is the domain and its subdomains; ".foo.org" and "*.foo.org" are only the latter. */
+/*
+ * True if RULE includes HOST. "foo.org" includes the domain and its subdomains; ".foo.org" and "*.foo.org" include
+ * only the subdomains.
+ */
 static bool domain_matches(const char *rule, const char *host)
 {
 	size_t n, m = strlen(host);
@@ -233,8 +235,8 @@ static int server_proxy(struct http_server *s, const struct spec_connection *c, 
 	bool known = !*proxy || !strstr(proxy, "://");
 
 	/*
-	 * The proxy must resolve the name, as with kubectl; with socks5: curl would resolve it
-	 * here.
+	 * The proxy must resolve the host's name, as with kubectl. With socks5: curl would resolve it on this
+	 * machine.
 	 */
 	if (strncmp(proxy, "socks5://", 9) == 0) {
 		s->proxy = text_print("socks5h://%s", proxy + 9);

@@ -24,7 +24,7 @@ static int refuse_errors(char **ret_text, const struct spec_errors *e, const cha
 }
 
 /*
- * Return PATH, made absolute with DIR as kubeconfig_load documents. NULL if the working directory
+ * Return PATH, made absolute with DIR as kubeconfig_load documents; malloc'ed. Return NULL if the working directory
  * no longer exists.
  */
 static char *absolute(const char *dir, const char *path)
@@ -120,8 +120,8 @@ static int in_cluster(const char *context, struct spec_connection *ret, char **r
 }
 
 /*
- * Merge all existing files. Return 1 if there is none; *RET_MISSING is then the one that a user
- * would create.
+ * Merge all existing files. Return 1 if none exists; *RET_MISSING is then the path of the file that a user would
+ * create.
  */
 static int add_files(struct spec_kubeconfig *k, const char *dir, const char *option,
 		     char **ret_missing, char **ret_text)

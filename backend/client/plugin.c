@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plugin's process and its sources: its two outputs, a pipe that reports a missing program
- * (spawn.h), and a pidfd that becomes readable when the process has ended. A child of the plugin
- * that keeps the outputs open is not waited for. The memory of a struct plugin remains until the
- * pool is done with it and its process has been reaped.
+ * Runs the process of a plugin. The loop polls its sources: its two outputs, a pipe that reports a missing program
+ * (process.h), and a pidfd that becomes readable when the process has ended. kxfs does not wait for a child of the
+ * plugin that keeps the outputs open. A struct plugin is freed when its work on the pool has returned and its
+ * process has been reaped.
  *
- *	state    | what is under way                             | what ends it           | next
+ *	state    | what is in progress                           | what ends it           | next
  *	STARTING | the pool starts it                            | it is started          | RUNNING
  *	         |                                               | it can't be; time      | ENDING
  *	RUNNING  | the process and its pipes; with STARTING      | it exits               | EXITED
@@ -15,7 +15,7 @@
  *	ENDING   | done() was called; the process ends, which    | it has                 | gone(), freed
  *	         | the pool may not have started yet             |                        |
  *
- * plugin_stop leads from each state to ENDING, without done().
+ * plugin_stop leads from every state to ENDING, without done().
  */
 #include "backend/client/plugin.h"
 
@@ -32,11 +32,11 @@
 #include "spec/base/mem.h"
 
 #define PLUGIN_LIMIT_MS 60000
-#define PLUGIN_PIPES_MS 500	   /* how long the pipes are read after the plugin has exited */
-#define PLUGIN_OUT_MAX	(1u << 20) /* bytes of its answer */
-#define PLUGIN_ERR_MAX	4096	   /* bytes of its stderr that are kept: the last ones */
+#define PLUGIN_PIPES_MS 500	   /* the time for which the pipes are read after the plugin has exited */
+#define PLUGIN_OUT_MAX	(1u << 20) /* largest number of bytes of the answer */
+#define PLUGIN_ERR_MAX	4096	   /* largest number of bytes of stderr that are kept: the last ones */
 
-/* What is polled: three pipes, numbered like the plugin's descriptors for them, and the process. */
+/* The sources that are polled: three pipes, numbered like the plugin's descriptors for them, and the process. */
 enum { FAULT, OUT, ERR, N_PIPES, PROCESS = N_PIPES, N_SOURCES };
 
 struct plugin_source {
@@ -53,15 +53,15 @@ struct plugin {
 	struct plugin_source sources[N_SOURCES];
 	unsigned eofs;
 	struct loop_timer timer; /* not set in ENDING */
-	/* The pool has finished; until then SOURCES and PID belong to it. */
+	/* The pool has started the process, or has failed. Until then SOURCES and PID belong to the pool. */
 	bool started;
 	struct work work;
 	char **argv, **env;
 	pid_t pid;  /* 0 if there is no process, or it has been reaped */
-	int status; /* as waitpid has it */
+	int status; /* as returned by waitpid */
 	char *answer;
 	size_t len, room;
-	char words[PLUGIN_ERR_MAX]; /* the end of its stderr */
+	char words[PLUGIN_ERR_MAX]; /* the end of the plugin's stderr */
 	size_t words_len;
 	char buf[16384];
 };
@@ -78,7 +78,7 @@ void plugin_free(struct plugin *p)
 	if (!p)
 		return;
 	if (p->pid)
-		waitpid(p->pid, NULL, WNOHANG); /* it was killed, so it ends soon */
+		waitpid(p->pid, NULL, WNOHANG); /* the process was killed, so it ends soon */
 	for (size_t i = 0; i < N_SOURCES; i++)
 		base_close_fd(&p->sources[i].fd);
 	free_strings(p->argv);
@@ -106,10 +106,7 @@ static void source_close(struct plugin_source *s)
 	s->fd = -1;
 }
 
-/*
- * Called in ENDING after each step towards the end: discard the plugin's output, but wait for its
- * process.
- */
+/* Called in ENDING after each step towards the end: discard the plugin's output, and wait for its process. */
 static void plugin_leave(struct plugin *p)
 {
 	if (!p->started)
@@ -131,7 +128,7 @@ void plugin_stop(struct plugin *p)
 	plugin_leave(p);
 }
 
-/* --- its answer --- */
+/* --- the answer of the plugin --- */
 
 static void plugin_finish(struct plugin *p, int err, struct spec_credential *answer,
 			  const char *what)
@@ -139,7 +136,7 @@ static void plugin_finish(struct plugin *p, int err, struct spec_credential *ans
 	cleanup_free char *text = NULL;
 	size_t n = p->words_len;
 
-	/* Remove the line ends of its stderr, which is shown to people. */
+	/* Remove the line ends at the end of stderr, which is shown to people. */
 	while (n > 0 && strchr(" \t\r\n", p->words[n - 1]))
 		n--;
 	text = err ? text_print("credential plugin \"%s\" %s%s%.*s", p->c->exec.command, what,
@@ -150,7 +147,7 @@ static void plugin_finish(struct plugin *p, int err, struct spec_credential *ans
 	p->events.done(p->events.data, err, answer, text);
 }
 
-/* End P: the program does not exist, or its process could not be made. */
+/* End P, since the program does not exist, or no process could be made. */
 static void plugin_not_run(struct plugin *p, int err)
 {
 	const char *hint = p->c->exec.install_hint;
@@ -226,8 +223,8 @@ static void plugin_exited(void *data)
 }
 
 /*
- * Read bytes of a pipe into BUF. Return 0 if there are none now, or if the pipe has ended, and
- * close S then.
+ * Read bytes of the pipe S into BUF, and return their number. Return 0 if the pipe has none now, or has ended; in
+ * the second case close S.
  */
 static size_t source_read(struct plugin_source *s)
 {
@@ -244,7 +241,7 @@ static size_t source_read(struct plugin_source *s)
 	return 0;
 }
 
-/* An int is written to a pipe atomically. */
+/* One read gets the whole errno, since an int is written to a pipe atomically. */
 static void plugin_on_fault(void *data)
 {
 	struct plugin_source *s = data;
@@ -300,9 +297,9 @@ static void plugin_on_err(void *data)
 	}
 }
 
-/* --- its start --- */
+/* --- the start of the plugin --- */
 
-/* True if the plugin's entry in the kubeconfig or kxfs sets the variable PAIR ("NAME=..."). */
+/* True if the variable PAIR ("NAME=...") is set by the plugin's entry in the kubeconfig, or by kxfs. */
 static bool is_replaced(const struct spec_exec *exec, const char *pair)
 {
 	size_t len = strcspn(pair, "=");

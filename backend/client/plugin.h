@@ -13,12 +13,11 @@ struct plugin;
 
 struct plugin_events {
 	/*
-	 * Called with the plugin's ANSWER, whose strings may be taken over; or with -EACCES or
-	 * -ETIMEDOUT and TEXT (it is not installed ...). Never from within plugin_start; not after
-	 * plugin_stop.
+	 * Called once: ERR is 0, and the callee may take over the strings of ANSWER; or ERR is -EACCES or
+	 * -ETIMEDOUT, and TEXT is the reason. Not called from within plugin_start, and not after plugin_stop.
 	 */
 	void (*done)(void *data, int err, struct spec_credential *answer, const char *text);
-	/* The process and struct plugin no longer exist. */
+	/* The process has ended, and struct plugin is freed. */
 	loop_fn gone;
 	void *data;
 };
@@ -26,7 +25,7 @@ struct plugin_events {
 /* Run the plugin of C. INFO is the value of KUBERNETES_EXEC_INFO. EVENTS is copied. */
 struct plugin *plugin_start(struct loop *loop, const struct spec_connection *c, const char *info,
 			    const struct plugin_events *events);
-/* Kill its process group. gone() follows, unless the loop ends before that. */
+/* Kill the plugin's process group. gone() is called later, unless the loop ends before that. */
 void plugin_stop(struct plugin *p);
 /* Call this after loop_stop for a plugin whose gone() was not called. */
 void plugin_free(struct plugin *p);

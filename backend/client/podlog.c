@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request for one log: see podlog.h. Output is held until the stream is known to be of this pod
- * and this run:
+ * The state machine of one request for a log (see podlog.h). Output is held until kxfs knows that the stream is
+ * from this pod and this run:
  *
- *         state           what is under way       what ends it                    next
+ *         state           what is in progress     what ends it                    next
  *         STREAMING       the stream              its end                         (done)
  *         HELD            the stream              its head                        ASKING
- *         ASKING          stream and question     the answer "it is"              STREAMING
+ *         ASKING          stream and question     the answer: it is this run      STREAMING
  *                                                 another answer                  (done)
  *                                                 the end of the stream           ASKING_ENDED
  *         ASKING_ENDED    the question            the answer                      (done)
  *
- * While it is STREAMING, another question may be in progress, and a timer may run: see set_doubt.
+ * In STREAMING, another question may be in progress, and a timer may run: see set_doubt.
  */
 #include "backend/client/podlog.h"
 
@@ -27,15 +27,15 @@
 #include "spec/base/time.h"
 
 #define HEAD_MS 30000
-/* A stream that is silent for so long is reopened. */
+/* A stream that is silent for this long is reopened. */
 #define IDLE_MS	 600000
 #define FETCH_MS 60000 /* the same for a stream that does not follow */
 #define ASK_MS	 30000
-#define HELD_MAX (256u << 10) /* bytes held; a stream with more is requested again */
+#define HELD_MAX (256u << 10) /* largest number of held bytes; a stream with more is requested again */
 #define POD_MAX	 (4u << 20)
 /*
- * Ask the kubelet for its last line (see set_doubt) when a stream in doubt was silent this long,
- * each time longer:
+ * When a stream in doubt was silent for this long, ask the kubelet for its last line (see set_doubt). The time
+ * grows after each such request, up to the maximum.
  */
 #define DOUBT_MS     2000
 #define DOUBT_MAX_MS IDLE_MS
@@ -49,7 +49,7 @@ struct podlog {
 	struct podlog_result result; /* as far as it is known */
 	enum podlog_state state;
 	struct spec_logline *l;
-	struct http_request *stream, *question; /* NULL if it is not running */
+	struct http_request *stream, *question; /* NULL if not in progress */
 	bool paused;				/* the owner has paused the stream */
 	uint64_t begun_ms;
 	uint64_t came, came_ms;
@@ -58,9 +58,9 @@ struct podlog {
 	size_t n_held;
 	struct http_reply end; /* in ASKING_ENDED: how the stream ended */
 	char *end_text;
-	/* for the doubt whether the kubelet still follows the log (set_doubt): */
-	uint64_t size;	 /* of the log */
-	int64_t last_ns; /* the time of its last line; 0 if unknown */
+	/* Members for the doubt whether the kubelet still follows the log (set_doubt): */
+	uint64_t size;	 /* size of the log */
+	int64_t last_ns; /* time of the log's last line; 0 if unknown */
 	/* Set while the stream is in doubt: expires when it was silent for DOUBT_MS. */
 	struct loop_timer doubt;
 	unsigned doubt_ms;
@@ -174,7 +174,7 @@ static void finish_stream(struct podlog *p)
 		finish(p, PODLOG_ALL, 0, "");
 }
 
-/* Finish after the server has refused the stream. */
+/* Finish, since the server has refused the stream. */
 static void finish_refused(struct podlog *p, const struct http_reply *reply)
 {
 	const struct spec_asked asked = {
@@ -228,7 +228,7 @@ static void finish_reply(struct podlog *p, const struct http_reply *reply)
 		finish_refused(p, reply);
 }
 
-/* Return the path of the log, with REST as the end of its query. */
+/* Return the path of the request for the log, with REST at the end of its query; malloc'ed. */
 static char *path_of(const struct podlog *p, const char *rest)
 {
 	cleanup_free char *container = spec_url_escape(p->config.container);
@@ -238,16 +238,15 @@ static char *path_of(const struct podlog *p, const char *rest)
 			  p->config.namespace, pod, container, rest);
 }
 
-/* --- has the kubelet stopped following the log? --- */
+/* --- the doubt whether the kubelet still follows the log --- */
 
 /*
- * A kubelet watches a log for its rotation only once it has read the file to its end. It follows a
- * file that is rotated before that for ever, though nothing is written to it any more (before 1.29
- * each rotation had that effect). The stream does not end then, it only brings nothing more. So a
- * stream is in doubt when it begins, and again after many bytes. If it is silent then, the kubelet
- * is asked for its last line. If that is the log's last line, the kubelet has read the present file
- * to its end, and the doubt is over. If it is another, and the stream remains silent, the stream is
- * abandoned.
+ * A kubelet notices the rotation of a log only after it has read the file to its end. If the file is rotated before
+ * that, the kubelet follows the old file for ever, although nothing is written to it any more (before version 1.29,
+ * after every rotation). Then the stream does not end, but has no more output. So a stream is in doubt when it
+ * begins, and again after many bytes. If a stream in doubt is silent, kxfs asks the kubelet for the last line. If
+ * that is the last line on disk, the kubelet has read the present file to its end, and the doubt is over. If it is
+ * another line, and the stream remains silent, the stream is abandoned.
  */
 static void set_doubt(struct podlog *p, unsigned ms)
 {
@@ -280,8 +279,8 @@ static void on_last_line(void *data, const struct http_reply *reply)
 			p->doubt_again = p->came + DOUBT_BYTES;
 	} else {
 		/*
-		 * The kubelet has no line: its file is new, and may have been rotated before the
-		 * stream had read all of it.
+		 * The kubelet has returned no line: its file is new, and may have been rotated before the stream
+		 * had read all of the old file.
 		 */
 		set_doubt(p, silent ? min_of(2 * p->doubt_ms, (unsigned)DOUBT_MAX_MS) : DOUBT_MS);
 	}
@@ -353,9 +352,9 @@ static void on_end(void *data, const struct http_reply *reply)
 	p->end.len = 0;
 }
 
-/* --- its run and its pod --- */
+/* --- the run and the pod of the stream --- */
 
-/* The held output is this run's, and so is all that follows. */
+/* The held output is this run's, and so is all later output of the stream. */
 static void accept_held(struct podlog *p)
 {
 	cleanup_free char *held = take_ptr(p->held);
@@ -376,9 +375,9 @@ static void accept_held(struct podlog *p)
 }
 
 /*
- * NEWEST was the newest run at a time after the stream had begun. That determines the stream's run:
- * runs only go forward, and the stream's run had begun before it. Between two runs the one that has
- * ended is both the newest and the previous one.
+ * Determine the run of the stream from NEWEST, which was the newest run at a time after the stream had begun. The
+ * run of the stream can't be a later one. Between two runs, the run that has ended is both the newest and the
+ * previous one.
  */
 static void judge(struct podlog *p, const struct spec_listed_run *newest)
 {
@@ -416,7 +415,10 @@ static void on_answer(void *data, const struct http_reply *reply)
 	free(newest.uid);
 }
 
-/* Ask by listing pods: the user may list pods, since kxfs watches them, but perhaps not get one. */
+/*
+ * Ask for the run with a list of pods. The user may list pods, since kxfs watches them, but perhaps may not get a
+ * single pod.
+ */
 static void ask_run(struct podlog *p)
 {
 	cleanup_free char *pod = spec_url_escape(p->config.pod);
@@ -476,8 +478,8 @@ struct podlog *podlog_start(struct podlog_config *config)
 	p->config = *config;
 	loop_timer_init(&p->doubt, config->loop, on_doubt, p);
 	/*
-	 * A crash may have left a few bytes of the log, without a time: they do not prove that the
-	 * run is the same.
+	 * After a crash the log may have only a few bytes, without a time. They do not prove that the run is the
+	 * same.
 	 */
 	p->state = config->force || p->last_ns == 0 ? HELD : STREAMING;
 	if (spec_logline_since(p->l, &ns))

@@ -1,48 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LIST then WATCH, for ever:
+ * The state machine of one watch: LIST, then WATCH, without end:
  *
- *	state    | what is under way           | what ends it                          | next
- *	LISTING  | the requests of a page, and | the page; it was the last             | LISTING; ASKING
+ *	state    | what is in progress         | what ends it                          | next
+ *	LISTING  | the requests of a page, and | the page; the last page               | LISTING; ASKING
  *	         | of the one after it         |                                       |
- *	         |                             | 410: the list is too old by now       | LISTING (again so: WAITING)
+ *	         |                             | 410: the list is too old by now       | LISTING (2nd time: WAITING)
  *	         |                             | a failure; PAGE_MS have passed        | WAITING
- *	         |                             | too little came, too often            | WAITING, for a moment
+ *	         |                             | many pages with few objects           | WAITING, for a moment
  *	DOUBTING | a list of one object's      | its version is not before VERSION     | ASKING
- *	         | metadata                    | it is: the server was set back        | LISTING
+ *	         | metadata                    | it is before: the server was set back | LISTING
  *	         |                             | a failure; PAGE_MS have passed        | WAITING
  *	ASKING   | a watch, no reply yet       | its head; a refusal or failure        | STANDING; WAITING
  *	STANDING | a watch that sends events   | its end, after 5 s or more            | ASKING (DOUBTING)
  *	         |                             | watch_doubt                           | DOUBTING
- *	         |                             | its end, sooner                       | WAITING (see below)
- *	         |                             | 410: VERSION is too old by now        | LISTING (again so: WAITING)
- *	         |                             | an ERROR event, or it is no watch     | WAITING, to list anew
+ *	         |                             | its end, after less than 5 s          | WAITING (see below)
+ *	         |                             | 410: VERSION is too old by now        | LISTING (2nd time: WAITING)
+ *	         |                             | an ERROR event; it is not a watch     | WAITING, then LISTING
  *	         |                             | watch_list_anew; watch_set_back       | LISTING
- *	WAITING  | a timer                     | it fires; watch_retry_now                 | ASKING (DOUBTING); LISTING
+ *	WAITING  | a timer                     | it fires; watch_retry_now             | ASKING (DOUBTING); LISTING
  *	         |                             |                                       | without VERSION
  *
- * The page after the present one is requested as soon as its token arrives, so that the server
- * prepares it meanwhile. If that request fails early, it is dropped and repeated when its page is
- * next: only then its outcome counts.
+ * The page after the current one is requested as soon as its token arrives, so that the server prepares it
+ * meanwhile. If that request fails early, it is dropped, and repeated when its page is the next one. Only the
+ * outcome of the second request counts.
  *
- * A watch usually ends cleanly: the server ends each after the requested time. During a relist, the
- * old cache remains valid. A watch that breaks is restarted within a moment, and the cache counts
- * as confirmed until that has failed. If watches break often (the network flaps), the pauses grow,
- * and the cache is not confirmed during these pauses.
+ * A watch usually ends cleanly, because the server ends it after the requested time. During a relist, the old cache
+ * remains valid. A watch that breaks is restarted within a moment, and the cache counts as confirmed unless that
+ * fails. If watches break often (the network flaps), the pauses grow, and the cache is not confirmed during these
+ * pauses.
  *
- * A server that was restored from a backup continues with lower versions. It accepts a watch from a
- * future version, and sends no events until it reaches that. So in three cases the watch checks the
- * server's version first. First, after the server was unreachable, or when nothing has confirmed
- * the cache for CONFIRM_MS; but at most once in CONFIRM_MS. Second, whenever a watch was silent
- * although the server sends bookmarks, or since it was unreachable; this becomes rarer each time.
- * Third, after the server was unreachable and a reply to another request contained an object that
- * no watch has reported. The owner requests an immediate check if the version of such an object is
- * lower than the watch's (watch_doubt). A watch whose list is older than the known version notifies
- * its owner, who has the server's other watches relist (watch_set_back).
+ * A server that was restored from a backup continues with lower versions. It accepts a watch from a future version,
+ * and sends no events until it reaches that version. So in three cases the server's version is checked before a
+ * watch is sent. First, after the server was unreachable, or when the cache was not confirmed for CONFIRM_MS; but
+ * at most once in CONFIRM_MS. Second, when a watch was silent although the server sends bookmarks, or was silent
+ * after the server was unreachable; the interval grows each time. Third, when the server was unreachable and a
+ * reply to another request contained an object that no watch has reported. The owner requests an immediate check if
+ * the version of such an object is lower than the watch's (watch_doubt). If a list is older than the known version,
+ * the watch notifies its owner, which makes the server's other watches relist (watch_set_back).
  *
- * Servers send a bookmark every minute. A watch that is silent for longer may be on a dead
- * connection, or at a server that hangs, so it is restarted: either a reply arrives soon, or the
- * cache is no longer confirmed. If the silence meant nothing, the next one may last longer.
+ * Servers send a bookmark every minute. If a watch is silent for longer, its connection may be dead, or the server
+ * may hang, so the watch is restarted. Then either a reply arrives soon, or the cache is no longer confirmed. If
+ * the watch was restarted without need, the next silence may last longer.
  */
 #include "backend/client/watch.h"
 
@@ -58,29 +57,31 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-#define HEAD_MS	     30000 /* until a reply begins */
-#define PROBE_MS     10000 /* the same after a silence, whose reason is needed soon */
+#define HEAD_MS	     30000 /* time limit for the head of a reply */
+#define PROBE_MS     10000 /* the same after a silence, when a dead connection must be detected soon */
 #define LIST_IDLE_MS 30000
-#define SILENT_MS    65000 /* how long a watch may be silent at first */
-/* The requested duration of a watch, give or take a quarter, so that not all end at once. */
+#define SILENT_MS    65000 /* the time for which a watch may be silent at first */
+/*
+ * The requested duration of a watch. It varies by up to a quarter, so that watches do not all end at the same time.
+ */
 #define WATCH_S	      384
-#define WATCH_LATE_S  60 /* a watch that lasts this much longer than it should is dead */
+#define WATCH_LATE_S  60 /* a watch that lasts this much longer than requested is dead */
 #define SILENT_MAX_MS ((WATCH_S + WATCH_S / 4 + WATCH_LATE_S) * 1000u)
 #define BACKOFF_MIN   250u
 #define BACKOFF_MAX   24000u
 /*
- * A server that has just started refuses every request for a moment: a watch that had been accepted
- * counts as forbidden only after this many refusals.
+ * A server that has just started refuses every request for a moment. So a watch that was accepted before counts as
+ * forbidden only after this many refusals.
  */
 #define REFUSALS_MAX 5
 /*
- * A pod of a large job has hundreds of KiB. So the first page is small, and the size of each next
- * one is chosen for PAGE_BYTES.
+ * A pod of a large job has hundreds of KiB. So the first page is small, and the size of each later page is chosen
+ * so that it has about PAGE_BYTES.
  */
 #define PAGE_BYTES (4u << 20)
 #define PAGE_MAX   500
-#define PAGE_MS	   300000 /* a page that takes longer times out */
-#define EMPTY_MAX  100	  /* a list with more empty pages than this fails */
+#define PAGE_MS	   300000 /* time limit of one page */
+#define EMPTY_MAX  100	  /* a list fails if it has more empty pages than this */
 /* After this many pages with less than half of the requested objects, pause before each page. */
 #define MEAGER_MAX     20
 #define MEAGER_MS      50
@@ -99,28 +100,28 @@
 /* One request and its result. */
 struct watch_part {
 	struct watch *w;
-	struct http_request *request; /* NULL if the request is over */
-	struct spec_split *split;     /* parses its reply */
+	struct http_request *request; /* NULL if the request has ended */
+	struct spec_split *split;     /* parses the reply */
 	size_t objects, bytes;
 	unsigned limit; /* for a page: the requested number of objects */
 };
 
 struct watch {
 	struct watch_config config;
-	char *path, *resource, *namespace; /* the copies that CONFIG points to */
+	char *path, *resource, *namespace; /* copies; CONFIG points to them */
 	/* The selectors as part of a query: "", or "&...". */
 	char *selectors;
 	enum { WAITING, LISTING, DOUBTING, ASKING, STANDING } state;
 	struct loop_timer timer;  /* in WAITING; in LISTING and DOUBTING the end of PAGE_MS */
 	struct watch_part *part;  /* except in WAITING: the page that is listed, or the watch */
-	struct watch_part *ahead; /* in LISTING: the page after it; NULL: not requested */
+	struct watch_part *ahead; /* in LISTING: the page after PART; NULL: not requested */
 	bool ahead_failed;	  /* do not prefetch pages for the rest of this list */
 	const char *verb;	  /* verb of the last request: "list", "watch" */
-	char *version;		  /* the version to watch from; NULL: a list comes first */
-	char *before;		  /* the version known before this list, or NULL */
-	/* The version in a reply to another request since VERSION was listed, or NULL. */
+	char *version;		  /* the version from which to watch; NULL: a list comes first */
+	char *before;		  /* VERSION before this list began, or NULL */
+	/* The highest version that a reply to another request contained since VERSION was listed, or NULL. */
 	char *replied;
-	char *next; /* token of the page, escaped; NULL at the start of a list */
+	char *next; /* token of the next page, escaped; NULL at the start of a list */
 	unsigned page;
 	size_t listed;	 /* objects of this list received so far */
 	uint64_t whole;	 /* when the last list was complete, by loop_now_ms */
@@ -136,18 +137,17 @@ struct watch {
 	uint64_t due;	  /* when WAITING ends, by loop_now_ms */
 	uint64_t
 		retried_early; /* when watch_retry_now last caused a retry, by loop_now_ms; 0: never */
-	/* In WAITING: there was no reply, and the server has not asked for a pause. */
+	/* In WAITING: an early retry is allowed, since the server has not asked for a pause. */
 	bool may_retry_early;
 	bool bookmarks; /* the server has sent a bookmark, so it sends one every minute */
 	bool anew;	/* watch_list_anew was called */
 	/*
-	 * The server's versions may have gone back. HUSHED: the watch was silent; check the version
-	 * before the next request.
+	 * Whether the server's versions may have gone back. HUSHED: they may, since the watch was silent. In DOUBT
+	 * and HUSHED check the version before the next watch.
 	 */
 	enum { SURE, DOUBT, HUSHED } versions;
-	uint64_t sure;	/* when the server was last confirmed not to have been restored, by
-			 * loop_now_ms */
-	uint64_t asked; /* when the server last returned its version; 0: never */
+	uint64_t sure;	/* when kxfs last found that the server was not restored from a backup, by loop_now_ms */
+	uint64_t asked; /* when the server last returned its version, by loop_now_ms; 0: never */
 	/* The errno of the last reply. After -ETIMEDOUT (no reply at all) the next request uses a new connection. */
 	int reply_err;
 	/* Code of an ERROR event in the stream; 0: none, -1: an event without a code. */
@@ -158,7 +158,7 @@ struct watch {
 static void send_next(struct watch *w);
 static void ask_ahead(struct watch *w);
 
-/* Notify the owner that its cache is confirmed (ERR is 0), or that it is not, and why. */
+/* Notify the owner that its cache is confirmed (ERR is 0), or no longer confirmed (for the reason ERR and TEXT). */
 static void notify(struct watch *w, int err, const char *text)
 {
 	if (err == 0 && w->err == 0)
@@ -206,10 +206,7 @@ void watch_retry_now(struct watch *w)
 
 	if (w->state != WAITING || !w->may_retry_early)
 		return;
-	/*
-	 * The last early retry may have been refused because it came just before the server was
-	 * back.
-	 */
+	/* The server may have refused the last early retry because it was not yet running again. */
 	if (w->retried_early && now - w->retried_early < RETRY_EARLY_MS) {
 		if (w->retried_early + RETRY_EARLY_MS < w->due)
 			wait_ms(w, (unsigned)(w->retried_early + RETRY_EARLY_MS - now));
@@ -221,7 +218,7 @@ void watch_retry_now(struct watch *w)
 	on_timer(w);
 }
 
-/* Pause longer each time, and at least AT_LEAST ms, which the server asked for. */
+/* Pause, longer each time. AT_LEAST is the pause in ms that the server has requested, or 0. */
 static void back_off(struct watch *w, unsigned at_least)
 {
 	w->may_retry_early = at_least == 0;
@@ -249,7 +246,7 @@ static void failed(struct watch *w, const struct http_reply *reply)
 		w->refusals--;
 		err = -EAGAIN;
 	}
-	/* The owner reports the first failure to users; later ones go only into .kxfs/log. */
+	/* The owner reports the first failure to users. Later failures go only into .kxfs/log. */
 	if (w->err != err && w->err != ERR_NONE_YET)
 		diag(DIAG_WARNING, "%s", text ? text : strerror(-err));
 	if (err == -EOPNOTSUPP) {
@@ -328,20 +325,20 @@ static void page_failed(struct watch *w, const struct http_reply *reply)
 
 static void page_done(struct watch *w);
 
-/* True if VERSION, the server's, is older than KNOWN. */
+/* True if VERSION, the server's current version, is older than KNOWN (may be NULL). */
 static bool is_set_back(const char *version, const char *known)
 {
 	return known && !streq(version, known) && spec_version_is_up_to(version, known);
 }
 
-/* The versions of the server have not gone back. */
+/* Note that the server's versions have not gone back. */
 static void confirmed(struct watch *w)
 {
 	w->versions = SURE;
 	w->sure = loop_now_ms();
 }
 
-/* Make the prefetched page the present one. */
+/* Make the prefetched page the current one. */
 static void take_ahead(struct watch *w)
 {
 	part_free(w->part);
@@ -411,7 +408,7 @@ static void on_list_done(void *data, const struct http_reply *reply)
 
 	part->request = NULL;
 	if (part == w->ahead && good)
-		return; /* it is not next yet */
+		return; /* the page of PART is not the next one yet */
 	if (part == w->ahead) {
 		part_free(take_ptr(w->ahead));
 		w->ahead_failed = true;
@@ -436,7 +433,7 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 	struct spec_event e cleanup(spec_event_clear) = {0};
 	int err = spec_event_parse(json, len, &e);
 
-	/* The event of an object that is too large may lack the object's version: skip it. */
+	/* An event about an object that is too large may lack the object's version: skip it. */
 	if (err)
 		return wrong ? 0 : err;
 	switch (e.type) {
@@ -495,7 +492,7 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	}
 	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
 	w->reply_err = reply->err;
-	/* Without bookmarks, silence is not a sign of trouble; what follows it may be. */
+	/* Without bookmarks, silence does not indicate trouble, but an error after it may. */
 	if (!silent || !steady || w->bookmarks)
 		count_end(w, reply);
 	if (silent && (w->bookmarks || w->versions != SURE))
@@ -509,16 +506,13 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	if (is_expired(w, reply))
 		return expired(w);
 	if (is_refused(reply)) {
-		/* The server may refuse the version, which it never had if it was set back. */
+		/* The server may refuse the version because it never had it, if it was restored from a backup. */
 		if (reply->status == 400 || reply->status == 504)
 			forget_version(w);
 		return failed(w, reply);
 	}
 	if (w->event_err || reply->err == -EINVAL || reply->err == -EFBIG) {
-		/*
-		 * The stream contained 504 or the like, or was not a watch: relisting is right in
-		 * any case.
-		 */
+		/* The stream contained an error such as 504, or was not a watch. Relist in both cases. */
 		diag(DIAG_INFO, "%s: the watch ended with %s; listing again", w->resource,
 		     w->event_err ? "an error of the server" : strerror(-reply->err));
 		forget_version(w);
@@ -574,7 +568,7 @@ static struct watch_part *send_call(struct watch *w, struct http_call *call)
 	return part;
 }
 
-/* Request the page of TOKEN, which is escaped; NULL: the first one. */
+/* Request the page of TOKEN, which is escaped; NULL: the first page. */
 static struct watch_part *send_page(struct watch *w, const char *token)
 {
 	cleanup_free char *path = text_print("%s?limit=%u%s%s%s", w->path, w->page, w->selectors,
@@ -583,7 +577,7 @@ static struct watch_part *send_page(struct watch *w, const char *token)
 		.path = path,
 		.metadata = w->config.metadata ? HTTP_METADATA_LIST : HTTP_WHOLE,
 		.idle_ms = LIST_IDLE_MS,
-		.retry = w->err == ERR_NONE_YET, /* later the owner is notified of each failure */
+		.retry = w->err == ERR_NONE_YET, /* later failures are reported to the owner instead */
 		.compress = true,
 		.done = on_list_done,
 	};
@@ -592,8 +586,8 @@ static struct watch_part *send_page(struct watch *w, const char *token)
 }
 
 /*
- * Prefetch the page after the present one if its token is known. The first page is not overlapped:
- * it shows how large objects are.
+ * Prefetch the page after the current one if its token is known. Wait for the first page, because it shows how
+ * large the objects are.
  */
 static void ask_ahead(struct watch *w)
 {
@@ -735,7 +729,7 @@ static void on_timer(void *data)
 
 static void send_next(struct watch *w)
 {
-	/* The reply to a DELETE has no version that would show whether the server was set back. */
+	/* The reply to a DELETE has no version that could show whether the server was restored from a backup. */
 	if (w->version && w->versions != SURE && w->config.unreported &&
 	    w->config.unreported(w->config.data)) {
 		diag(DIAG_INFO, "%s: the watch missed deletions; listing again", w->resource);
