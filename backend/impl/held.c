@@ -1,43 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry is a job that no implementation has: its record (backend/jobs/records.h), whose key is the UUID of its
- * submission, the conditions in it (spec/record/held.h), and what is being done about it. A making is a submission that
- * becomes a held job: its document is read, the implementation makes a dry run of it, and its record is written.
+ * An entry is a job that the implementation does not know: its record (backend/jobs/records.h), whose key is the
+ * UUID of the submission, the conditions in the record (spec/record/held.h), and the operation in progress. A
+ * making is a submission that becomes a held job: its document is read, the implementation makes a dry run of it,
+ * and its record is written.
  *
- *	making  | what is under way                | what ends it           | next
- *	LOOK    | the pool reads its conditions    | it has none            | the request is passed on
- *	        |                                  | one can't be           | answer: refused
- *	        |                                  | it has some            | DRY
+ *	making  | what is in progress              | what ends it           | next
+ *	LOOK    | the pool reads its conditions    | no condition           | the request is passed on
+ *	        |                                  | one can't be read      | answer: refused
+ *	        |                                  | it has conditions      | DRY
  *	DRY     | the implementation's dry run     | refused                | answer: refused
  *	        |                                  | approved               | WRITE
  *	WRITE   | the record is written            | it is on disk          | an entry; answer: held
- *	        |                                  | it can't be            | answer: refused
+ *	        |                                  | it can't be written    | answer: refused
  *
- *	entry    | what is under way           | what ends it                              | next
+ *	entry    | what is in progress         | what ends it                              | next
  *	RESTS    | nothing                     | all conditions hold                       | LAUNCHES
- *	         |                             | the record has to change otherwise        | COMMITS
- *	         |                             | it is to be removed                       | REMOVES
- *	         |                             | its job was launched, which is on disk    | (freed)
+ *	         |                             | another change of the record is due       | COMMITS
+ *	         |                             | the record must be removed                | REMOVES
+ *	         |                             | the disk has the record that it launched  | (freed)
  *	LAUNCHES | the record becomes          | launched, or refused                      | COMMITS
- *	         | SUBMITTING; then its docu-  | that is not known, or the disk refuses    | RESTS
+ *	         | SUBMITTING; then its docu-  | the outcome is unknown, or the disk fails | RESTS
  *	         | ment is read, and submitted |                                           |
- *	SENDS    | a submission that was not   | launched, or not known                    | RESTS
+ *	SENDS    | a submission that was not   | launched, or the outcome is unknown       | RESTS
  *	         | held waits for its answer   | refused                                   | COMMITS, REMOVES
- *	COMMITS  | a change of the record      | it is on disk, or can't be                | RESTS
- *	REMOVES  | the record is being removed | it is                                     | (freed)
- *	         |                             | it can't be                               | RESTS
+ *	COMMITS  | a change of the record      | it is on disk, or writing has failed      | RESTS
+ *	REMOVES  | the record is being removed | it is removed                             | (freed)
+ *	         |                             | the removal has failed                    | RESTS
  *
- * A job is launched at most once. Its record is SUBMITTING on disk, without conditions, before anything is sent or
- * started. A refusal for now makes a job that was held HELD again, still without conditions. If the outcome is not
- * known, since the reply was lost or kxfs was killed, the record stays SUBMITTING until the job is seen. Nothing is
- * sent again, unless the user writes `release`: in ten minutes, and when all is listed, a job that was not held becomes
- * NEVER, and one that was held waits for the user. A local job whose record is SUBMITTING at a start, and that this
- * machine does not have, was certainly not started: it is HELD again, or NEVER at once.
+ * A job is launched at most once. Its record is SUBMITTING on disk, without conditions, before a request is sent or
+ * a process is started. If the launch of a held job is refused temporarily, the record becomes HELD again, still
+ * without conditions. If the outcome is unknown, because the reply was lost or kxfs was killed, the record remains
+ * SUBMITTING until the job is seen. kxfs does not send the request again, unless the user writes `release`. If the
+ * job is not seen within ten minutes, and all jobs are listed, a job that was not held becomes NEVER, and a job
+ * that was held waits for the user. If the record of a local job is SUBMITTING at a start, and this machine does
+ * not have the job, it was certainly not started: the record becomes HELD again, or NEVER if the job was not held.
  *
- * store_events.changed reports when a job that others wait for has changed; once after the start, when all jobs are
- * listed, they are looked up. A condition that is met is removed from the record at once, and the removal of the job
- * that met it is answered only when that is on disk: at a start nobody could find out any more how it ended. The clock
- * is read every few seconds, since it may be set, and the machine may sleep.
+ * store_events.changed reports changes of the jobs for which held jobs wait. Once after the start, when all jobs
+ * are listed, kxfs looks these jobs up. When a job meets a condition, the condition is removed from the record
+ * immediately. If the user removes that job, the answer waits until the new record is on disk, because the next
+ * start could not find out how the job ended. The clock is read every few seconds, since the user may set it, and
+ * the machine may sleep.
  */
 #include "backend/impl/held.h"
 
@@ -60,26 +63,26 @@
 #include "spec/record/held.h"
 
 #define HELD_MAX     10000u		   /* largest number of held jobs */
-#define SOON_MS	     20			   /* how long changes of jobs are collected */
-#define CLOCK_MS     5000		   /* how often the clock is read */
-#define RAN_MS	     60000		   /* how often kxfs notes that it runs (RAN_FILE) */
+#define SOON_MS	     20			   /* the time for which changes of jobs are collected */
+#define CLOCK_MS     5000		   /* the period of reading the clock */
+#define RAN_MS	     60000		   /* the period of noting that kxfs runs (RAN_FILE) */
 #define PAUSE_NS     INT64_C(180000000000) /* the shortest gap between these notes that is reported */
-#define AGAIN_MS     1000u  /* first pause before a launch is retried; doubled each time */
-#define AGAIN_MAX_MS 60000u /* at most */
+#define AGAIN_MS     1000u  /* first pause before a launch is retried; doubled each time, up to the next */
+#define AGAIN_MAX_MS 60000u /* longest pause */
 /*
- * How long kxfs waits for a job to appear that was not seen yet, or whose launch is unknown. By
- * then its kind is shown if the cluster serves it (kinds.c).
+ * The time that kxfs waits for a job that was not seen yet, or whose launch is unknown. By then the kind of the job
+ * is shown if the cluster serves it (kinds.c).
  */
 #define ASKED_MS     600000
-#define LAUNCHES_MAX 8	  /* launches at the same time */
-#define ANSWER_MS    3000 /* how long the answer to a removal waits (struct answer) */
+#define LAUNCHES_MAX 8	  /* largest number of launches at the same time */
+#define ANSWER_MS    3000 /* the longest delay of the answer to a removal (struct answer) */
 
-/* A file in the state directory. Its mtime is when a kxfs last ran. */
+/* A file in the state directory. Its mtime is the last time at which a kxfs ran. */
 #define RAN_FILE "ran"
 
 enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_SENDS, ENTRY_REMOVES };
 
-/* A request that waits until no operation on its entry is under way. */
+/* A request that waits until no operation on its entry is in progress. */
 struct held_waiting {
 	struct backend_request *rq;
 	struct held_waiting *next;
@@ -92,20 +95,22 @@ struct held_entry {
 	struct spec_job *shape;
 	enum entry_state state;
 	struct backend_request
-		*asker; /* COMMITS, REMOVES: the request to answer at the end; or NULL */
-	/*
-	 * Numbers of conditions that are met: in memory, on disk, and in the write that is under
-	 * way.
-	 */
+		*asker; /* in COMMITS and REMOVES: the request to answer at the end, or NULL */
+	/* Numbers of conditions that are met: in memory, on disk, and in the write in progress. */
 	unsigned met, saved, writing;
-	bool unsettled; /* the jobs that it waits for must be looked up */
-	bool changed;	/* its snapshot must be made again */
-	bool begun;	/* its begin time had come when its snapshot was made */
-	bool written;	/* LIVE: that state is on disk */
+	bool unsettled; /* the jobs for which it waits must be looked up */
+	bool changed;	/* the snapshot must be made again */
+	bool begun;	/* its begin time had passed when the snapshot was made */
+	bool written;	/* with state LIVE: the state is on disk */
 	enum spec_sending
-		sending; /* SUBMITTING; SPEC_SENDING while it rests: it was certainly not launched */
+		/* with state SUBMITTING; in RESTS, SPEC_SENDING means that the job was certainly not launched */
+		sending;
 	uint64_t
-		asked; /* SPEC_SENDING_ASKED and LIVE: until when to wait for the job to appear, by loop_now_ms */
+		/*
+		 * with SPEC_SENDING_ASKED or state LIVE: the time until which to wait for the job to appear, by
+		 * loop_now_ms
+		 */
+		asked;
 	char *refusal;	      /* why the last launch was refused, or NULL */
 	struct backoff again; /* pauses after refused launches */
 	uint64_t next;	      /* when the next step is due, by loop_now_ms */
@@ -120,8 +125,8 @@ struct held_entry {
 };
 
 /*
- * The answer to the removal of a job. It waits until the changed conditions of jobs that waited for
- * that job are on disk.
+ * A delayed answer to the removal of a job: it waits until the records of the jobs that waited for that job are on
+ * disk.
  */
 struct answer {
 	struct held *h;
@@ -135,9 +140,9 @@ struct held {
 	struct backend *b;
 	struct group group;
 	struct held_entry *all;	 /* by key */
-	struct held_entry *list; /* the same, in order of submission */
+	struct held_entry *list; /* the same entries, in the order of submission */
 	struct answer *answers;
-	size_t unsaved; /* entries whose MET is not SAVED */
+	size_t unsaved; /* number of entries whose MET differs from SAVED */
 	size_t launching;
 	struct loop_timer timer; /* fires at DUE */
 	uint64_t due;
@@ -153,7 +158,7 @@ static bool is_stopping(const struct held *h)
 	return h->phase == HELD_STOPS;
 }
 
-/* Have on_timer consider the entries within MS. */
+/* Make on_timer consider the entries within MS. */
 static void consider_within(struct held *h, uint64_t ms)
 {
 	const uint64_t due = loop_now_ms() + ms;
@@ -170,7 +175,7 @@ static bool is_local_head(const struct spec_head *head)
 	return streq(head->backend, "local");
 }
 
-/* True if E's job would be a process of this machine, so it is certain whether it was launched. */
+/* True if E's job would run on this machine, so that kxfs knows whether it was launched. */
 static bool is_local(const struct held_entry *e)
 {
 	return is_local_head(record_head(e->r));
@@ -198,7 +203,7 @@ static bool is_gone(const struct held_entry *e)
 	return state_of(e) == RECORD_NEVER && streq(record_head(e->r)->reason, REMOVED);
 }
 
-/* --- what others see --- */
+/* --- snapshots of jobs --- */
 
 /* Return the job that was launched from E; NULL if it was not seen yet, or is gone. */
 static const struct spec_job *job_of(const struct held_entry *e)
@@ -234,7 +239,7 @@ static void show(struct held_entry *e, int64_t now)
 				 spec_held_job(record_head(e->r), e->rec, e->shape, &progress));
 }
 
-/* --- answers that wait for what they mean to others --- */
+/* --- answers that wait until the conditions of other jobs are on disk --- */
 
 static void answer_now(struct answer *a, int err)
 {
@@ -253,7 +258,7 @@ static void on_late(void *data)
 	answer_now(data, -ETIMEDOUT);
 }
 
-/* Set the number of E's conditions that are met, and of those that are on disk. */
+/* Set the number of E's conditions that are met, and the number of those that the disk has. */
 static void count_met(struct held_entry *e, unsigned met, unsigned saved)
 {
 	e->h->unsaved -= e->met != e->saved;
@@ -321,7 +326,7 @@ static void resume(struct held_entry *e)
 	}
 }
 
-/* Free E: the implementation has its job. */
+/* Free E, since the implementation has its job. */
 static void retire(struct held_entry *e)
 {
 	resume(e);
@@ -337,7 +342,7 @@ static void rest(struct held_entry *e)
 	consider_within(e->h, 0);
 }
 
-/* Make the record part `hold`. */
+/* Make the part `hold` of the record R. */
 static char *hold_part(void *data, const struct record *r, const struct spec_head *next)
 {
 	const struct held *h = data;
@@ -355,7 +360,7 @@ static void launch(struct held_entry *e);
 static void commit(struct held_entry *e, const struct record_change *change,
 		   struct backend_request *asker);
 
-/* Answer the request for the change of E, which has succeeded, or failed with ERR. */
+/* Answer the request for the change of E. The change has succeeded (ERR 0), or failed with ERR. */
 static void answer_asker(struct held_entry *e, int err)
 {
 	struct backend_request *rq = take_ptr(e->asker);
@@ -364,7 +369,7 @@ static void answer_asker(struct held_entry *e, int err)
 		store_remove(e->h->b->store, record_head(e->r)->key);
 	} else if (rq && rq->kind == BACKEND_CONTROL) {
 		e->rec->hold = err;	 /* a release counts only if it is on disk */
-		show(e, loop_time_ns()); /* before its writer can look */
+		show(e, loop_time_ns()); /* before the answer, so that the writer sees it */
 	}
 	if (rq)
 		backend_answer(rq, err, NULL, NULL);
@@ -376,7 +381,7 @@ static void delay(struct held_entry *e)
 	e->changed = true;
 }
 
-/* Retry the launch of E later, because of WHY. */
+/* Retry the launch of E later, since it failed for the reason WHY. */
 static void delay_launch(struct held_entry *e, const char *why)
 {
 	if (!streq(e->refusal, why))
@@ -401,7 +406,7 @@ static void on_committed(void *data, int err)
 		if (!err && h->b->up && !is_stopping(h))
 			return launch(e);
 		h->launching--;
-		/* Nothing was sent. */
+		/* No launch was requested yet. */
 		if (!err)
 			return commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
 	}
@@ -470,7 +475,7 @@ static void end_for(struct held_entry *e, const char *reason, const char *why)
 		      NULL);
 }
 
-/* The job of E was launched. This is final, even if the disk does not accept it now. */
+/* Note that the job of E was launched. This is final, even if the disk does not accept it now. */
 static void was_launched(struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job = job_of(e);
@@ -494,7 +499,7 @@ static void launch_ended(struct held_entry *e, int err, const char *text)
 
 	h->launching--;
 	why[strcspn(why, "\n")] = '\0';
-	/* If the job was seen, it was launched, whatever the reply was. */
+	/* If the job was seen, it was launched, even if the reply is an error. */
 	if (!err || job || is_launched(e))
 		return was_launched(e);
 	if (err == -EINVAL || err == -EFBIG || err == -EOPNOTSUPP) {
@@ -575,7 +580,7 @@ static void begin_launch(struct held_entry *e)
 			      on_committed, e);
 }
 
-/* --- whose turn it is --- */
+/* --- the next step of an entry --- */
 
 static bool is_whole(const struct held *h)
 {
@@ -584,7 +589,7 @@ static bool is_whole(const struct held *h)
 	return !b->ops->is_whole || b->ops->is_whole(b);
 }
 
-/* Look up the jobs that E waits for: one may have ended or been removed without an event. */
+/* Look up the jobs for which E waits: a job may have ended or been removed without an event. */
 static void look_up(struct held_entry *e)
 {
 	for (size_t i = 0; i < e->rec->n_after; i++) {
@@ -598,7 +603,7 @@ static void look_up(struct held_entry *e)
 	e->changed |= e->met != e->saved;
 }
 
-/* Consider E, which is SUBMITTING and was not seen. */
+/* Decide about E, which is SUBMITTING and whose job was not seen. Return as consider(). */
 static uint64_t consider_sent(struct held_entry *e, bool whole)
 {
 	const uint64_t now_ms = loop_now_ms();
@@ -625,7 +630,7 @@ static uint64_t consider_sent(struct held_entry *e, bool whole)
 	return e->sending == SPEC_SENDING_ASKED ? CLOCK_MS : 0;
 }
 
-/* Consider E, which is HELD. JOB, if not NULL, is its job, which exists nevertheless. */
+/* Decide about E, which is HELD. JOB is its job if that exists nevertheless, else NULL. Return as consider(). */
 static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, int64_t now,
 			      bool whole)
 {
@@ -639,7 +644,7 @@ static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, 
 		look_up(e);
 	e->changed |= begun != e->begun;
 	e->begun = begun;
-	if (job) { /* nothing will be sent */
+	if (job) { /* the job was launched already, so no request is sent */
 		begin_launch(e);
 		return 0;
 	}
@@ -665,7 +670,7 @@ static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, 
 }
 
 /*
- * Decide what to do with E, which RESTS. Return after how many ms to consider it again; 0 if no
+ * Decide about the next step of E, which RESTS. Return the time in ms after which to consider it again; 0 if no
  * timer is needed.
  */
 static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
@@ -703,7 +708,7 @@ static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 		}
 		return CLOCK_MS;
 	case RECORD_SUBMITTING:
-		if (job) { /* the launch has taken effect late */
+		if (job) { /* the job has appeared late */
 			was_launched(e);
 			return 0;
 		}
@@ -717,7 +722,7 @@ static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 	return again;
 }
 
-/* A mount that launches nothing writes nothing either. */
+/* Like consider, for a mount that launches no jobs. It does not write records either. */
 static uint64_t consider_passive(struct held_entry *e, int64_t now, bool whole)
 {
 	const bool begun = !e->rec || e->rec->begin <= now;
@@ -769,7 +774,7 @@ void held_changed(struct held *h, const struct spec_job *old, const struct spec_
 	consider_within(h, SOON_MS);
 }
 
-/* --- making one --- */
+/* --- makings --- */
 
 struct held_making {
 	struct held *h;
@@ -779,9 +784,9 @@ struct held_making {
 	struct spec_job *shape;
 	struct record *r;
 	struct work work;
-	bool left; /* the record may be there after a power cut */
+	bool left; /* the record may exist after a power cut */
 	char *manifest;
-	char *text; /* what is wrong, as text for people */
+	char *text; /* the error, as text for people */
 };
 
 static void making_end(struct held_making *m, int err, const char *id, const char *text)
@@ -824,7 +829,7 @@ static struct held_entry *find(const struct held *h, const struct record *r)
 	return e;
 }
 
-/* Return the entry of R, which was not held and whose document is TEXT. Create it if needed. */
+/* Return the entry of R, a record of a job that was not held. Create it from the document TEXT if needed. */
 static struct held_entry *need_sent(struct held *h, struct record *r, const char *text, size_t len)
 {
 	struct held_entry *e = find(h, r);
@@ -872,14 +877,14 @@ void held_answered(struct held *h, struct record *r, const struct held_answer *a
 	return rest(e);
 }
 
-/* Runs on the pool, periodically while a job is held: note in RAN_FILE that a kxfs runs. */
+/* Note in RAN_FILE that a kxfs runs. Runs on the pool, periodically while a job is held. */
 static void ran_work(void *data)
 {
 	struct held *h = data;
 	cleanup_free char *path = text_print("%s/" RAN_FILE, h->b->config.state_dir);
 	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT);
 
-	/* An error here does no harm. */
+	/* Ignore errors: without the note, only the report of a gap is missing. */
 	if (fd >= 0)
 		(void)disk_touch(fd, "", -1);
 }
@@ -1000,7 +1005,7 @@ static const struct spec_job *job_of_file(const struct held *h, const char *file
 	return store_get_uid(h->b->store, found.uuid);
 }
 
-/* The find() of a struct spec_held_place. Any thread. */
+/* See spec_held_place.find. Any thread. */
 static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 {
 	static const char *const ends[] = {"", ".yaml", ".yml", ".json"};
@@ -1024,7 +1029,8 @@ static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 }
 
 /*
- * Return the moment at which local clocks show the time that a UTC clock shows at UTC; both in ns.
+ * Return the time, in ns since 1970, at which the local clock shows the date and time that a UTC clock shows at UTC
+ * (in ns).
  */
 static int64_t local_moment(int64_t utc)
 {
@@ -1082,8 +1088,8 @@ static void look_done(void *data)
 }
 
 /*
- * True if the document of RQ may hold its job. Only a document with one of these words, or with a
- * way to spell one differently, must be parsed.
+ * True if the document of RQ may have conditions. A document must only be parsed if it has one of these words, or a
+ * backslash, with which a word can be spelled differently.
  */
 static bool may_hold(const struct backend_request *rq)
 {
@@ -1099,7 +1105,7 @@ static bool may_hold(const struct backend_request *rq)
 
 /* --- requests --- */
 
-/* Return true if the job that RQ means still exists. Otherwise answer RQ. */
+/* Return true if the job of RQ still exists. Otherwise answer RQ. */
 static bool check_job(struct backend_request *rq)
 {
 	bool history = rq->kind == BACKEND_FORGET;
@@ -1111,7 +1117,7 @@ static bool check_job(struct backend_request *rq)
 			       history ? "history" : "jobs");
 		return false;
 	}
-	/* A client that found the job while it was held knows it by the UUID of its submission. */
+	/* A client that has found the job while it was held uses the UUID of its submission as uid. */
 	if (!streq(job->uid, rq->uid) && job->own && streq(job->submission, rq->uid))
 		text_set(&rq->uid, "%s", job->uid);
 	if (!streq(job->uid, rq->uid)) {
@@ -1122,7 +1128,7 @@ static bool check_job(struct backend_request *rq)
 	return true;
 }
 
-/* Return true if RQ is, or may be, about a job that is shown here: it is answered or passed on later. */
+/* Return true if RQ is, or may be, about a job of this file. RQ is then answered or passed on later. */
 static bool takes(struct held *h, struct backend_request *rq)
 {
 	const struct spec_job *job cleanup_job = NULL;
@@ -1194,7 +1200,7 @@ void held_run(void *data)
 		backend_pass(rq);
 }
 
-/* --- what a start finds --- */
+/* --- the start --- */
 
 struct held_found {
 	struct record *r;
@@ -1211,7 +1217,7 @@ struct held_load {
 	void *data;
 };
 
-/* The shapes of jobs are in their documents. */
+/* Read the documents of the records that were found, which have the shapes of the jobs. Runs on the pool. */
 static void load_work(void *data)
 {
 	struct held_load *l = data;
@@ -1242,7 +1248,7 @@ static int by_age(const struct held_entry *x, const struct held_entry *y)
 	return strcmp(a->key, b->key);
 }
 
-/* Show the job that was found. */
+/* Create the entry of a record that was found, and show its job. */
 static void take_found(struct held *h, const struct held_found *found)
 {
 	struct held_entry *e = entry_new(h, found->r, found->rec, found->shape);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests: makes them, and ends them. What was done is logged to .kxfs/log; each request and its answer are messages
- * of level debug. backend.c posts requests, and held.c runs them. This file also makes the head of a submission's
- * record.
+ * Makes requests and answers them. backend.c posts requests, and held.c runs them. The log .kxfs/log gets a message
+ * for each change of a job, and debug messages for each request and its answer. This file also makes the head of a
+ * submission's record.
  *
- *	state   | who has it                  | what ends it                        | next
+ *	state   | owner                       | what ends it                        | next
  *	posted  | the loop                    | the loop runs it                    | refused: answered; running
- *	        |                             | its job is held, or may be (held.h) | answered; running
- *	running | the implementation          | backend_answer or one of its kind   | answered (freed)
+ *	        |                             | held.c answers it or passes it on   | answered; running
+ *	running | the implementation          | backend_answer or a similar call    | answered (freed)
  */
 #include <assert.h>
 #include <errno.h>
@@ -31,7 +31,7 @@ const char *request_name(enum backend_request_kind kind)
 	return request_names[kind];
 }
 
-/* Log what RQ has done to .kxfs/log. A refusal is reported only to the requester. */
+/* Log the change that RQ has made to .kxfs/log. A refusal is reported only to the requester. */
 static void request_log_done(const struct backend_request *rq, const char *id)
 {
 	const struct spec_job *job cleanup_job = NULL;
@@ -39,13 +39,13 @@ static void request_log_done(const struct backend_request *rq, const char *id)
 	switch (rq->kind) {
 	case BACKEND_SUBMIT:
 		job = store_get(rq->b->store, BACKEND_JOBS, id);
-		/* A job that was sent is shown as SUBMITTED until it is seen. */
+		/* A job whose launch was requested is shown as SUBMITTED until it is seen. */
 		diag(DIAG_INFO, "%s: %s from %s", id,
 		     job && job->held && job->state == SPEC_PENDING ? "held" : "launched",
 		     rq->file);
 		return;
 	case BACKEND_DRY_RUN:
-		return; /* a dry run does nothing */
+		return; /* a dry run changes no job */
 	case BACKEND_CANCEL:
 		diag(DIAG_INFO, "%s: removed from jobs/", rq->id);
 		return;
@@ -139,7 +139,7 @@ struct spec_head *backend_head(const struct backend_request *rq)
 	return h;
 }
 
-/* --- making --- */
+/* --- making requests --- */
 
 void backend_pass(struct backend_request *rq)
 {
