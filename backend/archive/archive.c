@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A finished job has an entry: it waits in the queue, is copied, and is known to be in DIR from
- * then on. DIR itself is checked for the job, once for each job and run.
+ * Each finished job has an entry. The entry waits in the queue until the job is copied; from then on it shows that
+ * DIR has the job. In each run of kxfs a job's first copy checks if DIR already has the job.
  *
- * A copy (copy.c) has two parts on the pool. Between them the I/O thread checks if the job still
- * has the folder that was read. After an error the job moves to the end of the queue, and the next
- * copy waits, longer after each error.
+ * A copy (copy.c) has two parts on the pool. Between them the I/O thread checks if the output that was read still
+ * belongs to the job. After an error the job moves to the end of the queue, and the next copy waits, longer after
+ * each error.
  */
 #include "backend/archive/archive.h"
 
@@ -24,16 +24,16 @@
 #include "spec/base/time.h"
 
 #define SOON_MS	  1000 /* from the end of a job to its copy */
-#define PAUSE_MS  1000 /* after an error; it doubles after each */
+#define PAUSE_MS  1000 /* pause after an error; doubled after each */
 #define PAUSE_MAX 60000
 #define CHECK_S                                                                                    \
-	10 /* timeout of the start for DIR; a copy that takes longer for a step is reported */
+	10 /* time for which the start waits for DIR; a step of a copy that takes longer is reported */
 
 struct archive_entry {
 	char *uid;
-	const struct spec_job *job; /* NULL: DIR has it, and the entry is not in the queue */
-	uint64_t at;		    /* when it is due, by loop_now_ms */
-	bool failed;		    /* its last copy has failed */
+	const struct spec_job *job; /* NULL: DIR has the job, and the entry is not in the queue */
+	uint64_t at;		    /* when the copy is due, by loop_now_ms */
+	bool failed;		    /* the last copy has failed */
 	struct archive_entry *prev, *next;
 	UT_hash_handle hh; /* by uid */
 };
@@ -42,9 +42,9 @@ struct archive {
 	struct archive_config config;
 	char *namespace; /* NULL before archive_begin */
 	struct archive_entry *all, *queue;
-	struct copy copy; /* in progress if its JOB, a reference, is not NULL */
+	struct copy copy; /* a copy is in progress if JOB, a reference, is not NULL */
 	struct work work;
-	unsigned failing; /* entries whose last copy has failed */
+	unsigned failing; /* number of entries whose last copy has failed */
 	bool away;	  /* the last copy failed because of DIR, not because of the job */
 	struct backoff pause;
 	uint64_t retry_at; /* by loop_now_ms */
@@ -53,7 +53,7 @@ struct archive {
 	loop_fn stopped; /* NULL unless archive_stop is in progress */
 	void *stopped_data;
 	struct lock lock; /* protects TROUBLE */
-	char *trouble;	  /* why a job could not be copied, or NULL */
+	char *trouble;	  /* the last error of a copy, or NULL */
 	atomic_ullong waiting, copied, failures;
 };
 
@@ -69,7 +69,7 @@ static struct archive_entry *find(const struct archive *a, const char *uid)
 
 /* --- reports --- */
 
-/* TEXT is taken over; NULL: no error. */
+/* Set or clear the error that .kxfs/info shows. TEXT is taken over; NULL: no error. */
 static void set_trouble(struct archive *a, char *text)
 {
 	char *old;
@@ -174,7 +174,7 @@ void archive_job(struct archive *a, const struct spec_job *old, const struct spe
 	bool ended = new_job && spec_state_is_final(new_job->state) &&
 		     (new_job->history || !new_job->suspended);
 
-	/* If a job in the archive resumes, its copy remains as it is. */
+	/* If a job that the archive has runs again, its copy remains as it is. */
 	if (e && !ended && (e->job || !new_job))
 		return forget(a, e);
 	if (!ended || (e && !e->job))
@@ -202,7 +202,7 @@ static bool is_settled(const struct archive *a, const struct spec_job *job)
 
 /* --- a copy --- */
 
-/* The copy of E, which is NULL if it was deleted, has failed. */
+/* The copy of E has failed. E is NULL if its job was deleted meanwhile. */
 static void failed(struct archive *a, struct archive_entry *e, int err)
 {
 	atomic_fetch_add(&a->failures, 1);
@@ -253,8 +253,7 @@ static void made(void *data)
 	const struct archive_entry *e = find(a, a->copy.job->uid);
 
 	/*
-	 * If the job was not renamed, and its output is not being removed, everything that was read
-	 * is its own.
+	 * If the job still has its name, and its output is not being removed, all data that was read is the job's.
 	 */
 	if (!a->work.err &&
 	    !(e && e->job && streq(e->job->id, a->copy.job->id) && is_settled(a, e->job)))
@@ -356,7 +355,7 @@ int archive_check(const char *dir, const char *state_dir, char **ret_text)
 	*ret_text = NULL;
 	err = thread_start(check_thread, q, NULL) < 0 ? -ETIMEDOUT
 						      : wait_get(&q->over, CHECK_S, ret_text);
-	if (err == -ETIMEDOUT) { /* a thread that hangs keeps Q */
+	if (err == -ETIMEDOUT) { /* the thread that hangs still uses Q */
 		text_set(ret_text, "%s: does not answer", dir);
 		return err;
 	}

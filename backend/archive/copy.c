@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DIR/NAMESPACE/.WRITER-UUID.tmp becomes DIR/NAMESPACE/DAY/ID by one rename, when all of it is
- * synced. If another writer was faster, the rename fails, since a directory can't replace one that
- * has files. The next start removes a temporary directory that a crash has left; that of another
- * writer, after a day. It renames it first, so that a directory that becomes a job meanwhile is not
- * removed.
+ * A job is written to DIR/NAMESPACE/.WRITER-UUID.tmp. When all files are synced, one rename makes this
+ * DIR/NAMESPACE/DAY/ID. If another writer was faster, the rename fails, since a directory can't replace a directory
+ * with files. The next start removes temporary directories that a crash has left, and those of other writers after
+ * a day. It renames such a directory before it removes it, because another writer may rename it to a job's name
+ * meanwhile.
  */
 #include "backend/archive/copy.h"
 
@@ -24,12 +24,12 @@
 #include "spec/job/status.h"
 
 #define MARK	 ".kxfs-archive"
-#define KNOWN	 "archive" /* in STATE: the DIR that has the mark */
+#define KNOWN	 "archive" /* file in STATE with the path of the DIR that has the mark */
 #define CHUNK	 ((size_t)256 << 10)
-#define LONG_ID	 246 /* so that "~UID8" fits into the name of a file */
+#define LONG_ID	 246 /* so that a file name has space for "~UID8" */
 #define STALE_NS (86400 * NS_PER_S)
 
-/* Return ERR, and set *WHY, unless it is set, to a sentence about it. */
+/* Return ERR. If it is an error and *WHY is not set, set *WHY to a sentence about it. */
 static int explain(char **why, int err, const char *dir, const char *name)
 {
 	if (err < 0 && !*why)
@@ -37,7 +37,10 @@ static int explain(char **why, int err, const char *dir, const char *name)
 	return err;
 }
 
-/* Return ERR, after recording an error of NAME in DIR (there), or of the job's output (here). */
+/*
+ * Return ERR, after noting the error. there(): the error is about NAME in DIR; here(): it is about the job's
+ * output.
+ */
 static int there(struct copy *c, int err, const char *name)
 {
 	c->away |= err < 0;
@@ -78,7 +81,7 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 				  dir, record);
 		return -ENODEV;
 	}
-	/* The mark survives a crash of the machine that the record survives. */
+	/* Sync the mark: if the record survives a crash of the machine, the mark must survive, too. */
 	err = lacks		  ? file_write(path, MARK, text, strlen(text))
 	      : streq(known, dir) ? 0
 				  : disk_sync(fd);
@@ -186,7 +189,7 @@ static int put_text(struct copy *c, int at, const char *name, char *text, size_t
 	return there(c, err ? err : disk_sync(fd), name);
 }
 
-/* Nobody can mend NAME, and the rest of the job must not be lost, too. */
+/* Report that NAME is damaged. The rest of the job is copied anyway, since the damage can't be repaired. */
 static void report_damage(const struct copy *c, const char *name)
 {
 	diag(DIAG_WARNING, "%s: %s is damaged; kxfs archives the job without the damaged part",
@@ -203,7 +206,7 @@ static int put_log(struct copy *c, int at, const char *name, const char *key)
 	ssize_t n;
 	int err;
 
-	/* Output that was removed may be there again after a power cut. */
+	/* After a power cut, output that was removed may exist again. */
 	if (c->job->dropped)
 		return key ? 0 : put_text(c, at, name, text_copy(""), 0, 0644);
 	err = output_log_kept(c->config->output, spec_job_key(c->job), key, LOG_PLAIN, &log);
@@ -216,7 +219,7 @@ static int put_log(struct copy *c, int at, const char *name, const char *key)
 		err = c->cancel ? -ECANCELED : there(c, file_write_all(fd, chunk, (size_t)n), name);
 		off += (uint64_t)n;
 	}
-	/* Of a log whose file is gone or damaged, all that is left is copied. */
+	/* If the file of a log is missing or damaged, the readable part is copied. */
 	if (!err && n == -EBADMSG)
 		report_damage(c, name);
 	else if (!err && n < 0 && n != -ENOENT)
@@ -288,8 +291,8 @@ static int put_files(struct copy *c, int at)
 /* --- the job's directory --- */
 
 /*
- * Return ID, or (SECOND) ID~UID8. A job of the history may have that name already; here it gets its
- * own name if it can.
+ * Return ID or, if SECOND, ID~UID8; malloc'ed. If the id of JOB already ends in ~UID8, remove that from ID: another
+ * job had the name in history/, but the archive may have it free.
  */
 static char *name_of(const struct spec_job *job, bool second)
 {
@@ -302,7 +305,7 @@ static char *name_of(const struct spec_job *job, bool second)
 			  second ? mark : "");
 }
 
-/* Return 0 if the job is in DAY as NAME (C->found), or NAME is free; -EEXIST: another job has it. */
+/* Return 0 if DAY has the job as NAME (C->found is set), or NAME is free; -EEXIST if another job has NAME. */
 static int check_name(struct copy *c, int day, const char *name)
 {
 	cleanup_free char *path = text_print("%s/uid", name), *uid = NULL;
@@ -318,7 +321,7 @@ static int check_name(struct copy *c, int day, const char *name)
 	return c->found ? 0 : -EEXIST;
 }
 
-/* Find the job in DAY, or a free name, which the temporary directory in AT gets if there is one. */
+/* Find the job in DAY; otherwise rename the temporary directory in AT (if there is one) to a free name in DAY. */
 static int place(struct copy *c, int at, int day)
 {
 	int err = -EEXIST;
@@ -331,7 +334,7 @@ static int place(struct copy *c, int at, int day)
 			continue;
 		err = disk_rename(at, c->temp, day, name);
 		c->found = err ? COPY_ABSENT : COPY_RENAMED;
-		/* If another writer was faster, the next copy finds its job. */
+		/* If another writer was faster, the next copy finds the job. */
 		if (err == -EEXIST || err == -ENOTEMPTY)
 			return -ECANCELED;
 		return there(c, err ? err : disk_sync(day), name);
