@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon's own messages: one ring of text for the whole process, where new lines overwrite the
- * oldest ones. This is the only global of backend/: any code must be able to report a message.
+ * The daemon's own messages: one ring of text for the whole process, in which new lines overwrite the oldest ones.
+ * It is the only global of backend/, because any code must be able to report a message.
  */
 #include "backend/base/diag.h"
 
@@ -13,8 +13,8 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-#define DIAG_RING    (128u << 10) /* bytes of text kept */
-#define DIAG_MESSAGE 1024	  /* bytes of one message; a longer one ends in "..." */
+#define DIAG_RING    (128u << 10) /* bytes of text in the ring */
+#define DIAG_MESSAGE 1024	  /* largest size of a message in bytes; a longer one ends in "..." */
 
 static atomic_int diag_level_max = DIAG_INFO;
 static atomic_bool diag_stderr = true;
@@ -37,7 +37,7 @@ bool diag_to_stderr(void)
 	return atomic_load(&diag_stderr);
 }
 
-/* Copy TEXT as one line to RET, which is as large as spec_utf8_clean requires. */
+/* Copy TEXT as one line to RET, which has the size that spec_utf8_clean requires. */
 static void diag_escape(char *text, char *ret)
 {
 	char *next;
@@ -51,7 +51,7 @@ static void diag_escape(char *text, char *ret)
 	spec_utf8_clean(ret, text, "");
 }
 
-/* Append LINE to the ring; remove as many of the oldest lines as needed. */
+/* Append LINE to the ring, and remove as many of the oldest lines as necessary. */
 static void diag_append(const char *line, size_t len)
 {
 	char c = '\n';

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon's own messages ("log" always means a job's output). A message goes to standard error
- * at start-up and in the foreground, and into a bounded ring that .kxfs/log shows. No credential
- * may be part of a message. Any thread. Rule E2: a function that returns an error does not also
- * report it here. Public: fs/ uses it too.
+ * The daemon's own messages ("log" always means a job's output). A message is written to standard error at start-up
+ * and in the foreground, and into a bounded ring, which .kxfs/log shows. A message must not contain credentials. A
+ * function that returns an error does not also report it here (rule E2). Any thread. Public: fs/ uses it too.
  */
 #pragma once
 
@@ -18,10 +17,10 @@ void diag_setup(enum diag_level level, bool to_stderr);
 bool diag_to_stderr(void);
 
 /*
- * One message, one line: newlines in it become " | ", other control characters are escaped. errno
- * is kept.
+ * Report one message, which becomes one line: newlines in it become " | ", and other control characters are
+ * escaped. errno is not changed.
  */
 void diag(enum diag_level level, const char *fmt, ...) printf_like(2, 3);
 
-/* Return the ring's text, oldest first: "TIME LEVEL text\n". malloc'ed. */
+/* Return the text of the ring, oldest line first: "TIME LEVEL text\n". malloc'ed. */
 char *diag_text(size_t *ret_len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The owner of the state directory: one system call for each function, retried after a signal. */
+/* Accesses to the state directory: each function makes one system call, and repeats it after a signal. */
 #include "backend/base/disk.h"
 #include "spec/base/time.h"
 
@@ -8,7 +8,7 @@
 
 #define ENTRIES 4096 /* bytes of directory entries per read */
 
-/* The value of CALL, which is retried after a signal; an error becomes a negative errno. */
+/* The value of CALL, which is repeated after a signal. An error becomes a negative errno. */
 #define retry(call)                                                                                \
 	({                                                                                         \
 		__typeof__(call) r_;                                                               \
@@ -109,8 +109,8 @@ int disk_touch(int at, const char *path, int64_t mtime_ns)
 }
 
 /*
- * Use getdents(2): opendir(3) takes 32 KiB and three more calls, and a start lists the folders of
- * all jobs.
+ * This uses getdents(2), because opendir(3) needs 32 KiB and three more calls, and a start lists the folders of all
+ * jobs.
  */
 int disk_list(int at, const char *path, disk_name_fn fn, void *data)
 {

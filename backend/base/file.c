@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small file is replaced in one step: its text is written to a temporary name and synced, that
- * name is renamed to the file's, and the directory is synced. A new file is renamed first, and
- * synced with its directory afterwards: the first sync then writes everything in one transaction of
- * the disk's journal, and the second has nothing left to do. Interrupted and partial reads and
- * writes are continued.
+ * A small file is replaced in one step: kxfs writes and syncs a temporary file, renames it to the file's name, and
+ * syncs the directory. A new file is renamed first; then the file and its directory are synced. The first of these
+ * syncs writes all changes in one transaction of the disk's journal, so the second has no more work. Interrupted
+ * and partial reads and writes are continued.
  */
 #include "backend/base/file.h"
 
@@ -94,7 +93,7 @@ int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len)
 	n = file_read_sure(fd, text, (size_t)st.st_size, 0);
 	if (n < 0)
 		return (int)n;
-	text[n] = '\0'; /* fewer bytes if the file was truncated meanwhile */
+	text[n] = '\0'; /* the file may have been truncated meanwhile */
 	*ret = take_ptr(text);
 	*ret_len = (size_t)n;
 	return 0;
@@ -122,9 +121,9 @@ static int open_dir(const char *dir)
 }
 
 /*
- * Make a new file NAME, to be written and renamed. A file of that name is unlinked, not truncated:
- * after a crash of the machine it may also have the name that it was renamed to. Return a
- * descriptor or a negative errno.
+ * Create a new file NAME, which the caller writes and renames. Return a descriptor or a negative errno. An old file
+ * of that name is unlinked, not truncated, because after a crash of the machine the same file may also have its
+ * final name.
  */
 static int open_new(int at, const char *name)
 {
@@ -142,10 +141,7 @@ bool file_is_full(int err)
 	return err == -ENOSPC || err == -EDQUOT;
 }
 
-/*
- * Set the contents of FILE to TEXT. REPLACE: FILE exists, so the new text is on disk before it gets
- * the name.
- */
+/* Set the contents of FILE to TEXT. REPLACE: FILE may exist, so sync the text before it gets the name. */
 static int write_file(const char *dir, const char *file, const char *text, size_t len, bool replace)
 {
 	cleanup_fd int at = open_dir(dir);
@@ -185,7 +181,7 @@ int file_make(const char *dir, const char *file, const char *text, size_t len)
 	return write_file(dir, file, text, len, false);
 }
 
-/* The name of the file that reserves space for FILE, below its directory. */
+/* Set RET to the name of the file that reserves space for FILE. */
 static void room_name(const char *file, char ret[64])
 {
 	snprintf(ret, 64, ".%s.room", file);
@@ -273,7 +269,10 @@ int file_sync_dir(const char *dir)
 	return fd < 0 ? fd : disk_sync(fd);
 }
 
-/* renameat2 with RENAME_NOREPLACE would do this in one step, but NFS does not have it. */
+/*
+ * Rename FROM to the first free name of TO, TO.1, ... NFS does not support renameat2 with RENAME_NOREPLACE, which
+ * would do this in one step.
+ */
 static int move_aside(const char *from, const char *to, char **ret)
 {
 	for (unsigned i = 0; i < ASIDE_MAX; i++) {

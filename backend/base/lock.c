@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each thread counts the locks that it holds, so that a debug build catches a second lock, or a
- * call that must not run under a lock, where it happens instead of as an occasional deadlock.
+ * Each thread counts the locks that it holds. So a debug build finds a second lock, or a call that must not run
+ * under a lock, immediately and not only as an occasional deadlock.
  */
 #include "backend/base/lock.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The only lock of kxfs. All locks are leaves between the FUSE thread and the I/O thread (rule
- * T4): a thread holds at most one, and calls nothing under it that could wait, reply, call back,
- * parse or render. Debug builds assert this. Public: fs/ uses it too.
+ * The only type of lock in kxfs. All locks are leaves between the FUSE thread and the I/O thread (rule T4): a
+ * thread holds at most one, and under it calls no function that may wait, reply, call back, parse or render. Debug
+ * builds assert this. Public: fs/ uses it too.
  *
  *	struct lock l = LOCK_INIT;
  *	{
@@ -26,7 +26,7 @@ struct lock {
 		PTHREAD_MUTEX_INITIALIZER                                                          \
 	}
 
-/* How many locks this thread holds: 0 or 1. Only lock.c writes it. */
+/* The number of locks that this thread holds: 0 or 1. Only lock.c writes it. */
 extern _Thread_local int lock_held;
 
 void lock_take(struct lock *l);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lookup is shared by the thread that looks, and by the loop, where its timer runs. Whichever is
- * done with it last frees it. The process has one table of all lookups whose thread still exists,
- * since a thread that hangs may outlive its loop.
+ * A lookup is shared by its thread and by the loop, which runs its timer. The last of the two frees it. The process
+ * has one table of all lookups whose thread still exists, since a thread that hangs may outlive its loop.
  *
- *	state  | what is under way         | what ends it           | next
- *	asked  | the thread, and the timer | the thread has looked  | over: DONE with the question
- *	       |                           | MS are over            | hangs: DONE without
- *	hangs  | the thread                | the thread has looked  | over: all is freed
+ *	state  | what is in progress       | what ends it            | next
+ *	asked  | the thread, and the timer | the thread has answered | over: DONE with the question
+ *	       |                           | MS have passed          | hangs: DONE with NULL
+ *	hangs  | the thread                | the thread has answered | over: all is freed
  */
 #include "backend/base/lookup.h"
 
@@ -17,7 +16,7 @@
 #include "backend/base/thread.h"
 #include "spec/base/mem.h"
 
-/* More threads than this would cost too much memory. */
+/* The largest number of threads of lookups, since each costs memory. */
 #define LOOKUP_MAX 256
 
 enum lookup_state {
@@ -49,7 +48,7 @@ static void asked_free(struct asked *a)
 	free(a);
 }
 
-/* Call the owner's DONE; QUESTION is NULL without an answer. */
+/* Call the owner's DONE. QUESTION is NULL if there is no answer. */
 static void finish(const struct lookup *l, void *question)
 {
 	l->done(l->data, question);
@@ -109,8 +108,8 @@ static void *look(void *data)
 }
 
 /*
- * Enter A into the table of lookups that have a thread. False if the limit is reached or its key
- * hangs.
+ * Enter A into the table of lookups that have a thread. Return false if the table is full, or a lookup of the same
+ * key hangs.
  */
 static bool admit(struct asked *a)
 {

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The I/O thread. Posted functions wait in a list under a lock; an async handle wakes the loop,
- * which takes the whole list and runs it. Timers are in a heap, and one handle wakes the loop for
- * the first of them. Descriptors and signals are in lists, so that loop_stop can release those that
- * are left. libuv closes a handle in a later round, so the memory of each is freed by its close
- * callback. Threads of the pool post the end of their work. libuv's own pool is not used, since
- * four calls that hang would stop it: this one starts a thread when there is work and no thread is
- * idle, up to the usual number, and beyond that one at a time while all threads hang. An idle thread
- * beyond the usual number ends.
+ * The I/O thread. Posted functions wait in a list under a lock; an async handle wakes the loop, which takes the
+ * whole list and runs it. Timers are in a heap, and one handle wakes the loop for the first of them. Watches of
+ * descriptors and signals are in lists, so that loop_stop can release the remaining ones. libuv closes a handle in
+ * a later round, so the handle's close callback frees its memory. Threads of the pool post the end of their work.
+ * kxfs does not use libuv's own pool, because four calls that hang would stop it. The pool of kxfs starts a thread
+ * when work waits and no thread is idle, up to the usual number. Beyond that number it starts one thread at a time
+ * while all threads hang, and an idle thread ends.
  *
- *	state    | what is under way                     | what ends it          | next
+ *	state    | what is in progress                   | what ends it          | next
  *	new      | posts are kept, there is no thread    | loop_start            | running
  *	running  | posts and events are served           | loop_stop sets STOP   | draining
- *	draining | posts and their posts, for at most 5 s | none is left          | waiting
- *	waiting  | work of the pool and its posts, 5 s   | none is left          | closing
+ *	draining | posts and their posts, for at most 5 s | no post is left       | waiting
+ *	waiting  | work of the pool and its posts, 5 s   | no work is left       | closing
  *	closing  | all handles close                     | the loop is not alive | new (only loop_free is useful)
  *
- * The memory remains until loop_free was called and all references are dropped (loop_ref): a thread
- * that hangs at the end may still post, but what it posts is not run.
+ * The memory remains until loop_free was called and all references (loop_ref) are dropped, because a thread that
+ * hangs at the end may still post. The functions that it posts are not run.
  */
 #include "backend/base/loop.h"
 
@@ -34,11 +33,11 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* How long loop_stop runs posts that make new posts. */
+/* The longest time for which loop_stop runs posted functions that post others. */
 #define LOOP_DRAIN_MS 5000
-/* How long loop_stop waits for work on the pool, which may hang. */
+/* The longest time for which loop_stop waits for work on the pool, which may hang. */
 #define LOOP_HANG_MS 5000
-/* While work waits for a thread, ask the pool this often if all its threads hang. */
+/* While work waits for a thread, check this often if all threads of the pool hang. */
 #define LOOP_CHECK_MS 100
 
 struct loop_post {
@@ -66,7 +65,7 @@ struct loop {
 	struct lock lock;
 	struct loop_post *first; /* under the lock */
 	struct loop_post **last; /* under the lock */
-	bool awake;		 /* ASYNC may be sent to, and wakes the loop; under the lock */
+	bool awake;		 /* ASYNC can be used to wake the loop; under the lock */
 	bool stop;		 /* under the lock */
 	unsigned refs;		 /* under the lock */
 
@@ -80,10 +79,10 @@ struct loop {
 		struct loop_timer **v; /* a heap: V[0] is due first */
 		size_t n, max;
 		uint64_t seq;
-		bool closed; /* no timer may be set any more */
-	} timers;	     /* of the I/O thread, like all members below */
+		bool closed; /* timers can't be set any more */
+	} timers;	     /* only for the I/O thread, like all members below */
 	struct pool *pool;
-	/* Pool work that has not ended. */
+	/* The number of calls on the pool that have not ended. */
 	size_t working;
 	struct loop_timer check; /* checks whether the pool hangs */
 	struct loop_watch *watches;
@@ -118,7 +117,7 @@ static struct loop_post *loop_take_posts(struct loop *loop)
 	return posts;
 }
 
-/* Run all that was posted until now. Return false if nothing was. */
+/* Run all functions that were posted until now. Return false if there were none. */
 static bool loop_run_posts(struct loop *loop)
 {
 	struct loop_post *post = loop_take_posts(loop);
@@ -177,7 +176,7 @@ static void timer_put(struct loop *loop, size_t i, struct loop_timer *t)
 	t->position = i + 1;
 }
 
-/* Put T at position I of the heap, or sift it up or down to where its time belongs. */
+/* Put T at position I of the heap, or move it up or down to the position of its time. */
 static void timer_sift(struct loop *loop, size_t i, struct loop_timer *t)
 {
 	struct loop_timer **v = loop->timers.v;
@@ -210,9 +209,8 @@ static void timer_take(struct loop *loop, struct loop_timer *t)
 }
 
 /*
- * Run the expired timers, but not those that one of them sets meanwhile: a timer that keeps setting
- * itself to 0 ms must not starve everything else. Such a timer sorts behind all that expired before
- * it was set.
+ * Run the expired timers, except timers that are set meanwhile: a timer that always sets itself to 0 ms again must
+ * not delay everything else for ever. Such a timer comes after all timers that expired before it was set.
  */
 static void loop_on_tick(uv_timer_t *uv)
 {
@@ -229,7 +227,7 @@ static void loop_on_tick(uv_timer_t *uv)
 	}
 }
 
-/* Before the loop sleeps, have it woken when the first timer is due. */
+/* Before the loop sleeps, set the handle that wakes it when the first timer expires. */
 static void loop_on_prepare(uv_prepare_t *uv)
 {
 	struct loop *loop = container_of(uv, struct loop, prepare);
@@ -280,7 +278,7 @@ static void loop_on_watch(uv_poll_t *uv, int status, int events)
 {
 	struct loop_watch *watch = container_of(uv, struct loop_watch, uv);
 
-	/* If FD has an error, FN sees it when it reads. */
+	/* If FD has an error, FN gets it when it reads. */
 	watch->fn(watch->data);
 }
 
@@ -362,10 +360,13 @@ int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data)
 
 /* --- the pool --- */
 
-/* As many threads as libuv's pool has: more would not make a disk faster, and each costs memory. */
+/*
+ * The usual number of threads, the same as in libuv's pool: more would not make a disk faster, and each costs
+ * memory.
+ */
 #define POOL_USUAL 4
 /*
- * When this many calls hang at the same time, the whole disk hangs, and another thread would not
+ * The largest number of threads. When this many calls hang, the whole disk hangs, and another thread would not
  * help.
  */
 #define POOL_MOST 64
@@ -379,18 +380,18 @@ struct loop_job {
 	struct loop_job *next;
 };
 
-/* Threads for calls that may wait for a disk. They refer to the pool, and the last one frees it. */
+/* Threads for calls that may wait for a disk. Each thread refers to the pool, and the last one frees it. */
 struct pool {
 	struct lock lock;
 	pthread_cond_t wake;
 	/* All members below are under the lock. */
 	struct {
 		struct loop_job *first, **last;
-	} queues[2];	  /* waiting jobs; [true]: those with OF_MANY */
-	bool of_many;	  /* the queue to check first the next time */
-	unsigned waiting; /* number of waiting jobs */
-	unsigned n, idle; /* threads */
-	/* Jobs started so far, and those started before the last pool_check. */
+	} queues[2];	  /* waiting calls; [true]: calls with OF_MANY */
+	bool of_many;	  /* index of the queue that is checked first the next time */
+	unsigned waiting; /* number of waiting calls */
+	unsigned n, idle; /* numbers of threads, and of idle threads */
+	/* The number of calls started so far, and that number at the last pool_check. */
 	uint64_t begun, seen;
 	bool over;
 };
@@ -412,7 +413,10 @@ static void pool_free(struct pool *p)
 	free(p);
 }
 
-/* Take the next job. NULL: this thread must end; *LAST: it is the last thread of an ended pool. */
+/*
+ * Take the next call. Return NULL if this thread must end; then *LAST is true if it is the last thread of an ended
+ * pool.
+ */
 static struct loop_job *pool_take(struct pool *p, bool *last)
 {
 	struct loop_job *job;
@@ -451,7 +455,7 @@ static void loop_on_done(void *data)
 	loop->working--;
 }
 
-/* Runs on a thread of the pool. */
+/* Run the call J. Runs on a thread of the pool. */
 static void loop_on_work(struct loop_job *j)
 {
 	struct loop *loop = j->loop;
@@ -474,7 +478,7 @@ static void *pool_main(void *data)
 	return NULL;
 }
 
-/* Start the thread that P->N already counts. If that fails, pool_check tries again. */
+/* Start the thread that P->N already counts. If this fails, pool_check tries again. */
 static void start_thread(struct pool *p)
 {
 	if (thread_start(pool_main, p, NULL) == 0)
@@ -500,8 +504,8 @@ static void pool_add(struct pool *p, struct loop_job *job)
 }
 
 /*
- * The loop calls this periodically while jobs wait. If no job has started since the last call, all
- * threads hang, so start another one, up to the limit. Return false if no job waits.
+ * Check if all threads hang, periodically while calls wait. If no waiting call has started since the last check,
+ * start another thread, up to the limit. Return false if no call waits.
  */
 static bool pool_check(struct pool *p)
 {
@@ -520,7 +524,7 @@ static bool pool_check(struct pool *p)
 	return true;
 }
 
-/* Start no more jobs, and end idle threads. This does not wait: a job that hangs is abandoned. */
+/* Stop starting calls, and end idle threads. This does not wait: a call that hangs is abandoned. */
 static void pool_end(struct pool *p)
 {
 	bool last;
@@ -615,7 +619,7 @@ static void loop_close_all(struct loop *loop)
 	uv_walk(&loop->uv, loop_close_left, loop);
 }
 
-/* From now on no thread wakes the loop by ASYNC. */
+/* From now on threads do not wake the loop by ASYNC. */
 static void loop_sleep(struct loop *loop)
 {
 	lock_scope(&loop->lock);
@@ -627,7 +631,7 @@ static void loop_on_late(void *data)
 	*(bool *)data = true;
 }
 
-/* Stop all timers, which their owners keep; then wait for the pool. */
+/* Stop all timers, whose memory belongs to their owners; then wait for the pool. */
 static void loop_wait_for_work(struct loop *loop)
 {
 	struct loop_timer deadline;
@@ -639,7 +643,7 @@ static void loop_wait_for_work(struct loop *loop)
 	loop_timer_init(&deadline, loop, loop_on_late, &late);
 	timer_set(loop, &deadline, LOOP_HANG_MS);
 	timer_set(loop, &loop->check, LOOP_CHECK_MS);
-	/* A function that was posted may begin more work. */
+	/* A posted function may start more work. */
 	while ((loop_run_posts(loop) || loop->working) && !late) {
 		loop_close_all(loop);
 		uv_run(&loop->uv, loop->working ? UV_RUN_ONCE : UV_RUN_NOWAIT);
@@ -660,7 +664,7 @@ static void *loop_main(void *data)
 	while (loop_run_posts(loop) && loop_now_ms() < deadline)
 		;
 	loop_wait_for_work(loop);
-	/* Close all handles that are open, and run what their closing posts. */
+	/* Close all open handles, and run the functions that are posted meanwhile. */
 	loop_sleep(loop);
 	do {
 		loop_close_all(loop);
@@ -670,7 +674,7 @@ static void *loop_main(void *data)
 	return NULL;
 }
 
-/* Check if libuv can have the descriptors of its first loop: it calls abort() if it gets only the first of three. */
+/* Check if libuv can open the three descriptors of its first loop: if it gets only the first, it calls abort(). */
 static int loop_check_descriptors(void)
 {
 	cleanup_fd int first = eventfd(0, EFD_CLOEXEC);
@@ -700,7 +704,7 @@ int loop_start(struct loop *loop)
 	{
 		lock_scope(&loop->lock);
 		loop->awake = true;
-		uv_async_send(&loop->async); /* serve what was posted before the thread began */
+		uv_async_send(&loop->async); /* run the functions that were posted before the thread began */
 	}
 	err = thread_start(loop_main, loop, &loop->thread);
 	if (err < 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text that two formats read: YAML's double-quoted strings and Prometheus' lines. A row of a tally
- * is complete before n_rows counts it; only its count changes after that.
+ * Prints texts for two formats: YAML's double-quoted strings, and Prometheus' lines. A row of a tally is complete
+ * before n_rows counts it; after that only its count changes.
  */
 #include "backend/base/print.h"
 
@@ -10,10 +10,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-/*
- * Print TEXT in the quotes that both formats have, with escapes for control characters, line ends
- * too.
- */
+/* Print TEXT in double quotes, with the escapes that both formats have for control characters and line ends. */
 static void print_quoted(FILE *out, const char *text)
 {
 	cleanup_free char *clean = spec_utf8_clean_copy(text, "\n");
@@ -66,7 +63,7 @@ static struct tally_row *need_row(struct tally *t, const char *const values[TALL
 	for (unsigned i = 0; i < n; i++) {
 		size_t same = 0;
 
-		/* Values are equal if their stored parts are. */
+		/* Two values are equal if the parts of them that rows store are equal. */
 		while (same < TALLY_LABELS &&
 		       strncmp(t->rows[i].values[same], values[same], TALLY_TEXT - 1) == 0)
 			same++;

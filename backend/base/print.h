@@ -12,13 +12,13 @@
 /* Print KEY: "TEXT", with the escapes that any TEXT needs. */
 void print_text(FILE *out, const char *key, const char *text);
 
-/* Names are without "kxfs_", helps without a full stop. */
+/* A metric without labels. NAME is without "kxfs_", HELP without a full stop. */
 struct print_metric {
 	const char *name, *type, *help;
 	uint64_t value;
 };
 
-/* Print the N METRICS, which have no labels. */
+/* Print the N METRICS. */
 void print_metrics(FILE *out, const struct print_metric *metrics, size_t n);
 /* Print the lines HELP and TYPE of a metric whose samples follow. */
 void print_metric_head(FILE *out, const char *name, const char *type, const char *help);
@@ -26,14 +26,13 @@ void print_metric_head(FILE *out, const char *name, const char *type, const char
 void print_label(FILE *out, const char *key, const char *value);
 
 /*
- * A counter with labels whose values are known only at run time, such as a server's status codes.
- * It has one row for each combination of values; rows are never removed, and there are at most
- * TALLY_ROWS. One thread counts, any thread may print meanwhile, without a lock. All zeros is an
- * empty tally.
+ * A counter with labels whose values are known only at run time, such as a server's status codes. It has one row
+ * for each combination of values. Rows are never removed, and there are at most TALLY_ROWS. One thread counts; any
+ * thread may print at the same time without a lock. An empty tally is all zeros.
  */
 #define TALLY_ROWS   128
 #define TALLY_LABELS 3
-#define TALLY_TEXT   48 /* bytes of a stored value, with the NUL */
+#define TALLY_TEXT   48 /* size of a stored value in bytes, with the NUL */
 
 struct tally_row {
 	char values[TALLY_LABELS][TALLY_TEXT];
@@ -46,13 +45,12 @@ struct tally {
 };
 
 /*
- * Count one more with VALUES; an unused label has "". When all rows are taken, count a new
- * combination as "other".
+ * Add 1 to the row of VALUES; an unused label has "". When all rows are used, a new combination is counted as
+ * "other".
  */
 void tally_add(struct tally *t, const char *const values[TALLY_LABELS]);
 /*
- * Print the samples of kxfs_NAME, without their head. KEYS are the label names; NULL for an unused
- * label.
+ * Print the samples of kxfs_NAME, without their head. KEYS are the names of the labels; NULL for an unused label.
  */
 void tally_print(const struct tally *t, FILE *out, const char *name,
 		 const char *const keys[TALLY_LABELS]);

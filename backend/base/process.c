@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... UTIME STIME CUTIME
- * CSTIME ... RSS ... EXIT_CODE"; see proc(5). kxfs stores its limit of descriptors before it first
- * raises it, since it starts other programs with the old limit. When a program is started, a pipe
- * that a successful exec closes reports whether it runs.
+ * /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... UTIME STIME CUTIME CSTIME ... RSS ...
+ * EXIT_CODE"; see proc(5). kxfs stores its limit of descriptors before it raises the limit, since it starts other
+ * programs with the old limit. When kxfs starts a program, a pipe reports whether it runs: a successful exec closes
+ * the pipe.
  */
 #include "backend/base/process.h"
 
@@ -18,17 +18,17 @@
 #include "spec/base/mem.h"
 
 /*
- * Bits of FLAGS, from the kernel's include/linux/sched.h: PF_EXITING and PF_SIGNALED. A thread that
- * a signal ends has PF_SIGNALED, and so has a thread that ends because another one called exit or
- * exec. EXIT_CODE, the process's status as returned by wait(2), distinguishes them: after a signal
- * its low seven bits are not 0. For a reader that may not trace the process, EXIT_CODE is 0.
+ * Bits of FLAGS, from the kernel's include/linux/sched.h: PF_EXITING and PF_SIGNALED. A thread has PF_SIGNALED if a
+ * signal ends it, and also if it ends because another thread called exit or exec. EXIT_CODE, the status of the
+ * process as wait(2) returns it, distinguishes the two: after a signal its low seven bits are not 0. For a reader
+ * that may not trace the process, EXIT_CODE is 0.
  */
 #define FLAG_EXITING  0x4
 #define FLAG_SIGNALED 0x400
 
 /*
- * Return the signal that ended a process. P is at the end of NAME; EXIT_CODE is the 50th field
- * after it.
+ * Return the signal that ended a process, or 0, or PROCESS_HIDDEN. P is at the end of NAME; EXIT_CODE is the 50th
+ * field after it.
  */
 static int ended_by(unsigned flags, const char *p)
 {
@@ -44,7 +44,7 @@ static int ended_by(unsigned flags, const char *p)
 
 int process_parse_stat(const char *text, struct process_stat *ret)
 {
-	/* NAME may contain any byte, so find its end by the last parenthesis. */
+	/* NAME may contain any byte, so the last parenthesis is its end. */
 	const char *p = strrchr(text, ')');
 	unsigned long user = 0, system = 0;
 	long waited_user = 0, waited_system = 0, pages = 0;
@@ -88,7 +88,7 @@ int process_stat(pid_t pid, struct process_stat *ret)
 	if (process_parse_stat(text, ret) < 0)
 		return -ESRCH;
 	if (ret->signal == PROCESS_HIDDEN) {
-		/* The kernel shows EXIT_CODE to the readers that may read this link. */
+		/* A reader that may read this link also sees EXIT_CODE. */
 		snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 		if (readlink(path, &any, 1) >= 0 || errno != EACCES)
 			ret->signal = 0;
@@ -105,7 +105,7 @@ void process_boot(char ret[37])
 		*ret = '\0';
 }
 
-/* The soft limit before it was raised; 0 if it was not raised. */
+/* The soft limit of descriptors before process_allow_descriptors raised it; 0 if it was not raised. */
 static _Atomic rlim_t given;
 
 rlim_t process_given_descriptors(void)
@@ -191,7 +191,7 @@ int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret
 	sigset_t all, none;
 	int err;
 
-	memset(&all, 0xff, sizeof(all)); /* sigfillset leaves out those that glibc uses itself */
+	memset(&all, 0xff, sizeof(all)); /* sigfillset omits the signals that glibc uses itself */
 	sigemptyset(&none);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Random bytes come from getrandom(2), which returns up to 256 bytes in one call. */
+/* Gets random bytes from getrandom(2), which returns up to 256 bytes in one call. */
 #include "backend/base/random.h"
 
 #include <assert.h>

@@ -1,45 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Random bytes of the operating system, on any thread; and the pauses before retries, which they
- * spread.
- */
+/* Random bytes from the operating system, for any thread; and pauses before retries, which vary randomly. */
 #pragma once
 
 #include "spec/base/base.h"
 
-/* Return 0 or -EIO. */
+/* Put N random bytes into P; put a random UUID into RET. Return 0 or -EIO. */
 int must_check random_bytes(void *p, size_t n);
 int must_check random_uuid(char ret[37]);
 /*
- * Return a random number for a job's name, whose suffix (spec_name_suffix) differs from what people
- * choose. 0 or -EIO.
+ * Set *RET to a random number for the suffix of a job's name (spec_name_suffix). The suffix differs from those that
+ * people choose. Return 0 or -EIO.
  */
 int must_check random_name(uint64_t *ret);
 /*
- * Return MS plus or minus up to a quarter, so that operations with the same delay do not all run at
- * once.
+ * Return MS plus or minus up to a quarter, so that operations with the same delay do not all run at the same time.
  */
 unsigned random_about(unsigned ms);
 
-/*
- * How long to wait before the next retry of an operation that keeps failing. Plain data, for one
- * thread at a time.
- */
+/* Growing pauses between the retries of an operation that keeps failing. Plain data, for one thread at a time. */
 struct backoff {
-	unsigned first, last; /* ms */
-	unsigned failures;    /* in a row */
+	unsigned first, last; /* the first and the longest pause, in ms */
+	unsigned failures;    /* number of failures in a row */
 };
 
-/* Start with no failure: the first pause is FIRST ms, and pauses grow to LAST ms. */
+/* Return a backoff without failures. The first pause is FIRST ms, and pauses grow to at most LAST ms. */
 static inline struct backoff backoff_begin(unsigned first, unsigned last)
 {
 	return (struct backoff){first, last, 0};
 }
 
 /*
- * Count a failure and return the pause in ms before the next retry: FIRST, doubled for each earlier
- * failure, at most LAST, and spread as random_about does. ASKED_MS is the server's Retry-After, or
- * 0: the pause is never shorter.
+ * Count a failure and return the pause in ms before the next retry: FIRST, doubled for each earlier failure, at
+ * most LAST, and spread as random_about does. ASKED_MS is the server's Retry-After in ms, or 0. The pause is never
+ * shorter than that.
  */
 static inline unsigned backoff_next(struct backoff *b, unsigned asked_ms)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Starts threads, and waits for their results, for a limited time. */
+/* Starts threads, and waits for their results for a limited time. */
 #include "backend/base/thread.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Start threads, with all signals blocked, since only the I/O thread's loop receives the process's
- * signals; and wait for a result of another thread. Never wait on the I/O thread.
+ * Functions to start threads, and to wait for the result of another thread (never on the I/O thread). All signals
+ * are blocked in these threads, since only the I/O thread receives the signals of the process.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
  */
 int thread_start(void *(*fn)(void *data), void *data, pthread_t *ret);
 
-/* A result that one thread waits for and another one sets, once, such as that of starting a backend. */
+/* A result, such as that of starting a backend, which one thread sets once, and for which another thread waits. */
 struct wait {
 	sem_t done;
 	struct lock lock; /* protects the members below */
@@ -33,7 +33,7 @@ void wait_clear(struct wait *w);
  */
 void wait_set(struct wait *w, int err, const char *text);
 /*
- * Wait for the result, at most SECONDS of the monotonic clock; after that return -ETIMEDOUT. If
- * RET_TEXT is not NULL, *RET_TEXT is the result's text, malloc'ed or NULL. Not on the I/O thread.
+ * Wait for the result, at most SECONDS of the monotonic clock. Return its error; -ETIMEDOUT if there is no result
+ * in time. If RET_TEXT is not NULL, *RET_TEXT is the result's text, malloc'ed or NULL. Not on the I/O thread.
  */
 int wait_get(struct wait *w, unsigned seconds, char **ret_text);

@@ -7,7 +7,8 @@
 /* --- groups --- */
 
 /*
- * If an operation has started since this call was posted, the last one that leaves posts it again.
+ * If an operation has entered the group since this call was posted, do nothing: the last operation that leaves
+ * posts the call again.
  */
 static void call_when_empty(void *data)
 {
@@ -66,7 +67,7 @@ static void give(struct work *w, struct loop *loop)
 	(w->of_many ? loop_work_of_many : loop_work)(loop, run, done, w);
 }
 
-/* DONE may free W and, if W is the last in it, the queue. */
+/* DONE may free W and, if W is the last work of its queue, the queue. */
 static void done(void *data)
 {
 	struct work *w = data;

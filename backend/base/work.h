@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Groups, which count operations in progress (rule A4), and work for the pool, which knows the
- * group that counts it. I/O thread only.
+ * Groups count operations in progress (rule A4). Work runs on the pool, and is counted in a group. I/O thread only.
  */
 #pragma once
 
 #include "backend/base/loop.h"
 
 /*
- * Each operation enters the group at its start and leaves it at its end. An owner that shuts down
- * waits until the group is empty.
+ * Each operation enters the group at its start, and leaves it at its end. An owner that shuts down waits until the
+ * group is empty.
  */
 struct group {
 	struct loop *loop;
 	size_t n;
-	loop_fn fn; /* NULL if nobody waits */
+	loop_fn fn; /* NULL if the owner does not wait */
 	void *data;
 	bool posted; /* the call of FN is posted */
 };
@@ -27,15 +26,15 @@ static inline void group_init(struct group *g, struct loop *loop)
 void group_enter(struct group *g);
 void group_leave(struct group *g);
 /*
- * Call FN(DATA) once, posted to the loop, when the group is empty and stays so until that call. FN
- * may free the group. Only one caller may wait at a time.
+ * Post a call of FN(DATA) when the group is empty. If an operation enters the group before that call, wait until
+ * the group is empty again. FN is called once, and may free the group. Only one caller may wait at a time.
  */
 void group_when_empty(struct group *g, loop_fn fn, void *data);
 
 /*
- * A unit of work for the pool, embedded in the object that it is for. Its callers need not enter or
- * leave the group. Work that must run in order, such as most changes of the disk, goes through a
- * queue. Work of different queues runs in parallel.
+ * A unit of work for the pool, embedded in the object that needs it. It enters and leaves its group automatically.
+ * Work that must run in order, such as most changes of the disk, goes through a queue. Work of different queues
+ * runs in parallel.
  *
  *	m->work = (struct work){.run = make_work, .done = make_done, .group = &o->group, .data = m};
  *	work_start(&m->work, o->loop);
@@ -43,7 +42,7 @@ void group_when_empty(struct group *g, loop_fn fn, void *data);
  * Plain data.
  */
 struct work {
-	/* Runs on the pool. It must not touch anything that another thread writes. May be NULL. */
+	/* Runs on the pool. It must not use data that another thread writes. May be NULL. */
 	loop_fn run;
 	/*
 	 * Runs on the I/O thread afterwards. It may free the work, or start it again. May be NULL.
@@ -52,7 +51,7 @@ struct work {
 	void *data; /* the argument of RUN and DONE */
 	/* The work is in this group from its start until DONE has returned; NULL: in no group. */
 	struct group *group;
-	bool of_many; /* as with loop_work_of_many */
+	bool of_many; /* the work runs by loop_work_of_many */
 	int err;      /* set by RUN for DONE: 0 or a negative errno */
 	/* Used only by work.c: the work's queue, and the next work in it. */
 	struct work_queue *queue;
@@ -68,8 +67,7 @@ struct work_queue {
 /* Run W, which must not be in progress. */
 void work_start(struct work *w, struct loop *loop);
 /*
- * Run W after everything that Q was given before, including their DONE. A W without RUN only calls
- * DONE after the earlier work is on disk. The DONE of the last work may free Q. Work that hangs
- * holds up only its own queue.
+ * Run W after all earlier work of Q, including its DONE. If W has no RUN, only its DONE is called, after the
+ * earlier work. The DONE of the last work in Q may free Q. Work that hangs delays only its own queue.
  */
 void work_enqueue(struct work *w, struct loop *loop, struct work_queue *q);
