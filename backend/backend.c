@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What fs/ sees of the backend. A backend owns the store of snapshots (jobs/), the output of jobs
- * (output/), and one implementation (local/ or kube/), which writes both and answers requests. This
- * file finds the implementation, starts and stops everything in the right order, and posts requests
- * to the I/O thread. Questions about the store and the output are answered on the calling thread.
- * Start and stop block the calling thread until the I/O thread has reported the result by
- * backend_started or backend_stopped.
+ * The functions of the backend that fs/ calls. A backend owns the store of snapshots (jobs/), the output of jobs
+ * (output/), and one implementation (local/ or kube/), which writes both and answers requests. This file finds the
+ * implementation, starts and stops all parts in the right order, and posts requests to the I/O thread. Functions
+ * that read the store and the output run on the calling thread. Start and stop block the calling thread until the
+ * I/O thread has reported the result by backend_started or backend_stopped.
  */
 #include "backend/backend.h"
 
@@ -23,9 +22,9 @@
 #include "spec/base/mem.h"
 
 #define BACKEND_START_S 60
-/* How long stopping may take beyond the grace of processes, to record how they have ended. */
+/* The time that a stop may take in addition to the grace period of processes, to record how they have ended. */
 #define BACKEND_STOP_S 20
-/* The removal of NAME.job is on disk after at most this time. */
+/* The longest time until the removal of NAME.job is on disk. */
 #define UNLINK_MS 500
 
 /* --- life --- */
@@ -52,8 +51,8 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 	if (!old || !new_job || old->history != new_job->history || !streq(old->id, new_job->id))
 		records_show(b->records, spec_job_key(new_job ? new_job : old), new_job);
 	/*
-	 * Don't archive a job whose output this kxfs does not capture, since another kxfs may
-	 * capture it; nor a job that was never launched, which has no output.
+	 * Don't archive a job whose output this kxfs does not capture, since another kxfs may capture it. Don't
+	 * archive a job that was never launched either, since it has no output.
 	 */
 	if (b->config.archives && (taken || !new_job))
 		archive_job(b->archive, old, new_job);
@@ -68,7 +67,7 @@ static bool is_settled(void *data, const struct spec_job *job)
 	return b->ops->is_settled(b, job);
 }
 
-/* Runs on the pool. */
+/* See archive_config.text. Runs on the pool. */
 static int archive_text(void *data, const struct spec_job *job, const char *name, char **ret,
 			size_t *ret_len, mode_t *ret_mode)
 {
@@ -186,7 +185,7 @@ int backend_start(struct backend *b, char **ret_text)
 	assert(!loop_is_here(b->loop));
 	if (b->config.archives) {
 		err = archive_check(b->config.archive, b->config.state_dir, ret_text);
-		/* An archive that does not answer now may answer later. */
+		/* Start even if the archive does not answer now, since it may answer later. */
 		if (err && err != -ETIMEDOUT)
 			return err;
 		free(take_ptr(*ret_text));
@@ -235,8 +234,8 @@ static void backend_run_stop(void *data)
 bool backend_stop(struct backend *b)
 {
 	/*
-	 * Processes get the grace period. After that, the archive gets the same time for the
-	 * remaining jobs.
+	 * Processes get the grace period to end. After that, the archive gets the same time to copy the remaining
+	 * jobs.
 	 */
 	unsigned seconds = (b->archive ? 2 : 1) * b->config.grace_ms / 1000 + 1 + BACKEND_STOP_S;
 
@@ -395,7 +394,7 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 		return backend_text(b, job, which, &text, ret_len);
 	if (!job->has_appdef)
 		return -ENOENT;
-	/* The document of a job that was not submitted from here is in its object. */
+	/* If the job was not submitted from here, its document is in its object. */
 	if (!job->own)
 		return backend_text(b, job, which, &text, ret_len);
 	err = record_file_stat(b->config.state_dir, spec_job_key(job), ret_len, &readable);
@@ -436,7 +435,7 @@ void backend_info(struct backend *b, FILE *out)
 	b->ops->info(b, out);
 }
 
-/* --- metrics: what is the same for all; the implementation adds its own --- */
+/* --- metrics that both implementations have; each adds its own --- */
 
 static void print_jobs(struct backend *b, FILE *out)
 {
@@ -623,7 +622,7 @@ static void request_of_job(struct backend_request *rq, const char *id, const cha
 	request_post(rq);
 }
 
-/* A caller that removes a job which other jobs may wait for. */
+/* The caller of a removal of a job for which other jobs may wait. */
 struct request_removal {
 	struct backend *b;
 	backend_reply_fn reply;
@@ -658,7 +657,10 @@ static void on_removed(void *data, const struct backend_result *result)
 	free(m);
 }
 
-/* Make a request of KIND that removes a job; its answer may wait. */
+/*
+ * Make a request of KIND that removes a job. Its answer is delayed until the conditions of jobs that wait for this
+ * job are on disk.
+ */
 static struct backend_request *removal_new(struct backend *b, enum backend_request_kind kind,
 					   backend_reply_fn reply, void *data)
 {
