@@ -10,8 +10,8 @@
  */
 int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text);
 /*
- * Check the file of --check-kind. If an object's file is given, print what kxfs would show of that
- * object. Return the exit status.
+ * Check the file of --check-kind. If an object's file is given, print the status that kxfs would
+ * show for that object. Return the exit status.
  */
 int kind_files_check(const struct options *o);
 

@@ -50,7 +50,7 @@ struct options {
 	char *kubeconfig; /* a file; "": kubectl's default */
 	char *as;	  /* "": no impersonation */
 	char *selector;	  /* "": all jobs */
-	bool mine;	  /* only those that this user submitted */
+	bool mine;	  /* show only jobs that this user submitted */
 	enum options_capture capture;
 	char *state;   /* "": the default */
 	char *archive; /* an absolute path, or "" */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the command reports without a mount. kxfs doctor: one report, for users and for bug reports,
- * of the requirements of a mount of SOURCE and their status. It mounts nothing, changes nothing, and
+ * Reports of the command that need no mount. kxfs doctor prints the requirements of a mount of
+ * SOURCE and their status, for users and for bug reports. It mounts nothing, changes nothing, and
  * contains no secrets.
  */
 #pragma once

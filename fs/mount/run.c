@@ -590,7 +590,7 @@ static int live(struct mount_run *r, char **why)
 	/* Exit without freeing memory; that releases the lock on STATE. */
 	if (!end(r))
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
-	/* Each module is freed before those that it uses. */
+	/* Free each module before the modules that it uses. */
 	if (r->fs)
 		fs_close(r->fs);
 	lists_free(r->tree.lists);

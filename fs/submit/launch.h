@@ -38,8 +38,8 @@ void launch_rename(struct submit *s, struct upload *u, const char *name, struct 
 void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process,
 		    uint64_t ticket);
 /*
- * U was removed from the disk: remove its name from the tree, too. The rest is as in
- * launch_renamed.
+ * U was removed from the disk: remove its name from the tree, too. PROCESS, TICKET and writers that
+ * lose the file are handled as in launch_renamed.
  */
 void launch_removed(struct submit *s, struct upload *u, pid_t process, uint64_t ticket);
 /*

@@ -23,7 +23,7 @@ struct submit {
 	struct submit_config config;
 	struct fs *fs;
 	const char *name; /* "submit", "dryrun" */
-	bool dry;	  /* this is dryrun/: nothing is launched */
+	bool dry;	  /* this is dryrun/, which launches nothing */
 	struct file_owner us;
 	char *dir;  /* STATE/submit */
 	int dir_fd; /* a descriptor of DIR */

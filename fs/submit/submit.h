@@ -23,7 +23,10 @@
 
 struct submit;
 
-/* submit_new copies this struct, but not what it points to. */
+/*
+ * The configuration. submit_new copies the struct; the objects and texts that it points to are
+ * borrowed.
+ */
 struct submit_config {
 	struct backend *backend;
 	const char *state_dir;	/* absolute */

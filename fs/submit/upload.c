@@ -25,7 +25,7 @@ struct uploads {
 	uint64_t versions; /* number of versions made so far */
 };
 
-/* The bytes that a file shows, or that a handle has. Under the lock. */
+/* The contents that a file shows, or those of a handle. Under the lock. */
 struct content {
 	/*
 	 * References of the file that shows these contents, and of handles. Contents with more than
@@ -47,7 +47,7 @@ struct attr {
 	int64_t atime, mtime, ctime; /* times in ns */
 };
 
-/* What a name means for the file. */
+/* The kind of name that a file has. */
 enum upload_name { UPLOAD_UNNAMED, UPLOAD_SCRATCH, UPLOAD_SUBMITS };
 
 /*
@@ -77,7 +77,10 @@ struct upload {
 	uint64_t charged; /* its part of all->scratch */
 	struct attr attr;
 	struct upload_writer *writers;
-	/* What the disk lacks: the bytes of SHOWN from LOW to HIGH, its size, the attributes. */
+	/*
+	 * If DISK is not SAVED, these are still to be written: the bytes of SHOWN from LOW to HIGH,
+	 * its size, and the attributes.
+	 */
 	uint64_t low, high;
 	enum upload_disk disk;
 	/* Used by the disk's queue, and at the start before the mount is up: */

@@ -120,7 +120,7 @@ void upload_copy(struct upload *u, const struct upload_writer *w, char **ret, si
 /*
  * Return why the contents are incomplete, as an errno: ECANCELED if the writer was killed, EINVAL
  * if it may have been killed and the contents end in the middle, or the error of a write. 0 if they
- * are complete. The error of a write remains until the file is emptied, that of a killed writer
+ * are complete. The error of a write remains until the file is emptied; ECANCELED and EINVAL remain
  * until the next write.
  */
 int upload_flaw(struct upload *u, const struct upload_writer *w);
@@ -159,8 +159,8 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text);
 
 /*
  * Set ST to the type and permissions (before umask), owner, size and times of U. The size is that
- * of W's contents. If W is NULL, it is that of the contents that changed last, which is what a
- * program expects of a file that it is writing.
+ * of W's contents. If W is NULL, it is the size of the contents that changed last, because a
+ * program expects this of a file that it is writing.
  */
 void upload_stat(struct upload *u, const struct upload_writer *w, struct stat *st);
 /*

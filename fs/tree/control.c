@@ -71,8 +71,8 @@ static int control_text(const struct tree *t, void (*write)(const struct tree *,
 }
 
 /*
- * Report if /proc shows the processes that write in submit/. If process 1 is this container's only
- * program, all others are in another pid namespace.
+ * Return a text on whether /proc shows the processes that write in submit/. If kxfs is process 1,
+ * it is alone in its pid namespace.
  */
 static const char *control_writers(const struct tree *t)
 {

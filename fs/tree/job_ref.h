@@ -15,7 +15,7 @@ struct job_ref {
 	char *id;
 	char *uid;
 	char *replica; /* the replica, as ROLE-K; NULL for the job itself */
-	bool history;  /* it is below history/ */
+	bool history;  /* true if the node is below history/ */
 };
 
 /*

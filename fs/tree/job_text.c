@@ -135,7 +135,8 @@ static int job_render_appdef(struct fs *fs, struct node *node, char **ret, size_
 }
 
 /*
- * The time of the file `events` is that of its last line, since an event does not change the job.
+ * Get the text of `events`. Its time is the time of its last line, since an event does not change
+ * the job.
  */
 static int job_events(const struct node *node, char **ret, size_t *ret_len, int64_t *ret_changed)
 {

@@ -23,8 +23,8 @@ struct list_text {
 	size_t n_waiting;
 	struct spec_text *text; /* NULL if it was not opened yet */
 	uint64_t revision;	/* the revision of the backend's jobs from which it was made */
-	int64_t stale_since;	/* since when those jobs were stale */
-	int64_t made, until;	/* it is valid from MADE to UNTIL, in ns */
+	int64_t stale_since;	/* the time since which those jobs were stale, in ns, or 0 */
+	int64_t made, until;	/* the text is valid from MADE to UNTIL, in ns */
 };
 
 struct list_file {

@@ -24,7 +24,8 @@
 #include "spec/job/list.h"
 
 /*
- * The creator sets these before the mount is up; then they are only read, unless noted otherwise.
+ * The creator sets all members before the mount is up. Afterwards they do not change, unless noted
+ * otherwise.
  */
 struct tree {
 	struct fs *fs;

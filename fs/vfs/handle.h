@@ -16,7 +16,7 @@ struct handle {
 struct handles;
 
 struct handles *handles_new(void);
-void handles_free(struct handles *all); /* also frees every remaining handle; NULL is allowed */
+void handles_free(struct handles *all); /* Free every remaining handle, too. NULL is allowed. */
 
 /* Make H, which is zeroed, the handle of FI. */
 void handle_open(struct fs *fs, struct handle *h, void (*free_fn)(struct handle *),

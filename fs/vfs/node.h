@@ -4,10 +4,10 @@
  * its class defines its operations. Only the FUSE thread touches nodes (no lock).
  *
  * A node is found again by its key: its parent's key, "/", and a tag. The tag is the node's name;
- * or, if one name can refer to different objects over time (the log of a new attempt, a job of the
- * same id), a text that distinguishes these. st_ino is a hash of the key, so it is the same after a
- * remount. The nodeid is the node's address. A node exists while the kernel counts lookups of it, a
- * handle is open on it, or a child of it exists.
+ * but if a name can refer to different objects over time (the log of a new attempt, a job of the
+ * same id), the tag is a text that distinguishes the objects. st_ino is a hash of the key, so it is
+ * the same after a remount. The nodeid is the node's address. A node exists while the kernel counts
+ * lookups of it, a handle is open on it, or a child of it exists.
  *
  * A node has an object, which it represents. This folder never inspects it: the classes of a tree
  * agree on its type. A new node has the object of its parent, unless its class or its entry sets
@@ -131,8 +131,7 @@ struct node {
 	 * listing (node_listed).
 	 */
 	bool live;
-	bool stale; /* it is not in the table any more, and the next lookup of its name makes a
-		     * new node */
+	bool stale; /* not in the table any more: the next lookup of the name makes a new node */
 	off_t size; /* the size last reported to the kernel */
 	UT_hash_handle hh;
 	struct node *prev, *next; /* the list of all nodes */
@@ -191,15 +190,15 @@ int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 
 /*
- * An entry of a directory whose entries are fixed; the table ends with a NULL name. A HIDDEN entry
- * can be looked up but is not listed. WHEN, if it is not NULL, decides whether the entry exists.
+ * A row of a table of fixed entries of a directory; the last row has a NULL name. A HIDDEN entry
+ * can be looked up but is not listed. If WHEN is not NULL, it returns whether the entry exists.
  * OBJECT is the object of the entry's node, or NULL for the directory's object.
  */
 struct node_entry_def {
 	const char *name;
 	const struct node_class *class;
 	bool hidden;
-	bool (*when)(void *object, struct node *dir); /* OBJECT is that of the entry */
+	bool (*when)(void *object, struct node *dir); /* OBJECT is the object of the entry's node */
 	void *object;
 };
 int node_lookup_in(struct fs *fs, struct node *dir, const struct node_entry_def *table,
@@ -213,7 +212,7 @@ void node_list_in(struct node *dir, const struct node_entry_def *table, struct l
 extern const struct node_class node_root_class;
 
 /*
- * A class of a directory with only such entries: struct node_dir_class { .class = { ...,
+ * A class of a directory that has only entries of a table: struct node_dir_class { .class = { ...,
  * NODE_DIR_OPS }, .entries }.
  */
 struct node_dir_class {

@@ -24,7 +24,7 @@ struct stream_read {
 };
 
 struct streams {
-	struct stream *list; /* of the I/O thread */
+	struct stream *list; /* all streams; I/O thread */
 	size_t count;	     /* read and written atomically */
 };
 
