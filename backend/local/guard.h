@@ -25,7 +25,7 @@
  */
 #define GUARD_ORPHAN_SIGNAL SIGURG
 
-/* What the guard starts, and how. Plain data. */
+/* The program, and how the guard starts it. Plain data. */
 struct guard_program {
 	const char *cwd;
 	rlim_t nofile;	    /* the program's soft limit of descriptors */
@@ -64,7 +64,8 @@ int guard_start(const struct guard_program *program, int listen_fd, struct guard
 /* Send SIGTERM or SIGKILL to the group of PROGRAM, as a terminal would; SIGSTOP or SIGCONT to all of the attempt. */
 void guard_signal(const struct guard *guard, pid_t program, int sig);
 /*
- * Wait for the guard, whose NEWS_FD has ended, and kill all that is left of the attempt. Set *RET_SIG to the signal
- * that ended the guard, or 0. Return false if some process, of another user or unkillable, is left after some seconds.
+ * Wait for the guard, whose NEWS_FD has ended, and kill all remaining processes of the attempt. Set
+ * *RET_SIG to the signal that ended the guard, or 0. Return false if some process, of another user
+ * or unkillable, is left after some seconds.
  */
 bool guard_end(const struct guard *guard, int *ret_sig);

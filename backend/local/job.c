@@ -36,7 +36,7 @@ struct local_job {
 	unsigned delay_ms;
 	bool is_new;		  /* an earlier daemon has recorded the job, but did not launch it */
 	uint64_t ended;		  /* number of the change of its record that ended the job, or 0 */
-	bool let_go;		  /* it outlives the mount */
+	bool let_go;		  /* the job outlives the mount */
 	bool blamed;		  /* the job's reason was taken from a replica (blame) */
 	bool words_known;	  /* the record has the last words of the replica that failed */
 	struct last_words *words; /* reads them, or NULL */
@@ -104,8 +104,8 @@ static void join_queue(struct local_job *job)
 }
 
 /*
- * True if JOB requests GPUs but has none, because an earlier mount had none, and no replica of JOB
- * is live.
+ * True if JOB requests GPUs, but an earlier mount without GPUs has launched it, and no replica of
+ * JOB is live.
  */
 static bool lacks_gpus(const struct local_job *job)
 {

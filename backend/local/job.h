@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Local jobs that are not over, or whose end is not on disk yet. A job owns its replicas (replica.h) and its record
- * (record.h), and decides what is restarted and when it is over. Then it is freed, and remains as a snapshot in the
- * store and a record on disk (saved.h). I/O thread.
+ * Local jobs that are not over, or whose end is not on disk yet. A job owns its replicas
+ * (replica.h) and its record (record.h), and decides which replicas are restarted, and when the job
+ * is over. Then the object is freed; the job remains as a snapshot in the store and a record on
+ * disk (saved.h). I/O thread.
  */
 #pragma once
 

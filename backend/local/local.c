@@ -48,10 +48,10 @@ struct local {
 	struct saved *saved;
 	struct local_requests *requests;
 	struct expiry *expiry;	       /* removes old jobs */
-	struct spec_turns limits;      /* of the queue of the machine */
-	struct spec_queue_view *queue; /* or NULL */
+	struct spec_turns limits;      /* the limits of the queue LOCAL_QUEUE */
+	struct spec_queue_view *queue; /* the status of the queue; NULL without limits */
 	bool stopped;
-	struct loop_timer deadline; /* of stopping */
+	struct loop_timer deadline; /* the time limit of stopping */
 };
 
 static struct local *local_of(struct backend *b)

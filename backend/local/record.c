@@ -2,16 +2,16 @@
 /*
  * The record of a local job; see record.h.
  *
- *	what the store shows	| what ends it				      | next
- *	HIDDEN: nothing yet	| every start was tried; SHOW_MS has passed;  | SHOWN
- *				| the job is queued, ends, or is ended	      |
- *	SHOWN: it goes on	| a suspension is on disk		      | SUSPENDED
- *	SUSPENDED		| that it continues is on disk		      | SHOWN
+ *	what the store shows	| what ends it					| next
+ *	HIDDEN: no job yet	| every start was tried; SHOW_MS has passed;	| SHOWN
+ *				| the job is queued, ends, or is ended		|
+ *	SHOWN: the job		| the record on disk shows a suspension		| SUSPENDED
+ *	SUSPENDED		| the record on disk shows that it has ended	| SHOWN
  *
- *	the file	| what is so			| what ends it		   | next
- *	SAVED		| it has change SAVED		| a change		   | WRITING
- *	WRITING		| records.c writes it		| it is written, or can't  | SAVED, UNSAVED
- *	UNSAVED		| records.c retries		| a change; a retry	   | WRITING, SAVED
+ *	the file	| what is under way			| what ends it			| next
+ *	SAVED		| nothing; the last write succeeded	| a change			| WRITING
+ *	WRITING		| records.c writes the file		| success; failure		| SAVED; UNSAVED
+ *	UNSAVED		| records.c waits to retry		| a change; a successful retry	| WRITING; SAVED
  */
 #include "backend/local/record.h"
 
@@ -30,9 +30,9 @@ struct local_record {
 	struct spec_record *rec;
 	struct record *entry; /* the record on disk */
 	size_t to_try;	      /* replicas whose first start was not tried yet */
-	uint64_t change;      /* number of the newest change, */
-	uint64_t taken;	      /* of the newest change that was written, or is being written, */
-	uint64_t saved;	      /* and of the newest change that is on disk */
+	uint64_t change;      /* number of the newest change */
+	uint64_t taken;	      /* number of the newest change that was written, or is being written */
+	uint64_t saved;	      /* number of the newest change that is on disk */
 	uint64_t made_ms;     /* monotonic */
 	enum { HIDDEN, SHOWN, SUSPENDED } view;
 	enum { SAVED, WRITING, UNSAVED } file;
@@ -293,7 +293,10 @@ void local_record_written(struct local_record *r, int err)
 	r->events->written(r->data, err, r->taken);
 	if (r->snapshot)
 		publish(r, take_ptr(r->snapshot));
-	/* The disk may have refused a change, and then taken what records.c has retried. */
+	/*
+	 * The disk may have refused a change, and then accepted an older state that records.c has
+	 * retried.
+	 */
 	behind = r->change > r->taken ||
 		 (!err && (head->state != wanted(r) || head->over != local_record_is_over(r)));
 	if (behind)

@@ -88,7 +88,7 @@ void local_record_tried(struct local_record *r);
 void local_record_started(struct local_record *r, int64_t time);
 /* A program runs now. */
 void local_record_runs(struct local_record *r);
-/* Nothing of the job runs or will run: set its final state, which follows from its goal. */
+/* No program of the job runs or will run: set the final state, which follows from the goal. */
 void local_record_finish(struct local_record *r);
 /* True after local_record_finish. */
 bool local_record_is_over(const struct local_record *r);

@@ -278,8 +278,8 @@ struct local_submit {
 	struct record *entry;  /* its record */
 	bool left; /* the record could not be made, but may reappear after a power cut */
 	char *id;
-	char *manifest; /* of a dry run */
-	char *text;	/* what is wrong, for people */
+	char *manifest; /* the manifest, for a dry run */
+	char *text;	/* the error text of the answer */
 };
 
 static void submit_start(struct local_requests *c, struct backend_request *rq, loop_fn run,

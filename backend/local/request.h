@@ -18,7 +18,7 @@ struct local_requests;
 struct local_requests *local_requests_new(struct backend *b, struct group *group,
 					  struct local_jobs *jobs, struct saved *saved,
 					  unsigned gpus);
-/* The mount ends: nothing is launched any more. */
+/* The mount ends: launch no more jobs. */
 void local_requests_stop(struct local_requests *c);
 void local_requests_free(struct local_requests *c); /* NULL is allowed */
 

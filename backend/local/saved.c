@@ -214,13 +214,13 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 /* A record at the start. */
 struct item {
 	enum {
-		ITEM_OTHER, /* not of a local job, or held */
-		ITEM_NEVER, /* nothing was started, and never will be */
+		ITEM_OTHER, /* the job is not local, or is held */
+		ITEM_NEVER, /* no program of the job was or will be started */
 		ITEM_OVER,
 		ITEM_RUNS
 	} kind;
 	const struct spec_head *head;
-	bool has_output; /* it has a folder */
+	bool has_output; /* the job has a folder in STATE/output */
 	/* OVER: */
 	struct spec_job *job; /* its snapshot */
 	bool left;	      /* its output was dropped, but some of it remains on disk */
@@ -232,7 +232,7 @@ struct item {
 
 struct recover {
 	struct saved *saved;
-	struct item *items; /* of all records, by key */
+	struct item *items; /* one for each record, in order of the keys */
 	size_t n;
 	struct orphan **orphans;
 	size_t n_orphans;

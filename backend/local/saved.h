@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs that are over: only a record on disk and a snapshot in the store. All changes of such a job are made here, one
- * after another: to move it to history/, to remove it, or to drop its output. At a start, the records of all jobs are
- * parsed here, and jobs that are not over are resumed. I/O thread.
+ * Jobs that are over: each is only a record on disk and a snapshot in the store. This file changes
+ * them, one change at a time: it moves a job to history/, removes it, or drops its output. At a
+ * start it parses the records of all jobs, and resumes jobs that are not over. I/O thread.
  */
 #pragma once
 

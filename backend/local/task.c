@@ -59,7 +59,7 @@
 /* A helper that was started here. */
 struct child {
 	pid_t pid;
-	bool counted; /* it has entered the group */
+	bool counted; /* the helper has entered the group */
 	struct child *prev, *next;
 };
 

@@ -54,9 +54,9 @@ struct task *task_start(struct tasks *tasks, const struct task_config *config,
 			const struct task_events *events, void *data);
 
 enum task_state {
-	TASK_NONE,    /* no program was started */
+	TASK_NONE,    /* the attempt has not started a program */
 	TASK_RUNS,    /* its helper lives */
-	TASK_OVER,    /* it ended as in END */
+	TASK_OVER,    /* the attempt has ended as in END */
 	TASK_DROPPED, /* its helper was killed, or the machine was down */
 	TASK_UNKNOWN, /* its helper may live, but ERR keeps kxfs from reaching it */
 };
@@ -98,7 +98,7 @@ struct orphan;
 
 /* Return the orphan in the folder STATE/output/KEY; NULL if no helper lives there. On the pool. */
 struct orphan *orphan_find(struct tasks *tasks, const char *state_dir, const char *key);
-void orphan_free(struct orphan *o); /* it is not watched */
+void orphan_free(struct orphan *o); /* O must not be watched (orphan_watch). */
 /* Add O, which is taken over, to LIST. When all its helpers have ended, free it, and call FN(DATA). I/O thread. */
 void orphan_watch(struct orphan **list, struct orphan *o, struct tasks *tasks, loop_fn fn,
 		  void *data);
