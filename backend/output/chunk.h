@@ -11,8 +11,8 @@
 #define CHUNK_MAX     65536	/* bytes of a chunk; a longer line is cut into several */
 #define CHUNK_UNTIMED INT64_MIN /* the time of chunks that are not sorted */
 
-#define CHUNK_ENDS    1u /* it ends with '\n' */
-#define CHUNK_CR      2u /* it ends with '\r' */
+#define CHUNK_ENDS    1u /* the chunk ends with '\n' */
+#define CHUNK_CR      2u /* the chunk ends with '\r' */
 #define CHUNK_NEWLINE 4u /* its first byte is '\n' */
 
 struct chunk {
@@ -20,8 +20,8 @@ struct chunk {
 	int64_t ns;	 /* the time of its first line */
 	uint32_t length; /* length in bytes, at most CHUNK_MAX */
 	/*
-	 * Prefixes that it needs after its first byte: one for each line, including those that end
-	 * with '\r'.
+	 * Number of prefixes after its first byte: one for each further line, including lines that
+	 * end with '\r'.
 	 */
 	uint32_t starts;
 	uint32_t lines; /* lines that end in it with '\n' */
@@ -60,8 +60,8 @@ struct cutter {
 	bool cr;	   /* the last byte was '\r' */
 	struct chunk open; /* bytes that are not in a chunk yet */
 	/*
-	 * The part of OPEN up to the last lone '\r', a progress bar: it may be delivered before the
-	 * line ends. Length 0 if there is none.
+	 * The part of OPEN up to the last lone '\r', which a progress bar prints. It may become a
+	 * chunk before the line ends. Its length is 0 if there is no such part.
 	 */
 	struct chunk bar;
 };

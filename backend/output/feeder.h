@@ -40,7 +40,10 @@ int output_log_refusal(const struct output_log *l);
  */
 void output_log_enter(struct output_log *l);
 void output_log_leave(struct output_log *l);
-/* Bytes FROM..TO of L are on disk now. They are these chunks, and perhaps an incomplete line. */
+/*
+ * The bytes from FROM to TO of L are on disk now. They consist of CHUNKS, and perhaps an incomplete
+ * line.
+ */
 void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 			const struct chunks *chunks);
 /* TO bytes of L are on disk now. The new ones must be read from there. */

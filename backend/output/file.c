@@ -46,14 +46,14 @@ struct file {
 	const char *key; /* points into NAME; NULL: merged */
 	struct log forms[2];
 	atomic_bool ended, denied;
-	atomic_bool cut; /* it was removed before it had ended */
+	atomic_bool cut; /* the file was removed before the log had ended */
 	atomic_uint fetching;
 	atomic_uint_least64_t size; /* the largest size so far */
 
 	/* I/O thread: */
 	struct {
 		uint64_t from;
-		const char *bytes; /* of the caller of file_show, or NULL */
+		const char *bytes; /* borrowed from the caller of file_show, or NULL */
 		size_t n;
 	} shown;
 	unsigned losses;
@@ -67,7 +67,7 @@ struct file {
 	enum { FOUND, BEGUN, PUBLISHED } origin;
 	UT_hash_handle hh;
 	int fd, lines_fd;	 /* open while there are readers; else -1 */
-	struct merged *merged;	 /* the same for a merged log; else NULL */
+	struct merged *merged;	 /* the open merged log, while there are readers; else NULL */
 	struct index_size index; /* the size on disk, if its job has published that */
 };
 

@@ -55,7 +55,7 @@ bool file_has_ended(const struct file *f);
 /* Record whether the cluster denies the user access to the output of F. */
 void file_deny(struct file *f, bool denied);
 bool file_is_denied(const struct file *f);
-/* Set the size on disk of a merged log whose job is open. */
+/* Set the size of the merged log F, whose job is open, to that of its index on disk. */
 void file_publish(struct file *f, const struct index_size *size);
 /*
  * Record that SIZE bytes of a container's log are on disk. Return the largest size so far: the

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The folder of a job, STATE/jobs/ID, and the files in it. DIR_FD is STATE/jobs. Any thread; all functions may wait for
- * the disk, and none follows a link. Descriptors are close-on-exec; errors are negative errnos.
+ * The folder of a job, STATE/jobs/ID, and the files in it. DIR_FD is STATE/jobs. Any thread. All
+ * functions may wait for the disk, and do not follow links. Descriptors are close-on-exec; errors
+ * are negative errnos.
  */
 #pragma once
 
@@ -15,9 +16,12 @@
  * Set RET to "ID/NAME", or to "ID/SUB/NAME" if SUB is not NULL. Return false if that is too long.
  */
 bool folder_path(char ret[FOLDER_PATH_MAX], const char *id, const char *sub, const char *name);
-/* Open the file of that name; with O_CREAT create it with mode 0600. */
+/* Open the file of folder_path; with O_CREAT, create it with mode 0600. */
 int folder_open(int dir_fd, const char *id, const char *sub, const char *name, int flags);
-/* Read all of that file. -EFBIG if it is larger than any that kxfs has written. */
+/*
+ * Read all of the file ID/NAME; *RET is malloc'ed. -EFBIG if it is larger than any file that kxfs
+ * writes.
+ */
 int folder_read(int dir_fd, const char *id, const char *name, char **ret, size_t *ret_len);
 /* Create ID, ID/logs and ID/lines if needed. */
 int folder_make(int dir_fd, const char *id);

@@ -49,11 +49,11 @@ struct index {
 	 * and after loading.
 	 */
 	uint64_t *sizes;
-	size_t keys_saved;	  /* how many of the keys are on disk */
-	uint64_t keys_len;	  /* and their length in bytes */
+	size_t keys_saved;	  /* number of keys on disk */
+	uint64_t keys_len;	  /* length in bytes of the keys on disk */
 	struct merge_record last; /* the last record that can't be extended */
 	struct index_size size;	  /* the size on disk */
-	uint8_t *out;		  /* records after those of the batch */
+	uint8_t *out;		  /* encoded records that are not in BATCH */
 	size_t n_out, out_room;
 	/*
 	 * If OPEN, the last record is OPEN_CHUNK of log OPEN_LOG. It may still be extended, and is

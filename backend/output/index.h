@@ -18,7 +18,7 @@ struct index;
 struct index_size {
 	uint64_t records;
 	uint64_t end;	 /* bytes of the merged log */
-	uint64_t stamps; /* lines that begin in these */
+	uint64_t stamps; /* lines that begin in these bytes */
 	int64_t mtime;	 /* in ns */
 };
 
@@ -50,7 +50,7 @@ bool index_knows_logs(const struct index *x);
 void index_free(struct index *x);
 
 /*
- * Return the number of the log KEY, which gets one if it has none. KEY and PREFIX are valid
+ * Return the number of the log KEY; give it one if it is new. KEY and PREFIX are valid
  * (merge_key_is_valid).
  */
 uint32_t index_number(struct index *x, const char *key, const char *prefix);
@@ -62,7 +62,7 @@ size_t index_room(const struct index *x);
 /* End the line at the end of the merged log. Return false if no line was open. */
 bool index_end_line(struct index *x);
 
-/* Return the number of appended records, or of those that are on disk. */
+/* index_appended returns the number of all records; index_written the size on disk. */
 uint64_t index_appended(const struct index *x);
 const struct index_size *index_written(const struct index *x);
 /*

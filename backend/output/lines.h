@@ -33,13 +33,13 @@ struct log_line {
 
 struct lines_record {
 	struct log_line line;
-	uint64_t number; /* number of that line, from 0 */
+	uint64_t number; /* number of the line, from 0 */
 };
 
 /* The state needed to continue a table. Plain data; all 0 is that of an empty log. */
 struct lines_encoder {
 	uint64_t size;		  /* bytes of the log, including all that were added */
-	uint64_t lines;		  /* lines that begin in these */
+	uint64_t lines;		  /* lines that begin in these bytes */
 	bool midline;		  /* the last line is not complete yet */
 	bool any;		  /* there is a record */
 	struct lines_record last; /* the newest record */
@@ -82,8 +82,8 @@ void lines_open(struct lines_reader *r, int fd);
  */
 int lines_find(struct lines_reader *r, uint64_t weight, uint64_t place, struct lines_record *ret);
 /*
- * Return the record after the last one returned. -ENOENT if there is none yet. An implausible
- * record ends the table.
+ * Set *RET to the record after the one that lines_find or lines_next returned last. Return -ENOENT
+ * if there is none yet. An implausible record ends the table.
  */
 int lines_next(struct lines_reader *r, struct lines_record *ret);
 

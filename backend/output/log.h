@@ -2,7 +2,7 @@
 /*
  * A job's output for readers: a stream of bytes that grows at its end and never changes otherwise;
  * one container in one attempt, or all replicas merged; as it was printed, or with a time before
- * each line. Bytes below the reported size of a stream can be read, none beyond. All functions are
+ * each line. Exactly the bytes below the reported size of a stream can be read. All functions are
  * for any thread and never wait for a network.
  */
 #pragma once

@@ -26,8 +26,8 @@
 /* The record before it ends in the middle of a line, which this one does not continue. */
 #define MERGE_NEWLINE 1u
 #define MERGE_START   2u  /* its first byte gets a prefix */
-#define MERGE_ENDS    4u  /* it ends with '\n': the next byte begins a line */
-#define MERGE_CR      8u  /* it ends with '\r' */
+#define MERGE_ENDS    4u  /* the record ends with '\n', so the next byte begins a line */
+#define MERGE_CR      8u  /* the record ends with '\r' */
 #define MERGE_LINE    16u /* its first byte begins a line, and gets a stamp */
 
 /* Plain data. */
@@ -63,8 +63,8 @@ void merge_encode(const struct merge_record *r, uint64_t number, uint8_t ret[MER
 int merge_decode(const uint8_t bytes[MERGE_RECORD], uint64_t number, struct merge_record *ret);
 
 /*
- * Check if R may follow LAST, and count R in KEYS. -EINVAL if it may not. Bytes from a disk may be
- * anything; a valid record can be rendered in bounded time and space.
+ * Check if R may follow LAST, and count R in KEYS. -EINVAL if it may not. Bytes from a disk are
+ * untrusted; but a record that passes this check can be rendered in bounded time and space.
  */
 int merge_follow(struct merge_keys *keys, const struct merge_record *last,
 		 const struct merge_record *r);

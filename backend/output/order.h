@@ -16,18 +16,18 @@
 
 #define ORDER_TICK_MS	   250
 #define ORDER_WAIT_TICKS   5  /* the largest number of ticks that a chunk waits */
-#define ORDER_EXPECT_TICKS 40 /* and that all chunks wait for an expected source */
+#define ORDER_EXPECT_TICKS 40 /* the largest number of ticks that all other chunks wait for an expected source */
 
 struct order;
 struct order_source;
 
 struct order *order_new(void);
-void order_free(struct order *o); /* also frees its sources; NULL is allowed */
+void order_free(struct order *o); /* Free its sources, too. NULL is allowed. */
 /* Add a source. DATA is the caller's. */
 struct order_source *order_add(struct order *o, void *data);
 void *order_data(const struct order_source *s);
 
-/* order_open: more may follow from S from now on. order_close: nothing more will. */
+/* order_open: more chunks of S may follow from now on. order_close: no more chunks will follow. */
 void order_open(struct order_source *s);
 void order_close(struct order_source *s);
 /* EXPECTED: earlier output of S is about to arrive. Not EXPECTED: this is no longer so. */
@@ -50,7 +50,10 @@ bool order_is_empty(const struct order_source *s);
  */
 void order_flush_early(struct order_source *s, uint64_t to);
 
-/* Remove the next chunk in order, with its source. Return false if none may go now. */
+/*
+ * Remove the next chunk in the order, and set *RET_SOURCE to its source. Return false if no chunk
+ * may be removed now.
+ */
 bool order_next(struct order *o, struct order_source **ret_source, struct chunk *ret);
 bool order_may_go(const struct order *o);
 /* True if any chunk waits. Then call order_tick each ORDER_TICK_MS. */

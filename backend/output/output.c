@@ -14,29 +14,27 @@
  * posts job_step. Only job_step changes states; it calls waiting callers last. That is why jobs,
  * logs and arrivals are in one file. A job is freed when the group WORK is empty.
  *
- *	a job is| what is under way			| what ends it		| next
- *	NEW	| work of an earlier job of its name	| none is left		| LOADING
- *	LOADING	| the pool makes its folder, reads its	| done			| OPEN
- *		| index; what is begun waits		| refused		| REFUSED
- *	REFUSED	| a second passes			| the timer		| NEW
- *	OPEN	| logs move on; the index is written	| closed, and whole if	| GONE
- *		|					| its end was asked for	|
- *	GONE	| work of the pool; nobody finds it	| all of that is over	| freed
+ *	job	| what is under way					| what ends it				| next
+ *	NEW	| work of an earlier job of this name			| that work has ended			| LOADING
+ *	LOADING	| the pool makes the folder and reads the index;	| done					| OPEN
+ *		| logs that begin wait					| the disk refuses			| REFUSED
+ *	REFUSED	| a pause of one second					| the timer				| NEW
+ *	OPEN	| logs advance, and the index is written		| the job is closed, and complete if	| GONE
+ *		|							| its end was requested			|
+ *	GONE	| work on the pool; the job can't be found		| that work has ended			| freed
  *
- *	a log is| what is under way			| what ends it		| next
- *	NEW	| its job is not open yet		| its job is		| MAKING
- *	MAKING	| the pool makes its file		| done			| LIVE
- *		|					| refused		| UNMADE
- *	UNMADE	| a second passes			| the timer of its job	| NEW
- *	LIVE	| its writer writes			| it lacks chunks	| READING
- *	READING	| the pool reads it; its writer writes	| done			| LIVE
- *		|					| refused		| UNREAD
- *		|					| its end was asked for,| FED
- *		|					| all of it was given	|
- *	UNREAD	| a second passes			| the timer of its job	| LIVE
- *	FED	| readers know that it has ended; its	| the index has all of	| ENDED
- *		| chunks wait, or are being written	| it on disk		|
- *	ENDED	| nothing				| it begins again	| NEW
+ *	log	| what is under way					| what ends it				| next
+ *	NEW	| the job is not OPEN yet				| the job is OPEN			| MAKING
+ *	MAKING	| the pool makes the log's file				| done					| LIVE
+ *		|							| the disk refuses			| UNMADE
+ *	UNMADE	| a pause of one second					| the job's timer			| NEW
+ *	LIVE	| the writer writes					| chunks must be read from disk		| READING
+ *	READING	| the pool reads the log; the writer writes		| done					| LIVE
+ *		|							| the disk refuses			| UNREAD
+ *		|							| all of an ending log was read		| FED
+ *	UNREAD	| a pause of one second					| the job's timer			| LIVE
+ *	FED	| readers see the end; chunks wait or are written	| the index on disk has all of the log	| ENDED
+ *	ENDED	| nothing						| the log begins again			| NEW
  */
 #include "backend/output/output.h"
 
@@ -88,7 +86,7 @@ struct output_log {
 	uint32_t number;	     /* the log's number in the index */
 	struct order_source *source; /* NULL before its job is open, and if PREFIX is NULL */
 	enum log_life life;
-	bool ending; /* no byte will be written any more */
+	bool ending; /* the log is complete: output_log_end was called */
 	/* kxfs writes it (writer.h): its chunks have times, and SIZE is its whole size. */
 	bool fetched;
 	/*
@@ -115,7 +113,7 @@ struct output_log {
 	 * not queued.
 	 */
 	struct output_log *prev, *next;
-	/* Links of the list CALLING of the job: logs whose ENDED is due. */
+	/* Links of the job's list CALLING of logs whose ENDED is due. */
 	struct output_log *call_prev, *call_next;
 	UT_hash_handle hh;
 };
@@ -173,8 +171,8 @@ struct arrival {
 	enum arrival_state state;
 	struct arrival_target {
 		struct output_log *log;
-		uint64_t readings; /* the log's READINGS must reach this number, */
-		uint64_t size;	   /* and all bytes before this one must be in the index */
+		uint64_t readings; /* the log's READINGS must reach this number */
+		uint64_t size;	   /* all bytes of the log before this offset must be in the index */
 	} * targets;
 	size_t n;
 	uint64_t records; /* SYNCING: number of records that the index must have on disk */
@@ -370,7 +368,8 @@ static bool arrival_is_due(struct output *o, struct arrival *a)
 }
 
 /*
- * Call the functions whose output has arrived. ID is that of a job that has made progress, or NULL.
+ * Call the functions of all arrivals whose output has arrived. ID is the job that has made
+ * progress; NULL checks all jobs.
  */
 static void arrivals_check(struct output *o, const char *id)
 {
@@ -512,7 +511,7 @@ static void log_make(struct output_log *l)
 
 /*
  * Pass CHUNKS to the order, except for bytes that were passed before. Return false if output
- * between those and CHUNKS is missing.
+ * between the last passed byte and CHUNKS is missing.
  */
 static bool log_give(struct output_log *l, const struct chunks *chunks)
 {

@@ -15,10 +15,10 @@
  * is a log_writer (writer.h). This folder only reads a helper's files.
  *
  * The merged index has the lines of fetched logs in the order of their times, if they arrive within
- * about a second of each other, and those of local logs in the order in which they were seen. It
- * never changes once it is written. An open shows the present contents without waiting for that
- * second. Each line has the prefix "ROLE/K "; a line ends with '\n', or with a '\r' that is not
- * followed by '\n', as TorchX prints them.
+ * about a second of each other, and the lines of local logs in the order in which kxfs saw them.
+ * Written records never change. A reader that opens the merged log gets its present contents
+ * without waiting for that second. Each line has the prefix "ROLE/K "; a line ends with '\n', or
+ * with a '\r' that is not followed by '\n', as TorchX prints them.
  */
 #pragma once
 
@@ -62,10 +62,10 @@ void output_stop(struct output *o, loop_fn fn, void *data);
 struct output_job *output_job_open(struct output *o, const char *id);
 /*
  * Begin a log of the job, also when it becomes known after a restart of kxfs: KEY, and the prefix
- * of its lines in the merged log ("trainer/0 "); PREFIX NULL: a writer fetches it, and it is not
- * part of the merged log. Its file is created on the pool if needed. A log that has ended may begin
- * and end again: missing output is added to the merged log, nothing twice. ANEW: it was empty
- * before this run of kxfs. -EINVAL if KEY or PREFIX is invalid.
+ * of its lines in the merged log ("trainer/0 "); If PREFIX is NULL, a writer fetches the log, and
+ * the log is not part of the merged log. Its file is created on the pool if needed. A log that has
+ * ended may begin and end again: only missing output is added to the merged log. ANEW: the log was
+ * empty before this run of kxfs. Return 0, or -EINVAL if KEY or PREFIX is invalid.
  */
 int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew);
 /* Another process, which writes the log KEY and its table, has written more. */
@@ -82,9 +82,9 @@ void output_log_expect(struct output_job *j, const char *key, bool expected);
  */
 void output_log_deny(struct output_job *j, const char *key, bool denied);
 /*
- * Log KEY is complete. The rest of it is added to the merged log; when that is done, or the disk
- * refuses it, FN(DATA) (FN may be NULL) is called, but not from here. Readers see the end of the
- * log as soon as all of it can be read.
+ * Log KEY is complete: add the rest of it to the merged log. When that is done, or the disk has
+ * refused it, call FN(DATA), but not from within this call. FN may be NULL. Readers see the end of
+ * the log as soon as all of it can be read.
  */
 void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *data);
 /*
@@ -114,12 +114,12 @@ void output_job_remove(struct output *o, const char *id, void (*done)(void *data
 /* --- any thread --- */
 
 /*
- * Open a log. If its job is not open (output_job_open), the log is the contents of its files, and
- * has ended; there may be 10 000 such jobs, and they cost nothing until a log is opened.
+ * Open a log. If its job is not open (output_job_open), the log has the contents of its files, and
+ * has ended. There may be 10 000 jobs that are not open; they use no memory until a log is opened.
  */
 int output_log(struct output *o, const char *id, const char *key, enum log_form form,
 	       struct log **ret);
-/* Like output_log, with the present contents of its files: nothing is fetched. */
+/* Like output_log, but do not fetch: the log has the present contents of its files. */
 int output_log_kept(struct output *o, const char *id, const char *key, enum log_form form,
 		    struct log **ret);
 int output_log_stat(struct output *o, const char *id, const char *key, enum log_form form,

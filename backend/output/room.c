@@ -59,7 +59,7 @@ uint64_t room_bytes(const struct room *room)
 
 /* A traversal of folders. */
 struct room_walk {
-	uint64_t bytes; /* of the files that were found */
+	uint64_t bytes; /* bytes of all files that were found */
 	bool remove;
 	unsigned depth;
 };
@@ -98,7 +98,7 @@ struct room_counting {
 	bool again; /* this count repeats one during which files may have changed */
 };
 
-/* Count the folder of a job, or remove the rest of one whose removal was interrupted by a crash. */
+/* Count the folder of a job; or, if a crash has interrupted its removal, remove the rest of it. */
 static int count_folder(void *data, int at, const char *name, unsigned char type)
 {
 	struct room_counting *c = data;

@@ -4,8 +4,8 @@
  * full disk does not hold up others. The table of its lines is written with it, and the merged log
  * gets the written bytes from memory. The table is written before the bytes, so after a kill the
  * times of all lines in the log are known, and with the log's own end (log_writer_known) they show
- * where to continue. Nothing is synced before log_writer_sync: after a crash of the machine, the
- * table may be older than the log. I/O thread only.
+ * where to continue. Only log_writer_sync syncs: after a crash of the machine, the table may be
+ * older than the log. I/O thread only.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ struct log_writer *log_writer_new(struct output_job *j, const char *key,
 bool log_writer_has_room(const struct log_writer *w, size_t n);
 /*
  * Add N > 0 bytes of one line, whose time is NS (ns since 1970; 0 or less if unknown). W must be
- * open. Bytes are written in order, after the next flush.
+ * open. The bytes are written in order, after the next log_writer_flush.
  */
 void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t n);
 /* Write all lines added so far. */
@@ -71,14 +71,14 @@ struct log_known {
 
 typedef void (*log_known_fn)(void *data, int err, struct log_known *known);
 /*
- * Read the last LEAST bytes of the log, or all of it, on the pool; nothing may be pending. Then
- * call FN(DATA) with 0 or a negative errno as ERR. One at a time.
+ * Read the last LEAST bytes of the log, or all of it, on the pool; log_writer_pending must be 0.
+ * Then call FN(DATA) with 0 or a negative errno as ERR. One at a time.
  */
 void log_writer_known(struct log_writer *w, size_t least, log_known_fn fn, void *data);
 typedef void (*log_synced_fn)(void *data, int err);
 /*
- * Sync log, table and their names, so that they survive a crash of the machine; nothing may be
- * pending. Then call FN(DATA).
+ * Sync log, table and their names, so that they survive a crash of the machine; log_writer_pending
+ * must be 0. Then call FN(DATA, err).
  */
 void log_writer_sync(struct log_writer *w, log_synced_fn fn, void *data);
 /*
