@@ -18,10 +18,10 @@
 
 struct expiry {
 	struct expiry_config config;
-	struct loop_timer timer; /* when the next check is made */
-	uint64_t at;		 /* the same, by loop_now_ms */
-	bool warned;		 /* a message has reported that no space can be freed, */
-	bool failed;		 /* or that freeing space failed */
+	struct loop_timer timer; /* runs until the next check */
+	uint64_t at;		 /* the time of the next check, by loop_now_ms */
+	bool warned;		 /* a message has reported that no space can be freed */
+	bool failed;		 /* a message has reported that freeing space failed */
 };
 
 /*

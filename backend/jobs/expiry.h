@@ -24,23 +24,23 @@ struct expiry_config {
 	const struct archive *archive;
 	uint64_t spool_limit; /* in bytes */
 	int64_t history_keep; /* in seconds */
-	/* Return true if the finished JOB is on disk, and nothing of it is being written. */
+	/* Return true if the finished JOB is completely on disk, with no write in progress. */
 	bool (*may_go)(void *data, const struct spec_job *job);
 	/* Return true if there is output of JOB. */
 	bool (*has_output)(void *data, const struct spec_job *job);
 	/*
-	 * Return true if something is being removed. Nothing else is removed then until expiry_now
-	 * or expiry_soon is called.
+	 * Return true if a removal is in progress. Then no other removal begins until expiry_now or
+	 * expiry_soon is called.
 	 */
 	bool (*is_busy)(void *data);
 	/*
-	 * Start to move JOB, whose ttl has passed, to history; then call expiry_soon. NULL if no
-	 * job has a ttl.
+	 * Start to move JOB, whose ttl has passed, to history; call expiry_soon at the end. NULL if
+	 * no job has a ttl.
 	 */
 	void (*retire)(void *data, const struct spec_job *job);
 	/*
-	 * Start to remove JOB, or (drop) only its output. Call expiry_now, or expiry_dropped, at
-	 * the end.
+	 * remove: start to remove JOB; call expiry_now at the end. drop: start to remove only JOB's
+	 * output; call expiry_dropped at the end.
 	 */
 	void (*remove)(void *data, const struct spec_job *job);
 	void (*drop)(void *data, const struct spec_job *job);

@@ -12,14 +12,14 @@
 
 #define JOB_FILES_UUID 37
 
-/* What NAME.job shows. Plain data. */
+/* The job that NAME.job links to. Plain data. */
 struct backend_file {
 	char *id; /* malloc'ed */
 	enum backend_place place;
-	char uuid[JOB_FILES_UUID]; /* of the submission */
-	int64_t time;		   /* when it was submitted, in ns */
+	char uuid[JOB_FILES_UUID]; /* the UUID of the submission */
+	int64_t time;		   /* the time of the submission, in ns */
 	char digest[65];	   /* SHA-256 of the document */
-	bool owned;		   /* UID and GID submitted it; else the user who mounts */
+	bool owned;		   /* UID and GID are the submitter's; else the mounting user has submitted it */
 	uid_t uid;
 	gid_t gid;
 };
@@ -33,7 +33,7 @@ struct job_launch {
 	struct job_files_name *name;	/* NULL if it is not in the table */
 	bool shown;			/* its job is in the store */
 	bool hidden;			/* NAME.job was removed; HEAD records that later */
-	struct job_launch *prev, *next; /* of the same file, the newest first */
+	struct job_launch *prev, *next; /* launches of the same file, the newest first */
 };
 
 struct job_files *job_files_new(void);
@@ -61,7 +61,7 @@ void job_files_show(struct job_files *f, struct job_launch *l, bool shown);
  * before it.
  */
 bool job_files_is_newest(struct job_files *f, const struct job_launch *l);
-/* Remove L, whose record is removed. */
+/* Remove L from the table, because its record is being removed. */
 void job_files_remove(struct job_files *f, struct job_launch *l);
 
 /* --- any thread --- */

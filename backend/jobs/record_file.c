@@ -332,7 +332,7 @@ bool record_file_output_aside(const char *state_dir, const char *key, char **ret
 	struct stat st;
 
 	*ret_place = NULL;
-	/* The record may be a link to nothing. */
+	/* disk_stat, because the record may be a dangling link. */
 	if (disk_stat(AT_FDCWD, record, &st) != 0)
 		return false;
 	(void)file_aside_state(output, state_dir, key, ret_place);

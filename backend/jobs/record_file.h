@@ -10,7 +10,7 @@
 
 #include "spec/record/head.h"
 
-/* What follows the head. Plain data; borrowed. */
+/* The contents of a record after its head. Plain data; borrowed. */
 struct record_rest {
 	const char *document;
 	size_t len;
@@ -40,7 +40,9 @@ int record_file_make(const char *state_dir, const struct spec_head *h,
  * space is reserved.
  */
 int record_file_write(const char *state_dir, const struct spec_head *h);
-/* Set the state letter of a LIVE record: the job is in history since TIME. Nothing is synced. */
+/*
+ * Set the state letter of a LIVE record to HISTORY, with TIME as the time of the move. Do not sync.
+ */
 int record_file_mark(const char *state_dir, const char *key, int64_t time);
 /* Remove the file. If SYNC, a return of 0 means that even a power cut does not bring it back. */
 int record_file_remove(const char *state_dir, const char *key, bool sync);

@@ -3,17 +3,17 @@
  * Records of jobs. The states of a record, and the only allowed changes (set_state asserts them):
  *
  *	state	   | what is so			       | what ends it			| next
- *	HELD	   | nothing was sent or started; its  | all conditions hold		| SUBMITTING
+ *	HELD	   | nothing was sent or started; the  | all conditions hold		| SUBMITTING
  *		   | conditions are in the part `hold` | one can't hold, or the user	| NEVER
  *		   |				       | removes the job		|
- *	SUBMITTING | it was sent or started once, or   | the job was seen		| LIVE
- *		   | not at all; no condition is left  | refused; it was HELD before	| HELD, NEVER
+ *	SUBMITTING | the job was launched once, or     | the job was seen		| LIVE
+ *		   | not at all; it has no conditions  | refused, after it was HELD	| HELD, NEVER
  *		   |				       | nothing was launched		| NEVER, removed
  *	LIVE	   | launched exactly once; the job is | the job leaves jobs/		| HISTORY, removed
  *		   | in jobs/			       |				|
- *	HISTORY	   | the job is in history/	       | the user, or its age		| removed
+ *	HISTORY	   | the job is in history/	       | removal by the user, or expiry	| removed
  *		   |				       | a cluster has the job again	| LIVE
- *	NEVER	   | nothing was launched	       | the user, or its age		| removed
+ *	NEVER	   | nothing was launched	       | removal by the user, or expiry	| removed
  *		   |				       | a cluster has the job after all| LIVE
  *
  * Jobs that were not submitted here are LIVE or HISTORY.
@@ -62,7 +62,7 @@ struct records_request {
 	char *texts[MAX_TEXTS];	     /* the strings of CHANGE and REST */
 	size_t n_texts;
 	bool *left;	 /* MAKE */
-	bool ret_left;	 /* the same, for the pool */
+	bool ret_left;	 /* LEFT as the pool has set it */
 	bool sync;	 /* REMOVE */
 	records_fn done; /* may be NULL */
 	void *data;
@@ -74,8 +74,8 @@ struct writer {
 	struct record *r;
 	struct work work;
 	struct records_request *requests; /* the first one is under way if WRITING */
-	struct spec_head *next;		  /* the head that the pool writes, */
-	const struct spec_job *snapshot;  /* and the snapshot with it, or NULL */
+	struct spec_head *next;		  /* the head that the pool writes */
+	const struct spec_job *snapshot;  /* the snapshot that the pool writes, or NULL */
 	struct record *older; /* pinned; marked so that NAME.job does not show it after the removal of R */
 	bool writing;
 	bool dirty; /* the record differs from its file */
@@ -87,11 +87,11 @@ struct record {
 	struct records *rs;
 	struct spec_head *head;
 	struct job_launch launch;   /* in the table of files only when the record is on disk */
-	struct writer *writer;	    /* NULL if nothing is under way */
+	struct writer *writer;	    /* NULL while there are no operations on the record */
 	unsigned pins;		    /* calls of record_pin without a record_unpin */
 	bool removed;		    /* its removal was requested */
-	bool seen;		    /* its uid is known; else it is in the list UNSEEN */
-	bool has_uid;		    /* it is also in the table by uid, because its uid is not its key */
+	bool seen;		    /* its uid is known; else the record is in the list UNSEEN */
+	bool has_uid;		    /* the record is also in BY_UID, because its uid is not its key */
 	struct record *prev, *next; /* in UNSEEN */
 };
 

@@ -62,15 +62,12 @@ void records_set_reader(struct records *rs, record_read_fn fn, void *data);
 void records_load(struct records *rs, void (*done)(void *data, int err, const char *text),
 		  void *data);
 /*
- * The mount ends: write all changes immediately, and retry nothing. Call FN when no write is under
- * way.
+ * The mount ends: write all changes immediately, and do not retry. Call FN when all writes have
+ * ended.
  */
 void records_stop(struct records *rs, loop_fn fn, void *data);
 
-/*
- * Return what is known of R now. It is valid until the caller returns to the loop; copy what is
- * needed longer.
- */
+/* Return the present head of R. It is valid until the caller returns to the loop. */
 const struct spec_head *record_head(const struct record *r);
 /*
  * Return the PART of R that records_load has read, malloc'ed; the caller owns it. NULL if R does
@@ -119,9 +116,8 @@ struct record_change {
 };
 
 /*
- * Change R on disk first. R changes in memory when the disk has the change, right before DONE (may
- * be NULL) is called. After an error R is as it was. -ESTALE: records_note has changed the state of
- * R meanwhile, and that state remains.
+ * Change R on disk, then in memory, and then call DONE (may be NULL). After an error R is
+ * unchanged. -ESTALE: records_note has changed the state of R meanwhile, and that state remains.
  */
 void records_commit(struct record *r, const struct record_change *change, records_fn done,
 		    void *data);

@@ -24,7 +24,7 @@ struct store_entry {
 	 */
 	int64_t created;
 	enum backend_place place;
-	bool has_alias; /* it is also found by its submission */
+	bool has_alias; /* the job can also be found by its submission */
 };
 
 struct store_place {
@@ -356,8 +356,8 @@ static void store_keep_id(struct store *store, struct store_entry *e, struct sto
 
 /*
  * Make FRESH's snapshot the current one of its uid, and set *OLD to the previous snapshot. If the
- * uid had an entry in the other place (jobs/ or history/), take that out of all tables and set *GONE
- * to it. If another job had the id, rename that job and set RENAMED.
+ * uid had an entry in the other place (jobs/ or history/), remove that entry from all tables and
+ * set *GONE to it. If another job had the id, rename that job and set RENAMED.
  */
 static void store_swap(struct store *store, struct store_entry **fresh, struct store_entry **gone,
 		       struct store_renamed *renamed, const struct spec_job **old)

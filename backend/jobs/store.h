@@ -2,9 +2,9 @@
 /*
  * The current snapshots of all jobs: two tables by id (jobs, history), and one by uid. Only the I/O
  * thread writes, any thread reads, under one lock. After each write the listener is called, without
- * the lock. The folder jobs/ has what local jobs and jobs of a cluster have in common: records, the
- * store, last words, and expiry, which removes what is old. The backend owns the store, its
- * implementation the expiry.
+ * the lock. This folder has the code that local jobs and jobs of a cluster share: records, the
+ * store, last words, and expiry, which removes old jobs and output. The backend owns the store, and
+ * its implementation (local, kube) owns the expiry.
  */
 #pragma once
 
@@ -26,11 +26,11 @@ void store_free(struct store *store);
 
 /*
  * I/O thread: make JOB (whose reference the store takes over) the current snapshot of its uid.
- * JOB->history determines its place; it leaves the other place. In each place an id names one job.
- * In jobs/ that is the job that was put last. In history it is the newest job (by creation, then
- * uid); any other is renamed to ID~UID8, where UID8 is the beginning of its uid. If JOB has an id
- * of this form already, it keeps it until a newer job needs it. A job of ours replaces the held job
- * whose uid is its submission. JOB gets its revision here.
+ * JOB->history determines the place of the job; it is removed from the other place. In each place
+ * an id names one job. In jobs/ that is the job that was put last. In history it is the newest job
+ * (by creation, then uid); any other is renamed to ID~UID8, where UID8 is the beginning of its uid.
+ * If JOB has an id of this form already, it keeps it until a newer job needs it. A job of ours
+ * replaces the held job whose uid is its submission. JOB gets its revision here.
  */
 void store_put(struct store *store, struct spec_job *job);
 /* I/O thread: remove the job of this uid for good. */
