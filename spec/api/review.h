@@ -24,8 +24,8 @@ int spec_review_reply(const char *json, size_t len, bool *ret_allowed);
 char *spec_rules_ask(const char *namespace);
 /*
  * Find in the reply to spec_rules_ask whether the user may VERB each RESOURCE of GROUP. Return 0;
- * -EINVAL if it is malformed; -ENODATA if it is incomplete, because an authorizer of the server
- * can't list its rules.
+ * -EINVAL if the reply is malformed; -ENODATA if the reply is incomplete because an authorizer of
+ * the server can't list rules.
  */
 int spec_rules_reply(const char *json, size_t len, const char *group, const char *resource,
 		     const char *verb, bool *ret_allowed);

@@ -407,7 +407,7 @@ static int next_member(struct spec_split *s, const char *at)
 {
 	if (!top(s)->list) {
 		s->state = KEY;
-		s->comma = at; /* begin_key copies it if there is a member before it */
+		s->comma = at; /* begin_key copies the comma if an earlier member was copied */
 		return 0;
 	}
 	s->state = VALUE;
@@ -560,7 +560,7 @@ int spec_split_feed(struct spec_split *s, const char *bytes, size_t n)
 	while (!s->err && p < end)
 		s->err = advance(s, &p, end);
 	flush(s);
-	s->comma = comma; /* the caller's input is not valid any more */
+	s->comma = comma; /* drop the pointer into the caller's input */
 	return s->err;
 }
 

@@ -55,7 +55,8 @@ printf_like(2, 3) void text_set(char **field, const char *fmt, ...);
 void text_wipe(char **field);
 
 /*
- * Open a stream whose bytes become *RET (malloc'ed, NUL-terminated) and *RET_LEN when it is closed.
+ * Open a stream to memory. text_stream_close sets *RET to the written bytes (malloc'ed,
+ * NUL-terminated) and *RET_LEN to their number.
  */
 __attribute__((returns_nonnull)) FILE *text_stream(char **ret, size_t *ret_len);
 void text_stream_close(FILE *f);

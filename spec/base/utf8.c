@@ -42,10 +42,7 @@ int spec_utf8_hex4(const char *p)
 			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
 						   : -1;
 
-		/*
-		 * A control character is not a digit, although the bit operation may make one of
-		 * it.
-		 */
+		/* The bit operation above may turn a control character into a digit. */
 		if (digit < 0 || (unsigned char)p[i] < 0x20)
 			return -1;
 		ret = ret << 4 | digit;

@@ -26,8 +26,8 @@
 struct parser {
 	char *p; /* the next byte to parse, in the copy, which ends with a NUL */
 	/*
-	 * The end of the last word. A NUL is written there once the byte there has been read. NULL
-	 * if there is no such word.
+	 * The end of the last word. The parser writes a NUL there after it has read the byte. NULL
+	 * if the word is already terminated.
 	 */
 	char *word_end;
 	struct spec_value *low;		    /* after the last value at the low end */

@@ -241,7 +241,7 @@ struct spec_job {
 	struct spec_transitions transitions; /* when each phase began */
 	/* When state, reason, message or a replica last changed: the directory's mtime. */
 	int64_t changed;
-	int64_t stale_since; /* since when it is not confirmed; 0 if it is */
+	int64_t stale_since; /* the time since which it is unconfirmed; 0 if it is confirmed */
 	/*
 	 * A number that the store sets, different for each published snapshot of a mount. 0: not
 	 * published.
@@ -256,8 +256,8 @@ struct spec_job {
 	unsigned pending; /* in a cluster: requested actions that have had no visible effect yet */
 	unsigned ignored; /* requested actions that had no effect */
 	/*
-	 * Static: when a failed part is retried, or why it is not retried though retries are left;
-	 * or "".
+	 * Static text: when the controller retries a failed part, or why it does not although
+	 * retries are left; or "".
 	 */
 	const char *again;
 	/* Its controller abandons pods that do not start within some minutes. */

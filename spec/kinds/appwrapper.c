@@ -56,8 +56,8 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 	size_t n = wrap_tasks(components, key, v, ret_tasks);
 
 	/*
-	 * The controller handles spec.suspend before the success of the pods, and later makes the
-	 * pods again.
+	 * If spec.suspend is set, the controller suspends even a job whose pods have succeeded, and
+	 * later makes the pods again.
 	 */
 	v->acts_on_success = spec_read_bool(spec, "suspend");
 	v->minimum = (unsigned)min_of(n, (size_t)INT32_MAX);

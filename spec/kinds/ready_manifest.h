@@ -20,8 +20,8 @@ void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *con
 
 /*
  * Check the manifest ROOT for B's kind and identity. Make its object, without the fields that
- * others have added, and choose the object's name: the manifest's own, or a random one after its
- * generateName, or another one if the identity requires that. Return 0, or the errno of B's errors,
+ * others have added. Choose the object's name: the manifest's own name, its generateName with a
+ * random suffix, or a new name if the identity has RENAME. Return 0, or the errno of B's errors,
  * which may have existed before.
  */
 int spec_ready_read(const struct spec_yaml *root, struct spec_build *b);

@@ -42,5 +42,5 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 int spec_local_parse(const char *text, size_t len, const struct spec_machine *m,
 		     struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e);
 
-/* Set the positions of those errors of E that have none, by their paths in the document TEXT. */
+/* Set the missing positions of E's errors, by the paths of the errors in the document TEXT. */
 void spec_local_locate(const char *text, size_t len, struct spec_errors *e);

@@ -27,8 +27,8 @@ struct spec_control_asked {
 	enum spec_action action;
 	const char *argument; /* the name of a queue or class, or NULL */
 	/*
-	 * The name of an object that requests the action: new for each request, but the same when
-	 * the request is repeated.
+	 * The name of an object that requests the action. Each request has a new name, a repeated
+	 * request keeps its name.
 	 */
 	const char *name;
 	const struct spec_control *control; /* of the job's kind */

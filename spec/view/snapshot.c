@@ -98,8 +98,8 @@ static bool is_followed(struct spec_placed_pods pods, size_t i)
 
 /*
  * Return the retries of a job whose object does not count restarts of containers. The object of an
- * ended job also counts pods that the controller has deleted, so then count the failed pods that
- * have a successor instead.
+ * ended job also counts pods that the controller has deleted. So for an ended job count its failed
+ * pods that have a successor.
  */
 static unsigned recount(const struct spec_job_view *view, struct spec_placed_pods pods,
 			const struct spec_standing *standing, const struct spec_job *before)

@@ -116,7 +116,7 @@ int spec_yaml_to_object(const struct spec_yaml *node, struct json_object **ret,
  * Write VALUE as YAML text: keys in the object's order; strings that look like another type quoted;
  * multi-line text as literal blocks where that is lossless; Unicode unescaped. Collections nested
  * deeper than FLOW_DEPTH levels (the root is level 1) are written in flow style on one line;
- * FLOW_DEPTH 0: none is. *RET is malloc'ed and NUL-terminated.
+ * FLOW_DEPTH 0 means no flow style. *RET is malloc'ed and NUL-terminated.
  */
 void spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, size_t *ret_len);
 
