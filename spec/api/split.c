@@ -13,8 +13,8 @@
  *   STRING        bytes of a string, a quote         COLON after a key, else as after a value
  *   ESCAPE        the byte behind a backslash        STRING
  *   LITERAL       a number, true, false, null        as after a value
- *   WITHIN        what stands in brackets and is     as after a value
- *                 kept or dropped as a whole
+ *   WITHIN        a value in brackets that is kept   as after a value
+ *                 or dropped as a whole
  *   NEXT          "," or the bracket that closes     KEY or VALUE, or as after a value
  *   DONE          only white space: a LIST is over   (an error)
  *   After a value: NEXT within a level; outside of all, DONE in a LIST and TOP in a watch.

@@ -18,7 +18,7 @@ void spec_list_free(struct spec_list *list); /* NULL is allowed */
 
 /*
  * Return the text for the N snapshots JOBS at the time NOW, with a new reference. STALE_SINCE is
- * the time since when they are not confirmed; 0: they are. Both are in ns. The text remains valid
+ * the time since which the snapshots are unconfirmed, or 0. Both are in ns. The text remains valid
  * until *RET_UNTIL, if no job changes.
  *
  * In a table each job has one line, and each field is one word of printable ASCII, or "-" if it is

@@ -78,7 +78,7 @@ extern const struct kind_word {
 struct kind_state {
 	struct kind_tests tests;
 	enum kind_is is;
-	const char *shown; /* the word that users see; NULL: the condition, the phase, or the word of kind_words */
+	const char *shown; /* the word for users; NULL: the condition, phase or default word */
 	bool firm;
 	struct texts vague; /* vague reasons; "true": all of them */
 	struct texts exact;

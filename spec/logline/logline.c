@@ -39,7 +39,7 @@ struct spec_logline {
 	bool force, gap;
 	enum place place;
 	uint64_t n;   /* bytes of the stream */
-	size_t entry; /* bytes of contents after the last time in the stream, up to SPEC_LOGLINE_ENTRY */
+	size_t entry; /* bytes of contents after the last time; at most SPEC_LOGLINE_ENTRY */
 	bool any;     /* a line has begun */
 	int64_t line_ns;
 	char prefix

@@ -22,7 +22,7 @@ struct overlap;
 enum overlap_answer {
 	OVERLAP_KNOWN, /* these bytes are known, or may be */
 	OVERLAP_NEW,   /* the bytes after these are new, and so are the held ones */
-	OVERLAP_NONE,  /* the line is newer than the known end, but the stream has not shown that end */
+	OVERLAP_NONE,  /* a line newer than the known end, which is not in the stream */
 };
 
 /* Start. KNOWN is taken over, and is not empty. */

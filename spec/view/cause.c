@@ -207,8 +207,9 @@ static struct spec_cause refused(const struct facts *f, const char *text)
 }
 
 /*
- * Return the cause by the event E. Its message contains the server's: Volcano's controller prints
- * the server's whole reply, Kubernetes' own controllers two words before the message.
+ * Return the cause by the event E, whose message contains the server's message: Volcano's
+ * controller prints the server's whole reply, Kubernetes' own controllers print two words and the
+ * message.
  */
 static struct spec_cause refused_by(const struct facts *f, const struct spec_event_view *e)
 {

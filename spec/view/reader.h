@@ -29,7 +29,7 @@ struct spec_phase {
 	bool suspended; /* the job may resume */
 	/* The row applies only if suspension was requested (spec_job_view.asked). */
 	bool asked;
-	bool by_pods; /* the pods are made; while all of them wait, the job is PENDING */
+	bool by_pods;  /* the pods are made; while all of them wait, the job is PENDING */
 	bool gives_up; /* a job whose pods could not be made also gets this phase */
 	bool between;  /* an attempt is over: the job is PENDING unless a replica still runs */
 	bool firm;     /* a running replica does not make the job RUNNING */
@@ -75,8 +75,8 @@ struct spec_reader {
 	void (*pod)(const struct spec_reader *reader, const struct spec_value *object,
 		    struct spec_pod_view *v);
 	/*
-	 * Return the list in OBJECT of the objects that its controller creates from it. Each is the
-	 * member *RET_KEY of an item of the list. NULL if there are none.
+	 * Return the list in OBJECT from which the controller creates other objects; NULL if OBJECT
+	 * has no such list. Each item has an object as its member *RET_KEY.
 	 */
 	const struct spec_value *(*wrapped)(const struct spec_value *object, const char **ret_key);
 	const struct spec_phase *phases; /* rows of one name follow each other */

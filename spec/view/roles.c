@@ -205,7 +205,7 @@ void roles_clear(struct spec_job_view *v)
 /* A reason to show a role: the object has it, the last snapshot has it, or a pod names it. */
 struct roles_claim {
 	const char *name;
-	size_t position;		 /* sort key: claims of the object come first, those of pods last */
+	size_t position;		 /* sort key: claims of the object come first */
 	const struct spec_task_view *of; /* in the object; or NULL */
 	const struct spec_pod_view *pod; /* or NULL */
 	unsigned replicas;
@@ -314,7 +314,10 @@ static size_t list_claims(const struct spec_job_view *view, const struct spec_po
 	return m;
 }
 
-/* Merge the claims of each role among the N at V. Return the number of roles, now in their order. */
+/*
+ * Merge those of the N claims at V that are for the same role, and sort the roles by position.
+ * Return their number.
+ */
 static size_t merge_claims(const struct spec_job_view *view, struct roles_claim *v, size_t n)
 {
 	size_t m = 0;

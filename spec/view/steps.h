@@ -147,7 +147,7 @@ struct spec_standing {
 	bool left;			/* the job is no longer in the cluster */
 	bool ending;			/* the job is over, or about to be */
 	bool cancelled;			/* the job ends, or has ended, as CANCELLED */
-	bool failed;			/* its pods have failed; the controller may not have reported that yet */
+	bool failed;			/* its pods have failed, though its phase may be old */
 	bool pods_late;			/* see spec_view_context */
 	bool unseen;			/* it may have pods that are not known */
 	int64_t ended; /* when the job ended, for replicas that have no time of their own */

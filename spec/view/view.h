@@ -67,7 +67,7 @@ struct spec_pod_view {
 	char *task;	/* its task in the job's object; "" if the job has only one */
 	unsigned index; /* its index in the task; UINT32_MAX if the controller does not number
 			 * pods; SPEC_INDEX_NONE if it does, but this one has no number */
-	unsigned retry; /* retries of the job when the controller made the pod; some kinds set FAILURES instead */
+	unsigned retry; /* the job's retries before this pod; some kinds set FAILURES instead */
 #define SPEC_INDEX_NONE	   (UINT32_MAX - 1)
 #define SPEC_RETRY_UNKNOWN UINT32_MAX
 	unsigned failures; /* number of earlier failures of its replica, which is retried
@@ -147,7 +147,7 @@ struct spec_job_view {
 	bool used_up;	 /* its controller has ended it because no retries were left */
 	bool has_appdef; /* spec_object_appdef (object.h) finds it */
 	bool restarts;	 /* its controller may restart failed parts */
-	bool alone;	 /* it restarts each replica separately; the replica's pods have the count */
+	bool alone;	 /* it restarts each replica separately; the pods have the count */
 	/* It replaces a failed pod by another one, sooner or later, while retries are left. */
 	bool remakes;
 	/* It may react to the success of all pods in other ways than to end the job. */
