@@ -23,31 +23,33 @@ struct backend_config {
 	const struct spec_kinds *kinds; /* the table of kinds */
 	/* "local", or the mount's SOURCE, which selects some of KINDS; "": all kinds that the cluster serves */
 	const char *kind;
-	const char *context;	/* context of the kubeconfig; "": its current one */
+	const char *context;	/* context of the kubeconfig; "": the current context */
 	const char *namespace;	/* "": the namespace of the context */
 	const char *kubeconfig; /* path of a file; "": the files that kubectl uses */
 	const char *as;		/* user to impersonate, or "" */
 	const char *selector;	/* labels of the jobs to show; "": all */
 	/* Show only the jobs that this user submitted through kxfs. */
 	bool mine;
-	enum backend_capture capture; /* jobs whose output is captured even without readers */
-	const char *state_dir;	      /* absolute; it exists, belongs to us, and is locked */
+	enum backend_capture capture; /* which jobs' output is captured even without readers */
+	/* absolute path; the directory exists, belongs to this user, and is locked */
+	const char *state_dir;
 	const char *work_dir;	      /* where local replicas run */
 	const char *mountpoint;	      /* local replicas must not run below it; or NULL */
 	const char *submitter;	      /* user@host of the mount */
 	const char *home;	      /* for "~" in mounts, or NULL */
 	const struct spec_pair *args; /* the mount's run options */
 	size_t n_args;
-	unsigned grace_ms; /* time between SIGTERM and SIGKILL */
+	unsigned grace_ms; /* time between SIGTERM and SIGKILL, in ms */
 	bool linger;	   /* local jobs outlive backend_stop */
 	bool passive;	   /* do not launch or start any job: the mount is read-only */
 	unsigned jobs;	   /* largest number of running local jobs; 0: no limit */
 	/* Number of GPUs for local jobs, at most 64; 0: none; -1: all of the machine's. */
 	int gpus;
-	uint64_t spool_limit; /* limit of bytes of output on disk */
-	int64_t history_keep; /* how long jobs remain in the history, in seconds */
-	const char *archive;  /* absolute path of the directory for copies of finished jobs, or NULL */
-	bool archives;	      /* true: copy finished jobs to ARCHIVE; false: only show its path */
+	uint64_t spool_limit; /* largest size of all output on disk, in bytes */
+	int64_t history_keep; /* the time for which jobs remain in history/, in seconds */
+	/* absolute path of the directory for copies of finished jobs, or NULL */
+	const char *archive;
+	bool archives; /* true: copy finished jobs to ARCHIVE; false: only show its path */
 };
 
 /* Events, called on the I/O thread without a lock. Set once, before backend_start. */
@@ -249,7 +251,8 @@ struct spec_queue_view *backend_queue(struct backend *b, const char *name);
 /* The counts of the jobs in jobs/ that are in a queue. */
 struct backend_queue_jobs {
 	size_t pending, running;
-	int64_t changed; /* the time in ns when a job of the queue, or the list of jobs/, last changed */
+	/* the time in ns when a job of the queue, or the list of jobs/, last changed */
+	int64_t changed;
 };
 void backend_queue_jobs(struct backend *b, const char *name, struct backend_queue_jobs *ret);
 /* Return the text of queues/NAME/status in *RET, malloc'ed. Return 0, or -ENOENT if there is no such queue. */
@@ -293,7 +296,8 @@ struct backend_submission {
 	const char *submitter; /* user@host */
 	/* Who may read the file, besides the user who mounts: S_IRGRP, S_IROTH. */
 	mode_t readable;
-	bool owned; /* true: UID and GID are the submitter's; false: the submitter is the user who mounts */
+	/* true: UID and GID are the submitter's; false: the submitter is the user who mounts */
+	bool owned;
 	uid_t uid;
 	gid_t gid;
 	/*
@@ -324,6 +328,6 @@ void backend_cancel(struct backend *b, const char *id, const char *uid, backend_
  */
 void backend_control(struct backend *b, const char *id, const char *uid, enum spec_action action,
 		     const char *argument, backend_reply_fn reply, void *data);
-/* Remove a job of the history and its output for good. */
+/* Remove the job from history/, with its output, for good. The reply has errors as backend_cancel. */
 void backend_forget(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
 		    void *data);

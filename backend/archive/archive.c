@@ -23,11 +23,11 @@
 #include "backend/base/work.h"
 #include "spec/base/time.h"
 
-#define SOON_MS	  1000 /* from the end of a job to its copy */
+#define SOON_MS	  1000 /* pause between the end of a job and its copy */
 #define PAUSE_MS  1000 /* pause after an error; doubled after each */
 #define PAUSE_MAX 60000
-#define CHECK_S                                                                                    \
-	10 /* time for which the start waits for DIR; a step of a copy that takes longer is reported */
+/* The time for which the start waits for DIR. A step of a copy that takes longer is reported. */
+#define CHECK_S 10
 
 struct archive_entry {
 	char *uid;

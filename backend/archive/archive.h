@@ -15,7 +15,7 @@
 struct archive;
 struct output;
 
-/* Copied; what it points to is borrowed. */
+/* Copied by archive_new. Everything that it points to is borrowed. */
 struct archive_config {
 	struct loop *loop;
 	struct output *output; /* has the logs of all jobs */

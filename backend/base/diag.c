@@ -13,8 +13,9 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-#define DIAG_RING    (128u << 10) /* bytes of text in the ring */
-#define DIAG_MESSAGE 1024	  /* largest size of a message in bytes; a longer one ends in "..." */
+#define DIAG_RING (128u << 10) /* bytes of text in the ring */
+/* largest size of a message in bytes; a longer one ends in "..." */
+#define DIAG_MESSAGE 1024
 
 static atomic_int diag_level_max = DIAG_INFO;
 static atomic_bool diag_stderr = true;

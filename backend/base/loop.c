@@ -704,7 +704,8 @@ int loop_start(struct loop *loop)
 	{
 		lock_scope(&loop->lock);
 		loop->awake = true;
-		uv_async_send(&loop->async); /* run the functions that were posted before the thread began */
+		/* run the functions that were posted before the thread began */
+		uv_async_send(&loop->async);
 	}
 	err = thread_start(loop_main, loop, &loop->thread);
 	if (err < 0) {

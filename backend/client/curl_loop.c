@@ -18,9 +18,11 @@
 #include "backend/base/uv.h"
 #include "spec/base/mem.h"
 
-#define IDLE_CONNECTIONS 8L /* largest number of idle connections that are kept for later requests */
-#define MAX_STREAMS	 90 /* largest number of HTTP/2 streams on one connection; servers allow 100 and more */
-#define AGAIN_MS	 50
+/* largest number of idle connections that are kept for later requests */
+#define IDLE_CONNECTIONS 8L
+/* largest number of HTTP/2 streams on one connection; servers allow 100 and more */
+#define MAX_STREAMS 90
+#define AGAIN_MS    50
 
 struct curl_socket {
 	uv_poll_t poll;
@@ -37,12 +39,13 @@ struct curl_loop {
 	struct group *group;
 	curl_loop_fn ended;
 	CURLM *curl;
-	bool inside;	   /* a call of curl is in progress, which may call callbacks of this file */
+	/* a call of curl is in progress, which may call callbacks of this file */
+	bool inside;
 	unsigned n_open;   /* number of libuv handles that are open or closing */
 	uv_timer_t timer;  /* fires when curl wants to be called */
 	uv_idle_t at_once; /* for a call of curl in the next round of the loop */
 	uv_timer_t again;  /* runs on_again: curl reads again from sockets that had bytes */
-	uint64_t n_chunks; /* chunks of replies received */
+	uint64_t n_chunks; /* number of received chunks of replies */
 	struct curl_socket *sockets;
 	struct curl_socket *again_list;
 	uint64_t pass; /* counts the passes of on_again */
@@ -184,7 +187,7 @@ static void socket_closed(uv_handle_t *handle)
 
 static void socket_free(struct curl_socket *s)
 {
-	uv_poll_stop(&s->poll); /* curl closes the descriptor next */
+	uv_poll_stop(&s->poll); /* curl closes the descriptor after this call */
 	read_no_more(s);
 	DL_DELETE(s->l->sockets, s);
 	uv_close((uv_handle_t *)&s->poll, socket_closed);

@@ -39,10 +39,11 @@
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 
-#define BODY_MAX       (64u << 10)
-#define BURST_MAX      (1u << 20)
-#define WAIT_MAX_MS    60000
-#define CALL_SOCKETS   64 /* largest number of connections for calls; file descriptors limit those for streams */
+#define BODY_MAX    (64u << 10)
+#define BURST_MAX   (1u << 20)
+#define WAIT_MAX_MS 60000
+/* largest number of connections for calls; file descriptors limit those for streams */
+#define CALL_SOCKETS   64
 #define STREAM_SOCKETS 16384
 /*
  * The largest number of HTTP/2 streams that are paused at the same time, each with up to 32 MiB in curl's memory.
@@ -86,20 +87,20 @@ struct http {
 	struct http_request *requests; /* all requests that are not OVER */
 	struct http_request *dead;     /* requests that are OVER, until they are released */
 	struct http_request *resumed;  /* requests with a RESUME_ROUND, ordered by it */
-	unsigned n_paused;	       /* paused streams of HTTP/2 */
-	uint64_t round;		       /* calls of work, counted from 1 */
+	unsigned n_paused;	       /* number of paused streams of HTTP/2 */
+	uint64_t round;		       /* the number of calls of work() */
 	/*
 	 * ANSWERS: requests succeed. FAILING: the last request that ended has failed. RECOVERED: a request has
 	 * succeeded since then, and work() will notify the owner.
 	 */
 	enum { ANSWERS, FAILING, RECOVERED } answers_now;
 	bool heard;	      /* a reply has arrived */
-	char *trouble;	      /* why a request is retried; NULL after a success */
+	char *trouble;	      /* the reason why a request is retried; NULL after a success */
 	loop_fn on_recovered; /* may be NULL */
 	void *recovered_data;
 	unsigned tokens;       /* the number of retries allowed now */
 	uint64_t tokens_since; /* loop_now_ms when the last token was added */
-	struct tally answers;  /* by verb, resource and code */
+	struct tally answers;  /* counts by verb, resource and code */
 	atomic_ullong n_failed, n_retried;
 	atomic_uint n_connections;
 };
@@ -109,16 +110,17 @@ enum state { NEW, QUEUED, ASKING, RUNNING, WAITING, OVER };
 struct http_request {
 	struct http *http;
 	struct http_call call;
-	char *path, *call_body; /* the copies that CALL points to */
+	char *path, *call_body; /* copies; CALL points to them */
 	enum state state;
 	uv_timer_t timer;
-	uint64_t deadline, due; /* by loop_now_ms; DUE: when NEW or WAITING ends */
+	uint64_t deadline, due; /* times by loop_now_ms; DUE: when NEW or WAITING ends */
 	uint64_t ticket;	/* of credential_get, or 0 */
 	struct backoff backoff;
 	bool server_chose; /* in WAITING: the server has chosen the time of the retry */
 	bool renewed;	   /* the request was retried with other credentials after a 401 */
-	bool again;	   /* the request was retried after a reply which guarantees that the server did nothing */
-	bool paused;	   /* the owner accepts no bytes now (http_pause) */
+	/* the request was retried after a reply which guarantees that the server did nothing */
+	bool again;
+	bool paused; /* the owner accepts no bytes now (http_pause) */
 	/* Bits that show which counts include the request: its lane's STARTING, http.n_paused. */
 	enum { IN_STARTING = 1, IN_PAUSED = 2 } counted;
 	/*
@@ -764,7 +766,7 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 
 void http_cancel(struct http_request *rq)
 {
-	if (rq->state != OVER) /* else this was called from within RQ's own done() */
+	if (rq->state != OVER) /* if it is OVER, this was called from within RQ's own done() */
 		end_request(rq);
 }
 

@@ -105,7 +105,8 @@ struct http_call {
 	bool compress;	 /* the server may compress the reply: for long lists, not for streams */
 	/* Request only the metadata of the objects in a list, or in the events of a watch. */
 	enum { HTTP_WHOLE, HTTP_METADATA_LIST, HTTP_METADATA } metadata;
-	bool urgent;   /* a user waits for the reply: refresh credentials even if that has just failed */
+	/* a user waits for the reply: refresh credentials even if that has just failed */
+	bool urgent;
 	bool harmless; /* a POST without an effect, such as a dry run, so it may be repeated */
 	/*
 	 * Retry after 429 and 503 (after their Retry-After, or a growing pause), and after a broken connection,
@@ -127,8 +128,8 @@ struct http_call {
 };
 
 /*
- * Create a client. C and CR are borrowed and must outlive it. Return 0, or a negative errno with
- * *RET_TEXT (a CA file can't be read ...).
+ * Create a client. C and CR are borrowed and must outlive it. Return 0, or a negative errno with *RET_TEXT,
+ * malloc'ed (such as: a CA file can't be read).
  */
 int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
 	     struct http **ret, char **ret_text);

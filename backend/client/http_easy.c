@@ -20,8 +20,9 @@
 #define DEAD_MS	      30000
 #define PROBE_AFTER_S 20L
 #define PROBE_EACH_S  5L
-#define BUFFER	      (16L << 10)  /* buffer of a call or a stream; there may be a thousand of them */
-#define LIST_BUFFER   (128L << 10) /* buffer of a list, which may have several MiB */
+/* buffer of a call or a stream; there may be a thousand of them */
+#define BUFFER	    (16L << 10)
+#define LIST_BUFFER (128L << 10) /* buffer of a list, which may have several MiB */
 
 /* Set an option unless CODE already has the error of an earlier one. */
 #define SET(code, easy, option, value)                                                             \
@@ -278,7 +279,8 @@ bool http_error_passes(CURLcode code)
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_COULDNT_CONNECT:
 	case CURLE_OPERATION_TIMEDOUT:
-	case CURLE_SSL_CONNECT_ERROR: /* a restarting server closes the connection in the handshake */
+	/* a restarting server closes the connection in the handshake */
+	case CURLE_SSL_CONNECT_ERROR:
 	case CURLE_SEND_ERROR:
 	case CURLE_RECV_ERROR:
 	case CURLE_GOT_NOTHING:

@@ -25,7 +25,8 @@ struct http_easy_config {
 	const struct http_call *call;
 	const struct http_server *server;
 	const struct credential_parts *parts;
-	atomic_uint *n_connections; /* counts open connections, also after this transfer has ended */
+	/* counts open connections, also after this transfer has ended */
+	atomic_uint *n_connections;
 	/*
 	 * Curl calls these with DATA: BEFORE before it sends the request, HEADER for each line of the head, BYTES
 	 * for bytes of the body.

@@ -32,9 +32,11 @@
 #include "spec/base/mem.h"
 
 #define PLUGIN_LIMIT_MS 60000
-#define PLUGIN_PIPES_MS 500	   /* the time for which the pipes are read after the plugin has exited */
+/* the time for which the pipes are read after the plugin has exited */
+#define PLUGIN_PIPES_MS 500
 #define PLUGIN_OUT_MAX	(1u << 20) /* largest number of bytes of the answer */
-#define PLUGIN_ERR_MAX	4096	   /* largest number of bytes of stderr that are kept: the last ones */
+/* largest number of bytes of stderr that are kept: the last ones */
+#define PLUGIN_ERR_MAX 4096
 
 /* The sources that are polled: three pipes, numbered like the plugin's descriptors for them, and the process. */
 enum { FAULT, OUT, ERR, N_PIPES, PROCESS = N_PIPES, N_SOURCES };
@@ -376,7 +378,7 @@ static void plugin_started(void *data)
 		struct plugin_source *s = &p->sources[i];
 
 		s->watch = loop_watch_new(p->loop, s->fd, false, events[i], s);
-		assert(s->watch); /* pipes and pidfds can be polled */
+		assert(s->watch); /* polling pipes and pidfds never fails */
 	}
 	if (p->state == ENDING)
 		return plugin_leave(p);

@@ -29,9 +29,10 @@
 #define HEAD_MS 30000
 /* A stream that is silent for this long is reopened. */
 #define IDLE_MS	 600000
-#define FETCH_MS 60000 /* the same for a stream that does not follow */
+#define FETCH_MS 60000 /* the time limit of silence for a stream that does not follow */
 #define ASK_MS	 30000
-#define HELD_MAX (256u << 10) /* largest number of held bytes; a stream with more is requested again */
+/* largest number of held bytes; a stream with more is requested again */
+#define HELD_MAX (256u << 10)
 #define POD_MAX	 (4u << 20)
 /*
  * When a stream in doubt was silent for this long, ask the kubelet for its last line (see set_doubt). The time
@@ -39,7 +40,7 @@
  */
 #define DOUBT_MS     2000
 #define DOUBT_MAX_MS IDLE_MS
-#define DOUBT_BYTES  (1u << 20)	  /* after this many more bytes the stream is in doubt again */
+#define DOUBT_BYTES  (1u << 20)	  /* the stream is in doubt again after this many more bytes */
 #define LOSABLE	     (256u << 10) /* no kubelet rotates a smaller log */
 
 enum podlog_state { STREAMING, HELD, ASKING, ASKING_ENDED };
@@ -65,7 +66,7 @@ struct podlog {
 	struct loop_timer doubt;
 	unsigned doubt_ms;
 	uint64_t doubt_came;  /* CAME when the timer was set */
-	uint64_t doubt_again; /* the stream is in doubt again from this CAME on */
+	uint64_t doubt_again; /* the stream is in doubt again when CAME is at least this */
 	bool other;	      /* the kubelet's last line is not the last line of the log */
 };
 

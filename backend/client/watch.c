@@ -57,8 +57,9 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-#define HEAD_MS	     30000 /* time limit for the head of a reply */
-#define PROBE_MS     10000 /* the same after a silence, when a dead connection must be detected soon */
+#define HEAD_MS 30000 /* time limit for the head of a reply */
+/* time limit for the head of a reply after a silence, when a dead connection must be detected soon */
+#define PROBE_MS     10000
 #define LIST_IDLE_MS 30000
 #define SILENT_MS    65000 /* the time for which a watch may be silent at first */
 /*
@@ -88,8 +89,8 @@
 #define RETRY_EARLY_MS 2000 /* at most one early retry in this time */
 #define CONFIRM_MS     600000
 /*
- * A watch that has listed, or checked the server's version, within this time need not do so again
- * when another watch finds that the server was set back.
+ * If another watch finds that the server was restored from a backup, a watch need not relist or check the server's
+ * version if it has done so within this time.
  */
 #define DOUBT_MS  10000
 #define ABSENT_MS 60000 /* pause before retrying a resource that is not served */
@@ -112,7 +113,8 @@ struct watch {
 	/* The selectors as part of a query: "", or "&...". */
 	char *selectors;
 	enum { WAITING, LISTING, DOUBTING, ASKING, STANDING } state;
-	struct loop_timer timer;  /* in WAITING; in LISTING and DOUBTING the end of PAGE_MS */
+	/* in WAITING: the pause; in LISTING and DOUBTING: the end of PAGE_MS */
+	struct loop_timer timer;
 	struct watch_part *part;  /* except in WAITING: the page that is listed, or the watch */
 	struct watch_part *ahead; /* in LISTING: the page after PART; NULL: not requested */
 	bool ahead_failed;	  /* do not prefetch pages for the rest of this list */
@@ -132,11 +134,11 @@ struct watch {
 	unsigned refusals;
 	/* The last pause in ms; 0 after a success. Only a watch that lasts long resets it. */
 	struct backoff backoff;
-	unsigned silent;  /* ms without a byte after which the watch is restarted */
-	unsigned head_ms; /* ms until the head of the next reply must have arrived */
+	unsigned silent;  /* the watch is restarted after this time without a byte, in ms */
+	unsigned head_ms; /* the time limit for the head of the next reply, in ms */
 	uint64_t due;	  /* when WAITING ends, by loop_now_ms */
-	uint64_t
-		retried_early; /* when watch_retry_now last caused a retry, by loop_now_ms; 0: never */
+	/* when watch_retry_now last caused a retry, by loop_now_ms; 0: never */
+	uint64_t retried_early;
 	/* In WAITING: an early retry is allowed, since the server has not asked for a pause. */
 	bool may_retry_early;
 	bool bookmarks; /* the server has sent a bookmark, so it sends one every minute */
@@ -146,7 +148,8 @@ struct watch {
 	 * and HUSHED check the version before the next watch.
 	 */
 	enum { SURE, DOUBT, HUSHED } versions;
-	uint64_t sure;	/* when kxfs last found that the server was not restored from a backup, by loop_now_ms */
+	/* when kxfs last found that the server was not restored from a backup, by loop_now_ms */
+	uint64_t sure;
 	uint64_t asked; /* when the server last returned its version, by loop_now_ms; 0: never */
 	/* The errno of the last reply. After -ETIMEDOUT (no reply at all) the next request uses a new connection. */
 	int reply_err;
@@ -577,7 +580,8 @@ static struct watch_part *send_page(struct watch *w, const char *token)
 		.path = path,
 		.metadata = w->config.metadata ? HTTP_METADATA_LIST : HTTP_WHOLE,
 		.idle_ms = LIST_IDLE_MS,
-		.retry = w->err == ERR_NONE_YET, /* later failures are reported to the owner instead */
+		/* later failures are reported to the owner instead */
+		.retry = w->err == ERR_NONE_YET,
 		.compress = true,
 		.done = on_list_done,
 	};

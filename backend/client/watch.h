@@ -21,8 +21,9 @@ struct watch_config {
 	const char *field;     /* field selector, not escaped; or NULL; copied */
 	const char *resource;  /* for messages: "pods", "jobs.batch.volcano.sh"; copied */
 	const char *namespace; /* for messages; copied */
-	unsigned page;	       /* size of the first page; later pages are adapted to the number of bytes received */
-	bool metadata;	       /* request only the metadata of the objects */
+	/* size of the first page; later pages are adapted to the number of bytes received */
+	unsigned page;
+	bool metadata;		      /* request only the metadata of the objects */
 	const struct spec_pick *pick; /* as in spec_split_new */
 	/* The owner does not require the resource. If it is forbidden, the watch retries every 5 minutes. */
 	bool optional;

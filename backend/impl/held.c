@@ -62,12 +62,14 @@
 #include "spec/base/time.h"
 #include "spec/record/held.h"
 
-#define HELD_MAX     10000u		   /* largest number of held jobs */
-#define SOON_MS	     20			   /* the time for which changes of jobs are collected */
-#define CLOCK_MS     5000		   /* the period of reading the clock */
-#define RAN_MS	     60000		   /* the period of noting that kxfs runs (RAN_FILE) */
-#define PAUSE_NS     INT64_C(180000000000) /* the shortest gap between these notes that is reported */
-#define AGAIN_MS     1000u  /* first pause before a launch is retried; doubled each time, up to the next */
+#define HELD_MAX 10000u /* largest number of held jobs */
+#define SOON_MS	 20	/* the time for which changes of jobs are collected */
+#define CLOCK_MS 5000	/* the period of reading the clock */
+#define RAN_MS	 60000	/* the period of noting that kxfs runs (RAN_FILE) */
+/* the shortest gap between these notes that is reported */
+#define PAUSE_NS INT64_C(180000000000)
+/* first pause before a launch is retried; doubled each time, up to the next */
+#define AGAIN_MS     1000u
 #define AGAIN_MAX_MS 60000u /* longest pause */
 /*
  * The time that kxfs waits for a job that was not seen yet, or whose launch is unknown. By then the kind of the job
@@ -102,15 +104,13 @@ struct held_entry {
 	bool changed;	/* the snapshot must be made again */
 	bool begun;	/* its begin time had passed when the snapshot was made */
 	bool written;	/* with state LIVE: the state is on disk */
-	enum spec_sending
-		/* with state SUBMITTING; in RESTS, SPEC_SENDING means that the job was certainly not launched */
-		sending;
-	uint64_t
-		/*
-		 * with SPEC_SENDING_ASKED or state LIVE: the time until which to wait for the job to appear, by
-		 * loop_now_ms
-		 */
-		asked;
+	/* With state SUBMITTING. In RESTS, SPEC_SENDING means that the job was certainly not launched. */
+	enum spec_sending sending;
+	/*
+	 * With SPEC_SENDING_ASKED or state LIVE: the time until which to wait for the job to appear, by
+	 * loop_now_ms.
+	 */
+	uint64_t asked;
 	char *refusal;	      /* why the last launch was refused, or NULL */
 	struct backoff again; /* pauses after refused launches */
 	uint64_t next;	      /* when the next step is due, by loop_now_ms */

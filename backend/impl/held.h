@@ -52,7 +52,7 @@ void held_take_charge(struct held *h);
  * reply has arrived. TEXT is its document.
  */
 void held_sent(struct held *h, struct record *r, const char *text, size_t len);
-/* The result of such a submission. Plain data. */
+/* The result of a submission. Plain data. */
 struct held_answer {
 	int err;    /* 0: launched; -EINPROGRESS: unknown at present; else it was not launched */
 	bool heard; /* the submitter is waiting for this answer */
@@ -75,6 +75,6 @@ void held_changed(struct held *h, const struct spec_job *old, const struct spec_
  */
 void held_stop(struct held *h, loop_fn fn, void *data);
 
-/* Like backend_text, for a JOB that is held. Any thread. */
+/* Return the text WHICH of JOB, which is held, as backend_text does. Any thread. */
 int held_text(const char *state_dir, const struct spec_job *job, enum backend_text which,
 	      char **ret, size_t *ret_len);

@@ -63,8 +63,8 @@ struct backend_ops {
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
 	/*
-	 * Return the text of a queue, malloc'ed, made from the N snapshots JOBS of jobs/. NULL: the
-	 * text needs only the queue's view.
+	 * Return the text of a queue, malloc'ed, made from the N snapshots JOBS of jobs/. May be NULL, if the text
+	 * needs only the queue's view.
 	 */
 	void (*queue_text)(struct backend *b, const struct spec_job *const *jobs, size_t n,
 			   char **ret, size_t *ret_len);
@@ -123,7 +123,8 @@ struct backend_request {
 	bool held;
 	/* HELD: the server may have carried out an earlier request, although kxfs did not see the job */
 	bool again;
-	char *backend; /* in a SUBMIT that is HELD: the backend that the dry run reported; else NULL */
+	/* in a SUBMIT that is HELD: the backend that the dry run reported; else NULL */
+	char *backend;
 	char *id;
 	char *uid;
 	enum spec_action action;

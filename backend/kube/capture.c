@@ -25,12 +25,13 @@
 
 struct captured {
 	struct follow *follow;
-	UT_hash_handle hh; /* of the job's table, by key */
+	UT_hash_handle hh; /* in the table of the job, by key */
 };
 
 /* A reader who waits for several logs. */
 struct all {
-	size_t n; /* number of logs that the reader waits for, and one more while they are counted */
+	/* number of logs that the reader waits for, and one more while they are counted */
+	size_t n;
 	loop_fn done;
 	void *arg;
 };
@@ -236,7 +237,7 @@ static void update_logs(struct capture *c, const struct spec_job *snapshot, bool
 
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
-		struct follow *before = NULL; /* the log of the latest attempt so far */
+		struct follow *before = NULL; /* the log of the last attempt before L */
 
 		for (size_t j = 0; j < r->n_logs; j++) {
 			const struct spec_log *l = &r->logs[j];

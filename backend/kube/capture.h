@@ -37,7 +37,8 @@ struct capture_config {
 	struct http *http;
 	struct output *output;
 	const char *namespace; /* borrowed */
-	bool archives; /* each captured job needs an output folder, so that the job remains until it is archived */
+	/* each captured job needs an output folder, so that the job remains until it is archived */
+	bool archives;
 };
 
 struct capture *capture_new(const struct capture_config *config);
@@ -105,8 +106,8 @@ void capture_wait(struct capture *c, const char *uid, loop_fn done, void *arg);
 void capture_away(struct capture *c, bool away);
 
 struct capture_counts {
-	size_t streams; /* logs that are followed now */
-	size_t waiting; /* logs that wait for a slot */
+	size_t streams; /* number of logs that are followed now */
+	size_t waiting; /* number of logs that wait for a slot */
 };
 
 void capture_count(const struct capture *c, struct capture_counts *ret);

@@ -60,7 +60,8 @@ struct kube_control {
 	enum spec_action action;
 	bool has_command;		     /* on_ended will be called */
 	struct spec_control_request request; /* made after the first GET */
-	char *lost; /* the error of a request that the server may have carried out without a clear reply; or NULL */
+	/* the error of a request that the server may have carried out without a clear reply; or NULL */
+	char *lost;
 	struct drain *drain;
 	struct loop_timer timer; /* ends DRAIN, later ends WAIT */
 };

@@ -10,7 +10,8 @@
 
 #define EVENTS_JOB_MAX	   64
 #define EVENTS_WAITING_MAX 512
-#define EVENTS_MAX	   32768 /* events of all jobs; the oldest are displaced */
+/* largest number of events of all jobs; a new event displaces the oldest */
+#define EVENTS_MAX 32768
 
 struct events;
 

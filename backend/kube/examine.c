@@ -35,7 +35,8 @@
 
 #define DEADLINE_MS 15000
 #define REPLY_MAX   (1u << 20)
-#define CLOCK_S	    3 /* smaller differences of clocks are not reported, since replies have whole seconds */
+/* smaller differences of clocks are not reported, since replies have whole seconds */
+#define CLOCK_S 3
 
 enum state { VERSION, SERVED, KUEUE, QUEUES, METRICS, RIGHTS, OVER };
 
@@ -56,7 +57,8 @@ struct examine {
 	/* The kinds whose jobs the mount would show. */
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n_kinds;
-	bool may_list;	   /* the user may list jobs of at least one kind, as far as is known */
+	/* a reply has shown that the user may list jobs of at least one kind */
+	bool may_list;
 	const char *kueue; /* the version of Kueue's group; NULL without Kueue */
 	bool has_metrics;
 	struct spec_right *rights; /* the N_RIGHTS rights that these kinds need */

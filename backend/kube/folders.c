@@ -423,7 +423,7 @@ static void on_drop_recorded(void *data, int err)
 
 	if (err == -ESTALE)
 		return drop_record(r);
-	if (e && !e->full) { /* the output is removed, and this was the second commit */
+	if (e && !e->full) { /* this was the second commit, after the removal of the output */
 		if (err && record && !record_is_going(record))
 			records_note(record,
 				     &(struct record_change){.state = record_head(record)->state,

@@ -23,8 +23,9 @@ struct folder {
 	const char *key; /* NULL: there are no files of this job */
 	const char *uid; /* "" until the job is seen */
 	bool own;	 /* the job was submitted from here */
-	bool output;	 /* there is output, or was: when the job leaves jobs/, it is moved to history/ */
-	bool dropped;	 /* its output was removed to free space, so it is not captured again */
+	/* there is output, or was: when the job leaves jobs/, it is moved to history/ */
+	bool output;
+	bool dropped; /* its output was removed to free space, so it is not captured again */
 	/* An earlier mount has ended before it had added all lines to the job's merged log. */
 	bool unmerged;
 };
@@ -42,7 +43,7 @@ struct folders_config {
 	struct output *output;
 	const char *state_dir; /* borrowed */
 	struct group *group;   /* entered while an operation is in progress */
-	bool passive;	       /* remove nothing at the start */
+	bool passive;	       /* the mount is read-only: do not remove any files at the start */
 };
 
 struct folders *folders_new(const struct folders_config *config);
@@ -61,7 +62,7 @@ void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data
 
 /* --- lookups --- */
 
-/* Return the folder on disk of the job of VIEW, or of the job with KEY (spec_job_key). */
+/* Return the files of the job of VIEW; return the files of the job with KEY (spec_job_key). */
 struct folder folders_of(const struct folders *f, const struct spec_job_view *view);
 struct folder folders_find(const struct folders *f, const char *key);
 /* True if a submission other than KEY has chosen the name ID, and the job of that submission was not seen yet. */

@@ -73,7 +73,8 @@
 #define QUIET_CHECKS 20
 /* A reader who opens the log after the end of its job waits this long for the end of the run. */
 #define ENDED_MS 1000
-#define REST_MS	 8000 /* The reader waits this long for the rest of the log after the end of the run. */
+/* The reader waits this long for the rest of the log after the end of the run. */
+#define REST_MS 8000
 /* A run that outlives its job by this long is not followed any longer, unless its pod is being deleted. */
 #define OUTLIVED_MS 60000
 /* The largest number of requests in a row that may fail for a run that has ended. */
@@ -153,8 +154,8 @@ struct follow {
 	void *data;
 	unsigned restart;
 	unsigned gaps, missed; /* see follow_run */
-	unsigned log_gaps; /* gaps inside the log that were found since the writer was opened */
-	bool lost_end;	   /* the run has ended, and the rest of its output can't be had */
+	unsigned log_gaps;     /* gaps inside the log that were found since the writer was opened */
+	bool lost_end;	       /* the run has ended, and the rest of its output is not available */
 
 	enum step step;
 	enum run_end run;
@@ -169,9 +170,9 @@ struct follow {
 	uint64_t came_ms;  /* when the last byte of an earlier request arrived; 0 if none has */
 	/* when the log last had all output of its run, by loop_now_ms; 0 if it is not known to have it */
 	uint64_t all_ms;
-	unsigned failures; /* requests in a row without output */
-	unsigned empty;	   /* replies in a row that the server has no output */
-	unsigned failed;   /* requests in a row in which the disk failed */
+	unsigned failures; /* number of requests in a row without output */
+	unsigned empty;	   /* number of replies in a row which report that there is no output */
+	unsigned failed;   /* number of requests in a row in which the disk failed */
 
 	struct log_writer *writer; /* NULL: the writer must be opened again */
 	/* In PAUSING and PAUSED the end of the pause; in ASKING and SLOWED the deadline, if set. */
@@ -193,7 +194,8 @@ struct follow {
 	size_t window;	       /* bytes of the log's end with which the request is compared */
 	uint64_t from;	       /* offset of these bytes in the log; 0: they are the whole log */
 	bool early;	       /* the last stream ended cleanly although its run continues */
-	bool alone;    /* the request uses a connection of its own, since the disk was too slow before */
+	/* the request uses a connection of its own, since the disk was too slow before */
+	bool alone;
 	uint64_t came; /* podlog_came when the deadline was set */
 	unsigned lost; /* number of streams in a row that the kubelet seemed to have lost */
 	struct spec_logline_past past; /* what earlier streams have shown about the log */
@@ -417,7 +419,10 @@ static void on_begun(void *data)
 		f->trouble = TROUBLE;
 }
 
-/* Count each gap once: an earlier mount, or a request whose bytes were not written, may have reported it. */
+/*
+ * Count each gap only once, although an earlier mount, or an earlier request whose bytes were not written, may have
+ * counted it.
+ */
 static void count_gaps(struct follow *f)
 {
 	unsigned n = f->missed + f->log_gaps + f->lost_end;
@@ -544,7 +549,8 @@ static void over(struct follow *f, enum step end)
 	stop(f);
 	if (f->slot.state != SLOT_PAUSED || !f->slot.retried)
 		output_log_end(f->output, f->key, NULL, NULL);
-	output_log_deny(f->output, f->key, NULL); /* no output would follow, even if the user had the right */
+	/* no output would follow, even if the user had the right */
+	output_log_deny(f->output, f->key, NULL);
 	arrived(f);
 	if (end == COMPLETE) {
 		mended(f);
@@ -895,7 +901,8 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 		f->fit = DOUBTED;
 		proceed(f);
 	} else {
-		force(f); /* the known end was rotated away, so the stream's output comes after it */
+		/* the known end was rotated away, so the stream's output comes after it */
+		force(f);
 		proceed(f);
 	}
 }
@@ -990,7 +997,7 @@ static void on_done(void *data, const struct podlog_result *r)
 		f->failures = f->empty = f->lost = 0;
 	}
 	if (r->begun && f->kind == STREAM && (r->more || r->open_ms >= AT_ONCE_MS))
-		f->all_ms = 0; /* there was, or may have been, more output */
+		f->all_ms = 0; /* the log had, or may have had, more output */
 	if (f->kind == PROBE)
 		meanings[r->outcome].probe(f, r);
 	else

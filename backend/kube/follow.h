@@ -68,8 +68,9 @@ enum slot_state {
  * The slot of one log. Plain data: the owner sets the first three members, and the slots_ functions set the others.
  */
 struct slot {
-	bool first;   /* only a reader has requested the log, and that reader waits */
-	bool retried; /* the server has refused the log before; set this only while the log has no slot */
+	bool first; /* only a reader has requested the log, and that reader waits */
+	/* the server has refused the log before; set this only while the log has no slot */
+	bool retried;
 	bool leaving; /* the log's pod is being deleted */
 	bool urgent;  /* slots_hasten was called */
 	enum slot_state state;
@@ -79,7 +80,7 @@ struct slot {
 struct slots {
 	size_t max;
 	struct slot *queue; /* urgent logs first */
-	size_t n_first;	    /* how many logs with a slot are FIRST */
+	size_t n_first;	    /* number of logs with a slot that are FIRST */
 	size_t n_retried;
 	atomic_size_t n[SLOT_STATES];
 };
@@ -104,7 +105,7 @@ struct follow_context {
 	struct http *http;
 	const char *namespace;
 	struct slots slots;
-	bool away; /* the server can't be reached: failures are not refusals */
+	bool away; /* the server can't be reached, so failures do not count as refusals */
 	/*
 	 * The result of follow_state has changed for the log with this DATA (follow_run.data). Must not call
 	 * functions of follow.
@@ -125,7 +126,8 @@ struct follow_run {
 	const char *key, *prefix;	   /* of the log, for which output_log_begin was called */
 	const char *pod, *uid, *container; /* UID: of the pod */
 	unsigned restart;		   /* number of earlier runs of the container */
-	bool reruns;			   /* containers of this pod are restarted when they have ended */
+	/* containers of this pod are restarted when they have ended */
+	bool reruns;
 	/*
 	 * Only a reader has requested the log: a request of its own fetches the existing output first. If false,
 	 * the stream is opened immediately, and its bytes up to the first pause count as existing output.
@@ -183,8 +185,9 @@ struct follow_state {
 	bool over;
 	bool complete; /* OVER, and no output is missing except at the GAPS */
 	bool outlived; /* OVER because the run continued for a minute after the end of the job */
-	bool refused; /* the log is paused because the server has refused it; its readers see it as ended */
-	bool waiting;  /* for a slot, for the server or for the disk */
+	/* the log is paused because the server has refused it; its readers see it as ended */
+	bool refused;
+	bool waiting;  /* the log waits for a slot, for the server or for the disk */
 	int disk;      /* the negative errno with which writing fails now; 0 if it does not fail */
 	unsigned gaps; /* number of gaps: places where output is, or may be, missing */
 	bool lost_end; /* the last gap is after the end of the log */

@@ -54,7 +54,7 @@ struct kinds {
 	struct kind_slot slots[SPEC_MAX_KINDS];
 	size_t n_slots;
 	size_t n_probes;    /* number of probes in progress */
-	size_t last_probed; /* index of the excluded slot that was probed last in turn */
+	size_t last_probed; /* index of the excluded slot that a survey probed last */
 	bool no_rules;	    /* the server can't report all rules of the user */
 	bool found;	    /* the first survey has ended */
 	bool early;	    /* an early survey was made since the last regular one */
@@ -216,7 +216,7 @@ static void probe_all(struct kinds *k, bool in_turn)
 		break;
 	}
 	k->state = PROBES;
-	k->n_probes = 1; /* until all probes are sent */
+	k->n_probes = 1; /* so that this does not become 0 before all probes are sent */
 	for (size_t i = 0; i < k->n_slots; i++)
 		if (k->slots[i].wanted)
 			probe(&k->slots[i]);

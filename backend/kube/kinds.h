@@ -27,7 +27,8 @@ struct kinds_config {
 	struct world *world;
 	struct watches *watches;
 	const struct spec_kinds *kinds; /* the table of kinds */
-	const char *source;		/* the word of SOURCE; "": all kinds */
+	/* the mount's SOURCE, which selects some of KINDS; "": all kinds */
+	const char *source;
 	const char *namespace;
 	struct kinds_events events;
 };

@@ -31,18 +31,19 @@
 #include "spec/base/encode.h"
 #include "spec/base/mem.h"
 
-#define DEADLINE_MS   15000
-#define GROUP_MAX     (64u << 10) /* bytes of the description of an API group */
-#define POSITIONS_MAX 1000	  /* largest number of jobs of a queue whose positions are requested */
-#define SUMMARY_MAX   (2u << 20)  /* bytes of the reply */
+#define DEADLINE_MS 15000
+#define GROUP_MAX   (64u << 10) /* largest size of the description of an API group, in bytes */
+/* largest number of jobs of a queue whose positions are requested */
+#define POSITIONS_MAX 1000
+#define SUMMARY_MAX   (2u << 20) /* largest size of the reply, in bytes */
 /* The largest number of wanted queues. */
 #define QUEUES_MAX   64
 #define ASK_MS	     5000   /* the period of requests for a queue */
 #define WANTED_MS    30000  /* the time for which a queue is wanted after a read */
 #define AGAIN_MS     60000  /* the pause before a retry after a failure */
-#define AWAY_MS	     15000  /* the same if Kueue does not answer */
-#define ABSENT_MS    600000 /* the same if Kueue is not served */
-#define FORBIDDEN_MS 300000 /* the same after a 403 */
+#define AWAY_MS	     15000  /* the pause if Kueue does not answer */
+#define ABSENT_MS    600000 /* the pause if the cluster has no Kueue */
+#define FORBIDDEN_MS 300000 /* the pause after a 403 */
 
 static const char resource[] = "localqueues/pendingworkloads." SPEC_KUEUE_VISIBILITY;
 
@@ -69,7 +70,7 @@ struct kueue {
 	struct wanted *queues;
 	size_t n_queues;
 	bool posted;
-	char *refused; /* why the server refuses the positions, or NULL */
+	char *refused; /* the server's refusal of positions, or NULL */
 };
 
 static void next_queue(void *data);
@@ -95,7 +96,7 @@ static void on_review(void *data, const struct http_reply *reply)
 {
 	struct kueue *k = data;
 	bool allowed = true;
-	/* If the review fails, the first use shows whether the user has the right. */
+	/* If the review fails, a later request shows whether the user has the right. */
 	bool known =
 		http_succeeded(reply) && spec_review_reply(reply->body, reply->len, &allowed) == 0;
 

@@ -72,7 +72,7 @@ void removals_free(struct removals *r); /* NULL is allowed */
  */
 struct request;
 
-/* How long kxfs tries to find out the outcome of a request whose reply was lost. */
+/* The time for which kxfs tries to find the outcome of a request whose reply was lost. */
 #define REQUEST_FIND_OUT_MS 600000
 
 struct request_ops {
@@ -93,7 +93,7 @@ struct request {
 	bool unclear;	/* the request is a submission that may have launched its job */
 	struct requests *all;
 	struct http_request *call; /* the call in progress, or NULL */
-	struct loop_timer timer;   /* runs until the next call */
+	struct loop_timer timer;   /* set until the next call */
 	uint64_t since;		   /* when the request began, by loop_now_ms */
 	struct backoff backoff;
 	struct request *prev, *next;

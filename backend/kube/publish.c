@@ -87,7 +87,8 @@ struct publish_shown {
 	unsigned counted; /* bits: IN_RUNNING, IN_CAPTURED */
 	uint64_t saved;	  /* when the snapshot was saved, by loop_now_ms */
 	unsigned round;	  /* world_rounds when the job left jobs/ */
-	uint64_t ended; /* when the job was first published as ended, by loop_now_ms; 0 if it was not */
+	/* when the job was first published as ended, by loop_now_ms; 0 if it was not */
+	uint64_t ended;
 	struct {
 		enum words_state state;
 		char *key;  /* NULL if UNREAD */
@@ -106,11 +107,12 @@ struct publish {
 	bool posted; /* the next round of publishing was posted to the loop */
 	bool stopping;
 	int64_t stale_since;
-	int64_t stale[WORLD_N_SORTS]; /* the same for the jobs of each sort */
-	uint64_t confirmed;	      /* when STALE_SINCE was last cleared, by loop_now_ms */
-	struct loop_timer waiting;    /* for jobs with a WAIT */
-	size_t n_running;	      /* number of jobs in jobs/ that run */
-	size_t n_captured;	      /* number of running jobs whose output is captured */
+	/* for the jobs of each sort: the time since which they are not confirmed, in ns; 0: they are */
+	int64_t stale[WORLD_N_SORTS];
+	uint64_t confirmed;	   /* when STALE_SINCE was last cleared, by loop_now_ms */
+	struct loop_timer waiting; /* for jobs with a WAIT */
+	size_t n_running;	   /* number of jobs in jobs/ that run */
+	size_t n_captured;	   /* number of running jobs whose output is captured */
 };
 
 static struct publish_shown *need(struct publish *p, const char *uid)
@@ -237,7 +239,8 @@ static bool pods_are_late(const struct publish *p, const struct publish_shown *s
 		return false;
 	if (stale_since(p, job) || world_awaits_pods(p->config.world, job->kind))
 		return true;
-	if (!s->ended) /* a job that had ended before this mount began was listed with its pods */
+	/* a job that had ended before this mount began was listed together with its pods */
+	if (!s->ended)
 		return before || loop_time_ns() - job->since < SPEC_SETTLE_NS;
 	return loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS;
 }
@@ -560,7 +563,7 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 	/* For kinds that kxfs builds, the controller ends the pods together with the job. */
 	capture_update(c->capture, snapshot, captured && !folder.dropped, !job->kind->build);
 	count(s, has_left(s) || !runs(snapshot) ? 0 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
-	/* Save the end of a job even if nothing is captured now, since the next mount may find it gone. */
+	/* Save the end of a job even if its output is not captured now, since the next mount may find it gone. */
 	kept = has_left(s) || capture_has(c->capture, job->uid) ||
 	       (before && before->history != snapshot->history) ||
 	       (before && before->state != snapshot->state &&
@@ -677,7 +680,7 @@ static void enqueue(struct publish *p, struct publish_shown *s)
 	post_turn(p);
 }
 
-/* Publish S before all others: it leaves jobs/, and a new job may get its id. */
+/* Publish S before all other jobs: it leaves jobs/, so that a new job may get its id. */
 static void enqueue_first(struct publish *p, struct publish_shown *s)
 {
 	unqueue(s);

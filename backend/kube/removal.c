@@ -165,7 +165,8 @@ struct removals {
 
 struct kube_removal {
 	struct removals *all;
-	struct backend_request *rq; /* the user's request; NULL if the job is removed because of its age or size */
+	/* the user's request; NULL if the job is removed because of its age or size */
+	struct backend_request *rq;
 	char *uid, *id;
 	bool whole; /* true: remove the whole job; false: only its output */
 };

@@ -28,7 +28,7 @@
 #define AGAIN_MS    600000
 #define WANTED_MS   300000 /* the time for which samples are requested after a user has read them */
 #define DEADLINE_MS 15000
-#define GROUP_MAX   (64u << 10) /* bytes of the description of the API group */
+#define GROUP_MAX   (64u << 10) /* largest size of the description of the API group, in bytes */
 #define TRIES	    3
 
 static const char resource[] = "pods." SPEC_METRICS_GROUP;
@@ -41,7 +41,7 @@ struct samples {
 	struct spec_split *split;     /* splits the reply into objects, in LISTING */
 	const char *version;	      /* version of the API; NULL if unknown */
 	uint64_t not_before;	      /* time of the next request, by loop_now_ms */
-	unsigned failures;	      /* failures since the last list */
+	unsigned failures;	      /* number of failures since the last list */
 	enum { NONE_RUNS, SOME_RUN, SOME_CAPTURED } running;
 	bool stopped;
 	struct lock lock;   /* protects all members below */

@@ -56,9 +56,10 @@
 
 /* The possible effect of the POSTs so far. Each value includes the effects before it. */
 enum tried {
-	TRIED_NOTHING,	  /* no POST had an effect */
-	TRIED_LOST,	  /* a POST may have succeeded, without a reply */
-	TRIED_IN_FLIGHT,  /* a POST may still arrive at the server: the connection broke, here or behind a proxy */
+	TRIED_NOTHING, /* no POST had an effect */
+	TRIED_LOST,    /* a POST may have succeeded, without a reply */
+	/* a POST may still arrive at the server: the connection broke, here or behind a proxy */
+	TRIED_IN_FLIGHT,
 	TRIED_MAYBE_GONE, /* the job may have been launched, finished and removed since */
 };
 
@@ -71,11 +72,13 @@ struct kube_submit {
 	struct spec_manifest *m;
 	char uuid[37];	       /* UUID of the submission */
 	struct record *record; /* the record, pinned; NULL if there is no record yet */
-	bool held;	       /* the job was held: held.c has made the record, and keeps or removes it */
-	bool concluded;	       /* held_answered was called */
+	/* the job was held: held.c has made the record, and keeps or removes it */
+	bool held;
+	bool concluded; /* held_answered was called */
 	struct loop_timer shown;
 	enum tried tried;
-	bool asks;	 /* go to HOLDER, since another POST could launch again a job that is already gone */
+	/* go to HOLDER, since another POST could launch again a job that is already gone */
+	bool asks;
 	unsigned names;	 /* number of names that were tried */
 	bool old_exists; /* the cluster has another job with the first of these names */
 	int err;	 /* the current error */

@@ -25,7 +25,7 @@
 #define PAGE_PODS  50
 #define PAGE_OTHER 500
 
-/* How long the start waits for the queues after everything else has arrived. */
+/* The time for which the start waits for the queues after everything else has arrived. */
 #define READY_MS 5000
 
 enum api { API_KIND, API_PART, API_CORE, API_SCHEDULING, API_KUEUE };
@@ -80,13 +80,13 @@ struct watches {
 	struct watches_config config;
 	struct watched all[WORLD_N_SORTS];
 	enum phase phase;
-	/* Version of Kueue's API; NULL if it is not known to be served. */
+	/* Version of Kueue's API; NULL if Kueue was not found. */
 	const char *kueue;
 	bool finding;		 /* watches_start_kueue will be called soon */
 	struct loop_timer ready; /* set in PHASE_LISTED */
-	struct lock lock;	 /* protects what other threads read */
+	struct lock lock;	 /* protects the members that other threads read */
 	int64_t stale_since;
-	char *stale_text; /* why the jobs are not confirmed; NULL if they are */
+	char *stale_text; /* the reason why the jobs are not confirmed; NULL if they are */
 	/* For metrics, read by any thread: */
 	atomic_size_t n_objects;
 	struct tally ends;
@@ -725,7 +725,7 @@ size_t watches_n_objects(const struct watches *w)
 	return atomic_load(&w->n_objects);
 }
 
-/* If the server refuses X, print an item of the list about it. */
+/* If the server refuses the watch X, print an item of LIST about it. */
 static void print_refused(struct watched *x, struct watches_refused *list)
 {
 	struct watches *w = x->w;

@@ -43,7 +43,8 @@
 
 struct pod {
 	struct spec_pod_view *view;
-	char *json; /* the pod's JSON while its job is not known, since it may have to be parsed again; else NULL */
+	/* the pod's JSON while its job is not known, since it may have to be parsed again; else NULL */
+	char *json;
 	struct job *job;
 	unsigned round;
 	struct pod *prev, *next; /* in the list of the job's pods */
@@ -73,9 +74,9 @@ struct object {
 	void *view;
 	const struct spec_meta *meta; /* the meta of VIEW */
 	unsigned round;
-	bool waited;	   /* a group: SPEC_SETTLE_NS has passed since it was first seen */
-	bool changed;	   /* a queue: the jobs that wait in it must be reported */
-	UT_hash_handle hh; /* by uid or name, see BY_NAME */
+	bool waited;		 /* a group: SPEC_SETTLE_NS has passed since it was first seen */
+	bool changed;		 /* a queue: the jobs that wait in it must be reported */
+	UT_hash_handle hh;	 /* by uid or name, see BY_NAME */
 	UT_hash_handle hh_owner; /* by the uid of its job */
 };
 
@@ -100,7 +101,7 @@ struct sort {
 
 /* An object in the cluster that can't be parsed, or that exceeds a limit. */
 struct passed {
-	char *uid; /* or the name, if not even the uid is known */
+	char *uid; /* or the name, if the uid can't be read */
 	enum world_sort sort;
 	unsigned round;
 	UT_hash_handle hh; /* by uid */
@@ -120,15 +121,16 @@ struct world {
 	const struct spec_kind *refused[SPEC_MAX_KINDS];
 	const struct spec_reader *readers[SPEC_MAX_KINDS]; /* the readers of these kinds */
 	size_t n_readers;
-	const struct spec_part
-		*_Atomic parts[SPEC_MAX_PARTS]; /* of the sorts from WORLD_PARTS on */
-	unsigned settling;			/* depth of settle() */
+	/* The resources of the sorts from WORLD_PARTS on. */
+	const struct spec_part *_Atomic parts[SPEC_MAX_PARTS];
+	unsigned settling; /* depth of settle() */
 	unsigned rounds[WORLD_N_SORTS];
 	enum listing listing[WORLD_N_SORTS];
 	enum world_watch_status _Atomic statuses[WORLD_N_SORTS];
 	struct job *jobs;
 	struct pod *pods, *named;
-	struct pod *gone; /* deleted pods, by uid, since the owner of an executor may be a deleted driver */
+	/* deleted pods, by uid, since the owner of an executor may be a deleted driver */
+	struct pod *gone;
 	/* The tables of objects; the index is the member TABLE of their sort. Changed under the lock. */
 	struct object *objects[WORLD_N_SORTS];
 	struct object *owned[WORLD_N_SORTS];
@@ -140,7 +142,7 @@ struct world {
 	struct spec_kueue_facts kueue; /* only its FIXED, AWAY and ABSENT are set */
 	/* A queue is gone: report the jobs whose queue is unknown. */
 	bool queue_gone;
-	struct lock lock; /* for OBJECTS, which only the I/O thread changes */
+	struct lock lock; /* protects OBJECTS, which only the I/O thread changes */
 	/* Objects of the sort were passed over because there were too many. */
 	bool full[WORLD_N_SORTS];
 	size_t n_live;	     /* jobs in the cluster */

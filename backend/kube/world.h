@@ -148,10 +148,12 @@ const struct world_job *world_sample(struct world *w, const char *json, size_t l
 
 enum world_watch_status {
 	WORLD_UNCONFIRMED,
-	WORLD_CONFIRMED, /* the last list was complete: objects that are not in the world do not exist */
+	/* the last list was complete: objects that are not in the world do not exist */
+	WORLD_CONFIRMED,
 	WORLD_FORBIDDEN, /* the user has no right to list such objects */
 	WORLD_AWAY,	 /* the server can't be reached, or fails */
-	WORLD_ABSENT,	 /* the server does not serve such objects, or they are not watched any more */
+	/* the server does not serve such objects, or they are not watched any more */
+	WORLD_ABSENT,
 };
 void world_set_watch_status(struct world *w, enum world_sort sort, enum world_watch_status status);
 enum world_watch_status world_watch_status(const struct world *w, enum world_sort sort);
@@ -173,11 +175,11 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
  */
 void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,
 			 size_t n);
-/* Note whether this user may not patch Workloads (FIXED). */
+/* Note that this user may not patch Workloads (FIXED), or that the user may. */
 void world_set_fixed(struct world *w, bool fixed);
-/* Note whether the server could not reach Kueue (AWAY) when it last answered. */
+/* Note that the server could not reach Kueue (AWAY) when it last answered, or that it could. */
 void world_set_kueue_away(struct world *w, bool away);
-/* Note whether the server does not serve Kueue's API (ABSENT). */
+/* Note that the server does not serve Kueue's API (ABSENT), or that it does. */
 void world_set_kueue_absent(struct world *w, bool absent);
 /*
  * JOB was published as not started (WAITS) or as started. While JOB waits, a change of its queue or its group also
