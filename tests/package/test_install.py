@@ -30,7 +30,7 @@ FILES = {
     "share/doc/kxfs/docs/slurm.md",
     "share/doc/kxfs/docs/versions.md",
     "share/doc/kxfs/docs/your-kind.md",
-    "share/doc/kxfs/rbac.yaml",
+    "share/doc/kxfs/contrib/rbac.yaml",
     "share/fish/vendor_completions.d/kxfs.fish",
     "share/licenses/kxfs/LICENSE",
     *(f"share/kxfs/kinds/{p.name}" for p in (ROOT / "share/kinds").glob("*.yaml")),

@@ -27,7 +27,7 @@ env/bin/pip install --no-index /kx/*.whl
 PATH=$HOME/env/bin:$PATH
 kxfs --version | grep -x "kxfs {version}"
 ! ldd env/bin/kxfs | grep -v 'linux-vdso\\|/ld-linux\\|/lib\\(c\\|m\\|dl\\|pthread\\|resolv\\)[.]so\\|=> '$HOME/env/ || exit 1
-test -f env/share/man/man1/kxfs.1 -a -f env/share/doc/kxfs/rbac.yaml
+test -f env/share/man/man1/kxfs.1 -a -f env/share/doc/kxfs/contrib/rbac.yaml
 python3 - <<'PYTHON'
 from importlib.metadata import distribution
 kxfs = distribution("kxfs")
