@@ -385,7 +385,7 @@ REFUSED = {
 OTHERS = {
     "The program executes another one, and exec closes the file (O_CLOEXEC).",
     "A copy of the descriptor is closed, also in a child: that is not the end.",
-    "A process ends that kxfs can't see: a text that is complete, as defined above, is launched.",
+    "A process ends that kxfs can't see: a text that is complete, as CAVEATS defines it, is launched.",
 }
 
 
