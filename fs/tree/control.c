@@ -46,7 +46,7 @@ static const char help_text[] =
 	"    live/follow         as log, but reading blocks until the replica has finished\n"
 	"history/ID/             jobs that have left jobs/; rm -r removes one for good\n"
 	"archive                 link to -o archive=DIR: copies of finished jobs\n"
-	"queues/NAME/status      with Volcano: what a queue has, and its jobs; also for local:\n"
+	"queues/NAME/status      what a queue has, and its jobs (Volcano, Kueue, local:)\n"
 	"list, list.jsonl        all jobs at a glance: a table, and status.json of each on a line;\n"
 	"                        history/ has both too\n"
 	"live/changes            reading blocks; each job, SYNC, then a line for each change\n"
