@@ -4,9 +4,9 @@
  * (T8: threads start only after the fork). Signals end the run on the I/O thread; everything else
  * here runs on the FUSE thread, which is the main thread.
  *
- * There are two kinds of runs: a mount, and kxfs capture, which only captures jobs' output and
- * results: it has no mount point, no tree, no submit/ and no session. Meanwhile the pool writes
- * STATE/metrics, which has the contents of a mount's .kxfs/metrics.
+ * There are two kinds of runs. A mount is one; the other is kxfs capture, which only captures jobs'
+ * output and results, without a mount point, a tree, submit/ or a session. During a capture, the
+ * pool writes STATE/metrics, which has the contents of a mount's .kxfs/metrics.
  */
 #include "fs/mount/run.h"
 
@@ -382,7 +382,7 @@ static void on_expire(void *data)
 	submit_expire_dryrun(r->dryrun, loop_time_ns());
 }
 
-/* The I/O thread's part, before the backend starts. */
+/* On the I/O thread, before the backend starts: handle signals, and set the timers. */
 static void begin(void *data)
 {
 	struct mount_run *r = data;

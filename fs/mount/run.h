@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One run of the daemon, from the options to the last free: the order in which modules are made and
- * ended, and the notifications to the user, systemd and the state directory at each step.
+ * One run of the daemon: makes and ends the modules in order, and reports each step to the user,
+ * systemd and the state directory.
  *
  * The folder: run.c owns the state directory (state.h), the loop, the backend, the tables of
- * fs/vfs, fs/submit and fs/tree, and the FUSE session (session.h, which identifies its mount and
- * checks mount points by mountpoint.h). daemon.h forks, and reports to the shell and systemd whether
- * the child is up.
+ * fs/vfs, fs/submit and fs/tree, and the FUSE session (session.h). mountpoint.h checks mount points
+ * and identifies mounts. daemon.h forks, and reports to the shell and systemd whether the child is
+ * up.
  */
 #pragma once
 

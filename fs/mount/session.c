@@ -187,8 +187,8 @@ int session_serve(struct session *s)
 }
 
 /*
- * Unmount our file system from our path, as often as it is mounted there: another one may have been
- * mounted over it, or ours may have been bound onto itself.
+ * Unmount our file system from our path, repeatedly if it is bound onto itself. Don't unmount
+ * another file system that was mounted over it.
  */
 static void detach(const struct session *s)
 {

@@ -177,8 +177,9 @@ static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exe
 }
 
 /*
- * True if PROCESS, which has the thread TID, has no descriptor of H any more. /proc does not show
- * to which open file a descriptor belongs, so subtract one for each other open file of PROCESS.
+ * True if PROCESS, to which the thread TID belongs, has no descriptor of H any more. /proc does not
+ * show to which open file a descriptor belongs, so subtract one for each other open file of
+ * PROCESS.
  */
 static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A launch sends the present contents of a file to the backend, shows the result, and answers the
- * request that waits. kxfs shows the result even if the waiting request was answered before, for
- * instance because it was interrupted: kxfs never withdraws a request to the backend.
+ * request that waits. If that request was answered before, because it timed out or was interrupted,
+ * the launch continues: kxfs never withdraws a request to the backend.
  */
 #pragma once
 

@@ -75,7 +75,10 @@ struct name_loss {
 	char name[NAME_MAX + 1];
 };
 
-/* Remove U's name, if it has one, and take U from all writers except PROCESS (0: no exception). */
+/*
+ * Remove U's name, if it has one, and take U from all writers except those of PROCESS (0 for no
+ * exception).
+ */
 void names_drop(struct names *all, struct upload *u, pid_t process, struct name_loss *ret);
 /*
  * PROCESS renames U to TO. If another file has the name TO, remove its name, and take that file

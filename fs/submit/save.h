@@ -2,14 +2,16 @@
 /*
  * One directory, submit/ or dryrun/, and the queue in which its files reach the disk.
  *
- * All changes of the disk go through one queue of the pool (backend/base/work.h), in the order of the requests, so the
- * disk always has an earlier state of the directory. Neither the FUSE thread nor the I/O thread waits for the queue: a
- * callback reports the end of each change.
+ * All changes of the disk go through one queue of the pool (backend/base/work.h), in the order of
+ * the requests, so the directory on disk always equals the directory in memory at an earlier time.
+ * Neither the FUSE thread nor the I/O thread waits for the queue: a callback reports the end of
+ * each change.
  *
- * The bytes of a file are in the page cache before they are launched, so they survive a crash of kxfs. They are synced
- * within a second of the result, outside the queue and together with those of other launches. A sync before the reply
- * would delay it, since a journal does one sync at a time. A power cut before the sync may lose the file of a job, but
- * not its document, which the job's record has.
+ * The bytes of a file are in the page cache before they are launched, so they survive a crash of
+ * kxfs. kxfs syncs the file within a second of the result, outside the queue, together with the
+ * files of other launches. A sync before the reply would delay it, since a journal does one sync at
+ * a time. A power cut before the sync may lose the file of a job, but not its document, which the
+ * job's record has.
  */
 #pragma once
 

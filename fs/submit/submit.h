@@ -3,13 +3,14 @@
  * submit/: a file that is written here is submitted as a job. dryrun/: nothing is launched; the manifest that would be
  * launched replaces the file's contents. docs/kxfs-submit.7 has the rules for users.
  *
- * An upload is the bytes of a file (upload.h). A name may have a file and a NAME.error (names.h). One lock guards
- * both. A launch sends the contents of an upload to the backend and shows the result (launch.h). NAME.job is a link
- * computed from the backend's job records (backend_file): submit/ has no records of its own. save.h is the queue in
- * which files reach the disk. writer.h finds which process writes a file and whether it has finished, in /proc
- * or, without that, by the kernel's requests. file.c is the class of the files; dir.c has the classes of the two
- * directories and of NAME.job and NAME.error. struct submit (save.h) owns the tables of one directory; a mount has
- * two of them.
+ * An upload is the bytes of a file (upload.h). A name may have a file and a NAME.error (names.h).
+ * One lock guards both. A launch sends the contents of an upload to the backend and shows the
+ * result (launch.h). NAME.job is a link computed from the backend's job records (backend_file):
+ * submit/ has no records of its own. save.h is the queue in which files reach the disk. writer.h
+ * finds which process writes a file, and whether it has finished: in /proc or, if /proc does not
+ * show the process, by the kernel's requests. file.c is the class of the files; dir.c has the
+ * classes of the two directories and of NAME.job and NAME.error. struct submit (save.h) owns the
+ * tables of one directory; a mount has two of them.
  *
  * The FUSE thread changes bytes and names and starts launches; the I/O thread ends launches and removes expired files;
  * the pool writes to disk.

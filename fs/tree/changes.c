@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `changes`: every present job, a line "TIME - SYNC", then a line for every change. kxfs
- * buffers lines for each reader up to a bound. It drops further lines, and reports their number in
- * a line "TIME - LOST N". The lines are made on the I/O thread.
+ * The file `changes` has a line for each present job, then the line "TIME - SYNC", then a line for
+ * each change. kxfs buffers lines for each reader up to a bound. It drops further lines, and
+ * reports their number in a line "TIME - LOST N". The lines are made on the I/O thread.
  */
 #include "fs/tree/tree.h"
 

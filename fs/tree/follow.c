@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `follow`: see follow.h. A new line is passed to the reader from the memory of the log's
+ * The file `follow`: see job.h. A new line is passed to the reader from the memory of the log's
  * writer (log_read_early); all other bytes are read on the pool, a step at a time, so a log on a
  * hanging disk delays only its own readers.
  *
@@ -65,7 +65,7 @@ static struct tail_follow *follow_of(struct stream *s)
 
 /* --- on the pool --- */
 
-/* Read the status of the log, and a step of its bytes. */
+/* Read the status of the log, and up to FOLLOW_STEP bytes. */
 static int follow_step(struct tail_follow *f)
 {
 	struct tail_chunk *c = &f->read;
@@ -160,8 +160,8 @@ static const char *follow_next_key(const struct spec_replica *r, const char *key
 }
 
 /*
- * True if the log KEY (NULL: any log) may still grow, because the cluster has not confirmed JOB
- * since this mount began or since the connection broke.
+ * True if the log KEY (or, if KEY is NULL, any log) may still grow, because the cluster has not
+ * confirmed JOB since this mount began or since the connection broke.
  */
 static bool may_grow(const struct spec_job *job, const char *key)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The directory of a job, jobs/ID or history/ID: its files, logs/, and the directories of its
- * replicas, ID/ROLE-K: state, status and usage, the newest log, the logs of earlier attempts (log.0
- * is the oldest), and those of other containers.
+ * The directory of a job, jobs/ID or history/ID. It has the files of the job, logs/, and a
+ * directory ROLE-K for each replica. The directory of a replica has its state, status and usage,
+ * its newest log, the logs of earlier attempts (log.0 is the oldest), and the logs of other
+ * containers.
  */
 #include <errno.h>
 

@@ -28,12 +28,12 @@ struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, con
 struct node *job_node(struct fs *fs, struct node *dir, const struct spec_job *job, bool history);
 
 /*
- * The blocking files of a job and of a replica: wait and follow. They are in a directory .live/
- * that can be looked up but is not listed. Links lead there: those in live/ are listed, so that
- * `cat *`, grep -r, cp -r and tar over a job don't block; those beside the other files
- * (jobs/ID/wait) can be looked up but are not listed. (job_live.c)
+ * The blocking files of a job and of a replica, wait and follow, are in a directory .live/, which
+ * can be looked up but is not listed. So `cat *`, grep -r, cp -r and tar over a job don't block.
+ * The directory live/, which is listed, has links to them. Links beside the other files, such as
+ * jobs/ID/wait, can be looked up but are not listed. (job_live.c)
  */
-/* A link to the blocking file of the same name in .live/ beside it. */
+/* A link to the blocking file of the same name in .live/. */
 extern const struct node_class live_link_class;
 extern const struct node_dir_class live_files_class; /* .live/ of a job or a replica */
 extern const struct node_dir_class live_links_class; /* live/ */

@@ -8,10 +8,9 @@
  * when it is opened, and renders that; recently rendered texts are cached (job_text.c). The
  * blocking files (job_live.c, changes.c) are streams; the backend's events wake them (tree.c).
  *
- * The files of this folder: job_ref at the bottom; above it job_text, job_live, follow and log_file,
- * which are kinds of files; job and jobs, which make directories of them; list, queues, changes and
- * control are independent. All of it runs on the FUSE thread, except streams and
- * events.
+ * The files of this folder: all files below a job use job_ref. job_text, job_live, follow and
+ * log_file implement kinds of files; job and jobs make directories of these. list, queues, changes
+ * and control are independent. All of it runs on the FUSE thread, except streams and events.
  */
 #pragma once
 
@@ -39,7 +38,7 @@ struct tree {
 	bool may_end_own, may_end_mine, may_end_others;
 	bool read_only;	     /* the kernel refuses all changes */
 	bool logged_loss;    /* job_ref_state_is_gone has logged that; FUSE thread */
-	struct lists *lists; /* the texts of list and list.jsonl (list.h) */
+	struct lists *lists; /* the texts of list and list.jsonl (list.c) */
 	atomic_uint aheads;  /* open files with a buffer for reading ahead (log_file.c) */
 };
 

@@ -4,13 +4,14 @@
  * classes above show. They are made and freed here and have their own locks; fs_new sets the other
  * members, which do not change afterwards.
  *
- * Objects of this folder: a node is a position that the kernel knows (node.h), a class has its
- * operations; a handle is an open file (handle.h), a listing the names of an open directory; a
- * parked request waits (park.h); a text is rendered at open (text.h), a stream blocks its readers
- * (stream.h). struct fs owns the tables of all of them. Nodes and listings belong to the FUSE
- * thread, streams to the I/O thread; handles and parked requests have a lock each, and parked
- * requests also a thread, which answers interrupts and deadlines. Nothing here knows the meaning of
- * the tree: a node has an opaque object.
+ * Objects of this folder: a node (node.h) is a position in the tree that the kernel knows, and its
+ * class has the operations. A handle (handle.h) is an open file. A listing has the names of an open
+ * directory. A parked request (park.h) waits for an event. A text (text.h) is rendered when the
+ * file is opened. A stream (stream.h) blocks its readers. struct fs owns the tables of all of them.
+ * Nodes and listings belong to the FUSE thread, streams to the I/O thread; handles and parked
+ * requests have a lock each, and parked requests also a thread, which answers interrupts and
+ * deadlines. This folder does not depend on the contents of the tree: the object of a node is
+ * opaque.
  */
 #pragma once
 

@@ -6,8 +6,8 @@
  * A node is found again by its key: its parent's key, "/", and a tag. The tag is the node's name;
  * but if a name can refer to different objects over time (the log of a new attempt, a job of the
  * same id), the tag is a text that distinguishes the objects. st_ino is a hash of the key, so it is
- * the same after a remount. The nodeid is the node's address. A node exists while the kernel counts
- * lookups of it, a handle is open on it, or a child of it exists.
+ * the same after a remount. The nodeid is the node's address. A node exists while it has lookups in
+ * the kernel, open handles, or children.
  *
  * A node has an object, which it represents. This folder never inspects it: the classes of a tree
  * agree on its type. A new node has the object of its parent, unless its class or its entry sets
@@ -54,7 +54,7 @@ const char *listing_name(const struct listing *l, size_t i);
 struct node_class {
 	const char *name;
 	mode_t mode; /* type and permissions before umask; most defaults follow from the type */
-	size_t size; /* size of the structure that begins with struct node; 0: only struct node */
+	size_t size; /* size of the structure that begins with struct node; 0 for a plain struct node */
 
 	/*
 	 * The value of node.live in a new node. If true, the kernel does not cache the name either,
@@ -101,7 +101,10 @@ struct node_class {
 			struct fuse_file_info *fi);
 	void (*poll)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi,
 		     struct fuse_pollhandle *ph); /* absent: it is always ready */
-	/* If NULL, times are accepted and ignored, as is size 0 of a writable file; anything else is EPERM. */
+	/*
+	 * If NULL, changes of times, and size 0 for a writable file, succeed without an effect; all
+	 * other changes fail with EPERM.
+	 */
 	void (*setattr)(struct fs *fs, fuse_req_t req, struct node *node, struct stat *attr,
 			int to_set, struct fuse_file_info *fi);
 

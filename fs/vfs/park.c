@@ -199,7 +199,10 @@ static struct timespec park_tick_after_now(void)
 	return spec_time_spec(spec_time_of(t) + PARK_TICK_MS * 1000000L);
 }
 
-/* Wait until there is an answer to send, and tick meanwhile. Return NULL if the thread must end. */
+/*
+ * Wait for an answer to send, and return it; tick while waiting. Return NULL if the thread must
+ * end.
+ */
 static struct park_answer *park_wait(struct park *park, struct timespec *next_tick)
 {
 	struct park_answer *a;

@@ -41,10 +41,11 @@ void park_stop(struct park *park);
 void park_free(struct park *park);
 
 /*
- * Park REQ. An interrupt answers it with EINTR, DEADLINE_MS (0: none) with ETIMEDOUT, the end of
- * the mount with ENOTCONN. If an interrupt or the end of the mount came first, answer REQ
- * immediately and return 0, for which park_claim returns NULL. A deadline counts ticks of park's
- * thread, so the time for which the machine is suspended does not count. FUSE thread.
+ * Park REQ until it is claimed. Answer it with EINTR at an interrupt, with ETIMEDOUT after
+ * DEADLINE_MS (0 for no deadline), and with ENOTCONN when the mount ends. If an interrupt or the
+ * end of the mount came first, answer REQ immediately and return 0, for which park_claim returns
+ * NULL. A deadline counts ticks of park's thread, so the time for which the machine is suspended
+ * does not count. FUSE thread.
  */
 uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsigned deadline_ms);
 

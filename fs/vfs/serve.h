@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads that serve a session. One of them at a time holds the session lock: it handles a
- * request, and meanwhile owns everything that belongs to the FUSE thread. So "the FUSE thread" is
- * the thread that holds the session lock. As long as no disk hangs there is one such thread and the
- * lock costs nothing. A handler that has to wait for a disk, or to make a text of unbounded length,
- * releases it:
+ * The threads that serve a session. The thread that holds the session lock handles a request, and
+ * owns everything that belongs to the FUSE thread. So "the FUSE thread" means the thread that holds
+ * the session lock. As long as no disk hangs there is one such thread and the lock costs nothing. A
+ * handler that has to wait for a disk, or to make a text of unbounded length, releases it:
  *
  *	err = serve_disk_begin(fs);
  *	if (!err) {
