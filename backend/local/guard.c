@@ -19,8 +19,9 @@
 #include "spec/base/mem.h"
 
 /*
- * --- the sampler: a thread samples the usage of all processes of the attempt, because reading /proc of a process whose
- * disk hangs may hang, too, and the guard must not. It samples and sleeps in turn, until this process exits. ---
+ * --- the sampler: a thread that samples the usage of all processes of the attempt until this
+ * process exits. It is a thread, because reading /proc may hang if the disk of a process hangs, and
+ * the guard must not. ---
  */
 
 /* The time between samples; longer if a sample costs more than 1/SHARE of it. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The guard of an attempt: a child of the helper, and the parent of the program. It starts the program, ends it at its
- * time limit (which no disk can delay, because the guard never waits for one), and kills all that is left when the
- * program has ended. Only the helper calls these functions; it has one thread.
+ * The guard of an attempt: a child of the helper, and the parent of the program. It starts the
+ * program, ends it at its time limit, and kills all remaining processes when the program has ended.
+ * It never waits for a disk, so a disk can't delay the time limit. Only the helper calls these
+ * functions; it has one thread.
  *
  * Helper and guard are subreapers: every process that a program starts becomes a child of the guard when its parent
  * ends, whatever it does with sessions and environments. If the guard is killed, the kernel kills the program, and its

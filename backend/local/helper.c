@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The helper of one attempt of a replica: a process of its own, which survives the daemon. It writes the program's
- * output, a pipe, to logs/KEY, and the times of its lines to lines/KEY; serves the daemon; and writes how the attempt
- * ended to disk before it exits. The processes below it are the guard's (guard.h).
+ * The helper of one attempt of a replica is a process of its own, which survives the daemon. It
+ * reads the program's output from a pipe, and writes it to logs/KEY, and the times of its lines to
+ * lines/KEY. It serves the daemon. Before it exits, it writes to disk how the attempt ended. Its
+ * guard starts the program (guard.h).
  *
  * Only a full disk or SIGKILL makes the helper lose a byte of output.
  */
@@ -480,8 +481,9 @@ static void hear_guard(struct helper *h)
 }
 
 /*
- * Serve until the guard and the output have ended. Until the guard has reported whether the program was started,
- * signals wait in the daemon's connection, and output waits in its pipe, so that its times are after the start.
+ * Serve until the guard and the output have ended. Until the guard has reported whether the program
+ * was started, don't read the daemon's signals; nor the output, so that the times of its lines are
+ * after the start.
  */
 static void serve(struct helper *h)
 {

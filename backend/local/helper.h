@@ -13,9 +13,9 @@
  *	tasks/NAME		how the attempt ended, and its usage: NAME.new, written, synced and renamed
  *
  * The instructions are a file of texts, each with its NUL: the job's folder, the log's key, NAME,
- * the working directory, the soft limit of descriptors that the program gets, its limit of time and
- * its grace (ms; 0: none), its GPUs (hexadecimal, a bit each), the number of arguments, the
- * arguments, and then the environment.
+ * the working directory, the program's soft limit of descriptors, its time limit and its grace
+ * period (in ms; 0 for none), its GPUs (hexadecimal, a bit for each GPU), the number of arguments,
+ * the arguments, and then the environment.
  *
  * A helper may outlive the kxfs that started it. So all of this is a part of the format of the state directory, and a
  * change raises the version in fs/mount/state.c.

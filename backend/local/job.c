@@ -464,7 +464,7 @@ static bool has_last_words(struct local_job *job)
 	return false;
 }
 
-/* Decide how the job continues after REP (NULL: any replica) is no longer live. */
+/* REP is no longer live, or, if REP is NULL, some replica: decide how the job continues. */
 static void decide(void *data, struct local_replica *rep)
 {
 	struct local_job *job = data;
@@ -702,7 +702,7 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 
 /* --- all jobs --- */
 
-/* Return the job whose record is ENTRY; NULL if it is over, or of another backend. */
+/* Return the job whose record is ENTRY; NULL if the job is over, or belongs to another backend. */
 static struct local_job *job_of(struct local_jobs *jobs, const struct record *entry)
 {
 	struct local_job *job = local_jobs_find(jobs, record_head(entry)->id);

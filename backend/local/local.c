@@ -13,11 +13,13 @@
  *	saved	    jobs that are over; and the start, which parses all records
  *	request     requests that make jobs, or are about jobs
  *
- * local_jobs owns the jobs, a job its record and its replicas, a replica the task of its newest attempt. The record
- * has all state of a job and its replicas; its file (backend/jobs/records.h) and the snapshot in the store are made
- * from it. All of it belongs to the I/O thread; the pool does disk I/O with copies. The folder STATE/output/UUID of a
- * job has logs/ and lines/ (the helper writes them), and tasks/ (helper.h) while it is not over. A crash ends no job:
- * the next start connects to the sockets in tasks/, and reads there how the other attempts have ended.
+ * local_jobs owns the jobs, a job owns its record and its replicas, and a replica owns the task of
+ * its newest attempt. The record has all state of a job and its replicas; the file on disk
+ * (backend/jobs/records.h) and the snapshot in the store are made from the record. All of it
+ * belongs to the I/O thread; the pool does disk I/O with copies. The folder STATE/output/UUID of a
+ * job has logs/ and lines/ (the helper writes them), and tasks/ (helper.h) while it is not over.
+ * Jobs continue after a crash of kxfs: the next start connects to the helpers by the sockets in
+ * tasks/, and reads from tasks/ how the other attempts have ended.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -39,9 +39,9 @@ struct local_record {
 	bool restarting;	   /* the whole job is being restarted, and no program runs yet */
 	bool last;		   /* the mount ends */
 	struct spec_job *snapshot; /* to be published when the record is written */
-	struct loop_timer due;	   /* until the record is written */
-	struct loop_timer used;	   /* until usage is published */
-	struct loop_timer show;	   /* until the job is shown, even if starts are untried */
+	struct loop_timer due;	   /* runs until the record is to be written */
+	struct loop_timer used;	   /* runs until usage is published */
+	struct loop_timer show;	   /* runs until the job is shown, even if starts are untried */
 };
 
 /* How a job with this goal ends. A member is NULL if the failed replica determines it. */

@@ -2,10 +2,10 @@
 /*
  * The record of a local job that is not over, or whose end is not on disk yet. The job's state
  * follows from the record. This object writes the record to disk, and publishes the job's snapshot
- * from it. Some states are published only when the record that has them is on disk, so that a crash
- * never takes them back: the first one, if no program was started yet; a final one; suspended; and
- * the move to history/. All others are published immediately. If the disk refuses the record, the
- * state is published nevertheless, except the move to history/, and records.c retries. I/O thread.
+ * from it. Some states are published only when they are on disk, so that a crash never reverts
+ * them: the first state, if no program was started yet; final states; suspended; and the move to
+ * history/. All other states are published immediately. If the disk refuses the record, the state
+ * is published nevertheless, except the move to history/, and records.c retries. I/O thread.
  */
 #pragma once
 

@@ -3,9 +3,9 @@
  * The steps of a replica:
  *
  *	step	    what is under way		    what ends it	    next
- *	IDLE	    nothing			    its job starts it	    DELAYED or QUEUED
+ *	IDLE	    nothing			    the job starts it	    DELAYED or QUEUED
  *	DELAYED	    the pause before a start	    the timer		    QUEUED
- *	QUEUED	    it is in the queue of starts    it is the first	    STARTING; RECORDING for a new
+ *	QUEUED	    it is in the queue of starts    its turn comes	    STARTING; RECORDING for a new
  *								    attempt; HELD if its job is
  *								    suspended or has no slot
  *	RECORDING   the record gets a new attempt   the record is written   QUEUED
@@ -13,13 +13,13 @@
  *		    for a slot			    slot
  *	STARTING    its helper starts the program   the helper's message    RUNNING or CONCLUDING
  *	RUNNING	    the program runs		    the helper ends	    CONCLUDING
- *	CONCLUDING  the merged log takes its log    the log has ended	    IDLE, and the job decides
+ *	CONCLUDING  its log goes to the merged log  the log has ended	    IDLE, and the job decides
  *
  * The last three are "live". A new attempt begins only when the old one is not live any more, and
  * is in the record on disk before its helper is started. So after a crash the next daemon has to
- * find only the newest attempt. If that has ended, the replica begins in CONCLUDING, because the
- * last daemon may not have completed the merged log. In the merged log, the attempts of a replica
- * never interleave, unless the disk refuses the log of one.
+ * find only the newest attempt. If that attempt has ended, the replica begins in CONCLUDING,
+ * because the last daemon may not have completed the merged log. In the merged log, the attempts of
+ * a replica never interleave, unless the disk refuses the log of one.
  */
 #include "backend/local/replica.h"
 
@@ -165,7 +165,7 @@ void local_replica_close_log(struct local_replica *rep)
 
 /* --- reasons --- */
 
-/* Set the reason of REP, whose output is lost, unless it was cancelled or is being restarted. */
+/* Show in REP's reason that its output is lost, unless REP was cancelled or is being restarted. */
 static void note_lost(struct local_replica *rep)
 {
 	struct spec_replica *rec = rep->rec;

@@ -42,7 +42,7 @@ struct saved {
 	struct recover *recover; /* until the start is over */
 	struct group *group;
 	struct local_jobs *jobs;
-	struct expiry *expiry; /* NULL: the mount is ending */
+	struct expiry *expiry; /* NULL when the mount is ending */
 	struct saved_update *changes;
 	bool busy; /* the first change in the queue is under way */
 };

@@ -4,16 +4,16 @@
  * earlier one has started the helper. A helper that was started here is also a child process, and
  * is reaped. A task is in one of these steps; all disk access is on the pool.
  *
- *	step	    what is under way			    what ends it	next
- *	PREPARING   pool: socket and instructions, and   there is a helper	CONNECTED
- *		    the helper is started		    there is none	gone: it was not started
- *							    a signal ends it	gone: ended by that
- *	CONNECTED   the helper's messages		    the connection ends	gone, if the last one was the end;
- *										SEEKING
- *	SEEKING	    pool: task_find			    RUNS		CONNECTED
- *							    OVER, NONE, DROPPED gone: ended, or killed
- *							    UNKNOWN		PAUSING
- *	PAUSING	    the timer				    it is due		SEEKING
+ *	step		what is under way			what ends it			next
+ *	PREPARING	pool: make socket and instructions,	the helper was started		CONNECTED
+ *			start the helper			the helper can't be started	over: not started
+ *								a signal			over: ended
+ *	CONNECTED	receiving the helper's messages		the connection, after ENDED	over: ended
+ *								the connection, before ENDED	SEEKING
+ *	SEEKING		pool: task_find				RUNS				CONNECTED
+ *								OVER, NONE, DROPPED		over: ended, or killed
+ *								UNKNOWN				PAUSING
+ *	PAUSING		a pause					the timer			SEEKING
  *
  * A helper is dead only if its socket has no listener and NAME.new is not locked. Any other error
  * is a problem of kxfs or the machine, and a retry may reach the helper.

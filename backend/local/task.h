@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon's side of one attempt of a replica that runs under a helper (helper.h): it starts the helper or takes it
- * over from an earlier daemon, sends it signals, and receives its messages. I/O thread, except task_find and
- * task_clean.
+ * The daemon's side of one attempt of a replica, which runs under a helper (helper.h). A task
+ * starts the helper, or takes it over from an earlier daemon. It sends signals to the helper, and
+ * receives its messages. I/O thread, except task_find and task_clean.
  */
 #pragma once
 
