@@ -85,7 +85,10 @@ void cutter_pause(struct cutter *c, struct chunks *ret)
 
 	if (bar.length == 0)
 		return;
-	/* The prefix between the two is counted where they join. */
+	/*
+	 * Don't count the prefix between BAR and the rest of OPEN: chunk_join counts it if it joins
+	 * the two again.
+	 */
 	c->open.starts -= bar.starts + 1;
 	c->open.from += bar.length;
 	c->open.length -= bar.length;

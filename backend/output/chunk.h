@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chunks, the units of the merged log. A chunk is some whole lines of one log, or a part of a line
- * that is too long for one chunk, or the part of an incomplete line, a progress bar, up to its last
- * '\r'. The cutter makes chunks of a log's bytes as they arrive; a feed reads them from the disk.
+ * Chunks, the units of the merged log. A chunk is one of these: whole lines of one log; a part of a
+ * line that is too long for one chunk; or, of an incomplete line, the part up to its last '\r',
+ * which a progress bar prints. The cutter makes chunks of a log's bytes as they arrive; a feed
+ * reads them from the disk.
  */
 #pragma once
 

@@ -5,14 +5,14 @@
  * before the log's bytes, so that a kill in between leaves a table with records of missing bytes;
  * lines_mend removes those.
  *
- * The file is a sequence of blocks of LINES_BLOCK bytes; the last may be shorter. Each
- * block begins with a whole record (at, ns, number: 8 bytes each, little-endian); each further
- * record has the differences to the one before it (at: varint, ns: zigzag varint, number: varint).
- * A byte 0 where a record would begin ends a block early. So a record is found by bisection over
- * the blocks, and the tail can be read without the rest. There is one record for the first line of
- * each time: following lines with the same time share it, and so does a line of unknown time. But
- * there is at least one record each LINES_SPAN bytes, if a line begins there, so the bytes between
- * two records can be searched in bounded time.
+ * The file is a sequence of blocks of LINES_BLOCK bytes; the last may be shorter. Each block begins
+ * with a whole record (at, ns, number: 8 bytes each, little-endian); each further record has the
+ * differences to the one before it (at: varint, ns: zigzag varint, number: varint). A byte 0 where
+ * a record would begin ends a block early. So a record is found by bisection over the blocks, and
+ * the tail can be read without the rest. There is one record for the first line of each time:
+ * following lines with the same time, or of unknown time, share this record. But there is at least
+ * one record each LINES_SPAN bytes, if a line begins there, so the bytes between two records can be
+ * searched in bounded time.
  *
  * A line is a run of bytes that ends with '\n', or the last one, which is not complete yet. The
  * functions are for any thread of any process.
@@ -36,7 +36,7 @@ struct lines_record {
 	uint64_t number; /* number of the line, from 0 */
 };
 
-/* The state needed to continue a table. Plain data; all 0 is that of an empty log. */
+/* The state needed to continue a table. Plain data; all 0 for an empty log. */
 struct lines_encoder {
 	uint64_t size;		  /* bytes of the log, including all that were added */
 	uint64_t lines;		  /* lines that begin in these bytes */
@@ -58,9 +58,9 @@ size_t lines_add_line(struct lines_encoder *e, int64_t ns, size_t n, bool whole,
 
 /*
  * Make the table FD (open for reading and writing) match the log LOG_FD, which has SIZE bytes:
- * remove its torn end, and records of missing bytes, and add lines of unknown time for bytes
- * without a record. *RET continues the table. Return 0, or a negative errno if there can be no
- * table now. Reads the log from the last line of the table on.
+ * remove its torn end and records of missing bytes, and add records of lines of unknown time for
+ * bytes without a record. *RET continues the table. Return 0, or a negative errno if there can be
+ * no table now. Reads the log from the last line of the table on.
  */
 int lines_mend(int fd, int log_fd, uint64_t size, struct lines_encoder *ret);
 

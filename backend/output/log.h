@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job's output for readers: a stream of bytes that grows at its end and never changes otherwise;
- * one container in one attempt, or all replicas merged; as it was printed, or with a time before
- * each line. Exactly the bytes below the reported size of a stream can be read. All functions are
- * for any thread and never wait for a network.
+ * A job's output for readers. A log is a stream of bytes that only grows at its end. It has the
+ * output of one container in one attempt, or of all replicas merged; as it was printed, or with a
+ * time before each line. Exactly the bytes below the reported size of a stream can be read. All
+ * functions are for any thread and never wait for a network.
  */
 #pragma once
 
@@ -57,7 +57,7 @@ bool log_is_cut(struct log *log);
 
 /*
  * Read up to N bytes at OFF. Return the number of bytes; 0 if the log has no byte at OFF; or a
- * negative errno. -EBADMSG: the merged log is damaged there, or a log of it is.
+ * negative errno. -EBADMSG: the merged log, or a log that it refers to, is damaged at OFF.
  */
 ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off);
 

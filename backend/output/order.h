@@ -3,12 +3,12 @@
  * The order of the lines of a job's logs in its merged log: by their times. Pure: no files, no
  * loop; the owner feeds printed output, and calls order_tick periodically.
  *
- * Each log is a source of chunks. Among the first chunks of the sources, the earliest one goes into
- * the merged log as soon as every open source has a chunk waiting; or when one of them has waited
- * for about a second, so that chunks that arrive within that time are sorted. A source whose
- * earlier output has not arrived yet holds up all others: without limit while that is read from
- * disk (order_read), for ORDER_EXPECT_TICKS ticks while it arrives over the network (order_expect).
- * Chunks without a time are not sorted.
+ * Each log is a source of chunks. The earliest of all waiting chunks goes into the merged log as
+ * soon as every open source has a waiting chunk, or when a chunk has waited for about a second. So
+ * chunks that arrive within a second of each other are sorted. A source whose earlier output has
+ * not arrived yet holds up all others: without limit while that is read from disk (order_read), for
+ * ORDER_EXPECT_TICKS ticks while it arrives over the network (order_expect). Chunks without a time
+ * are not sorted.
  */
 #pragma once
 

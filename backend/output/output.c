@@ -14,27 +14,27 @@
  * posts job_step. Only job_step changes states; it calls waiting callers last. That is why jobs,
  * logs and arrivals are in one file. A job is freed when the group WORK is empty.
  *
- *	job	| what is under way					| what ends it				| next
- *	NEW	| work of an earlier job of this name			| that work has ended			| LOADING
- *	LOADING	| the pool makes the folder and reads the index;	| done					| OPEN
- *		| logs that begin wait					| the disk refuses			| REFUSED
- *	REFUSED	| a pause of one second					| the timer				| NEW
- *	OPEN	| logs advance, and the index is written		| the job is closed, and complete if	| GONE
- *		|							| its end was requested			|
- *	GONE	| work on the pool; the job can't be found		| that work has ended			| freed
+ *	job	| what is under way				| what ends it				| next
+ *	NEW	| work of an earlier job of this name		| that work has ended			| LOADING
+ *	LOADING	| the pool makes the folder and reads the index	| done					| OPEN
+ *		| logs that begin wait				| the disk refuses			| REFUSED
+ *	REFUSED	| a pause of one second				| the timer				| NEW
+ *	OPEN	| logs advance, and the index is written	| the job is closed, and complete if	| GONE
+ *		|						| its end was requested			|
+ *	GONE	| work on the pool; the job can't be found	| that work has ended			| freed
  *
- *	log	| what is under way					| what ends it				| next
- *	NEW	| the job is not OPEN yet				| the job is OPEN			| MAKING
- *	MAKING	| the pool makes the log's file				| done					| LIVE
- *		|							| the disk refuses			| UNMADE
- *	UNMADE	| a pause of one second					| the job's timer			| NEW
- *	LIVE	| the writer writes					| chunks must be read from disk		| READING
- *	READING	| the pool reads the log; the writer writes		| done					| LIVE
- *		|							| the disk refuses			| UNREAD
- *		|							| all of an ending log was read		| FED
- *	UNREAD	| a pause of one second					| the job's timer			| LIVE
- *	FED	| readers see the end; chunks wait or are written	| the index on disk has all of the log	| ENDED
- *	ENDED	| nothing						| the log begins again			| NEW
+ *	log	| what is under way				| what ends it				| next
+ *	NEW	| the job is not OPEN yet			| the job is OPEN			| MAKING
+ *	MAKING	| the pool makes the log's file			| done					| LIVE
+ *		|						| the disk refuses			| UNMADE
+ *	UNMADE	| a pause of one second				| the job's timer			| NEW
+ *	LIVE	| the writer writes				| chunks must be read from disk		| READING
+ *	READING	| the pool reads the log; the writer writes	| done					| LIVE
+ *		|						| the disk refuses			| UNREAD
+ *		|						| all of an ending log was read		| FED
+ *	UNREAD	| a pause of one second				| the job's timer			| LIVE
+ *	FED	| readers see the end; chunks are being written	| the index on disk has all of the log	| ENDED
+ *	ENDED	| nothing					| the log begins again			| NEW
  */
 #include "backend/output/output.h"
 
@@ -82,7 +82,7 @@ enum log_life {
 struct output_log {
 	struct output_job *job;
 	struct file *file;
-	char *prefix;		     /* NULL: the log is not part of the merged log */
+	char *prefix;		     /* NULL if the log is not part of the merged log */
 	uint32_t number;	     /* the log's number in the index */
 	struct order_source *source; /* NULL before its job is open, and if PREFIX is NULL */
 	enum log_life life;
@@ -671,7 +671,7 @@ static void log_finish(struct output_log *l)
 	log_call_ended(l);
 }
 
-/* True if some of L must and may be read from disk. */
+/* True if a part of L must be read from disk, and the order has space for it. */
 static bool log_is_behind(const struct output_log *l)
 {
 	if (order_is_full(l->source))
@@ -760,8 +760,8 @@ static int sync_log(void *data, int at, const char *name, unsigned char type)
 
 /*
  * Remove the mark. Sync logs and index first: after a crash of the machine, a merged log without
- * the mark must be complete, and must not have bytes that a log has lost. An incomplete log was not
- * synced yet; a complete one was.
+ * the mark must be complete, and must not refer to bytes that a log has lost. An incomplete log was
+ * not synced yet; a complete one was.
  */
 static void unmark_work(void *data)
 {

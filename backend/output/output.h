@@ -14,11 +14,11 @@
  * that is the helper process, and output_log_grown is called afterwards; for a job in a cluster it
  * is a log_writer (writer.h). This folder only reads a helper's files.
  *
- * The merged index has the lines of fetched logs in the order of their times, if they arrive within
- * about a second of each other, and the lines of local logs in the order in which kxfs saw them.
- * Written records never change. A reader that opens the merged log gets its present contents
- * without waiting for that second. Each line has the prefix "ROLE/K "; a line ends with '\n', or
- * with a '\r' that is not followed by '\n', as TorchX prints them.
+ * The merged index has the lines of fetched logs in the order of their times, provided that they
+ * arrive within about a second of each other. It has the lines of local logs in the order in which
+ * kxfs saw them. Written records never change. A reader that opens the merged log gets its present
+ * contents without waiting for that second. Each line has the prefix "ROLE/K "; a line ends with
+ * '\n', or with a '\r' that is not followed by '\n', as TorchX prints them.
  */
 #pragma once
 

@@ -23,7 +23,7 @@
 
 struct room {
 	struct loop *loop;
-	struct files *files; /* a reference of the owner's */
+	struct files *files; /* borrowed from the owner */
 	atomic_llong bytes;
 	bool counting;
 	bool recount; /* something was removed during the count, so the sum may be wrong */

@@ -13,7 +13,7 @@ struct room;
 struct room *room_new(struct loop *loop, struct files *files);
 void room_free(struct room *room); /* Call this after the loop has stopped; NULL is allowed. */
 void room_count(struct room *room);
-/* Count BYTES more (or fewer) on disk. Any thread. */
+/* Add BYTES, which may be negative, to the count. Any thread. */
 void room_add(struct room *room, int64_t bytes);
 uint64_t room_bytes(const struct room *room);
 /* Called when the folder was removed (ERR is 0), or could not be removed because of ERR. */

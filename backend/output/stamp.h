@@ -39,10 +39,10 @@ struct stamp_place {
 };
 
 /*
- * The stamped form of the log FD, which has SIZE bytes, with its stamper. *PLACE is where the
- * search begins (all 0 at first), and is updated for the next one. stamped_size sets *RET to the
- * length of that form, stamped_read reads up to N bytes of it at OFF and returns their number. Both
- * read a part of the log, and return a negative errno on failure.
+ * Functions on the stamped form of the log FD, which has SIZE bytes and the stamper S. *PLACE is
+ * the position at which the search begins, all 0 at first; it is updated for the next search.
+ * stamped_size sets *RET to the length of that form, stamped_read reads up to N bytes of it at OFF
+ * and returns their number. Both read a part of the log, and return a negative errno on failure.
  */
 int stamped_size(int fd, struct stamper *s, uint64_t size, struct stamp_place *place,
 		 uint64_t *ret);

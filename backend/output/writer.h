@@ -2,8 +2,8 @@
 /*
  * Writes a fetched log: the I/O thread queues its bytes and the pool writes them, so that a slow or
  * full disk does not hold up others. The table of its lines is written with it, and the merged log
- * gets the written bytes from memory. The table is written before the bytes, so after a kill the
- * times of all lines in the log are known, and with the log's own end (log_writer_known) they show
+ * gets the written bytes from memory. The table is written before the bytes, so after a kill it has
+ * the times of all lines in the log. These times and the end of the log (log_writer_known) show
  * where to continue. Only log_writer_sync syncs: after a crash of the machine, the table may be
  * older than the log. I/O thread only.
  */
@@ -72,7 +72,7 @@ struct log_known {
 typedef void (*log_known_fn)(void *data, int err, struct log_known *known);
 /*
  * Read the last LEAST bytes of the log, or all of it, on the pool; log_writer_pending must be 0.
- * Then call FN(DATA) with 0 or a negative errno as ERR. One at a time.
+ * Then call FN(DATA) with 0 or a negative errno as ERR. Only one call may be in progress.
  */
 void log_writer_known(struct log_writer *w, size_t least, log_known_fn fn, void *data);
 typedef void (*log_synced_fn)(void *data, int err);
