@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which records were submitted as which file of submit/: NAME.job is computed from this table. Launches have UUIDs that
- * grow over all mounts, so the newest launch of a file is found without a clock. records.c, which owns the table,
- * changes it on the I/O thread; any thread reads it, under its lock.
+ * A table from files of submit/ to the records that were submitted as these files. NAME.job is
+ * computed from it. The UUIDs of launches increase, also from mount to mount, so the newest launch
+ * of a file is found without a clock. records.c owns the table, and changes it on the I/O thread.
+ * Any thread reads it, under its lock.
  */
 #pragma once
 

@@ -69,7 +69,7 @@ struct records_request {
 	struct records_request *next;
 };
 
-/* The operations on a record. It exists only while there are any. */
+/* The pending operations on a record. Freed when no operation is left. */
 struct writer {
 	struct record *r;
 	struct work work;
@@ -419,8 +419,8 @@ static void on_timer(void *data);
 static void remove_file(struct writer *w);
 
 /*
- * If NAME.job shows R, return the older record of the same file that it would show once R, and all
- * others that are being removed, are gone; NULL if there is none.
+ * If NAME.job shows R, return the older record of the same file that NAME.job would show after all
+ * requested removals; NULL if there is none.
  */
 static struct record *older_to_hide(const struct record *r)
 {

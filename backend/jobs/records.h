@@ -87,7 +87,7 @@ struct record *records_by_key(const struct records *rs, const char *key);
 struct record *records_by_uid(const struct records *rs, const char *uid);
 /*
  * Iterate over the records of jobs that were not seen, whose uid is unknown: return the record
- * after R (NULL: the first one), or NULL at the end.
+ * after R, or the first one if R is NULL. NULL at the end.
  */
 struct record *records_next_unseen(const struct records *rs, const struct record *r);
 /* Call FN for each record; FN may make and remove records. */

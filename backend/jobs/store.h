@@ -33,7 +33,7 @@ void store_free(struct store *store);
  * replaces the held job whose uid is its submission. JOB gets its revision here.
  */
 void store_put(struct store *store, struct spec_job *job);
-/* I/O thread: remove the job of this uid for good. */
+/* I/O thread: remove the job with this uid from all tables. */
 void store_remove(struct store *store, const char *uid);
 
 /*
