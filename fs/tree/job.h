@@ -14,9 +14,9 @@ extern const struct text_class job_manifest_text, job_appdef_text, job_ctl_text;
 /* Return the node of the merged log in DIR, a job's directory; a new reference (log_file.c). */
 struct node *log_node_merged(struct fs *fs, struct node *dir, enum log_form form);
 /*
- * Return the node NAME in DIR for the log KEY. FIRST: the log is the replica's first under this
- * name. KEY is NULL if that log has not begun: a reader can open `log` before the program runs, and
- * then gets the output.
+ * Return the node NAME in DIR for the log KEY. FIRST is true if KEY is the replica's first log of
+ * this name. KEY is NULL if that log has not begun: a reader can open `log` before the program
+ * runs, and then gets the output.
  */
 struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, const char *key,
 			  bool first, enum log_form form);
