@@ -10,7 +10,7 @@
 
 /* A sample of such processes. Plain data. */
 struct descent {
-	int64_t cpu_us; /* CPU time of all, and of all children that they have waited for */
+	int64_t cpu_us; /* CPU time of the processes, and of all children that they have waited for */
 	int64_t memory; /* resident bytes */
 };
 

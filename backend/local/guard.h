@@ -46,7 +46,7 @@ struct guard_news {
 	enum task_why why;
 	/* STARTED: the program's pid; FAILED: an errno; OVER: its status as waitpid has it */
 	int value;
-	/* OVER: it got SIGTERM at its time limit before it ended */
+	/* OVER: the program got SIGTERM at its time limit */
 	bool timed_out;
 	struct task_usage usage; /* USED */
 };
