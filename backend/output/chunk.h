@@ -14,18 +14,18 @@
 
 #define CHUNK_ENDS    1u /* the chunk ends with '\n' */
 #define CHUNK_CR      2u /* the chunk ends with '\r' */
-#define CHUNK_NEWLINE 4u /* its first byte is '\n' */
+#define CHUNK_NEWLINE 4u /* the chunk's first byte is '\n' */
 
 struct chunk {
-	uint64_t from;	 /* offset in its log */
-	int64_t ns;	 /* the time of its first line */
+	uint64_t from;	 /* offset of the chunk in its log */
+	int64_t ns;	 /* the time of the chunk's first line */
 	uint32_t length; /* length in bytes, at most CHUNK_MAX */
 	/*
 	 * Number of prefixes after its first byte: one for each further line, including lines that
 	 * end with '\r'.
 	 */
 	uint32_t starts;
-	uint32_t lines; /* lines that end in it with '\n' */
+	uint32_t lines; /* number of lines that end in the chunk, with '\n' */
 	uint32_t flags;
 };
 

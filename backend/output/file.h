@@ -22,8 +22,8 @@ struct files *files_new(void *owner, int dir_fd, const struct output_events *eve
 void files_unref(struct files *all);
 int files_dir(const struct files *all);
 /*
- * Call this if output is fetched: bytes may still arrive for a log that is not known yet, or whose
- * file does not exist. It must precede the first file.
+ * Call this before any file_get if output is fetched: then bytes may still arrive for a log that is
+ * not known yet, or whose file does not exist.
  */
 void files_expect_more(struct files *all);
 /*

@@ -30,7 +30,7 @@ struct order_source {
 	uint64_t hurried;  /* chunks that begin before this byte are needed soon */
 	unsigned expected; /* number of ticks for which all other sources still wait for this one, or 0 */
 	bool open, reading;
-	bool is_due; /* its first chunk has waited long enough */
+	bool is_due; /* the first chunk of the source has waited long enough */
 };
 
 struct order {

@@ -59,5 +59,5 @@ bool order_may_go(const struct order *o);
 /* True if any chunk waits. Then call order_tick each ORDER_TICK_MS. */
 bool order_waits(const struct order *o);
 void order_tick(struct order *o);
-/* Let no chunk wait from now on. */
+/* From now on, let all chunks go without waiting. */
 void order_drain(struct order *o);

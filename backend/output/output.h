@@ -34,11 +34,11 @@ int output_new(struct loop *loop, const char *state_dir, const struct output_eve
 void output_free(struct output *o); /* Call this after loop_stop; NULL is allowed. */
 
 /*
- * For output that is fetched: whenever a log is opened, FETCH(DATA, id, key (NULL: merged), done,
- * arg) is called on the I/O thread. It begins the required logs (output_log_begin), and calls
- * DONE(ARG) once on the I/O thread when all output printed before this call is on disk, or
- * unavailable. Until then the log has not arrived. A log that has not begun by then has ended. Set
- * before the loop runs.
+ * For output that is fetched: whenever a log is opened, FETCH(DATA, id, key, done, arg) is called
+ * on the I/O thread; KEY is NULL for the merged log. FETCH begins the required logs
+ * (output_log_begin), and calls DONE(ARG) once on the I/O thread when all output printed before
+ * this call is on disk, or unavailable. Until then log_has_arrived is false. If a log has not begun
+ * by then, it has ended. Set FETCH before the loop runs.
  */
 typedef void (*output_fetch_fn)(void *data, const char *id, const char *key, loop_fn done,
 				void *arg);
