@@ -26,11 +26,11 @@ void store_free(struct store *store);
 
 /*
  * I/O thread: make JOB (whose reference the store takes over) the current snapshot of its uid.
- * JOB->history determines the place of the job; it is removed from the other place. In each place
- * an id names one job. In jobs/ that is the job that was put last. In history it is the newest job
- * (by creation, then uid); any other is renamed to ID~UID8, where UID8 is the beginning of its uid.
- * If JOB has an id of this form already, it keeps it until a newer job needs it. A job of ours
- * replaces the held job whose uid is its submission. JOB gets its revision here.
+ * JOB->history determines the place of the job; it is removed from the other place. An id is unique
+ * in each place. In jobs/, the job that was put last gets the id; in history, the newest job does
+ * (by creation, then uid). The other job is renamed to ID~UID8, where UID8 is the beginning of its
+ * uid. A JOB that already has an id of this form keeps it, unless a newer job needs it. If JOB is
+ * ours, it replaces the held job whose uid is JOB's submission. The store sets JOB's revision.
  */
 void store_put(struct store *store, struct spec_job *job);
 /* I/O thread: remove the job with this uid from all tables. */
