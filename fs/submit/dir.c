@@ -204,7 +204,7 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	if (!err)
 		err = names_make(s->names, s->files, name, mode, launch_owner(s, req), &u);
 	if (!err)
-		err = submit_file_open(fs, req, s, u, true, fi);
+		err = submit_file_open(fs, req, s, u, 0, true, fi);
 	if (err) {
 		/*
 		 * Another request has made the file since the kernel's lookup. ESTALE makes the

@@ -24,6 +24,7 @@
 struct file_node {
 	struct node node;
 	struct upload *upload;
+	unsigned taken; /* upload_taken when the node was made */
 };
 
 struct open_file {
@@ -42,6 +43,11 @@ struct open_file {
 static struct upload *file_upload(const struct node *node)
 {
 	return container_of(node, const struct file_node, node)->upload;
+}
+
+static unsigned file_taken(const struct node *node)
+{
+	return container_of(node, const struct file_node, node)->taken;
 }
 
 static struct submit *file_submit(const struct node *node)
@@ -89,13 +95,14 @@ static void file_changed(struct open_file *h)
 		save_soon(h->s, h->upload);
 }
 
-int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u, bool made,
-		     struct fuse_file_info *fi)
+int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u,
+		     unsigned taken, bool made, struct fuse_file_info *fi)
 {
 	bool empties = fi->flags & O_TRUNC;
 	char name[NAME_MAX + 1];
 	/* After ESTALE the kernel looks the name up again. */
-	int there = names_of(s->names, u, name) ? upload_open(u, empties) : -ESTALE;
+	bool stale = !names_of(s->names, u, name) || (is_writable(fi) && taken != upload_taken(u));
+	int there = stale ? -ESTALE : upload_open(u, empties);
 	struct open_file *h;
 
 	if (there && there != -EAGAIN)
@@ -107,7 +114,8 @@ int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upl
 	h->owner = launch_owner(s, req);
 	handle_open(fs, &h->handle, file_closed, fi);
 	if (h->writable)
-		upload_add_writer(u, &h->writer, writer_process(fuse_req_ctx(req)->pid, NULL));
+		upload_add_writer(u, &h->writer, writer_process(fuse_req_ctx(req)->pid, NULL),
+				  taken);
 	if (made && h->writable)
 		upload_begin(u, &h->writer);
 	if (empties) {
@@ -152,7 +160,7 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 	struct submit *s = file_submit(node);
 	struct upload *u = file_upload(node);
 	struct file_opening *o;
-	int err = submit_file_open(fs, req, s, u, false, fi);
+	int err = submit_file_open(fs, req, s, u, file_taken(node), false, fi);
 
 	if (err && err != -EAGAIN) {
 		fuse_reply_err(req, -err);
@@ -485,21 +493,26 @@ static const struct node_class file_class = {
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 {
 	/*
-	 * The tag is not the name, because a renamed file keeps its node, and its old name may then
+	 * The tag is not the name, because a renamed file keeps its tag, and its old name may then
 	 * belong to another file.
 	 */
 	const char *tag = upload_tag(u);
+	unsigned taken = upload_taken(u);
 	bool fresh;
 	struct node *node = node_get(fs, dir, &file_class, tag, &fresh);
 
-	if (!fresh && file_upload(node) != u) {
-		/* The node belongs to a removed file that had this tag; replace it. */
+	if (!fresh && (file_upload(node) != u || file_taken(node) != taken)) {
+		/*
+		 * The node belongs to a removed file that had this tag, or to this file under a
+		 * name that it has lost; replace it.
+		 */
 		node_forget_name(fs, node);
 		node_put(fs, node);
 		node = node_get(fs, dir, &file_class, tag, &fresh);
 	}
 	if (fresh) {
 		container_of(node, struct file_node, node)->upload = upload_ref(u);
+		container_of(node, struct file_node, node)->taken = taken;
 		file_set_live(node);
 	}
 	return node;

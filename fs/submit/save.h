@@ -74,9 +74,9 @@ void save_launched(struct submit *s, const char *name);
 /* Return the node of U in DIR, as a reference. */
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u);
 /*
- * Make the handle in FI for U. MADE: this request has made U. Empty U if FI requests that. Return
- * 0; -EAGAIN if the handle was made but SAVE_LOAD must run before it is used; or another negative
- * errno without a handle.
+ * Make the handle in FI for U. TAKEN: upload_taken when its node was made. MADE: this request has
+ * made U. Empty U if FI requests that. Return 0; -EAGAIN if the handle was made but SAVE_LOAD must
+ * run before it is used; or another negative errno without a handle.
  */
-int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u, bool made,
-		     struct fuse_file_info *fi);
+int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u,
+		     unsigned taken, bool made, struct fuse_file_info *fi);

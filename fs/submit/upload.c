@@ -69,6 +69,7 @@ struct upload {
 	char *tag;
 	unsigned refs;	 /* references: of names, nodes, handles, launches, and the disk's queue */
 	unsigned n_open; /* number of upload_open without upload_close: the bytes must be in memory */
+	unsigned taken;	 /* how often it was taken from its writers */
 	enum upload_name named;
 	struct content *shown;
 	bool loaded; /* the bytes of SHOWN are in memory, not only its size */
@@ -289,6 +290,7 @@ pid_t upload_displace(struct upload *u, pid_t process)
 	struct upload_writer *w;
 	pid_t ret = 0;
 
+	u->taken++;
 	DL_FOREACH(u->writers, w) {
 		if (is_of(w, process))
 			continue;
@@ -380,6 +382,12 @@ void upload_unref(struct upload *u)
 const char *upload_tag(const struct upload *u)
 {
 	return u->tag;
+}
+
+unsigned upload_taken(struct upload *u)
+{
+	lock_scope(u->all->lock);
+	return u->taken;
 }
 
 int upload_open(struct upload *u, bool empty)
@@ -649,11 +657,11 @@ void upload_set_owner(struct upload *u, struct file_owner owner)
 
 /* --- writers --- */
 
-void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener)
+void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener, unsigned taken)
 {
 	w->opener = opener;
 	lock_scope(u->all->lock);
-	w->lost = !u->named;
+	w->lost = !u->named || taken != u->taken;
 	DL_APPEND(u->writers, w);
 }
 

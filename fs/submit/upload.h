@@ -174,10 +174,15 @@ void upload_set_owner(struct upload *u, struct file_owner owner);
 /* --- writers --- */
 
 /*
- * Add W to U's writers. OPENER is the process that has opened it, or 0 if unknown. If U has no name
- * any more, W has lost it.
+ * Return how often U was taken from its writers (upload_displace). An open that arrives later may mean the name that U
+ * had before, so a writer would expect its close to launch the file.
  */
-void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener);
+unsigned upload_taken(struct upload *u);
+/*
+ * Add W to U's writers. OPENER is the process that has opened it, or 0 if unknown. TAKEN is upload_taken when the kernel
+ * looked up the name. If U was taken since, or has no name any more, W has lost it.
+ */
+void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener, unsigned taken);
 void upload_remove_writer(struct upload *u, struct upload_writer *w);
 bool upload_has_writers(struct upload *u);
 /* Return the number of U's writers, except W, that process PROCESS has opened. */

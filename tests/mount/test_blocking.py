@@ -698,6 +698,25 @@ def test_a_scratch_file_is_closed_when_the_disk_has_it(slow):
     assert (kx.state / "submit/scratch").read_bytes() == b"text"
 
 
+def test_a_file_that_was_renamed_late(slow):
+    """A rename times out, so the kernel still has the file by its old name when that is gone: who writes that name writes
+    a new file, which is launched."""
+    kx, disk = slow
+    kx.submit(harness.app("true"), "x.yaml").finish()
+    first = job_of(kx, "x.yaml")
+    disk.hang("rename", "/submit/x.yaml")
+    assert harness.err_of(os.rename, kx / "submit/x.yaml", kx / "submit/x.yaml~") == "ETIMEDOUT"
+    os.stat(kx / "submit/x.yaml")
+    disk.go_on()
+    harness.wait_for(lambda: "x.yaml~" in kx.ls("submit"), what="the rename")
+    kx.write("submit/x.yaml", harness.app("true"))
+    assert job_of(kx, "x.yaml") != first
+    # The renamed file can be written at once.
+    os.rename(kx / "submit/x.yaml", kx / "submit/x.yaml~")
+    kx.write("submit/x.yaml~", "new")
+    assert kx.read("submit/x.yaml~") == "new"
+
+
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])
 def test_the_limit_makes_room_on_a_full_disk(slow, error):
     """The removal of output can't be noted before it happens; it is reported once, when it has happened."""

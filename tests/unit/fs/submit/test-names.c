@@ -143,7 +143,7 @@ static void test_loss(void **state)
 			struct upload_writer w = {0};
 
 			assert_int_equal(upload_open(u, false), 0);
-			upload_add_writer(u, &w, writer);
+			upload_add_writer(u, &w, writer, 0);
 			assert_int_equal(upload_write(u, &w, "three", 5, 0), 0);
 			if (how == REMOVED)
 				names_drop(f->names, u, processes[i], &loss);
@@ -159,6 +159,7 @@ static void test_loss(void **state)
 			}
 			assert_error(f, "x.yaml", lost ? "lost\n" : NULL);
 			assert_int_equal(upload_is_lost(u, &w), lost);
+			assert_int_equal(upload_taken(u), how != RENAMED);
 			upload_remove_writer(u, &w);
 			upload_close(u);
 			names_drop(f->names, u, 0, &loss);

@@ -73,7 +73,7 @@ static void put(struct upload *u, const char *text, off_t off)
 {
 	struct upload_writer w = {0};
 
-	upload_add_writer(u, &w, 1);
+	upload_add_writer(u, &w, 1, 0);
 	assert_int_equal(upload_write(u, &w, text, strlen(text), off), 0);
 	upload_show(u, &w);
 	upload_remove_writer(u, &w);
@@ -115,7 +115,7 @@ static void test_bounds(void **state)
 	const size_t n = array_size(scratch) - 1;
 	struct upload_writer w = {0};
 
-	upload_add_writer(u, &w, 1);
+	upload_add_writer(u, &w, 1, 0);
 	assert_int_equal(upload_truncate(u, &w, SPEC_MAX_FILE), 0);
 	assert_int_equal(upload_truncate(u, &w, SPEC_MAX_FILE + 1), -EFBIG);
 	assert_int_equal(upload_flaw(u, &w), 0);
@@ -277,8 +277,8 @@ static void test_own_contents(void **state)
 	struct stat st;
 
 	put(u, "old", 0);
-	upload_add_writer(u, &a, 1);
-	upload_add_writer(u, &b, 2);
+	upload_add_writer(u, &a, 1, 0);
+	upload_add_writer(u, &b, 2, 0);
 	assert_int_equal(upload_truncate(u, &a, 0), 0);
 	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
 	assert_int_equal(upload_write(u, &b, "er", 2, 3), 0);
@@ -315,8 +315,8 @@ static void test_scratch_is_shared(void **state)
 	struct upload *u = made(f, "scratch");
 	struct upload_writer a = {0}, b = {0};
 
-	upload_add_writer(u, &a, 1);
-	upload_add_writer(u, &b, 2);
+	upload_add_writer(u, &a, 1, 0);
+	upload_add_writer(u, &b, 2, 0);
 	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
 	assert_int_equal(upload_write(u, &b, "!", 1, 3), 0);
 	assert_seen(u, &a, "one!");
@@ -332,8 +332,8 @@ static void test_launch(void **state)
 	struct upload *u = made(f, "x.yaml");
 	struct upload_writer a = {0}, b = {0};
 
-	upload_add_writer(u, &a, 1);
-	upload_add_writer(u, &b, 1);
+	upload_add_writer(u, &a, 1, 0);
+	upload_add_writer(u, &b, 1, 0);
 	assert_int_equal(upload_others(u, &a, 1), 1);
 	assert_int_equal(upload_others(u, &a, 2), 0);
 	assert_false(upload_is_dirty(u, &a));
@@ -366,7 +366,7 @@ static void test_state(void **state)
 	assert_false(upload_is_busy(u));
 	upload_set_state(u, version, CONTENT_LAUNCHING);
 	assert_true(upload_is_busy(u));
-	upload_add_writer(u, &w, 1);
+	upload_add_writer(u, &w, 1, 0);
 	assert_int_equal(upload_write(u, &w, "two", 3, 0), 0);
 	/* What is being written does not show yet. */
 	upload_set_state(u, version, CONTENT_LAUNCHED);
@@ -392,8 +392,8 @@ static void test_displaced(void **state)
 	struct upload *u = made(f, "x.yaml");
 	struct upload_writer a = {0}, b = {0};
 
-	upload_add_writer(u, &a, 1);
-	upload_add_writer(u, &b, 2);
+	upload_add_writer(u, &a, 1, 0);
+	upload_add_writer(u, &b, 2, 0);
 	assert_int_equal(displace(f, u, 1), 0); /* nobody has written yet */
 	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
 	assert_int_equal(displace(f, u, 1), 0); /* its writer may */
@@ -405,6 +405,25 @@ static void test_displaced(void **state)
 	assert_bytes(u, "");
 	upload_remove_writer(u, &a);
 	upload_remove_writer(u, &b);
+	unmade(f, u);
+}
+
+/* An open that arrives after the file was taken may mean its old name, so its close must not return 0. */
+static void test_opened_late(void **state)
+{
+	struct fixture *f = *state;
+	struct upload *u = made(f, "x.yaml");
+	struct upload_writer late = {0}, next = {0};
+
+	displace(f, u, 1);
+	upload_add_writer(u, &late, 2, 0);
+	assert_false(upload_may_write(u, &late));
+	assert_int_equal(upload_truncate(u, &late, 0), 0); /* O_TRUNC */
+	assert_true(upload_is_lost(u, &late));
+	upload_add_writer(u, &next, 3, upload_taken(u));
+	assert_true(upload_may_write(u, &next));
+	upload_remove_writer(u, &late);
+	upload_remove_writer(u, &next);
 	unmade(f, u);
 }
 
@@ -421,6 +440,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_launch, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_state, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_displaced, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_opened_late, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
