@@ -192,11 +192,20 @@ void file_unref(struct file *f)
 	file_free(f);
 }
 
+void files_cut(struct files *all, const char *id)
+{
+	lock_scope(&all->lock);
+	for (struct file *f = all->table; f; f = f->hh.next)
+		if (streq(f->id, id) && !file_has_ended(f))
+			atomic_store(&f->cut, true);
+}
+
 void files_forget(struct files *all, const char *id)
 {
 	struct file *f, *next, **forgotten = NULL;
 	size_t n = 0;
 
+	files_cut(all, id);
 	{
 		lock_scope(&all->lock);
 		HASH_ITER(hh, all->table, f, next) {
@@ -211,7 +220,6 @@ void files_forget(struct files *all, const char *id)
 	}
 	for (size_t i = 0; i < n; i++) {
 		f = forgotten[i];
-		atomic_store(&f->cut, !file_has_ended(f));
 		file_end(f);
 		file_notify(f);
 		file_unref(f);

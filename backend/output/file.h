@@ -26,6 +26,8 @@ int files_dir(const struct files *all);
  * not known yet, or whose file does not exist.
  */
 void files_expect_more(struct files *all);
+/* ID's logs are going to be removed: those that have not ended are cut (log_is_cut). I/O thread. */
+void files_cut(struct files *all, const char *id);
 /*
  * End ID's logs, and forget their names: present readers continue, and a later lookup of a name
  * finds another file. I/O thread.

@@ -1307,6 +1307,8 @@ void output_job_remove(struct output *o, const char *id, room_fn done, void *dat
 
 	assert(!j || j->closed);
 	*r = (struct output_removal){o, text_copy(id), done, data};
+	/* A fetch that is done before the disk has removed them ends them, too (fetched). */
+	files_cut(o->files, id);
 	if (j)
 		job_go(j);
 	j = find_gone(o, r->id);

@@ -271,6 +271,22 @@ static void test_cut(void **state)
 	log_unref(ended);
 }
 
+/* They learn it too if the log is fetched for somebody before the disk has begun to remove it. */
+static void test_cut_and_fetched(void **state)
+{
+	struct log *all;
+
+	begin_log();
+	print("one\n");
+	all = open_log(NULL);
+	fake_run();
+	output_job_close(take_ptr(rig.job));
+	output_job_remove(rig.output, "job", NULL, NULL);
+	fetched(0);
+	assert_true(log_is_cut(all));
+	log_unref(all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -280,6 +296,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stop, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cut_and_fetched, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
