@@ -18,7 +18,7 @@ struct expiry;
 struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs,
 			struct expiry *expiry);
 void saved_free(struct saved *saved);
-/* The mount ends, and EXPIRY is freed. */
+/* The mount ends: drop the reference to EXPIRY, which the caller frees next. */
 void saved_stop(struct saved *saved);
 /* True if a change is under way. */
 bool saved_is_busy(const struct saved *saved);

@@ -33,7 +33,7 @@ struct server {
 	fuse_req_t req;		    /* the request in progress */
 	uint64_t unique, nodeid;    /* its number, and its node */
 	uint64_t ticket;	    /* its ticket, while it waits for a disk */
-	bool on_disk;		    /* for the thread that holds the session lock */
+	bool on_disk;		    /* the handler waits for a disk; under the session lock */
 	/*
 	 * FORGETs and RELEASEs that wait until its handler returns; for the thread that holds the
 	 * session lock.
