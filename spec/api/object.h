@@ -60,14 +60,15 @@ int spec_object_listed_run(const char *json, size_t len, const char *container,
 			   struct spec_listed_run *ret);
 
 /*
- * Return the AppDef in annotation kxfs/appdef: 0 and a malloc'ed, NUL-terminated *RET; -ENOENT if
- * it has none; -EINVAL.
+ * Copy the AppDef in the annotation kxfs/appdef of the object to *RET, malloc'ed and
+ * NUL-terminated. Return 0; -ENOENT if the object has no such annotation; -EINVAL if the text is
+ * not an object.
  */
 int spec_object_appdef(const char *json, size_t len, char **ret, size_t *ret_len);
 
 /*
- * Return the object without its managedFields as YAML, for manifest.yaml: 0 and a malloc'ed,
- * NUL-terminated *RET; or -EINVAL.
+ * Write the object without its managedFields as YAML, for manifest.yaml, to *RET, malloc'ed and
+ * NUL-terminated. Return 0, or -EINVAL if the text is not an object.
  */
 int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len);
 
@@ -91,8 +92,9 @@ struct spec_event {
 };
 
 /*
- * Parse one event of a watch; JSON is one from a splitter (spec/api/split.h). Its object is copied,
- * not parsed: it is a "{...}" whose brackets match. Return 0, or -EINVAL, also for an unknown type.
+ * Parse JSON, an event of a watch that a splitter has delivered (spec/api/split.h). The event's
+ * object is copied but not parsed; only its brackets are known to match. Return 0, or -EINVAL if
+ * the event is malformed or has an unknown type.
  */
 int spec_event_parse(const char *json, size_t len, struct spec_event *ret);
 void spec_event_clear(struct spec_event *e);

@@ -15,8 +15,8 @@ static bool is_ident(char c, bool first)
 }
 
 /*
- * Match a macro at TEXT, which begins with "$". Set *VALUE, and return the number of bytes that it
- * replaces; 0 if TEXT does not begin with a known macro.
+ * Match a macro at TEXT, which begins with "$". Set *VALUE to the macro's value and return the
+ * length of the macro in TEXT; return 0 if the macro is unknown.
  */
 static size_t match(const char *text, const struct spec_macros *m, const char **value)
 {

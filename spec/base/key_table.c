@@ -66,8 +66,8 @@ void key_table_remove(struct key_table *t, const void *item)
 	assert(t->slots[gap] == item);
 	t->n--;
 	/*
-	 * A search ends at a free slot. So move items into the gap if a search would no longer
-	 * reach them behind it.
+	 * A search ends at a free slot. So move an item into the gap if the search for it would now
+	 * end there.
 	 */
 	for (size_t i = (gap + 1) & mask; t->slots[i]; i = (i + 1) & mask) {
 		const size_t from = home(t, t->key(t->slots[i]));

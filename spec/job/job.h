@@ -308,7 +308,7 @@ void spec_log_lose_end(struct spec_log *log);
  * first).
  */
 void spec_replica_add_log(struct spec_replica *r, const char *key, const char *container);
-/* Like spec_replica_add_log; the new log has all members of LOG but WAITING. */
+/* Like spec_replica_add_log. Also copy all members of LOG but WAITING to the new log. */
 void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *log);
 
 /*

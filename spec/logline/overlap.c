@@ -136,9 +136,9 @@ static void add_guess(struct overlap *o, struct guess g, const struct line_start
 }
 
 /*
- * Add guesses: the stream's line is one of the lines between LINE and END, or a part of one of them
- * where the runtime may have cut it. EACH: any of these lines may have the time of the stream's
- * line. TIMED: they certainly have it.
+ * Add guesses that the stream's line is one of the known lines from LINE to END, or a part of one
+ * that begins where the runtime may have cut it. EACH: any of these lines may have the time of the
+ * stream's line. TIMED: all of them have it.
  */
 static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool each, bool timed,
 			 const struct line_start *s)

@@ -45,8 +45,8 @@ static bool is_out_for_good(const struct spec_control_job *job)
 }
 
 /*
- * True if JOB is in its queue and has no quota reservation. Kueue then allows a change of the
- * queue, if it has suspended the job.
+ * True if JOB waits in its queue: it is active, suspended, and has no quota reservation. Only then
+ * does Kueue allow a change of the queue.
  */
 static bool is_waiting(const struct spec_control_job *job)
 {

@@ -32,8 +32,8 @@ struct spec_plan {
 };
 
 /*
- * A record. Plain data: record.c fills in a new record and one that it reads, and the local backend
- * writes the job's progress into it.
+ * A record. Plain data: record.c fills it in, from an AppDef or from the disk, and the local
+ * backend writes the job's progress into it.
  */
 struct spec_record {
 	/*

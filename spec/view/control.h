@@ -96,8 +96,9 @@ struct spec_control {
 	 */
 	unsigned (*actions)(const struct spec_control_job *job);
 	/*
-	 * Return why ACTION would not be accepted: -EINVAL, or -EOPNOTSUPP if this mount can't
-	 * request it at all. *RET_WHY is for people, static; NULL if the phase is the reason.
+	 * Return the errno for a refused ACTION: -EOPNOTSUPP if this mount can't request it at all,
+	 * else -EINVAL. *RET_WHY is the reason for people, static; NULL if the job's phase is the
+	 * reason.
 	 */
 	int (*refusal)(const struct spec_control_job *job, enum spec_action action,
 		       const char **ret_why);

@@ -293,8 +293,8 @@ static int64_t count_gpus(const struct spec_value *limits)
 }
 
 /*
- * Return the resources of CONTAINER, as the server has completed them: a resource with a limit is
- * also requested.
+ * Return the resources of CONTAINER. The server has filled in missing requests: a resource with a
+ * limit also has a request.
  */
 static struct spec_request request(const struct spec_value *container)
 {

@@ -178,10 +178,10 @@ struct spec_job_view {
 };
 
 /*
- * Parse a job's object. Return 0, or -EINVAL if it is not such an object, or its name is not valid
- * as a file's. Members that depend on the object's spec, most of a large job, are copied from the
- * view that FIND (may be NULL) returns for this uid (or NULL), if the server reports that the spec
- * has not changed since.
+ * Parse a job's object. If the server reports that the spec has not changed since an earlier view,
+ * copy the members that depend on the spec (most of a large job) from that view. FIND (may be NULL)
+ * returns the earlier view of a uid, or NULL. Return 0, or -EINVAL if the text is not such an
+ * object, or its name is not valid as a file name.
  */
 typedef const struct spec_job_view *(*spec_job_view_find)(void *data, const char *uid);
 int spec_job_view_parse(const struct spec_reader *reader, const char *json, size_t len,
