@@ -165,12 +165,36 @@ char *process_submitter(void)
 
 /* --- programs --- */
 
+#define SELF	   "/proc/self/exe"
 #define SPAWN_NAME "plugin-start"
+
+/* Where this program was when it started; "" if not known. Written only before threads start. */
+static char installed[PATH_MAX];
+
+/*
+ * Return the path by which kxfs starts itself again: SELF, which is the same version even after a package has replaced
+ * the file. pip moves the file away before it deletes it. Its libraries, which are found from its directory, are
+ * missing then, so kxfs starts what pip has installed in its place. BUF has PATH_MAX bytes.
+ */
+static const char *self_path(char *buf)
+{
+	ssize_t n = readlink(SELF, buf, PATH_MAX - 1);
+	size_t len = strlen(installed);
+
+	if (n < 0 || len == 0)
+		return SELF;
+	buf[n] = '\0';
+	if (strncmp(buf, installed, len) == 0 && (!buf[len] || streq(buf + len, " (deleted)")))
+		return SELF;
+	return access(installed, X_OK) == 0 ? installed : SELF;
+}
 
 void spawn_between(char **argv)
 {
 	int report_fd, null, err;
+	ssize_t n = readlink(SELF, installed, sizeof(installed) - 1);
 
+	installed[max_of(n, 0)] = '\0';
 	if (!argv[0] || !streq(argv[0], SPAWN_NAME))
 		return;
 	report_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -189,6 +213,7 @@ int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
 	sigset_t all, none;
+	char buf[PATH_MAX];
 	int err;
 
 	memset(&all, 0xff, sizeof(all)); /* sigfillset omits the signals that glibc uses itself */
@@ -205,7 +230,7 @@ int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret
 			      ? posix_spawn_file_actions_addopen(&files, i, "/dev/null", O_RDWR, 0)
 			      : posix_spawn_file_actions_adddup2(&files, fds[i], i);
 	if (!err)
-		err = posix_spawn(ret, "/proc/self/exe", &files, &attr, argv, env);
+		err = posix_spawn(ret, self_path(buf), &files, &attr, argv, env);
 	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&attr);
 	return -err;

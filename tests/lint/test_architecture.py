@@ -350,7 +350,7 @@ def is_plain_data(header, struct):
         return True  # nested, or without a name: part of one that is looked at
     before = text[:place.start()].rstrip()
     comment = before[before.rfind("/*"):] if before.endswith("*/") else ""
-    return "plain data" in comment.lower()
+    return "plain data" in re.sub(r"[\s*]+", " ", comment.lower())
 
 
 def written_by(row):

@@ -40,6 +40,9 @@ kxfs local: kx
 cp env/share/doc/kxfs/examples/hello.yaml kx/submit/
 test "$(cat kx/submit/hello.yaml.job/wait)" = SUCCEEDED
 grep . kx/submit/hello.yaml.job/log
+env/bin/pip install --no-index --force-reinstall /kx/*.whl # over the running mount
+cp env/share/doc/kxfs/examples/hello.yaml kx/submit/again.yaml
+test "$(cat kx/submit/again.yaml.job/wait)" = SUCCEEDED
 {after}
 while grep -qsx kxfs /proc/[0-9]*/comm; do sleep 0.1; done
 env/bin/pip uninstall --yes kxfs
