@@ -91,8 +91,8 @@ int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret
 int spawn_program(char *const *args, char *const *env, const int fds[3], pid_t *ret);
 
 /*
- * Call this first in main(). In the intermediate process it does not return. Otherwise it notes where the program is, for
- * spawn_self.
+ * Call this first in main(). In the intermediate process it does not return. Otherwise it notes where the program is,
+ * for spawn_self.
  */
 void spawn_between(char **argv);
 

@@ -20,7 +20,7 @@ struct backend_file {
 	char uuid[JOB_FILES_UUID]; /* the UUID of the submission */
 	int64_t time;		   /* the time of the submission, in ns */
 	char digest[65];	   /* SHA-256 of the document */
-	bool owned;		   /* UID and GID are the submitter's; else the mounting user has submitted it */
+	bool owned; /* UID and GID are the submitter's; else the mounting user has submitted it */
 	uid_t uid;
 	gid_t gid;
 };

@@ -76,7 +76,8 @@ struct writer {
 	struct records_request *requests; /* the first one is under way if WRITING */
 	struct spec_head *next;		  /* the head that the pool writes */
 	const struct spec_job *snapshot;  /* the snapshot that the pool writes, or NULL */
-	struct record *older; /* pinned; marked so that NAME.job does not show it after the removal of R */
+	struct record *
+		older; /* pinned; marked so that NAME.job does not show it after the removal of R */
 	bool writing;
 	bool dirty; /* the record differs from its file */
 	struct backoff again;
@@ -86,12 +87,12 @@ struct writer {
 struct record {
 	struct records *rs;
 	struct spec_head *head;
-	struct job_launch launch;   /* in the table of files only when the record is on disk */
-	struct writer *writer;	    /* NULL while there are no operations on the record */
-	unsigned pins;		    /* calls of record_pin without a record_unpin */
-	bool removed;		    /* its removal was requested */
-	bool seen;		    /* its uid is known; else the record is in the list UNSEEN */
-	bool has_uid;		    /* the record is also in BY_UID, because its uid is not its key */
+	struct job_launch launch; /* in the table of files only when the record is on disk */
+	struct writer *writer;	  /* NULL while there are no operations on the record */
+	unsigned pins;		  /* calls of record_pin without a record_unpin */
+	bool removed;		  /* its removal was requested */
+	bool seen;		  /* its uid is known; else the record is in the list UNSEEN */
+	bool has_uid;		  /* the record is also in BY_UID, because its uid is not its key */
 	struct record *prev, *next; /* in UNSEEN */
 };
 

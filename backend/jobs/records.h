@@ -107,7 +107,7 @@ struct record_change {
 	const char *id, *uid, *reason, *why, *boot;
 	bool dropped;  /* its output is removed; false: as before */
 	bool unlinked; /* NAME.job was removed; false: as before */
-	bool over; /* the job is over; false: as before */
+	bool over;     /* the job is over; false: as before */
 	/*
 	 * Texts of these parts. If NULL, use the function of records_set_part or
 	 * records_set_snapshot. Only for records_commit.

@@ -34,11 +34,11 @@ struct local_job {
 	struct role *roles;
 	size_t live;
 	unsigned delay_ms;
-	bool is_new;		  /* an earlier daemon has recorded the job, but did not launch it */
-	uint64_t ended;		  /* number of the change of its record that ended the job, or 0 */
-	bool let_go;		  /* the job outlives the mount */
-	bool blamed;		  /* the job's reason was taken from a replica (blame) */
-	bool words_known;	  /* the record has the last words of the replica that failed */
+	bool is_new;	  /* an earlier daemon has recorded the job, but did not launch it */
+	uint64_t ended;	  /* number of the change of its record that ended the job, or 0 */
+	bool let_go;	  /* the job outlives the mount */
+	bool blamed;	  /* the job's reason was taken from a replica (blame) */
+	bool words_known; /* the record has the last words of the replica that failed */
 	struct last_words *words; /* reads them, or NULL */
 	UT_hash_handle hh;	  /* by its id */
 };

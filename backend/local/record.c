@@ -31,9 +31,9 @@ struct local_record {
 	struct record *entry; /* the record on disk */
 	size_t to_try;	      /* replicas whose first start was not tried yet */
 	uint64_t change;      /* number of the newest change */
-	uint64_t taken;	      /* number of the newest change that was written, or is being written */
-	uint64_t saved;	      /* number of the newest change that is on disk */
-	uint64_t made_ms;     /* monotonic */
+	uint64_t taken;	  /* number of the newest change that was written, or is being written */
+	uint64_t saved;	  /* number of the newest change that is on disk */
+	uint64_t made_ms; /* monotonic */
 	enum { HIDDEN, SHOWN, SUSPENDED } view;
 	enum { SAVED, WRITING, UNSAVED } file;
 	bool restarting;	   /* the whole job is being restarted, and no program runs yet */

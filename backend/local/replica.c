@@ -78,11 +78,11 @@ struct local_replica {
 	unsigned delay_ms;
 	/* When this daemon started the attempt, by loop_now_ms, or 0. */
 	uint64_t since;
-	struct backoff start;		   /* after failures to start this attempt */
-	char *lost;			   /* why output of the attempt is lost; NULL if it is complete */
-	bool tried;			   /* its start was tried at least once */
-	bool begun;			   /* the attempt's log has begun */
-	bool terminated;		   /* SIGTERM has been sent */
+	struct backoff start; /* after failures to start this attempt */
+	char *lost;	      /* why output of the attempt is lost; NULL if it is complete */
+	bool tried;	      /* its start was tried at least once */
+	bool begun;	      /* the attempt's log has begun */
+	bool terminated;      /* SIGTERM has been sent */
 	struct local_replica *prev, *next; /* the queue of starts */
 };
 

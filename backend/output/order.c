@@ -27,8 +27,9 @@ struct order_source {
 	 * number goes first.
 	 */
 	uint64_t turn;
-	uint64_t hurried;  /* chunks that begin before this byte are needed soon */
-	unsigned expected; /* number of ticks for which all other sources still wait for this one, or 0 */
+	uint64_t hurried; /* chunks that begin before this byte are needed soon */
+	unsigned
+		expected; /* number of ticks for which all other sources still wait for this one, or 0 */
 	bool open, reading;
 	bool is_due; /* the first chunk of the source has waited long enough */
 };

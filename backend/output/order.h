@@ -14,9 +14,10 @@
 
 #include "backend/output/chunk.h"
 
-#define ORDER_TICK_MS	   250
-#define ORDER_WAIT_TICKS   5  /* the largest number of ticks that a chunk waits */
-#define ORDER_EXPECT_TICKS 40 /* the largest number of ticks that all other chunks wait for an expected source */
+#define ORDER_TICK_MS	 250
+#define ORDER_WAIT_TICKS 5 /* the largest number of ticks that a chunk waits */
+#define ORDER_EXPECT_TICKS                                                                         \
+	40 /* the largest number of ticks that all other chunks wait for an expected source */
 
 struct order;
 struct order_source;

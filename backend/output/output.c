@@ -135,8 +135,9 @@ struct output_job {
 	struct file *merged;
 	struct output_log *logs; /* by key */
 	struct output_log *queue;
-	struct work_queue marks; /* makes and removes the mark that the merged log may be incomplete */
-	bool unmarked;		 /* the disk has refused that mark */
+	struct work_queue
+		marks; /* makes and removes the mark that the merged log may be incomplete */
+	bool unmarked; /* the disk has refused that mark */
 	struct order *order;
 	struct index *index;	 /* NULL: NEW, LOADING; REFUSED: its partial result, or NULL */
 	int refusal;		 /* REFUSED: the error */
@@ -172,7 +173,7 @@ struct arrival {
 	struct arrival_target {
 		struct output_log *log;
 		uint64_t readings; /* the log's READINGS must reach this number */
-		uint64_t size;	   /* all bytes of the log before this offset must be in the index */
+		uint64_t size; /* all bytes of the log before this offset must be in the index */
 	} * targets;
 	size_t n;
 	uint64_t records; /* SYNCING: number of records that the index must have on disk */
@@ -696,7 +697,8 @@ static void log_step(struct output_log *l)
 {
 	if (log_is_refused(l) && l->ending) {
 		log_show_end(l);
-		log_call_ended(l); /* callers that wait for the end do not wait for the retry of the disk */
+		log_call_ended(
+			l); /* callers that wait for the end do not wait for the retry of the disk */
 	}
 	if (l->life == LOG_NEW && l->job->state == JOB_OPEN)
 		log_make(l);

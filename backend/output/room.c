@@ -95,7 +95,7 @@ struct room_counting {
 	struct room *room;
 	struct room_walk walk;
 	long long before; /* room.bytes at its start */
-	bool again; /* this count repeats one during which files may have changed */
+	bool again;	  /* this count repeats one during which files may have changed */
 };
 
 /* Count the folder of a job; or, if a crash has interrupted its removal, remove the rest of it. */

@@ -51,7 +51,7 @@ struct state {
 	int dir_fd, lock_fd;
 	int flaw;    /* why writes to the disk fail: -EROFS, -ENOSPC or -EDQUOT; 0 if they work */
 	bool locked; /* this process has both locks */
-	char *made;  /* the first directory of the path that was made for this mount; NULL if there is none, or the
+	char *made; /* the first directory of the path that was made for this mount; NULL if there is none, or the
 		      * mount is up */
 };
 

@@ -67,9 +67,10 @@ enum upload_disk { UPLOAD_SAVED, UPLOAD_CHANGED, UPLOAD_REQUESTED, UPLOAD_SAVING
 struct upload {
 	struct uploads *all; /* constant, as is TAG */
 	char *tag;
-	unsigned refs;	 /* references: of names, nodes, handles, launches, and the disk's queue */
-	unsigned n_open; /* number of upload_open without upload_close: the bytes must be in memory */
-	unsigned taken;	 /* how often it was taken from its writers */
+	unsigned refs; /* references: of names, nodes, handles, launches, and the disk's queue */
+	unsigned
+		n_open; /* number of upload_open without upload_close: the bytes must be in memory */
+	unsigned taken; /* how often it was taken from its writers */
 	enum upload_name named;
 	struct content *shown;
 	bool loaded; /* the bytes of SHOWN are in memory, not only its size */

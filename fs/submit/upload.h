@@ -179,8 +179,8 @@ void upload_set_owner(struct upload *u, struct file_owner owner);
  */
 unsigned upload_taken(struct upload *u);
 /*
- * Add W to U's writers. OPENER is the process that has opened it, or 0 if unknown. TAKEN is upload_taken when the kernel
- * looked up the name. If U was taken since, or has no name any more, W has lost it.
+ * Add W to U's writers. OPENER is the process that has opened it, or 0 if unknown. TAKEN is upload_taken when the
+ * kernel looked up the name. If U was taken since, or has no name any more, W has lost it.
  */
 void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener, unsigned taken);
 void upload_remove_writer(struct upload *u, struct upload_writer *w);

@@ -37,8 +37,8 @@ struct parked {
 	struct park *park;
 	enum park_kind kind;
 	unsigned ticks; /* ticks until its deadline, or 0 without one. Under the lock */
-	bool live;	/* interrupts are queued for the thread; before, they only set EARLY. FUSE thread */
-	bool early;	/* an interrupt arrived before LIVE was set; FUSE thread */
+	bool live; /* interrupts are queued for the thread; before, they only set EARLY. FUSE thread */
+	bool early; /* an interrupt arrived before LIVE was set; FUSE thread */
 	UT_hash_handle hh;
 };
 
