@@ -185,8 +185,8 @@ int64_t backend_files_changed(struct backend *b);
  */
 int backend_unlink_file(struct backend *b, const char *file);
 /*
- * True if there is a record of a document with this SHA-256 (hexadecimal): it was submitted. Its job may be held,
- * or may never have been launched.
+ * True if a record has a document with this SHA-256 (hexadecimal), so the document was submitted. Its job may be
+ * held, or may never have been launched.
  */
 bool backend_knows_digest(struct backend *b, const char *digest);
 

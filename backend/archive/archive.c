@@ -155,7 +155,7 @@ static void leave(struct archive *a, struct archive_entry *e)
 	a->failing -= e->failed;
 	e->failed = false;
 	atomic_fetch_sub(&a->waiting, 1);
-	/* If no job waits, no copy would notice that DIR is available again. */
+	/* Clear the error if no job waits, since only a copy would find that DIR is available again. */
 	if (!a->queue || (!a->failing && !a->away))
 		set_trouble(a, NULL);
 }

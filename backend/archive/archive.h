@@ -38,9 +38,9 @@ struct archive_config {
 struct archive *archive_new(const struct archive_config *config);
 void archive_free(struct archive *a); /* NULL is allowed; call this when the loop has stopped. */
 /*
- * Check that DIR exists, and is the directory that an earlier start of the kxfs of STATE_DIR has used. If STATE_DIR
- * is NULL, check that DIR is writable. This waits for DIR for a limited time. Return 0, or a negative errno with
- * *RET_TEXT, malloc'ed; -ETIMEDOUT: DIR does not answer. Call this before the loop has threads.
+ * Check that DIR exists, and that earlier starts with STATE_DIR have used the same DIR. If STATE_DIR is NULL, check
+ * that DIR is writable. This waits for DIR for a limited time. Return 0, or a negative errno with *RET_TEXT,
+ * malloc'ed; -ETIMEDOUT: DIR does not answer. Call this before the loop has threads.
  */
 int archive_check(const char *dir, const char *state_dir, char **ret_text);
 /* Start to copy jobs to DIR/NAMESPACE. The string NAMESPACE is copied. */

@@ -26,9 +26,8 @@ struct copy {
 };
 
 /*
- * Open DIR, which must be the one that an earlier start of the kxfs of STATE_DIR has used. The first start writes a
- * file into DIR that identifies it. If STATE_DIR is NULL, only check if DIR is writable. Return a descriptor, which
- * the caller closes.
+ * Open DIR. A kxfs with STATE_DIR must use the same DIR at each start; its first start writes a file into DIR that
+ * identifies it. If STATE_DIR is NULL, only check if DIR is writable. Return a descriptor, which the caller closes.
  */
 int copy_open(const char *dir, const char *state_dir, char **why);
 /* Make a temporary directory with all files of the job, unless the archive already has the job. */

@@ -75,7 +75,8 @@ struct credential_reading {
 
 struct credential {
 	struct loop *loop;
-	const struct spec_connection *c; /* FRESH, or the connection of the creator */
+	/* the current connection: FRESH, or the one that credential_new got */
+	const struct spec_connection *c;
 	struct spec_connection fresh;
 	int (*load)(void *data, struct spec_connection *ret); /* NULL: C never changes */
 	void *load_data;

@@ -43,7 +43,7 @@ struct curl_loop {
 	bool inside;
 	unsigned n_open;   /* number of libuv handles that are open or closing */
 	uv_timer_t timer;  /* fires when curl wants to be called */
-	uv_idle_t at_once; /* for a call of curl in the next round of the loop */
+	uv_idle_t at_once; /* calls curl in the next round of the loop */
 	uv_timer_t again;  /* runs on_again: curl reads again from sockets that had bytes */
 	uint64_t n_chunks; /* number of received chunks of replies */
 	struct curl_socket *sockets;

@@ -125,8 +125,8 @@ struct held_entry {
 };
 
 /*
- * A delayed answer to the removal of a job: it waits until the records of the jobs that waited for that job are on
- * disk.
+ * A delayed answer to the removal of a job. Other jobs may have waited for the removed job; the answer waits until
+ * their new records are on disk.
  */
 struct answer {
 	struct held *h;

@@ -59,13 +59,14 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 /*
  * Set in SNAPSHOT which logs are complete, which wait, and where output is missing. WANTED: as in capture_update.
  * DROPPED: the job's output was removed to free space. UNMERGED: an earlier mount may have ended before it had
- * added all captured lines to the job's merged log; add those of the logs whose end is lost now.
+ * added all captured lines to the job's merged log. For each log whose end is lost, the missing lines are added
+ * now.
  */
 void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped,
 		  bool unmerged);
 /*
- * An earlier mount has ended before it had added all lines to the merged log of SNAPSHOT. Add those of the complete
- * logs; if the job is GONE from the cluster, those of all logs.
+ * An earlier mount has ended before it had added all lines to the merged log of SNAPSHOT. Add the missing lines of
+ * all complete logs; if the job is GONE from the cluster, the missing lines of all logs.
  */
 void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone);
 /* True if this mount has opened the output of job UID. */

@@ -55,7 +55,7 @@ bool commands_check(struct commands *cs, const char *uid, const struct spec_cont
 /* Return the values for spec_job.pending and spec_job.ignored. */
 unsigned commands_pending(const struct commands *cs, const char *uid);
 unsigned commands_ignored(const struct commands *cs, const char *uid);
-/* The job was published in PHASE: end its command if the outcome was in the snapshot. */
+/* The snapshot of job UID, in PHASE, is in the store: end the command if this snapshot shows its outcome. */
 void commands_shown(struct commands *cs, const char *uid, const char *phase);
 /* The job is no longer in jobs/: end its command. */
 void commands_gone(struct commands *cs, const char *uid);

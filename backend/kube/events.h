@@ -24,8 +24,8 @@ void events_free(struct events *ev); /* NULL is allowed */
  */
 bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v);
 /*
- * JOB has more objects than before. Move the waiting events whose object belongs to JOB: those for whose ABOUT, the
- * uid of the object, IS returns true. Return true if `why` of JOB may change.
+ * JOB has more objects than before. Move waiting events to JOB: IS gets the uid of an event's object, and returns
+ * true if that object belongs to JOB. Return true if `why` of JOB may change.
  */
 typedef bool (*events_is_fn)(void *data, const char *about);
 bool events_adopt(struct events *ev, const char *job, events_is_fn is, void *data);

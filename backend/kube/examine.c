@@ -89,7 +89,7 @@ static void enter(struct examine *e, enum state state)
 	e->i = state == RIGHTS ? right_from(e, 0) : 0;
 	if (state != OVER)
 		return ask(e);
-	/* The signal stays pending, so the watch would fire again. */
+	/* Free the watch: the signal remains pending, so the watch would fire again. */
 	loop_watch_free(take_ptr(e->watch));
 	if (!over)
 		sem_post(&e->done);

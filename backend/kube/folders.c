@@ -423,7 +423,8 @@ static void on_drop_recorded(void *data, int err)
 
 	if (err == -ESTALE)
 		return drop_record(r);
-	if (e && !e->full) { /* this was the second commit, after the removal of the output */
+	/* the record was written a second time, after the output was removed */
+	if (e && !e->full) {
 		if (err && record && !record_is_going(record))
 			records_note(record,
 				     &(struct record_change){.state = record_head(record)->state,
@@ -535,10 +536,7 @@ static int by_key(const void *a, const void *b)
 	return strcmp(x->key, y->key);
 }
 
-/*
- * The output KEY has no record. It remains from a removal that a crash has interrupted, unless its record is
- * damaged.
- */
+/* The output KEY has no record. Either a crash has interrupted its removal, or the record is damaged. */
 static void find_stray(struct folder_load *l, const char *key)
 {
 	const char *state_dir = l->f->config.state_dir;

@@ -489,7 +489,7 @@ static void lose_ends(struct spec_job *job)
 				spec_log_lose_end(&job->replicas[i].logs[j]);
 }
 
-/* Move OLD to history/: a job of an earlier mount that the cluster no longer has. */
+/* OLD is a job of an earlier mount, and the cluster no longer has it: move it to history/. */
 static void make_history(struct publish *p, const struct spec_job *old)
 {
 	struct spec_job *job = spec_job_copy(old);

@@ -38,8 +38,8 @@ struct publish_config {
 /* Create the object. WORLD, FOLDERS, CAPTURE and COMMANDS report their events to it from now on. */
 struct publish *publish_new(const struct publish_config *config);
 /*
- * The first lists have arrived: publish all jobs. Move the jobs of an earlier mount that the cluster no longer has
- * to history/.
+ * The first lists have arrived: publish all jobs. If the cluster no longer has a job of an earlier mount, move that
+ * job to history/.
  */
 void publish_begin(struct publish *p);
 /* Stop publishing. */

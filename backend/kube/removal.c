@@ -260,8 +260,8 @@ bool kube_is_settled(struct backend *b, const struct spec_job *job)
 }
 
 /*
- * True if JOB may be removed. A log that the server has often refused does not prevent that, although it may still
- * arrive.
+ * True if JOB may be removed. JOB may be removed although a log is missing that the server has often refused, and
+ * that may still arrive.
  */
 static bool may_go(void *data, const struct spec_job *job)
 {
