@@ -153,8 +153,8 @@ def test_without(mount, world, limited, rights, resource):
 
 
 def forbidden(rights, verb, resource):
-    return (f"forbidden: user {rights.user} may not {verb} {resource} in namespace {rights.world.namespace}, which "
-            "is missing or forbidden")
+    return (f"forbidden: user {rights.user} may not {verb} {resource} in namespace {rights.world.namespace}, or "
+            "it does not exist")
 
 
 def test_no_create(mount, world, limited, rights):
