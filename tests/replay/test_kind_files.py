@@ -138,7 +138,8 @@ def test_workflow(server, make_mount):
     thread.join()
     play(server, "workflow", "success-steps")
     harness.wait_for(lambda: job.state() == "SUCCEEDED", what="SUCCEEDED")
-    assert {name for name in os.listdir(job.dir) if name.endswith("-0")} == {"0prepare-0", "1train-a-0", "1train-b-0"}
+    harness.wait_for(lambda: {name for name in os.listdir(job.dir) if name.endswith("-0")} ==
+                     {"0prepare-0", "1train-a-0", "1train-b-0"}, what="the pods of all steps")
     assert "nodes" not in kx.read(job.dir, "manifest.yaml")
 
 

@@ -127,7 +127,7 @@ def test_name_of_a_job_that_is_not_shown(server, kx):
 def test_what_would_not_be_shown_is_refused(kx):
     text = harness.app("true").replace('"name"', '"scheduler_args": {"no_annotations": true}, "name"', 1)
     assert harness.err_of(kx.write, "submit/app.yaml", text) == "EINVAL"
-    assert "no_annotations: leaves out the label kxfs/user" in error_of(kx, "app.yaml")
+    assert "it leaves out the label kxfs/user" in error_of(kx, "app.yaml")
     assert kx.ls("jobs") == []
 
 
