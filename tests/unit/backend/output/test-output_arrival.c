@@ -267,6 +267,8 @@ static void test_cut(void **state)
 	fake_run();
 	assert_true(rig.told > told && log_is_cut(log) && !log_is_cut(ended));
 	reads(log, "one\n", true);
+	fetched(0);
+	fetched(1);
 	log_unref(log);
 	log_unref(ended);
 }
