@@ -9,6 +9,7 @@
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
+#include "spec/base/encode.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
@@ -102,7 +103,7 @@ static int read_any(const struct opened *o, char **ret, uint64_t *ret_sum)
 	if (err)
 		return err;
 	rest[n] = '\0';
-	*ret_sum = spec_head_sum(SPEC_SUM_INIT, rest, n);
+	*ret_sum = spec_fnv1a(SPEC_FNV1A_INIT, rest, n);
 	*ret = take_ptr(rest);
 	return 0;
 }
@@ -211,7 +212,7 @@ int record_file_make(const char *state_dir, const struct spec_head *h,
 	memcpy(both, rest->document, rest->len);
 	if (rest->manifest_len)
 		memcpy(both + rest->len, rest->manifest, rest->manifest_len);
-	line.rest_sum = spec_head_sum(SPEC_SUM_INIT, both, rest->len + rest->manifest_len);
+	line.rest_sum = spec_fnv1a(SPEC_FNV1A_INIT, both, rest->len + rest->manifest_len);
 	all = compose(h, &line, both, &n);
 	err = keep_room(dir, h, n);
 	if (!err)
@@ -258,7 +259,7 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 	 */
 	line.rest_sum = sum != o.line.rest_sum
 				? o.line.rest_sum
-				: spec_head_sum(SPEC_SUM_INIT, rest, line.document + line.manifest);
+				: spec_fnv1a(SPEC_FNV1A_INIT, rest, line.document + line.manifest);
 	all = compose(&next, &line, rest, &n);
 	if (next.parts[RECORD_PLAN] && !old->parts[RECORD_PLAN])
 		err = keep_room(dir, &next, n);

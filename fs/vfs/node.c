@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "fs/vfs/node.h"
+#include "spec/base/encode.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
@@ -17,15 +18,13 @@ struct node_table {
 };
 
 /*
- * FNV-1a: keys are short, and a collision does no harm, since only programs like find -samefile
+ * Return the inode number of KEY. A collision does no harm, since only programs like find -samefile
  * compare inode numbers.
  */
 static uint64_t node_hash(const char *key)
 {
-	uint64_t h = 14695981039346656037u;
+	const uint64_t h = spec_fnv1a(SPEC_FNV1A_INIT, key, strlen(key));
 
-	for (; *key; key++)
-		h = (h ^ (unsigned char)*key) * 1099511628211u;
 	/* 0 is not an inode number, and 1 is the root's. */
 	return h < 2 ? h + 2 : h;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Base64, percent-encoding and SHA-256. The names in SHA-256 are those of the standard. */
+/* Base64, percent-encoding, SHA-256 and FNV-1a. The names in SHA-256 are those of the standard. */
 #include "spec/base/encode.h"
 
 #include "spec/base/mem.h"
@@ -170,4 +170,15 @@ void spec_sha256(const void *data, size_t len, char ret[65])
 		block(H, last + i);
 	for (size_t i = 0; i < 8; i++)
 		snprintf(ret + 8 * i, 9, "%08x", H[i]);
+}
+
+/* --- FNV-1a --- */
+
+uint64_t spec_fnv1a(uint64_t hash, const void *data, size_t len)
+{
+	const unsigned char *bytes = data;
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ bytes[i]) * UINT64_C(1099511628211);
+	return hash;
 }

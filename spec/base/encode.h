@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes as text: base64, the percent-encoding of URLs, and SHA-256. */
+/* Bytes as text: base64 and the percent-encoding of URLs; and their hashes: SHA-256 and FNV-1a. */
 #pragma once
 
 #include "spec/base/base.h"
@@ -24,3 +24,10 @@ char *spec_url_escape(const char *text);
  * texts to identify them.
  */
 void spec_sha256(const void *data, size_t len, char ret[65]);
+
+#define SPEC_FNV1A_INIT UINT64_C(14695981039346656037)
+/*
+ * Return the 64-bit FNV-1a hash of the LEN bytes at DATA, continued from HASH, the hash of the bytes
+ * before them; at first SPEC_FNV1A_INIT. It is fast, and detects damage, but no forgery.
+ */
+uint64_t spec_fnv1a(uint64_t hash, const void *data, size_t len);

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "spec/base/encode.h"
 #include "spec/base/mem.h"
 
 #define FIRST_ROOM 16
@@ -11,10 +12,8 @@
 /* Return the slot where the search for KEY begins. */
 static size_t home(const struct key_table *t, const char *key)
 {
-	uint64_t hash = UINT64_C(14695981039346656037);
+	const uint64_t hash = spec_fnv1a(SPEC_FNV1A_INIT, key, strlen(key));
 
-	for (; *key; key++)
-		hash = (hash ^ (unsigned char)*key) * UINT64_C(1099511628211);
 	return (size_t)(hash ^ hash >> 32) & (t->room - 1);
 }
 

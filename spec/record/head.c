@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <limits.h>
 
+#include "spec/base/encode.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
@@ -148,13 +149,6 @@ void spec_head_free(struct spec_head *h)
 
 /* --- the first line --- */
 
-uint64_t spec_head_sum(uint64_t sum, const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		sum = (sum ^ (unsigned char)text[i]) * UINT64_C(1099511628211);
-	return sum;
-}
-
 /* Print the three lengths as text. The checksum of the head includes this text. */
 static void print_lengths(const struct spec_head_line *line, char ret[40])
 {
@@ -167,8 +161,7 @@ static uint64_t sum_of(const struct spec_head_line *line, const char *head)
 	char lengths[40];
 
 	print_lengths(line, lengths);
-	return spec_head_sum(spec_head_sum(SPEC_SUM_INIT, lengths, strlen(lengths)), head,
-			     line->head);
+	return spec_fnv1a(spec_fnv1a(SPEC_FNV1A_INIT, lengths, strlen(lengths)), head, line->head);
 }
 
 static void print_line(const struct spec_head_line *line, char ret[LINE_SIZE])

@@ -73,12 +73,6 @@ struct spec_head_line {
 	uint64_t sum, rest_sum;
 };
 
-#define SPEC_SUM_INIT UINT64_C(14695981039346656037)
-/*
- * Return the checksum of the LEN bytes at TEXT, continued from SUM. The first SUM is SPEC_SUM_INIT.
- */
-uint64_t spec_head_sum(uint64_t sum, const char *text, size_t len);
-
 /*
  * Parse the first line. Return 0; -ENOTSUP: another version of kxfs wrote the file; -EINVAL: it is
  * damaged.

@@ -7,6 +7,7 @@
 #undef NDEBUG
 #include <assert.h>
 
+#include "spec/base/encode.h"
 #include "spec/base/mem.h"
 #include "spec/record/head.h"
 
@@ -53,8 +54,7 @@ static void read_head(const char *text, size_t size)
 	if (size > SPEC_MAX_HEAD)
 		return;
 	snprintf(lengths, sizeof(lengths), "%08u %08u %08u ", (unsigned)size, 0u, 0u);
-	line.sum =
-		spec_head_sum(spec_head_sum(SPEC_SUM_INIT, lengths, strlen(lengths)), text, size);
+	line.sum = spec_fnv1a(spec_fnv1a(SPEC_FNV1A_INIT, lengths, strlen(lengths)), text, size);
 	if (spec_head_parse(&line, text, &h) == 0)
 		read_again(h, &line);
 }
