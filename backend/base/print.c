@@ -39,7 +39,8 @@ void print_metric_head(FILE *out, const char *name, const char *type, const char
 	fprintf(out, "# HELP kxfs_%s %s.\n# TYPE kxfs_%s %s\n", name, help, name, type);
 }
 
-void print_label(FILE *out, const char *key, const char *value)
+/* Print KEY="VALUE" for use between the braces, with the escapes that any VALUE needs. */
+static void print_label(FILE *out, const char *key, const char *value)
 {
 	fprintf(out, "%s=", key);
 	print_quoted(out, value);

@@ -22,8 +22,6 @@ struct print_metric {
 void print_metrics(FILE *out, const struct print_metric *metrics, size_t n);
 /* Print the lines HELP and TYPE of a metric whose samples follow. */
 void print_metric_head(FILE *out, const char *name, const char *type, const char *help);
-/* Print KEY="VALUE" for use between the braces, with the escapes that any VALUE needs. */
-void print_label(FILE *out, const char *key, const char *value);
 
 /*
  * A counter with labels whose values are known only at run time, such as a server's status codes. It has one row

@@ -67,9 +67,6 @@ struct fs *fs_new(struct loop *loop, const struct fs_config *config, const struc
 void fs_close(struct fs *fs);
 void fs_free(struct fs *fs); /* Call this after fs_close; NULL is allowed. */
 
-/* Return the session of REQ, and count the request. FUSE thread. */
-struct fs *fs_of_request(fuse_req_t req);
-
 /* How long the kernel may cache names and attributes (rule T5), seconds. */
 #define FS_TIMEOUT 1.0
 

@@ -55,7 +55,8 @@ void fs_free(struct fs *fs)
 	free(fs);
 }
 
-struct fs *fs_of_request(fuse_req_t req)
+/* Return the session of REQ, and count the request. FUSE thread. */
+static struct fs *fs_of_request(fuse_req_t req)
 {
 	struct fs *fs = fuse_req_userdata(req);
 
