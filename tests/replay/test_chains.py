@@ -229,15 +229,21 @@ def test_again(server, make_mount, kind):
     assert os.readlink(f"{kx.mnt}/submit/again.yaml.job") == f"../jobs/{new['metadata']['name']}"
 
 
-def test_archive(server, make_mount, tmp_path):
-    """The output of a RayJob is captured and archived when the job has ended, though its cluster runs on."""
-    kx = make_mount(server, options=f"archive={tmp_path},capture=all", source="rayjob:test")
-    left = play(server, "rayjob", "success", until=all_run(4))
+def begin_logs(server):
+    """Each pod has printed one line; return its log by the pod's name."""
     logs = {}
     for pod in server.store.objects(st.PODS)[0]:
         for container in pod.tree()["status"]["containerStatuses"]:
             server.api.logs[pod.uid, container["name"], 0] = logs[pod.name] = Log()
             logs[pod.name].append(f"I am {pod.name}\n")
+    return logs
+
+
+def test_archive(server, make_mount, tmp_path):
+    """The output of a RayJob is captured and archived when the job has ended, though its cluster runs on."""
+    kx = make_mount(server, options=f"archive={tmp_path},capture=all", source="rayjob:test")
+    left = play(server, "rayjob", "success", until=all_run(4))
+    logs = begin_logs(server)
     wait_for(lambda: kx.ls("jobs") == ["ok"], what="the job")
     for step in left:
         recordings.apply(server.store, step)
@@ -257,11 +263,7 @@ def test_cluster_is_gone_before_a_start(server, make_mount, tmp_path, pods):
     shown and archived, though it was not in the merged log yet."""
     kx = make_mount(server, options=f"archive={tmp_path},capture=all", source="rayjob:test")
     left = play(server, "rayjob", "success-shutdown", until=all_run(3))
-    logs = {}
-    for pod in server.store.objects(st.PODS)[0]:
-        for container in pod.tree()["status"]["containerStatuses"]:
-            server.api.logs[pod.uid, container["name"], 0] = logs[pod.name] = Log()
-            logs[pod.name].append(f"I am {pod.name}\n")
+    logs = begin_logs(server)
     wait_for(lambda: kx.ls("jobs") == ["brief"], what="the job")
     job = harness.Job(kx, "brief")
     names = {"submitter-0": "brief-s8gxr", "head-0": "brief-57ctn-head-9svkm", "small-0": "brief-57ctn-small-worker-rvg22"}
