@@ -96,8 +96,8 @@ struct held_entry {
 	struct spec_held *rec; /* NULL if the job was not held */
 	struct spec_job *shape;
 	enum entry_state state;
-	struct backend_request
-		*asker; /* in COMMITS and REMOVES: the request to answer at the end, or NULL */
+	/* In COMMITS and REMOVES: the request to answer at the end, or NULL. */
+	struct backend_request *asker;
 	/* Numbers of conditions that are met: in memory, on disk, and in the write in progress. */
 	unsigned met, saved, writing;
 	bool unsettled; /* the jobs for which it waits must be looked up */

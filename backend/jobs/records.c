@@ -76,8 +76,8 @@ struct writer {
 	struct records_request *requests; /* the first one is under way if WRITING */
 	struct spec_head *next;		  /* the head that the pool writes */
 	const struct spec_job *snapshot;  /* the snapshot that the pool writes, or NULL */
-	struct record *
-		older; /* pinned; marked so that NAME.job does not show it after the removal of R */
+	/* Pinned; it is being marked so that NAME.job does not show it after the removal of R. */
+	struct record *older;
 	bool writing;
 	bool dirty; /* the record differs from its file */
 	struct backoff again;

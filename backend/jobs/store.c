@@ -40,8 +40,8 @@ struct store {
 	struct lock lock;  /* protects all members below */
 	uint64_t revision; /* number of the last change of any job */
 	struct key_table by_uid;
-	struct key_table
-		aliases; /* by submission: jobs that are ours and may have been held under it */
+	/* By submission: jobs that are ours and may have been held under it. */
+	struct key_table aliases;
 	struct store_place place[BACKEND_N_PLACES];
 };
 

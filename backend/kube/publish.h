@@ -23,8 +23,8 @@ struct publish_config {
 	struct capture *capture;
 	struct commands *commands;
 	const char *namespace; /* borrowed */
-	const char *
-		user; /* value of SPEC_LABEL_USER of this mount's user; borrowed; NULL if unknown */
+	/* Value of SPEC_LABEL_USER of this mount's user; borrowed; NULL if unknown. */
+	const char *user;
 	const char *state_dir; /* borrowed */
 	struct group *group;   /* entered while an operation is in progress */
 	enum backend_capture mode;

@@ -15,9 +15,9 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-#define INDEX_TORN_MAX                                                                             \
-	4096 /* the largest number of records at the end of an index that a crash may have damaged */
-#define OUT_FIRST 16 /* initial capacity in records */
+/* The largest number of records at the end of an index that a crash may have damaged. */
+#define INDEX_TORN_MAX 4096
+#define OUT_FIRST      16 /* initial capacity in records */
 
 /* A batch that is being written, or that could not be written and will be retried. */
 struct index_batch {

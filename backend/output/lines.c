@@ -154,10 +154,9 @@ static size_t lines_put(struct lines_encoder *e, int64_t ns, size_t n, size_t en
 	bool begins = first < n;
 	size_t done = 0;
 
+	/* A line of unknown time gets the time of the line before it. */
 	if (begins && ns == 0 && e->any)
-		r.line.ns =
-			e->last.line
-				.ns; /* a line of unknown time gets the time of the line before it */
+		r.line.ns = e->last.line.ns;
 	if (begins && (!e->any || r.line.ns != e->last.line.ns ||
 		       r.line.at - e->last.line.at >= LINES_SPAN)) {
 		done = lines_encode(e, &r, ret);
@@ -278,8 +277,8 @@ static uint64_t place_of(const struct lines_record *r, uint64_t weight)
 /* Find and read the last block whose first record is not after PLACE. */
 static int find_block(struct lines_reader *r, uint64_t weight, uint64_t place)
 {
-	uint64_t low = 0,
-		 high; /* the first block whose first record is after PLACE is in [low, high] */
+	/* The first block whose first record is after PLACE is in [low, high]. */
+	uint64_t low = 0, high;
 	struct stat st;
 	int err = disk_stat(r->fd, "", &st);
 

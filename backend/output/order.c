@@ -28,8 +28,8 @@ struct order_source {
 	 */
 	uint64_t turn;
 	uint64_t hurried; /* chunks that begin before this byte are needed soon */
-	unsigned
-		expected; /* number of ticks for which all other sources still wait for this one, or 0 */
+	/* Number of ticks for which all other sources still wait for this one, or 0. */
+	unsigned expected;
 	bool open, reading;
 	bool is_due; /* the first chunk of the source has waited long enough */
 };

@@ -16,8 +16,8 @@
 
 #define ORDER_TICK_MS	 250
 #define ORDER_WAIT_TICKS 5 /* the largest number of ticks that a chunk waits */
-#define ORDER_EXPECT_TICKS                                                                         \
-	40 /* the largest number of ticks that all other chunks wait for an expected source */
+/* The largest number of ticks that all other chunks wait for an expected source. */
+#define ORDER_EXPECT_TICKS 40
 
 struct order;
 struct order_source;

@@ -135,8 +135,8 @@ struct output_job {
 	struct file *merged;
 	struct output_log *logs; /* by key */
 	struct output_log *queue;
-	struct work_queue
-		marks; /* makes and removes the mark that the merged log may be incomplete */
+	/* Makes and removes the mark that the merged log may be incomplete. */
+	struct work_queue marks;
 	bool unmarked; /* the disk has refused that mark */
 	struct order *order;
 	struct index *index;	 /* NULL: NEW, LOADING; REFUSED: its partial result, or NULL */
@@ -697,8 +697,8 @@ static void log_step(struct output_log *l)
 {
 	if (log_is_refused(l) && l->ending) {
 		log_show_end(l);
-		log_call_ended(
-			l); /* callers that wait for the end do not wait for the retry of the disk */
+		/* Callers that wait for the end do not wait until the disk takes the log. */
+		log_call_ended(l);
 	}
 	if (l->life == LOG_NEW && l->job->state == JOB_OPEN)
 		log_make(l);

@@ -51,8 +51,8 @@ struct state {
 	int dir_fd, lock_fd;
 	int flaw;    /* why writes to the disk fail: -EROFS, -ENOSPC or -EDQUOT; 0 if they work */
 	bool locked; /* this process has both locks */
-	char *made; /* the first directory of the path that was made for this mount; NULL if there is none, or the
-		      * mount is up */
+	/* The first directory of the path that was made for this mount; NULL if there is none, or the mount is up. */
+	char *made;
 };
 
 /* The contents of a lock file. */

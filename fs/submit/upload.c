@@ -68,8 +68,8 @@ struct upload {
 	struct uploads *all; /* constant, as is TAG */
 	char *tag;
 	unsigned refs; /* references: of names, nodes, handles, launches, and the disk's queue */
-	unsigned
-		n_open; /* number of upload_open without upload_close: the bytes must be in memory */
+	/* Number of upload_open without upload_close; while it is not 0, the bytes are in memory. */
+	unsigned n_open;
 	unsigned taken; /* how often it was taken from its writers */
 	enum upload_name named;
 	struct content *shown;

@@ -42,8 +42,8 @@ struct tail_follow {
 	char *replica; /* name of the replica's directory; "" for the follow of a job */
 	enum follow_state state;
 	char *key; /* key of the log that was opened last; NULL before the first one, and for the merged log */
-	uint64_t
-		base; /* offset in the stream at which the log KEY starts; in OPENS, at which the next log starts */
+	/* Offset in the stream at which the log KEY starts; in OPENS, at which the next log starts. */
+	uint64_t base;
 	struct log_early early;	 /* bytes that were delivered before they were on disk */
 	struct tail_chunk given; /* the bytes that the reader is getting, while more are read */
 
