@@ -369,7 +369,7 @@ def test_in_flight_over_kill(kx, server):
     assert harness.Job(kx, name).read("state") == "SUBMITTED\n" and "the server may still show it" in kx.read("jobs", name, "why")
     assert harness.err_of((kx / "jobs" / name).rmdir) == "EAGAIN" and error_of(kx, "app.yaml") is None
     server.pass_on(sent)
-    harness.wait_for(lambda: job_of(kx, "app.yaml"), what="the verdict")
+    harness.wait_for(lambda: "the server may still show it" not in kx.read("jobs", name, "why"), what="the verdict")
     assert kx.ls("jobs") == [name]
     (obj,) = launched_objects(server)
     assert job_of(kx, "app.yaml") == obj.name and error_of(kx, "app.yaml") is None
