@@ -339,7 +339,7 @@ static void on_read(void *data, const struct http_reply *reply)
 	struct kube_control *c = data;
 	const struct spec_asked asked = request_asked(&c->r, "get", c->name);
 	cleanup_free char *text = NULL;
-	enum world_sort sort = world_sort_of(c->k->world, c->r.kind);
+	enum world_type type = world_type_of(c->k->world, c->r.kind);
 	struct spec_kueue_facts kueue;
 	const struct world_job *job;
 	int err;
@@ -353,9 +353,9 @@ static void on_read(void *data, const struct http_reply *reply)
 			refuse(c, err, text);
 		return;
 	}
-	job = sort == WORLD_N_SORTS ? NULL
-				    : world_reply(c->k->world, sort, reply->body, reply->len,
-						  watches_version(c->k->watches, sort));
+	job = type == WORLD_N_TYPES ? NULL
+				    : world_reply(c->k->world, type, reply->body, reply->len,
+						  watches_version(c->k->watches, type));
 	if (!job) {
 		refuse(c, -ENOENT, "the job was deleted meanwhile");
 	} else if (!streq(job->uid, c->uid)) {

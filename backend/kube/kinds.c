@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mount has a slot for each kind that SOURCE selects, and each slot has a sort of the world for its jobs. A
+ * A mount has a slot for each kind that SOURCE selects, and each slot has a world type for its jobs. A
  * survey finds which of these kinds the cluster serves. Surveys are made at the start, every SURVEY_MS, and once in
  * between when a kind is no longer served:
  *
@@ -65,9 +65,9 @@ struct kinds {
 	struct lock lock;
 };
 
-static enum world_sort sort_of(const struct kind_slot *at)
+static enum world_type type_of(const struct kind_slot *at)
 {
-	return WORLD_JOBS + (enum world_sort)(at - at->k->slots);
+	return WORLD_JOBS + (enum world_type)(at - at->k->slots);
 }
 
 static void report_found(struct kinds *k, int err, const char *text)
@@ -80,8 +80,8 @@ static void report_found(struct kinds *k, int err, const char *text)
 static void set_slot(struct kind_slot *at, const struct spec_kind *kind)
 {
 	struct kinds *k = at->k;
-	enum world_sort sort = sort_of(at);
-	const struct spec_kind *old = world_kind(k->config.world, sort);
+	enum world_type type = type_of(at);
+	const struct spec_kind *old = world_kind(k->config.world, type);
 
 	if (kind == old)
 		return;
@@ -93,8 +93,8 @@ static void set_slot(struct kind_slot *at, const struct spec_kind *kind)
 		diag(DIAG_WARNING, "the cluster does not serve %s of %s any more", old->plural,
 		     old->api_version);
 	if (old)
-		watches_drop(k->config.watches, sort);
-	world_set_kind(k->config.world, sort, kind);
+		watches_drop(k->config.watches, type);
+	world_set_kind(k->config.world, type, kind);
 }
 
 /* The survey has ended. */
@@ -137,7 +137,7 @@ static void set_refused(struct kind_slot *at, char *text)
 
 	if (at->refused && !text && !at->served && k->survey == SAME)
 		k->survey = UNSERVED;
-	world_set_refused(k->config.world, sort_of(at), text ? at->served : NULL);
+	world_set_refused(k->config.world, type_of(at), text ? at->served : NULL);
 	free(at->refused);
 	at->refused = text;
 	if (!at->served)
@@ -200,7 +200,7 @@ static void probe(struct kind_slot *at)
 static bool is_kept_out(const struct kind_slot *at)
 {
 	return at->served && at->served == at->probing &&
-	       world_kind(at->k->config.world, sort_of(at)) != at->served;
+	       world_kind(at->k->config.world, type_of(at)) != at->served;
 }
 
 /* Probe all wanted slots. If IN_TURN, also probe one excluded slot: the next after the last one. */
@@ -253,7 +253,7 @@ static void check_rights(struct kinds *k, bool open)
 
 	for (size_t i = 0; i < k->n_slots; i++) {
 		struct kind_slot *at = &k->slots[i];
-		const struct spec_kind *shown = world_kind(k->config.world, sort_of(at));
+		const struct spec_kind *shown = world_kind(k->config.world, type_of(at));
 
 		if (!at->served)
 			set_refused(at, NULL);
@@ -404,7 +404,7 @@ void kinds_info(struct kinds *k, FILE *out)
 	for (size_t i = 0; i < n; i++) {
 		cleanup_free char *trouble =
 			watches_trouble(k->config.watches,
-					world_sort_of(k->config.world, kinds[i]));
+					world_type_of(k->config.world, kinds[i]));
 
 		fprintf(out, "- kind: %s\n", kinds[i]->name);
 		print_text(out, "  api", kinds[i]->api_version);

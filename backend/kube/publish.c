@@ -107,8 +107,8 @@ struct publish {
 	bool posted; /* the next round of publishing was posted to the loop */
 	bool stopping;
 	int64_t stale_since;
-	/* for the jobs of each sort: the time since which they are not confirmed, in ns; 0: they are */
-	int64_t stale[WORLD_N_SORTS];
+	/* for the jobs of each type: the time since which they are not confirmed, in ns; 0: they are */
+	int64_t stale[WORLD_N_TYPES];
 	uint64_t confirmed;	   /* when STALE_SINCE was last cleared, by loop_now_ms */
 	struct loop_timer waiting; /* for jobs with a WAIT */
 	size_t n_running;	   /* number of jobs in jobs/ that run */
@@ -220,7 +220,7 @@ static struct folder folder_of(const struct publish *p, const struct world_job *
 /* Return the time since which JOB is not confirmed, in ns; 0 if it is confirmed. */
 static int64_t stale_since(const struct publish *p, const struct world_job *job)
 {
-	return p->stale_since ? p->stale_since : p->stale[job->sort];
+	return p->stale_since ? p->stale_since : p->stale[job->type];
 }
 
 static bool is_wanted(const struct publish *p, const struct spec_job *snapshot)
@@ -389,7 +389,7 @@ static bool is_unlisted(const struct publish *p, const struct spec_job *job)
 	size_t n = world_kinds(w, kinds);
 
 	for (size_t i = 0; i < n; i++)
-		if (!world_has_listed(w, world_sort_of(w, kinds[i])) &&
+		if (!world_has_listed(w, world_type_of(w, kinds[i])) &&
 		    (!job || streq(job->backend, kinds[i]->name)))
 			return true;
 	return world_is_refused(w, job ? job->backend : NULL);
@@ -580,7 +580,7 @@ static void leave(struct publish *p, struct publish_shown *s, const struct world
 	const struct folder folder = job->view ? folder_of(p, job) : (struct folder){0};
 
 	if (!has_left(s))
-		s->round = world_rounds(c->world, job->sort);
+		s->round = world_rounds(c->world, job->type);
 	s->state = job->gone ? GONE : LEFT;
 	count(s, 0);
 	commands_gone(c->commands, s->uid);
@@ -723,11 +723,11 @@ void publish_again(void *publish, const char *uid)
 		enqueue(p, s);
 }
 
-void publish_set_stale(struct publish *p, enum world_sort sort, int64_t since)
+void publish_set_stale(struct publish *p, enum world_type type, int64_t since)
 {
-	bool all = sort == WORLD_N_SORTS;
+	bool all = type == WORLD_N_TYPES;
 
-	*(all ? &p->stale_since : &p->stale[sort]) = since;
+	*(all ? &p->stale_since : &p->stale[type]) = since;
 	if (!since)
 		p->confirmed = loop_now_ms();
 	if (all)
@@ -735,7 +735,7 @@ void publish_set_stale(struct publish *p, enum world_sort sort, int64_t since)
 	for (struct publish_shown *s = p->all; s; s = s->hh.next) {
 		const struct world_job *job = world_find(p->config.world, s->uid);
 
-		if (all || (job && job->view && job->sort == sort))
+		if (all || (job && job->view && job->type == type))
 			enqueue(p, s);
 	}
 }
@@ -756,13 +756,13 @@ void publish_leave(struct publish *p, const char *uid)
 	forget(p, s, job);
 }
 
-bool publish_has_unreported(const struct publish *p, enum world_sort sort)
+bool publish_has_unreported(const struct publish *p, enum world_type type)
 {
 	for (const struct publish_shown *s = p->all; s; s = s->hh.next) {
 		const struct world_job *job =
 			s->state == LEFT ? world_find(p->config.world, s->uid) : NULL;
 
-		if (job && job->view && job->sort == sort && !job->gone && !job->view->meta.deleted)
+		if (job && job->view && job->type == type && !job->gone && !job->view->meta.deleted)
 			return true;
 	}
 	return false;

@@ -56,9 +56,9 @@ void publish_again(void *publish, const char *uid);
  */
 void publish_sampled(void *publish, const struct world_job *job);
 /*
- * Note that the jobs of SORT (WORLD_N_SORTS: all jobs) are not confirmed since SINCE (ns); 0: they are confirmed.
+ * Note that the jobs of TYPE (WORLD_N_TYPES: all jobs) are not confirmed since SINCE (ns); 0: they are confirmed.
  */
-void publish_set_stale(struct publish *p, enum world_sort sort, int64_t since);
+void publish_set_stale(struct publish *p, enum world_type type, int64_t since);
 /*
  * The first list of a kind, or of the pods of another kind, has arrived after publish_begin: settle the jobs of an
  * earlier mount, and publish those that wait for their pods.
@@ -73,7 +73,7 @@ void publish_now(struct publish *p, const struct world_job *job);
 /* Move job UID out of jobs/ immediately: to history/ if the job has output, else remove it. */
 void publish_leave(struct publish *p, const char *uid);
 /*
- * True if publish_leave has moved a job of SORT out of jobs/, and the watch has not yet reported that the job is
+ * True if publish_leave has moved a job of TYPE out of jobs/, and the watch has not yet reported that the job is
  * deleted or being deleted.
  */
-bool publish_has_unreported(const struct publish *p, enum world_sort sort);
+bool publish_has_unreported(const struct publish *p, enum world_type type);

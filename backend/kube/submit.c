@@ -229,21 +229,21 @@ static void refuse(struct kube_submit *s, int err)
 
 static void launched(struct kube_submit *s, const char *object, size_t len)
 {
-	enum world_sort sort = world_sort_of(s->k->world, s->kind);
-	const struct world_job *job = len && sort != WORLD_N_SORTS
-					      ? world_reply(s->k->world, sort, object, len,
-							    watches_version(s->k->watches, sort))
+	enum world_type type = world_type_of(s->k->world, s->kind);
+	const struct world_job *job = len && type != WORLD_N_TYPES
+					      ? world_reply(s->k->world, type, object, len,
+							    watches_version(s->k->watches, type))
 					      : NULL;
 
 	if (job) {
-		watches_replied(s->k->watches, sort, job->view->resource_version);
+		watches_replied(s->k->watches, type, job->view->resource_version);
 		publish_now(s->k->publish, job);
-	} else if (len && sort != WORLD_N_SORTS) {
+	} else if (len && type != WORLD_N_TYPES) {
 		/*
 		 * The watch is past this version and has not reported the job: the server may have been restored
 		 * from a backup.
 		 */
-		watches_doubt(s->k->watches, sort);
+		watches_doubt(s->k->watches, type);
 	}
 	conclude(s, 0, NULL);
 	request_answer(&s->r, 0, s->m->id, NULL);

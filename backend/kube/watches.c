@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of watches, with a row for each sort of the world. Optional watches start after the first lists. The
+ * A table of watches, with a row for each type of object. Optional watches start after the first lists. The
  * watch of events starts only when the watch of groups works or has failed, because an event about an unknown group
  * must wait for the group, and only few events can wait. Queues are objects of the whole cluster. If the server
  * refuses the watch of all queues, only the queue that the mount submits to is watched.
@@ -50,16 +50,16 @@ static const struct watch_def {
 	[WORLD_JOBS] = {NULL, API_KIND, false, true, PAGE_JOBS},    /* one for each kind */
 };
 
-static const struct watch_def *def_of(enum world_sort sort)
+static const struct watch_def *def_of(enum world_type type)
 {
-	return &defs[world_is_of_jobs(sort)    ? WORLD_JOBS
-		     : world_is_of_parts(sort) ? WORLD_PARTS
-					       : sort];
+	return &defs[world_is_of_jobs(type)    ? WORLD_JOBS
+		     : world_is_of_parts(type) ? WORLD_PARTS
+					       : type];
 }
 
 struct watched {
 	struct watches *w;
-	enum world_sort sort;
+	enum world_type type;
 	struct watch *watch; /* NULL if there is none */
 	char *resource;	     /* "podgroups.scheduling.volcano.sh"; set before the watch */
 	bool listed;	     /* the first list has arrived */
@@ -78,7 +78,7 @@ enum phase { PHASE_LISTING, PHASE_LISTED, PHASE_READY, PHASE_FAILED };
 
 struct watches {
 	struct watches_config config;
-	struct watched all[WORLD_N_SORTS];
+	struct watched all[WORLD_N_TYPES];
 	enum phase phase;
 	/* Version of Kueue's API; NULL if Kueue was not found. */
 	const char *kueue;
@@ -92,21 +92,21 @@ struct watches {
 	struct tally ends;
 };
 
-/* Return what users lack without the watch of SORT; NULL if it is not optional. */
-static const char *cost_of(const struct watches *w, enum world_sort sort)
+/* Return what users lack without the watch of TYPE; NULL if it is not optional. */
+static const char *cost_of(const struct watches *w, enum world_type type)
 {
 	const struct spec_part *part =
-		world_is_of_parts(sort) ? world_part(w->config.world, sort) : NULL;
+		world_is_of_parts(type) ? world_part(w->config.world, type) : NULL;
 
-	if (sort == WORLD_OWN_QUEUE)
+	if (type == WORLD_OWN_QUEUE)
 		return "there is no queues/; the file why can't report what a queue has";
-	if (world_is_of_parts(sort))
+	if (world_is_of_parts(type))
 		return part ? part->cost : NULL;
-	return world_is_of_jobs(sort) ? NULL : spec_right_cost(defs[sort].plural);
+	return world_is_of_jobs(type) ? NULL : spec_right_cost(defs[type].plural);
 }
 
-static void start(struct watches *w, enum world_sort sort);
-static const char *api_version(const struct watches *w, enum world_sort sort);
+static void start(struct watches *w, enum world_type type);
+static const char *api_version(const struct watches *w, enum world_type type);
 
 /* --- whether the jobs are confirmed --- */
 
@@ -115,7 +115,7 @@ static const struct watched *failing_jobs(const struct watches *w)
 {
 	const struct watched *ret = NULL;
 
-	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++) {
+	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++) {
 		const struct watched *x = &w->all[i];
 
 		if (!world_kind(w->config.world, i))
@@ -129,7 +129,7 @@ static const struct watched *failing_jobs(const struct watches *w)
 
 static bool has_listed_jobs(const struct watches *w)
 {
-	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++)
+	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++)
 		if (w->all[i].listed)
 			return true;
 	return false;
@@ -138,7 +138,7 @@ static bool has_listed_jobs(const struct watches *w)
 /* Report for each kind whether its jobs are confirmed. */
 static void check_confirmed_kinds(struct watches *w)
 {
-	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++) {
+	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++) {
 		struct watched *x = &w->all[i];
 		bool failing = world_kind(w->config.world, i) && x->err;
 
@@ -178,7 +178,7 @@ static void check_confirmed(struct watches *w)
 		diag(DIAG_INFO, "what is shown is no longer confirmed: %s", failing->text);
 	else
 		diag(DIAG_INFO, "connected");
-	publish_set_stale(w->config.publish, WORLD_N_SORTS, since);
+	publish_set_stale(w->config.publish, WORLD_N_TYPES, since);
 }
 
 static void on_ready(void *data)
@@ -192,7 +192,7 @@ static void on_ready(void *data)
 
 static enum world_watch_status status_of(const struct watched *x)
 {
-	return world_watch_status(x->w->config.world, x->sort);
+	return world_watch_status(x->w->config.world, x->type);
 }
 
 /* True if X has a watch that has not reported anything yet. */
@@ -203,7 +203,7 @@ static bool is_unknown(const struct watched *x)
 
 static void check_ready(struct watches *w)
 {
-	static const enum world_sort waited[] = {WORLD_QUEUES, WORLD_OWN_QUEUE, WORLD_WORKLOADS,
+	static const enum world_type waited[] = {WORLD_QUEUES, WORLD_OWN_QUEUE, WORLD_WORKLOADS,
 						 WORLD_LOCAL_QUEUES, WORLD_CLUSTER_QUEUES};
 	bool ready = w->phase == PHASE_LISTED && !w->finding;
 
@@ -229,13 +229,13 @@ static void start_others(struct watches *w)
 /* True if pods and one kind are listed, and each other kind is listed or has failed. */
 static bool needed_known(const struct watches *w)
 {
-	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++) {
+	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++) {
 		const struct watched *x = &w->all[i];
 
 		if (world_kind(w->config.world, i) && !x->listed && !x->err)
 			return false;
 	}
-	for (enum world_sort i = WORLD_PARTS; i < WORLD_JOBS; i++)
+	for (enum world_type i = WORLD_PARTS; i < WORLD_JOBS; i++)
 		if (is_unknown(&w->all[i]))
 			return false;
 	return w->all[WORLD_PODS].listed && has_listed_jobs(w);
@@ -263,8 +263,8 @@ static void stop_optional(struct watched *x)
 		x->known = false;
 		free(take_ptr(x->text));
 	}
-	world_set_watch_status(x->w->config.world, x->sort, WORLD_ABSENT);
-	world_forget_sort(x->w->config.world, x->sort);
+	world_set_watch_status(x->w->config.world, x->type, WORLD_ABSENT);
+	world_forget_sort(x->w->config.world, x->type);
 }
 
 static void optional_state(struct watched *x, bool first, bool lost)
@@ -272,11 +272,11 @@ static void optional_state(struct watched *x, bool first, bool lost)
 	struct watches *w = x->w;
 
 	if (lost)
-		world_forget_sort(w->config.world, x->sort);
-	/* Some reasons of `why` are known only while this sort is. */
+		world_forget_sort(w->config.world, x->type);
+	/* Some reasons of `why` are known only while this type is. */
 	if (first || lost)
 		world_waiting_changed(w->config.world);
-	if (x->sort == WORLD_QUEUES) {
+	if (x->type == WORLD_QUEUES) {
 		struct watched *all = &w->all[WORLD_QUEUES], *own = &w->all[WORLD_OWN_QUEUE];
 
 		if (status_of(all) == WORLD_FORBIDDEN && !own->watch && *w->config.own_queue)
@@ -284,11 +284,11 @@ static void optional_state(struct watched *x, bool first, bool lost)
 		else if (status_of(all) == WORLD_CONFIRMED && own->watch)
 			stop_optional(own);
 	}
-	if (x->sort == WORLD_GROUPS && !w->all[WORLD_EVENTS].watch)
+	if (x->type == WORLD_GROUPS && !w->all[WORLD_EVENTS].watch)
 		start(w, WORLD_EVENTS);
 	if (w->phase == PHASE_LISTING)
 		return needed_listed(w);
-	if (world_is_of_parts(x->sort) && x->err)
+	if (world_is_of_parts(x->type) && x->err)
 		publish_listed(w->config.publish);
 	return check_ready(w);
 }
@@ -299,7 +299,7 @@ static void on_begin(void *data)
 {
 	struct watched *x = data;
 
-	world_list_begins(x->w->config.world, x->sort);
+	world_list_begins(x->w->config.world, x->type);
 }
 
 static void on_object(void *data, const char *json, size_t len, bool gone, int wrong)
@@ -308,23 +308,23 @@ static void on_object(void *data, const char *json, size_t len, bool gone, int w
 
 	atomic_fetch_add(&x->w->n_objects, 1);
 	if (wrong)
-		world_pass_over(x->w->config.world, x->sort, json, len, gone, wrong);
+		world_pass_over(x->w->config.world, x->type, json, len, gone, wrong);
 	else
-		world_object(x->w->config.world, x->sort, json, len, gone);
-	if (world_has_room_again(x->w->config.world, x->sort))
+		world_object(x->w->config.world, x->type, json, len, gone);
+	if (world_has_room_again(x->w->config.world, x->type))
 		watch_list_anew(x->watch);
 }
 
 static void on_listed(void *data)
 {
 	struct watched *x = data;
-	bool needed = !cost_of(x->w, x->sort) || world_is_of_parts(x->sort);
-	bool late = needed && !world_has_listed(x->w->config.world, x->sort) &&
+	bool needed = !cost_of(x->w, x->type) || world_is_of_parts(x->type);
+	bool late = needed && !world_has_listed(x->w->config.world, x->type) &&
 		    x->w->phase != PHASE_LISTING;
 
-	world_list_ends(x->w->config.world, x->sort);
+	world_list_ends(x->w->config.world, x->type);
 	x->listed = true;
-	if (!cost_of(x->w, x->sort))
+	if (!cost_of(x->w, x->type))
 		needed_listed(x->w);
 	if (late)
 		publish_listed(x->w->config.publish);
@@ -334,7 +334,7 @@ static void on_set_back(void *data)
 {
 	const struct watched *x = data;
 
-	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
+	for (size_t i = 0; i < WORLD_N_TYPES; i++) {
 		struct watch *other = x->w->all[i].watch;
 
 		if (other && other != x->watch)
@@ -346,7 +346,7 @@ static bool has_unreported(void *data)
 {
 	const struct watched *x = data;
 
-	return world_is_of_jobs(x->sort) && publish_has_unreported(x->w->config.publish, x->sort);
+	return world_is_of_jobs(x->type) && publish_has_unreported(x->w->config.publish, x->type);
 }
 
 static enum world_watch_status status_after(int err)
@@ -378,16 +378,16 @@ static void on_state(void *data, int err, const char *text)
 		x->known = status == WORLD_CONFIRMED || (x->known && !lost);
 		x->verb = watch_verb(x->watch);
 		text_set(&x->text, "%s", text);
-		world_set_watch_status(w->config.world, x->sort, status);
+		world_set_watch_status(w->config.world, x->type, status);
 	}
-	if (cost_of(x->w, x->sort))
+	if (cost_of(x->w, x->type))
 		return optional_state(x, first, lost);
 	/*
 	 * Before the first lists have arrived, the first error ends the start, unless the list of this watch has
 	 * arrived, or the watch of another kind works.
 	 */
 	breaks = x->listed && err == -EAGAIN;
-	others = world_is_of_jobs(x->sort) && !failing_jobs(w);
+	others = world_is_of_jobs(x->type) && !failing_jobs(w);
 	if (w->phase == PHASE_LISTING && err && !breaks && !others) {
 		w->phase = PHASE_FAILED;
 		return w->config.events.started(w->config.events.data, err, x->text);
@@ -398,27 +398,27 @@ static void on_state(void *data, int err, const char *text)
 		return;
 	check_confirmed(w);
 	/* The jobs on disk that wait for this list may be parts of jobs of another kind. */
-	if (world_is_of_jobs(x->sort) && err && !world_has_listed(w->config.world, x->sort))
+	if (world_is_of_jobs(x->type) && err && !world_has_listed(w->config.world, x->type))
 		publish_listed(w->config.publish);
-	if (world_is_of_jobs(x->sort) && err == -EOPNOTSUPP)
+	if (world_is_of_jobs(x->type) && err == -EOPNOTSUPP)
 		return w->config.events.unserved(w->config.events.data);
 }
 
 /* --- life --- */
 
-/* Return the API version of the objects of SORT; NULL if no kind has one. */
-static const char *api_version(const struct watches *w, enum world_sort sort)
+/* Return the API version of the objects of TYPE; NULL if no kind has one. */
+static const char *api_version(const struct watches *w, enum world_type type)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n = world_kinds(w->config.world, kinds);
 
-	switch (def_of(sort)->api) {
+	switch (def_of(type)->api) {
 	case API_CORE:
 		return "v1";
 	case API_KIND:
-		return world_kind(w->config.world, sort)->api_version;
+		return world_kind(w->config.world, type)->api_version;
 	case API_PART:
-		return world_part(w->config.world, sort)->api_version;
+		return world_part(w->config.world, type)->api_version;
 	case API_SCHEDULING:
 		for (size_t i = 0; i < n; i++)
 			if (kinds[i]->scheduling_api)
@@ -429,12 +429,12 @@ static const char *api_version(const struct watches *w, enum world_sort sort)
 	}
 }
 
-/* Return the selector for the objects of SORT, malloc'ed. */
-static char *selector_of(const struct watches *w, enum world_sort sort)
+/* Return the selector for the objects of TYPE, malloc'ed. */
+static char *selector_of(const struct watches *w, enum world_type type)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
-	size_t n = sort == WORLD_PODS ? world_kinds(w->config.world, kinds) : 0;
-	const char *labels = world_is_of_jobs(sort) ? w->config.selector
+	size_t n = type == WORLD_PODS ? world_kinds(w->config.world, kinds) : 0;
+	const char *labels = world_is_of_jobs(type) ? w->config.selector
 			     : n		    ? kinds[n - 1]->pod_selector
 						    : "";
 	bool unlabelled = false;
@@ -445,31 +445,31 @@ static char *selector_of(const struct watches *w, enum world_sort sort)
 			labels = "";
 	for (size_t i = 0; i < n; i++)
 		unlabelled |= kinds[i]->unlabelled;
-	if (!*w->config.user || !def_of(sort)->of_user || unlabelled)
+	if (!*w->config.user || !def_of(type)->of_user || unlabelled)
 		return text_copy(labels);
 	return text_print("%s%s" SPEC_LABEL_USER "=%s", labels, *labels ? "," : "", w->config.user);
 }
 
-/* Return the mount options that would reduce the number of objects of SORT, or NULL. */
-static const char *fewer_of(const struct watches *w, enum world_sort sort)
+/* Return the mount options that would reduce the number of objects of TYPE, or NULL. */
+static const char *fewer_of(const struct watches *w, enum world_type type)
 {
 	bool mine = *w->config.user;
 
-	if (world_is_of_jobs(sort))
+	if (world_is_of_jobs(type))
 		return mine ? "-o selector=" : "-o mine or -o selector=";
-	return def_of(sort)->of_user && !mine ? "-o mine" : NULL;
+	return def_of(type)->of_user && !mine ? "-o mine" : NULL;
 }
 
-static void start(struct watches *w, enum world_sort sort)
+static void start(struct watches *w, enum world_type type)
 {
-	const struct watch_def *def = def_of(sort);
-	struct watched *x = &w->all[sort];
-	const char *version = api_version(w, sort);
+	const struct watch_def *def = def_of(type);
+	struct watched *x = &w->all[type];
+	const char *version = api_version(w, type);
 	const char *plural = def->plural	       ? def->plural
-			     : world_is_of_parts(sort) ? world_part(w->config.world, sort)->plural
-						       : world_kind(w->config.world, sort)->plural;
+			     : world_is_of_parts(type) ? world_part(w->config.world, type)->plural
+						       : world_kind(w->config.world, type)->plural;
 	const char *namespace = w->config.namespace;
-	cleanup_free char *path = NULL, *field = NULL, *labels = selector_of(w, sort);
+	cleanup_free char *path = NULL, *field = NULL, *labels = selector_of(w, type);
 	struct watch_config config = {
 		.loop = w->config.loop,
 		.http = w->config.http,
@@ -477,11 +477,11 @@ static void start(struct watches *w, enum world_sort sort)
 		.namespace = def->cluster ? "" : namespace,
 		.page = def->page,
 		.metadata = def->api == API_PART,
-		.pick = sort == WORLD_PODS	 ? spec_pod_pick
-			: world_is_of_jobs(sort) ? world_kind(w->config.world, sort)->pick
+		.pick = type == WORLD_PODS	 ? spec_pod_pick
+			: world_is_of_jobs(type) ? world_kind(w->config.world, type)->pick
 						 : NULL,
-		.optional = cost_of(w, sort) || world_is_of_jobs(sort),
-		.fewer = fewer_of(w, sort),
+		.optional = cost_of(w, type) || world_is_of_jobs(type),
+		.fewer = fewer_of(w, type),
 		.ends = &w->ends,
 		.begin = on_begin,
 		.object = on_object,
@@ -497,12 +497,12 @@ static void start(struct watches *w, enum world_sort sort)
 			  plural);
 	if (!x->resource)
 		x->resource = spec_asked_resource(plural, version);
-	if (sort == WORLD_OWN_QUEUE)
+	if (type == WORLD_OWN_QUEUE)
 		field = text_print("metadata.name=%s", w->config.own_queue);
 	config.path = path;
 	config.field = field;
 	config.resource = x->resource;
-	world_set_watch_status(w->config.world, sort, WORLD_UNCONFIRMED);
+	world_set_watch_status(w->config.world, type, WORLD_UNCONFIRMED);
 	x->watch = watch_new(&config);
 }
 
@@ -518,10 +518,10 @@ static bool is_fed(const struct watches *w, const struct spec_part *part)
 	return false;
 }
 
-/* Return the sort of PART, or the first free one. */
-static enum world_sort sort_of_part(const struct watches *w, const struct spec_part *part)
+/* Return the type of PART, or the first free one. */
+static enum world_type type_of_part(const struct watches *w, const struct spec_part *part)
 {
-	enum world_sort i = WORLD_PARTS;
+	enum world_type i = WORLD_PARTS;
 	const struct spec_part *at;
 
 	while ((at = world_part(w->config.world, i)) &&
@@ -540,15 +540,15 @@ static void start_parts(struct watches *w)
 	for (size_t i = 0; i < n; i++) {
 		for (size_t k = 0; k < kinds[i]->n_parts; k++) {
 			const struct spec_part *part = &kinds[i]->parts[k];
-			enum world_sort sort = sort_of_part(w, part);
+			enum world_type type = type_of_part(w, part);
 
 			if (is_fed(w, part))
 				continue;
-			world_set_part(w->config.world, sort, part);
-			wanted[sort - WORLD_PARTS] = true;
+			world_set_part(w->config.world, type, part);
+			wanted[type - WORLD_PARTS] = true;
 		}
 	}
-	for (enum world_sort i = WORLD_PARTS; i < WORLD_JOBS; i++) {
+	for (enum world_type i = WORLD_PARTS; i < WORLD_JOBS; i++) {
 		struct watched *x = &w->all[i];
 
 		if (wanted[i - WORLD_PARTS] && !x->watch)
@@ -560,7 +560,7 @@ static void start_parts(struct watches *w)
 
 void watches_start(struct watches *w)
 {
-	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++)
+	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++)
 		if (world_kind(w->config.world, i))
 			start(w, i);
 	start(w, WORLD_PODS);
@@ -585,7 +585,7 @@ void watches_start_kueue(struct watches *w, const char *version)
 
 void watches_switch(struct watches *w)
 {
-	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++)
+	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++)
 		watch_free(take_ptr(w->all[i].watch));
 	watch_free(take_ptr(w->all[WORLD_PODS].watch));
 	world_await_list(w->config.world, WORLD_PODS);
@@ -593,23 +593,23 @@ void watches_switch(struct watches *w)
 	if (w->phase != PHASE_LISTING)
 		start_others(w);
 	if (!api_version(w, WORLD_GROUPS) && w->all[WORLD_GROUPS].watch) {
-		static const enum world_sort sorts[] = {WORLD_GROUPS, WORLD_QUEUES,
+		static const enum world_type types[] = {WORLD_GROUPS, WORLD_QUEUES,
 							WORLD_OWN_QUEUE};
 
-		for (size_t i = 0; i < array_size(sorts); i++)
-			stop_optional(&w->all[sorts[i]]);
+		for (size_t i = 0; i < array_size(types); i++)
+			stop_optional(&w->all[types[i]]);
 	}
 }
 
-void watches_drop(struct watches *w, enum world_sort sort)
+void watches_drop(struct watches *w, enum world_type type)
 {
-	struct watched *x = &w->all[sort];
+	struct watched *x = &w->all[type];
 
 	stop_optional(x);
 	x->err = 0;
 	x->listed = false;
 	if (x->stale)
-		publish_set_stale(w->config.publish, sort, 0);
+		publish_set_stale(w->config.publish, type, 0);
 	x->stale = false;
 }
 
@@ -617,7 +617,7 @@ void watches_retry_now(void *watches)
 {
 	struct watches *w = watches;
 
-	for (size_t i = 0; i < WORLD_N_SORTS; i++)
+	for (size_t i = 0; i < WORLD_N_TYPES; i++)
 		if (w->all[i].watch)
 			watch_retry_now(w->all[i].watch);
 }
@@ -625,7 +625,7 @@ void watches_retry_now(void *watches)
 void watches_stop(struct watches *w)
 {
 	loop_timer_stop(&w->ready);
-	for (size_t i = 0; i < WORLD_N_SORTS; i++)
+	for (size_t i = 0; i < WORLD_N_TYPES; i++)
 		watch_free(take_ptr(w->all[i].watch));
 }
 
@@ -636,9 +636,9 @@ struct watches *watches_new(const struct watches_config *config)
 	w->config = *config;
 	w->lock = (struct lock)LOCK_INIT;
 	loop_timer_init(&w->ready, config->loop, on_ready, w);
-	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
+	for (size_t i = 0; i < WORLD_N_TYPES; i++) {
 		w->all[i].w = w;
-		w->all[i].sort = (enum world_sort)i;
+		w->all[i].type = (enum world_type)i;
 	}
 	return w;
 }
@@ -647,7 +647,7 @@ void watches_free(struct watches *w)
 {
 	if (!w)
 		return;
-	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
+	for (size_t i = 0; i < WORLD_N_TYPES; i++) {
 		free(w->all[i].text);
 		free(w->all[i].resource);
 	}
@@ -657,21 +657,21 @@ void watches_free(struct watches *w)
 
 /* --- for other parts --- */
 
-void watches_replied(struct watches *w, enum world_sort sort, const char *version)
+void watches_replied(struct watches *w, enum world_type type, const char *version)
 {
-	if (w->all[sort].watch)
-		watch_replied(w->all[sort].watch, version);
+	if (w->all[type].watch)
+		watch_replied(w->all[type].watch, version);
 }
 
-void watches_doubt(struct watches *w, enum world_sort sort)
+void watches_doubt(struct watches *w, enum world_type type)
 {
-	if (w->all[sort].watch)
-		watch_doubt(w->all[sort].watch);
+	if (w->all[type].watch)
+		watch_doubt(w->all[type].watch);
 }
 
-const char *watches_version(const struct watches *w, enum world_sort sort)
+const char *watches_version(const struct watches *w, enum world_type type)
 {
-	return watch_version(w->all[sort].watch);
+	return watch_version(w->all[type].watch);
 }
 
 char *watches_offline(struct watches *w)
@@ -688,9 +688,9 @@ char *watches_offline(struct watches *w)
 	return text_copy(x->text);
 }
 
-static char *trouble_of(struct watches *w, enum world_sort sort)
+static char *trouble_of(struct watches *w, enum world_type type)
 {
-	const struct watched *x = &w->all[sort];
+	const struct watched *x = &w->all[type];
 	lock_scope(&w->lock);
 
 	return status_of(x) == WORLD_CONFIRMED
@@ -698,15 +698,15 @@ static char *trouble_of(struct watches *w, enum world_sort sort)
 		       : text_copy(x->text && *x->text ? x->text : "its list has not arrived yet");
 }
 
-char *watches_trouble(struct watches *w, enum world_sort sort)
+char *watches_trouble(struct watches *w, enum world_type type)
 {
-	const struct spec_kind *kind = world_kind(w->config.world, sort);
-	char *ret = trouble_of(w, sort);
+	const struct spec_kind *kind = world_kind(w->config.world, type);
+	char *ret = trouble_of(w, type);
 
 	for (size_t i = 0; kind && i < kind->n_parts && !ret; i++) {
-		enum world_sort feed = world_feed(w->config.world, &kind->parts[i]);
+		enum world_type feed = world_feed(w->config.world, &kind->parts[i]);
 		cleanup_free char *text =
-			feed < WORLD_N_SORTS ? trouble_of(w, feed) : text_copy("");
+			feed < WORLD_N_TYPES ? trouble_of(w, feed) : text_copy("");
 
 		if (text && *text)
 			ret = text_print("%s: %s", kind->parts[i].cost, text);
@@ -714,10 +714,10 @@ char *watches_trouble(struct watches *w, enum world_sort sort)
 	return ret;
 }
 
-bool watches_know(struct watches *w, enum world_sort sort)
+bool watches_know(struct watches *w, enum world_type type)
 {
 	lock_scope(&w->lock);
-	return w->all[sort].known;
+	return w->all[type].known;
 }
 
 size_t watches_n_objects(const struct watches *w)
@@ -735,7 +735,7 @@ static void print_refused(struct watched *x, struct watches_refused *list)
 	{
 		lock_scope(&w->lock);
 		/* Queues have two watches, but one item in the list. */
-		bool twice = x->sort == WORLD_QUEUES &&
+		bool twice = x->type == WORLD_QUEUES &&
 			     status_of(&w->all[WORLD_OWN_QUEUE]) == WORLD_FORBIDDEN;
 
 		if (status_of(x) == WORLD_FORBIDDEN && !twice) {
@@ -745,7 +745,7 @@ static void print_refused(struct watched *x, struct watches_refused *list)
 	}
 	if (verb)
 		watches_print_refused(list, verb, x->resource,
-				      cost_of(x->w, x->sort) ? cost_of(x->w, x->sort)
+				      cost_of(x->w, x->type) ? cost_of(x->w, x->type)
 							     : "jobs of this kind are not shown",
 				      text);
 }
@@ -788,7 +788,7 @@ void watches_info(struct watches *w, FILE *out)
 
 void watches_refused(struct watches *w, struct watches_refused *list)
 {
-	for (size_t i = 0; i < WORLD_N_SORTS; i++)
+	for (size_t i = 0; i < WORLD_N_TYPES; i++)
 		if (cost_of(w, i) || world_is_of_jobs(i))
 			print_refused(&w->all[i], list);
 }

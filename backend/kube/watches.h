@@ -56,35 +56,35 @@ void watches_await_kueue(struct watches *w);
 void watches_start_kueue(struct watches *w, const char *version);
 /* The kinds of the world have changed: watch their jobs and pods instead of those of the old kinds. */
 void watches_switch(struct watches *w);
-/* Stop watching the jobs of SORT, and forget them. The caller then calls watches_switch. */
-void watches_drop(struct watches *w, enum world_sort sort);
+/* Stop watching the jobs of TYPE, and forget them. The caller then calls watches_switch. */
+void watches_drop(struct watches *w, enum world_type type);
 /* The server has answered another request: let watches that pause after failures retry now. */
 void watches_retry_now(void *watches);
 void watches_stop(struct watches *w);
 void watches_free(struct watches *w); /* NULL is allowed */
 
-/* Note that the reply to a request contained a job of SORT in VERSION. */
-void watches_replied(struct watches *w, enum world_sort sort, const char *version);
+/* Note that the reply to a request contained a job of TYPE in VERSION. */
+void watches_replied(struct watches *w, enum world_type type, const char *version);
 /*
- * The server may have been restored from a backup: make the watch of the jobs of SORT compare its version with the
+ * The server may have been restored from a backup: make the watch of the jobs of TYPE compare its version with the
  * server's.
  */
-void watches_doubt(struct watches *w, enum world_sort sort);
-/* Return the version up to which the watch of the jobs of SORT is complete; "" while it relists. */
-const char *watches_version(const struct watches *w, enum world_sort sort);
+void watches_doubt(struct watches *w, enum world_type type);
+/* Return the version up to which the watch of the jobs of TYPE is complete; "" while it relists. */
+const char *watches_version(const struct watches *w, enum world_type type);
 /*
  * Return the reason why the server can't be reached, malloc'ed, from the last results of the watches of jobs and
  * pods; NULL if it can. The caller needs the server, so the watches retry immediately.
  */
 char *watches_offline(struct watches *w);
 
-/* Return the reason why the jobs of SORT are not confirmed, malloc'ed; NULL if they are. Any thread. */
-char *watches_trouble(struct watches *w, enum world_sort sort);
+/* Return the reason why the jobs of TYPE are not confirmed, malloc'ed; NULL if they are. Any thread. */
+char *watches_trouble(struct watches *w, enum world_type type);
 /*
- * True if the objects of SORT are known: as they are now, or as they were when the server could last be reached.
+ * True if the objects of TYPE are known: as they are now, or as they were when the server could last be reached.
  * Any thread.
  */
-bool watches_know(struct watches *w, enum world_sort sort);
+bool watches_know(struct watches *w, enum world_type type);
 /* For .kxfs/info and .kxfs/metrics, on any thread: */
 int64_t watches_stale_since(struct watches *w); /* in ns; 0: all jobs are confirmed */
 void watches_info(struct watches *w, FILE *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tables of jobs and pods by uid, the events of jobs (events.h), and tables of all other watched objects. For each
- * sort of objects, SORTS has a row with its functions.
+ * type of objects, TYPES has a row with its functions.
  *
  * Lists are numbered (rounds), and each object has the number of the last list that contained it. After a list,
  * objects with an older number are gone. Objects other than jobs and pods change only the reason why a job waits,
@@ -9,8 +9,8 @@
  * as changed only at the next tick. The tick also reports a job when the job, or its group, has been known for
  * SPEC_SETTLE_NS: from then on `why` may report that something is missing.
  *
- * A sort may have SPEC_MAX_LISTED objects, as a list may. If watches bring more, the additional objects are passed
- * over, and the sort is relisted when it has space again. During a list, its objects are added to the known ones.
+ * A type may have SPEC_MAX_LISTED objects, as a list may. If watches bring more, the additional objects are passed
+ * over, and the type is relisted when it has space again. During a list, its objects are added to the known ones.
  * Known objects that the list does not contain are removed at its end.
  *
  * The file is long because the tables are joined: jobs, pods, objects and events wait in them for each other.
@@ -70,7 +70,7 @@ struct job {
 
 /* A watched object other than jobs, pods and events. */
 struct object {
-	const struct sort *sort;
+	const struct type_ops *type;
 	void *view;
 	const struct spec_meta *meta; /* the meta of VIEW */
 	unsigned round;
@@ -80,14 +80,14 @@ struct object {
 	UT_hash_handle hh_owner; /* by the uid of its job */
 };
 
-/* The functions of a sort of objects. */
-struct sort {
-	const char *what; /* the name of the sort in messages */
+/* The functions of a type of objects. */
+struct type_ops {
+	const char *what; /* the name of the type in messages */
 	int (*parse)(const char *json, size_t len, void **ret);
 	void (*unref)(void *view);
 	size_t meta; /* offset of the meta in the view */
-	/* The sort that owns the table: several watches of queues share one. */
-	enum world_sort table;
+	/* The type that owns the table: several watches of queues share one. */
+	enum world_type table;
 	bool by_name; /* the key is the name; else the uid */
 	bool owned;   /* the controller of an object is a job; other objects are ignored */
 	/*
@@ -102,13 +102,13 @@ struct sort {
 /* An object in the cluster that can't be parsed, or that exceeds a limit. */
 struct passed {
 	char *uid; /* or the name, if the uid can't be read */
-	enum world_sort sort;
+	enum world_type type;
 	unsigned round;
 	UT_hash_handle hh; /* by uid */
 };
 
 /*
- * Whether a sort was listed. An object that arrives after the first list was created recently. LISTING and
+ * Whether a type was listed. An object that arrives after the first list was created recently. LISTING and
  * RELISTING: a list is in progress.
  */
 enum listing { UNLISTED, LISTING, LISTED, RELISTING };
@@ -116,24 +116,24 @@ enum listing { UNLISTED, LISTING, LISTED, RELISTING };
 struct world {
 	world_changed_fn changed;
 	void *data;
-	/* The kinds of the sorts from WORLD_JOBS on. */
+	/* The kinds of the types from WORLD_JOBS on. */
 	const struct spec_kind *_Atomic kinds[SPEC_MAX_KINDS];
 	const struct spec_kind *refused[SPEC_MAX_KINDS];
 	const struct spec_reader *readers[SPEC_MAX_KINDS]; /* the readers of these kinds */
 	size_t n_readers;
-	/* The resources of the sorts from WORLD_PARTS on. */
+	/* The resources of the types from WORLD_PARTS on. */
 	const struct spec_part *_Atomic parts[SPEC_MAX_PARTS];
 	unsigned settling; /* depth of settle() */
-	unsigned rounds[WORLD_N_SORTS];
-	enum listing listing[WORLD_N_SORTS];
-	enum world_watch_status _Atomic statuses[WORLD_N_SORTS];
+	unsigned rounds[WORLD_N_TYPES];
+	enum listing listing[WORLD_N_TYPES];
+	enum world_watch_status _Atomic statuses[WORLD_N_TYPES];
 	struct job *jobs;
 	struct pod *pods, *named;
 	/* deleted pods, by uid, since the owner of an executor may be a deleted driver */
 	struct pod *gone;
-	/* The tables of objects; the index is the member TABLE of their sort. Changed under the lock. */
-	struct object *objects[WORLD_N_SORTS];
-	struct object *owned[WORLD_N_SORTS];
+	/* The tables of objects; the index is the member TABLE of their type. Changed under the lock. */
+	struct object *objects[WORLD_N_TYPES];
+	struct object *owned[WORLD_N_TYPES];
 	struct object *past; /* deleted parts, by uid, the oldest first */
 	struct events *events;
 	struct passed *passed;
@@ -143,14 +143,14 @@ struct world {
 	/* A queue is gone: report the jobs whose queue is unknown. */
 	bool queue_gone;
 	struct lock lock; /* protects OBJECTS, which only the I/O thread changes */
-	/* Objects of the sort were passed over because there were too many. */
-	bool full[WORLD_N_SORTS];
+	/* Objects of the type were passed over because there were too many. */
+	bool full[WORLD_N_TYPES];
 	size_t n_live;	     /* jobs in the cluster */
 	unsigned n_passings; /* number of calls of world_pass_over */
 	atomic_size_t n_pods, n_passed;
 };
 
-static const struct sort sorts[WORLD_N_SORTS];
+static const struct type_ops types[WORLD_N_TYPES];
 
 static void changed(struct job *job)
 {
@@ -180,30 +180,30 @@ static struct job *need_job(struct world *w, const char *uid)
 	return job;
 }
 
-static size_t n_kept(const struct world *w, enum world_sort sort)
+static size_t n_kept(const struct world *w, enum world_type type)
 {
-	return world_is_of_jobs(sort) ? w->n_live
-	       : sort == WORLD_PODS   ? HASH_COUNT(w->pods)
-				      : HASH_COUNT(w->objects[sorts[sort].table]);
+	return world_is_of_jobs(type) ? w->n_live
+	       : type == WORLD_PODS   ? HASH_COUNT(w->pods)
+				      : HASH_COUNT(w->objects[types[type].table]);
 }
 
-static bool is_listing(const struct world *w, enum world_sort sort)
+static bool is_listing(const struct world *w, enum world_type type)
 {
-	return w->listing[sort] == LISTING || w->listing[sort] == RELISTING;
+	return w->listing[type] == LISTING || w->listing[type] == RELISTING;
 }
 
-/* True if SORT has the largest number of objects already; a new object is then passed over. */
-static bool is_full(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
+/* True if TYPE has the largest number of objects already; a new object is then passed over. */
+static bool is_full(struct world *w, enum world_type type, const char *json, size_t len, bool gone)
 {
-	size_t most = is_listing(w, sort) ? 2 * SPEC_MAX_LISTED : SPEC_MAX_LISTED;
+	size_t most = is_listing(w, type) ? 2 * SPEC_MAX_LISTED : SPEC_MAX_LISTED;
 
-	if (n_kept(w, sort) < most)
+	if (n_kept(w, type) < most)
 		return false;
-	world_pass_over(w, sort, json, len, gone, -ENOSPC);
+	world_pass_over(w, type, json, len, gone, -ENOSPC);
 	return true;
 }
 
-static struct object *find_object(const struct world *w, enum world_sort table, const char *key)
+static struct object *find_object(const struct world *w, enum world_type table, const char *key)
 {
 	struct object *object;
 
@@ -211,25 +211,25 @@ static struct object *find_object(const struct world *w, enum world_sort table, 
 	return object;
 }
 
-/* Return the object of SORT that belongs to the job with uid OWNER. */
-static struct object *find_owned(const struct world *w, enum world_sort sort, const char *owner)
+/* Return the object of TYPE that belongs to the job with uid OWNER. */
+static struct object *find_owned(const struct world *w, enum world_type type, const char *owner)
 {
 	struct object *object;
 
-	HASH_FIND(hh_owner, w->owned[sort], owner, strlen(owner), object);
+	HASH_FIND(hh_owner, w->owned[type], owner, strlen(owner), object);
 	return object;
 }
 
 /* --- owners --- */
 
 /*
- * True if the object of VIEW, of SORT, is owned by a job of another kind on this mount; always false on a
+ * True if the object of VIEW, of TYPE, is owned by a job of another kind on this mount; always false on a
  * single-kind mount. *RET_LINK: the pods of the object belong to that job.
  */
-static bool is_part(const struct world *w, enum world_sort sort, const struct spec_job_view *view,
+static bool is_part(const struct world *w, enum world_type type, const struct spec_job_view *view,
 		    bool *ret_link)
 {
-	const struct spec_kind *kinds[SPEC_MAX_KINDS], *own = world_kind(w, sort);
+	const struct spec_kind *kinds[SPEC_MAX_KINDS], *own = world_kind(w, type);
 	size_t n = *view->meta.owner_uid && own ? world_kinds(w, kinds) : 0;
 	bool ret = false;
 
@@ -244,7 +244,7 @@ static bool is_part(const struct world *w, enum world_sort sort, const struct sp
 /* Return the uid of the owner of the object UID; NULL if unknown. */
 static const char *next_of(const struct world *w, const char *uid)
 {
-	static const enum world_sort tables[] = {WORLD_PARTS, WORLD_GROUPS, WORLD_WORKLOADS};
+	static const enum world_type tables[] = {WORLD_PARTS, WORLD_GROUPS, WORLD_WORKLOADS};
 	const struct object *object = NULL;
 	const struct pod *pod;
 
@@ -273,7 +273,7 @@ static const char *resolve(const struct world *w, const char *uid)
 		const char *next;
 		bool link;
 
-		if (job && job->j.view && !is_part(w, job->j.sort, job->j.view, &link))
+		if (job && job->j.view && !is_part(w, job->j.type, job->j.view, &link))
 			return at;
 		next = next_of(w, at);
 		if (!next)
@@ -290,7 +290,7 @@ static const struct spec_reader *reader_of(void *data, const char *uid)
 	const struct job *job = find_job(w, resolve(w, uid));
 	bool link;
 
-	return job && job->j.view && !is_part(w, job->j.sort, job->j.view, &link)
+	return job && job->j.view && !is_part(w, job->j.type, job->j.view, &link)
 		       ? job->j.kind->reader
 		       : NULL;
 }
@@ -318,7 +318,7 @@ static void adopt_events(struct job *job)
 }
 
 static void settle(struct world *w, const char *uid);
-static void on_object(struct world *w, enum world_sort sort, const char *json, size_t len,
+static void on_object(struct world *w, enum world_type type, const char *json, size_t len,
 		      bool gone);
 
 /* --- jobs --- */
@@ -337,11 +337,11 @@ static const struct spec_job_view *known_view(void *data, const char *uid)
 	return job && job->j.kind == known->kind ? job->j.view : NULL;
 }
 
-/* Parse JSON as a job of SORT. Return NULL if it can't be parsed, or SORT has no kind any more. */
-static struct spec_job_view *read_job(struct world *w, enum world_sort sort, const char *json,
+/* Parse JSON as a job of TYPE. Return NULL if it can't be parsed, or TYPE has no kind any more. */
+static struct spec_job_view *read_job(struct world *w, enum world_type type, const char *json,
 				      size_t len, bool gone)
 {
-	struct world_known known = {.w = w, .kind = world_kind(w, sort)};
+	struct world_known known = {.w = w, .kind = world_kind(w, type)};
 	struct spec_job_view *view;
 	int err = 0;
 
@@ -349,7 +349,7 @@ static struct spec_job_view *read_job(struct world *w, enum world_sort sort, con
 		return NULL;
 	err = spec_job_view_parse(known.kind->reader, json, len, known_view, &known, &view);
 	if (err)
-		world_pass_over(w, sort, json, len, gone, err);
+		world_pass_over(w, type, json, len, gone, err);
 	return err ? NULL : view;
 }
 
@@ -357,16 +357,16 @@ static void job_first_seen(struct job *job, const struct spec_job_view *view)
 {
 	struct world *w = job->w;
 
-	job->j.since = world_has_listed(w, job->j.sort) ? loop_time_ns() : view->meta.created;
+	job->j.since = world_has_listed(w, job->j.type) ? loop_time_ns() : view->meta.created;
 	job->waits = true;
 	tick_later(w);
 }
 
 /*
- * Put VIEW of SORT, parsed from JSON, into the table, which takes it over. Return its job, or NULL if it is
+ * Put VIEW of TYPE, parsed from JSON, into the table, which takes it over. Return its job, or NULL if it is
  * ignored.
  */
-static struct job *take_job(struct world *w, enum world_sort sort, struct spec_job_view *view,
+static struct job *take_job(struct world *w, enum world_type type, struct spec_job_view *view,
 			    const char *json, size_t len)
 {
 	struct job *job = need_job(w, view->meta.uid);
@@ -379,8 +379,8 @@ static struct job *take_job(struct world *w, enum world_sort sort, struct spec_j
 		return NULL;
 	}
 	w->n_live += !job->j.view || job->j.gone;
-	job->j.kind = world_kind(w, sort);
-	job->j.sort = sort;
+	job->j.kind = world_kind(w, type);
+	job->j.type = type;
 	if (first)
 		job_first_seen(job, view);
 	else if (!streq(job->j.view->queue, view->queue))
@@ -389,7 +389,7 @@ static struct job *take_job(struct world *w, enum world_sort sort, struct spec_j
 	spec_text_unref(job->j.object);
 	job->j.view = view;
 	job->j.object = spec_text_new(json, len);
-	job->j.round = w->rounds[sort];
+	job->j.round = w->rounds[type];
 	/* The job may have lost the labels of the selector, and now have them again. */
 	job->j.gone = false;
 	if (first) {
@@ -400,10 +400,10 @@ static struct job *take_job(struct world *w, enum world_sort sort, struct spec_j
 	return job;
 }
 
-const struct world_job *world_reply(struct world *w, enum world_sort sort, const char *json,
+const struct world_job *world_reply(struct world *w, enum world_type type, const char *json,
 				    size_t len, const char *watched)
 {
-	struct spec_job_view *view = read_job(w, sort, json, len, false);
+	struct spec_job_view *view = read_job(w, type, json, len, false);
 	struct job *job = view ? find_job(w, view->meta.uid) : NULL;
 	bool known = job && job->j.view;
 
@@ -411,7 +411,7 @@ const struct world_job *world_reply(struct world *w, enum world_sort sort, const
 		return NULL;
 	if (!spec_version_is_up_to(view->resource_version,
 				   known ? job->j.view->resource_version : watched)) {
-		job = take_job(w, sort, view, json, len);
+		job = take_job(w, type, view, json, len);
 		return job ? &job->j : NULL;
 	}
 	spec_job_view_free(view);
@@ -423,12 +423,12 @@ const struct world_job *world_reply(struct world *w, enum world_sort sort, const
  * will also return the newer version. Objects of a list are never ignored, because a server that was restored from
  * a backup starts its versions again.
  */
-static bool is_late(struct world *w, enum world_sort sort, const struct spec_job_view *view)
+static bool is_late(struct world *w, enum world_type type, const struct spec_job_view *view)
 {
 	const struct job *job = find_job(w, view->meta.uid);
 	const char *version = view->resource_version;
 
-	return job && job->j.view && !job->j.gone && !is_listing(w, sort) &&
+	return job && job->j.view && !job->j.gone && !is_listing(w, type) &&
 	       !streq(version, job->j.view->resource_version) &&
 	       spec_version_is_up_to(version, job->j.view->resource_version);
 }
@@ -440,23 +440,23 @@ static void job_gone(struct job *job)
 	changed(job);
 }
 
-static void on_job(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
+static void on_job(struct world *w, enum world_type type, const char *json, size_t len, bool gone)
 {
-	struct spec_job_view *view = read_job(w, sort, json, len, gone);
+	struct spec_job_view *view = read_job(w, type, json, len, gone);
 	struct job *job;
 	bool link = false;
 
 	if (!view)
 		return;
 	job = find_job(w, view->meta.uid);
-	if (is_part(w, sort, view, &link) || (!gone && is_late(w, sort, view)) ||
-	    (!(job && job->j.view && !job->j.gone) && is_full(w, sort, json, len, gone))) {
+	if (is_part(w, type, view, &link) || (!gone && is_late(w, type, view)) ||
+	    (!(job && job->j.view && !job->j.gone) && is_full(w, type, json, len, gone))) {
 		spec_job_view_free(view);
 		if (link)
-			on_object(w, sort, json, len, gone);
+			on_object(w, type, json, len, gone);
 		return;
 	}
-	job = take_job(w, sort, view, json, len);
+	job = take_job(w, type, view, json, len);
 	if (job && gone)
 		job_gone(job);
 }
@@ -672,43 +672,43 @@ static void pods_listed(struct world *w)
 
 static const char *key_of(const struct object *object)
 {
-	return object->sort->by_name ? object->meta->name : object->meta->uid;
+	return object->type->by_name ? object->meta->name : object->meta->uid;
 }
 
-static enum world_sort sort_of(const struct object *object)
+static enum world_type type_of(const struct object *object)
 {
-	return (enum world_sort)(object->sort - sorts);
+	return (enum world_type)(object->type - types);
 }
 
 static void object_free(struct object *object)
 {
-	object->sort->unref(object->view);
+	object->type->unref(object->view);
 	free(object);
 }
 
-/* If a job has two objects of a sort, use the one that arrived last: the other will be deleted soon. */
+/* If a job has two objects of a type, use the one that arrived last: the other will be deleted soon. */
 static void enter_table(struct world *w, struct object *object)
 {
-	struct object **table = &w->objects[object->sort->table],
-		      **owned = &w->owned[sort_of(object)];
+	struct object **table = &w->objects[object->type->table],
+		      **owned = &w->owned[type_of(object)];
 	const char *key = key_of(object), *owner = object->meta->owner_uid;
-	struct object *other = object->sort->owned ? find_owned(w, sort_of(object), owner) : NULL;
+	struct object *other = object->type->owned ? find_owned(w, type_of(object), owner) : NULL;
 	lock_scope(&w->lock);
 
 	HASH_ADD_KEYPTR(hh, *table, key, strlen(key), object);
 	if (other)
 		HASH_DELETE(hh_owner, *owned, other);
-	if (object->sort->owned)
+	if (object->type->owned)
 		HASH_ADD_KEYPTR(hh_owner, *owned, owner, strlen(owner), object);
 }
 
 static void leave_table(struct world *w, struct object *object)
 {
-	struct object **owned = &w->owned[sort_of(object)];
+	struct object **owned = &w->owned[type_of(object)];
 	lock_scope(&w->lock);
 
-	HASH_DEL(w->objects[object->sort->table], object);
-	if (find_owned(w, sort_of(object), object->meta->owner_uid) == object)
+	HASH_DEL(w->objects[object->type->table], object);
+	if (find_owned(w, type_of(object), object->meta->owner_uid) == object)
 		HASH_DELETE(hh_owner, *owned, object);
 }
 
@@ -717,8 +717,8 @@ static void object_gone(struct world *w, struct object *object)
 	struct object *oldest = w->past;
 
 	leave_table(w, object);
-	object->sort->report(w, NULL, object);
-	if (object->sort->table != WORLD_PARTS) {
+	object->type->report(w, NULL, object);
+	if (object->type->table != WORLD_PARTS) {
 		object_free(object);
 		return;
 	}
@@ -729,33 +729,33 @@ static void object_gone(struct world *w, struct object *object)
 	HASH_ADD_KEYPTR(hh, w->past, object->meta->uid, strlen(object->meta->uid), object);
 }
 
-static void on_object(struct world *w, enum world_sort sort, const char *json, size_t len,
+static void on_object(struct world *w, enum world_type type, const char *json, size_t len,
 		      bool gone)
 {
-	const struct sort *s = &sorts[sort];
+	const struct type_ops *s = &types[type];
 	struct object *now, *old;
 	void *view;
 	int err = s->parse(json, len, &view);
 
 	if (err) {
-		world_pass_over(w, sort, json, len, gone, err);
+		world_pass_over(w, type, json, len, gone, err);
 		return;
 	}
 	now = new0(struct object);
-	now->sort = s;
+	now->type = s;
 	now->view = view;
 	now->meta = (const struct spec_meta *)((const char *)view + s->meta);
-	now->round = w->rounds[sort];
+	now->round = w->rounds[type];
 	old = find_object(w, s->table, key_of(now));
 	if (gone || (s->owned && !*now->meta->owner_uid)) {
 		/* OLD may be a newer object with the same name, which remains. */
 		if (old && streq(old->meta->uid, now->meta->uid))
 			object_gone(w, old);
 		object_free(now);
-	} else if (!old && is_full(w, sort, json, len, gone)) {
+	} else if (!old && is_full(w, type, json, len, gone)) {
 		object_free(now);
 	} else if (s->differs && !s->differs(w, now, old)) {
-		old->sort = s;
+		old->type = s;
 		old->round = now->round;
 		object_free(now);
 	} else {
@@ -768,22 +768,22 @@ static void on_object(struct world *w, enum world_sort sort, const char *json, s
 	}
 }
 
-static void objects_listed(struct world *w, enum world_sort sort)
+static void objects_listed(struct world *w, enum world_type type)
 {
 	struct object *object, *next;
 
-	HASH_ITER(hh, w->objects[sorts[sort].table], object, next) {
-		if (sort_of(object) == sort && object->round != w->rounds[sort])
+	HASH_ITER(hh, w->objects[types[type].table], object, next) {
+		if (type_of(object) == type && object->round != w->rounds[type])
 			object_gone(w, object);
 	}
 }
 
-/* --- the sorts of other objects --- */
+/* --- the types of other objects --- */
 
 /* Return when OBJECT was first seen, for objects of the first list the time of their creation. */
 static int64_t first_seen(const struct world *w, const struct object *object)
 {
-	return world_has_listed(w, sort_of(object)) ? loop_time_ns() : object->meta->created;
+	return world_has_listed(w, type_of(object)) ? loop_time_ns() : object->meta->created;
 }
 
 static bool group_differs(struct world *w, struct object *now, const struct object *old)
@@ -837,7 +837,7 @@ static void queue_report(struct world *w, struct object *now, const struct objec
 {
 	if (!now)
 		w->queue_gone = true;
-	else if (old || world_has_listed(w, sort_of(now)))
+	else if (old || world_has_listed(w, type_of(now)))
 		now->changed = true;
 	else
 		return;
@@ -881,7 +881,7 @@ VIEW(local_queue, spec_queue_view, spec_local_queue_parse, spec_queue_view_unref
 VIEW(cluster_queue, spec_cluster_queue_view, spec_cluster_queue_view_parse,
      spec_cluster_queue_view_unref)
 
-static const struct sort sorts[WORLD_N_SORTS] = {
+static const struct type_ops types[WORLD_N_TYPES] = {
 	[WORLD_GROUPS] = {"PodGroup", group_parse, group_unref,
 			  offsetof(struct spec_group_view, meta), WORLD_GROUPS, .owned = true,
 			  .differs = group_differs, .report = owned_report},
@@ -902,7 +902,7 @@ static const struct sort sorts[WORLD_N_SORTS] = {
 				  WORLD_CLUSTER_QUEUES, .by_name = true,
 				  .report = cluster_queue_report},
 	/* Jobs that are parts of other jobs are also in this table. */
-	[WORLD_PARTS... WORLD_N_SORTS - 1] = {"part", part_parse, part_unref,
+	[WORLD_PARTS... WORLD_N_TYPES - 1] = {"part", part_parse, part_unref,
 					      offsetof(struct spec_part_view, meta), WORLD_PARTS,
 					      .owned = true, .report = part_report},
 };
@@ -944,17 +944,17 @@ struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char 
 	return queue ? spec_cluster_queue_view_ref(queue->view) : NULL;
 }
 
-enum world_sort world_queues_of(const struct spec_kind *kind)
+enum world_type world_queues_of(const struct spec_kind *kind)
 {
 	return kind->in_kueue ? WORLD_LOCAL_QUEUES : WORLD_QUEUES;
 }
 
-struct spec_queue_view *world_queue(struct world *w, enum world_sort sort, const char *name)
+struct spec_queue_view *world_queue(struct world *w, enum world_type type, const char *name)
 {
 	const struct object *queue;
 	lock_scope(&w->lock);
 
-	queue = find_object(w, sort, name);
+	queue = find_object(w, type, name);
 	return queue ? spec_queue_view_ref(queue->view) : NULL;
 }
 
@@ -986,60 +986,60 @@ static void unpass(struct world *w, struct passed *passed)
 }
 
 /* An object with this UID or NAME is passed over. Keep its last readable version, unless it is GONE. */
-static void keep_known(struct world *w, enum world_sort sort, const char *uid, const char *name,
+static void keep_known(struct world *w, enum world_type type, const char *uid, const char *name,
 		       bool gone)
 {
-	struct job *job = world_is_of_jobs(sort) ? find_job(w, uid) : NULL;
-	struct object *object = find_object(w, sorts[sort].table, sorts[sort].by_name ? name : uid);
+	struct job *job = world_is_of_jobs(type) ? find_job(w, uid) : NULL;
+	struct object *object = find_object(w, types[type].table, types[type].by_name ? name : uid);
 	struct pod *pod = NULL;
 
-	if (sort == WORLD_PODS)
+	if (type == WORLD_PODS)
 		HASH_FIND_STR(w->pods, uid, pod);
 	if (job) {
-		job->j.round = w->rounds[sort];
+		job->j.round = w->rounds[type];
 		if (gone && job->j.view)
 			job_gone(job);
 	}
 	if (pod) {
-		pod->round = w->rounds[sort];
+		pod->round = w->rounds[type];
 		if (gone)
 			pod_gone(pod);
 	}
-	if (object && sorts[sort].parse && streq(object->meta->uid, uid)) {
-		object->round = w->rounds[sort];
+	if (object && types[type].parse && streq(object->meta->uid, uid)) {
+		object->round = w->rounds[type];
 		if (gone)
 			object_gone(w, object);
 	}
 }
 
-void world_pass_over(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone,
+void world_pass_over(struct world *w, enum world_type type, const char *json, size_t len, bool gone,
 		     int wrong)
 {
-	const struct spec_kind *kind = world_is_of_jobs(sort) ? world_kind(w, sort) : NULL;
+	const struct spec_kind *kind = world_is_of_jobs(type) ? world_kind(w, type) : NULL;
 	const char *what = kind			     ? kind->kind
-			   : world_is_of_parts(sort) ? world_part(w, sort)->kind
-			   : sort == WORLD_PODS	     ? "Pod"
-			   : sort == WORLD_EVENTS    ? "Event"
-						     : sorts[sort].what;
+			   : world_is_of_parts(type) ? world_part(w, type)->kind
+			   : type == WORLD_PODS	     ? "Pod"
+			   : type == WORLD_EVENTS    ? "Event"
+						     : types[type].what;
 	cleanup_free char *name = spec_object_name(json, len, "name");
 	cleanup_free char *uid = spec_object_name(json, len, "uid");
 	struct passed *passed;
 
 	w->n_passings++;
-	keep_known(w, sort, uid, name, gone);
+	keep_known(w, type, uid, name, gone);
 	if (!*uid)
 		text_set(&uid, "%s", name);
 	HASH_FIND_STR(w->passed, uid, passed);
 	if (gone && passed)
 		unpass(w, passed);
 	if (passed && !gone)
-		passed->round = w->rounds[sort];
-	if (wrong == -ENOSPC && !w->full[sort] && !gone)
+		passed->round = w->rounds[type];
+	if (wrong == -ENOSPC && !w->full[type] && !gone)
 		diag(DIAG_WARNING,
 		     "there are more than %u objects %s: the rest is not shown until "
 		     "others are removed",
 		     SPEC_MAX_LISTED, what);
-	w->full[sort] |= wrong == -ENOSPC && !gone;
+	w->full[type] |= wrong == -ENOSPC && !gone;
 	if (passed || gone || HASH_COUNT(w->passed) >= PASSED_MAX)
 		return;
 	if (wrong != -ENOSPC)
@@ -1050,21 +1050,21 @@ void world_pass_over(struct world *w, enum world_sort sort, const char *json, si
 				       : "it can't be read");
 	passed = new0(struct passed);
 	passed->uid = take_ptr(uid);
-	passed->sort = sort;
-	passed->round = w->rounds[sort];
+	passed->type = type;
+	passed->round = w->rounds[type];
 	HASH_ADD_KEYPTR(hh, w->passed, passed->uid, strlen(passed->uid), passed);
 	atomic_store(&w->n_passed, HASH_COUNT(w->passed));
 }
 
-bool world_has_room_again(struct world *w, enum world_sort sort)
+bool world_has_room_again(struct world *w, enum world_type type)
 {
-	size_t n = n_kept(w, sort), passed = HASH_COUNT(w->passed);
+	size_t n = n_kept(w, type), passed = HASH_COUNT(w->passed);
 	/* If PASSED_MAX objects were passed over, the real number may be higher. */
 	size_t room = passed < PASSED_MAX ? passed : SPEC_MAX_LISTED / 8;
 
-	if (!w->full[sort] || is_listing(w, sort) || n + room > SPEC_MAX_LISTED)
+	if (!w->full[type] || is_listing(w, type) || n + room > SPEC_MAX_LISTED)
 		return false;
-	w->full[sort] = false;
+	w->full[type] = false;
 	return true;
 }
 
@@ -1075,24 +1075,24 @@ size_t world_n_passed_over(const struct world *w)
 
 /* --- lists and objects --- */
 
-void world_list_begins(struct world *w, enum world_sort sort)
+void world_list_begins(struct world *w, enum world_type type)
 {
-	w->rounds[sort]++;
-	w->listing[sort] = world_has_listed(w, sort) ? RELISTING : LISTING;
-	w->full[sort] = false;
+	w->rounds[type]++;
+	w->listing[type] = world_has_listed(w, type) ? RELISTING : LISTING;
+	w->full[type] = false;
 }
 
-unsigned world_rounds(const struct world *w, enum world_sort sort)
+unsigned world_rounds(const struct world *w, enum world_type type)
 {
-	return w->rounds[sort];
+	return w->rounds[type];
 }
 
-bool world_has_listed(const struct world *w, enum world_sort sort)
+bool world_has_listed(const struct world *w, enum world_type type)
 {
-	return w->listing[sort] == LISTED || w->listing[sort] == RELISTING;
+	return w->listing[type] == LISTED || w->listing[type] == RELISTING;
 }
 
-void world_object(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
+void world_object(struct world *w, enum world_type type, const char *json, size_t len, bool gone)
 {
 	cleanup_free char *uid = w->passed ? spec_object_name(json, len, "uid") : NULL;
 	unsigned before = w->n_passings;
@@ -1100,47 +1100,47 @@ void world_object(struct world *w, enum world_sort sort, const char *json, size_
 
 	if (uid)
 		HASH_FIND_STR(w->passed, uid, passed);
-	if (world_is_of_jobs(sort))
-		on_job(w, sort, json, len, gone);
-	else if (sort == WORLD_PODS)
+	if (world_is_of_jobs(type))
+		on_job(w, type, json, len, gone);
+	else if (type == WORLD_PODS)
 		on_pod(w, json, len, gone);
-	else if (sort == WORLD_EVENTS)
+	else if (type == WORLD_EVENTS)
 		on_event(w, json, len, gone);
 	else
-		on_object(w, sort, json, len, gone);
+		on_object(w, type, json, len, gone);
 	if (passed && w->n_passings == before) /* the object can be read now */
 		unpass(w, passed);
 }
 
-void world_list_ends(struct world *w, enum world_sort sort)
+void world_list_ends(struct world *w, enum world_type type)
 {
 	struct passed *passed, *next;
 
-	w->listing[sort] = LISTED;
+	w->listing[type] = LISTED;
 	HASH_ITER(hh, w->passed, passed, next) {
-		if (passed->sort == sort && passed->round != w->rounds[sort])
+		if (passed->type == type && passed->round != w->rounds[type])
 			unpass(w, passed);
 	}
-	for (struct job *job = world_is_of_jobs(sort) ? w->jobs : NULL; job; job = job->hh.next)
-		if (job->j.view && job->j.sort == sort && !job->j.gone &&
-		    job->j.round != w->rounds[sort])
+	for (struct job *job = world_is_of_jobs(type) ? w->jobs : NULL; job; job = job->hh.next)
+		if (job->j.view && job->j.type == type && !job->j.gone &&
+		    job->j.round != w->rounds[type])
 			job_gone(job);
-	if (sort == WORLD_PODS)
+	if (type == WORLD_PODS)
 		return pods_listed(w);
-	if (sort != WORLD_EVENTS) /* events are never deleted (on_event) */
-		return objects_listed(w, sort);
+	if (type != WORLD_EVENTS) /* events are never deleted (on_event) */
+		return objects_listed(w, type);
 }
 
-void world_await_list(struct world *w, enum world_sort sort)
+void world_await_list(struct world *w, enum world_type type)
 {
-	w->listing[sort] = is_listing(w, sort) ? LISTING : UNLISTED;
+	w->listing[type] = is_listing(w, type) ? LISTING : UNLISTED;
 }
 
-void world_forget_sort(struct world *w, enum world_sort sort)
+void world_forget_sort(struct world *w, enum world_type type)
 {
-	world_list_begins(w, sort);
-	world_list_ends(w, sort);
-	w->listing[sort] = UNLISTED;
+	world_list_begins(w, type);
+	world_list_ends(w, type);
+	w->listing[type] = UNLISTED;
 }
 
 /* --- changes with time --- */
@@ -1210,14 +1210,14 @@ void world_waiting_changed(struct world *w)
 
 /* --- lookups --- */
 
-void world_set_watch_status(struct world *w, enum world_sort sort, enum world_watch_status status)
+void world_set_watch_status(struct world *w, enum world_type type, enum world_watch_status status)
 {
-	w->statuses[sort] = status;
+	w->statuses[type] = status;
 }
 
-enum world_watch_status world_watch_status(const struct world *w, enum world_sort sort)
+enum world_watch_status world_watch_status(const struct world *w, enum world_type type)
 {
-	return w->statuses[sort];
+	return w->statuses[type];
 }
 
 const struct world_job *world_find(const struct world *w, const char *uid)
@@ -1362,47 +1362,47 @@ void world_set_changed(struct world *w, world_changed_fn fn, void *data)
 	w->data = data;
 }
 
-void world_set_kind(struct world *w, enum world_sort sort, const struct spec_kind *kind)
+void world_set_kind(struct world *w, enum world_type type, const struct spec_kind *kind)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 
-	w->kinds[sort - WORLD_JOBS] = kind;
+	w->kinds[type - WORLD_JOBS] = kind;
 	w->n_readers = world_kinds(w, kinds);
 	for (size_t i = 0; i < w->n_readers; i++)
 		w->readers[i] = kinds[i]->reader;
 }
 
-void world_set_part(struct world *w, enum world_sort sort, const struct spec_part *part)
+void world_set_part(struct world *w, enum world_type type, const struct spec_part *part)
 {
-	w->parts[sort - WORLD_PARTS] = part;
+	w->parts[type - WORLD_PARTS] = part;
 }
 
-const struct spec_part *world_part(const struct world *w, enum world_sort sort)
+const struct spec_part *world_part(const struct world *w, enum world_type type)
 {
-	return w->parts[sort - WORLD_PARTS];
+	return w->parts[type - WORLD_PARTS];
 }
 
-enum world_sort world_feed(const struct world *w, const struct spec_part *part)
+enum world_type world_feed(const struct world *w, const struct spec_part *part)
 {
-	for (enum world_sort i = WORLD_PARTS; i < WORLD_JOBS; i++) {
+	for (enum world_type i = WORLD_PARTS; i < WORLD_JOBS; i++) {
 		const struct spec_part *at = world_part(w, i);
 
 		if (at && streq(at->plural, part->plural) &&
 		    streq(at->api_version, part->api_version) && w->statuses[i] != WORLD_ABSENT)
 			return i;
 	}
-	for (enum world_sort i = WORLD_JOBS; i < WORLD_N_SORTS; i++)
+	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++)
 		if (world_kind(w, i) && spec_part_is(part, world_kind(w, i)))
 			return i;
-	return WORLD_N_SORTS;
+	return WORLD_N_TYPES;
 }
 
 bool world_hides_pods(const struct world *w, const struct spec_kind *kind)
 {
 	for (size_t i = 0; i < kind->n_parts; i++) {
-		enum world_sort feed = world_feed(w, &kind->parts[i]);
+		enum world_type feed = world_feed(w, &kind->parts[i]);
 
-		if (feed < WORLD_N_SORTS &&
+		if (feed < WORLD_N_TYPES &&
 		    (w->statuses[feed] == WORLD_FORBIDDEN ||
 		     (w->statuses[feed] == WORLD_AWAY && !world_has_listed(w, feed))))
 			return true;
@@ -1415,17 +1415,17 @@ bool world_awaits_pods(const struct world *w, const struct spec_kind *kind)
 	bool ret = !world_has_listed(w, WORLD_PODS);
 
 	for (size_t i = 0; kind && i < kind->n_parts; i++) {
-		enum world_sort feed = world_feed(w, &kind->parts[i]);
+		enum world_type feed = world_feed(w, &kind->parts[i]);
 
-		ret |= feed < WORLD_N_SORTS && !world_has_listed(w, feed) &&
+		ret |= feed < WORLD_N_TYPES && !world_has_listed(w, feed) &&
 		       w->statuses[feed] != WORLD_FORBIDDEN && w->statuses[feed] != WORLD_ABSENT;
 	}
 	return ret;
 }
 
-void world_set_refused(struct world *w, enum world_sort sort, const struct spec_kind *kind)
+void world_set_refused(struct world *w, enum world_type type, const struct spec_kind *kind)
 {
-	w->refused[sort - WORLD_JOBS] = kind;
+	w->refused[type - WORLD_JOBS] = kind;
 }
 
 bool world_is_refused(const struct world *w, const char *name)
@@ -1436,9 +1436,9 @@ bool world_is_refused(const struct world *w, const char *name)
 	return false;
 }
 
-const struct spec_kind *world_kind(const struct world *w, enum world_sort sort)
+const struct spec_kind *world_kind(const struct world *w, enum world_type type)
 {
-	return w->kinds[sort - WORLD_JOBS];
+	return w->kinds[type - WORLD_JOBS];
 }
 
 size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_KINDS])
@@ -1454,13 +1454,13 @@ size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_K
 	return n;
 }
 
-enum world_sort world_sort_of(const struct world *w, const struct spec_kind *kind)
+enum world_type world_type_of(const struct world *w, const struct spec_kind *kind)
 {
-	enum world_sort sort = WORLD_JOBS;
+	enum world_type type = WORLD_JOBS;
 
-	while (sort < WORLD_N_SORTS && world_kind(w, sort) != kind)
-		sort++;
-	return sort;
+	while (type < WORLD_N_TYPES && world_kind(w, type) != kind)
+		type++;
+	return type;
 }
 
 void world_stop(struct world *w)
@@ -1481,7 +1481,7 @@ void world_free(struct world *w)
 		unpass(w, passed);
 	HASH_ITER(hh, w->jobs, job, next_job)
 		world_forget(&job->j);
-	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
+	for (size_t i = 0; i < WORLD_N_TYPES; i++) {
 		HASH_ITER(hh, w->objects[i], object, next) {
 			leave_table(w, object);
 			object_free(object);

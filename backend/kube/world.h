@@ -15,8 +15,8 @@
 
 struct world;
 
-/* The sorts of objects. Each has its own watch. */
-enum world_sort {
+/* The types of objects. Each has its own watch. */
+enum world_type {
 	WORLD_PODS,
 	WORLD_GROUPS,
 	WORLD_EVENTS,
@@ -25,19 +25,19 @@ enum world_sort {
 	WORLD_WORKLOADS, /* Kueue's, like the next two */
 	WORLD_LOCAL_QUEUES,
 	WORLD_CLUSTER_QUEUES,
-	WORLD_PARTS, /* objects between jobs and pods, a sort for each resource */
-	WORLD_JOBS = WORLD_PARTS + SPEC_MAX_PARTS, /* jobs, a sort for each kind */
-	WORLD_N_SORTS = WORLD_JOBS + SPEC_MAX_KINDS
+	WORLD_PARTS, /* objects between jobs and pods, a type for each resource */
+	WORLD_JOBS = WORLD_PARTS + SPEC_MAX_PARTS, /* jobs, a type for each kind */
+	WORLD_N_TYPES = WORLD_JOBS + SPEC_MAX_KINDS
 };
 
-static inline bool world_is_of_parts(enum world_sort sort)
+static inline bool world_is_of_parts(enum world_type type)
 {
-	return sort >= WORLD_PARTS && sort < WORLD_JOBS;
+	return type >= WORLD_PARTS && type < WORLD_JOBS;
 }
 
-static inline bool world_is_of_jobs(enum world_sort sort)
+static inline bool world_is_of_jobs(enum world_type type)
 {
-	return sort >= WORLD_JOBS;
+	return type >= WORLD_JOBS;
 }
 
 /*
@@ -46,10 +46,10 @@ static inline bool world_is_of_jobs(enum world_sort sort)
  */
 struct world_job {
 	char *uid;
-	/* NULL while only pods of the job have been seen; KIND and SORT are set together with it. */
+	/* NULL while only pods of the job have been seen; KIND and TYPE are set together with it. */
 	struct spec_job_view *view;
 	const struct spec_kind *kind; /* the kind as which VIEW was parsed */
-	enum world_sort sort;
+	enum world_type type;
 	struct spec_text *object; /* the JSON of VIEW */
 	bool gone;		  /* its object was deleted */
 	unsigned round;		  /* world_rounds when the object last arrived */
@@ -64,34 +64,34 @@ struct world *world_new(struct loop *loop);
 /* Call this once, before any object arrives. */
 void world_set_changed(struct world *w, world_changed_fn fn, void *data);
 /*
- * Set the kind of the jobs of SORT; NULL, as at first, if SORT has no jobs. Call this before any object of SORT
+ * Set the kind of the jobs of TYPE; NULL, as at first, if TYPE has no jobs. Call this before any object of TYPE
  * arrives, and again when the cluster serves another kind instead; the next list then shows which jobs remain. When
- * a kind is added, all sorts are relisted, because an object that is part of a job of the new kind is not a job of
+ * a kind is added, all types are relisted, because an object that is part of a job of the new kind is not a job of
  * its own any more.
  */
-void world_set_kind(struct world *w, enum world_sort sort, const struct spec_kind *kind);
+void world_set_kind(struct world *w, enum world_type type, const struct spec_kind *kind);
 /*
- * Record that the user may not list the jobs of KIND, which would be objects of SORT. KIND is NULL,
+ * Record that the user may not list the jobs of KIND, which would be objects of TYPE. KIND is NULL,
  * as at first, if the user may list them.
  */
-void world_set_refused(struct world *w, enum world_sort sort, const struct spec_kind *kind);
+void world_set_refused(struct world *w, enum world_type type, const struct spec_kind *kind);
 /* True if the user may not list the jobs of the kind NAME; if NAME is NULL, the jobs of any kind. */
 bool world_is_refused(const struct world *w, const char *name);
-/* Return the kind of the jobs of SORT, or NULL. Any thread. */
-const struct spec_kind *world_kind(const struct world *w, enum world_sort sort);
-/* Put all kinds into RET, in the order of their sorts. Return their number. Any thread. */
+/* Return the kind of the jobs of TYPE, or NULL. Any thread. */
+const struct spec_kind *world_kind(const struct world *w, enum world_type type);
+/* Put all kinds into RET, in the order of their types. Return their number. Any thread. */
 size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_KINDS]);
-/* Return the sort of the jobs of KIND; WORLD_N_SORTS if no sort has this kind. */
-enum world_sort world_sort_of(const struct world *w, const struct spec_kind *kind);
-/* Set PART as the resource of SORT, which is a sort of WORLD_PARTS. Call this once per sort. */
-void world_set_part(struct world *w, enum world_sort sort, const struct spec_part *part);
-/* Return the resource of SORT, which world_set_part has set, or NULL. Any thread. */
-const struct spec_part *world_part(const struct world *w, enum world_sort sort);
+/* Return the type of the jobs of KIND; WORLD_N_TYPES if no type has this kind. */
+enum world_type world_type_of(const struct world *w, const struct spec_kind *kind);
+/* Set PART as the resource of TYPE, which is a type of WORLD_PARTS. Call this once per type. */
+void world_set_part(struct world *w, enum world_type type, const struct spec_part *part);
+/* Return the resource of TYPE, which world_set_part has set, or NULL. Any thread. */
+const struct spec_part *world_part(const struct world *w, enum world_type type);
 /*
- * Return the sort whose objects include PART: the sort of PART, or the sort of the kind whose jobs are also parts;
- * WORLD_N_SORTS if there is no such sort. Any thread.
+ * Return the type whose objects include PART: the type of PART, or the type of the kind whose jobs are also parts;
+ * WORLD_N_TYPES if there is no such type. Any thread.
  */
-enum world_sort world_feed(const struct world *w, const struct spec_part *part);
+enum world_type world_feed(const struct world *w, const struct spec_part *part);
 /* True if a part of the jobs of KIND can't be listed, so that pods may be missing. */
 bool world_hides_pods(const struct world *w, const struct spec_kind *kind);
 /*
@@ -105,36 +105,36 @@ void world_free(struct world *w); /* NULL is allowed */
 
 /* --- lists and objects --- */
 
-/* A list of SORT begins. Objects of SORT that do not arrive before it ends are gone. */
-void world_list_begins(struct world *w, enum world_sort sort);
-/* JSON is an object of SORT: its current version, or, if GONE, its last version before it was deleted. */
-void world_object(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone);
+/* A list of TYPE begins. Objects of TYPE that do not arrive before it ends are gone. */
+void world_list_begins(struct world *w, enum world_type type);
+/* JSON is an object of TYPE: its current version, or, if GONE, its last version before it was deleted. */
+void world_object(struct world *w, enum world_type type, const char *json, size_t len, bool gone);
 /*
- * Pass over the object JSON of SORT, for the reason WRONG (as in spec_split_fn, or another errno). Its last
+ * Pass over the object JSON of TYPE, for the reason WRONG (as in spec_split_fn, or another errno). Its last
  * readable version remains until the object is GONE. .kxfs/log names the object once.
  */
-void world_pass_over(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone,
+void world_pass_over(struct world *w, enum world_type type, const char *json, size_t len, bool gone,
 		     int wrong);
 /*
- * True if SORT must be relisted: objects of it were passed over because it had SPEC_MAX_LISTED objects, and now has
+ * True if TYPE must be relisted: objects of it were passed over because it had SPEC_MAX_LISTED objects, and now has
  * space for more. Returns true once.
  */
-bool world_has_room_again(struct world *w, enum world_sort sort);
-void world_list_ends(struct world *w, enum world_sort sort);
-/* Return how many lists of SORT have begun. */
-unsigned world_rounds(const struct world *w, enum world_sort sort);
-/* True if a list of SORT has ended. */
-bool world_has_listed(const struct world *w, enum world_sort sort);
-/* More objects of SORT than before belong to jobs, and only the next list has all of them. */
-void world_await_list(struct world *w, enum world_sort sort);
-/* Forget the objects of SORT, as if a list had been empty: the mount may not see them any more. */
-void world_forget_sort(struct world *w, enum world_sort sort);
+bool world_has_room_again(struct world *w, enum world_type type);
+void world_list_ends(struct world *w, enum world_type type);
+/* Return how many lists of TYPE have begun. */
+unsigned world_rounds(const struct world *w, enum world_type type);
+/* True if a list of TYPE has ended. */
+bool world_has_listed(const struct world *w, enum world_type type);
+/* More objects of TYPE than before belong to jobs, and only the next list has all of them. */
+void world_await_list(struct world *w, enum world_type type);
+/* Forget the objects of TYPE, as if a list had been empty: the mount may not see them any more. */
+void world_forget_sort(struct world *w, enum world_type type);
 /*
- * The reply to a request contained the job JSON of SORT. It may be older than the cache: the watch of the jobs is
+ * The reply to a request contained the job JSON of TYPE. It may be older than the cache: the watch of the jobs is
  * complete up to the version WATCHED ("" while it relists). Return the job as it is now; NULL if JSON can't be
  * parsed, or the job is already deleted.
  */
-const struct world_job *world_reply(struct world *w, enum world_sort sort, const char *json,
+const struct world_job *world_reply(struct world *w, enum world_type type, const char *json,
 				    size_t len, const char *watched);
 
 /*
@@ -155,8 +155,8 @@ enum world_watch_status {
 	/* the server does not serve such objects, or they are not watched any more */
 	WORLD_ABSENT,
 };
-void world_set_watch_status(struct world *w, enum world_sort sort, enum world_watch_status status);
-enum world_watch_status world_watch_status(const struct world *w, enum world_sort sort);
+void world_set_watch_status(struct world *w, enum world_type type, enum world_watch_status status);
+enum world_watch_status world_watch_status(const struct world *w, enum world_type type);
 const struct world_job *world_find(const struct world *w, const char *uid);
 /* Call FN for each job. FN may forget that job. */
 void world_each(struct world *w, void (*fn)(void *data, const struct world_job *job), void *data);
@@ -194,12 +194,12 @@ void world_forget(const struct world_job *job);
 /* Get the events of job UID. Release them with events_release. Any thread. */
 void world_events_of(struct world *w, const char *uid, struct events_list *ret);
 /*
- * Return a new reference to the queue NAME of SORT, or NULL. SORT is WORLD_QUEUES or WORLD_LOCAL_QUEUES, since
+ * Return a new reference to the queue NAME of TYPE, or NULL. TYPE is WORLD_QUEUES or WORLD_LOCAL_QUEUES, since
  * queues of both may have the same name. Any thread.
  */
-struct spec_queue_view *world_queue(struct world *w, enum world_sort sort, const char *name);
-/* Return the sort of the queues of KIND's jobs: one of these two. */
-enum world_sort world_queues_of(const struct spec_kind *kind);
+struct spec_queue_view *world_queue(struct world *w, enum world_type type, const char *name);
+/* Return the type of the queues of KIND's jobs: one of these two. */
+enum world_type world_queues_of(const struct spec_kind *kind);
 /* Return a new reference to Kueue's ClusterQueue NAME, or NULL. Any thread. */
 struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char *name);
 /*

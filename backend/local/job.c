@@ -16,7 +16,7 @@
 #include "backend/local/replica.h"
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
-#include "spec/record/turns.h"
+#include "spec/record/slots.h"
 
 struct role {
 	size_t first, n; /* its replicas */
@@ -51,16 +51,16 @@ struct local_jobs {
 	struct local_job *all;
 	struct orphan *orphans;
 	bool in_charge;		  /* jobs may be started and ended */
-	struct spec_turns limits; /* the limits of the queue; its counts are not used */
-	bool turns_posted;
-	int64_t last_turn;   /* the number of the newest waiting job, or 0 */
-	atomic_ullong taken; /* the GPUs of all jobs; any thread reads it */
+	struct spec_slots limits; /* the limits of the queue; its counts are not used */
+	bool slots_posted;
+	int64_t last_queue_number; /* the number of the newest waiting job, or 0 */
+	atomic_ullong taken;	   /* the GPUs of all jobs; any thread reads it */
 	/* For metrics, which any thread reads: */
 	atomic_ulong n_restarts, n_unsaved;
 };
 
 static uint64_t job_restart(struct local_job *job, unsigned delay_ms);
-static void post_turns(struct local_jobs *jobs);
+static void post_slots(struct local_jobs *jobs);
 
 static struct role *role_of(const struct local_job *job, const struct local_replica *rep)
 {
@@ -76,7 +76,7 @@ static const struct spec_role *spec_role_of(const struct local_job *job,
 	return app ? &app->roles[local_replica_record(rep)->role] : NULL;
 }
 
-/* --- the queue of the machine (spec/record/turns.h) --- */
+/* --- the queue of the machine (spec/record/slots.h) --- */
 
 /* Append JOB to the queue for slots. */
 static void line_up(struct local_job *job)
@@ -87,15 +87,15 @@ static void line_up(struct local_job *job)
 	 * Only a damaged record can have the largest number; jobs with equal numbers are ordered by
 	 * creation.
 	 */
-	jobs->last_turn = min_of(jobs->last_turn + 1, SPEC_MAX_TURN);
-	local_record_spec(job->record)->turn = jobs->last_turn;
-	post_turns(job->jobs);
+	jobs->last_queue_number = min_of(jobs->last_queue_number + 1, SPEC_MAX_QUEUE_NUMBER);
+	local_record_spec(job->record)->queue_number = jobs->last_queue_number;
+	post_slots(job->jobs);
 }
 
 /* Let a new job wait in the queue, if there is one. */
 static void join_queue(struct local_job *job)
 {
-	const struct spec_turns *limits = &job->jobs->limits;
+	const struct spec_slots *limits = &job->jobs->limits;
 
 	if (!limits->jobs && !limits->gpus)
 		return;
@@ -109,11 +109,11 @@ static void join_queue(struct local_job *job)
  */
 static bool lacks_gpus(const struct local_job *job)
 {
-	struct spec_turns had = {0};
+	struct spec_slots had = {0};
 
-	spec_turns_take(&had, job->rec);
+	spec_slots_take(&had, job->rec);
 	return job->live == 0 && !had.taken && job->jobs->limits.gpus &&
-	       spec_turns_need(job->rec->app) > 0;
+	       spec_slots_need(job->rec->app) > 0;
 }
 
 /*
@@ -125,26 +125,26 @@ static void join_late(struct local_job *job)
 	const bool is_new = job->is_new;
 
 	job->is_new = false;
-	if (job->rec->turn || local_job_is_ending(job) || (!is_new && !lacks_gpus(job)))
+	if (job->rec->queue_number || local_job_is_ending(job) || (!is_new && !lacks_gpus(job)))
 		return;
 	join_queue(job);
-	if (job->rec->turn)
+	if (job->rec->queue_number)
 		local_record_changed(job->record);
 }
 
-static bool waits_for_turn(const struct local_job *job)
+static bool waits_in_queue(const struct local_job *job)
 {
-	return job->rec->turn && !job->rec->job->suspended && !job->let_go &&
+	return job->rec->queue_number && !job->rec->job->suspended && !job->let_go &&
 	       !local_job_is_ending(job);
 }
 
-static int by_turn(const void *a, const void *b)
+static int by_queue_number(const void *a, const void *b)
 {
 	const struct spec_record *x = (*(const struct local_job *const *)a)->rec;
 	const struct spec_record *y = (*(const struct local_job *const *)b)->rec;
 
-	if (x->turn != y->turn)
-		return x->turn < y->turn ? -1 : 1;
+	if (x->queue_number != y->queue_number)
+		return x->queue_number < y->queue_number ? -1 : 1;
 	return (x->job->created > y->job->created) - (x->job->created < y->job->created);
 }
 
@@ -152,30 +152,30 @@ static int by_turn(const void *a, const void *b)
  * Give free slots and GPUs to waiting jobs. A job keeps its slot and GPUs until it is freed, when
  * its end is on disk: before that, a next daemon could restart it with the same GPUs.
  */
-static void on_turns(void *data)
+static void on_slots(void *data)
 {
 	struct local_jobs *jobs = data;
-	struct spec_turns turns = jobs->limits;
+	struct spec_slots slots = jobs->limits;
 	struct local_job **waiting cleanup_free = new0_n(struct local_job *, HASH_COUNT(jobs->all));
 	struct local_job *job, *next;
 	size_t n = 0;
 
-	jobs->turns_posted = false;
-	orphans_take(jobs->orphans, &turns);
+	jobs->slots_posted = false;
+	orphans_take(jobs->orphans, &slots);
 	HASH_ITER(hh, jobs->all, job, next) {
-		if (!job->rec->turn)
-			spec_turns_take(&turns, job->rec);
-		else if (waits_for_turn(job))
+		if (!job->rec->queue_number)
+			spec_slots_take(&slots, job->rec);
+		else if (waits_in_queue(job))
 			waiting[n++] = job;
 	}
-	atomic_store(&jobs->taken, turns.taken);
-	qsort(waiting, n, sizeof(struct local_job *), by_turn);
+	atomic_store(&jobs->taken, slots.taken);
+	qsort(waiting, n, sizeof(struct local_job *), by_queue_number);
 	for (size_t i = 0; i < n; i++) {
 		bool moved = false;
 		uint64_t change;
 
 		job = waiting[i];
-		if (!spec_turns_give(&turns, local_record_spec(job->record), &moved)) {
+		if (!spec_slots_give(&slots, local_record_spec(job->record), &moved)) {
 			if (moved)
 				local_record_moved(job->record);
 			continue;
@@ -187,19 +187,19 @@ static void on_turns(void *data)
 		change = local_record_changed(job->record);
 		for (size_t k = 0; k < job->rec->job->n_replicas; k++)
 			local_replica_admit(job->reps[k], change);
-		atomic_store(&jobs->taken, turns.taken);
+		atomic_store(&jobs->taken, slots.taken);
 	}
 }
 
-static void post_turns(struct local_jobs *jobs)
+static void post_slots(struct local_jobs *jobs)
 {
-	const struct spec_turns *limits = &jobs->limits;
+	const struct spec_slots *limits = &jobs->limits;
 
-	if (jobs->turns_posted || (!jobs->in_charge && !limits->passive) ||
-	    (!jobs->last_turn && !limits->jobs && !limits->gpus))
+	if (jobs->slots_posted || (!jobs->in_charge && !limits->passive) ||
+	    (!jobs->last_queue_number && !limits->jobs && !limits->gpus))
 		return;
-	jobs->turns_posted = true;
-	loop_post(jobs->b->loop, on_turns, jobs);
+	jobs->slots_posted = true;
+	loop_post(jobs->b->loop, on_slots, jobs);
 }
 
 /* --- its end --- */
@@ -312,7 +312,7 @@ static void on_settled(void *data)
 	output_job_close(take_ptr(job->common.output));
 	jobs->events.leaving(jobs->events.data, job);
 	job_free(job);
-	post_turns(jobs);
+	post_slots(jobs);
 	return jobs->events.left(jobs->events.data);
 }
 
@@ -520,7 +520,7 @@ uint64_t local_job_end(struct local_job *job, enum spec_goal goal)
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_end(job->reps[i]);
 	change = local_record_changed(job->record);
-	post_turns(job->jobs);
+	post_slots(job->jobs);
 	decide(job, NULL);
 	return change;
 }
@@ -564,7 +564,7 @@ uint64_t local_job_suspend(struct local_job *job)
 	local_record_spec(job->record)->job->suspended = true;
 	local_record_set_reason(job->record, "Suspended", "");
 	signal_all(job, SIGSTOP);
-	post_turns(job->jobs);
+	post_slots(job->jobs);
 	return local_record_changed(job->record);
 }
 
@@ -572,7 +572,7 @@ uint64_t local_job_resume(struct local_job *job)
 {
 	local_record_spec(job->record)->job->suspended = false;
 	local_record_set_reason(job->record, "", "");
-	if (job->rec->turn)
+	if (job->rec->queue_number)
 		line_up(job);
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_resume(job->reps[i]);
@@ -631,7 +631,7 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct record *entry,
 			(struct role){.first = rec->job->roles[i].first, .n = rec->job->roles[i].n};
 	for (size_t i = 0; i < rec->job->n_replicas; i++)
 		job->reps[i] = local_replica_new(&job->common, i);
-	jobs->last_turn = max_of(jobs->last_turn, rec->turn);
+	jobs->last_queue_number = max_of(jobs->last_queue_number, rec->queue_number);
 	HASH_ADD_KEYPTR(hh, jobs->all, rec->job->id, strlen(rec->job->id), job);
 	group_enter(jobs->group);
 	return job;
@@ -697,7 +697,7 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 		plan(job);
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_adopted(job->reps[i], &found[i]);
-	post_turns(job->jobs);
+	post_slots(job->jobs);
 }
 
 /* --- all jobs --- */
@@ -740,7 +740,7 @@ static void on_rewritten(void *data, struct record *entry, int err)
 }
 
 struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
-				  const struct spec_turns *limits,
+				  const struct spec_slots *limits,
 				  const struct local_jobs_events *events)
 {
 	struct local_jobs *jobs = new0(struct local_jobs);
@@ -764,7 +764,7 @@ void local_jobs_take_charge(struct local_jobs *jobs)
 	HASH_ITER(hh, jobs->all, job, next)
 		join_late(job);
 	local_replicas_begin(jobs->replicas);
-	post_turns(jobs);
+	post_slots(jobs);
 	HASH_ITER(hh, jobs->all, job, next)
 		go_on_ending(job);
 }
@@ -825,7 +825,7 @@ void local_jobs_leave(struct local_jobs *jobs)
 
 static void on_orphan_ended(void *data)
 {
-	post_turns(data);
+	post_slots(data);
 }
 
 void local_jobs_add_orphan(struct local_jobs *jobs, struct orphan *orphan)

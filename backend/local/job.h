@@ -10,7 +10,7 @@
 #include "backend/base/work.h"
 #include "backend/impl/impl.h"
 #include "backend/local/task.h"
-#include "spec/record/turns.h"
+#include "spec/record/slots.h"
 
 /* The name of the queue of the machine. */
 #define LOCAL_QUEUE "local"
@@ -43,7 +43,7 @@ struct local_jobs_events {
  * limits is not 0.
  */
 struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
-				  const struct spec_turns *limits,
+				  const struct spec_slots *limits,
 				  const struct local_jobs_events *events);
 /*
  * The mount is up: begin with the planned starts and ends. Before this call kxfs shows jobs and

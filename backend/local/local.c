@@ -50,7 +50,7 @@ struct local {
 	struct saved *saved;
 	struct local_requests *requests;
 	struct expiry *expiry;	       /* removes old jobs */
-	struct spec_turns limits;      /* the limits of the queue LOCAL_QUEUE */
+	struct spec_slots limits;      /* the limits of the queue LOCAL_QUEUE */
 	struct spec_queue_view *queue; /* the status of the queue; NULL without limits */
 	bool stopped;
 	struct loop_timer deadline; /* the time limit of stopping */
@@ -191,7 +191,7 @@ static int choose_gpus(int wanted, uint64_t *ret, char **ret_text)
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");
 	const int here = wanted < 0 ? count_gpus() : wanted;
 
-	*ret = spec_turns_first(UINT64_MAX, here);
+	*ret = spec_slots_first(UINT64_MAX, here);
 	if (!list || here == 0)
 		return 0;
 	if (read_visible(list, ret) < 0) {
@@ -207,7 +207,7 @@ static int choose_gpus(int wanted, uint64_t *ret, char **ret_text)
 				       wanted, list);
 		return -EINVAL;
 	}
-	*ret = spec_turns_first(*ret, wanted < 0 ? SPEC_MAX_GPUS : wanted);
+	*ret = spec_slots_first(*ret, wanted < 0 ? SPEC_MAX_GPUS : wanted);
 	return 0;
 }
 
@@ -231,7 +231,7 @@ static int local_init(struct backend *b, char **ret_text)
 	l->b = b;
 	backend_set_impl(b, l);
 	events.data = l;
-	l->limits = (struct spec_turns){.jobs = b->config.jobs,
+	l->limits = (struct spec_slots){.jobs = b->config.jobs,
 					.gpus = gpus,
 					.passive = b->config.passive};
 	if (l->limits.gpus || l->limits.jobs) {
@@ -389,10 +389,10 @@ static int local_queues(struct backend *b, struct spec_queue_view ***ret, size_t
 static void local_queue_text(struct backend *b, const struct spec_job *const *jobs, size_t n,
 			     char **ret, size_t *ret_len)
 {
-	struct spec_turns now = local_of(b)->limits;
+	struct spec_slots now = local_of(b)->limits;
 
 	now.taken = local_jobs_gpus(local_of(b)->jobs);
-	spec_turns_text(&now, jobs, n, ret, ret_len);
+	spec_slots_text(&now, jobs, n, ret, ret_len);
 }
 
 static void local_info(struct backend *b, FILE *out)

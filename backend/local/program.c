@@ -12,7 +12,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/time.h"
-#include "spec/record/turns.h"
+#include "spec/record/slots.h"
 
 /*
  * Variables for the program: its job; the host of rank 0 (the macro rank0_env expands to this
@@ -123,7 +123,7 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 	add(&env, text_print("KXFS_JOB=%s", rec->job->id));
 	add(&env, text_print("KXFS_REPLICA=%s", rep->name));
 	if (rep->gpus) {
-		cleanup_free char *numbers = spec_turns_numbers(rep->gpus);
+		cleanup_free char *numbers = spec_slots_numbers(rep->gpus);
 
 		/*
 		 * For NVIDIA's and AMD's libraries. Don't set ROCR_VISIBLE_DEVICES, too: it would

@@ -415,7 +415,7 @@ static void on_queue(void *data)
 		struct local_replica *rep = all->queue;
 
 		DL_DELETE(all->queue, rep);
-		if (record_of(rep)->job->suspended || record_of(rep)->turn)
+		if (record_of(rep)->job->suspended || record_of(rep)->queue_number)
 			set_step(rep, HELD);
 		else if (rep->plan->ended)
 			renew(rep);

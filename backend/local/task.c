@@ -742,11 +742,11 @@ void orphan_watch(struct orphan **list, struct orphan *o, struct tasks *tasks, l
 	}
 }
 
-void orphans_take(const struct orphan *list, struct spec_turns *turns)
+void orphans_take(const struct orphan *list, struct spec_slots *slots)
 {
 	for (const struct orphan *o = list; o; o = o->next) {
-		turns->running++;
-		turns->taken |= o->gpus;
+		slots->running++;
+		slots->taken |= o->gpus;
 	}
 }
 

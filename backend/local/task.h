@@ -9,7 +9,7 @@
 #include "backend/base/work.h"
 #include "backend/local/helper.h"
 #include "spec/base/base.h"
-#include "spec/record/turns.h"
+#include "spec/record/slots.h"
 
 struct task;
 struct tasks; /* the data that all tasks of a backend share */
@@ -103,6 +103,6 @@ void orphan_free(struct orphan *o); /* O must not be watched (orphan_watch). */
 void orphan_watch(struct orphan **list, struct orphan *o, struct tasks *tasks, loop_fn fn,
 		  void *data);
 /* Count the slots and the GPUs of the orphans of LIST. */
-void orphans_take(const struct orphan *list, struct spec_turns *turns);
+void orphans_take(const struct orphan *list, struct spec_slots *slots);
 /* Free the orphans of LIST; their programs run on. */
 void orphans_release(struct orphan **list);

@@ -20,14 +20,14 @@ struct order_source {
 	void *data;
 	struct order_waiting *queue; /* the waiting chunks, from FIRST on */
 	size_t first, n, room;
-	uint64_t bytes; /* bytes in the queue */
-	size_t place;	/* position in the heap, from 1; 0 if no chunk waits */
+	uint64_t bytes;	 /* bytes in the queue */
+	size_t position; /* position in the heap, from 1; 0 if no chunk waits */
 	/*
 	 * Tie breaker: of two sources whose chunks have the same time, the one with the lower
 	 * number goes first.
 	 */
-	uint64_t turn;
-	uint64_t hurried; /* chunks that begin before this byte are needed soon */
+	uint64_t seq;
+	uint64_t flush_to; /* chunks that begin before this byte are needed soon */
 	/* Number of ticks for which all other sources still wait for this one, or 0. */
 	unsigned expected;
 	bool open, reading;
@@ -43,7 +43,7 @@ struct order {
 	size_t n_open_waiting; /* open sources in the heap */
 	size_t n_due;	       /* sources in the heap with a chunk that is due */
 	size_t n_awaited;      /* sources that are expected or read */
-	uint64_t turns;
+	uint64_t last_seq;
 	uint32_t now; /* the tick, counted from 0 */
 	bool draining;
 };
@@ -59,39 +59,39 @@ static bool order_before(const struct order_source *a, const struct order_source
 {
 	int64_t x = head(a)->chunk.ns, y = head(b)->chunk.ns;
 
-	return x != y ? x < y : a->turn < b->turn;
+	return x != y ? x < y : a->seq < b->seq;
 }
 
-static void order_put(struct order *o, size_t place, struct order_source *s)
+static void order_put(struct order *o, size_t position, struct order_source *s)
 {
-	o->heap[place - 1] = s;
-	s->place = place;
+	o->heap[position - 1] = s;
+	s->position = position;
 }
 
 /* Put S at PLACE of the heap, or sift it up or down. */
-static void order_sift(struct order *o, size_t place, struct order_source *s)
+static void order_sift(struct order *o, size_t position, struct order_source *s)
 {
-	while (place > 1 && order_before(s, o->heap[place / 2 - 1])) {
-		order_put(o, place, o->heap[place / 2 - 1]);
-		place /= 2;
+	while (position > 1 && order_before(s, o->heap[position / 2 - 1])) {
+		order_put(o, position, o->heap[position / 2 - 1]);
+		position /= 2;
 	}
 	for (;;) {
-		size_t below = 2 * place;
+		size_t below = 2 * position;
 
 		if (below < o->n_heap && order_before(o->heap[below], o->heap[below - 1]))
 			below++;
 		if (below > o->n_heap || !order_before(o->heap[below - 1], s))
 			break;
-		order_put(o, place, o->heap[below - 1]);
-		place = below;
+		order_put(o, position, o->heap[below - 1]);
+		position = below;
 	}
-	order_put(o, place, s);
+	order_put(o, position, s);
 }
 
 static void order_note_due(struct order_source *s)
 {
 	struct order *o = s->order;
-	bool due = s->place > 0 && head(s)->due <= o->now;
+	bool due = s->position > 0 && head(s)->due <= o->now;
 
 	if (due != s->is_due)
 		o->n_due += due ? 1 : (size_t)-1;
@@ -141,7 +141,7 @@ void order_open(struct order_source *s)
 		return;
 	s->open = true;
 	s->order->n_open++;
-	s->order->n_open_waiting += s->place > 0;
+	s->order->n_open_waiting += s->position > 0;
 }
 
 void order_close(struct order_source *s)
@@ -151,7 +151,7 @@ void order_close(struct order_source *s)
 		return;
 	s->open = false;
 	s->order->n_open--;
-	s->order->n_open_waiting -= s->place > 0;
+	s->order->n_open_waiting -= s->position > 0;
 }
 
 static bool is_awaited(const struct order_source *s)
@@ -195,10 +195,10 @@ void order_feed(struct order_source *s, const struct chunk *p)
 		s->queue = mem_grow(s->queue, s->room, sizeof(*s->queue));
 	}
 	s->queue[s->first + s->n++] = (struct order_waiting){
-		.chunk = *p, .due = o->now + (p->from < s->hurried ? 1 : ORDER_WAIT_TICKS)};
-	if (s->place > 0)
+		.chunk = *p, .due = o->now + (p->from < s->flush_to ? 1 : ORDER_WAIT_TICKS)};
+	if (s->position > 0)
 		return;
-	s->turn = ++o->turns;
+	s->seq = ++o->last_seq;
 	order_sift(o, ++o->n_heap, s);
 	o->n_open_waiting += s->open;
 	order_note_due(s);
@@ -216,7 +216,7 @@ bool order_is_empty(const struct order_source *s)
 
 void order_flush_early(struct order_source *s, uint64_t to)
 {
-	s->hurried = max_of(s->hurried, to);
+	s->flush_to = max_of(s->flush_to, to);
 	for (size_t i = s->first; i < s->first + s->n && s->queue[i].chunk.from < to; i++)
 		s->queue[i].due = min_of(s->queue[i].due, s->order->now + 1);
 }
@@ -238,8 +238,8 @@ static void order_remove(struct order_source *s)
 	struct order_source *last = o->heap[--o->n_heap];
 
 	if (last != s)
-		order_sift(o, s->place, last);
-	s->place = 0;
+		order_sift(o, s->position, last);
+	s->position = 0;
 	s->first = 0;
 	o->n_open_waiting -= s->open;
 	if (s->room > WAITING_KEPT) {
@@ -260,7 +260,7 @@ bool order_next(struct order *o, struct order_source **ret_source, struct chunk 
 	s->n--;
 	s->first++;
 	if (s->n > 0) {
-		s->turn = ++o->turns;
+		s->seq = ++o->last_seq;
 		order_sift(o, 1, s);
 	} else {
 		order_remove(s);

@@ -54,7 +54,7 @@ enum state {
 	DONE
 };
 
-enum place {
+enum position {
 	WHOLE,	 /* a value that is kept, or skipped, as a whole */
 	DROPPED, /* a member of an object that is not kept */
 	LIST,
@@ -66,7 +66,7 @@ enum place {
 
 /* The position of a value; PICK is the table of an OBJECT. */
 struct where {
-	enum place place;
+	enum position position;
 	const struct spec_pick *pick;
 };
 
@@ -100,11 +100,11 @@ struct spec_split {
 	enum copying copying;
 	const char *run; /* bytes of the input that belong to OUT, but are not copied yet */
 	size_t run_len;
-	const char *comma;    /* in the input, before the present member of an object */
-	struct where value;   /* position of the present value */
-	unsigned captured_at; /* the depth around the value that is copied */
-	enum place captured;  /* and its position */
-	char *out;	      /* with a NUL at its end once it is not empty */
+	const char *comma;	/* in the input, before the present member of an object */
+	struct where value;	/* position of the present value */
+	unsigned captured_at;	/* the depth around the value that is copied */
+	enum position captured; /* and its position */
+	char *out;		/* with a NUL at its end once it is not empty */
 	size_t out_len, out_room;
 	size_t key_at; /* where the present member begins in OUT, including its comma */
 	/*
@@ -287,19 +287,19 @@ static struct where member(const struct spec_split *s, const struct where *in)
 	static const struct spec_pick unknown[] = {{.keep = true}};
 	const struct spec_pick *row;
 
-	switch (in->place) {
+	switch (in->position) {
 	case LIST:
-		return (struct where){.place = key_is(s, "items")      ? ITEMS
-					       : key_is(s, "metadata") ? LIST_METADATA
-								       : WHOLE};
+		return (struct where){.position = key_is(s, "items")	  ? ITEMS
+						  : key_is(s, "metadata") ? LIST_METADATA
+									  : WHOLE};
 	case EVENT:
-		return (struct where){.place = key_is(s, "object") ? OBJECT : WHOLE,
+		return (struct where){.position = key_is(s, "object") ? OBJECT : WHOLE,
 				      .pick = s->pick};
 	default:
 		row = s->key_len < MAX_KEY ? row_of(s, in->pick) : unknown;
-		return (struct where){.place = row->of	   ? OBJECT
-					       : row->keep ? WHOLE
-							   : DROPPED,
+		return (struct where){.position = row->of     ? OBJECT
+						  : row->keep ? WHOLE
+							      : DROPPED,
 				      .pick = row->of};
 	}
 }
@@ -325,13 +325,14 @@ static int open_level(struct spec_split *s, const char *at, struct where where)
 
 	if (s->depth == MAX_LEVELS)
 		return -EINVAL;
-	if (s->copying != COPYING &&
-	    (where.place == EVENT || where.place == LIST_METADATA || where.place == OBJECT)) {
+	if (s->copying != COPYING && (where.position == EVENT || where.position == LIST_METADATA ||
+				      where.position == OBJECT)) {
 		s->copying = COPYING;
-		s->captured = where.place;
+		s->captured = where.position;
 		s->captured_at = s->depth;
 	}
-	if (where.place == WHOLE || where.place == DROPPED || where.place == LIST_METADATA) {
+	if (where.position == WHOLE || where.position == DROPPED ||
+	    where.position == LIST_METADATA) {
 		s->nest = (struct spec_nest){.depth = 1};
 		s->state = WITHIN;
 	} else {
@@ -358,28 +359,29 @@ static bool is_literal(char c)
 }
 
 /* True if a value that begins with C is valid in a LIST at PLACE. */
-static bool fits(struct spec_split *s, char c, enum place place)
+static bool fits(struct spec_split *s, char c, enum position position)
 {
-	if (place == ITEMS) {
+	if (position == ITEMS) {
 		bool again = s->has_items;
 
 		s->has_items = true;
 		/* Go writes null for a list without items. */
 		return !again && (c == '[' || c == 'n');
 	}
-	return c == '{' || (place != LIST_METADATA && top(s)->where.place != ITEMS);
+	return c == '{' || (position != LIST_METADATA && top(s)->where.position != ITEMS);
 }
 
 static int begin_value(struct spec_split *s, const char *at)
 {
 	const struct level *level = top(s);
-	const struct where where = !level->list			 ? s->value
-				   : level->where.place == ITEMS ? (struct where){OBJECT, s->pick}
-				   : *at == '['			 ? (struct where){.place = WHOLE}
-								 : level->where;
+	const struct where where = !level->list ? s->value
+				   : level->where.position == ITEMS
+					   ? (struct where){OBJECT, s->pick}
+				   : *at == '[' ? (struct where){.position = WHOLE}
+						: level->where;
 	char c = *at;
 
-	if (!fits(s, c, where.place))
+	if (!fits(s, c, where.position))
 		return -EINVAL;
 	if (c == '{' || c == '[')
 		return open_level(s, at, where);
@@ -418,7 +420,7 @@ static int next_member(struct spec_split *s, const char *at)
 /* Handle a character outside strings, literals and white space. */
 static int structure(struct spec_split *s, const char *at)
 {
-	const struct where document = {.place = s->form == SPEC_SPLIT_LIST ? LIST : EVENT};
+	const struct where document = {.position = s->form == SPEC_SPLIT_LIST ? LIST : EVENT};
 	char c = *at;
 
 	switch (s->state) {
@@ -455,7 +457,7 @@ static int string_end(struct spec_split *s)
 		return value_done(s);
 	s->state = COLON;
 	s->value = member(s, &top(s)->where);
-	if (s->copying != COPYING || s->value.place != DROPPED)
+	if (s->copying != COPYING || s->value.position != DROPPED)
 		return 0;
 	/* The member is dropped: remove its key, if it was copied. */
 	if (!s->wrong && s->key_at >= s->out_len) {

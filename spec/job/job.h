@@ -135,7 +135,7 @@ struct spec_replica {
 	char *blamed;
 	int exit_code; /* -1 if unknown */
 	int signal;    /* 0 if none */
-	/* local: its GPUs of the machine, a bit each (spec/record/turns.h) */
+	/* local: its GPUs of the machine, a bit each (spec/record/slots.h) */
 	uint64_t gpus;
 	/*
 	 * When the time limit ends this attempt; 0 if there is no limit, or it is not known. Not on

@@ -3,7 +3,7 @@
  * Reads one stream of a log: removes the times of lines, and compares the beginning of the stream, which repeats known
  * output, with that output (overlap.c) until the first new byte. From there on all output is delivered.
  *
- *	PLACE	what the next byte is		ends with			next
+ *	STATE	what the next byte is		ends with			next
  *	BEFORE	of a time, or a message		a time and its blank		CONTENT
  *						anything else			OTHER, or BEFORE at a newline
  *	CONTENT	output				the end of the line		BEFORE
@@ -30,14 +30,14 @@
  */
 #define PART_MAX (INT64_C(30) * 86400 * NS_PER_S)
 
-enum place { BEFORE, CONTENT, MIDDLE, OTHER };
+enum line_state { BEFORE, CONTENT, MIDDLE, OTHER };
 
 struct spec_logline {
 	struct overlap *overlap; /* NULL: the next bytes are new */
 	struct spec_logline_past *past;
 	int64_t since; /* the stream was requested from this time on; 0: from the log's start */
 	bool force, gap;
-	enum place place;
+	enum line_state state;
 	uint64_t n;   /* bytes of the stream */
 	size_t entry; /* bytes of contents after the last time; at most SPEC_LOGLINE_ENTRY */
 	bool any;     /* a line has begun */
@@ -138,7 +138,7 @@ static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char 
 	const char *newline;
 
 	l->line_ns = max_of(ns, (int64_t)0); /* no log is so old */
-	l->place = CONTENT;
+	l->state = CONTENT;
 	l->entry = 0;
 	l->any = true;
 	if (!l->overlap)
@@ -239,7 +239,7 @@ static int take_prefix(struct spec_logline *l, char c, const char *next, size_t 
 	if (c == '\n' || c == ' ' || l->n_prefix == sizeof(l->prefix)) {
 		add_text(l, l->prefix, l->n_prefix);
 		l->n_prefix = 0;
-		l->place = c == '\n' ? BEFORE : OTHER;
+		l->state = c == '\n' ? BEFORE : OTHER;
 	}
 	return 0;
 }
@@ -288,7 +288,7 @@ static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data
 	size_t n = l->n_prefix;
 
 	l->n_prefix = 0;
-	l->place = CONTENT;
+	l->state = CONTENT;
 	return n > 0 ? take_content(l, l->prefix, n, fn, data) : 0;
 }
 
@@ -314,7 +314,7 @@ static int take_middle(struct spec_logline *l, char c, const char *next, size_t 
 	l->past->plain |= c != '\n' || l->n_prefix > 1;
 	err = release_prefix(l, fn, data);
 	if (c == '\n')
-		l->place = BEFORE;
+		l->state = BEFORE;
 	return err;
 }
 
@@ -337,9 +337,9 @@ static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spe
 	*ret_err = take_content(l, bytes, n, fn, data);
 	l->entry = min_of(l->entry + n, (size_t)SPEC_LOGLINE_ENTRY);
 	if (newline)
-		l->place = BEFORE;
+		l->state = BEFORE;
 	else if (!l->past->plain && l->entry == SPEC_LOGLINE_ENTRY)
-		l->place = MIDDLE;
+		l->state = MIDDLE;
 	return n;
 }
 
@@ -352,7 +352,7 @@ static size_t take_other(struct spec_logline *l, const char *bytes, size_t n)
 		n = (size_t)(newline + 1 - bytes);
 	add_text(l, bytes, n);
 	if (newline)
-		l->place = BEFORE;
+		l->state = BEFORE;
 	return n;
 }
 
@@ -366,7 +366,7 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 	while (bytes < end && err == 0) {
 		size_t left = (size_t)(end - bytes), taken = 0;
 
-		switch (l->place) {
+		switch (l->state) {
 		case CONTENT:
 			taken = take_line(l, bytes, left, fn, data, &err);
 			break;
@@ -409,7 +409,7 @@ int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
 	bool again;
 
-	if (l->place == MIDDLE && l->n_prefix > 0) {
+	if (l->state == MIDDLE && l->n_prefix > 0) {
 		/*
 		 * A line was cut, and the stream ends in the middle of what may be the time of the
 		 * line's next part.

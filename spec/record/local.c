@@ -10,7 +10,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
 #include "spec/kinds/kinds.h"
-#include "spec/record/turns.h"
+#include "spec/record/slots.h"
 
 /* Refuse a manifest with one error: as an AppDef it would get many errors about unknown fields. */
 static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
@@ -116,7 +116,7 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 	if (spec_app_read(root, &rules, &app, e) < 0)
 		return e->err;
 	if (!app->scheduler || streq(app->scheduler, "local")) {
-		const int64_t need = spec_turns_need(app);
+		const int64_t need = spec_slots_need(app);
 
 		/* A job that needs more GPUs than exist would wait for ever. */
 		if (m->gpus && need > m->gpus)

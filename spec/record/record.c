@@ -33,7 +33,7 @@ static const struct spec_field job_fields[] = {
 	JOB(work_dir, SPEC_FIELD_TEXT),
 	JOB(goal, SPEC_FIELD_UNSIGNED, .max = SPEC_GOAL_STOP, .hidden = true),
 	JOB(again, SPEC_FIELD_BOOL, .hidden = true),
-	JOB(turn, SPEC_FIELD_INT64, .max = SPEC_MAX_TURN, .hidden = true),
+	JOB(queue_number, SPEC_FIELD_INT64, .max = SPEC_MAX_QUEUE_NUMBER, .hidden = true),
 	{0},
 };
 
@@ -313,7 +313,7 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 	if (job->suspended)
 		job->state = SPEC_CANCELLED;
 	/* Only a job that still waits for its slot keeps the recorded reason. */
-	if (!r->turn || job->suspended || r->goal != SPEC_GOAL_RUN) {
+	if (!r->queue_number || job->suspended || r->goal != SPEC_GOAL_RUN) {
 		job->cause.reason = "";
 		job->queue_position = 0;
 	}
@@ -333,7 +333,7 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 		job->actions = 1u << SPEC_RESUME | 1u << SPEC_RESTART | 1u << SPEC_TERMINATE;
 	else if (streq(job->phase, "Restarting"))
 		job->actions = 1u << SPEC_TERMINATE;
-	if (!r->app || r->turn)
+	if (!r->app || r->queue_number)
 		job->actions &= ~(1u << SPEC_RESTART);
 	return spec_job_pack(job);
 }

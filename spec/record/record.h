@@ -10,8 +10,8 @@
 #include "spec/app/app.h"
 #include "spec/job/job.h"
 
-/* The upper bound of spec_record.turn: more jobs than can ever have waited. */
-#define SPEC_MAX_TURN (INT64_MAX / 2)
+/* The upper bound of spec_record.queue_number: more jobs than can ever have waited. */
+#define SPEC_MAX_QUEUE_NUMBER (INT64_MAX / 2)
 
 /* The goal of a job. All goals but RUN end its processes. */
 enum spec_goal {
@@ -45,9 +45,9 @@ struct spec_record {
 	struct spec_plan *plans; /* one for each replica in JOB */
 	char *file;		 /* the name it was submitted under, from the head */
 	char *work_dir;
-	unsigned goal; /* enum spec_goal */
-	bool again;    /* restart all replicas when none runs */
-	int64_t turn;  /* its number among the waiting jobs (turns.h); 0 if it does not wait */
+	unsigned goal;	      /* enum spec_goal */
+	bool again;	      /* restart all replicas when none runs */
+	int64_t queue_number; /* its number among the waiting jobs (slots.h); 0 if it does not wait */
 	struct spec_app *app; /* the AppDef; NULL: not read yet, or unreadable because of FAULT */
 	char *fault;	      /* a sentence without its full stop, or "" */
 };

@@ -39,14 +39,14 @@ int64_t loop_time_ns(void)
 static const char sorts[] = "pelcrjsta";
 static const char *const kinds[] = {"rayjob", "job", "jobset", "trainjob", "sparkapplication"};
 
-static enum world_sort sort_of(char letter)
+static enum world_type sort_of(char letter)
 {
-	static const enum world_sort of[] = {WORLD_PODS,      WORLD_EVENTS,   WORLD_PARTS,
+	static const enum world_type of[] = {WORLD_PODS,      WORLD_EVENTS,   WORLD_PARTS,
 					     WORLD_PARTS + 1, WORLD_JOBS,     WORLD_JOBS + 1,
 					     WORLD_JOBS + 2,  WORLD_JOBS + 3, WORLD_JOBS + 4};
 	const char *at = strchr(sorts, tolower((unsigned char)letter));
 
-	return at && *at ? of[at - sorts] : WORLD_N_SORTS;
+	return at && *at ? of[at - sorts] : WORLD_N_TYPES;
 }
 
 static void on_changed(void *data, const struct world_job *job)
@@ -93,9 +93,9 @@ static void check(struct world *w)
 static void tell(struct world *w, const char *line, size_t len)
 {
 	cleanup_free char *text = mem_copy(line, len);
-	enum world_sort sort = sort_of(*text);
+	enum world_type sort = sort_of(*text);
 
-	if (sort == WORLD_N_SORTS)
+	if (sort == WORLD_N_TYPES)
 		return;
 	if (len > 1) {
 		world_object(w, sort, text + 1, len - 1, isupper((unsigned char)*text));
@@ -116,9 +116,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	diag_setup(DIAG_ERROR, false);
 	world_set_changed(w, on_changed, NULL);
 	for (size_t i = 0; i < array_size(kinds); i++)
-		world_set_kind(w, WORLD_JOBS + (enum world_sort)i, test_kind(kinds[i]));
+		world_set_kind(w, WORLD_JOBS + (enum world_type)i, test_kind(kinds[i]));
 	for (size_t i = 0; i < array_size(parts); i++)
-		world_set_part(w, WORLD_PARTS + (enum world_sort)i, &parts[i]);
+		world_set_part(w, WORLD_PARTS + (enum world_type)i, &parts[i]);
 	while (p < end) {
 		const char *nl = memchr(p, '\n', (size_t)(end - p));
 

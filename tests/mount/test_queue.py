@@ -427,7 +427,7 @@ def test_jobs(make_kx):
     assert lines[jobs["c"].id].endswith("  Resources (2 in local)") and lines[jobs["a"].id].endswith("  -")
     assert jobs["b"].read("ctl").split() == ["suspend", "terminate"]
     text = yaml.safe_load(kx.read("queues", "local", "status"))
-    assert (text["places"], text["gpus"], text["pending"], text["running"]) == (1, 0, 2, 1)
+    assert (text["slots"], text["gpus"], text["pending"], text["running"]) == (1, 0, 2, 1)
     assert [(j["id"], j["state"], j.get("queue_position")) for j in text["jobs"]] == [
         (jobs["a"].id, "RUNNING", None), (jobs["b"].id, "PENDING", 1), (jobs["c"].id, "PENDING", 2)]
     finish_in_order(kx, jobs, "a", "b", "c")

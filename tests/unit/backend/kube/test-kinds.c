@@ -32,12 +32,12 @@ void watches_switch(struct watches *w)
 	note("switch");
 }
 
-void watches_drop(struct watches *w, enum world_sort sort)
+void watches_drop(struct watches *w, enum world_type sort)
 {
 	note("drop %s", world_kind(rig.w, sort)->name);
 }
 
-char *watches_trouble(struct watches *w, enum world_sort sort)
+char *watches_trouble(struct watches *w, enum world_type sort)
 {
 	return NULL;
 }

@@ -83,7 +83,7 @@ static void look(void *data, const struct world_job *job)
 }
 
 /* The sort of the objects of KIND; if ALL, Jobs and JobSets are shown too. */
-static enum world_sort sort_of(const char *kind, bool all)
+static enum world_type sort_of(const char *kind, bool all)
 {
 	if (streq(kind, "Pod"))
 		return WORLD_PODS;
@@ -97,8 +97,8 @@ static enum world_sort sort_of(const char *kind, bool all)
 		return WORLD_JOBS + 2;
 	for (size_t i = 0; i < rig.kind->n_parts; i++)
 		if (streq(rig.kind->parts[i].kind, kind))
-			return WORLD_PARTS + (enum world_sort)i;
-	return WORLD_N_SORTS;
+			return WORLD_PARTS + (enum world_type)i;
+	return WORLD_N_TYPES;
 }
 
 /* Play what WHICH allows of STORY: the pods, the parts, the rest. */
@@ -106,11 +106,11 @@ static void play(const struct story *story, bool all, const char *which)
 {
 	for (size_t i = 0; i < story->n; i++) {
 		const struct told *t = &story->v[i];
-		enum world_sort sort = sort_of(t->kind, all);
+		enum world_type sort = sort_of(t->kind, all);
 		bool part =
 			sort == WORLD_JOBS + 1 || sort == WORLD_JOBS + 2 || world_is_of_parts(sort);
 
-		if (sort == WORLD_N_SORTS || !strchr(which, sort == WORLD_PODS ? 'p'
+		if (sort == WORLD_N_TYPES || !strchr(which, sort == WORLD_PODS ? 'p'
 							    : part	       ? 'o'
 									       : 'j'))
 			continue;
@@ -130,7 +130,7 @@ static void begin(const struct spec_kind *kind, bool all)
 		world_set_kind(rig.w, WORLD_JOBS + 2, test_kind("job"));
 	}
 	for (size_t i = 0; i < kind->n_parts; i++)
-		world_set_part(rig.w, WORLD_PARTS + (enum world_sort)i, &kind->parts[i]);
+		world_set_part(rig.w, WORLD_PARTS + (enum world_type)i, &kind->parts[i]);
 }
 
 static void end(void)

@@ -47,7 +47,7 @@ static int teardown(void **state)
 }
 
 /* An object of SORT is told: FMT, with ' as ". */
-static void printf_like(3, 4) tell(enum world_sort sort, bool gone, const char *fmt, ...)
+static void printf_like(3, 4) tell(enum world_type sort, bool gone, const char *fmt, ...)
 {
 	cleanup_free char *text = NULL;
 	va_list ap;
@@ -94,8 +94,8 @@ static void assert_changed(const char *want)
 
 static void all_listed(void)
 {
-	for (size_t i = 0; i < WORLD_N_SORTS; i++)
-		world_list_ends(rig.w, (enum world_sort)i);
+	for (size_t i = 0; i < WORLD_N_TYPES; i++)
+		world_list_ends(rig.w, (enum world_type)i);
 }
 
 /*
@@ -348,7 +348,7 @@ static void test_pods(void **state)
 }
 
 /* Object I of SORT, which belongs to a job of its own, is told. */
-static void tell_one(enum world_sort sort, unsigned i, bool gone)
+static void tell_one(enum world_type sort, unsigned i, bool gone)
 {
 	char text[256];
 	int n = snprintf(text, sizeof(text),
@@ -414,7 +414,7 @@ static void test_late_links(void **state)
 }
 
 /* A short object of SORT, which is passed over for the reason WRONG. */
-static void pass_over(enum world_sort sort, const char *name, const char *uid, bool gone, int wrong)
+static void pass_over(enum world_type sort, const char *name, const char *uid, bool gone, int wrong)
 {
 	cleanup_free char *text =
 		text_print("{\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\"}}", name, uid);
@@ -468,7 +468,7 @@ static void test_passed_over(void **state)
 static void test_too_many(void **state)
 {
 	static const struct {
-		enum world_sort sort;
+		enum world_type sort;
 		const char *said;
 	} table[] = {
 		{WORLD_JOBS, "there are more than 200000 objects Job"},
@@ -478,7 +478,7 @@ static void test_too_many(void **state)
 
 	all_listed();
 	for (size_t i = 0; i < array_size(table); i++) {
-		const enum world_sort sort = table[i].sort;
+		const enum world_type sort = table[i].sort;
 		unsigned n = 0;
 
 		while (n < SPEC_MAX_LISTED)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Decides which jobs may start on a machine, and makes the text of its queue. */
-#include "spec/record/turns.h"
+#include "spec/record/slots.h"
 
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
 #include "spec/yaml/yaml.h"
 
-uint64_t spec_turns_first(uint64_t set, int64_t n)
+uint64_t spec_slots_first(uint64_t set, int64_t n)
 {
 	uint64_t ret = 0;
 
@@ -20,7 +20,7 @@ static int64_t need_of(const struct spec_role *role)
 	return max_of(role->resource.gpu, INT64_C(0));
 }
 
-int64_t spec_turns_need(const struct spec_app *app)
+int64_t spec_slots_need(const struct spec_app *app)
 {
 	int64_t n = 0;
 
@@ -29,7 +29,7 @@ int64_t spec_turns_need(const struct spec_app *app)
 	return n;
 }
 
-void spec_turns_take(struct spec_turns *t, const struct spec_record *r)
+void spec_slots_take(struct spec_slots *t, const struct spec_record *r)
 {
 	t->running++;
 	for (size_t i = 0; i < r->job->n_replicas; i++)
@@ -37,7 +37,7 @@ void spec_turns_take(struct spec_turns *t, const struct spec_record *r)
 }
 
 /* Return the unused GPUs of T. */
-static uint64_t free_of(const struct spec_turns *t)
+static uint64_t free_of(const struct spec_slots *t)
 {
 	return t->gpus & ~t->taken;
 }
@@ -48,7 +48,7 @@ static int count_of(uint64_t set)
 }
 
 /* Return why R waits, malloc'ed. R needs NEED GPUs and is behind all counted jobs. */
-static char *text_of_wait(const struct spec_turns *t, int64_t need)
+static char *text_of_wait(const struct spec_slots *t, int64_t need)
 {
 	const int n_free = count_of(free_of(t));
 	const bool full = t->jobs && t->running >= t->jobs;
@@ -71,9 +71,9 @@ static char *text_of_wait(const struct spec_turns *t, int64_t need)
 	return text_print("waits for %s%s%s", missing, n ? ", " : "", n ? before : "");
 }
 
-bool spec_turns_give(struct spec_turns *t, struct spec_record *r, bool *ret_moved)
+bool spec_slots_give(struct spec_slots *t, struct spec_record *r, bool *ret_moved)
 {
-	const int64_t need = t->gpus ? spec_turns_need(r->app) : 0;
+	const int64_t need = t->gpus ? spec_slots_need(r->app) : 0;
 	const bool never = need > count_of(t->gpus);
 	struct spec_job *job = r->job;
 	cleanup_free char *text = NULL;
@@ -83,13 +83,13 @@ bool spec_turns_give(struct spec_turns *t, struct spec_record *r, bool *ret_move
 		for (size_t i = 0; i < job->n_replicas; i++) {
 			struct spec_replica *rep = &job->replicas[i];
 
-			rep->gpus = need ? spec_turns_first(free_of(t),
+			rep->gpus = need ? spec_slots_first(free_of(t),
 							    need_of(&r->app->roles[rep->role]))
 					 : 0;
 			t->taken |= rep->gpus;
 		}
-		r->turn = 0;
-		spec_turns_take(t, r);
+		r->queue_number = 0;
+		spec_slots_take(t, r);
 		return true;
 	}
 	text = never ? text_print("waits for %lld GPUs, but there are only %d", (long long)need,
@@ -106,7 +106,7 @@ bool spec_turns_give(struct spec_turns *t, struct spec_record *r, bool *ret_move
 
 /* --- texts --- */
 
-char *spec_turns_numbers(uint64_t gpus)
+char *spec_slots_numbers(uint64_t gpus)
 {
 	char *ret = text_copy("");
 
@@ -127,14 +127,14 @@ static void put_job(struct json_object *list, const struct spec_job *job)
 		spec_tree_number(o, "queue_position", job->queue_position);
 	gpus = spec_tree_add(o, "gpus", spec_tree_map());
 	for (size_t i = 0; i < job->n_replicas; i++) {
-		cleanup_free char *numbers = spec_turns_numbers(job->replicas[i].gpus);
+		cleanup_free char *numbers = spec_slots_numbers(job->replicas[i].gpus);
 
 		if (*numbers)
 			spec_tree_text(gpus, job->replicas[i].name, numbers);
 	}
 }
 
-void spec_turns_text(const struct spec_turns *t, const struct spec_job *const *v, size_t n,
+void spec_slots_text(const struct spec_slots *t, const struct spec_job *const *v, size_t n,
 		     char **ret, size_t *ret_len)
 {
 	cleanup_json struct json_object *o = spec_tree_map();
@@ -149,9 +149,9 @@ void spec_turns_text(const struct spec_turns *t, const struct spec_job *const *v
 		pending += v[i]->state == SPEC_PENDING;
 		running += v[i]->state == SPEC_RUNNING;
 	}
-	numbers = spec_turns_numbers(free_of(t));
+	numbers = spec_slots_numbers(free_of(t));
 	spec_tree_text(o, "name", "local");
-	spec_tree_number_or(o, "places", t->jobs, 0);
+	spec_tree_number_or(o, "slots", t->jobs, 0);
 	spec_tree_number(o, "gpus", count_of(t->gpus));
 	spec_tree_text(o, "gpus_free", numbers);
 	spec_tree_number(o, "pending", (int64_t)pending);

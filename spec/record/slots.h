@@ -12,7 +12,7 @@
 #define SPEC_MAX_GPUS 64 /* the number of bits of a replica's set */
 
 /* The limits, and the counts so far. Plain data. */
-struct spec_turns {
+struct spec_slots {
 	unsigned jobs;		 /* the maximum number of running jobs; 0: no limit */
 	uint64_t gpus;		 /* the GPUs that jobs may get, a bit each; or 0 */
 	bool passive;		 /* this mount starts no job */
@@ -21,23 +21,23 @@ struct spec_turns {
 };
 
 /* Return the number of GPUs that all replicas of APP (NULL: none) need together. */
-int64_t spec_turns_need(const struct spec_app *app);
-/* Count R, which has its slot and is not over. Count all such jobs before spec_turns_give. */
-void spec_turns_take(struct spec_turns *t, const struct spec_record *r);
+int64_t spec_slots_need(const struct spec_app *app);
+/* Count R, which has its slot and is not over. Count all such jobs before spec_slots_give. */
+void spec_slots_take(struct spec_slots *t, const struct spec_record *r);
 /*
  * Decide whether the waiting job R may start; call this for all waiting jobs in their order. If it
  * may, give GPUs to its replicas and return true. Otherwise write the reason into R's snapshot, and
  * set *RET_MOVED if the reason has changed. A job that can never start does not hold up others.
  */
-bool spec_turns_give(struct spec_turns *t, struct spec_record *r, bool *ret_moved);
+bool spec_slots_give(struct spec_slots *t, struct spec_record *r, bool *ret_moved);
 
 /* Return the first N GPUs of SET. */
-uint64_t spec_turns_first(uint64_t set, int64_t n);
+uint64_t spec_slots_first(uint64_t set, int64_t n);
 /* Return the numbers of a set of GPUs, "0,3", malloc'ed. */
-char *spec_turns_numbers(uint64_t gpus);
+char *spec_slots_numbers(uint64_t gpus);
 /*
  * Return the text of queues/local/status, YAML: the limits and counts of T, and the N snapshots V
  * of jobs/.
  */
-void spec_turns_text(const struct spec_turns *t, const struct spec_job *const *v, size_t n,
+void spec_slots_text(const struct spec_slots *t, const struct spec_job *const *v, size_t n,
 		     char **ret, size_t *ret_len);

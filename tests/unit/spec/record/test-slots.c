@@ -4,7 +4,7 @@
  * so.
  */
 #include "spec/base/mem.h"
-#include "spec/record/turns.h"
+#include "spec/record/slots.h"
 #include "tests/unit/spec/app-document.h"
 #include "tests/unit/unit.h"
 
@@ -116,7 +116,7 @@ static char *gpus_of(const struct spec_job *job)
 	char *ret = text_copy("");
 
 	for (size_t i = 0; i < job->n_replicas; i++) {
-		cleanup_free char *numbers = spec_turns_numbers(job->replicas[i].gpus);
+		cleanup_free char *numbers = spec_slots_numbers(job->replicas[i].gpus);
 
 		text_set(&ret, "%s%s%s", ret, i && *numbers ? " " : "", numbers);
 	}
@@ -125,8 +125,8 @@ static char *gpus_of(const struct spec_job *job)
 
 static void check(const struct row *row)
 {
-	struct spec_turns t = {.jobs = row->jobs,
-			       .gpus = spec_turns_first(UINT64_MAX, row->gpus),
+	struct spec_slots t = {.jobs = row->jobs,
+			       .gpus = spec_slots_first(UINT64_MAX, row->gpus),
 			       .running = row->running,
 			       .taken = row->taken};
 	unsigned place = 0;
@@ -136,9 +136,9 @@ static void check(const struct row *row)
 		const char *wanted = row->v[i].wanted;
 		bool moved = false, given;
 
-		r->turn = (int64_t)i + 1;
-		given = spec_turns_give(&t, r, &moved);
-		assert_int_equal(given, r->turn == 0);
+		r->queue_number = (int64_t)i + 1;
+		given = spec_slots_give(&t, r, &moved);
+		assert_int_equal(given, r->queue_number == 0);
 		if (given) {
 			cleanup_free char *gpus = gpus_of(r->job);
 
@@ -170,14 +170,14 @@ static void test_roles(void **state)
 	struct spec_record *r = job_of_text(
 		"name: a\nroles: [{name: r, image: i, entrypoint: e, num_replicas: 2}, "
 		"{name: s, image: i, entrypoint: e, resource: {cpu: 1, gpu: 2, memMB: 1}}]\n");
-	struct spec_turns t = {.gpus = 1};
+	struct spec_slots t = {.gpus = 1};
 	bool moved;
 
-	r->turn = 1;
-	assert_false(spec_turns_give(&t, r, &moved));
+	r->queue_number = 1;
+	assert_false(spec_slots_give(&t, r, &moved));
 	assert_string_equal(r->job->cause.text, "waits for 2 GPUs, but there are only 1");
 	t.gpus = 3;
-	assert_true(spec_turns_give(&t, r, &moved));
+	assert_true(spec_slots_give(&t, r, &moved));
 	assert_int_equal(r->job->replicas[2].gpus, 3);
 	spec_record_free(r);
 }
@@ -196,12 +196,12 @@ static void test_moved(void **state)
 	};
 	struct spec_record *r = job_of(1, 2);
 
-	r->turn = 1;
+	r->queue_number = 1;
 	for (size_t i = 0; i < array_size(looks); i++) {
-		struct spec_turns t = {.gpus = 3, .running = 1, .taken = looks[i].taken};
+		struct spec_slots t = {.gpus = 3, .running = 1, .taken = looks[i].taken};
 		bool moved;
 
-		assert_false(spec_turns_give(&t, r, &moved));
+		assert_false(spec_slots_give(&t, r, &moved));
 		assert_int_equal(moved, looks[i].moved);
 		assert_string_equal(r->job->cause.text, looks[i].text);
 	}
@@ -211,16 +211,16 @@ static void test_moved(void **state)
 /* A job that is over has given back what it had; one that runs keeps it, also when kxfs has been started again. */
 static void test_take(void **state)
 {
-	struct spec_turns t = {.gpus = 0xf}, then = t;
+	struct spec_slots t = {.gpus = 0xf}, then = t;
 	struct spec_record *r = job_of(2, 1), *next = job_of(1, 2);
 	bool moved;
 
-	r->turn = next->turn = 1;
-	assert_true(spec_turns_give(&t, r, &moved));
-	spec_turns_take(&then, r);
+	r->queue_number = next->queue_number = 1;
+	assert_true(spec_slots_give(&t, r, &moved));
+	spec_slots_take(&then, r);
 	assert_int_equal(then.taken, 3);
 	assert_int_equal(then.running, 1);
-	assert_true(spec_turns_give(&then, next, &moved));
+	assert_true(spec_slots_give(&then, next, &moved));
 	assert_int_equal(next->job->replicas[0].gpus, 0xc);
 	spec_record_free(r);
 	spec_record_free(next);
@@ -229,25 +229,25 @@ static void test_take(void **state)
 /* The snapshot says what a job waits for as long as the job waits; that its place is the same is no news. */
 static void test_snapshot(void **state)
 {
-	struct spec_turns t = {.jobs = 1, .running = 1}, again = t;
+	struct spec_slots t = {.jobs = 1, .running = 1}, again = t;
 	struct spec_record *r = job_of(1, 0);
 	const struct spec_job *job;
 	cleanup_free char *text = NULL, *status = NULL;
 	size_t len;
 	bool moved;
 
-	r->turn = 7;
-	assert_false(spec_turns_give(&t, r, &moved));
-	assert_false(spec_turns_give(&again, r, &moved));
+	r->queue_number = 7;
+	assert_false(spec_slots_give(&t, r, &moved));
+	assert_false(spec_slots_give(&again, r, &moved));
 	assert_false(moved);
 	job = spec_record_job(r);
 	assert_string_equal(job->cause.reason, "Resources");
 	assert_int_equal(job->queue_position, 1);
 	assert_false(job->actions & 1u << SPEC_RESTART);
-	spec_turns_text(&t, &job, 1, &status, &len);
+	spec_slots_text(&t, &job, 1, &status, &len);
 	assert_string_equal(
 		status,
-		"name: local\nplaces: 1\ngpus: 0\ngpus_free: \"\"\npending: 1\nrunning: 0\njobs:\n"
+		"name: local\nslots: 1\ngpus: 0\ngpus_free: \"\"\npending: 1\nrunning: 0\njobs:\n"
 		"- {id: a, state: PENDING, reason: Resources, queue_position: 1, gpus: {}}\n");
 	spec_job_unref(job);
 	r->job->suspended = true;
@@ -261,7 +261,7 @@ static void test_snapshot(void **state)
 /* A job that has ended, or that is held, is not in the queue. Its GPUs are free when they are no longer counted. */
 static void test_text(void **state)
 {
-	struct spec_turns t = {.gpus = 7};
+	struct spec_slots t = {.gpus = 7};
 	struct spec_record *r[3];
 	const struct spec_job *jobs[3];
 	cleanup_free char *text = NULL;
@@ -271,19 +271,19 @@ static void test_text(void **state)
 		bool moved;
 
 		r[i] = job_of(1, 1);
-		assert_true(spec_turns_give(&t, r[i], &moved));
+		assert_true(spec_slots_give(&t, r[i], &moved));
 		r[i]->job->state = i == 0 ? SPEC_SUCCEEDED : SPEC_RUNNING;
 		r[i]->job->held = i == 1;
 		jobs[i] = r[i]->job;
 	}
-	spec_turns_text(&t, jobs, 3, &text, &len);
-	assert_string_equal(text, "name: local\nplaces: null\ngpus: 3\ngpus_free: \"\"\n"
+	spec_slots_text(&t, jobs, 3, &text, &len);
+	assert_string_equal(text, "name: local\nslots: null\ngpus: 3\ngpus_free: \"\"\n"
 				  "pending: 0\nrunning: 1\njobs:\n"
 				  "- {id: a, state: RUNNING, reason: \"\", gpus: {r-0: \"2\"}}\n");
 	/* A job that is suspended waits for nothing and does not run. */
 	r[2]->job->state = SPEC_SUBMITTED;
 	free(take_ptr(text));
-	spec_turns_text(&t, jobs, 3, &text, &len);
+	spec_slots_text(&t, jobs, 3, &text, &len);
 	assert_non_null(strstr(text, "pending: 0\nrunning: 0\njobs:\n"));
 	for (size_t i = 0; i < 3; i++)
 		spec_record_free(r[i]);
