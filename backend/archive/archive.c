@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each finished job has an entry. The entry waits in the queue until the job is copied; from then on it shows that
- * DIR has the job. In each run of kxfs a job's first copy checks if DIR already has the job.
+ * Each finished job has an entry. The entry waits in the queue until the job is copied. Afterwards the entry
+ * remains, as a mark that DIR has the job. After a restart kxfs does not know which jobs DIR has, so each finished
+ * job is queued again. Its copy ends early if it finds the job in DIR.
  *
- * A copy (copy.c) has two parts on the pool. Between them the I/O thread checks if the output that was read still
- * belongs to the job. After an error the job moves to the end of the queue, and the next copy waits, longer after
- * each error.
+ * A copy (copy.c) has two parts, which run on the pool. Between them the I/O thread checks that the output that was
+ * read still belongs to the job. After an error the job moves to the end of the queue, and the next copy waits.
+ * Each further error makes this pause longer.
  */
 #include "backend/archive/archive.h"
 
@@ -24,16 +25,20 @@
 #include "spec/base/time.h"
 
 #define SOON_MS	  1000 /* pause between the end of a job and its copy */
-#define PAUSE_MS  1000 /* pause after an error; doubled after each */
+#define PAUSE_MS  1000 /* first pause after an error; each further error doubles it */
 #define PAUSE_MAX 60000
-/* The time for which the start waits for DIR. A step of a copy that takes longer is reported. */
+/*
+ * kxfs waits this long for DIR when it starts. Later, .kxfs/info shows an error if DIR does not answer a copy for
+ * this long.
+ */
 #define CHECK_S 10
 
 struct archive_entry {
 	char *uid;
-	const struct spec_job *job; /* NULL: DIR has the job, and the entry is not in the queue */
-	uint64_t at;		    /* when the copy is due, by loop_now_ms */
-	bool failed;		    /* the last copy has failed */
+	/* NULL if DIR has the job; then the entry is not in the queue */
+	const struct spec_job *job;
+	uint64_t at; /* when the copy is due, by loop_now_ms */
+	bool failed; /* the last copy has failed */
 	struct archive_entry *prev, *next;
 	UT_hash_handle hh; /* by uid */
 };
@@ -42,7 +47,7 @@ struct archive {
 	struct archive_config config;
 	char *namespace; /* NULL before archive_begin */
 	struct archive_entry *all, *queue;
-	struct copy copy; /* a copy is in progress if JOB, a reference, is not NULL */
+	struct copy copy; /* a copy is in progress if its JOB, a reference, is not NULL */
 	struct work work;
 	unsigned failing; /* number of entries whose last copy has failed */
 	bool away;	  /* the last copy failed because of DIR, not because of the job */
@@ -69,7 +74,7 @@ static struct archive_entry *find(const struct archive *a, const char *uid)
 
 /* --- reports --- */
 
-/* Set or clear the error that .kxfs/info shows. TEXT is taken over; NULL: no error. */
+/* Set the error that .kxfs/info shows to TEXT, and take ownership of TEXT. If TEXT is NULL, clear the error. */
 static void set_trouble(struct archive *a, char *text)
 {
 	char *old;
@@ -89,7 +94,7 @@ static void set_trouble(struct archive *a, char *text)
 	free(old);
 }
 
-/* True if a copy is in progress and DIR does not answer it. */
+/* True if a copy is in progress and DIR has not answered it for CHECK_S seconds. */
 static bool hangs(const struct archive *a)
 {
 	uint64_t answered = atomic_load(&a->copy.answered);
@@ -155,7 +160,10 @@ static void leave(struct archive *a, struct archive_entry *e)
 	a->failing -= e->failed;
 	e->failed = false;
 	atomic_fetch_sub(&a->waiting, 1);
-	/* Clear the error if no job waits, since only a copy would find that DIR is available again. */
+	/*
+	 * Clear the error if no waiting job has failed and DIR is available. Also clear it if no job waits: no copy
+	 * would run that could find DIR available again.
+	 */
 	if (!a->queue || (!a->failing && !a->away))
 		set_trouble(a, NULL);
 }
@@ -174,7 +182,10 @@ void archive_job(struct archive *a, const struct spec_job *old, const struct spe
 	bool ended = new_job && spec_state_is_final(new_job->state) &&
 		     (new_job->history || !new_job->suspended);
 
-	/* If a job that the archive has runs again, its copy remains as it is. */
+	/*
+	 * Forget a waiting job that runs again, and any job that was deleted. If a job runs again that is already
+	 * in the archive, keep its entry, because its copy must not change.
+	 */
 	if (e && !ended && (e->job || !new_job))
 		return forget(a, e);
 	if (!ended || (e && !e->job))
@@ -202,7 +213,10 @@ static bool is_settled(const struct archive *a, const struct spec_job *job)
 
 /* --- a copy --- */
 
-/* The copy of E has failed. E is NULL if its job was deleted meanwhile. */
+/*
+ * Note that the copy of E has failed, and set the pause before the next copy. E is NULL if its job was deleted
+ * meanwhile.
+ */
 static void failed(struct archive *a, struct archive_entry *e, int err)
 {
 	atomic_fetch_add(&a->failures, 1);
@@ -253,7 +267,8 @@ static void made(void *data)
 	const struct archive_entry *e = find(a, a->copy.job->uid);
 
 	/*
-	 * If the job still has its name, and its output is not being removed, all data that was read is the job's.
+	 * The output that was read belongs to the job if the job still has the same id, and its output is not being
+	 * removed. Otherwise cancel the copy.
 	 */
 	if (!a->work.err &&
 	    !(e && e->job && streq(e->job->id, a->copy.job->id) && is_settled(a, e->job)))
@@ -298,7 +313,10 @@ static void on_stopped(void *data)
 		take_ptr(a->stopped)(a->stopped_data);
 }
 
-/* Start the copy of the first job that is due and settled, or wait for one. */
+/*
+ * Start to copy the first job that is due and settled. If there is none, set the timer for the next job that will
+ * be due.
+ */
 static void step(void *data)
 {
 	struct archive *a = data;
@@ -327,7 +345,7 @@ static void step(void *data)
 
 /* --- life --- */
 
-/* A check of DIR, in a thread that may hang. */
+/* A check of DIR. It runs in a thread of its own, because DIR may hang. */
 struct check {
 	char *dir, *state_dir;
 	struct wait over;
@@ -355,7 +373,7 @@ int archive_check(const char *dir, const char *state_dir, char **ret_text)
 	*ret_text = NULL;
 	err = thread_start(check_thread, q, NULL) < 0 ? -ETIMEDOUT
 						      : wait_get(&q->over, CHECK_S, ret_text);
-	if (err == -ETIMEDOUT) { /* the thread that hangs still uses Q */
+	if (err == -ETIMEDOUT) { /* the hanging thread still uses Q, so do not free it */
 		text_set(ret_text, "%s: does not answer", dir);
 		return err;
 	}

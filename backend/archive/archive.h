@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The archive: DIR/NAMESPACE/DAY/ID/ has the files of a finished job, as plain files. DAY is the day on which the
- * job was created (UTC). A job is copied there once, completely or not at all; existing copies never change. Any
- * number of mounts and captures may write to one DIR. If a job can't be copied, kxfs retries it, and copies the
- * other jobs meanwhile.
+ * The archive: DIR/NAMESPACE/DAY/ID/ contains the files of a finished job, as plain files. DAY is the day (UTC) on
+ * which the job was created. kxfs copies a job there once, completely or not at all, and never changes an existing
+ * copy. Any number of mounts and captures may write to the same DIR. If a job can't be copied, kxfs retries it
+ * later, and copies the other jobs meanwhile.
  *
  * I/O thread, unless noted otherwise. Accesses of DIR run on the pool (copy.c), one job at a time.
  */
@@ -15,50 +15,54 @@
 struct archive;
 struct output;
 
-/* Copied by archive_new. Everything that it points to is borrowed. */
+/* archive_new copies this struct, but not the strings and objects that it points to. */
 struct archive_config {
 	struct loop *loop;
 	struct output *output; /* has the logs of all jobs */
 	const char *dir;       /* DIR, an absolute path */
 	const char *state_dir;
-	unsigned stop_ms; /* the time for which archive_stop continues to copy */
-	/* True if the output of JOB, which has ended, is complete, or known to be incomplete. */
+	unsigned stop_ms; /* archive_stop continues to copy for this long */
+	/* True if all available output of JOB is on disk, and none of it is being removed. JOB has ended. */
 	bool (*is_settled)(void *data, const struct spec_job *job);
 	/*
 	 * Set *RET to the text of JOB's file NAME (manifest.yaml, app.yaml, events), malloc'ed, and *RET_MODE to
-	 * its mode. If there is no such file, leave *RET NULL. Return 0 or a negative errno; -EINVAL: the text is
-	 * damaged. Runs on the pool.
+	 * its mode. Return 0, or a negative errno; -EINVAL if the text is damaged. If there is no such file, return
+	 * 0 and leave *RET NULL. Runs on the pool.
 	 */
 	int (*text)(void *data, const struct spec_job *job, const char *name, char **ret,
 		    size_t *ret_len, mode_t *ret_mode);
 	void *data;
 };
 
-/* Create an archive. Call this before the loop has threads. */
+/* Create an archive. Call this before the loop starts its threads. */
 struct archive *archive_new(const struct archive_config *config);
-void archive_free(struct archive *a); /* NULL is allowed; call this when the loop has stopped. */
+void archive_free(struct archive *a); /* A may be NULL. Call this after the loop has stopped. */
 /*
- * Check that DIR exists, and that earlier starts with STATE_DIR have used the same DIR. If STATE_DIR is NULL, check
- * that DIR is writable. This waits for DIR for a limited time. Return 0, or a negative errno with *RET_TEXT,
- * malloc'ed; -ETIMEDOUT: DIR does not answer. Call this before the loop has threads.
+ * Check that DIR exists. If the last start with STATE_DIR used the same path, also check that this is still the same
+ * directory: it is not if the file system with the archive is not mounted. If STATE_DIR is NULL, check only that DIR
+ * is writable. Return 0, or a negative errno with *RET_TEXT, malloc'ed; -ETIMEDOUT if DIR does not answer in time.
+ * Call this before the loop starts its threads.
  */
 int archive_check(const char *dir, const char *state_dir, char **ret_text);
 /* Start to copy jobs to DIR/NAMESPACE. The string NAMESPACE is copied. */
 void archive_begin(struct archive *a, const char *namespace);
-/*
- * Report a job that is new (OLD is NULL), has changed, or was deleted (NEW_JOB is NULL). Every job must be
- * reported.
- */
+/* Call this for every job that is added (OLD is NULL), changed, or deleted (NEW_JOB is NULL). */
 void archive_job(struct archive *a, const struct spec_job *old, const struct spec_job *new_job);
 
-/* For code that removes old jobs: true if job UID has ended, and is not in the archive yet. False if A is NULL. */
+/*
+ * True if job UID has ended, and is not in the archive yet. Code that removes old jobs must then keep it. False if
+ * A is NULL.
+ */
 bool archive_lacks(const struct archive *a, const char *uid);
-/* True if DIR can't be used at present, so that job UID may be removed without a copy if space is needed. */
+/*
+ * True if DIR is not available now, and job UID is not being copied. If space is needed, job UID may then be
+ * removed without a copy.
+ */
 bool archive_gives_up(const struct archive *a, const char *uid);
 
 /*
- * Copy for a limited time, then call FN(DATA). A copy that is still in progress then has ended when loop_stop
- * returns true.
+ * Continue to copy for a limited time. Then cancel the current copy, and call FN(DATA). The cancelled copy may
+ * still run on the pool; it has ended when loop_stop returns true.
  */
 void archive_stop(struct archive *a, loop_fn fn, void *data);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job is written to DIR/NAMESPACE/.WRITER-UUID.tmp. When all files are synced, one rename makes this
- * DIR/NAMESPACE/DAY/ID. If another writer was faster, the rename fails, since a directory can't replace a directory
- * with files. The next start removes temporary directories that a crash has left, and those of other writers after
- * a day. It renames such a directory before it removes it, because another writer may rename it to a job's name
- * meanwhile.
+ * copy_make writes a job to the temporary directory DIR/NAMESPACE/.WRITER-UUID.tmp, and syncs all files. Then
+ * copy_finish renames this directory to DIR/NAMESPACE/DAY/ID. If another writer (a mount or a capture) was faster,
+ * the rename fails, since rename(2) can't replace a directory that has files.
+ *
+ * A crash leaves a temporary directory behind. The next start removes those of this writer, and those of other
+ * writers that are older than a day. It renames each of them first, because another writer may still be running and
+ * about to rename its directory to a job's name.
  */
 #include "backend/archive/copy.h"
 
@@ -24,12 +26,12 @@
 #include "spec/job/status.h"
 
 #define MARK	 ".kxfs-archive"
-#define KNOWN	 "archive" /* file in STATE with the path of the DIR that has the mark */
+#define KNOWN	 "archive" /* file in the state directory: the path of the DIR that has the mark */
 #define CHUNK	 ((size_t)256 << 10)
-#define LONG_ID	 246 /* so that a file name has space for "~UID8" */
+#define LONG_ID	 246 /* an id is cut to this length before "~UID8" is appended */
 #define STALE_NS (86400 * NS_PER_S)
 
-/* Return ERR. If it is an error and *WHY is not set, set *WHY to a sentence about it. */
+/* Return ERR. If ERR is negative and *WHY is NULL, set *WHY to a sentence about the error. */
 static int explain(char **why, int err, const char *dir, const char *name)
 {
 	if (err < 0 && !*why)
@@ -38,8 +40,8 @@ static int explain(char **why, int err, const char *dir, const char *name)
 }
 
 /*
- * Return ERR, after noting the error. there(): the error is about NAME in DIR; here(): it is about the job's
- * output.
+ * Return ERR. If it is an error, set C->why. there() is for an operation on the file NAME in DIR, and counts the
+ * error against DIR. here() is for an operation on the job's file NAME in the state directory.
  */
 static int there(struct copy *c, int err, const char *name)
 {
@@ -59,7 +61,8 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 {
 	static const char text[] =
 		"kxfs archives jobs in this directory; it is known by this file\n";
-	cleanup_free char *path = text_print("%s/.", dir); /* DIR may be a symbolic link */
+	/* "/." follows DIR if it is a symbolic link */
+	cleanup_free char *path = text_print("%s/.", dir);
 	cleanup_free char *record = text_print("%s/" KNOWN, state_dir ? state_dir : ""),
 			  *known = NULL;
 	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
@@ -81,7 +84,10 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 				  dir, record);
 		return -ENODEV;
 	}
-	/* Sync the mark: if the record survives a crash of the machine, the mark must survive, too. */
+	/*
+	 * Sync the mark before writing the record. If a crash of the machine kept the record but not the mark, kxfs
+	 * would refuse DIR.
+	 */
 	err = lacks		  ? file_write(path, MARK, text, strlen(text))
 	      : streq(known, dir) ? 0
 				  : disk_sync(fd);
@@ -122,7 +128,7 @@ static int open_day(struct copy *c, int namespace)
 
 /* --- temporary directories --- */
 
-/* All names of this writer begin with the same 13 characters. */
+/* Make a new name for a temporary directory. All names of this writer begin with the same 14 characters. */
 static void new_temp(const struct copy *c, char ret[64])
 {
 	char host[256] = "", writer[65], uuid[37] = "";
@@ -151,7 +157,7 @@ static int remove_tree(int at, const char *name)
 	return err ? err : disk_rmdir(at, name);
 }
 
-/* Remove NAME if it is a temporary directory of this writer, or one that is older than a day. */
+/* If NAME is a temporary directory of this writer, or of another writer and older than a day, remove it. */
 static int clean_one(void *data, int at, const char *name, unsigned char type)
 {
 	char temp[64];
@@ -176,7 +182,7 @@ static int new_file(struct copy *c, int at, const char *name, mode_t mode)
 	return there(c, err ? err : take_fd(&fd), name);
 }
 
-/* Write TEXT, which is taken over, unless it is NULL. */
+/* Write TEXT to the file NAME, and free TEXT. If TEXT is NULL, do nothing. */
 static int put_text(struct copy *c, int at, const char *name, char *text, size_t len, mode_t mode)
 {
 	cleanup_free char *owned = text;
@@ -196,7 +202,7 @@ static void report_damage(const struct copy *c, const char *name)
 	     c->job->id, name);
 }
 
-/* Write the log KEY (NULL: the merged one), if it exists. */
+/* Copy the log KEY (NULL: the merged log) to the file NAME. If there is no such log, do nothing. */
 static int put_log(struct copy *c, int at, const char *name, const char *key)
 {
 	cleanup_free char *chunk = mem_grow(NULL, CHUNK, 1);
@@ -206,7 +212,10 @@ static int put_log(struct copy *c, int at, const char *name, const char *key)
 	ssize_t n;
 	int err;
 
-	/* After a power cut, output that was removed may exist again. */
+	/*
+	 * The job's output was removed, so write an empty merged log. Don't look for files: after a power cut,
+	 * removed files may exist again.
+	 */
 	if (c->job->dropped)
 		return key ? 0 : put_text(c, at, name, text_copy(""), 0, 0644);
 	err = output_log_kept(c->config->output, spec_job_key(c->job), key, LOG_PLAIN, &log);
@@ -219,7 +228,7 @@ static int put_log(struct copy *c, int at, const char *name, const char *key)
 		err = c->cancel ? -ECANCELED : there(c, file_write_all(fd, chunk, (size_t)n), name);
 		off += (uint64_t)n;
 	}
-	/* If the file of a log is missing or damaged, the readable part is copied. */
+	/* If a file of the log is missing or damaged, keep what could be read. */
 	if (!err && n == -EBADMSG)
 		report_damage(c, name);
 	else if (!err && n < 0 && n != -ENOENT)
@@ -291,8 +300,9 @@ static int put_files(struct copy *c, int at)
 /* --- the job's directory --- */
 
 /*
- * Return ID or, if SECOND, ID~UID8; malloc'ed. If the id of JOB already ends in ~UID8, remove that from ID: another
- * job had the name in history/, but the archive may have it free.
+ * Return the name of JOB's directory in the archive, malloc'ed: its id, or, if SECOND, its id and ~UID8. The id may
+ * already end in ~UID8, because another job had the name in history/. Remove that end first, since the name may be
+ * free in the archive.
  */
 static char *name_of(const struct spec_job *job, bool second)
 {
@@ -305,7 +315,10 @@ static char *name_of(const struct spec_job *job, bool second)
 			  second ? mark : "");
 }
 
-/* Return 0 if DAY has the job as NAME (C->found is set), or NAME is free; -EEXIST if another job has NAME. */
+/*
+ * Return 0 if NAME is free in DAY. Return 0 and set C->found if NAME is a copy of this job. Return -EEXIST if NAME
+ * is a copy of another job.
+ */
 static int check_name(struct copy *c, int day, const char *name)
 {
 	cleanup_free char *path = text_print("%s/uid", name), *uid = NULL;
@@ -321,7 +334,10 @@ static int check_name(struct copy *c, int day, const char *name)
 	return c->found ? 0 : -EEXIST;
 }
 
-/* Find the job in DAY; otherwise rename the temporary directory in AT (if there is one) to a free name in DAY. */
+/*
+ * If DAY has the job, set C->found. Otherwise, if there is a temporary directory in AT, rename it to a free name in
+ * DAY.
+ */
 static int place(struct copy *c, int at, int day)
 {
 	int err = -EEXIST;
@@ -334,7 +350,7 @@ static int place(struct copy *c, int at, int day)
 			continue;
 		err = disk_rename(at, c->temp, day, name);
 		c->found = err ? COPY_ABSENT : COPY_RENAMED;
-		/* If another writer was faster, the next copy finds the job. */
+		/* Another writer has just made this directory. The next copy checks if it is of the same job. */
 		if (err == -EEXIST || err == -ENOTEMPTY)
 			return -ECANCELED;
 		return there(c, err ? err : disk_sync(day), name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies one job into the archive. All functions wait for the disk and for DIR. They return 0 or a negative errno;
- * in the second case *WHY or C->why, malloc'ed, is a sentence about the error.
+ * Copies one job into the archive. All functions may block on the disk and on DIR. They return a negative errno
+ * after an error, and set *WHY or C->why, malloc'ed, to a sentence about the error.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include "backend/archive/archive.h"
 
-/* A copy. Plain data; everything that it points to is borrowed, except WHY. */
+/* The copy of one job. Plain data. It owns WHY, and borrows everything else that it points to. */
 struct copy {
 	const struct archive_config *config;
 	const char *namespace;
@@ -19,21 +19,22 @@ struct copy {
 		answered; /* when DIR last answered, by loop_now_ms; 0: no copy is in progress */
 	bool cleaned;	  /* old temporary directories were removed */
 	char temp[64];	  /* name of the temporary directory in DIR/NAMESPACE, or "" */
-	/* Whether the directory of the day has the job. RENAMED: this copy has moved it there. */
+	/* COPY_THERE: the job was in DIR before this copy. COPY_RENAMED: this copy has put it there. */
 	enum { COPY_ABSENT, COPY_THERE, COPY_RENAMED } found;
 	bool away; /* the error is about DIR, not about the job */
 	char *why;
 };
 
 /*
- * Open DIR. A kxfs with STATE_DIR must use the same DIR at each start; its first start writes a file into DIR that
- * identifies it. If STATE_DIR is NULL, only check if DIR is writable. Return a descriptor, which the caller closes.
+ * Open DIR, and return a descriptor, which the caller closes. The first start with STATE_DIR marks DIR by a file. A
+ * later start with the same path fails if DIR has no mark, because DIR is then another directory, such as an empty
+ * mount point. If STATE_DIR is NULL, only check that DIR is writable.
  */
 int copy_open(const char *dir, const char *state_dir, char **why);
-/* Make a temporary directory with all files of the job, unless the archive already has the job. */
+/* Make a temporary directory with all files of the job. If DIR already has the job, do nothing. */
 int copy_make(struct copy *c);
 /*
- * Rename the temporary directory to DAY/ID, unless another writer has copied the job there; or,
- * with DROP, remove it.
+ * Rename the temporary directory to DAY/ID. If another writer has copied the job meanwhile, or if DROP is set,
+ * remove the temporary directory instead.
  */
 int copy_finish(struct copy *c, bool drop);
