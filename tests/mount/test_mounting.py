@@ -133,7 +133,7 @@ def test_man_page(binary):
 def test_generic_options_of_the_man_page(make_kx):
     text = (ROOT / "docs/kxfs.1").read_text()
     section = text[text.index(".Ss Generic"):text.index(".Ss Starting")]
-    words = {w for line in re.findall(r"^\.Cm (.*)$", section, re.M) for w in line.split() if w not in (",", ".", ";")}
+    words = {word for line in re.findall(r"^\.Cm (.*)$", section, re.M) for word in re.findall(r"\w+", line)}
     assert len(words) > 30
     kx = make_kx(start=False)
     kx.options = ",".join(sorted(words - {"ro"})) + ",x-systemd.automount"
