@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon's own messages: one ring of text for the whole process, in which new lines overwrite the oldest ones.
- * It is the only global of backend/, because any code must be able to report a message.
+ * Keeps the daemon's own messages in one ring of text for the whole process. New lines overwrite
+ * the oldest ones. The ring is a global variable, because any code must be able to report a
+ * message.
  */
 #include "backend/base/diag.h"
 
@@ -14,7 +15,9 @@
 #include "spec/base/utf8.h"
 
 #define DIAG_RING (128u << 10) /* bytes of text in the ring */
-/* largest size of a message in bytes; a longer one ends in "..." */
+/*
+ * Size of the buffer for one message, in bytes. A longer message is truncated, and ends in "...".
+ */
 #define DIAG_MESSAGE 1024
 
 static atomic_int diag_level_max = DIAG_INFO;
@@ -38,7 +41,9 @@ bool diag_to_stderr(void)
 	return atomic_load(&diag_stderr);
 }
 
-/* Copy TEXT as one line to RET, which has the size that spec_utf8_clean requires. */
+/*
+ * Copy TEXT to RET as one line. RET must be as large as spec_utf8_clean requires. TEXT is modified.
+ */
 static void diag_escape(char *text, char *ret)
 {
 	char *next;
@@ -52,7 +57,9 @@ static void diag_escape(char *text, char *ret)
 	spec_utf8_clean(ret, text, "");
 }
 
-/* Append LINE to the ring, and remove as many of the oldest lines as necessary. */
+/*
+ * Append LINE to the ring. If the ring is full, first remove as many of the oldest lines as needed.
+ */
 static void diag_append(const char *line, size_t len)
 {
 	char c = '\n';

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon's own messages ("log" always means a job's output). A message is written to standard error at start-up
- * and in the foreground, and into a bounded ring, which .kxfs/log shows. A message must not contain credentials. A
- * function that returns an error does not also report it here (rule E2). Any thread. Public: fs/ uses it too.
+ * The daemon's own messages. (In kxfs, "log" always means the output of a job.) Every message goes
+ * into a bounded ring, which .kxfs/log shows. While kxfs starts, and while it runs in the
+ * foreground, messages also go to standard error. A message must not contain credentials. A
+ * function that returns an error does not also report it here (rule E2). Any thread may call these
+ * functions. Public: fs/ also uses this header.
  */
 #pragma once
 
@@ -10,17 +12,22 @@
 
 enum diag_level { DIAG_ERROR, DIAG_WARNING, DIAG_INFO, DIAG_DEBUG };
 
-/* Drop messages above LEVEL. TO_STDERR: write messages to standard error too. */
+/*
+ * Drop messages that are less important than LEVEL. If TO_STDERR, also write messages to standard
+ * error.
+ */
 void diag_setup(enum diag_level level, bool to_stderr);
 
 /* True if messages go to standard error. */
 bool diag_to_stderr(void);
 
 /*
- * Report one message, which becomes one line: newlines in it become " | ", and other control characters are
- * escaped. errno is not changed.
+ * Report a message as one line: replace each newline in it by " | ", and escape other control
+ * characters. Preserve errno.
  */
 void diag(enum diag_level level, const char *fmt, ...) printf_like(2, 3);
 
-/* Return the text of the ring, oldest line first: "TIME LEVEL text\n". malloc'ed. */
+/*
+ * Return a malloc'ed copy of the ring's text, oldest line first. Each line is "TIME LEVEL text\n".
+ */
 char *diag_text(size_t *ret_len);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Accesses to the state directory: each function makes one system call, and repeats it after a signal. */
+/*
+ * Accesses the state directory. Each function except disk_list makes one system call, and repeats
+ * it after EINTR.
+ */
 #include "backend/base/disk.h"
 #include "spec/base/time.h"
 
@@ -8,7 +11,9 @@
 
 #define ENTRIES 4096 /* bytes of directory entries per read */
 
-/* The value of CALL, which is repeated after a signal. An error becomes a negative errno. */
+/*
+ * Repeat CALL while it fails with EINTR. The result is its value, or a negative errno if it failed.
+ */
 #define retry(call)                                                                                \
 	({                                                                                         \
 		__typeof__(call) r_;                                                               \
@@ -109,8 +114,8 @@ int disk_touch(int at, const char *path, int64_t mtime_ns)
 }
 
 /*
- * This uses getdents(2), because opendir(3) needs 32 KiB and three more calls, and a start lists the folders of all
- * jobs.
+ * Use getdents(2): opendir(3) would allocate 32 KiB and make three more system calls. That matters
+ * because kxfs lists the directories of all jobs when it starts.
  */
 int disk_list(int at, const char *path, disk_name_fn fn, void *data)
 {

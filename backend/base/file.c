@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small file is replaced in one step: kxfs writes and syncs a temporary file, renames it to the file's name, and
- * syncs the directory. A new file is renamed first; then the file and its directory are synced. The first of these
- * syncs writes all changes in one transaction of the disk's journal, so the second has no more work. Interrupted
- * and partial reads and writes are continued.
+ * Reads and writes whole files.
+ *
+ * To replace a small file atomically, kxfs writes and syncs a temporary file, renames it to the
+ * file's name, and syncs the directory.
+ *
+ * To create a small file that does not exist yet, kxfs also writes a temporary file, but renames it
+ * before the syncs. Then kxfs syncs the file, and the directory. The first sync commits the rename
+ * in the same transaction of the file system's journal, so the second sync has nothing left to do.
+ *
+ * kxfs continues reads and writes that were interrupted or partial.
  */
 #include "backend/base/file.h"
 
@@ -93,7 +99,8 @@ int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len)
 	n = file_read_sure(fd, text, (size_t)st.st_size, 0);
 	if (n < 0)
 		return (int)n;
-	text[n] = '\0'; /* the file may have been truncated meanwhile */
+	/* N may be smaller than ST_SIZE: the file may have been truncated meanwhile */
+	text[n] = '\0';
 	*ret = take_ptr(text);
 	*ret_len = (size_t)n;
 	return 0;
@@ -121,9 +128,9 @@ static int open_dir(const char *dir)
 }
 
 /*
- * Create a new file NAME, which the caller writes and renames. Return a descriptor or a negative errno. An old file
- * of that name is unlinked, not truncated, because after a crash of the machine the same file may also have its
- * final name.
+ * Create the temporary file NAME, which the caller writes and then renames. Return a descriptor or
+ * a negative errno. If NAME exists, unlink it instead of truncating it: after a crash of the
+ * machine during a rename, NAME and the final name may refer to the same file.
  */
 static int open_new(int at, const char *name)
 {
@@ -141,7 +148,10 @@ bool file_is_full(int err)
 	return err == -ENOSPC || err == -EDQUOT;
 }
 
-/* Set the contents of FILE to TEXT. REPLACE: FILE may exist, so sync the text before it gets the name. */
+/*
+ * Set the contents of FILE to TEXT. If REPLACE, FILE may exist already; so sync the text before the
+ * rename.
+ */
 static int write_file(const char *dir, const char *file, const char *text, size_t len, bool replace)
 {
 	cleanup_fd int at = open_dir(dir);
@@ -213,7 +223,7 @@ void file_free_room(const char *dir, const char *file)
 	(void)disk_unlink(AT_FDCWD, path);
 }
 
-/* Write TEXT into the file with the reserved space, and rename it to FILE. */
+/* Write TEXT into the file that file_keep_room created, and rename this file to FILE. */
 static int write_into_room(int at, const char *file, const char *text, size_t len)
 {
 	cleanup_fd int fd = -1;
@@ -270,8 +280,8 @@ int file_sync_dir(const char *dir)
 }
 
 /*
- * Rename FROM to the first free name of TO, TO.1, ... NFS does not support renameat2 with RENAME_NOREPLACE, which
- * would do this in one step.
+ * Rename FROM to the first unused name of TO, TO.1, TO.2 and so on. renameat2 with RENAME_NOREPLACE
+ * would do this atomically, but NFS does not support it.
  */
 static int move_aside(const char *from, const char *to, char **ret)
 {

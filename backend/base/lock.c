@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each thread counts the locks that it holds. So a debug build finds a second lock, or a call that must not run
- * under a lock, immediately and not only as an occasional deadlock.
+ * Each thread counts the locks that it holds. In a debug build, an assertion fails as soon as a
+ * thread takes a second lock, or calls a function that must not run under a lock. Without this,
+ * such mistakes would show only as rare deadlocks.
  */
 #include "backend/base/lock.h"
 

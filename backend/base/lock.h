@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The only type of lock in kxfs. All locks are leaves between the FUSE thread and the I/O thread (rule T4): a
- * thread holds at most one, and under it calls no function that may wait, reply, call back, parse or render. Debug
- * builds assert this. Public: fs/ uses it too.
+ * The only type of lock in kxfs. A thread holds at most one lock at a time (rule T4). While a
+ * thread holds a lock, it calls no function that may wait, reply, call back, parse or render. Debug
+ * builds assert this. Public: fs/ also uses this header.
  *
  *	struct lock l = LOCK_INIT;
  *	{
@@ -32,7 +32,7 @@ extern _Thread_local int lock_held;
 void lock_take(struct lock *l);
 void lock_drop(struct lock *l);
 /*
- * Assert that this thread holds no lock. Called at the start of every function that must not run
+ * Assert that this thread holds no lock. Call this at the start of every function that must not run
  * under a lock.
  */
 void lock_assert_none(void);

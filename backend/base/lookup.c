@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lookup is shared by its thread and by the loop, which runs its timer. The last of the two frees it. The process
- * has one table of all lookups whose thread still exists, since a thread that hangs may outlive its loop.
+ * A lookup is shared by its thread and by the loop, which runs the lookup's timer. The one that
+ * finishes last frees the lookup. One global table contains all lookups whose thread still exists:
+ * a thread that hangs may outlive its loop.
  *
  *	state  | what is in progress       | what ends it            | next
  *	asked  | the thread, and the timer | the thread has answered | over: DONE with the question
@@ -16,7 +17,7 @@
 #include "backend/base/thread.h"
 #include "spec/base/mem.h"
 
-/* The largest number of threads of lookups, since each costs memory. */
+/* The largest number of lookup threads. Each costs memory. */
 #define LOOKUP_MAX 256
 
 enum lookup_state {
@@ -35,7 +36,7 @@ struct asked {
 };
 
 static struct lock lock = LOCK_INIT;
-/* The lookups that have a thread. Under the lock. */
+/* The lookups that have a thread. LOCK protects this list and N_ALL. */
 static struct asked *all;
 static unsigned n_all;
 
@@ -76,7 +77,7 @@ static void on_refused(void *data)
 static void on_late(void *data)
 {
 	struct asked *a = data;
-	struct lookup l = a->l; /* the thread may free A from now on */
+	struct lookup l = a->l; /* a copy: once STATE is HANGS, the thread may free A */
 
 	{
 		lock_scope(&lock);
@@ -108,8 +109,8 @@ static void *look(void *data)
 }
 
 /*
- * Enter A into the table of lookups that have a thread. Return false if the table is full, or a lookup of the same
- * key hangs.
+ * Add A to the table of lookups that have a thread. Return false if the table is full, or if
+ * another lookup of the same key hangs.
  */
 static bool admit(struct asked *a)
 {

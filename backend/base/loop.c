@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The I/O thread. Posted functions wait in a list under a lock; an async handle wakes the loop, which takes the
- * whole list and runs it. Timers are in a heap, and one handle wakes the loop for the first of them. Watches of
- * descriptors and signals are in lists, so that loop_stop can release the remaining ones. libuv closes a handle in
- * a later round, so the handle's close callback frees its memory. Threads of the pool post the end of their work.
- * kxfs does not use libuv's own pool, because four calls that hang would stop it. The pool of kxfs starts a thread
- * when work waits and no thread is idle, up to the usual number. Beyond that number it starts one thread at a time
- * while all threads hang, and an idle thread ends.
+ * The I/O thread. Posted functions wait in a list under a lock. An async handle wakes the loop,
+ * which takes the whole list and runs the functions. Timers are in a heap; one libuv timer wakes
+ * the loop when the first of them expires. Watches of descriptors and of signals are in lists, so
+ * that loop_stop can release those that remain. libuv closes a handle only in a later round of the
+ * loop, so the handle's close callback frees its memory.
  *
- *	state    | what is in progress                   | what ends it          | next
- *	new      | posts are kept, there is no thread    | loop_start            | running
- *	running  | posts and events are served           | loop_stop sets STOP   | draining
- *	draining | posts and their posts, for at most 5 s | no post is left       | waiting
- *	waiting  | work of the pool and its posts, 5 s   | no work is left       | closing
- *	closing  | all handles close                     | the loop is not alive | new (only loop_free is useful)
+ * The pool runs calls that may wait for a disk. When a call has returned, its thread posts the
+ * call's DONE function to the loop. kxfs does not use libuv's own pool, because four calls that
+ * hang would block all of its threads. kxfs's pool starts a thread when a call waits and no thread
+ * is idle, up to POOL_USUAL threads. If all of them hang, it starts more threads, one at a time, up
+ * to POOL_MOST. It ends these extra threads when they are idle.
  *
- * The memory remains until loop_free was called and all references (loop_ref) are dropped, because a thread that
- * hangs at the end may still post. The functions that it posts are not run.
+ *	state    | what is in progress                        | what ends it            | next
+ *	new      | no thread; posted functions are kept       | loop_start              | running
+ *	running  | posted functions and events                | loop_stop sets STOP     | draining
+ *	draining | posted functions, and those that they post | none is left; 5 s       | waiting
+ *	waiting  | calls on the pool, and what they post      | none is left; 5 s       | closing
+ *	closing  | all handles close                          | the loop is not alive   | new, for loop_free
+ *
+ * A loop is freed when loop_free was called and all references (loop_ref) are dropped. A thread
+ * that hangs while kxfs shuts down keeps its reference, because it may still post functions. These
+ * are not run.
  */
 #include "backend/base/loop.h"
 
@@ -33,11 +38,11 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* The longest time for which loop_stop runs posted functions that post others. */
+/* loop_stop runs posted functions, and the functions that these post, for at most this long. */
 #define LOOP_DRAIN_MS 5000
-/* The longest time for which loop_stop waits for work on the pool, which may hang. */
+/* loop_stop waits at most this long for calls on the pool, because they may hang. */
 #define LOOP_HANG_MS 5000
-/* While work waits for a thread, check this often if all threads of the pool hang. */
+/* While a call waits for a thread of the pool, check at this interval whether all threads hang. */
 #define LOOP_CHECK_MS 100
 
 struct loop_post {
@@ -65,7 +70,7 @@ struct loop {
 	struct lock lock;
 	struct loop_post *first; /* under the lock */
 	struct loop_post **last; /* under the lock */
-	bool awake;		 /* ASYNC can be used to wake the loop; under the lock */
+	bool awake;		 /* ASYNC is open, and can wake the loop; under the lock */
 	bool stop;		 /* under the lock */
 	unsigned refs;		 /* under the lock */
 
@@ -80,9 +85,9 @@ struct loop {
 		size_t n, max;
 		uint64_t seq;
 		bool closed; /* timers can't be set any more */
-	} timers;	     /* only for the I/O thread, like all members below */
+	} timers;	     /* this and all members below: only for the I/O thread */
 	struct pool *pool;
-	/* The number of calls on the pool that have not ended. */
+	/* The number of calls given to the pool whose DONE has not returned yet. */
 	size_t working;
 	struct loop_timer check; /* checks whether the pool hangs */
 	struct loop_watch *watches;
@@ -176,7 +181,7 @@ static void timer_put(struct loop *loop, size_t i, struct loop_timer *t)
 	t->position = i + 1;
 }
 
-/* Put T at position I of the heap, or move it up or down to the position of its time. */
+/* Put T at position I of the heap, and move it up or down until the heap is in order. */
 static void timer_sift(struct loop *loop, size_t i, struct loop_timer *t)
 {
 	struct loop_timer **v = loop->timers.v;
@@ -209,8 +214,10 @@ static void timer_take(struct loop *loop, struct loop_timer *t)
 }
 
 /*
- * Run the expired timers, except timers that are set meanwhile: a timer that always sets itself to 0 ms again must
- * not delay everything else for ever. Such a timer comes after all timers that expired before it was set.
+ * Run the expired timers, but not those that their callbacks set. Otherwise a timer that always
+ * sets itself to 0 ms again would block the loop for ever. Among timers with the same time, the one
+ * that was set first is first in the heap. So when a timer that was set by a callback is first, no
+ * other expired timer is left.
  */
 static void loop_on_tick(uv_timer_t *uv)
 {
@@ -227,7 +234,7 @@ static void loop_on_tick(uv_timer_t *uv)
 	}
 }
 
-/* Before the loop sleeps, set the handle that wakes it when the first timer expires. */
+/* Called before the loop sleeps. Set the libuv timer that wakes it when the first timer expires. */
 static void loop_on_prepare(uv_prepare_t *uv)
 {
 	struct loop *loop = container_of(uv, struct loop, prepare);
@@ -278,7 +285,7 @@ static void loop_on_watch(uv_poll_t *uv, int status, int events)
 {
 	struct loop_watch *watch = container_of(uv, struct loop_watch, uv);
 
-	/* If FD has an error, FN gets it when it reads. */
+	/* Ignore STATUS: if FD has an error, FN gets it when it reads FD. */
 	watch->fn(watch->data);
 }
 
@@ -361,13 +368,13 @@ int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data)
 /* --- the pool --- */
 
 /*
- * The usual number of threads, the same as in libuv's pool: more would not make a disk faster, and each costs
- * memory.
+ * The usual number of threads, as in libuv's pool. More threads would not make a disk faster, and
+ * each costs memory.
  */
 #define POOL_USUAL 4
 /*
- * The largest number of threads. When this many calls hang, the whole disk hangs, and another thread would not
- * help.
+ * The largest number of threads. If this many calls hang, assume that the whole disk hangs, so that
+ * more threads would not help.
  */
 #define POOL_MOST 64
 
@@ -380,7 +387,7 @@ struct loop_job {
 	struct loop_job *next;
 };
 
-/* Threads for calls that may wait for a disk. Each thread refers to the pool, and the last one frees it. */
+/* The threads for calls that may wait for a disk. The last thread to end frees the pool. */
 struct pool {
 	struct lock lock;
 	pthread_cond_t wake;
@@ -388,10 +395,13 @@ struct pool {
 	struct {
 		struct loop_job *first, **last;
 	} queues[2];	  /* waiting calls; [true]: calls with OF_MANY */
-	bool of_many;	  /* index of the queue that is checked first the next time */
+	bool of_many;	  /* index of the queue that pool_take checks first */
 	unsigned waiting; /* number of waiting calls */
 	unsigned n, idle; /* numbers of threads, and of idle threads */
-	/* The number of calls started so far, and that number at the last pool_check. */
+	/*
+	 * BEGUN: the number of calls started so far. SEEN: the value of BEGUN at the last
+	 * pool_check.
+	 */
 	uint64_t begun, seen;
 	bool over;
 };
@@ -414,8 +424,8 @@ static void pool_free(struct pool *p)
 }
 
 /*
- * Take the next call. Return NULL if this thread must end; then *LAST is true if it is the last thread of an ended
- * pool.
+ * Wait for the next call and return it. Return NULL if this thread must end. In this case, set
+ * *LAST to true if the pool has ended and this was its last thread.
  */
 static struct loop_job *pool_take(struct pool *p, bool *last)
 {
@@ -455,7 +465,7 @@ static void loop_on_done(void *data)
 	loop->working--;
 }
 
-/* Run the call J. Runs on a thread of the pool. */
+/* Run the call J; called on a thread of the pool. */
 static void loop_on_work(struct loop_job *j)
 {
 	struct loop *loop = j->loop;
@@ -478,7 +488,10 @@ static void *pool_main(void *data)
 	return NULL;
 }
 
-/* Start the thread that P->N already counts. If this fails, pool_check tries again. */
+/*
+ * Start a thread, which the caller has already counted in P->N. If this fails, pool_check tries
+ * again.
+ */
 static void start_thread(struct pool *p)
 {
 	if (thread_start(pool_main, p, NULL) == 0)
@@ -504,8 +517,9 @@ static void pool_add(struct pool *p, struct loop_job *job)
 }
 
 /*
- * Check if all threads hang, periodically while calls wait. If no waiting call has started since the last check,
- * start another thread, up to the limit. Return false if no call waits.
+ * Called periodically while calls wait for a thread. If no call has started since the last check,
+ * assume that all threads hang, and start another thread, up to POOL_MOST. Return false if no call
+ * waits.
  */
 static bool pool_check(struct pool *p)
 {
@@ -524,7 +538,10 @@ static bool pool_check(struct pool *p)
 	return true;
 }
 
-/* Stop starting calls, and end idle threads. This does not wait: a call that hangs is abandoned. */
+/*
+ * Start no more calls, and end the idle threads. Do not wait for calls in progress: a call that
+ * hangs is abandoned.
+ */
 static void pool_end(struct pool *p)
 {
 	bool last;
@@ -619,7 +636,7 @@ static void loop_close_all(struct loop *loop)
 	uv_walk(&loop->uv, loop_close_left, loop);
 }
 
-/* From now on threads do not wake the loop by ASYNC. */
+/* Make loop_post stop using ASYNC, which is about to be closed. */
 static void loop_sleep(struct loop *loop)
 {
 	lock_scope(&loop->lock);
@@ -631,7 +648,7 @@ static void loop_on_late(void *data)
 	*(bool *)data = true;
 }
 
-/* Stop all timers, whose memory belongs to their owners; then wait for the pool. */
+/* Stop all timers. Then wait for the calls on the pool, but no longer than LOOP_HANG_MS. */
 static void loop_wait_for_work(struct loop *loop)
 {
 	struct loop_timer deadline;
@@ -674,7 +691,10 @@ static void *loop_main(void *data)
 	return NULL;
 }
 
-/* Check if libuv can open the three descriptors of its first loop: if it gets only the first, it calls abort(). */
+/*
+ * Check that three descriptors are available for libuv's first loop. If libuv can open only the
+ * first one, it calls abort().
+ */
 static int loop_check_descriptors(void)
 {
 	cleanup_fd int first = eventfd(0, EFD_CLOEXEC);
@@ -755,7 +775,7 @@ void loop_unref(struct loop *loop)
 	while (post) {
 		struct loop_post *next = post->next;
 
-		if (post->fn == loop_on_done) /* pool work that returned too late */
+		if (post->fn == loop_on_done) /* a call on the pool that returned too late */
 			free(post->data);
 		free(post);
 		post = next;

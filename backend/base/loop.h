@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The I/O thread: one libuv loop that owns sockets, timers, child processes and file watches (rule
- * T2). Other threads post functions to it. This header shows no libuv type: code that needs one
- * includes uv.h. Public: fs/ uses it too.
+ * The I/O thread: one libuv loop that owns sockets, timers, child processes and watched descriptors
+ * (rule T2). Other threads post functions to it. This header shows no libuv type: code that needs
+ * one includes uv.h. Public: fs/ also uses this header.
  *
- * Life cycle: loop_new (at any time, also before a fork, since it creates no thread and no descriptor), loop_start
- * (after the fork), loop_stop, loop_free.
+ * Life cycle: loop_new, loop_start (after the fork), loop_stop, loop_free. loop_new creates no
+ * thread and no descriptor, so it may be called before the fork.
  *
- * All of backend/ and fs/ use the folder base/: the loop (uv.h for direct users of libuv) and its pool of threads,
- * group (operations in progress), work (work for the pool), disk (accesses to the state directory), file (whole
- * files, replaced in one step), lookup (users' files and names), lock, random, diag (the daemon's own messages, the
- * only global), print and tally (lines of .kxfs/info and .kxfs/metrics).
+ * All of backend/ and fs/ use the folder base/. Its files are loop (the I/O thread and its pool;
+ * uv.h gives access to libuv), work (groups of operations, and work for the pool), disk (accesses
+ * to the state directory), file (whole files), lookup (users' paths and names), lock, thread,
+ * process, random, diag (the daemon's own messages), and print (lines of .kxfs/info and
+ * .kxfs/metrics).
  */
 #pragma once
 
@@ -21,7 +22,7 @@ struct loop_watch;
 
 typedef void (*loop_fn)(void *data);
 
-/* A timer, embedded in the object that it is for. Only the loop uses its fields. */
+/* A timer. Embed it in the object that uses it. Only the loop accesses its fields. */
 struct loop_timer {
 	struct loop *loop;
 	loop_fn fn;
@@ -33,27 +34,30 @@ struct loop_timer {
 };
 
 void loop_new(struct loop **ret);
-/* Start the thread. It blocks all signals except those of loop_signal. Return 0 or a negative errno. */
+/*
+ * Start the I/O thread, which blocks all signals except those of loop_signal. Return 0 or a
+ * negative errno.
+ */
 int loop_start(struct loop *loop);
 /*
- * Run all posted functions, close the remaining watches, end the thread and wait for it. Timers do not expire any
- * more; setting and stopping them has no effect. Wait some seconds for work on the pool. Return false if some work
- * has not returned because its disk hangs. That work may continue at any time, so its memory may not be freed, and
- * the process must end now.
+ * Run all posted functions, wait some seconds for calls on the pool, close the remaining watches,
+ * and end the thread. From then on, timers do not expire, and setting or stopping them has no
+ * effect. Return false if a call on the pool has not returned, because its disk hangs. Such a call
+ * may continue at any time. So do not free memory that it uses, and end the process now.
  */
 bool loop_stop(struct loop *loop);
 void loop_free(struct loop *loop); /* NULL is allowed */
 
 /*
- * Run FN(DATA) on the I/O thread, after all functions that were posted before. Any thread may call this, including
- * the I/O thread; FN then runs after the current callback. Functions that are posted before loop_start run when the
- * thread has started.
+ * Run FN(DATA) on the I/O thread, after all functions that were posted before. Any thread may call
+ * this. On the I/O thread, FN runs after the current callback has returned. Functions posted before
+ * loop_start run when the thread has started.
  */
 void loop_post(struct loop *loop, loop_fn fn, void *data);
 
 /*
- * Keep the memory of LOOP until loop_unref, so that a detached thread can still post. Functions posted after
- * loop_stop are not run. Any thread.
+ * Take a reference to LOOP, so that its memory remains valid until loop_unref, and a detached
+ * thread can still post. Functions posted after loop_stop are not run. Any thread.
  */
 void loop_ref(struct loop *loop);
 void loop_unref(struct loop *loop);
@@ -64,8 +68,8 @@ bool loop_is_here(const struct loop *loop);
 /* The functions below are for the I/O thread only. */
 
 /*
- * Prepare T, which calls FN(DATA) whenever it expires. A timer that is not set owns no resources; stop a set timer
- * before you free its memory. Any thread.
+ * Initialize T to call FN(DATA) whenever it expires. Stop a set timer before its memory is freed. A
+ * timer that is not set needs no cleanup. Any thread.
  */
 static inline void loop_timer_init(struct loop_timer *t, struct loop *loop, loop_fn fn, void *data)
 {
@@ -82,8 +86,9 @@ static inline bool loop_timer_is_set(const struct loop_timer *t)
 }
 
 /*
- * Call FN(DATA) whenever FD is readable. With PRIORITY, call it whenever FD has a priority event instead, as
- * /proc/self/mountinfo has. Return NULL and set errno if FD can't be polled. The caller still owns FD.
+ * Call FN(DATA) whenever FD is readable. With PRIORITY, call it instead whenever poll(2) reports
+ * POLLPRI for FD, as it does when /proc/self/mountinfo changes. Return NULL and set errno if FD
+ * can't be polled. The caller still owns FD.
  */
 struct loop_watch *loop_watch_new(struct loop *loop, int fd, bool priority, loop_fn fn, void *data);
 void loop_watch_free(struct loop_watch *watch);
@@ -94,18 +99,22 @@ void loop_watch_free(struct loop_watch *watch);
 int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data);
 
 /*
- * Run WORK(DATA) on a thread of the pool, then DONE(DATA) (may be NULL) on the I/O thread. This is for calls that
- * may wait for a disk; most callers use work.h instead. WORK must not use data that another thread writes. The pool
- * runs a few calls at the same time. While all of them hang it starts more threads, up to a number at which the
- * whole disk must hang.
+ * Run WORK(DATA) on a thread of the pool, then DONE(DATA) on the I/O thread. DONE may be NULL. This
+ * is for calls that may wait for a disk; most callers use work.h instead. WORK must not use data
+ * that another thread writes. The pool runs a few calls at the same time. If all of these hang, it
+ * starts more threads, up to a limit.
  */
 void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data);
 /*
- * Like loop_work, for work that is done once for each of perhaps ten thousand objects, such as logs. The pool
- * alternates between such work and other work, so that a submission does not wait until all logs are opened.
+ * Like loop_work, for work that is done once for each of perhaps ten thousand objects, such as
+ * logs. The pool alternates between such work and other work, so that a submission need not wait
+ * until all logs are open.
  */
 void loop_work_of_many(struct loop *loop, loop_fn work, loop_fn done, void *data);
 
-/* Return the time in ns since 1970; return the time in ms of a clock that never jumps. Any thread. */
+/*
+ * loop_time_ns returns the time in ns since 1970. loop_now_ms returns the time in ms of the
+ * monotonic clock. Any thread.
+ */
 int64_t loop_time_ns(void);
 uint64_t loop_now_ms(void);

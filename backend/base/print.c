@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints texts for two formats: YAML's double-quoted strings, and Prometheus' lines. A row of a tally is complete
- * before n_rows counts it; after that only its count changes.
+ * Prints double-quoted strings for YAML, and lines of Prometheus' text format. Readers of a tally
+ * need no lock: a row is complete before N_ROWS includes it, and later only the row's count
+ * changes.
  */
 #include "backend/base/print.h"
 
@@ -10,7 +11,10 @@
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
 
-/* Print TEXT in double quotes, with the escapes that both formats have for control characters and line ends. */
+/*
+ * Print TEXT in double quotes. Escape control characters and line ends in a way that is valid in
+ * both formats.
+ */
 static void print_quoted(FILE *out, const char *text)
 {
 	cleanup_free char *clean = spec_utf8_clean_copy(text, "\n");
@@ -39,7 +43,7 @@ void print_metric_head(FILE *out, const char *name, const char *type, const char
 	fprintf(out, "# HELP kxfs_%s %s.\n# TYPE kxfs_%s %s\n", name, help, name, type);
 }
 
-/* Print KEY="VALUE" for use between the braces, with the escapes that any VALUE needs. */
+/* Print the label KEY="VALUE" of a metric, with VALUE escaped. */
 static void print_label(FILE *out, const char *key, const char *value)
 {
 	fprintf(out, "%s=", key);
@@ -64,7 +68,7 @@ static struct tally_row *need_row(struct tally *t, const char *const values[TALL
 	for (unsigned i = 0; i < n; i++) {
 		size_t same = 0;
 
-		/* Two values are equal if the parts of them that rows store are equal. */
+		/* Rows store truncated values, so compare only as many bytes as a row stores. */
 		while (same < TALLY_LABELS &&
 		       strncmp(t->rows[i].values[same], values[same], TALLY_TEXT - 1) == 0)
 			same++;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... UTIME STIME CUTIME CSTIME ... RSS ...
- * EXIT_CODE"; see proc(5). kxfs stores its limit of descriptors before it raises the limit, since it starts other
- * programs with the old limit. When kxfs starts a program, a pipe reports whether it runs: a successful exec closes
- * the pipe.
+ * The format of /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... UTIME
+ * STIME CUTIME CSTIME ... RSS ... EXIT_CODE"; see proc(5).
+ *
+ * kxfs raises its limit of descriptors, but starts other programs with the old limit. So it stores
+ * the old limit first. When kxfs starts a program, a pipe shows whether the exec succeeded: a
+ * successful exec closes the pipe.
  */
 #include "backend/base/process.h"
 
@@ -18,17 +20,17 @@
 #include "spec/base/mem.h"
 
 /*
- * Bits of FLAGS, from the kernel's include/linux/sched.h: PF_EXITING and PF_SIGNALED. A thread has PF_SIGNALED if a
- * signal ends it, and also if it ends because another thread called exit or exec. EXIT_CODE, the status of the
- * process as wait(2) returns it, distinguishes the two: after a signal its low seven bits are not 0. For a reader
- * that may not trace the process, EXIT_CODE is 0.
+ * Bits of FLAGS, from the kernel's include/linux/sched.h: PF_EXITING and PF_SIGNALED. A thread has
+ * PF_SIGNALED if a signal ends it, but also if it ends because another thread called exit or exec.
+ * EXIT_CODE, the status that wait(2) returns, distinguishes the two cases: after a signal, its low
+ * seven bits are not 0. If the reader may not trace the process, the kernel shows 0 as EXIT_CODE.
  */
 #define FLAG_EXITING  0x4
 #define FLAG_SIGNALED 0x400
 
 /*
- * Return the signal that ended a process, or 0, or PROCESS_HIDDEN. P is at the end of NAME; EXIT_CODE is the 50th
- * field after it.
+ * Return the signal that ended a process, 0 if no signal did, or PROCESS_HIDDEN. P points to the
+ * parenthesis after NAME. EXIT_CODE is the 50th field after that.
  */
 static int ended_by(unsigned flags, const char *p)
 {
@@ -44,7 +46,7 @@ static int ended_by(unsigned flags, const char *p)
 
 int process_parse_stat(const char *text, struct process_stat *ret)
 {
-	/* NAME may contain any byte, so the last parenthesis is its end. */
+	/* NAME may contain any byte, even parentheses, so it ends at the last parenthesis. */
 	const char *p = strrchr(text, ')');
 	unsigned long user = 0, system = 0;
 	long waited_user = 0, waited_system = 0, pages = 0;
@@ -52,7 +54,7 @@ int process_parse_stat(const char *text, struct process_stat *ret)
 	int parent;
 	unsigned flags;
 
-	/* If the text is truncated, the fields after FLAGS are 0. */
+	/* If TEXT ends after FLAGS, the missing fields are 0. */
 	if (!p ||
 	    sscanf(p + 1,
 		   " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %ld %ld %*d %*d %*d %*d "
@@ -88,7 +90,10 @@ int process_stat(pid_t pid, struct process_stat *ret)
 	if (process_parse_stat(text, ret) < 0)
 		return -ESRCH;
 	if (ret->signal == PROCESS_HIDDEN) {
-		/* A reader that may read this link also sees EXIT_CODE. */
+		/*
+		 * If kxfs may read this link, the kernel also shows it the real EXIT_CODE. That is
+		 * 0 here, so no signal ended the process.
+		 */
 		snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 		if (readlink(path, &any, 1) >= 0 || errno != EACCES)
 			ret->signal = 0;
@@ -168,13 +173,15 @@ char *process_submitter(void)
 #define SELF	   "/proc/self/exe"
 #define SPAWN_NAME "plugin-start"
 
-/* Where this program was when it started; "" if not known. Written only before threads start. */
+/* The path of this program when it started; "" if unknown. Written only before threads start. */
 static char installed[PATH_MAX];
 
 /*
- * Return the path by which kxfs starts itself again: SELF, which is the same version even after a package has replaced
- * the file. pip moves the file away before it deletes it. Its libraries, which are found from its directory, are
- * missing then, so kxfs starts what pip has installed in its place. BUF has PATH_MAX bytes.
+ * Return the path with which kxfs starts itself again. BUF has PATH_MAX bytes. Usually this is
+ * SELF: it is the running version, even if a package manager has replaced the file. But pip moves
+ * the old file to another directory before it deletes it. There the old program can't find its
+ * libraries, because it searches them relative to its own directory. In that case return the
+ * original path, where pip has installed the new version.
  */
 static const char *self_path(char *buf)
 {
@@ -254,7 +261,7 @@ int spawn_program(char *const *args, char *const *env, const int fds[3], pid_t *
 
 /* --- signals --- */
 
-/* Poll blocked signals through signalfd(2) without reading it, which would consume the signal. */
+/* Use signalfd(2) only for polling, and never read from it: that would consume the signal. */
 void interrupt_hold(struct interrupt *i)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};

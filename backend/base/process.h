@@ -15,102 +15,121 @@
 #define PROCESS_HIDDEN -1
 
 struct process_stat {
-	pid_t parent; /* 0 if kxfs can see no parent */
-	bool remains; /* the process has ended, and its parent has not waited for it yet */
+	pid_t parent; /* 0 if the parent is not visible to kxfs */
+	/* a zombie: the process has ended, but its parent has not waited for it yet */
+	bool remains;
 	/*
-	 * The signal that has ended the process, or 0. PROCESS_HIDDEN: either a signal has ended the process, or
-	 * one of its threads has called exit. Only readers that may trace the process can distinguish the two.
+	 * The signal that has ended the process, or 0. PROCESS_HIDDEN: either a signal has ended
+	 * the process, or one of its threads has called exit. kxfs can distinguish these two cases
+	 * only if it may trace the process.
 	 */
 	int signal;
 	/*
-	 * CPU time of the process, and of all children for which it has waited, in ticks: sysconf(_SC_CLK_TCK) per
-	 * second.
+	 * CPU time of the process, plus that of all children for which it has waited. The unit is a
+	 * tick; a second has sysconf(_SC_CLK_TCK) ticks.
 	 */
 	unsigned long ticks;
 	unsigned long pages; /* resident pages of memory */
 };
 
 /*
- * Parse TEXT, the contents of /proc/PID/stat. Return 0, or -EINVAL if TEXT is malformed. The signal in *RET is also
- * PROCESS_HIDDEN if the reader may trace the process and a thread's exit has ended it.
+ * Parse TEXT, the contents of /proc/PID/stat. Return 0, or -EINVAL if TEXT is malformed. If
+ * EXIT_CODE is 0 but FLAGS has PF_SIGNALED, set the signal in *RET to PROCESS_HIDDEN. Only
+ * process_stat checks whether kxfs may see the real EXIT_CODE.
  */
 int process_parse_stat(const char *text, struct process_stat *ret);
 /*
- * Read the stat of the process or thread PID. Return 0 or a negative errno; -ESRCH: it does not exist, or kxfs
- * can't see it.
+ * Read and parse /proc/PID/stat of the process or thread PID. Return 0 or a negative errno; -ESRCH:
+ * PID does not exist, or kxfs can't see it.
  */
 int process_stat(pid_t pid, struct process_stat *ret);
 
 /*
- * Get the id of this boot, by which a later start of kxfs detects that the machine was restarted; "" if the id is
- * unknown.
+ * Set RET to the id of this boot; "" if it is unknown. A later start of kxfs compares the id, to
+ * detect that the machine was rebooted.
  */
 void process_boot(char ret[37]);
 
 /*
- * Raise the soft limit of file descriptors as far as this process may. Return the new limit; RLIM_INFINITY if it is
- * unknown.
+ * Raise the soft limit of file descriptors to the hard limit. Return the new limit; RLIM_INFINITY
+ * if it is unknown.
  */
 rlim_t process_allow_descriptors(void);
-/* Return the limit of file descriptors before process_allow_descriptors. Programs that kxfs starts expect it. */
+/*
+ * Return the soft limit of file descriptors that this process had before process_allow_descriptors.
+ * kxfs starts other programs with this limit.
+ */
 rlim_t process_given_descriptors(void);
 /*
- * Return the home of the user who runs kxfs: HOME if that is an absolute path, else the home in the
- * user database, a lookup that may wait for a server. malloc'ed; NULL if there is none.
+ * Return the home directory of the user who runs kxfs, malloc'ed: $HOME if that is an absolute
+ * path, else the one in the user database. Return NULL if there is none. Reading the user database
+ * may wait for a server.
  */
 char *process_home(void);
 /*
- * Return "user@host" for the user who runs kxfs; malloc'ed. The name comes from the user database, a lookup that
- * may wait for a server.
+ * Return "user@host" for the user who runs kxfs, malloc'ed. The name comes from the user database,
+ * and reading that may wait for a server.
  */
 char *process_submitter(void);
-/* Set the soft limit of descriptors to SOFT in a process that is about to run another program. */
+/*
+ * Lower the soft limit of descriptors to SOFT. Call this in a process that is about to exec another
+ * program.
+ */
 void process_limit_descriptors(rlim_t soft);
 
 /*
- * Start programs. The caller waits until the new process has closed its copies of kxfs's descriptors. If a disk
- * hangs, closing a file that was being written on it may hang as well.
+ * The functions below start programs. They return after the new process has closed its copies of
+ * kxfs's descriptors. If a descriptor refers to a file on a disk that hangs, closing it may hang,
+ * and so may these functions.
  */
 
 /*
- * Start this program again, under the name ARGV[0], with the environment ENV, in its own session. FDS are its first
- * three descriptors (-1: /dev/null). Return 0 or a negative errno. *RET is its pid; the caller must wait for it
- * (waitpid). Call this on the pool.
+ * Start this program again, under the name ARGV[0], with the environment ENV, in a new session. FDS
+ * become the descriptors 0, 1 and 2 of the new process (-1: /dev/null). Set *RET to its pid, for
+ * which the caller must call waitpid. Return 0 or a negative errno. Call this on the pool.
  */
 int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret);
 
 /*
- * Start another program, found by PATH, in its own session. It gets the descriptor limit that kxfs had before it
- * raised its own, since programs with select() fail beyond 1024 descriptors.
+ * Start the program ARGS[0], found by PATH, in a new session. The program gets the descriptor limit
+ * that kxfs had before it raised its own limit, because programs that use select() fail with more
+ * than 1024 descriptors.
  *
- * An intermediate kxfs process, with its own name, lowers the limit and searches PATH. If PATH leads to a disk that
- * hangs, only the intermediate process waits; SIGKILL ends it. FDS[0] is the write end of a pipe. If the program
- * can't be run, the intermediate process writes the errno, an int, to FDS[0]. When the program runs, FDS[0] is
- * closed, and its standard input is /dev/null. Otherwise as spawn_self. Call this on the pool.
+ * kxfs starts itself as an intermediate process, which lowers the limit, searches PATH, and execs
+ * the program. If a directory of PATH is on a disk that hangs, only the intermediate process hangs;
+ * SIGKILL ends it.
+ *
+ * FDS[0] is not the program's standard input, which is /dev/null, but the write end of a pipe. If
+ * the program can't be run, the intermediate process writes the errno, an int, to this pipe. If it
+ * runs, the pipe is closed. In all other respects this function is like spawn_self.
  */
 int spawn_program(char *const *args, char *const *env, const int fds[3], pid_t *ret);
 
 /*
- * Call this first in main(). In the intermediate process it does not return. Otherwise it notes where the program is,
- * for spawn_self.
+ * Call this first in main(). In an intermediate process of spawn_program, run the program and do
+ * not return. In every other process, store the path of this program for spawn_self.
  */
 void spawn_between(char **argv);
 
 /*
- * Delay the signals by which a user ends a command (SIGINT, SIGTERM, SIGHUP) while it waits and has something to
- * clean up. A descriptor becomes readable when such a signal arrives. After interrupt_release the signal ends the
- * process, as its caller expects. For a process with one thread, or whose other threads block these signals.
+ * Delays the signals by which a user ends a command (SIGINT, SIGTERM, SIGHUP), while the command
+ * waits and has something to clean up. When such a signal arrives, FD becomes readable.
+ * interrupt_release then lets the signal end the process, as its sender expects. Use this only if
+ * all other threads block these signals.
  */
 struct interrupt {
 	/*
-	 * Becomes readable when a signal has arrived, which remains pending. -1: the descriptor could not be
-	 * created, so signals are not delayed.
+	 * Becomes readable when a signal arrives. The signal remains pending. -1: the descriptor
+	 * could not be created, so signals are not delayed.
 	 */
 	int fd;
 	sigset_t was; /* the thread's mask of signals before interrupt_hold */
 };
 
-/* Block these signals, except those that are ignored or blocked already. */
+/*
+ * Begin to delay SIGINT, SIGTERM and SIGHUP, except those that are blocked already, or that do not
+ * have their default action.
+ */
 void interrupt_hold(struct interrupt *i);
 /* Unblock the signals. If one has arrived, the process ends here. */
 void interrupt_release(struct interrupt *i);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Gets random bytes from getrandom(2), which returns up to 256 bytes in one call. */
+/*
+ * Gets random bytes from getrandom(2), which always returns all of them if at most 256 are
+ * requested.
+ */
 #include "backend/base/random.h"
 
 #include <assert.h>

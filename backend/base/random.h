@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Random bytes from the operating system, for any thread; and pauses before retries, which vary randomly. */
+/*
+ * Random bytes from the operating system (any thread), and randomly varied pauses before retries.
+ */
 #pragma once
 
 #include "spec/base/base.h"
 
-/* Put N random bytes into P; put a random UUID into RET. Return 0 or -EIO. */
+/*
+ * random_bytes puts N random bytes, at most 256, into P. random_uuid puts a random UUID into RET.
+ * Both return 0 or -EIO.
+ */
 int must_check random_bytes(void *p, size_t n);
 int must_check random_uuid(char ret[37]);
 /*
- * Set *RET to a random number for the suffix of a job's name (spec_name_suffix). The suffix differs from those that
- * people choose. Return 0 or -EIO.
+ * Set *RET to a random number, from which spec_name_suffix makes the suffix of a job's name. The
+ * suffix has at least 12 characters, so that it differs from suffixes that people choose. Return 0
+ * or -EIO.
  */
 int must_check random_name(uint64_t *ret);
 /*
- * Return MS plus or minus up to a quarter, so that operations with the same delay do not all run at the same time.
+ * Return MS, randomly varied by up to a quarter, so that operations with the same delay do not all
+ * run at the same time.
  */
 unsigned random_about(unsigned ms);
 
@@ -30,9 +37,9 @@ static inline struct backoff backoff_begin(unsigned first, unsigned last)
 }
 
 /*
- * Count a failure and return the pause in ms before the next retry: FIRST, doubled for each earlier failure, at
- * most LAST, and spread as random_about does. ASKED_MS is the server's Retry-After in ms, or 0. The pause is never
- * shorter than that.
+ * Count a failure, and return the pause in ms before the next retry. The pause is FIRST, doubled
+ * for each earlier failure, at most LAST, and varied as by random_about. It is never shorter than
+ * ASKED_MS, the server's Retry-After (0 if there is none).
  */
 static inline unsigned backoff_next(struct backoff *b, unsigned asked_ms)
 {
@@ -43,7 +50,7 @@ static inline unsigned backoff_next(struct backoff *b, unsigned asked_ms)
 	return max_of(pause, asked_ms ? random_about(asked_ms + asked_ms / 3 + 1) : 0);
 }
 
-/* Do not count the last failure: the next pause is as long as the last one. */
+/* Undo the counting of the last failure, so that the next pause is as long as the last one. */
 static inline void backoff_undo(struct backoff *b)
 {
 	b->failures -= b->failures > 0;

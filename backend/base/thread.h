@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions to start threads, and to wait for the result of another thread (never on the I/O thread). All signals
- * are blocked in these threads, since only the I/O thread receives the signals of the process.
+ * Starts threads, and waits for the result of another thread. Threads started here block all
+ * signals, because only the I/O thread receives the signals of the process. Do not wait for a
+ * result on the I/O thread.
  */
 #pragma once
 
@@ -16,7 +17,10 @@
  */
 int thread_start(void *(*fn)(void *data), void *data, pthread_t *ret);
 
-/* A result, such as that of starting a backend, which one thread sets once, and for which another thread waits. */
+/*
+ * A result that one thread sets once, and for which another thread waits. For example, the result
+ * of starting a backend.
+ */
 struct wait {
 	sem_t done;
 	struct lock lock; /* protects the members below */
@@ -28,12 +32,13 @@ struct wait {
 void wait_init(struct wait *w);
 void wait_clear(struct wait *w);
 /*
- * Set the result: 0, or a negative errno with TEXT (may be NULL). Only the first call counts. Any
- * thread.
+ * Set the result: 0, or a negative errno with TEXT (may be NULL). Only the first call has an
+ * effect. Any thread.
  */
 void wait_set(struct wait *w, int err, const char *text);
 /*
- * Wait for the result, at most SECONDS of the monotonic clock. Return its error; -ETIMEDOUT if there is no result
- * in time. If RET_TEXT is not NULL, *RET_TEXT is the result's text, malloc'ed or NULL. Not on the I/O thread.
+ * Wait at most SECONDS for the result. Return its error, or -ETIMEDOUT if there is no result in
+ * time. If there is a result and RET_TEXT is not NULL, set *RET_TEXT to the result's text,
+ * malloc'ed or NULL. Not on the I/O thread.
  */
 int wait_get(struct wait *w, unsigned seconds, char **ret_text);

@@ -7,8 +7,8 @@
 /* --- groups --- */
 
 /*
- * If an operation has entered the group since this call was posted, do nothing: the last operation that leaves
- * posts the call again.
+ * Call FN if the group is still empty. If an operation has entered the group since this call was
+ * posted, do nothing: when the last operation leaves the group, group_leave posts this call again.
  */
 static void call_when_empty(void *data)
 {
@@ -67,7 +67,10 @@ static void give(struct work *w, struct loop *loop)
 	(w->of_many ? loop_work_of_many : loop_work)(loop, run, done, w);
 }
 
-/* DONE may free W and, if W is the last work of its queue, the queue. */
+/*
+ * Read W's members before calling W->DONE, which may free W. If W is the last work of its queue,
+ * DONE may also free the queue.
+ */
 static void done(void *data)
 {
 	struct work *w = data;

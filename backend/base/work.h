@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Groups count operations in progress (rule A4). Work runs on the pool, and is counted in a group. I/O thread only.
+ * Groups, which count operations in progress (rule A4), and work, which runs on the pool and can be
+ * counted in a group. I/O thread only.
  */
 #pragma once
 
 #include "backend/base/loop.h"
 
 /*
- * Each operation enters the group at its start, and leaves it at its end. An owner that shuts down waits until the
- * group is empty.
+ * A group of operations. Each operation enters the group when it begins, and leaves it when it
+ * ends. An owner that shuts down waits until the group is empty.
  */
 struct group {
 	struct loop *loop;
@@ -26,8 +27,9 @@ static inline void group_init(struct group *g, struct loop *loop)
 void group_enter(struct group *g);
 void group_leave(struct group *g);
 /*
- * Post a call of FN(DATA) when the group is empty. If an operation enters the group before that call, wait until
- * the group is empty again. FN is called once, and may free the group. Only one caller may wait at a time.
+ * When the group is empty, post a call of FN(DATA). If an operation enters the group before FN is
+ * called, wait until the group is empty again. FN is called once, and may free the group. Only one
+ * caller may wait at a time.
  */
 void group_when_empty(struct group *g, loop_fn fn, void *data);
 
@@ -51,14 +53,14 @@ struct work {
 	void *data; /* the argument of RUN and DONE */
 	/* The work is in this group from its start until DONE has returned; NULL: in no group. */
 	struct group *group;
-	bool of_many; /* the work runs by loop_work_of_many */
+	bool of_many; /* run this work with loop_work_of_many */
 	int err;      /* set by RUN for DONE: 0 or a negative errno */
 	/* Used only by work.c: the work's queue, and the next work in it. */
 	struct work_queue *queue;
 	struct work *next;
 };
 
-/* All zeros is an empty queue, which owns no memory. */
+/* A queue of work. A zeroed queue is empty. A queue owns no memory. */
 struct work_queue {
 	struct loop *loop;
 	struct work *first, **last; /* FIRST is running */
@@ -67,7 +69,8 @@ struct work_queue {
 /* Run W, which must not be in progress. */
 void work_start(struct work *w, struct loop *loop);
 /*
- * Run W after all earlier work of Q, including its DONE. If W has no RUN, only its DONE is called, after the
- * earlier work. The DONE of the last work in Q may free Q. Work that hangs delays only its own queue.
+ * Run W after all work that is already in Q, including the DONE functions of that work. If W has no
+ * RUN, only call its DONE then. The DONE of the last work in Q may free Q. Work that hangs delays
+ * only its own queue.
  */
 void work_enqueue(struct work *w, struct loop *loop, struct work_queue *q);
