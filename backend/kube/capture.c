@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of captured jobs (by uid), each with a table of its logs (by key, see follow.c); the readers who wait for
- * several logs; and the slots that all logs share. The snapshots of a job show which runs of its containers have
- * begun and ended.
+ * The object has a table of jobs (by uid), and the slots that all logs share. Each job has a table of its followed
+ * logs (by key, see follow.c). The snapshots of a job show which runs of its containers have begun and ended.
  */
 #include "backend/kube/capture.h"
 
@@ -18,27 +17,33 @@
 #include "spec/base/mem.h"
 
 #define STREAMS_MAX 10000
-/* File descriptors per log: a file, and a connection unless the server supports HTTP/2. */
+/*
+ * Each followed log needs a descriptor for its file and, unless the server supports HTTP/2, one for a connection.
+ */
 #define STREAM_FDS 2
-#define OTHER_FDS  256 /* for everything else: connections, files of readers, urgent logs */
+/* descriptors for everything else: connections, files of readers, urgent logs */
+#define OTHER_FDS  256
 #define PREFIX_MAX 300
 
 struct captured {
 	struct follow *follow;
-	UT_hash_handle hh; /* in the table of the job, by key */
+	UT_hash_handle hh; /* in capture_job.logs, by key */
 };
 
 /* A reader who waits for several logs. */
 struct all {
-	/* number of logs that the reader waits for, and one more while they are counted */
+	/*
+	 * the number of logs that the reader waits for; one higher while the logs are counted, so that DONE is not
+	 * called early
+	 */
 	size_t n;
 	loop_fn done;
 	void *arg;
 };
 
-/* A reader who opens a log while output of its job is being removed. */
+/* A reader who opens a log while old output of its job is being removed. The log is opened again after that. */
 struct capture_opening {
-	char *key; /* key of the log; NULL: all logs */
+	char *key; /* key of the log; NULL: the merged log */
 	struct all *all;
 	struct capture_opening *next;
 };
@@ -47,14 +52,14 @@ struct capture_job {
 	struct capture *c;
 	char *uid;
 	char *id;
-	char *key;		   /* name of its output on disk */
-	struct output_job *output; /* NULL: its output was not needed so far */
+	char *key;		   /* name of the job's output on disk */
+	struct output_job *output; /* NULL until the output is opened */
 	struct captured *logs;
 	struct capture_opening *openings;
-	bool awaits_folder; /* old output is being removed */
-	int reported; /* the error that prevents capture, if a message has reported it; else 0 */
-	bool output_ended; /* output_job_end was called after the last output_job_resume */
-	UT_hash_handle hh; /* by uid */
+	bool awaits_folder; /* the output can't be opened until old output is removed */
+	int reported;	    /* the error that prevents capture and was already logged; else 0 */
+	bool output_ended;  /* output_job_end was called after the last output_job_resume */
+	UT_hash_handle hh;  /* by uid */
 };
 
 struct capture {
@@ -74,7 +79,7 @@ static struct capture_job *find_job(const struct capture *c, const char *uid)
 	return job;
 }
 
-/* Return the log KEY of JOB (may be NULL); NULL if it is not followed. */
+/* Return the struct follow of log KEY of JOB; NULL if the log is not followed. JOB may be NULL. */
 static struct follow *find_log(const struct capture_job *job, const char *key)
 {
 	struct captured *log = NULL;
@@ -144,14 +149,14 @@ static int need_output(struct capture_job *job)
 	job->output = output_job_open(c->config.output, job->key);
 	if (!job->output)
 		return -errno;
-	changed(job); /* the job's snapshot is saved from now on */
+	changed(job); /* publish the job again: from now on its snapshot is saved */
 	return 0;
 }
 
 /*
- * Print into BUF the prefix that the lines of log L of R have in the merged log: ROLE/K. ROLE is the name of the
- * replica's directory without its number, since a label may have any bytes. Return NULL if L is not the log of the
- * replica's own container, and so not in the merged log.
+ * Return the prefix "ROLE/K " that the lines of log L of R have in the merged log, printed into BUF. ROLE is the
+ * name of the replica's directory without its number, because the role's label may have any bytes. Return NULL if L
+ * is the log of another container than the replica's own, since the merged log does not contain such logs.
  */
 static const char *prefix_of(const struct spec_replica *r, const struct spec_log *l,
 			     char buf[PREFIX_MAX])
@@ -164,9 +169,9 @@ static const char *prefix_of(const struct spec_replica *r, const struct spec_log
 }
 
 /*
- * Start to follow log J of R. FIRST: for a reader. The gaps that an earlier mount has counted are kept. If the job
- * is captured, earlier runs of the container that were never seen count as gaps. Return NULL if the run has not
- * begun, or its log is not available.
+ * Start to follow log J of R. FIRST: only a reader has requested the log. Otherwise the job is captured, and
+ * earlier runs of the container that kxfs never saw count as gaps. Gaps that an earlier mount has counted are kept.
+ * Return NULL if the run has not begun, if its log is no longer available, or if the output can't be opened.
  */
 static struct follow *follow_log(struct capture *c, const struct spec_job *snapshot,
 				 const struct spec_replica *r, size_t j, bool first)
@@ -214,7 +219,7 @@ static struct follow *follow_log(struct capture *c, const struct spec_job *snaps
 	return log->follow;
 }
 
-/* Check whether the run of F, a log of job UID, has ended. */
+/* Notify F, a log of job UID, if its run has ended or its pod is being deleted. */
 static void check_run(struct capture *c, const char *uid, struct follow *f)
 {
 	const struct spec_pod_view *pod = pod_of(c, uid, follow_key(f));
@@ -229,7 +234,10 @@ static void check_run(struct capture *c, const char *uid, struct follow *f)
 	}
 }
 
-/* Report the ends of runs to their logs. If WANTED, follow the logs of runs that have begun. */
+/*
+ * Notify followed logs whose run or job has ended. If WANTED, also start to follow the logs of runs that have
+ * begun.
+ */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			bool outlived)
 {
@@ -237,7 +245,8 @@ static void update_logs(struct capture *c, const struct spec_job *snapshot, bool
 
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
-		struct follow *before = NULL; /* the log of the last attempt before L */
+		/* the last followed log before L of the replica's own container */
+		struct follow *before = NULL;
 
 		for (size_t j = 0; j < r->n_logs; j++) {
 			const struct spec_log *l = &r->logs[j];
@@ -277,7 +286,10 @@ static void one_of_all(void *data)
 	done(arg);
 }
 
-/* End the wait of OPENINGS: open their logs again or, if SNAPSHOT is NULL, call their readers. */
+/*
+ * End the wait of the readers in OPENINGS, and free OPENINGS. Open the readers' logs in SNAPSHOT; if SNAPSHOT is
+ * NULL, call the readers without opening the logs.
+ */
 static void end_openings(struct capture *c, struct capture_opening *openings,
 			 const struct spec_job *snapshot)
 {
@@ -316,7 +328,7 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 		output_job_resume(job->output);
 }
 
-/* Return the job of SNAPSHOT, and open its output, which an earlier mount has left on disk. */
+/* Return the job of SNAPSHOT, and open the output that an earlier mount has left on disk. */
 static struct capture_job *need_earlier(struct capture *c, const struct spec_job *snapshot)
 {
 	struct capture_job *job = need_job(c, snapshot);
@@ -326,7 +338,10 @@ static struct capture_job *need_earlier(struct capture *c, const struct spec_job
 	return job;
 }
 
-/* No more output arrives for the log L of R: merge its lines on disk that are not merged yet. */
+/*
+ * Add those lines of log L of R that are on disk, but not in the merged log, to the merged log. No more output of L
+ * will arrive.
+ */
 static void merge_rest(struct capture_job *job, const struct spec_replica *r,
 		       const struct spec_log *l)
 {
@@ -384,12 +399,15 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				l->lost_end = state.lost_end;
 				snapshot->outlived |= ended && state.outlived;
 			} else if (dropped) {
-				/* Readers get the output that the cluster still has, with its own gaps. */
+				/*
+				 * The captured output was removed. Readers now get what the cluster still has, so
+				 * forget the old log's state and gaps.
+				 */
 				l->complete = false;
 				l->gap = 0;
 			} else if (wanted && !l->complete &&
 				   end_of(c, snapshot->uid, l->key) == RUN_GONE) {
-				/* The log was not followed to its end. */
+				/* The rest of the log can't be fetched any more, so its end is lost. */
 				if (unmerged && !l->lost_end)
 					merge_rest(need_earlier(c, snapshot),
 						   &snapshot->replicas[i], l);
@@ -406,7 +424,10 @@ bool capture_has(const struct capture *c, const char *uid)
 	return job && job->output;
 }
 
-/* True if all logs of job UID have ended, or, if REFUSED is set, are paused because the server has refused them. */
+/*
+ * True if all followed logs of job UID have ended. If REFUSED is set, logs that are paused because the server has
+ * refused them count as ended, too.
+ */
 static bool are_over(const struct capture *c, const char *uid, bool refused)
 {
 	const struct capture_job *job = find_job(c, uid);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies the logs of containers to the output on disk, as they are printed. A log of a captured job is followed
- * from the start of its container, any other log from the first time that a reader opens it. Capture owns the logs
- * of a job until capture_forget; other parts name the job by its uid. I/O thread, except capture_count and
+ * Copies the logs of containers to disk, as they are printed. kxfs follows the logs of a captured job from the
+ * start of each container. It follows any other log from the first time that a reader opens it. This object owns
+ * the logs of a job until capture_forget; callers name the job by its uid. I/O thread, except capture_count and
  * capture_forbidden.
  */
 #pragma once
@@ -15,18 +15,18 @@ struct capture;
 
 struct capture_events {
 	/*
-	 * Prepare the output folder of job UID. Return 0; -EINPROGRESS if old output is being removed, after which
-	 * the owner calls capture_update; or -EBUSY if another job has the key of this one.
+	 * Prepare the output folder of job UID. Return 0, or -EBUSY if another job has the same key. Return
+	 * -EINPROGRESS if old output is being removed; after that, the owner calls capture_update.
 	 */
 	int (*claim)(void *data, const char *uid);
 	/*
-	 * Return the pod of job UID whose own uid is the N bytes at POD; NULL if the cluster no longer has this
-	 * pod.
+	 * Return the pod of job UID whose own uid is the N bytes at POD; NULL if the cluster does not have this pod
+	 * any more.
 	 */
 	const struct spec_pod_view *(*pod)(void *data, const char *uid, const char *pod, size_t n);
 	/*
-	 * The result of capture_fill for job UID has changed, or all its logs have ended. Must not call functions
-	 * of capture.
+	 * capture_fill would give another result for job UID than before, or all its logs have ended. This callback
+	 * must not call functions of capture.
 	 */
 	void (*changed)(void *data, const char *uid);
 	void *data;
@@ -37,7 +37,10 @@ struct capture_config {
 	struct http *http;
 	struct output *output;
 	const char *namespace; /* borrowed */
-	/* each captured job needs an output folder, so that the job remains until it is archived */
+	/*
+	 * there is an archive, so each captured job needs an output folder, which keeps the job until it is
+	 * archived
+	 */
 	bool archives;
 };
 
@@ -52,32 +55,36 @@ void capture_free(struct capture *c);
 /* --- jobs that are published --- */
 
 /*
- * SNAPSHOT will be published: follow the logs of containers that have started, and end the logs of containers that
- * have ended. WANTED: follow the logs of this job even if nobody reads them. OUTLIVED: as in follow_job_ended.
+ * Call this before SNAPSHOT is published. Notify the followed logs of containers that have ended. If WANTED, the
+ * job is captured: also start to follow the logs of containers that have started. OUTLIVED: as in follow_job_ended.
  */
 void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted, bool outlived);
 /*
- * Set in SNAPSHOT which logs are complete, which wait, and where output is missing. WANTED: as in capture_update.
- * DROPPED: the job's output was removed to free space. UNMERGED: an earlier mount may have ended before it had
- * added all captured lines to the job's merged log. For each log whose end is lost, the missing lines are added
- * now.
+ * Set in SNAPSHOT which logs are complete, which ones wait, and where output is missing. WANTED: as in
+ * capture_update. DROPPED: the job's output was removed to free space. UNMERGED: an earlier mount may have ended
+ * before it added all captured lines to the job's merged log. In that case add the missing lines of each log whose
+ * end is lost.
  */
 void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped,
 		  bool unmerged);
 /*
- * An earlier mount has ended before it had added all lines to the merged log of SNAPSHOT. Add the missing lines of
- * all complete logs; if the job is GONE from the cluster, the missing lines of all logs.
+ * Complete the merged log of SNAPSHOT, because an earlier mount ended before it had added all lines. Add the
+ * missing lines of each log that is complete or whose end is lost. GONE: the cluster no longer has the job, so add
+ * the missing lines of all its logs.
  */
 void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone);
 /* True if this mount has opened the output of job UID. */
 bool capture_has(const struct capture *c, const char *uid);
-/* True if all captured logs of job UID have ended. */
+/* True if all followed logs of job UID have ended. */
 bool capture_is_over(const struct capture *c, const char *uid);
-/* True if no output of job UID is being written. Logs that the server has refused may still be retried. */
+/*
+ * True if each followed log of job UID has ended, or is paused because the server has refused it. A paused log may
+ * be retried later.
+ */
 bool capture_is_quiet(const struct capture *c, const char *uid);
 /*
- * True if more output of SNAPSHOT is expected soon. The job has ended, and capture_fill was called for SNAPSHOT.
- * WANTED: as in capture_update; EARLY: as in follow_is_fetching.
+ * True if more output of SNAPSHOT's job is expected soon. Call this only for a job that has ended, after
+ * capture_fill for SNAPSHOT. WANTED: as in capture_update. EARLY: as in follow_is_fetching.
  */
 bool capture_is_fetching(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			 bool early);
@@ -87,13 +94,14 @@ void capture_forget(struct capture *c, const char *uid);
 /* --- readers --- */
 
 /*
- * A reader opens log KEY (NULL: the merged log) of SNAPSHOT: follow the log, after any old output is removed. Call
- * DONE(ARG) once the log on disk has all output that exists now, or the rest of it is not available.
+ * A reader opens log KEY (NULL: the merged log) of SNAPSHOT. Start to follow the log, after any old output is
+ * removed. Call DONE(ARG) once the log on disk has all output that exists now, or the missing output is not
+ * available.
  */
 void capture_open(struct capture *c, const struct spec_job *snapshot, const char *key, loop_fn done,
 		  void *arg);
 /*
- * Call DONE(ARG) once the followed logs of job UID have all output that exists now, or the rest of it is not
+ * Call DONE(ARG) once the followed logs of job UID have all output that exists now, or the missing output is not
  * available.
  */
 void capture_wait(struct capture *c, const char *uid, loop_fn done, void *arg);
@@ -101,8 +109,8 @@ void capture_wait(struct capture *c, const char *uid, loop_fn done, void *arg);
 /* --- the server --- */
 
 /*
- * Note whether the server can't be reached (AWAY): then failures do not count as refusals. When the server is back,
- * retry refused logs.
+ * Note whether the server can't be reached (AWAY). While it can't, failures do not count as refusals. When it can
+ * be reached again, end the pauses of all logs.
  */
 void capture_away(struct capture *c, bool away);
 
@@ -113,7 +121,7 @@ struct capture_counts {
 
 void capture_count(const struct capture *c, struct capture_counts *ret);
 /*
- * Return the server's refusal, malloc'ed, if the user may not read logs; NULL if the server returned the log of the
- * last request. Any thread.
+ * Return the server's error text, malloc'ed, if the server denies this user access to logs. Return NULL if the
+ * server has returned a log since then, or has never denied access. Any thread.
  */
 char *capture_forbidden(struct capture *c);

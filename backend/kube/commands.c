@@ -4,14 +4,14 @@
  *
  *	step	what is in progress		what ends it			next
  *	NONE	nothing				commands_begin			ASKED
- *	ASKED	control.c reads the job, and	it was, or may have been, sent	TAKEN
+ *	ASKED	control.c reads the job, and	it was (or may be) accepted	TAKEN
  *		sends the request		it was refused			NONE
  *	TAKEN	the controller acts, or not	an outcome is seen		DONE
- *					30 s without one			NONE, ignored
+ *					30 s without an outcome		NONE, ignored
  *	DONE	the outcome is published	it is published			NONE
  *
- * If the watch is faster than the reply, ASKED is followed by DONE. When the job leaves jobs/, every step ends in
- * NONE. Until the next command, NONE remembers that the last command was ignored.
+ * If the watch shows the outcome before the reply arrives, DONE follows ASKED directly. When the job leaves jobs/,
+ * the command ends in any step. Until the next command, NONE remembers that the last command was ignored.
  */
 #include "backend/kube/commands.h"
 
@@ -40,7 +40,7 @@ struct command {
 	char *argument;	  /* the argument that was sent, or NULL */
 	bool unsure;	  /* the server may not have accepted the command */
 	enum spec_control_outcome outcome;
-	/* Set when the command becomes TAKEN. When it fires, the command was ignored. */
+	/* Set when the command becomes TAKEN. If it expires, the job has ignored the command. */
 	struct loop_timer timer;
 	command_ended_fn ended; /* NULL: the writer no longer waits */
 	void *data;
@@ -81,7 +81,7 @@ static void set_none(struct command *cmd)
 	cmd->outcome = SPEC_CONTROL_OPEN;
 }
 
-/* End the command. ENDED is called last, since it may begin the next command. */
+/* End the command as HOW. Call its callback last, because the callback may begin the next command of the job. */
 static void end(struct command *cmd, enum command_end how, const char *text)
 {
 	command_ended_fn ended = cmd->ended;

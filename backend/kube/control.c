@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Carries out commands that users write to ctl. The server accepts any request, even one that the job's controller
- * then ignores. So kxfs reads the job right before the request, and answers the write when the job shows the
- * outcome, or after WAIT_MS. The command is kept longer (commands.h), and other actions are refused meanwhile. The
+ * then ignores. So kxfs reads the job right before the request. It answers the write when the job shows the
+ * outcome, or after WAIT_MS. It keeps the command longer (commands.h), and refuses other actions meanwhile. The
  * kind of the job makes the request (spec/view/control.h).
  *
  *	step	what is in progress		what ends it			next
@@ -19,9 +19,9 @@
  *						the job has changed since	READ
  *	WAIT	a timer				the outcome shows, or WAIT_MS	answer
  *
- * After a lost reply kxfs reads the job again. If the job has not obeyed, kxfs sends the request once more, unless
- * the action must not be executed twice. In that case kxfs only waits for the outcome; if it does not show, the
- * answer is that the outcome is unknown.
+ * After a lost reply kxfs reads the job again. If the job has not obeyed, kxfs normally sends the request once
+ * more. If the action must not be executed twice, kxfs only waits for the outcome. If no outcome shows, the answer
+ * is that the outcome is unknown.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -35,32 +35,33 @@
 #include "spec/view/control.h"
 
 #define DRAIN_MS 2000
-#define READ_MS	 6000 /* for the first GET, before any request */
+#define READ_MS	 6000 /* timeout of the first GET, before any request is sent */
 #define LOOK_MS	 2000
 #define CALL_MS	 4000
-#define WAIT_MS	 5000 /* the time for the outcome, from the beginning of the request */
-/* The time for which requests are retried after lost replies, from the first request. */
+/* If the server has accepted the request, kxfs answers the write at most this long after the write began. */
+#define WAIT_MS 5000
+/* If a reply was lost, kxfs retries, and answers the write at most this long after the write began. */
 #define GIVE_UP_MS 8000
 #define REPLY_MAX  (8u << 20)
 
 struct kube_control;
 
-/* A wait for the logs of the job. It may outlive the request. */
+/* A wait for the job's existing output. The wait may outlive the request. */
 struct drain {
-	struct kube_control *c; /* NULL: the request has ended */
+	struct kube_control *c; /* NULL if the request no longer waits */
 };
 
-/* One request, until it is answered. */
+/* One write to ctl, until it is answered. */
 struct kube_control {
 	struct request r;
 	const struct kube_parts *k;
-	/* The actions of the kind that the job had at the beginning. */
+	/* The actions that the job's kind offers. A later change of the kind has no effect on this request. */
 	const struct spec_control *control;
 	char *uid, *name; /* uid and name of the object */
 	enum spec_action action;
 	bool has_command;		     /* on_ended will be called */
 	struct spec_control_request request; /* made after the first GET */
-	/* the error of a request that the server may have carried out without a clear reply; or NULL */
+	/* the error of a request that the server may have carried out, although no clear reply arrived; or NULL */
 	char *lost;
 	struct drain *drain;
 	struct loop_timer timer; /* ends DRAIN, later ends WAIT */
@@ -94,7 +95,7 @@ static void answer(struct kube_control *c, int err, const char *text)
 	request_answer(&c->r, err, NULL, text);
 }
 
-/* Answer that kxfs has not changed the job, with ERR and TEXT. */
+/* Answer with ERR and TEXT. kxfs has not changed the job, so forget the command. */
 static void refuse(struct kube_control *c, int err, const char *text)
 {
 	if (c->has_command)
@@ -158,7 +159,7 @@ static bool is_once(const struct kube_control *c)
 	return c->control->once & 1u << c->action;
 }
 
-/* Read the job again after a pause, to find the effect of the request. */
+/* After a pause, read the job again, to find out whether it has obeyed. */
 static void read_later(struct kube_control *c, unsigned wait_ms)
 {
 	commands_taken(c->k->commands, c->uid, true);
@@ -178,7 +179,7 @@ static void on_lost(struct kube_control *c, const struct http_reply *reply, cons
 
 static void read_job(struct request *r);
 
-/* The server has refused the request with ERR and TEXT. */
+/* Answer that the server has refused the request with ERR and TEXT. If the kind can explain a 403, add its text. */
 static void refuse_request(struct kube_control *c, const struct http_reply *reply, int err,
 			   const char *text)
 {
@@ -204,8 +205,9 @@ static void on_asked(void *data, const struct http_reply *reply)
 	bool done = http_succeeded(reply) &&
 		    spec_object_is(reply->body, reply->len, &(struct spec_object_wanted){0});
 	/*
-	 * A proxy for Kubernetes may also reply with a Status. So a Status is not trusted if the action must not be
-	 * executed twice.
+	 * UNCHECKED: the API server reports that a webhook did not answer, so the action was not executed. But a
+	 * proxy for Kubernetes may send the same Status after its own failure. So don't trust the Status if the
+	 * action must not be executed twice.
 	 */
 	bool unchecked =
 		!reply->err && spec_reply_is_unchecked(reply->status, reply->body, reply->len);
@@ -215,10 +217,13 @@ static void on_asked(void *data, const struct http_reply *reply)
 	int err = done ? 0 : http_refusal(reply, &asked, &text);
 
 	c->r.call = NULL;
-	/* Only this command chooses this name. So an earlier request, whose reply was lost, was accepted. */
+	/*
+	 * An object of this name exists. The name is random, so this command has created the object: the server has
+	 * accepted an earlier request whose reply was lost.
+	 */
 	if (err == -EEXIST && !c->request.patch && !unknown)
 		err = 0;
-	/* This request, or an earlier one, may still be executed. */
+	/* The server may have carried out this request, or an earlier one whose reply was lost. */
 	if (unknown || (err && c->lost)) {
 		on_lost(c, reply, text ? text : strerror(-err));
 		return;
@@ -240,7 +245,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 
 static void ask(struct kube_control *c);
 
-/* Refuse the action if the object that it needs does not exist; otherwise let the server decide. */
+/* Refuse the action if the object that it needs does not exist. Otherwise send the request. */
 static void on_needed(void *data, const struct http_reply *reply)
 {
 	struct kube_control *c = data;
@@ -279,7 +284,7 @@ static void ask(struct kube_control *c)
 	request_call(&c->r, NULL, "", c->request.needed ? &get : &call);
 }
 
-/* Make the request. JOB is the job's present state, in which it obeys the action. */
+/* Make the request. JOB is the job's current state, in which it obeys the action. Return 0 or a negative errno. */
 static int make_request(struct kube_control *c, const struct spec_control_job *job)
 {
 	char name[32];
@@ -302,14 +307,17 @@ static int make_request(struct kube_control *c, const struct spec_control_job *j
 	return 0;
 }
 
-/* JOB is the job's present state: send the request, wait, or refuse. */
+/* Send the request, wait, or refuse. This depends on JOB, the job's current state. */
 static void decide(struct kube_control *c, const struct spec_control_job *job)
 {
 	const struct spec_control *control = c->control;
 	int err;
 
 	if (c->request.body) {
-		/* After a lost reply: if the job has obeyed, its publication leads to the answer. */
+		/*
+		 * A request was sent, and its reply was lost. If JOB shows the outcome, publish the job, which then
+		 * answers the write.
+		 */
 		if (commands_check(c->k->commands, c->uid, control, job))
 			return publish_again(c->k->publish, c->uid);
 		return is_once(c) ? read_later(c, 0) : ask(c);
@@ -407,8 +415,8 @@ static void on_drained(void *data)
 }
 
 /*
- * Wait until all existing output is on disk. After that the streams are open, and capture what the pods print until
- * they are gone.
+ * Wait until all existing output is on disk, since the action may delete pods. After that, all streams are open,
+ * and they capture what the pods print until they are deleted.
  */
 static void drain(struct kube_control *c)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each event is in two lists: the list of its job (or of the waiting events, if the job is unknown), and the list
- * of all events. Both are ordered by the time of the last occurrence. When a list is full, a new event displaces
- * the first one.
+ * An event whose job is known is in two lists: the list of that job, and the list of all such events. An event
+ * whose job is unknown is only in the list of waiting events. When an event occurs again, it moves to the end of
+ * its lists. When a list is full, a new event displaces the first one.
  */
 #include "backend/kube/events.h"
 
@@ -14,7 +14,7 @@
 
 struct event {
 	struct spec_event_view *v;
-	struct event_job *job; /* NULL while unknown */
+	struct event_job *job; /* NULL while the job is unknown */
 	struct event *prev, *next;
 	struct event *all_prev, *all_next;
 };
@@ -31,7 +31,7 @@ struct events {
 	struct event_job *jobs;
 	struct event *waiting;
 	size_t n_waiting;
-	struct event *all; /* all events */
+	struct event *all; /* all events whose job is known */
 	size_t n_all;
 };
 
@@ -43,7 +43,7 @@ struct events *events_new(void)
 	return ev;
 }
 
-/* Remove E from all lists, and free its job if that was the job's last event. The view is not freed. */
+/* Remove E from its lists, but do not free E. If it was the last event of its job, free the struct event_job. */
 static void unlink_event(struct events *ev, struct event *e)
 {
 	struct event_job *job = e->job;
@@ -113,8 +113,8 @@ static struct event *find_same(struct event *list, const struct spec_event_view 
 }
 
 /*
- * Return the last event of JOB that has the object and the reason of V, or NULL. Skip events that healthy jobs also
- * have (noise), unless V is one of them.
+ * Return the last event of JOB with the same object and the same reason as V, or NULL. Skip noise (events that
+ * healthy jobs have, too), unless V is noise itself.
  */
 static const struct spec_event_view *last_like(const struct event_job *job,
 					       const struct spec_event_view *v)
@@ -129,7 +129,7 @@ static const struct spec_event_view *last_like(const struct event_job *job,
 	return ret;
 }
 
-/* True if V, after LAST, changes `why` in a phase that began at BEGAN. */
+/* True if V, which follows LAST, changes `why` of a job whose phase began at BEGAN. */
 static bool is_other(const struct spec_event_view *v, const struct spec_event_view *last,
 		     int64_t began)
 {
@@ -144,7 +144,7 @@ static bool put_event(struct events *ev, struct event_job *job, int64_t began, s
 	const struct spec_event_view *last = last_like(job, e->v);
 	bool changes = spec_event_view_explains(e->v) && (!last || is_other(e->v, last, began));
 
-	/* Only the first of the events that healthy jobs also have can change `why`. */
+	/* If V is noise, only the first event with this object and reason can change `why`. */
 	if (last && spec_event_view_is_noise(e->v))
 		changes = false;
 	if (old) {

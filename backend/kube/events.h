@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The Kubernetes events of jobs: the newest event for each cause, at most EVENTS_JOB_MAX per job. An event may
- * arrive before the object that it is about; the newest EVENTS_WAITING_MAX such events are kept until their jobs
- * are known. Written by the I/O thread, read by any thread, under one lock.
+ * arrive before the object that it is about. The newest EVENTS_WAITING_MAX of these events are kept until their
+ * jobs are known. Only the I/O thread writes, any thread may read, under one lock.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 #define EVENTS_JOB_MAX	   64
 #define EVENTS_WAITING_MAX 512
-/* largest number of events of all jobs; a new event displaces the oldest */
+/* limit for the events of all jobs together; a new event displaces the oldest */
 #define EVENTS_MAX 32768
 
 struct events;
@@ -19,13 +19,13 @@ struct events *events_new(void);
 void events_free(struct events *ev); /* NULL is allowed */
 
 /*
- * Add V, and take over its reference. It is about JOB (a uid; NULL: unknown), whose phase began at BEGAN. Return
- * true if `why` of JOB may change.
+ * Add V, an event of JOB, and take ownership of the caller's reference. JOB is a uid, or NULL if the job is
+ * unknown. BEGAN is the time when the job's phase began. Return true if `why` of JOB may change.
  */
 bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v);
 /*
- * JOB has more objects than before. Move waiting events to JOB: IS gets the uid of an event's object, and returns
- * true if that object belongs to JOB. Return true if `why` of JOB may change.
+ * Call this when JOB has got another object. Move the waiting events about objects of JOB to JOB. IS(DATA, ABOUT)
+ * must return true if the object with the uid ABOUT belongs to JOB. Return true if `why` of JOB may change.
  */
 typedef bool (*events_is_fn)(void *data, const char *about);
 bool events_adopt(struct events *ev, const char *job, events_is_fn is, void *data);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Information that is available without a mount: the contexts of the kubeconfig, the libraries of this process, and
- * the support of a cluster for a mount, which is checked by one request after the other:
+ * Collects information that is available without a mount: the contexts of the kubeconfig, the libraries of this
+ * process, and whether a cluster supports a mount. The cluster is checked by one request after the other:
  *
  *	state    request                                        ended by         next
- *	VERSION  /version                                       its reply        SERVED; OVER: nothing can be asked
+ *	VERSION  /version                                       its reply        SERVED; OVER: it fails
  *	SERVED   the groups that the server has                 its reply        KUEUE; OVER: there is no kind to mount
- *	KUEUE    Kueue's group, if its jobs may be in queues    its reply        QUEUES; METRICS: there is none
+ *	KUEUE    Kueue's group, if its jobs may be in queues    its reply        QUEUES; METRICS: Kueue is not served
  *	QUEUES   Kueue's queues of the namespace                its reply        METRICS
  *	METRICS  the group of metrics of pods                   its reply        RIGHTS
  *	RIGHTS   a review of each verb that the kinds need      the last reply   OVER
  *	OVER
  *
- * Each request has a deadline, so the checks take a limited time. They run on a loop of their own. The thread that
- * starts kxfs waits for the last reply or a signal (process.h), and then until the loop has stopped.
+ * Each request has a deadline, so the checks take a limited time. They run on a loop of their own. The main thread
+ * waits for the last reply or a signal (process.h), and then until the loop has stopped.
  */
 #include <errno.h>
 #include <semaphore.h>
@@ -35,7 +35,7 @@
 
 #define DEADLINE_MS 15000
 #define REPLY_MAX   (1u << 20)
-/* smaller differences of clocks are not reported, since replies have whole seconds */
+/* ignore smaller differences of the clocks, since the date of a reply has only whole seconds */
 #define CLOCK_S 3
 
 enum state { VERSION, SERVED, KUEUE, QUEUES, METRICS, RIGHTS, OVER };
@@ -61,7 +61,7 @@ struct examine {
 	bool may_list;
 	const char *kueue; /* the version of Kueue's group; NULL without Kueue */
 	bool has_metrics;
-	struct spec_right *rights; /* the N_RIGHTS rights that these kinds need */
+	struct spec_right *rights; /* the N_RIGHTS rights that a mount of KINDS needs */
 	size_t n_rights;
 	/* Verbs of row I that the user lacks. */
 	bool missing[array_size(((struct spec_right *)NULL)->verbs)];
@@ -89,13 +89,13 @@ static void enter(struct examine *e, enum state state)
 	e->i = state == RIGHTS ? right_from(e, 0) : 0;
 	if (state != OVER)
 		return ask(e);
-	/* Free the watch: the signal remains pending, so the watch would fire again. */
+	/* Free the watch. Otherwise it would fire again, because the signal remains pending. */
 	loop_watch_free(take_ptr(e->watch));
 	if (!over)
 		sem_post(&e->done);
 }
 
-/* Print the meaning of REPLY, a failed reply about RESOURCE. */
+/* Report REPLY, the failed reply to a GET of RESOURCE. */
 static void print_refusal(const struct examine *e, const struct http_reply *reply,
 			  const char *resource)
 {
@@ -113,7 +113,7 @@ static void print_refusal(const struct examine *e, const struct http_reply *repl
 
 /* --- the server: its version and its clock --- */
 
-/* Compare the clocks. THEIRS is the server's time in seconds, at some time between the request and its reply. */
+/* Compare the clocks. THEIRS is the server's time when it made its reply, in seconds; 0 if unknown. */
 static void check_clock(const struct examine *e, int64_t theirs)
 {
 	int64_t now = loop_time_ns() / NS_PER_S;
@@ -150,7 +150,7 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 
 /* --- the served kinds --- */
 
-/* Continue once the served kinds are known. */
+/* Continue with the next check. The served kinds are known now. */
 static void served_over(struct examine *e)
 {
 	cleanup_free char *jobs = spec_kinds_text(e->config->kinds, e->config->kind);
@@ -211,9 +211,9 @@ static void kueue_replied(struct examine *e, const struct http_reply *reply)
 }
 
 /*
- * Check the queues of the namespace. If a queue does not exist, Kueue accepts a job for it, and the job waits. If
- * the mount creates jobs of a kind that Kueue does not know, the mount's queue is not a queue of Kueue. If the user
- * may not list queues, the report on rights shows that.
+ * Report the queues of the namespace. Warn if the mount's queue (-o queue=) does not exist: Kueue accepts a job for
+ * a missing queue, but the job waits until the queue is created. Don't warn if Kueue does not manage the kind of
+ * the jobs that the mount creates. If the user may not list queues, report nothing, since the check of rights does.
  */
 static void queues_replied(struct examine *e, const struct http_reply *reply)
 {
@@ -293,7 +293,7 @@ static void say_right(struct examine *e, const struct spec_right *right)
 		    resource, missing);
 }
 
-/* Return the index of the first row from I on that a mount of this cluster needs. */
+/* Return the index of the first needed row of RIGHTS, from row I on. */
 static size_t right_from(const struct examine *e, size_t i)
 {
 	while (i < e->n_rights && !is_needed(e, &e->rights[i]))
@@ -388,7 +388,7 @@ static void ask(struct examine *e)
 		.path = path,
 		.deadline_ms = DEADLINE_MS,
 		.max_body = REPLY_MAX,
-		.retry = e->state != VERSION, /* an unreachable server is reported immediately */
+		.retry = e->state != VERSION, /* report an unreachable server immediately */
 		.done = on_reply,
 		.data = e,
 	};
@@ -445,8 +445,8 @@ static void await(struct examine *e)
 }
 
 /*
- * Run the loop until all operations have ended. Return false if a disk call hangs, for example for a token's file:
- * the call may return at any time and use the memory of E.
+ * Run the loop until all operations have ended. Return false if a disk call hangs, such as the reading of a token's
+ * file. Then E must not be freed, because the call may return at any time and use E.
  */
 static bool run(struct examine *e)
 {
@@ -514,7 +514,7 @@ void backend_examine(const struct backend_config *config,
 		examine_free(e);
 }
 
-/* --- libraries: the versions at run time may differ from the versions at build time --- */
+/* --- libraries: their versions at run time --- */
 
 char *backend_libraries(void)
 {

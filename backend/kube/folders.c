@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of the output on disk, by key. All other data about a job is in its record.
+ * A table of the jobs that have, or had, output on disk, by key. All other data about a job is in its record.
  *
- * Removing the output, or all files, of a job takes several steps on the disk. A removal (struct folder_removal)
- * waits in the queue of its entry until earlier removals have ended; the first one is in progress. While the queue
- * is not empty, no output of the job is captured. A removal of all files frees the entry.
+ * Removing the output, or all files, of a job takes several steps on the disk. Each entry has a queue of removals
+ * (struct folder_removal). The first one is in progress, and the others wait. While the queue is not empty, no
+ * output of the job is captured. A removal of all files frees the entry.
  */
 #include "backend/kube/folders.h"
 
@@ -23,7 +23,7 @@
 #include "spec/job/status.h"
 
 #define SOON_MS 1000
-/* The longest time for which the record of a job that was seen may remain SUBMITTING. */
+/* When a watch has shown the job of a submission, its record becomes LIVE within this time. */
 #define SEEN_MS 500
 
 /* The output of one job on disk. */
@@ -31,9 +31,9 @@ struct folder_entry {
 	struct folders *f;
 	char *key, *uid;
 	struct folder_removal *removals; /* a queue; the first is in progress */
-	bool full;			 /* there is output now */
+	bool full;			 /* output is on disk now */
 	bool unmerged;			 /* see struct folder */
-	bool refused;	   /* the job's record can't be made, and a message has reported that */
+	bool refused;	   /* the job's record can't be made, and kxfs has already reported that */
 	UT_hash_handle hh; /* by key */
 };
 
@@ -41,7 +41,7 @@ struct folder_removal {
 	struct folders *f;
 	char *key;
 	bool all;	 /* true: remove the record and the output; false: only the output */
-	bool recorded;	 /* the record shows that the output is removed */
+	bool recorded;	 /* the record on disk shows that the output is removed */
 	folders_fn done; /* may be NULL */
 	void *data;
 	struct folder_removal *next;
@@ -53,7 +53,8 @@ struct folders {
 	loop_fn saved;
 	void *saved_data;
 	struct folder_entry *all;
-	struct loop_timer retry; /* set while records that could not be made must be retried */
+	/* set while some records could not be made, and kxfs will retry that */
+	struct loop_timer retry;
 	bool stopping;
 };
 
@@ -96,8 +97,8 @@ static bool is_going(const struct folder_entry *e)
 /* --- the record of a job --- */
 
 /*
- * True if VIEW is the job of the submission R. If the object has no annotations (no_annotations), compare its name,
- * if that has a random suffix.
+ * True if VIEW is the job of the submission R. If the object does not contain the UUID of a submission (option
+ * no_annotations), the names decide, but only if the name in R has a random suffix.
  */
 static bool is_submission(const struct record *r, const struct spec_job_view *view)
 {
@@ -272,7 +273,7 @@ static void on_retry(void *data)
 			folders_save(f, e->uid, false);
 }
 
-/* A record that is being made, of a job that was not submitted from here. */
+/* A record that is being made for a job that was not submitted with this state directory. */
 struct made {
 	struct folders *f;
 	char *key;
@@ -293,12 +294,13 @@ static void on_made(void *data, int err)
 	if (e && err && !f->stopping)
 		loop_timer_set(&f->retry, SOON_MS);
 	else if (e && !err)
-		folders_save(f, e->uid, false); /* the job may have left jobs/ meanwhile */
+		/* the job may have left jobs/ meanwhile, so save its newest snapshot */
+		folders_save(f, e->uid, false);
 	free(m->key);
 	free(m);
 }
 
-/* Make a record of JOB, which has output and was not submitted from here. */
+/* Make a record of JOB, which has output and was not submitted with this state directory. */
 static void make_record(struct folders *f, const struct spec_job *job)
 {
 	struct spec_head *head = spec_head_new();
@@ -360,8 +362,8 @@ static void removal_free(struct folder_removal *r, int err)
 }
 
 /*
- * R has ended. If its entry is freed, the later removals of the entry have ended, too; otherwise start the next
- * one.
+ * End R, with ERR, and start the next removal of its entry. If R has removed all files, free the entry instead, and
+ * end its other removals, too.
  */
 static void removal_ended(struct folder_removal *r, int err)
 {
@@ -371,7 +373,10 @@ static void removal_ended(struct folder_removal *r, int err)
 	if (e && e->removals == r) {
 		e->removals = r->next;
 		r->f->events.freed(r->f->events.data, e->uid);
-		/* After an error the entry is kept if the caller of the removal, or a later removal, may retry. */
+		/*
+		 * After an error keep the entry if R's caller gets the error and may retry, or if another removal
+		 * of the entry waits.
+		 */
 		if (r->all && (!err || (!r->done && !e->removals))) {
 			rest = take_ptr(e->removals);
 			entry_free(e);
@@ -389,7 +394,10 @@ static void on_removed(void *data, int err)
 	removal_ended(data, err);
 }
 
-/* The record is removed, or there was no record. */
+/*
+ * The record was removed, or there was no record: remove the output next. If the record can't be removed, end R with
+ * ERR.
+ */
 static void on_unlinked(void *data, int err)
 {
 	struct folder_removal *r = data;
@@ -412,8 +420,9 @@ static void on_output_dropped(void *data, int err)
 }
 
 /*
- * The record is written before the output is removed. Otherwise the next mount would fetch all output again, or not
- * report that it is missing. On a full disk the write may succeed only after the removal has freed space.
+ * Remove the output, since the record shows that it is dropped. Without that, the next mount would fetch the
+ * removed output again, or not report that it is missing. If the disk was too full to write the record, remove the
+ * output first, and then write the record.
  */
 static void on_drop_recorded(void *data, int err)
 {
@@ -423,7 +432,7 @@ static void on_drop_recorded(void *data, int err)
 
 	if (err == -ESTALE)
 		return drop_record(r);
-	/* the record was written a second time, after the output was removed */
+	/* this was the second attempt to write the record, after the output was removed */
 	if (e && !e->full) {
 		if (err && record && !record_is_going(record))
 			records_note(record,
@@ -536,7 +545,10 @@ static int by_key(const void *a, const void *b)
 	return strcmp(x->key, y->key);
 }
 
-/* The output KEY has no record. Either a crash has interrupted its removal, or the record is damaged. */
+/*
+ * Handle the output KEY, which has no record. If the job's record is damaged, move the output aside. Otherwise a
+ * crash has interrupted the removal of the output, so remove it later.
+ */
 static void find_stray(struct folder_load *l, const char *key)
 {
 	const char *state_dir = l->f->config.state_dir;
@@ -610,14 +622,14 @@ static void take_found(struct folders *f, struct folder_found *found)
 		e->full = found->output;
 		e->unmerged = found->unmerged && !head->dropped;
 	}
-	/* A job with output was launched. */
+	/* Change SUBMITTING to LIVE: a job that has output was launched. */
 	if (head->state == RECORD_SUBMITTING && found->output)
 		records_note(found->r, &(struct record_change){.state = RECORD_LIVE}, SOON_MS);
 	if (found->job) {
 		found->job->history = head->state == RECORD_HISTORY;
 		store_put(f->config.store, take_ptr(found->job));
 	}
-	if (head->dropped && found->output) /* a crash has interrupted the removal */
+	if (head->dropped && found->output) /* a crash has interrupted the removal of the output */
 		folders_drop_output(f, found->key, NULL, NULL);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The files of each job in the state directory: its record (backend/jobs/records.h) and its output. A job that was
- * submitted from here has a record since its submission; another job gets one when its output is captured. Both are
- * named by the job's key: the UUID of the submission, or, for a job that was not submitted from here, its uid. I/O
- * thread.
+ * submitted with this state directory has a record from its submission on. Any other job gets a record when its
+ * output is captured. The job's key is the name of both: the UUID of the submission or, without a submission, the
+ * job's uid. I/O thread.
  */
 #pragma once
 
@@ -18,20 +18,26 @@ struct folders;
 /* ERR: 0 or a negative errno. */
 typedef void (*folders_fn)(void *data, int err);
 
-/* What the state directory has for a job. Plain data; its texts are valid until the caller returns to the loop. */
+/*
+ * The files that the state directory has for a job. Plain data; its strings are valid until the caller returns to
+ * the loop.
+ */
 struct folder {
 	const char *key; /* NULL: there are no files of this job */
-	const char *uid; /* "" until the job is seen */
-	bool own;	 /* the job was submitted from here */
-	/* there is output, or was: when the job leaves jobs/, it is moved to history/ */
+	const char *uid; /* "" until a watch has shown the job */
+	bool own;	 /* the job was submitted with this state directory */
+	/* the job has output, or had some; so when it leaves jobs/, it moves to history/ */
 	bool output;
 	bool dropped; /* its output was removed to free space, so it is not captured again */
-	/* An earlier mount has ended before it had added all lines to the job's merged log. */
+	/* An earlier mount ended before it had added all lines to the job's merged log. */
 	bool unmerged;
 };
 
 struct folders_events {
-	/* The output of job UID can be captured again. Must not call functions of folders. */
+	/*
+	 * A removal of files of job UID has ended, so the owner may call folders_claim again. Must not call
+	 * functions of folders.
+	 */
 	void (*freed)(void *data, const char *uid);
 	void *data;
 };
@@ -39,7 +45,7 @@ struct folders_events {
 struct folders_config {
 	struct loop *loop;
 	struct store *store;
-	struct records *records; /* every record has been read */
+	struct records *records; /* all records have been read */
 	struct output *output;
 	const char *state_dir; /* borrowed */
 	struct group *group;   /* entered while an operation is in progress */
@@ -47,7 +53,10 @@ struct folders_config {
 };
 
 struct folders *folders_new(const struct folders_config *config);
-/* Call these two once, before folders_load. SAVED(DATA) is called when a snapshot is being written. */
+/*
+ * Set the callbacks. Call both functions once, before folders_load. SAVED(DATA) is called whenever a new snapshot
+ * is going to be written.
+ */
 void folders_set_events(struct folders *f, const struct folders_events *events);
 void folders_set_saved(struct folders *f, loop_fn saved, void *data);
 /* Stop retrying to create records that could not be created. */
@@ -62,34 +71,37 @@ void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data
 
 /* --- lookups --- */
 
-/* Return the files of the job of VIEW; return the files of the job with KEY (spec_job_key). */
+/* Return the files of the job of VIEW, or of the job with KEY (spec_job_key). */
 struct folder folders_of(const struct folders *f, const struct spec_job_view *view);
 struct folder folders_find(const struct folders *f, const char *key);
 /* True if a submission other than KEY has chosen the name ID, and the job of that submission was not seen yet. */
 bool folders_awaits(const struct folders *f, const char *id, const char *key);
-/* Call FN for each job that was launched; FN may remove it. */
+/* Call FN for each job that was launched. FN may remove the job's files. */
 void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),
 		  void *data);
-/* True if there is, or was, output of JOB. False if its record and output are being removed. */
+/* True if JOB has output, or had some. False if its record and output are being removed. */
 bool folders_holds(const struct folders *f, const struct spec_job *job);
-/* True if there is output of JOB now. */
+/* True if JOB has output now. */
 bool folders_has_output(const struct folders *f, const struct spec_job *job);
-/* If a submission has a record and VIEW is its job, the record becomes LIVE. */
+/* If VIEW is the job of a submission with a record, mark the record as LIVE. */
 void folders_bind(struct folders *f, const struct spec_job_view *view);
 /*
- * Prepare the output folder of VIEW's job. Return 0; -EINPROGRESS if old files are being removed, after which
- * freed() is called; -EBUSY if another job has this key; -EINVAL if the key can't be a file name.
+ * Prepare the output folder of VIEW's job. Return 0, -EBUSY if another job has the same key, or -EINVAL if the key
+ * can't be a file name. Return -EINPROGRESS if old files are being removed; freed() is called after that.
  */
 int folders_claim(struct folders *f, const struct spec_job_view *view);
 
 /* --- changes --- */
 
 /*
- * The store has a new snapshot of job UID. Write it if the job has a record, or has output and so needs one: soon,
- * or, with NOW, immediately.
+ * Write the new snapshot of job UID from the store: soon, or immediately if NOW. Do this only if the job has a
+ * record, or has output and so needs a record.
  */
 void folders_save(struct folders *f, const char *uid, bool now);
 /* Remove the record of KEY, then its output, then call DONE. If DONE is NULL, log errors instead. */
 void folders_remove(struct folders *f, const char *key, folders_fn done, void *data);
-/* Remove the output of KEY, whose job has finished, and note that in its record. Then call DONE (may be NULL). */
+/*
+ * Remove the output of KEY, whose job has finished. Note the removal in the job's record. Then call DONE (may be
+ * NULL).
+ */
 void folders_drop_output(struct folders *f, const char *key, folders_fn done, void *data);

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mount has a slot for each kind that SOURCE selects, and each slot has a world type for its jobs. A
- * survey finds which of these kinds the cluster serves. Surveys are made at the start, every SURVEY_MS, and once in
- * between when a kind is no longer served:
+ * A mount has a slot for each kind that SOURCE selects, and each slot has a world type for its jobs. A survey finds
+ * out which of these kinds the cluster serves. kxfs makes a survey at the start, then every SURVEY_MS. In between,
+ * it makes one early survey if a kind is no longer served:
  *
  *	state   | what is in progress              | what ends it            | next
  *	IDLE    | a timer                          | it fires; a kind is not | GROUPS
  *	        |                                  | served any more         |
- *	GROUPS  | GET of the API groups            | its reply               | RULES, PROBES; IDLE at a
- *	        |                                  |                         | failure
+ *	GROUPS  | GET of the API groups            | its reply               | RULES, PROBES; IDLE
+ *	        |                                  |                         | after a failure
  *	RULES   | a review of the user's rules     | its reply               | PROBES
  *	PROBES  | a list of one job of each kind   | the last reply          | IDLE
  *	        | that may be shown                |                         |
  *
- * Only a refusal excludes a kind; the watch of the kind reports other errors. If the server refuses the list of API
- * groups, each kind is probed. While nothing changes, a survey costs at most two requests. A single excluded kind
- * is probed again. If several kinds are excluded, a review of the user's rules shows which of them may be listed
- * now. If the server can't report all rules, each survey probes one of them.
+ * A kind is excluded only if its probe gets a 403 or 404. After any other error the kind is shown, and its watch
+ * reports the error. If the server refuses the list of API groups, kxfs probes each kind.
+ *
+ * While nothing changes, a survey costs at most two requests. If one kind is excluded, the survey probes that kind
+ * again. If several kinds are excluded, a review of the user's rules shows which of them the user may list now. If
+ * the server can't report all rules, each survey probes one of the excluded kinds.
  */
 #include "backend/kube/kinds.h"
 
@@ -36,13 +38,14 @@
 #define PROBE_MAX   (4u << 20)
 #define RULES_MAX   (4u << 20)
 
-/* A kind that SOURCE selects, in any version. */
+/* A kind that SOURCE selects. It may have several versions. */
 struct kind_slot {
 	struct kinds *k;
-	const struct spec_kind *served;	 /* the version that the cluster serves, or NULL */
-	const struct spec_kind *probing; /* the kind that REQUEST, or the last one, has listed */
+	const struct spec_kind *served; /* the version that the cluster serves, or NULL */
+	/* the version that the current or the last probe lists; NULL: none */
+	const struct spec_kind *probing;
 	struct http_request *request;
-	bool wanted;   /* the kind is probed in this survey */
+	bool wanted;   /* probe the kind in this survey */
 	char *refused; /* the server's refusal to list the kind, or NULL; under the lock */
 };
 
@@ -59,7 +62,8 @@ struct kinds {
 	bool found;	    /* the first survey has ended */
 	bool early;	    /* an early survey was made since the last regular one */
 	/*
-	 * The result of this survey. UNSERVED: a refused kind is not served any more. CHANGED: a slot has changed.
+	 * The result of this survey so far. UNSERVED: no slot has changed, but a kind is gone that the user was not
+	 * allowed to list. CHANGED: a slot shows another kind now, or none.
 	 */
 	enum { SAME, UNSERVED, CHANGED } survey;
 	struct lock lock;
@@ -76,7 +80,7 @@ static void report_found(struct kinds *k, int err, const char *text)
 	k->config.events.found(k->config.events.data, err, text);
 }
 
-/* Set the kind that AT shows to KIND (may be NULL). */
+/* Make AT show the jobs of KIND. If KIND is NULL, make AT show no jobs. */
 static void set_slot(struct kind_slot *at, const struct spec_kind *kind)
 {
 	struct kinds *k = at->k;
@@ -97,7 +101,7 @@ static void set_slot(struct kind_slot *at, const struct spec_kind *kind)
 	world_set_kind(k->config.world, type, kind);
 }
 
-/* The survey has ended. */
+/* End the survey, and report its result. */
 static void surveyed(struct kinds *k)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -108,7 +112,7 @@ static void surveyed(struct kinds *k)
 	loop_timer_set(&k->timer, SURVEY_MS);
 	if (k->found && k->survey == CHANGED)
 		watches_switch(k->config.watches);
-	/* Jobs of an earlier mount whose kind is not served any more can be settled now. */
+	/* Report the change. The owner can now settle jobs of an earlier mount whose kind is no longer served. */
 	if (k->found && k->survey != SAME)
 		k->config.events.changed(k->config.events.data);
 	if (k->found)
@@ -203,7 +207,7 @@ static bool is_kept_out(const struct kind_slot *at)
 	       world_kind(at->k->config.world, type_of(at)) != at->served;
 }
 
-/* Probe all wanted slots. If IN_TURN, also probe one excluded slot: the next after the last one. */
+/* Probe all wanted slots. If IN_TURN, also probe the next excluded slot after the one that was probed last. */
 static void probe_all(struct kinds *k, bool in_turn)
 {
 	for (size_t i = 1; in_turn && i <= k->n_slots; i++) {
@@ -216,7 +220,8 @@ static void probe_all(struct kinds *k, bool in_turn)
 		break;
 	}
 	k->state = PROBES;
-	k->n_probes = 1; /* so that this does not become 0 before all probes are sent */
+	/* count one more, so that N_PROBES stays above 0 until all probes are sent */
+	k->n_probes = 1;
 	for (size_t i = 0; i < k->n_slots; i++)
 		if (k->slots[i].wanted)
 			probe(&k->slots[i]);
@@ -307,7 +312,7 @@ static void on_groups(void *data, const struct http_reply *reply)
 		check_rights(k, !closed);
 		return;
 	}
-	if (k->found) { /* the served kinds are unknown, so no slot changes */
+	if (k->found) { /* keep all slots as they are, because the served kinds are unknown */
 		if (closed)
 			check_rights(k, false);
 		else

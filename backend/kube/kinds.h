@@ -12,8 +12,9 @@ struct kinds;
 
 struct kinds_events {
 	/*
-	 * Called once, after kinds_start. ERR 0: the world has the kinds of the mount. A negative ERR: the mount
-	 * shows no kind, for the reason TEXT. Later changes go to the watches; then changed() is called.
+	 * Called once, after kinds_start. ERR is 0: the world has the kinds of the mount. ERR is negative: the
+	 * mount shows no kind, for the reason TEXT. If kinds change later, kinds reports that to the watches, and
+	 * then calls changed().
 	 */
 	void (*found)(void *data, int err, const char *text);
 	void (*changed)(void *data);
@@ -26,7 +27,7 @@ struct kinds_config {
 	struct http *http;
 	struct world *world;
 	struct watches *watches;
-	const struct spec_kinds *kinds; /* the table of kinds */
+	const struct spec_kinds *kinds; /* the table of all kinds */
 	/* the mount's SOURCE, which selects some of KINDS; "": all kinds */
 	const char *source;
 	const char *namespace;
@@ -35,11 +36,16 @@ struct kinds_config {
 
 struct kinds *kinds_new(const struct kinds_config *config);
 void kinds_start(struct kinds *k);
-/* A watch reports that the server no longer serves the jobs of some kind: find the served kinds again. */
+/*
+ * Find the served kinds again. Call this when a watch reports that the server no longer serves the jobs of some
+ * kind.
+ */
 void kinds_unserved(struct kinds *k);
 void kinds_stop(struct kinds *k);
 void kinds_free(struct kinds *k); /* NULL is allowed */
 
-/* Print the keys of .kxfs/info about the kinds. Add the requests that the server refuses to LIST. Any thread. */
+/*
+ * Print the keys of .kxfs/info about the kinds. Append to LIST the requests that the server has refused. Any thread.
+ */
 void kinds_info(struct kinds *k, FILE *out);
 void kinds_refused(struct kinds *k, struct watches_refused *list);

@@ -4,21 +4,22 @@
  *
  *	state   | what is in progress        | what ends it              | next
  *	UNASKED | nothing                    | kueue_start               | ASKING
- *	ASKING  | GET of Kueue's API group   | it is served              | SERVED
- *	        |                            | it is not                 | ABSENT
+ *	ASKING  | GET of Kueue's API group   | the group is served       | SERVED
+ *	        |                            | the group is not served   | ABSENT
  *	        |                            | a failure                 | WAITING
  *	WAITING | a timer                    | it fires                  | ASKING
- *	SERVED  | a review of the right to   | its reply                 | the same
+ *	SERVED  | a review of the right to   | its reply                 | SERVED
  *	        | patch Workloads, repeated  |                           |
- *	        | while it is missing; and   |                           |
- *	        | positions                  |                           |
- *	ABSENT  | a timer: it may be         | it fires                  | ASKING
- *	        | installed later            |                           |
+ *	        | while the right is         |                           |
+ *	        | missing; and positions     |                           |
+ *	ABSENT  | a timer, since Kueue may   | it fires                  | ASKING
+ *	        | be installed later         |                           |
  *
- * Positions: a LocalQueue is wanted for WANTED_MS after a user has read a position in it. The positions of wanted
- * queues are requested one queue after the other, each queue at most every ASK_MS. When a queue is not wanted any
- * more, its positions are forgotten. Before the first such request, kxfs gets the version of the visibility API.
- * Kueue itself serves that API: if the API server knows it but can't reach it, Kueue may be down.
+ * Positions: a LocalQueue is wanted for WANTED_MS after a user has read a position in it. kxfs requests the
+ * positions of one wanted queue after the other, and those of the same queue at most every ASK_MS. It forgets the
+ * positions of a queue that is not wanted any more. Before the first request for positions, kxfs gets the version
+ * of the visibility API. Kueue itself serves that API. So if the API server knows the API but can't reach it, Kueue
+ * may be down.
  */
 #include "backend/kube/kueue.h"
 
@@ -33,17 +34,17 @@
 
 #define DEADLINE_MS 15000
 #define GROUP_MAX   (64u << 10) /* largest size of the description of an API group, in bytes */
-/* largest number of jobs of a queue whose positions are requested */
+/* kxfs requests the positions of at most this many jobs of a queue */
 #define POSITIONS_MAX 1000
-#define SUMMARY_MAX   (2u << 20) /* largest size of the reply, in bytes */
+#define SUMMARY_MAX   (2u << 20) /* largest size of a reply with positions, in bytes */
 /* The largest number of wanted queues. */
 #define QUEUES_MAX   64
-#define ASK_MS	     5000   /* the period of requests for a queue */
-#define WANTED_MS    30000  /* the time for which a queue is wanted after a read */
-#define AGAIN_MS     60000  /* the pause before a retry after a failure */
-#define AWAY_MS	     15000  /* the pause if Kueue does not answer */
+#define ASK_MS	     5000   /* the shortest time between two requests for the same queue */
+#define WANTED_MS    30000  /* a queue is wanted for this long after a read */
+#define AGAIN_MS     60000  /* the pause after a failure, unless one of the next three applies */
+#define AWAY_MS	     15000  /* the pause if the API server can't reach Kueue */
 #define ABSENT_MS    600000 /* the pause if the cluster has no Kueue */
-#define FORBIDDEN_MS 300000 /* the pause after a 403 */
+#define FORBIDDEN_MS 300000 /* the pause after the server has replied 403 */
 
 static const char resource[] = "localqueues/pendingworkloads." SPEC_KUEUE_VISIBILITY;
 
@@ -61,7 +62,7 @@ struct kueue {
 	struct http_request *review;
 	struct http_request *request; /* for the API group, or for positions */
 	struct loop_timer timer;      /* set until the next request for positions */
-	char *asked;		      /* the queue for which REQUEST asks */
+	char *asked;		      /* the queue whose positions REQUEST gets, or NULL */
 	const char *visibility;	      /* version of the visibility API; NULL if unknown */
 	uint64_t not_before;	      /* earliest time of the next request for positions */
 	bool stopped;
@@ -96,7 +97,7 @@ static void on_review(void *data, const struct http_reply *reply)
 {
 	struct kueue *k = data;
 	bool allowed = true;
-	/* If the review fails, a later request shows whether the user has the right. */
+	/* If the review fails, assume that the user has the right. A later request will show if not. */
 	bool known =
 		http_succeeded(reply) && spec_review_reply(reply->body, reply->len, &allowed) == 0;
 
@@ -106,7 +107,7 @@ static void on_review(void *data, const struct http_reply *reply)
 		loop_timer_set(&k->retry, FORBIDDEN_MS);
 }
 
-/* Request a review of whether this user may suspend and resume jobs in a queue. */
+/* Request a review of the right to patch Workloads, which suspends and resumes jobs in a queue. */
 static void ask_right(struct kueue *k)
 {
 	cleanup_free char *body =
@@ -133,7 +134,7 @@ static void on_group(void *data, const struct http_reply *reply)
 	int status = reply->err ? 0 : reply->status;
 
 	k->request = NULL;
-	/* A success without a known version may come from a proxy. */
+	/* Ignore a successful reply without a known version, because it may come from a proxy. */
 	if (http_succeeded(reply))
 		version = spec_kueue_version(reply->body, reply->len);
 	k->state = version ? SERVED : status == 404 ? ABSENT : WAITING;
@@ -181,7 +182,7 @@ static void wanted_free(struct kueue *k, struct wanted *q)
 	free(q);
 }
 
-/* Note the server's refusal of positions, TEXT, or NULL. TEXT is taken over. */
+/* Set REFUSED to TEXT, the server's refusal of positions, or NULL. Take ownership of TEXT. */
 static void set_refused(struct kueue *k, char *text)
 {
 	lock_scope(&k->lock);
@@ -189,7 +190,7 @@ static void set_refused(struct kueue *k, char *text)
 	k->refused = text;
 }
 
-/* The request for positions has failed: forget the positions, and retry after a while. */
+/* A request for positions has failed. Forget the positions, and retry after a while. */
 static void positions_failed(struct kueue *k, const struct http_reply *reply)
 {
 	const struct spec_asked asked = {.verb = "get",
@@ -268,13 +269,13 @@ static void forget_unwanted(struct kueue *k, uint64_t now)
 		free(name);
 	} while (name);
 	if (none)
-		/* whether the server can reach Kueue is unknown from now on */
+		/* from now on no request shows whether the server can reach Kueue */
 		world_set_kueue_away(k->config.world, false);
 }
 
 /*
- * Return the queue whose positions must be requested now, malloc'ed, or NULL. *RET_WAIT: the time in ms after which
- * this must be called again, because a queue is then due or not wanted any more; 0: never.
+ * Return the queue whose positions must be requested now, malloc'ed, or NULL. If NULL, set *RET_WAIT to the time in
+ * ms after which a queue will be due, or will not be wanted any more; 0 if no queue is wanted.
  */
 static char *due_queue(struct kueue *k, uint64_t now, uint64_t *ret_wait)
 {
@@ -363,7 +364,7 @@ void kueue_wanted(struct kueue *k, const char *name)
 		if (q)
 			q->read = loop_now_ms();
 	}
-	/* If the queue was wanted before, the timer is set already. */
+	/* If the queue was wanted already, the timer is set. */
 	if (post)
 		loop_post(k->config.loop, on_wanted, k);
 }

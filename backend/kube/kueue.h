@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out whether the cluster has Kueue, and in which version, and finds the positions of jobs in Kueue's queues.
- * If the cluster has no Kueue, no other request about Kueue is sent. The positions come from Kueue's visibility
- * API, which can't be watched: they are requested while a user reads them, and go into the world, and from there
- * into the snapshots. I/O thread, unless noted otherwise.
+ * Finds out whether the cluster has Kueue, and in which version. If the cluster has no Kueue, no other request
+ * about Kueue is sent. Also finds the positions of jobs in Kueue's queues. These come from Kueue's visibility API,
+ * which can't be watched, so kxfs requests them while a user reads them. The positions go into the world, and from
+ * there into the snapshots. I/O thread, unless noted otherwise.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ struct kueue_config {
 	struct loop *loop;
 	struct http *http;
 	struct world *world;
-	struct watches *watches; /* kueue calls watches_start_kueue with the version */
+	struct watches *watches; /* kueue.c calls watches_start_kueue with the version */
 	const char *namespace;
 };
 
@@ -27,12 +27,14 @@ void kueue_stop(struct kueue *k);
 void kueue_free(struct kueue *k); /* NULL is allowed */
 
 /*
- * Note that a user reads a position in LocalQueue NAME; while users do, the positions are requested at most every 5
- * s. Never blocks. Any thread.
+ * Note that a user reads a position in LocalQueue NAME. For some time after each read, kxfs requests the positions
+ * of that queue every 5 s. Never blocks. Any thread.
  */
 void kueue_wanted(struct kueue *k, const char *name);
 /* Return the version of Kueue's API ("kueue.x-k8s.io/v1beta2"), static; NULL if unknown. Any thread. */
 const char *kueue_version(struct kueue *k);
-/* Print the keys of .kxfs/info about Kueue. Add the requests that the server refuses to LIST. Any thread. */
+/*
+ * Print the keys of .kxfs/info about Kueue. Append to LIST the requests that the server has refused. Any thread.
+ */
 void kueue_info(struct kueue *k, FILE *out);
 void kueue_refused(struct kueue *k, struct watches_refused *list);

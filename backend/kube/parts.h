@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects of which a mount of a cluster consists, for the files that answer requests of users (submit.c,
- * control.c, removal.c). Only kube.c creates these objects and writes struct kube_parts.
+ * The objects that make up a mount of a cluster. The files that answer users' requests (submit.c, control.c,
+ * removal.c) find them here. Only kube.c creates these objects and writes struct kube_parts.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct removals;
 struct kube_parts {
 	struct backend *b;
 	const char *namespace;
-	const char *user; /* value of SPEC_LABEL_USER of this mount's user */
+	const char *user; /* the label SPEC_LABEL_USER has this value for the user of this mount */
 	struct world *world;
 	struct folders *folders;
 	struct capture *capture;
@@ -56,7 +56,7 @@ void kube_forget(struct backend *b, struct backend_request *rq);
 /* Create the object that removes old jobs. FOLDERS reports each written snapshot to it from now on. */
 struct removals *removals_new(struct backend *b, struct folders *folders, struct capture *capture,
 			      struct publish *publish);
-/* Every job is known: check soon whether any job must be removed. */
+/* Check soon whether any job must be removed. Call this when every job is known. */
 void removals_soon(void *removals);
 /* See backend_ops. */
 bool kube_is_settled(struct backend *b, const struct spec_job *job);
@@ -72,7 +72,7 @@ void removals_free(struct removals *r); /* NULL is allowed */
  */
 struct request;
 
-/* The time for which kxfs tries to find the outcome of a request whose reply was lost. */
+/* If the reply to a request was lost, kxfs tries for this long to find out the outcome. */
 #define REQUEST_FIND_OUT_MS 600000
 
 struct request_ops {
@@ -81,8 +81,8 @@ struct request_ops {
 };
 
 /*
- * Embed this, all zeros. Plain data: the owner sets WORKING and UNCLEAR, and clears CALL in done(); requests.c sets
- * the other members.
+ * The part that all requests have in common, embedded in the owner's struct. All zeros at first. Plain data: the
+ * owner sets WORKING and UNCLEAR, and clears CALL in done(). requests.c sets the other members.
  */
 struct request {
 	const struct request_ops *ops;
@@ -100,8 +100,8 @@ struct request {
 };
 
 /*
- * Create the table of requests. HTTP, GROUP and NAMESPACE are borrowed. Each request enters GROUP until it is
- * freed.
+ * Create the table of requests. HTTP, GROUP and NAMESPACE are borrowed. Each request enters GROUP when it begins,
+ * and leaves GROUP when it is freed.
  */
 struct requests *requests_new(struct loop *loop, struct http *http, struct group *group,
 			      const char *namespace);
@@ -109,24 +109,27 @@ struct requests *requests_new(struct loop *loop, struct http *http, struct group
 void requests_stop(struct requests *all);
 void requests_free(struct requests *all); /* NULL is allowed */
 
-/* Begin R, whose owner answers RQ with request_answer. */
+/* Begin R, which handles RQ. The owner of R answers RQ later, with request_answer. */
 void request_begin(struct requests *all, struct request *r, struct backend_request *rq,
 		   const struct request_ops *ops);
-/* R is about jobs of KIND. Call this before the first request_call. */
+/* Set the kind of the jobs that R is about. Call this before the first request_call. */
 void request_set_kind(struct request *r, const struct spec_kind *kind);
 /* Return the time since R began, in ms. */
 uint64_t request_age(const struct request *r);
-/* Return the argument for spec_reply_errno that describes the request VERB for the job NAME. Borrowed. */
+/*
+ * Return a description of the call VERB ("get", ...) for the job NAME, as spec_reply_errno needs it. The strings
+ * are borrowed.
+ */
 struct spec_asked request_asked(const struct request *r, const char *verb, const char *name);
 /*
  * Send CALL for the object NAME (NULL: for the collection of jobs), with QUERY ("?..." or ""). If CALL has a path,
- * send it to that path instead. CALL's done() must first clear R->call.
+ * send it to that path instead. CALL's done() must clear R->call first.
  */
 void request_call(struct request *r, const char *name, const char *query,
 		  const struct http_call *call);
 /*
- * Call send() of R's OPS after a pause of at least WAIT_MS. Return false, without calling it, if R has taken too
- * long.
+ * Call send() of R->ops after a pause of at least WAIT_MS, and return true. If R began too long ago
+ * (REQUEST_FIND_OUT_MS), only return false.
  */
 bool request_again(struct request *r, unsigned wait_ms);
 /* Answer R's request, and free R. */

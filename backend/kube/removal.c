@@ -2,13 +2,13 @@
 /*
  * Removes jobs from jobs/ and from history/.
  *
- * From jobs/: kxfs sends a DELETE with the job's uid as precondition, so that it can be repeated after a lost
- * reply, and never ends another job of the same name. The DELETE has succeeded if the reply is the job, being
- * deleted, or a Status of success. Any other reply, such as a page from a proxy, counts as a failure, because a job
- * that still runs must not be hidden.
+ * From jobs/: kxfs sends a DELETE with the job's uid as precondition. Such a DELETE can be repeated after a lost
+ * reply, since it never deletes another job of the same name. The DELETE has succeeded if the server replies with
+ * the job, which is now being deleted, or with a Status of success. Any other reply, such as a page from a proxy,
+ * counts as a failure, because a job that still runs must not be hidden.
  *
  * From history/: kxfs removes jobs on request or because of their age. If the spool limit is reached, it removes
- * the output of jobs that have ended. jobs/expiry.h decides when.
+ * the output of jobs that have ended. backend/jobs/expiry.h decides when.
  */
 #include <errno.h>
 
@@ -24,8 +24,8 @@
 #define DELETE_MS 25000
 #define REPLY_MAX (8u << 20) /* the reply may be the whole object */
 /*
- * The largest number of retries of a DELETE after replies that do not come from the API server itself. Retries are
- * unlimited while the server can't be reached.
+ * The limit of retries of a DELETE after unclear replies, which may come from a proxy. If the server can't be
+ * reached, only request_again limits the retries.
  */
 #define SERVER_TRIES 4
 
@@ -36,7 +36,7 @@ struct cancel {
 	const struct kube_parts *k;
 	char *name; /* name of the object */
 	char *body;
-	bool lost; /* the server may have carried out a request that got no clear reply */
+	bool lost; /* the server may have carried out a request whose reply was lost or unclear */
 };
 
 static void cancel_free(struct request *r)
@@ -66,7 +66,10 @@ static void on_deleted(void *data, const struct http_reply *reply)
 	int err = accepted ? 0 : http_refusal(reply, &asked, &text);
 
 	c->r.call = NULL;
-	/* The job is gone, perhaps because of an earlier request. Another job may have its name now. */
+	/*
+	 * Success: the job is being deleted, or is gone. -ESTALE means that another job has its name now. That is a
+	 * success only if an earlier DELETE may have deleted the job.
+	 */
 	if (!err ||
 	    (!unknown && (err == -ENOENT || (err == -ESTALE && (c->lost || reply->again))))) {
 		publish_leave(k->publish, c->r.rq->uid);
@@ -100,9 +103,9 @@ static void send_delete(struct request *r)
 static const struct request_ops cancel_ops = {.send = send_delete, .free = cancel_free};
 
 /*
- * Return why a DELETE of JOB would be useless, malloc'ed: its owner would create it again, as a TrainJob does with
- * its JobSet. Return NULL if it has no such owner. Users paste the printed command into a shell, so a command is
- * only printed for valid names.
+ * If the owner of JOB would create JOB again after a DELETE, return a text that explains this, malloc'ed. For
+ * example, a TrainJob creates its JobSet again. Otherwise return NULL. Users may paste the command of the text into
+ * a shell, so include a command only if the owner's name is valid.
  */
 static char *find_owner(const struct kube_parts *k, const struct world_job *job)
 {
@@ -135,7 +138,10 @@ void kube_cancel(struct backend *b, struct backend_request *rq)
 		backend_answer(rq, -EPERM, NULL, owner);
 		return;
 	}
-	/* An rmdir blocks its directory while it waits, so it fails immediately if the server can't be reached. */
+	/*
+	 * Fail immediately if the server can't be reached, because a waiting rmdir blocks the directory for all
+	 * processes.
+	 */
 	if (offline) {
 		backend_answer(rq, -EHOSTUNREACH, NULL, offline);
 		return;
@@ -195,7 +201,7 @@ static void on_removed(void *data, int err)
 	free(r);
 }
 
-/* The job has no files on disk. */
+/* The removal is done: the job had no files on disk. */
 static void on_none(void *data)
 {
 	on_removed(data, 0);
@@ -223,7 +229,7 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		folders_remove(all->folders, key, on_removed, r);
 	else
 		folders_drop_output(all->folders, key, on_removed, r);
-	/* The job may be forgotten now, if its output was the only reason to keep it. */
+	/* If its output was the only reason to keep the job, publish forgets the job now. */
 	publish_again(all->publish, job->uid);
 }
 
@@ -239,7 +245,7 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 
 /* --- removals because of age or size --- */
 
-/* True if each log of JOB is marked as complete, or as one whose end is lost. */
+/* True if each log of JOB is marked as complete, or its end is marked as lost. */
 static bool has_its_ends(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -250,7 +256,10 @@ static bool has_its_ends(const struct spec_job *job)
 	return true;
 }
 
-/* If the mount is ending, a log with neither mark is not settled: the next mount may get the rest of it. */
+/*
+ * While the mount is ending, a log without either mark is not settled, because the next mount may fetch the rest of
+ * it.
+ */
 bool kube_is_settled(struct backend *b, const struct spec_job *job)
 {
 	const struct removals *all = kube_parts_of(b)->removals;
@@ -260,8 +269,8 @@ bool kube_is_settled(struct backend *b, const struct spec_job *job)
 }
 
 /*
- * True if JOB may be removed. JOB may be removed although a log is missing that the server has often refused, and
- * that may still arrive.
+ * True if JOB may be removed. It may be removed even if the server has refused one of its logs so far, and kxfs
+ * still retries that log.
  */
 static bool may_go(void *data, const struct spec_job *job)
 {

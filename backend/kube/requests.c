@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A list of the requests in progress. Each is in the group for which the end of the mount waits. */
+/*
+ * A list of the requests in progress. Each request is in a group, and the mount does not end before the group is
+ * empty.
+ */
 #include "backend/kube/parts.h"
 
 #include <errno.h>
