@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why a job waits, if neither its object nor its pods have the reason: its pods can't be made, a
- * volume can't be mounted, the capacity is insufficient for its gang, its queue or the cluster is
- * full, or no controller or scheduler has acted on it. The sources are events, the job's pod group
- * and its queue. Only the first obstacle is shown: a failure to create pods takes precedence over
- * everything else, and a replica's own reason over the gang. The text contains no guesses; it names
- * relevant objects that the user may not read.
+ * Finds why a job waits if neither its object nor its pods show the reason. Possible causes: the
+ * controller can't create its pods; a volume can't be mounted; there is no capacity for its gang;
+ * its queue or the cluster is full; no controller or scheduler has acted on it. The sources are
+ * events, the job's pod group and its queue. Only the first obstacle is shown. A failure to create
+ * pods takes precedence over all other causes here, and a replica's own reason over its gang's. The
+ * text contains no guesses. If the user may not read the objects that would show the cause, the
+ * text names these objects.
  */
 #include "spec/view/steps.h"
 
@@ -15,12 +16,15 @@
 #include "spec/view/reader.h"
 #include "spec/view/watched.h"
 
-/* Volcano's last two attempts are less than this (ns) apart: in fact less than two minutes. */
+/*
+ * Volcano's last two attempts to create pods, before it gives up, are less than this (ns) apart.
+ * Measured: less than two minutes.
+ */
 #define GIVING_UP INT64_C(300000000000)
 
 #define WAITS_FOR_ROOM "It starts automatically when capacity becomes available."
 
-/* Classes of causes: the reason in status, and the advice, which follows the sentence in `why`. */
+/* A class of causes. REASON is shown in `status`. ADVICE follows the sentence in `why`. */
 struct cause_class {
 	const char *reason;
 	const char *advice;
@@ -62,7 +66,7 @@ static const struct cause_class missing_right = {"MissingRight", ""};
 	"This user may not list and watch " what                                                   \
 	", which would show the reason: ask for that right."
 
-/* The advice about resources that the user may not see, by spec_view_context.unseen. */
+/* Advice about resources that the user may not watch, indexed by spec_view_context.unseen. */
 static const char *const unseen_advice[] = {
 	[0] = "",
 	[SPEC_UNSEEN_EVENTS] = UNSEEN("events"),
@@ -101,7 +105,9 @@ printf_like(2, 3) static struct spec_cause
 
 /* --- events --- */
 
-/* Return the newest relevant event about the object UID with REASON, or NULL. */
+/*
+ * Return the newest event with REASON about the object UID, or NULL. Ignore events that are noise.
+ */
 static const struct spec_event_view *newest(const struct facts *f, const char *uid,
 					    const char *reason)
 {
@@ -158,8 +164,8 @@ static bool has_waited(const struct facts *f, int64_t since)
 /* --- pods that can't be made --- */
 
 /*
- * Return which replicas have a pod in the cluster now, as a malloc'ed array. A replica may also
- * name a deleted pod of an earlier attempt.
+ * Return an array (malloc'ed): for each replica, true if it has a pod in the cluster now. The
+ * replica's member POD does not show this, since it may name a deleted pod of an earlier attempt.
  */
 static bool *made_replicas(const struct facts *f)
 {
@@ -183,7 +189,7 @@ static bool any_unmade(const struct facts *f)
 
 #define CANT "its pods can't be made: "
 
-/* Return the cause of a job for which the server refused to make pods with the message TEXT. */
+/* The server refused to create the job's pods, with the message TEXT. Return the cause. */
 static struct spec_cause refused(const struct facts *f, const char *text)
 {
 	const char *word;
@@ -207,9 +213,9 @@ static struct spec_cause refused(const struct facts *f, const char *text)
 }
 
 /*
- * Return the cause by the event E, whose message contains the server's message: Volcano's
- * controller prints the server's whole reply, Kubernetes' own controllers print two words and the
- * message.
+ * E reports that pods could not be created. Return the cause, from the server's message in E.
+ * Kubernetes' own controllers write two words and the server's message. Volcano's controller writes
+ * the whole reply of the server.
  */
 static struct spec_cause refused_by(const struct facts *f, const struct spec_event_view *e)
 {
@@ -226,7 +232,7 @@ static struct spec_cause find_unmade(const struct facts *f)
 	const struct spec_event_view *e = newest(f, f->view->meta.uid, SPEC_EVENT_FAILED_CREATE);
 	struct spec_cause ret;
 
-	/* MCAD makes no events, but its own message contains the server's. */
+	/* MCAD creates no events. Its message in the job's object contains the server's message. */
 	if (streq(f->view->reason, "ItemCreationFailure"))
 		return refused(f, behind(f->view->message, "creation failure: "));
 	if (!e || spec_event_view_is_old(e, f->view->changed) || !any_unmade(f))
@@ -239,7 +245,7 @@ static struct spec_cause find_unmade(const struct facts *f)
 	return ret;
 }
 
-/* Return the advice for CAUSE if the job was abandoned because of it. */
+/* Return the advice for a job that the controller gave up because of CAUSE. */
 static const char *advice_after(const struct spec_cause *cause)
 {
 	static const struct {
@@ -274,7 +280,7 @@ struct spec_cause spec_cause_given_up(const struct spec_job *job, const struct s
 	ret = refused_by(&f, e);
 	if (!*ret.reason)
 		return ret;
-	/* Print how often the controller has tried to make the pods. */
+	/* Count how often the controller tried to create the pods. */
 	for (size_t i = 0; i < ctx->n_events; i++) {
 		e = ctx->events[i];
 		if (streq(e->about, view->meta.uid) && streq(e->reason, SPEC_EVENT_FAILED_CREATE))
@@ -311,8 +317,8 @@ static bool is_mount_failure(const struct spec_event_view *e)
 }
 
 /*
- * Return the replica whose pod E is about. NULL if E is about another object, or the replica is not
- * PENDING, or has started before.
+ * Return the replica whose pod E is about, if the replica is PENDING and has never started. Return
+ * NULL if not, or if E is not about a pod that exists.
  */
 static const struct spec_replica *replica_of(const struct facts *f, const struct spec_event_view *e)
 {
@@ -326,7 +332,10 @@ static const struct spec_replica *replica_of(const struct facts *f, const struct
 	return NULL;
 }
 
-/* True if the pod has had an event after FAILURE that only occurs once its volumes are mounted. */
+/*
+ * FAILURE is an event about a pod. True if the pod had a later event that shows that its volumes
+ * are mounted.
+ */
 static bool is_mounted(const struct facts *f, const struct spec_event_view *failure)
 {
 	static const char *const later[] = {"SuccessfulAttachVolume", "Pulling", "Pulled",
@@ -423,7 +432,7 @@ static struct spec_cause find_gang(const struct facts *f)
 	if (n < minimum) {
 		ret = make(&gang_short, "%u pods must start together, and there %s only %u of them",
 			   minimum, n == 1 ? "is" : "are", n);
-		/* Only events would show why the other pods are not made. */
+		/* Only events would show why the other pods were not created. */
 		if (f->ctx->unseen & SPEC_UNSEEN_EVENTS)
 			ret.advice = unseen_advice[SPEC_UNSEEN_EVENTS];
 		return ret;
@@ -436,8 +445,8 @@ static struct spec_cause find_gang(const struct facts *f)
 /* --- the queue and the cluster --- */
 
 /*
- * Copy the next resource of TEXT ("overused cpu, overused memory") after KEY to NAME. Return false
- * after the last one.
+ * In TEXT, KEY ("overused ") precedes the name of each resource: "overused cpu, overused memory".
+ * Copy the next name to NAME, and advance TEXT past it. Return false if there are no more names.
  */
 static bool next_resource(const char **text, const char *key, char name[256])
 {
@@ -453,7 +462,7 @@ static bool next_resource(const char **text, const char *key, char name[256])
 	return n > 0;
 }
 
-/* Print what the job needs: "it needs 2.4 cpu at once". */
+/* Print how much of the resource NAME the job needs: "it needs 2.4 cpu at once". */
 static void put_need(FILE *out, const char *name, const char *need)
 {
 	bool bytes = strstr(name, "memory") || strstr(name, "storage");
@@ -467,13 +476,16 @@ static void put_need(FILE *out, const char *name, const char *need)
 	fprintf(out, "%s %s at once", bytes ? " of" : "", name);
 }
 
-/* Return the total of NAME that queue Q may use; negative if it is unlimited or unknown. */
+/*
+ * Return how much of the resource NAME queue Q may use in total; negative if that is unlimited or
+ * unknown.
+ */
 static double queue_limit(const struct spec_queue_view *q, const char *name)
 {
 	return q ? spec_amount_value(spec_amounts_get(&q->capability, name)) : -1;
 }
 
-/* Print the queue's amount of NAME: ", and 1 of the queue's 4 is free". */
+/* Print how much of the resource NAME the queue has: ", and 1 of the queue's 4 is free". */
 static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char *name, double need)
 {
 	double all = queue_limit(q, name);
@@ -483,8 +495,8 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 	if (all < 0)
 		return;
 	/*
-	 * If enough seems to be free, it belongs to other jobs that are admitted but do not run
-	 * yet.
+	 * Print only the total if the job needs more than that, or if enough seems to be free. In
+	 * the second case, the free amount belongs to admitted jobs that do not run yet.
 	 */
 	if (need > all || left >= need) {
 		fputs(", and the queue may use ", out);
@@ -500,8 +512,8 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 }
 
 /*
- * Return the cause of a job for which its queue, or the cluster (QUEUE is false), has no capacity.
- * TEXT names each exhausted resource after KEY.
+ * Return the cause: the job's queue has no capacity for it or, if QUEUE is false, the cluster has
+ * none. In TEXT, KEY precedes the name of each resource that is exhausted.
  */
 static struct spec_cause is_full(const struct facts *f, const char *text, const char *key,
 				 bool queue)
@@ -605,16 +617,19 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	if (spec_state_is_final(job->state) || job->state == SPEC_UNKNOWN || job->history)
 		return ret;
 	/*
-	 * Kueue's reasons take precedence over a failed replica, which may belong to an earlier
-	 * attempt.
+	 * Kueue's reasons take precedence over the reason of a failed replica, since that may be
+	 * about an earlier attempt.
 	 */
 	if (*view->phase && *spec_kueue_queue(view, ctx))
 		ret = spec_kueue_cause(job, view, ctx);
-	/* A failed replica explains more than the reasons why other replicas wait. */
+	/* If a replica has failed, its reason explains more than what other replicas wait for. */
 	if (*ret.reason || spec_job_first_failed(job, NULL))
 		return ret;
 	if (!*view->phase) {
-		/* The job has neither a pod group nor pods, so no controller has acted on it. */
+		/*
+		 * In this state the job has neither a pod group nor pods: no controller has acted
+		 * on it.
+		 */
 		if (job->state == SPEC_SUBMITTED && !ctx->stale_since && has_waited(&f, ctx->since))
 			ret = make(&no_controller, "no controller has processed it yet");
 		return ret;
@@ -643,8 +658,10 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		return ret;
 	for (size_t i = 0; i < pods.n; i++)
 		n += !pods.v[i].pod->gone && *pods.v[i].pod->node;
-	if (n >= job->n_replicas) /* the scheduler has admitted them, so there may be events
-				   * about volumes */
+	/*
+	 * All pods have nodes. So only events, for example about volumes, would show why they wait.
+	 */
+	if (n >= job->n_replicas)
 		unseen &= SPEC_UNSEEN_EVENTS;
 	if (unseen && has_waited(&f, max_of(ctx->since, view->changed) +
 					     (n >= job->n_replicas ? STARTING : 0))) {

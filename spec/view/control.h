@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ctl for the jobs of a kind: which actions its controller would accept now, the request for an
- * action, and the outcome. Pure functions, one struct of them for each kind; backend/kube/control.c
- * sends the request.
+ * The file ctl of a job: which actions the controller of the job's kind would accept now, the
+ * request for an action, and its outcome. Each kind has one struct of pure functions.
+ * backend/kube/control.c sends the requests.
  */
 #pragma once
 
@@ -20,37 +20,44 @@ struct spec_control_job {
 
 /* A requested action. Plain data. */
 struct spec_control_asked {
-	const struct spec_control_job *job; /* the job's present version on the server */
+	const struct spec_control_job *job; /* the job's current version on the server */
 	const char *namespace;
-	/* Version of Kueue's API: "kueue.x-k8s.io/v1beta2"; NULL without Kueue. */
+	/*
+	 * The version of Kueue's API that the server has, as "kueue.x-k8s.io/v1beta2"; NULL if
+	 * none.
+	 */
 	const char *kueue;
 	enum spec_action action;
 	const char *argument; /* the name of a queue or class, or NULL */
 	/*
-	 * The name of an object that requests the action. Each request has a new name, a repeated
-	 * request keeps its name.
+	 * If the kind requests actions by creating an object: the name of that object. Each request
+	 * has a new name. A repetition of a request has the same name.
 	 */
 	const char *name;
-	const struct spec_control *control; /* of the job's kind */
+	const struct spec_control *control; /* the functions of the job's kind */
 };
 
 /* The request to the server for the action. Plain data. */
 struct spec_control_request {
-	bool patch; /* a JSON merge patch of the object at PATH; else an object to create */
+	/*
+	 * True: BODY is a JSON merge patch of the object at PATH. False: BODY is an object to be
+	 * created at PATH.
+	 */
+	bool patch;
 	const char *resource; /* for messages: "commands.bus.volcano.sh" */
 	/*
-	 * Text for a user who gets a 403: which permission is missing, and what to do instead; NULL
-	 * if the server's own text is enough.
+	 * Text for a user whose request gets a 403: which right is missing, and what to do instead.
+	 * NULL if the server's own text is enough.
 	 */
 	const char *forbidden;
 	char *path; /* relative to the server, with its query */
 	char *body; /* JSON */
 	/*
-	 * The path of an object that the controller needs for the action, or NULL. If the user may
-	 * not read that object, the request is sent anyway.
+	 * The path of an object that must exist for the action to have an effect, or NULL. kxfs
+	 * reads the object first. If the user may not read it, kxfs sends the request anyway.
 	 */
 	char *needed;
-	char *missing; /* text for people if that object does not exist */
+	char *missing; /* text for the user if the object NEEDED does not exist */
 };
 
 static inline void spec_control_request_clear(struct spec_control_request *rq)
@@ -70,35 +77,40 @@ struct spec_control_mark {
 
 enum spec_control_outcome {
 	SPEC_CONTROL_OPEN,   /* no outcome is visible yet */
-	SPEC_CONTROL_OBEYED, /* the job follows the action */
-	SPEC_CONTROL_LATE,   /* the job went to a state where the action is ignored */
+	SPEC_CONTROL_OBEYED, /* the action has had an effect on the job */
+	/* the job is now in a state in which the controller ignores the action */
+	SPEC_CONTROL_LATE,
 };
 
 struct spec_control {
 	/*
-	 * For kinds whose objects are patched: the kind's resource, and the path below spec that
-	 * suspends a job.
+	 * For kinds whose actions patch the job's object: apiVersion and plural of the kind's
+	 * resource.
 	 */
 	const char *api_version, *plural;
 	const char *resource; /* "jobs.batch" */
-	const char *suspend;  /* "suspend" */
-	/* The path below spec that ends a job, and its value, a number or a word; or NULL. */
-	const char *terminate, *terminate_to;
-	unsigned known; /* bit set: actions that the kind supports at all */
+	const char *suspend;  /* path below spec of the member that suspends a job: "suspend" */
 	/*
-	 * Bit set: actions that might be carried out twice if they are requested twice, so that a
-	 * request must not be repeated when it may have arrived. The controller ignores a
-	 * repetition of any other action.
+	 * The path below spec of the member that ends a job, and the value that does so (a number
+	 * or a word). NULL if the kind has no such member.
+	 */
+	const char *terminate, *terminate_to;
+	unsigned known; /* bit set (1u << enum spec_action): all actions that the kind supports */
+	/*
+	 * Bit set: actions that the controller may carry out twice if they are requested twice.
+	 * kxfs does not repeat such a request if the server may have received it. The controller
+	 * ignores a repetition of any other action.
 	 */
 	unsigned once;
 	/*
-	 * Return a bit set of 1u << enum spec_action: actions that the controller would accept now.
+	 * Return a bit set (1u << enum spec_action): the actions that the controller would accept
+	 * now.
 	 */
 	unsigned (*actions)(const struct spec_control_job *job);
 	/*
-	 * Return the errno for a refused ACTION: -EOPNOTSUPP if this mount can't request it at all,
-	 * else -EINVAL. *RET_WHY is the reason for people, static; NULL if the job's phase is the
-	 * reason.
+	 * Return the errno for an ACTION that the controller would not accept now: -EOPNOTSUPP if
+	 * this mount can't request it at all, else -EINVAL. Set *RET_WHY to the reason for the user
+	 * (static), or to NULL if the reason is the job's phase.
 	 */
 	int (*refusal)(const struct spec_control_job *job, enum spec_action action,
 		       const char **ret_why);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a job. This file reads metadata and annotations, the kind reads tasks and status, and
- * roles.c arranges the roles. A job of a thousand tasks has a megabyte, nearly all of it spec, and
- * the server sends it again whenever one of its pods changes. So if the spec has not changed,
- * everything that depends on it is copied from the earlier view.
+ * Parses a job's object. This file reads metadata and annotations, the kind's reader reads tasks
+ * and status, and roles.c arranges the roles. The object of a job with a thousand tasks has a
+ * megabyte, nearly all of it in the spec. The server sends the object again whenever one of the
+ * job's pods changes. So if the spec has not changed, kxfs copies everything that depends on the
+ * spec from the earlier view.
  */
 #include <errno.h>
 
@@ -151,7 +152,7 @@ int spec_job_view_parse(const struct spec_reader *reader, const char *json, size
 		v->suspends |= p->asked;
 		v->over |= !p->asked && (p->ending || spec_state_is_final(p->state));
 	}
-	/* The controller also counts the failure after which no further attempt follows. */
+	/* Such a controller counts failures. The last failure is not followed by a retry. */
 	if (v->retry_limit > 0)
 		v->retries = min_of(v->retries, v->retry_limit - 1);
 	*ret = take_ptr(v);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Views of Kueue's objects: the Workload, which shows whether Kueue admits a job of any kind; the
- * LocalQueue of a namespace, as a part of spec_queue_view; the ClusterQueue, which has the quota;
- * and the positions of waiting jobs. The conventions of view.h apply. Versions v1beta1 and v1beta2
- * are read alike.
+ * Views of Kueue's objects. A Workload shows whether Kueue admits a job; the job can be of any
+ * kind. A LocalQueue belongs to a namespace and is a part of spec_queue_view. A ClusterQueue has
+ * the quota. Kueue's visibility API reports the positions of waiting jobs. The conventions of
+ * view.h apply. The same functions read v1beta1 and v1beta2.
  */
 #pragma once
 
 #include "spec/view/watched.h"
 
-/* The label that puts a job of any kind into a LocalQueue. */
+/* The label of a job, of any kind, that names the job's LocalQueue. */
 #define SPEC_KUEUE_QUEUE "kueue.x-k8s.io/queue-name"
 
 #define SPEC_KUEUE_MAX_TIME "kueue.x-k8s.io/max-exec-time-seconds"
 #define SPEC_KUEUE_PRIORITY "kueue.x-k8s.io/priority-class"
 
-/* The API groups of Kueue's objects, and of the positions of waiting jobs. */
+/* The API group of Kueue's objects, and the group of the API that reports positions of jobs. */
 #define SPEC_KUEUE_GROUP      "kueue.x-k8s.io"
 #define SPEC_KUEUE_VISIBILITY "visibility.kueue.x-k8s.io"
 
@@ -26,8 +26,8 @@ enum spec_workload_condition {
 	SPEC_WORKLOAD_ADMITTED,
 	SPEC_WORKLOAD_EVICTED,
 	SPEC_WORKLOAD_FINISHED,
-	SPEC_WORKLOAD_TARGET,	/* it is about to be deactivated */
-	SPEC_WORKLOAD_REQUEUED, /* false: it is not in its queue */
+	SPEC_WORKLOAD_TARGET,	/* Kueue is about to deactivate the Workload */
+	SPEC_WORKLOAD_REQUEUED, /* if false, the Workload is not in its queue */
 	SPEC_WORKLOAD_N_CONDITIONS
 };
 
@@ -40,7 +40,10 @@ struct spec_condition_view {
 	int64_t since;
 };
 
-/* An admission check that has not admitted the job, or does not admit it. Plain data. */
+/*
+ * An admission check of a Workload that has not accepted the job yet, or has rejected it. Plain
+ * data.
+ */
 struct spec_check_view {
 	char *name;
 	char *state; /* Pending, Retry, Rejected */
@@ -53,31 +56,31 @@ struct spec_workload_view {
 	char *queue;	       /* its LocalQueue */
 	char *cluster_queue;   /* the ClusterQueue in which it has quota, or "" */
 	char *flavors;	       /* flavors of that quota, as in spec_job */
-	char *priority_class;  /* the class of its priority, or "" */
-	int priority;	       /* SPEC_NO_PRIORITY if it has none yet */
-	/* How long Kueue applies changes of the job's priority-class label to the Workload. */
+	char *priority_class;  /* its priority class, or "" */
+	int priority;	       /* SPEC_NO_PRIORITY if it has no priority yet */
+	/* Until when Kueue applies changes of the job's priority-class label to the Workload. */
 	enum {
 		SPEC_PRIORITY_FIXED,   /* never: the job's pods have a class, or Kueue is too old */
-		SPEC_PRIORITY_WAITING, /* until it has quota */
+		SPEC_PRIORITY_WAITING, /* until the Workload has quota */
 		SPEC_PRIORITY_ANY,
 	} takes_priority;
-	bool active; /* false: Kueue does not admit it until this is set again */
+	bool active; /* false: Kueue does not admit the job until this is true again */
 	struct spec_condition_view conditions[SPEC_WORKLOAD_N_CONDITIONS];
-	struct spec_check_view *checks; /* those that are not Ready */
+	struct spec_check_view *checks; /* checks whose state is not Ready */
 	size_t n_checks;
 	unsigned evictions; /* number of evictions, for any reason */
 	unsigned requeued;  /* number of evictions because its pods were not ready in time */
-	int64_t requeue_at; /* when Kueue may retry it; 0: now */
+	int64_t requeue_at; /* Kueue retries at this time at the earliest; 0: it may retry now */
 };
 
 /*
- * Return why a check or a limit has deactivated the job for good: AdmissionCheck,
- * MaximumExecutionTimeExceeded, ... Kueue does not requeue such a job, even if spec.active is set
- * again. "" if none has. Borrowed.
+ * If an admission check or a limit has deactivated the job for good, return the reason (borrowed):
+ * AdmissionCheck, MaximumExecutionTimeExceeded, ... Otherwise return "". Kueue does not requeue a
+ * job that was deactivated for good, even if spec.active is true again.
  */
 const char *spec_workload_put_out(const struct spec_workload_view *w);
 
-/* Parse a Workload. Return 0, or -EINVAL if it is not such an object. */
+/* Parse a Workload. Return 0, or -EINVAL if JSON is not an object with a valid name and uid. */
 int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_view **ret);
 void spec_workload_view_free(struct spec_workload_view *v); /* NULL is allowed */
 
@@ -87,7 +90,7 @@ void spec_workload_view_free(struct spec_workload_view *v); /* NULL is allowed *
 struct spec_flavor_amount {
 	char *flavor;
 	char *resource;
-	char *text; /* "100m", as the server wrote it */
+	char *text; /* the amount as the server wrote it: "100m" */
 };
 
 struct spec_flavor_amounts {
@@ -99,10 +102,10 @@ struct spec_flavor_amounts {
 struct spec_local_queue {
 	char *cluster_queue;
 	char *stop_policy; /* None, Hold, HoldAndDrain */
-	char *active;	   /* True, False; "" if Kueue has not processed it yet */
-	char *reason;	   /* reason for the value of ACTIVE */
+	char *active;	   /* True or False; "" if Kueue has not processed the queue yet */
+	char *reason;	   /* why ACTIVE has its value */
 	char *message;
-	unsigned pending, reserving, admitted; /* Workloads of this queue */
+	unsigned pending, reserving, admitted; /* numbers of Workloads in this queue */
 	struct spec_flavor_amounts used, reserved;
 };
 
@@ -114,13 +117,13 @@ struct spec_cluster_queue_view {
 	char *strategy; /* BestEffortFIFO, StrictFIFO */
 	char *cohort;
 	char *active, *reason, *message;
-	struct spec_flavor_amounts nominal, limit; /* LIMIT: how much may be borrowed */
+	struct spec_flavor_amounts nominal, limit; /* LIMIT: how much the queue may borrow */
 	struct spec_flavor_amounts borrowed;
 };
 
 /*
- * Parse a LocalQueue as a queue whose part LOCAL is set. Return 0, or -EINVAL if it is not such an
- * object.
+ * Parse a LocalQueue. The view has its member LOCAL set. Return 0, or -EINVAL if JSON is not an
+ * object with a valid name and uid.
  */
 int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view **ret);
 
@@ -132,35 +135,37 @@ define_cleanup(spec_cluster_queue_view_unrefp, struct spec_cluster_queue_view *,
 	       spec_cluster_queue_view_unref)
 
 /*
- * Return the names in a list of LocalQueues, separated by ", ", clean, malloc'ed; of a long list
- * only some. NULL if the text is not such a list. *RET_HAS is true if the queue NAME is in the
- * list, or may be among the omitted names.
+ * Return the names of the LocalQueues in JSON, a list, as one line, malloc'ed; ", " separates the
+ * names. Of a long list, return only the first names. Return NULL if JSON is not a list. *RET_HAS
+ * is true if the list contains NAME, or if JSON is not the last page of the list, so that a later
+ * page may contain NAME.
  */
 char *spec_local_queue_names(const char *json, size_t len, const char *name, bool *ret_has);
 
 /* --- positions --- */
 
-/* The position of a waiting job; 1 is next. Plain data. */
+/* The position of a waiting job; the job at 1 is next. Plain data. */
 struct spec_queue_position {
 	char uid[65]; /* uid of the job */
 	unsigned position;
 };
 
 /*
- * Read the positions from a summary of the visibility API, and sort them by uid. These are
- * positions in the ClusterQueue, which show who is next, since jobs of all its LocalQueues
- * alternate. Return 0 and a malloc'ed *RET, or -EINVAL.
+ * Read the positions of waiting jobs from JSON, a reply of the visibility API, and sort them by
+ * uid. They are positions in the ClusterQueue. Kueue admits jobs from all LocalQueues of a
+ * ClusterQueue, so only these positions show which job is next. Return 0 and a malloc'ed *RET, or
+ * -EINVAL.
  */
 int spec_queue_positions_parse(const char *json, size_t len, struct spec_queue_position **ret,
 			       size_t *ret_n);
-/* Return the position of the job UID among the N of V, or 0. */
+/* Return the position of the job UID, or 0 if the N positions at V do not include the job. */
 unsigned spec_queue_positions_find(const struct spec_queue_position *v, size_t n, const char *uid);
 
 /* --- the served version --- */
 
 /*
- * Return the best version that kxfs knows in a group's description: "GROUP/v1beta2", static; or
- * NULL.
+ * JSON describes an API group. Return the newest version that both the server and kxfs support, as
+ * "GROUP/v1beta2" (static), or NULL.
  */
 const char *spec_kueue_version(const char *json, size_t len);
 const char *spec_kueue_visibility_version(const char *json, size_t len);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why Kueue does not let a job run, according to the latest condition of the job's Workload and to
- * its queue. The reasons of conditions, and the fields of queues, select the words and the advice;
- * Kueue's messages are quoted. In this order:
+ * Finds why Kueue does not let a job run, from the conditions of the job's Workload and from its
+ * queue. The reasons of conditions, and the fields of queues, determine the text and the advice.
+ * Kueue's messages are quoted. The first of these cases that applies is the cause:
  *
- *	deactivated             Kueue does not admit it until spec.active is set again, or never
- *	evicted, has quota      its pods are being ended
- *	no QuotaReserved        it waits in the queue
- *	QuotaReserved is false  no quota now, or never; a queue that is missing or stopped
- *	Admitted is not true    admission checks
+ *	deactivated             Kueue admits the job when spec.active is true again, or never
+ *	evicted, has quota      Kueue is ending the job's pods
+ *	no QuotaReserved        the job waits in the queue
+ *	QuotaReserved is false  no quota now, or never; or the queue is missing or stopped
+ *	Admitted is not true    the job waits for admission checks
  *
- * Evicted stays true while the job waits again: then the eviction is included.
+ * The condition Evicted remains true while an evicted job waits again. Then the text also reports
+ * the eviction.
  */
 #include "spec/view/steps.h"
 
@@ -26,13 +27,14 @@
 	"It continues when spec.active of its Workload is true again. This user has no right to "  \
 	"set that (patch workloads.kueue.x-k8s.io): copy its manifest.yaml into submit/ to run "   \
 	"it again, and remove its directory."
-/* Advice if Kueue will not requeue the job, even if spec.active is set again. */
+/* Advice if Kueue will not requeue the job, even if spec.active is true again. */
 #define SUBMIT_AGAIN                                                                               \
 	"Kueue will not admit it again: copy its manifest.yaml into submit/ to run it again."
 
 /* What one of Kueue's reasons means for users. */
 struct kueue_meaning {
-	const char *kueue;  /* the reason of the condition; NULL in the last row: any other */
+	/* the reason of the condition; the last row has NULL, and is for all other reasons */
+	const char *kueue;
 	const char *reason; /* in `status` */
 	const char *advice; /* after the sentence in `why` */
 	const char *words;
@@ -45,7 +47,7 @@ struct kueue_meaning {
 
 #define NO_QUOTA "it has no quota in ", QUOTE
 
-/* The meanings of reasons of QuotaReserved: apis/kueue/v1beta2/workload_types.go. */
+/* Reasons of the condition QuotaReserved: apis/kueue/v1beta2/workload_types.go. */
 static const struct kueue_meaning unreserved_meanings[] = {
 	{"WaitingForQuota", "QueueFull", WAITS_FOR_ROOM, NO_QUOTA},
 	{"WaitingForPreemptedWorkloads", "QueueFull", WAITS_FOR_ROOM, NO_QUOTA},
@@ -65,7 +67,7 @@ static const struct kueue_meaning unreserved_meanings[] = {
 	{NULL, "Queued", "", NO_QUOTA},
 };
 
-/* The meanings of reasons of Evicted. */
+/* Reasons of the condition Evicted. */
 static const struct kueue_meaning evicted_meanings[] = {
 	{"Preempted", "Preempted", WAITS_FOR_ROOM, "it was preempted", QUOTE},
 	{"ClusterQueueStopped", "QueueStopped", WHEN_OPENED, "its cluster queue was drained",
@@ -77,7 +79,7 @@ static const struct kueue_meaning evicted_meanings[] = {
 	{NULL, "Evicted", "", "it was evicted", QUOTE},
 };
 
-/* The meanings of the results of spec_workload_put_out. */
+/* Reasons that spec_workload_put_out returns. */
 static const struct kueue_meaning off_meanings[] = {
 	{"AdmissionCheck", "AdmissionCheckRejected", SUBMIT_AGAIN,
 	 "it was rejected by an admission check", QUOTE},
@@ -88,7 +90,7 @@ static const struct kueue_meaning off_meanings[] = {
 	{NULL, "Deactivated", SUBMIT_AGAIN, "it was deactivated", QUOTE},
 };
 
-/* A cause while it is composed. */
+/* A cause that is being composed. */
 struct kueue_text {
 	const struct spec_job_view *view;
 	const struct spec_view_context *ctx;
@@ -153,7 +155,7 @@ static void put_time(const struct kueue_text *m, int64_t ns)
 		fprintf(m->out, " at %s", text);
 }
 
-/* Quote the message of Kueue's condition C; if it is empty, the reason. */
+/* Quote the message of condition C, or its reason if the message is empty. */
 static void put_quote(const struct kueue_text *m, const struct spec_condition_view *c)
 {
 	fprintf(m->out, ". Kueue: \"%s\"", *c->message ? c->message : c->reason);
@@ -182,7 +184,7 @@ static const struct kueue_meaning *put_eviction(struct kueue_text *m)
 	return means;
 }
 
-/* Print the cause of a job that is being evicted: the eviction. */
+/* Make the eviction the cause. */
 static void evicted(struct kueue_text *m)
 {
 	const struct kueue_meaning *means = put_eviction(m);
@@ -207,8 +209,9 @@ static void line(struct kueue_text *m)
 		      m->out);
 	else if (m->ctx->kueue.position > 1 && m->ctx->now - m->ctx->since >= SPEC_SETTLE_NS)
 		/*
-		 * pkg/features/kube_features.go, SchedulingEquivalenceHashing; no object shows
-		 * Kueue's version
+		 * The text names the version of Kueue, since kxfs can't find it out: no object
+		 * shows it. For the feature, see SchedulingEquivalenceHashing in Kueue's
+		 * pkg/features/kube_features.go.
 		 */
 		fputs(", and Kueue has not tried to admit it yet: others are ahead of "
 		      "it, and Kueue 0.18 and later skips jobs with the same request "
@@ -234,7 +237,7 @@ static void stopped(struct kueue_text *m, const char *policy)
 	fprintf(m->out, " is stopped (%s)", policy);
 }
 
-/* Print why the LocalQueue, or the ClusterQueue that it belongs to, admits no jobs. */
+/* Print why the job's LocalQueue, or the ClusterQueue of that LocalQueue, admits no jobs. */
 static void inactive(struct kueue_text *m)
 {
 	const char *queue = spec_kueue_queue(m->view, m->ctx);
@@ -266,8 +269,8 @@ static void inactive(struct kueue_text *m)
 /* --- the conditions --- */
 
 /*
- * True if the job of W has a result. Kueue also finishes the Workload of a deleted job, which has
- * none.
+ * True if the job of W has ended with a result. Kueue also finishes the Workload of a deleted job,
+ * but such a job has no result.
  */
 static bool is_finished(const struct spec_workload_view *w)
 {
@@ -276,7 +279,7 @@ static bool is_finished(const struct spec_workload_view *w)
 	return finished->is_true && !streq(finished->reason, "OwnerNotFound");
 }
 
-/* True if Kueue has finished the Workload of a job that never ran. */
+/* True if Kueue has finished the Workload because it could not start the job. */
 static bool has_not_started(const struct spec_workload_view *w)
 {
 	return is_finished(w) &&
@@ -298,7 +301,11 @@ static void deactivated(struct kueue_text *m)
 	const struct kueue_meaning *means = meaning_of(off_meanings, reason);
 
 	m->stops = true;
-	if (!*reason) { /* by a suspend written to its ctl, here or in another kxfs, or by a user */
+	/*
+	 * A user has deactivated the Workload: directly, or by writing suspend to the job's ctl, in
+	 * this kxfs or in another one.
+	 */
+	if (!*reason) {
 		set(m, "Deactivated", m->ctx->kueue.fixed ? WHEN_ACTIVE_FIXED : WHEN_ACTIVE);
 		fprintf(m->out, "its Workload %s was deactivated", m->w->meta.name);
 		return;
@@ -317,7 +324,8 @@ static void unreserved(struct kueue_text *m)
 	const struct kueue_meaning *means;
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 
-	if (e->is_true && streq(r->message, e->message)) { /* no newer report */
+	/* Kueue has reported nothing since the eviction */
+	if (e->is_true && streq(r->message, e->message)) {
 		evicted(m);
 		return;
 	}
@@ -338,7 +346,7 @@ static void unreserved(struct kueue_text *m)
 	}
 }
 
-/* Print why the job, which has quota, is not admitted. */
+/* The job has quota. Print why Kueue has not admitted it yet. */
 static void unadmitted(struct kueue_text *m)
 {
 	const char *sep = " and waits for admission check ";
@@ -415,7 +423,10 @@ static void explain(struct kueue_text *m)
 	}
 }
 
-/* Print that Kueue should have created a Workload by now, or admitted the job. */
+/*
+ * kxfs knows no Workload of the job. If Kueue has had time to create one, print why it may be
+ * missing.
+ */
 static void missing(struct kueue_text *m)
 {
 	const struct spec_view_context *ctx = m->ctx;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kueue's queues. The LocalQueue of a namespace has no quota of its own: its jobs use the quota of
- * a ClusterQueue, which belongs to the whole cluster, and which users often may not read. Neither
- * queue has the positions of waiting jobs; Kueue's visibility API computes them on request.
+ * Kueue's queues. A LocalQueue belongs to a namespace and has no quota of its own: its jobs use the
+ * quota of a ClusterQueue. A ClusterQueue belongs to the whole cluster, and users often may not
+ * read it. Neither object has the positions of waiting jobs. Kueue's visibility API computes them
+ * on request.
  */
 #include <errno.h>
 
@@ -13,8 +14,8 @@
 /* The largest number of amounts of one queue, over all flavors; more are ignored. */
 #define MAX_AMOUNTS 1024
 #define MAX_PLACES  100000
-#define NAMES_MAX   500 /* bytes after which no further name is added to a line */
-#define TEXT_DEPTH  2	/* levels in block style: the queue, its list of amounts */
+#define NAMES_MAX   500 /* if a line has this many bytes, no further name is added */
+#define TEXT_DEPTH  2	/* levels of YAML in block style: the queue, its list of amounts */
 
 /* --- amounts --- */
 
@@ -53,7 +54,7 @@ static void add_amount(struct spec_flavor_amounts *a, const char *flavor,
 	struct spec_flavor_amount *to;
 	const char *text = spec_read_word(resource, key);
 
-	/* The amount may be a number, if a user wrote the manifest. */
+	/* The amount is text, or a number if it is a number in the manifest. */
 	if (!*text || a->n >= MAX_AMOUNTS)
 		return;
 	a->v = mem_grow(a->v, a->n + 1, sizeof(*a->v));
@@ -64,7 +65,7 @@ static void add_amount(struct spec_flavor_amounts *a, const char *flavor,
 	spec_read_copy(&to->text, text, READ_MAX_WORD);
 }
 
-/* Add the amounts of a list [{name: FLAVOR, resources: [{name, KEY}]}]. */
+/* Add the amounts in FLAVORS, a list [{name: FLAVOR, resources: [{name, KEY}]}]. */
 static void read_amounts(struct spec_flavor_amounts *a, const struct spec_value *flavors,
 			 const char *key)
 {
@@ -197,8 +198,8 @@ static bool is_stopped(const char *policy)
 }
 
 /*
- * Return the state of Q: Open, or why it admits no jobs. *RET_BY is the kind of the queue that was
- * stopped, or "".
+ * Return the state of Q: Open, or why Q admits no jobs. *RET_BY is the kind of the queue that an
+ * administrator has stopped, or "".
  */
 static const char *state_of(const struct spec_local_queue *q,
 			    const struct spec_cluster_queue_view *cluster, const char **ret_by)
@@ -215,16 +216,13 @@ static const char *state_of(const struct spec_local_queue *q,
 	return streq(q->active, "True") ? "Open" : *q->active ? q->reason : "";
 }
 
-/* Add TEXT, or null if it is empty. */
+/* Add TEXT as the member KEY, or null if TEXT is empty or NULL. */
 static void put_text(struct json_object *o, const char *key, const char *text)
 {
 	spec_tree_text(o, key, text && *text ? text : NULL);
 }
 
-/*
- * Add the resources of all flavors that are known: those in V's list, and those that only OTHER
- * has.
- */
+/* Append the resources in V to LIST, except those that are also in OTHER (may be NULL). */
 static void put_amounts(struct json_object *list, const struct spec_local_queue *q,
 			const struct spec_cluster_queue_view *cluster,
 			const struct spec_flavor_amounts *v,
@@ -313,7 +311,7 @@ static int by_uid(const void *a, const void *b)
 
 /*
  * Return the uid of ITEM's controller. If no owner is marked as the controller, return the uid of
- * the only owner.
+ * the first owner.
  */
 static const char *job_of(const struct spec_value *item)
 {

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects of the cluster. The folder converts objects of a server's watches into the user's view:
+ * Reads the metadata that all objects have. The files of this folder make snapshots of jobs, which
+ * users see, from objects that the API server sends:
  *
  *   meta.c      the metadata that all objects have
  *   job.c       struct spec_job_view: a job's object, its tasks in the order of its replicas
  *   pod.c       struct spec_pod_view: a pod, and its own status
- *   watched.c   struct spec_group_view, spec_event_view, spec_queue_view: what else may be watched
+ *   watched.c   struct spec_group_view, spec_event_view, spec_queue_view: other watched objects
  *   workload.c, local_queue.c  Kueue's objects (kueue.h)
  *   place.c     assigns pods to replicas
  *   state.c     the job's state, from the controller's phase and the pods
  *   replica.c   one replica, from its pods
  *   cause.c     what blocks a waiting job, from events, pod group and queue
- *   kueue_cause.c  the same from Kueue's objects
- *   snapshot.c  struct spec_job, the immutable snapshot: calls the others, which return values, and
- *               is the only one that writes the job's fields
+ *   kueue_cause.c  what blocks a waiting job, from Kueue's objects
+ *   snapshot.c  struct spec_job, the immutable snapshot. It calls the other files, which return
+ *               values, and only this file writes the job's fields
  *
- * Each kind has a table of functions that read its objects (struct spec_reader). Views of jobs,
- * pods and groups belong to the loop's thread. Events and queues are reference counted, for any
- * thread. All functions are pure: the time and the last snapshot are arguments.
+ * Each kind has a table of functions that read its objects (struct spec_reader). Only the I/O
+ * thread uses views of jobs, pods and groups. Views of events and queues are reference counted, so
+ * any thread may hold them. All functions are pure: the time and the last snapshot are arguments.
  */
 #include "spec/view/steps.h"
 
@@ -59,8 +60,8 @@ void spec_meta_clear(struct spec_meta *m)
 }
 
 /*
- * True if TEXT is valid as a part of paths, file names and keys of logs, where names and uids are
- * used.
+ * True if TEXT is valid in API paths, file names and keys of logs, since names and uids appear
+ * there.
  */
 static bool is_name(const char *text)
 {
@@ -110,8 +111,8 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 	m->created = spec_read_time(metadata, "creationTimestamp");
 	m->deleted = spec_read_time(metadata, "deletionTimestamp");
 	/*
-	 * The server writes the time by which the object must be gone. Subtract the grace period to
-	 * get the time of the request.
+	 * deletionTimestamp is the time by which the object must be gone. Subtract the grace period
+	 * to get the time of the request.
 	 */
 	if (m->deleted)
 		m->deleted -= NS_PER_S *

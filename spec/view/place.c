@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Assigns pods to replicas. Most controllers number the pods of a task. If a controller does not,
- * each pod is a replica, in order of creation. Once the task has all its replicas, a further pod
- * replaces one that failed, as the next attempt of its replica. A pod whose output is known keeps
- * its replica when other pods appear.
+ * kxfs assigns the pods in order of creation, one to each replica. Once all replicas of the task
+ * have a pod, a further pod becomes the next attempt of a replica whose pod has failed. A pod with
+ * a log in the last snapshot keeps its replica.
  */
 #include "spec/view/steps.h"
 
@@ -17,8 +17,8 @@ static int compare(int64_t a, int64_t b)
 }
 
 /*
- * Sort by replica, then by age. Times are in whole seconds; if they are equal, a deleted pod is
- * older.
+ * Sort by replica, then by age. Creation times are whole seconds. If they are equal, the pod with
+ * fewer retries counts as older, then the deleted one.
  */
 static int by_age(const void *a, const void *b)
 {
@@ -57,13 +57,13 @@ static const struct spec_task_view *task_of(const struct spec_job_view *view,
 
 /* --- pods without a number --- */
 
-/* A log in the last snapshot: its key, which names its pod, and its replica. */
+/* A log in the last snapshot. Its key begins with the uid of the pod. */
 struct queue_known {
 	const char *key;
 	size_t replica;
 };
 
-/* Order by the uid of the pod, which is the part of a key before its first dot. */
+/* Order by the uids of the pods. The uid is the part of a key before its first dot. */
 static int by_uid(const void *a, const void *b)
 {
 	const char *x = ((const struct queue_known *)a)->key,
@@ -75,8 +75,8 @@ static int by_uid(const void *a, const void *b)
 }
 
 /*
- * Return the index in VIEW, whose roles may have grown, of replica I of BEFORE; NO_PLACE if VIEW
- * does not have it.
+ * Return the index in VIEW of the replica that has index I in BEFORE. The indices differ if roles
+ * have grown since BEFORE. Return NO_PLACE if VIEW does not have that replica.
  */
 static size_t place_of(const struct spec_job_view *view, const struct spec_job *before, size_t i)
 {
@@ -105,8 +105,8 @@ static struct queue_known *known_of(const struct spec_job_view *view, const stru
 }
 
 /*
- * True if the replica of POD (NULL: a replica without a pod) may get another pod as its next
- * attempt.
+ * POD is the newest pod of a replica, or NULL if it has none. True if another pod may become the
+ * next attempt of that replica.
  */
 static bool is_free(const struct spec_pod_view *pod)
 {
@@ -114,8 +114,8 @@ static bool is_free(const struct spec_pod_view *pod)
 }
 
 /*
- * Assign replicas to the N pods at V, oldest first. Before the call each has the first replica of
- * its task.
+ * Assign replicas to the N pods at V, in the order of V: by task, then by age. Before the call,
+ * each pod has the first replica of its task.
  */
 static void number(const struct spec_job_view *view, struct spec_placed_pod *v, size_t n,
 		   const struct spec_job *before)
@@ -166,7 +166,7 @@ struct spec_placed_pods spec_place_pods(const struct spec_job_view *view,
 	struct spec_placed_pods ret = {.v = v};
 	size_t later = n;
 
-	/* Numbered pods go to the beginning of the array, the others to the end. */
+	/* Put pods that have a number at the beginning of V, and the others at the end. */
 	for (size_t i = 0; i < n; i++) {
 		const struct spec_task_view *task = task_of(view, pods[i]);
 

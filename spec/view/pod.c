@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a pod: its state, why it waits or how it has ended, and its containers. Controllers record
- * a pod's task in different ways, so the kind reads the task.
+ * Parses a pod: its state, why it waits or how it has ended, and its containers. Controllers record
+ * a pod's task in different ways, so the kind's reader reads the task.
  */
 #include "spec/view/steps.h"
 
@@ -16,10 +16,10 @@
 
 #define MAX_CONTAINERS 64
 #define MICRO	       1e6  /* millionths in a core */
-#define MAX_FIGURE     1e15 /* the largest plausible amount; a larger one is not shown */
+#define MAX_FIGURE     1e15 /* larger amounts are not plausible, and not shown */
 /*
- * The kubelet reports this reason and the code 137 for a container whose end it does not know. Then
- * 137 is not an exit code.
+ * The kubelet reports this reason and the exit code 137 if it does not know how a container ended.
+ * Then 137 is not the exit code of the program.
  */
 #define UNKNOWN_END "ContainerStatusUnknown"
 
@@ -78,14 +78,14 @@ enum spec_state spec_pod_state(const struct spec_pod_view *pod)
 		if (!streq(pod->phase, states[i].phase))
 			continue;
 		/*
-		 * The kubelet reports the ends of containers slightly before the phase that results
-		 * from them.
+		 * The kubelet reports the ends of all containers slightly before it updates the
+		 * phase.
 		 */
 		if (!spec_state_is_final(states[i].state) && pod->outcome != SPEC_UNKNOWN)
 			return pod->outcome;
 		/*
-		 * A running pod counts as waiting before its container's first run and between two
-		 * runs.
+		 * A pod in phase Running is PENDING before the first run of its main container, and
+		 * between two runs.
 		 */
 		if (states[i].state == SPEC_RUNNING && c &&
 		    (c->state == SPEC_WAITING || spec_pod_loops(pod, c)))
@@ -152,9 +152,9 @@ static void read_words(struct spec_container_view *c, const struct spec_value *o
 }
 
 /*
- * Read the program's last output. If the container has run, the kubelet's message about its end is
- * the end of that output, at most 4096 bytes. If that is JSON without its beginning, the log
- * explains more, so the message is not used.
+ * Set the last output of C's program. If the program failed, MESSAGE is the end of its output, at
+ * most 4096 bytes, from the kubelet. If MESSAGE is the end of a JSON object and contains no error,
+ * ignore it, since the log explains more.
  */
 static void read_last_words(struct spec_container_view *c, const char *message)
 {
@@ -201,7 +201,7 @@ static void read_container(struct spec_container_view *c, const struct spec_valu
 	}
 }
 
-/* Read the containers. A container whose name is not valid as a file name is ignored. */
+/* Read the containers. Ignore a container whose name is not valid as a file name. */
 static void read_containers(struct spec_pod_view *v, const struct spec_value *status)
 {
 	static const char *const keys[] = {"initContainerStatuses", "containerStatuses",
@@ -229,7 +229,7 @@ static void read_containers(struct spec_pod_view *v, const struct spec_value *st
 
 /* --- the pod --- */
 
-/* True if the restart policy in O, a pod's spec or a container, allows restarts. */
+/* O is a pod's spec or a container. True if its restart policy allows restarts. */
 static bool is_rerun(const struct spec_value *o)
 {
 	const char *policy = spec_read_text(o, "restartPolicy");
@@ -237,7 +237,10 @@ static bool is_rerun(const struct spec_value *o)
 	return *policy && !streq(policy, "Never");
 }
 
-/* True if a container of the pod may restart. The server has filled in default policies. */
+/*
+ * True if a container of the pod may restart. If a policy is not in the manifest, the server has
+ * added the default.
+ */
 static bool reruns(const struct spec_value *spec)
 {
 	static const char *const keys[] = {"initContainers", "containers"};
@@ -266,7 +269,9 @@ static bool main_reruns(const struct spec_pod_view *v, const struct spec_value *
 	return is_rerun(*spec_read_text(main, "restartPolicy") ? main : spec);
 }
 
-/* Return the amount of NAME in MAP times BY; -1 if it is absent or not an amount. */
+/*
+ * Return the amount of NAME in MAP, multiplied by BY. Return -1 if MAP has no valid amount of NAME.
+ */
 static int64_t amount(const struct spec_value *map, const char *name, double by)
 {
 	double value = spec_amount_value(spec_read_text(map, name)) * by;
@@ -293,8 +298,8 @@ static int64_t count_gpus(const struct spec_value *limits)
 }
 
 /*
- * Return the resources of CONTAINER. The server has filled in missing requests: a resource with a
- * limit also has a request.
+ * Return the resources of CONTAINER. If a container has a limit but no request for a resource, the
+ * server has added the request.
  */
 static struct spec_request request(const struct spec_value *container)
 {
@@ -310,7 +315,10 @@ static struct spec_request request(const struct spec_value *container)
 	};
 }
 
-/* Return the end of the container NAME in STATUS, or NULL if it has not ended. */
+/*
+ * Return the state "terminated" of the container NAME in STATUS, or NULL if the container has not
+ * ended.
+ */
 static const struct spec_value *terminated(const struct spec_value *status, const char *name)
 {
 	const struct spec_value *one =
@@ -319,7 +327,7 @@ static const struct spec_value *terminated(const struct spec_value *status, cons
 	return spec_read_map(spec_read_map(one, "state"), "terminated");
 }
 
-/* True if the container will certainly not restart after the exit code CODE. */
+/* True if the kubelet will certainly not restart CONTAINER after the exit code CODE. */
 static bool is_last_run(const struct spec_value *pod, const struct spec_value *container, int code)
 {
 	const char *policy = spec_read_text(container, "restartPolicy");
@@ -332,8 +340,8 @@ static bool is_last_run(const struct spec_value *pod, const struct spec_value *c
 }
 
 /*
- * Return the phase that the kubelet will report, once no container runs or restarts: FAILED if one
- * has failed.
+ * If all containers have ended and none will restart, return the state that the kubelet will
+ * report: FAILED if a container has failed, else SUCCEEDED. Otherwise return UNKNOWN.
  */
 static enum spec_state outcome(const struct spec_value *spec, const struct spec_value *status)
 {
@@ -355,9 +363,9 @@ static enum spec_state outcome(const struct spec_value *spec, const struct spec_
 }
 
 /*
- * Return the condition with the reason why the pod is not scheduled; NULL if the pod is scheduled,
- * or no scheduler has tried it. NULL also if the scheduler has a node for the pod and only waits
- * for other pods.
+ * Return the condition that has the reason why the pod is not scheduled. Return NULL if the pod is
+ * scheduled, or if no scheduler has tried to schedule it. Also return NULL if the scheduler has
+ * found a node for the pod, and only waits for other pods.
  */
 static const struct spec_value *unscheduled(const struct spec_value *status)
 {
@@ -381,8 +389,8 @@ static bool any_ready(const struct spec_value *status)
 }
 
 /*
- * True if the condition C means that the pod's node does not respond, or that the pod is evicted
- * because of that.
+ * True if the condition C means that the pod's node does not respond, or that the pod is being
+ * evicted because of that. ANY_READY: by the last report, a container of the pod is ready.
  */
 static bool is_silent(const struct spec_value *c, bool any_ready)
 {
@@ -396,9 +404,9 @@ static bool is_silent(const struct spec_value *c, bool any_ready)
 }
 
 /*
- * Return since when the node has not responded; 0 if it responds. For a silent node the node
- * controller marks the pods as not ready, while their containers remain as the kubelet has last
- * reported them. Minutes later it evicts the pods.
+ * Return since when the node has not responded; 0 if it responds. When a node does not respond, the
+ * node controller marks the node's pods as not ready. The status of their containers remains as the
+ * kubelet last reported it. Minutes later, the node controller evicts the pods.
  */
 static int64_t lost_since(const struct spec_value *status)
 {
@@ -417,7 +425,7 @@ static int64_t lost_since(const struct spec_value *status)
 }
 
 /*
- * Return when the pod's time limit ends it. The limit counts from the time at which the node
+ * Return when the pod's time limit is over. The limit counts from the time at which the kubelet
  * accepted the pod.
  */
 static int64_t deadline(const struct spec_value *pod)
@@ -451,8 +459,8 @@ static void read_status(struct spec_pod_view *v, const struct spec_value *status
 	}
 
 /*
- * The members of a pod that this file and the kinds read: a fifth of the pod. A reader sees only
- * these, so add any other member that it needs.
+ * The members of a pod that this file and the kinds' readers use, about a fifth of the object. kxfs
+ * drops all other members before parsing. If a reader needs another member, add it here.
  */
 static const struct spec_pick owner_pick[] = {
 	KEEP("uid"), KEEP("controller"), KEEP("apiVersion"), KEEP("kind"), KEEP("name"), {0},
@@ -501,13 +509,13 @@ const struct spec_pick spec_pod_pick[] = {
 	KEEP_IN("metadata", metadata_pick),
 	KEEP_IN("spec", pod_spec_pick),
 	KEEP_IN("status", status_pick),
-	KEEP("code"), /* for a Status that is sent instead of a pod */
+	KEEP("code"), /* a watch may send a Status instead of a pod */
 	{0},
 };
 
 /*
- * Return the uid of the object that POD belongs to, as R's function owner does; NULL if POD is not
- * of R's kind.
+ * Return the uid of the object that POD belongs to, by the rules of R (see spec_reader.owner). NULL
+ * if POD does not belong to R's kind.
  */
 static const char *owner_of(const struct spec_reader *r, const struct spec_value *pod,
 			    bool *ret_part)
@@ -522,13 +530,13 @@ static const char *owner_of(const struct spec_reader *r, const struct spec_value
 }
 
 /*
- * Return the reader of POD and set the owner of V; NULL if no reader fits. A single reader reads
- * any pod.
+ * Return the reader for POD, and set the owner of V. Return NULL if no reader matches. A single
+ * reader reads any pod.
  */
 static const struct spec_reader *find_reader(const struct spec_pod_readers *readers,
 					     const struct spec_value *pod, struct spec_pod_view *v)
 {
-	/* the reader of the pod's job, if the job is known */
+	/* the reader of the job that is known to own this pod, or NULL */
 	const struct spec_reader *own =
 		readers->find ? readers->find(readers->data, v->meta.uid) : NULL;
 	const struct spec_reader *ret = NULL;
@@ -596,12 +604,15 @@ int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before)
 {
 	/*
-	 * When the pod has ended, the kubelet shortens the grace period, which would make the
-	 * request for the deletion look later.
+	 * Once the pod has ended, the kubelet shortens the grace period. The time of the deletion
+	 * request, which is computed from it, would then be too late.
 	 */
 	if (before->meta.deleted && before->meta.deleted < now->meta.deleted)
 		now->meta.deleted = before->meta.deleted;
-	/* Times have whole seconds, and a controller may delete a pod in the same second as it ends. */
+	/*
+	 * Times don't show which came first: they are whole seconds, and a controller may delete a
+	 * pod in the second in which the pod ends.
+	 */
 	now->ended |= before->ended;
 	now->sample = before->sample;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes a replica from its pods. Its state depends on the newest pod; its logs are from all pods
- * and from the last snapshot.
+ * Fills in a replica from its pods. The newest pod determines the replica's state. The logs are
+ * those of all its pods, and those in the last snapshot.
  */
 #include "spec/view/steps.h"
 
@@ -12,18 +12,20 @@
 #include "spec/base/words.h"
 
 /*
- * The longest time (ns) that one sample may cover: the time since the last sample, or since the
- * start.
+ * The longest time (ns) that one sample may cover: from the sample before it, or from the start of
+ * the run.
  */
 #define SAMPLE_SPAN INT64_C(45000000000)
-/* Exit codes of programs that SIGKILL or SIGTERM has ended. */
+/* Exit codes of programs that SIGKILL or SIGTERM ended. */
 #define KILLED	   137
 #define TERMINATED 143
 #define CPU_MAX	   (INT64_C(1) << 50) /* in microseconds; a larger value is not plausible */
 
 /* --- its state --- */
 
-/* Return how often the job, or the replica, was retried before POD was made; 0 if unknown. */
+/*
+ * Return how often the job (or only this replica) was retried before POD was created; 0 if unknown.
+ */
 static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_view *job)
 {
 	if (!job->began)
@@ -32,8 +34,8 @@ static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_
 }
 
 /*
- * True if POD, in STATE, belongs to an attempt that is over, and the pod of the next attempt has
- * not been made yet.
+ * STATE is the state of POD. True if POD has failed and the controller will make a pod for another
+ * attempt.
  */
 static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 			const struct spec_job_view *job)
@@ -47,8 +49,8 @@ static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 }
 
 /*
- * True if JOB's controller deleted POD because restarts of containers used up the retries. Then the
- * failure of its main container has ended the replica.
+ * True if JOB's controller deleted POD because restarts of containers used up the retries. The main
+ * container failed in an earlier run then, so the replica counts as failed.
  */
 static bool has_failed_before(const struct spec_pod_view *pod, const struct spec_job_view *job)
 {
@@ -57,7 +59,9 @@ static bool has_failed_before(const struct spec_pod_view *pod, const struct spec
 	return job->used_up && c && c->last_exit_code > 0 && spec_pod_was_stopped(pod);
 }
 
-/* True if C was restarted after a failure, and failed again before it was stopped. */
+/*
+ * C was restarted after a failure, and then stopped. True if C failed again before it was stopped.
+ */
 static bool has_failed_again(const struct spec_container_view *c)
 {
 	return streq(c->reason, "OOMKilled") ||
@@ -93,8 +97,8 @@ static bool failed(const struct spec_container_view *c)
 }
 
 /*
- * Return the container that blocks POD or has ended it, preferably the main one; NULL if there is
- * none.
+ * Return the container that blocks POD, or whose failure ended POD. Prefer the main container. NULL
+ * if there is no such container.
  */
 static const struct spec_container_view *culprit(const struct spec_pod_view *pod)
 {
@@ -121,7 +125,9 @@ static void explain_by(struct spec_replica *r, const struct spec_pod_view *pod,
 		int64_t wait = spec_words_backoff(c->message);
 		bool waits = c->state == SPEC_WAITING;
 
-		/* Set the reason of R, whose container C has failed and is being restarted. */
+		/*
+		 * C has failed and will be restarted: set when, and what is known of its last run.
+		 */
 		r->starts = c->restarts + 1;
 		r->last_code = waits ? c->last_exit_code : c->exit_code;
 		if (waits && wait && c->last_finished)
@@ -149,7 +155,7 @@ static void explain_with(struct spec_replica *r, const char *reason, const char 
 	spec_set(&r->message, message);
 }
 
-/* Set the reason of R, whose container C was restarted after a failure and then stopped. */
+/* Set the reason of R. Its container C was restarted after a failure, and then stopped. */
 static void explain_stopped(struct spec_replica *r, const struct spec_pod_view *pod,
 			    const struct spec_container_view *c)
 {
@@ -219,14 +225,15 @@ static void add_log(struct spec_replica *r, const struct spec_pod_view *pod,
 }
 
 /*
- * Add the logs of C's present run, if it has begun, and of the run before. The server has no logs
- * of earlier runs; the last snapshot names those that were captured.
+ * Add the logs of C's current run, if it has begun, and of the run before. The server does not keep
+ * logs of earlier runs. If kxfs captured such logs, they are in the last snapshot.
  */
 static void add_logs(struct spec_replica *r, const struct spec_pod_view *pod,
 		     const struct spec_container_view *c)
 {
 	/*
-	 * While a container waits, its count of restarts is the number of the run that has ended.
+	 * While a container waits, its restart count is the number of the last run. So a container
+	 * that waits for its first run has no log.
 	 */
 	if (c->state == SPEC_WAITING && c->last_exit_code < 0)
 		return;
@@ -246,7 +253,7 @@ static unsigned restarts_of(const struct spec_pod_view *pod)
 }
 
 /*
- * Return the number of attempts before the present one. This includes attempts whose pods are no
+ * Return the number of attempts before the current one. This includes attempts whose pods are no
  * longer known.
  */
 static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_view *job,
@@ -264,12 +271,12 @@ static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_v
 
 /* --- its usage --- */
 
-/* Add SAMPLE to U, the usage of the run that began at STARTED. */
+/* Add SAMPLE to U, which is the usage of the run that began at STARTED. */
 static void add_sample(struct spec_usage *u, int64_t started, const struct spec_sample *sample)
 {
 	int64_t span = sample->at - (u->last ? u->last : started);
 
-	/* If samples are missing, the usage in between is unknown. */
+	/* If there were no samples for too long, the usage during that time is unknown. */
 	if (u->cpu_us >= 0 && sample->cpu >= 0 && span <= SAMPLE_SPAN)
 		u->cpu_us += llround((double)sample->cpu * ((double)span / 1e9));
 	else
@@ -285,8 +292,8 @@ static void add_sample(struct spec_usage *u, int64_t started, const struct spec_
 }
 
 /*
- * Set the usage of R, which runs as C of POD; BEFORE is the replica in the last snapshot. Between
- * two runs R keeps the usage of the last run.
+ * Set the usage of R. C is the main container of POD, the newest pod of R. BEFORE is the same
+ * replica in the last snapshot. Between two runs, R keeps the usage of the last run.
  */
 static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 		       const struct spec_container_view *c, const struct spec_replica *before)
@@ -311,8 +318,9 @@ static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 /* --- the whole --- */
 
 /*
- * True if STATE is the last state of the replica. The end of a job may be reported before the ends
- * of its pods; then STATE is not the last one, since their output is incomplete.
+ * True if STATE is the last state of the replica. The server may report the end of a job before the
+ * ends of its pods. Then a state that is not final is not the last one, since the pods' output is
+ * still incomplete.
  */
 static bool is_end(enum spec_state state, const struct spec_job_view *job,
 		   const struct spec_standing *standing)
@@ -328,8 +336,8 @@ static int64_t first_of(int64_t a, int64_t b, int64_t c)
 }
 
 /*
- * True if a pod of the replica was ever reported, or certainly does not exist. BEFORE is the
- * replica in the last snapshot.
+ * BEFORE is the replica in the last snapshot. True if the server has reported a pod of the replica,
+ * or if the replica has finished without one.
  */
 static bool was_reported(const struct spec_replica *before)
 {
@@ -337,8 +345,9 @@ static bool was_reported(const struct spec_replica *before)
 }
 
 /*
- * Fill R, which has no pod. If R had ended in the last snapshot, keep that end. If the job's end is
- * reported before any of its pods, R has not finished, since its output is incomplete.
+ * Fill R, which has no pod. If R had ended in the last snapshot, keep that end. If the server has
+ * reported the end of the job, but may still report a pod of R, R has not finished: its output is
+ * incomplete.
  */
 static void fill_without(struct spec_replica *r, const struct spec_standing *standing,
 			 const struct spec_replica *before)
@@ -395,7 +404,7 @@ static void fill_from(struct spec_replica *r, struct spec_placed_pods pods,
 	explain(r, pod);
 }
 
-/* True if POD has not started its program, nor tried to. */
+/* True if POD has never run its program, nor failed to start it. */
 static bool is_unused(const struct spec_pod_view *pod)
 {
 	const struct spec_container_view *c = spec_pod_main(pod);
@@ -404,9 +413,9 @@ static bool is_unused(const struct spec_pod_view *pod)
 }
 
 /*
- * True if the replica has ended in the last attempt. Volcano makes a pod for a further attempt
- * before it notices that no attempt is left (pkg/controllers/job/state/restarting.go), and then
- * kills that pod.
+ * True if the newest pod of the replica is unused, because the replica ended in the attempt before.
+ * Volcano creates a pod for another attempt before it notices that no attempt is left
+ * (pkg/controllers/job/state/restarting.go). It then kills that pod.
  */
 static bool has_ended_before(struct spec_placed_pods pods, const struct spec_standing *standing,
 			     const struct spec_replica *before)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The roles and tasks of a job, the order of its replicas, and the names of their directories.
- *
- * Some objects lack the roles of their job, or the number of replicas of a role. A snapshot of such
- * a job has the roles of the object, then those of the last snapshot, then those that pods name, in
- * the order in which the pods were created. No role or replica is ever removed, so names and
- * positions of replicas do not change.
+ * Some objects do not contain the roles of their job, or the number of replicas of a role. The
+ * snapshot of such a job has first the roles in the object, then those in the last snapshot, then
+ * those that pods name, ordered by the creation times of the pods. kxfs never removes a role or
+ * replica from a snapshot, so names and positions of replicas do not change.
  */
 #include "spec/view/steps.h"
 
@@ -13,7 +12,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-#define MAX_DIR 200 /* bytes; with a number appended it is still valid as a file name */
+#define MAX_DIR 200 /* bytes; short enough to append a number and remain valid as a file name */
 
 /* A task with its sort keys. */
 struct placed {
@@ -29,7 +28,10 @@ static bool is_replica(const struct spec_task_source *task)
 	return *task->role && task->replicas == 1;
 }
 
-/* Order tasks: first those that are roles of their own, then those of each role together, by id. */
+/*
+ * Order tasks: first the tasks that are roles of their own, then the replicas of TorchX roles, by
+ * role and by id.
+ */
 static int by_role(const void *a, const void *b)
 {
 	const struct placed *x = a, *y = b;
@@ -59,8 +61,9 @@ static bool same_role(const struct placed *a, const struct placed *b)
 }
 
 /*
- * Sort N tasks. Return false if two tasks of a role have the same id. TorchX never makes such a
- * job; then each task is shown as a role of its own.
+ * Sort the N tasks at V into the order of the roles. Return true, normally. Return false if two
+ * tasks of a role have the same id. TorchX never makes such a job, so each task then becomes a role
+ * of its own.
  */
 static bool place_tasks(struct placed *v, size_t n)
 {
@@ -94,8 +97,8 @@ static int by_dir(const void *a, const void *b)
 }
 
 /*
- * Make directory names distinct: if different role names have the same normal form, append a number
- * to all but the first.
+ * Different role names may become the same directory name. Then append a number to all of these
+ * directory names but the first.
  */
 static void part_dirs(struct spec_job_view *v)
 {
@@ -111,7 +114,7 @@ static void part_dirs(struct spec_job_view *v)
 			first = i;
 			continue;
 		}
-		/* No normal form has a "~". */
+		/* A directory name made from a role name never contains "~". */
 		snprintf(dir, sizeof(dir), "%s~%td", sorted[i]->dir, sorted[i] - v->roles);
 		spec_set(&sorted[i]->dir, dir);
 	}
@@ -136,7 +139,7 @@ static void add_role(struct spec_job_view *v, const char *name)
 	spec_read_copy(&role->dir, dir, MAX_DIR);
 }
 
-/* Add a task to V. ID is the id of the task's first replica. */
+/* Add the task FROM to V. ID is the id of the task's first replica. */
 static void add_task(struct spec_job_view *v, const struct spec_task_source *from, unsigned id)
 {
 	struct spec_task_view *task = &v->tasks[v->n_tasks++];
@@ -166,7 +169,7 @@ static int by_name(const void *a, const void *b, void *data)
 void roles_arrange(struct spec_job_view *v, const struct spec_task_source *sources, size_t n)
 {
 	struct placed *placed cleanup_free = NULL;
-	bool torchx; /* a task is one replica of a role of TorchX, which gives its id */
+	bool torchx; /* tasks are replicas of TorchX roles, with TorchX's ids */
 
 	n = min_of(n, (size_t)SPEC_MAX_REPLICAS);
 	placed = new0_n(struct placed, n);
@@ -206,7 +209,7 @@ void roles_clear(struct spec_job_view *v)
 struct roles_claim {
 	const char *name;
 	size_t position;		 /* sort key: claims of the object come first */
-	const struct spec_task_view *of; /* in the object; or NULL */
+	const struct spec_task_view *of; /* the task in the object, or NULL */
 	const struct spec_pod_view *pod; /* or NULL */
 	unsigned replicas;
 };
@@ -239,8 +242,8 @@ static int by_position(const void *a, const void *b)
 }
 
 /*
- * Return when POD failed or was deleted, so that another pod may have its replica; INT64_MAX if it
- * has not.
+ * Return when POD failed or was deleted. From that time on, another pod may have the replica.
+ * Return INT64_MAX if POD neither failed nor was deleted.
  */
 static int64_t left(const struct spec_pod_view *pod)
 {
@@ -259,8 +262,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /*
- * Return the maximum number of pods that ran at the same time, counting only pods without a number.
- * The N claims are sorted oldest first.
+ * Consider only those of the N CLAIMS whose pods have no number. Return how many of these pods
+ * existed at the same time, at most. The claims must be sorted by age, oldest first.
  */
 static unsigned at_a_time(const struct roles_claim *claims, size_t n)
 {
@@ -283,7 +286,7 @@ static unsigned at_a_time(const struct roles_claim *claims, size_t n)
 	return ret;
 }
 
-/* List all claims: *RET, malloc'ed, in the order of their positions. */
+/* List all claims in *RET (malloc'ed), in the order of their positions. Return their number. */
 static size_t list_claims(const struct spec_job_view *view, const struct spec_pod_view *const *pods,
 			  size_t n, const struct spec_job *before, struct roles_claim **ret)
 {
@@ -315,8 +318,8 @@ static size_t list_claims(const struct spec_job_view *view, const struct spec_po
 }
 
 /*
- * Merge those of the N claims at V that are for the same role, and sort the roles by position.
- * Return their number.
+ * Merge claims for the same role into one. Sort the merged claims by position. N is the number of
+ * claims at V; return the number of merged claims.
  */
 static size_t merge_claims(const struct spec_job_view *view, struct roles_claim *v, size_t n)
 {

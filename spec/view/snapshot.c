@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the snapshot of a job from its object and its pods. This file sets all fields of the job,
- * its times and its transitions; place.c, state.c, replica.c and cause.c make the decisions, and
- * return them.
+ * Makes the snapshot of a job from the job's object and its pods. place.c, state.c, replica.c and
+ * cause.c determine values and return them. This file writes the values into the job, and also sets
+ * the job's times and transitions.
  */
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
@@ -12,7 +12,9 @@
 
 /* --- roles and replicas --- */
 
-/* Return the replica NAME of the last snapshot, usually at the same index. */
+/*
+ * Return the replica NAME in BEFORE, the last snapshot (or NULL). It usually has the same index, I.
+ */
 static const struct spec_replica *before_of(const struct spec_job *before, size_t i,
 					    const char *name)
 {
@@ -50,8 +52,8 @@ static void fill_replicas(struct spec_job *job, const struct spec_job_view *view
 }
 
 /*
- * Set the resources of each role's replicas to the resources of the role's newest pod, or to the
- * last known ones if the role has no pod.
+ * For each role, set the resources of a replica: those of the role's newest pod. If the role has no
+ * pod, keep the resources in the last snapshot.
  */
 static void fill_requests(struct spec_job *job, struct spec_placed_pods pods,
 			  const struct spec_job *before)
@@ -97,9 +99,9 @@ static bool is_followed(struct spec_placed_pods pods, size_t i)
 }
 
 /*
- * Return the retries of a job whose object does not count restarts of containers. The object of an
- * ended job also counts pods that the controller has deleted. So for an ended job count its failed
- * pods that have a successor.
+ * Return the retries of a job whose object does not count restarts of containers. After the end of
+ * the job, the object's number is too high, since it includes pods that the controller has deleted.
+ * So if the job has ended, count the failed pods that were followed by another pod.
  */
 static unsigned recount(const struct spec_job_view *view, struct spec_placed_pods pods,
 			const struct spec_standing *standing, const struct spec_job *before)
@@ -119,10 +121,13 @@ static unsigned recount(const struct spec_job_view *view, struct spec_placed_pod
 	return max_of(failed + restarts, before ? before->retries : 0u);
 }
 
-/* Return the largest number of retries of one replica, for a job that retries each separately. */
+/*
+ * For a job that retries each replica separately: return the largest number of retries of any
+ * replica.
+ */
 static unsigned most_retries(struct spec_placed_pods pods, const struct spec_job *before)
 {
-	/* Failed pods may have been deleted since the last snapshot. */
+	/* Start with the last snapshot, since failed pods may have been deleted since then. */
 	unsigned ret = before ? before->retries : 0;
 
 	for (size_t i = 0; i < pods.n; i++)
@@ -181,8 +186,8 @@ static bool same(const struct spec_job *a, const struct spec_job *b)
 }
 
 /*
- * Return when the job last changed: NOW if it differs from the last snapshot; for a new job, the
- * latest time in its objects.
+ * Return when the job last changed. If it differs from the last snapshot, that is NOW. If there is
+ * no last snapshot, it is the latest time in the job's objects.
  */
 static int64_t changed(const struct spec_job *job, const struct spec_job_view *view,
 		       struct spec_placed_pods pods, const struct spec_view_context *ctx)
@@ -212,22 +217,24 @@ static enum spec_state state_in(const struct spec_reader *reader, const char *ph
 }
 
 /*
- * Return when the I-th phase of C began, if kxfs did not observe the beginning. In Volcano the time
- * of a condition changes with each change within the phase. So RUNNING began when the first
- * container started, if that was earlier.
+ * Return when the I-th phase of C began. kxfs did not observe the beginning. Volcano updates the
+ * time of a condition with each change within the phase. So if the first container started before
+ * the time of the condition Running, that start was the beginning of RUNNING.
  */
 static int64_t began(const struct spec_job *job, const struct spec_transitions *c, size_t i,
 		     enum spec_state state)
 {
 	int64_t first = i > 0 ? c->v[i - 1].time : job->created;
 
-	/* The first container has started in this phase. */
 	if (state == SPEC_RUNNING && job->started > first && job->started < c->v[i].time)
 		return job->started;
 	return c->v[i].time;
 }
 
-/* Add the phases that the controller lists and that are newer than the newest known one. */
+/*
+ * Add those phases from the object's history that are newer than the newest phase in the
+ * transitions.
+ */
 static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 		       const struct spec_reader *reader)
 {
@@ -236,8 +243,8 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 	const struct spec_transition last = t->v[t->n - 1];
 	size_t place = 0; /* index of LAST in C; the length of C if C does not have it */
 	/*
-	 * Before the controller had acted, all its phases are newer, even with equal times (which
-	 * are in whole seconds).
+	 * If no phase was known yet, all phases in the history are newer, even if the times are
+	 * equal: times are whole seconds.
 	 */
 	bool newer = !*last.phase;
 
@@ -252,7 +259,7 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 	}
 }
 
-/* Set when each phase began: when kxfs observed the beginning, or else the controller's time. */
+/* Set when each phase began: the time at which kxfs observed it, or else the time in the object. */
 static void fill_transitions(struct spec_job *job, const struct spec_job_view *view,
 			     const struct spec_view_context *ctx)
 {
@@ -267,8 +274,8 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 		spec_transitions_add(t, SPEC_SUBMITTED, "", job->created);
 	add_unseen(job, view, ctx->reader);
 	/*
-	 * If the phase is the same, only pods have changed the state, and the controller has no
-	 * time for that.
+	 * If the phase is the same as before, pods have changed the job's state. The object has no
+	 * time for such a change.
 	 */
 	if (streq(t->v[t->n - 1].phase, job->phase))
 		time = job->finished ? job->finished : ctx->now;
@@ -280,8 +287,8 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 /* --- probes --- */
 
 /*
- * If replicas were ended because a probe failed, record the probe now: events exist only for an
- * hour.
+ * If the kubelet ended replicas because a probe failed, record the message of the probe now: events
+ * are deleted after an hour.
  */
 static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 			 const struct spec_view_context *ctx)
@@ -307,9 +314,9 @@ static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 }
 
 /*
- * True if JOB has failed according to its controller, but its pods may still report why. Job and
- * pod events come from different watches. While the cache is stale, the time of the events is
- * unknown.
+ * True if the controller has reported that JOB failed, and pods may still show why. Job and pod
+ * events come from different watches. False while the cache is stale, since nobody knows then when
+ * events will arrive.
  */
 static bool is_unexplained(const struct spec_job *job, const struct spec_job_view *view,
 			   const struct spec_standing *standing,
@@ -338,7 +345,10 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 		const struct spec_pod_view *pod = pods.v[i].pod;
 		const char *container = *r->blamed ? r->blamed : pod->main;
 
-		/* The last words of a run that was stopped explain nothing. */
+		/*
+		 * The container failed, was restarted, and may have been stopped in its last run.
+		 * The last words of a run that was stopped explain nothing.
+		 */
 		if (r->starts > 0)
 			continue;
 		for (size_t k = 0; k < pod->n_containers && streq(pod->meta.name, r->pod); k++) {
@@ -351,8 +361,8 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 }
 
 /*
- * Set the obstacle that kept the job's pods from running, and keep it after Kueue has ended them
- * because of it.
+ * Set the obstacle that keeps the job's pods from running. When Kueue has ended the pods because of
+ * the obstacle, keep the last one.
  */
 static void fill_obstacle(struct spec_job *job, const struct spec_view_context *ctx)
 {
@@ -369,7 +379,10 @@ static void fill_obstacle(struct spec_job *job, const struct spec_view_context *
 
 /* --- the whole --- */
 
-/* Set the Workload's data, and keep the data if the Workload is deleted before the job. */
+/*
+ * Copy data from the Workload. If the Workload was deleted before the job, keep the data in the
+ * last snapshot.
+ */
 static void fill_kueue(struct spec_job *job, const struct spec_view_context *ctx)
 {
 	const struct spec_workload_view *w = ctx->kueue.workload;
@@ -472,8 +485,8 @@ static struct spec_job *make_snapshot(const struct spec_job_view *view,
 	if (!standing.ending || spec_kueue_is_off(ctx))
 		job->cause = spec_cause_find(job, view, placed, ctx);
 	/*
-	 * kxfs requests positions periodically. If the job has got quota since, its position is out
-	 * of date.
+	 * kxfs requests positions only periodically. If the job has received quota since the last
+	 * request, its position is out of date.
 	 */
 	if ((job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED) && !has_quota(ctx))
 		job->queue_position = ctx->kueue.position;

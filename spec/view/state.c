@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Determines the state of a job and the reason for it, from its object and its replicas. The phase
- * that the controller has written takes precedence; if the phase is missing or late, the pods
- * decide.
+ * Determines the state of a job, and the reason for the state, from the job's object and its
+ * replicas. The phase that the controller has written takes precedence. If the phase is missing or
+ * late, the pods decide.
  */
 #include "spec/view/steps.h"
 
@@ -15,8 +15,8 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 					 const struct spec_view_context *ctx)
 {
 	/*
-	 * Kueue suspends jobs that wait in its queue, so a suspended job counts as suspended by a
-	 * user only if Kueue is off.
+	 * Kueue suspends all jobs that wait in its queue. So suspension of such a job was requested
+	 * by a user only if the job's Workload is deactivated.
 	 */
 	bool asked = view->asked || spec_kueue_is_off(ctx);
 
@@ -26,7 +26,7 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 	return NULL;
 }
 
-/* How the newest pods of all replicas have ended. */
+/* How many replicas have succeeded and failed, by the newest pod of each. */
 struct ends {
 	size_t succeeded, failed;
 	bool gone;    /* a failed pod was deleted */
@@ -39,8 +39,8 @@ static bool is_newest(struct spec_placed_pods pods, size_t i)
 }
 
 /*
- * Count how the replicas of V ended in its present attempt. Return false unless all have ended by
- * themselves.
+ * Count how the replicas of V ended in the current attempt. Return true if all replicas have ended
+ * by themselves.
  */
 static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view *v,
 		       struct ends *ret)
@@ -65,8 +65,9 @@ static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view 
 }
 
 /*
- * True if the controller will restart the job after these ENDS. Some controllers do not report the
- * time of the last restart; those have begun a restart once a failed pod is deleted.
+ * True if the controller will restart the job after its replicas ended as in ENDS. Some controllers
+ * do not report when the current attempt began (BEGAN is 0). If such a controller has deleted a
+ * failed pod, it has begun a restart.
  */
 static bool goes_on(const struct spec_job_view *v, const struct ends *ends)
 {
@@ -96,7 +97,10 @@ struct spec_standing spec_standing_of(const struct spec_job_view *view,
 		s.ended = before->finished;
 	else
 		s.ended = final && view->changed ? view->changed : ctx->now;
-	/* If the controller may be late, the job is over as soon as all its pods are. */
+	/*
+	 * Return here unless the controller may report the end late and all pods have ended. In
+	 * that case, the job is over.
+	 */
 	if (!ctx->reader->pods_decide || !s.phase || s.phase->state != SPEC_RUNNING ||
 	    view->hidden || !count_ends(pods, view, &ends) || goes_on(view, &ends))
 		return s;
@@ -126,7 +130,7 @@ static bool all(const struct spec_job *job, enum spec_state state)
 	return job->n_replicas > 0;
 }
 
-/* True if a replica has run, or has tried to. */
+/* True if a replica has run, or has failed to start. */
 static bool has_begun(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++) {
@@ -138,7 +142,7 @@ static bool has_begun(const struct spec_job *job)
 	return job->started != 0;
 }
 
-/* True if a replica's container fails repeatedly. */
+/* True if a container of a replica fails and is restarted repeatedly. */
 static bool any_loops(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -148,9 +152,9 @@ static bool any_loops(const struct spec_job *job)
 }
 
 /*
- * True if the job has succeeded because all its replicas have; the controller reports that slightly
- * later. False while the controller may still act on the job, or has begun to recreate the pods, or
- * while the phase of a pod is not final.
+ * True if the job has succeeded because all its replicas have. The controller reports the job's
+ * success slightly later. Return false while the controller may do something else, after it has
+ * begun to recreate the pods, and while the phase of a pod is not final.
  */
 static bool have_succeeded(const struct spec_job *job, const struct spec_job_view *view,
 			   struct spec_placed_pods pods, const struct spec_standing *s)
@@ -205,8 +209,9 @@ static void explain(struct spec_judgement *v, const char *reason, const char *me
 }
 
 /*
- * Return the replica whose reason becomes the job's, and which `why` also names: the first that
- * failed, else the first with a reason for waiting, else the first that waits; or NULL.
+ * Return the replica whose reason becomes the job's reason, and which `why` names, or NULL. It is
+ * the first replica that failed. If none has failed, it is the first that waits for a known reason,
+ * else the first that is PENDING and has a message.
  */
 static const struct spec_replica *spokesman(const struct spec_job *job, enum spec_state state)
 {
@@ -221,8 +226,9 @@ static const struct spec_replica *spokesman(const struct spec_job *job, enum spe
 }
 
 /*
- * If the job was abandoned because its pods could not be made, set the reason, from events or from
- * the last snapshot. Return false if it was not abandoned, or if the reason is unknown.
+ * If the controller gave up the job because it could not create the pods, set the reason, from
+ * events or from the last snapshot, and return true. Return false if that was not so, or if the
+ * reason is unknown.
  */
 static bool explain_given_up(struct spec_judgement *v, const struct spec_job *job,
 			     const struct spec_job_view *view, struct spec_placed_pods pods,
@@ -247,9 +253,10 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	const struct spec_phase *phase = standing->phase;
 	const struct spec_job *before = ctx->before;
 	/*
-	 * A reported result is final. If the job was reported as removed before its end, it stays
-	 * so, although it may have ended unseen. If its end was reported, that remains while the
-	 * controller only reports Terminating during the removal.
+	 * A final state that was published does not change. If kxfs published that the job was
+	 * removed before its end, that remains, although the job may have ended unseen. If kxfs
+	 * published the job's end, that remains while the object's phase is not final, for example
+	 * Terminating during the removal.
 	 */
 	bool settled = (ctx->history || standing->ending) && before &&
 		       spec_state_is_final(before->state) &&
@@ -265,7 +272,7 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	if (v.state == SPEC_FAILED && phase && phase->gives_up &&
 	    explain_given_up(&v, job, view, pods, ctx))
 		return v;
-	/* The reason in the object of a removed job says why the job waited, not why it ended. */
+	/* The reason in the object of a removed job is why the job waited, not why it ended. */
 	if (v.suspended && spec_kueue_is_off(ctx))
 		explain(&v, "Deactivated", "");
 	else if (v.suspended)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the watched objects other than jobs and pods: pod groups, which have the scheduler's state
- * of all pods of a job; events; queues. Also makes the texts of `events` and of queues/NAME/status.
+ * Parses the watched objects other than jobs and pods: pod groups, events and queues. A pod group
+ * has the scheduler's state for all pods of a job. Also makes the texts of `events` and of
+ * queues/NAME/status.
  */
 #include "spec/view/watched.h"
 
@@ -51,8 +52,8 @@ void spec_group_view_free(struct spec_group_view *v)
 define_cleanup(group_freep, struct spec_group_view *, spec_group_view_free)
 
 /*
- * Return when the condition TYPE became true; 0 if it is not true, or its message does not mean
- * that the group waits.
+ * Return when the condition TYPE became true. Return 0 if it is not true, or if its message shows
+ * that the group does not wait for capacity.
  */
 static int64_t true_since(const struct spec_value *conditions, const char *type)
 {
@@ -85,8 +86,8 @@ int spec_group_view_parse(const char *json, size_t len, struct spec_group_view *
 	conditions = spec_read_list(status, "conditions");
 	v->minimum = (unsigned)spec_read_int(spec, "minMember", 0);
 	/*
-	 * The scheduler does not remove the old condition after another decision, so the later one
-	 * counts.
+	 * When the scheduler decides again, it keeps the condition of its last decision. So the
+	 * later condition counts.
 	 */
 	v->is_short = true_since(conditions, "Unschedulable") > true_since(conditions, "Scheduled");
 	spec_read_copy_word(&v->phase, status, "phase");
@@ -111,7 +112,10 @@ void spec_event_view_unref(struct spec_event_view *v)
 	free(v);
 }
 
-/* Read count and time of the event, which newer and older recorders write to different members. */
+/*
+ * Read the count and the time of the event. Newer event recorders write them to other members than
+ * older ones.
+ */
 static void read_series(struct spec_event_view *v, const struct spec_value *o)
 {
 	const struct spec_value *series = spec_read_map(o, "series");
@@ -170,7 +174,7 @@ bool spec_event_view_explains(const struct spec_event_view *v)
 
 bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began)
 {
-	return v->last + NS_PER_S < began; /* times have whole seconds */
+	return v->last + NS_PER_S < began; /* times are whole seconds */
 }
 
 bool spec_event_view_is_noise(const struct spec_event_view *v)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Views of objects that kxfs watches besides jobs and pods, if the user may: the pod group of a
- * job, events, and queues. The conventions of view.h apply. Events and queues do not change once
- * read, and are reference counted: any thread may hold them.
+ * Views of the other objects that kxfs watches if the user has the right to: pod groups, events and
+ * queues. The conventions of view.h apply. Events and queues do not change after parsing and are
+ * reference counted, so any thread may hold them.
  */
 #pragma once
 
@@ -16,10 +16,13 @@ struct spec_local_queue; /* kueue.h */
 #define SPEC_EVENT_FAILED_CREATE "FailedCreate"
 #define SPEC_EVENT_FAILED_MOUNT	 "FailedMount"
 #define SPEC_EVENT_FAILED_ATTACH "FailedAttachVolume"
-#define SPEC_EVENT_KILLING	 "Killing"   /* a container, by the kubelet */
+#define SPEC_EVENT_KILLING	 "Killing"   /* the kubelet ends a container */
 #define SPEC_EVENT_UNHEALTHY	 "Unhealthy" /* a probe has failed */
 
-/* An object between pods and job. Plain data. */
+/*
+ * An object between a job and its pods: the job owns it, directly or not, and it owns pods. Plain
+ * data.
+ */
 struct spec_part_view {
 	struct spec_meta meta; /* owner_uid: uid of the job, or of another part */
 };
@@ -32,9 +35,9 @@ struct spec_group_view {
 	struct spec_meta meta;	   /* owner_uid: uid of the job */
 	char *phase;		   /* "" if no scheduler has processed it */
 	unsigned minimum;	   /* pods that must start together */
-	struct spec_amounts needs; /* amounts that MINIMUM pods need together */
+	struct spec_amounts needs; /* what MINIMUM pods together request */
 	bool is_short;		   /* the scheduler reports insufficient capacity for these pods */
-	int64_t seen;		   /* when it was first seen, or made */
+	int64_t seen;		   /* when kxfs first saw the group, or when it was created */
 };
 
 struct spec_event_view {
@@ -49,45 +52,46 @@ struct spec_event_view {
 	int64_t last; /* when it last happened */
 };
 
-/* A queue. Plain data; the owner of the view sets CHANGED before it is shared. */
+/* A queue. Plain data. The owner of the view sets CHANGED before other threads get the view. */
 struct spec_queue_view {
 	unsigned refs; /* atomic, as above */
 	struct spec_meta meta;
 	char *state;
 	unsigned weight;
 	struct spec_amounts capability, allocated, reserved;
-	struct spec_local_queue *local; /* kueue.h: set for a LocalQueue of Kueue; NULL for
-					 * Volcano's */
-	int64_t changed;		/* when its present contents were first seen */
+	/* Set if this is a LocalQueue of Kueue (kueue.h); NULL if it is a queue of Volcano. */
+	struct spec_local_queue *local;
+	int64_t changed; /* when kxfs first saw the queue's current contents */
 };
 
-/* Parse a group. Return 0, or -EINVAL if it is not such an object. */
+/* Parse a pod group. Return 0, or -EINVAL if JSON is not an object with a valid name and uid. */
 int spec_group_view_parse(const char *json, size_t len, struct spec_group_view **ret);
 void spec_group_view_free(struct spec_group_view *v); /* NULL is allowed */
 
 int spec_event_view_parse(const char *json, size_t len, struct spec_event_view **ret);
 struct spec_event_view *spec_event_view_ref(struct spec_event_view *v);
 void spec_event_view_unref(struct spec_event_view *v); /* NULL is allowed */
-/* True if A and B are the same event, apart from the time. */
+/* True if A and B are about the same object, and have the same reason and message. */
 bool spec_event_view_same(const struct spec_event_view *a, const struct spec_event_view *b);
-/* True if V may change `why`. */
+/* True if the text of `why` may depend on V. */
 bool spec_event_view_explains(const struct spec_event_view *v);
 /*
- * True if V is about an attempt of the job before the one that began at BEGAN (ns, of the server's
+ * True if V happened before BEGAN, when the current attempt of the job began (ns, by the server's
  * clock).
  */
 bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began);
-/* True if healthy jobs have events like V as well, so that V is not a sign of trouble. */
+/* True if healthy jobs have such events, too, so that V does not show a problem. */
 bool spec_event_view_is_noise(const struct spec_event_view *v);
 /*
- * Return the text of `events`: a line for each of V, oldest first: TIME, KIND/NAME, TYPE, REASON,
- * COUNT, MESSAGE, tab-separated; tabs, newlines and backslashes in a field are escaped; noise is
- * omitted. *RET_CHANGED is the time of the last event, or 0. The function sorts V.
+ * Return the text of `events`: a line for each event of V, oldest first. The fields of a line are
+ * separated by tabs: TIME, KIND/NAME, TYPE, REASON, COUNT, MESSAGE. Tabs, newlines and backslashes
+ * in a field are escaped. Leave out events for which spec_event_view_is_noise is true. *RET_CHANGED
+ * is the time of the last event, or 0. This function sorts V.
  */
 void spec_event_view_text(struct spec_event_view **v, size_t n, char **ret, size_t *ret_len,
 			  int64_t *ret_changed);
 
-/* Make a queue with only a name, since nothing else is known. */
+/* Create the view of a queue of which only the name is known. */
 struct spec_queue_view *spec_queue_view_new(const char *name);
 int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view **ret);
 struct spec_queue_view *spec_queue_view_ref(struct spec_queue_view *v);
@@ -96,8 +100,9 @@ define_cleanup(spec_queue_view_unrefp, struct spec_queue_view *, spec_queue_view
 /* True if A and B are the same queue with the same values. */
 bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b);
 /*
- * Return the text of queues/NAME/status, YAML, with the numbers of this namespace's jobs. CLUSTER:
- * the ClusterQueue of a LocalQueue; NULL if the user may not see it, or V is not a LocalQueue.
+ * Return the text of queues/NAME/status, as YAML. PENDING and RUNNING are the numbers of pending
+ * and running jobs in this namespace. CLUSTER is the ClusterQueue of a LocalQueue. It is NULL if
+ * the user may not read the ClusterQueue, or if V is not a LocalQueue.
  */
 void spec_queue_view_text(const struct spec_queue_view *v,
 			  const struct spec_cluster_queue_view *cluster, size_t pending,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kueue's Workloads. A Workload has a job of any kind as its controller, and shows whether that job
- * has quota, is admitted, or was evicted. Its podSets have all templates of the job's pods; they
- * are not read.
+ * Kueue's Workloads. The controller of a Workload is a job of any kind. The Workload shows whether
+ * that job has quota, was admitted, or was evicted. Its podSets contain the templates of all the
+ * job's pods; kxfs does not read them.
  */
 #include <errno.h>
 
@@ -10,12 +10,12 @@
 #include "spec/view/steps.h"
 
 /*
- * The prefix of reasons of Evicted and Requeued if a check or a limit, not a user, has deactivated
- * the job.
+ * If an admission check or a limit has deactivated the job, the reasons of the conditions Evicted
+ * and Requeued begin with this prefix. If a user has deactivated it, they do not.
  */
 #define OFF_BY "DeactivatedDueTo"
 
-#define MAX_CHECKS 16 /* the largest number of checks; more are ignored */
+#define MAX_CHECKS 16 /* further checks are ignored */
 
 static const char *const types[SPEC_WORKLOAD_N_CONDITIONS] = {
 	[SPEC_WORKLOAD_RESERVED] = "QuotaReserved",    [SPEC_WORKLOAD_ADMITTED] = "Admitted",
@@ -77,9 +77,10 @@ static void read_checks(struct spec_workload_view *v, const struct spec_value *l
 }
 
 /*
- * Read the priority class. v1beta2 has a reference to a class; v1beta1 has its name and kind, "" if
- * there is no class. Kueue 0.14, which only has v1beta1, takes over a change of the class until the
- * job is admitted, but never gives a class to a Workload made without one.
+ * Read the priority and its class. v1beta2 has a reference to the class. v1beta1 has the name and
+ * the kind of the class; the kind is "" if there is no class. Kueue 0.14, which only has v1beta1,
+ * applies a change of the class until the job is admitted. But it never adds a class to a Workload
+ * that was created without one.
  */
 static void read_priority(struct spec_workload_view *v, const struct spec_value *spec)
 {
@@ -107,8 +108,8 @@ static bool is_plain(const char *word)
 }
 
 /*
- * Read the flavors of each resource. Add a flavor once, even if several of the job's pod sets use
- * it.
+ * Read which flavors each resource has. Several pod sets of the job may use the same flavor; add it
+ * once.
  */
 static void read_flavors(struct spec_workload_view *v, const struct spec_value *assignments)
 {
@@ -171,9 +172,10 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 }
 
 /*
- * True if Kueue does not requeue the job although it is active. If a limit or a check has
- * deactivated the job, only a true condition Requeued would requeue it, and Kueue sets that only
- * for other reasons (pkg/cache/queue/cluster_queue.go, pkg/controller/core/workload_controller.go).
+ * True if Kueue does not requeue the job although its Workload is active. After a limit or a check
+ * has deactivated the job, Kueue would requeue it only if the condition Requeued were true. But
+ * Kueue sets that condition to true only in other cases (pkg/cache/queue/cluster_queue.go,
+ * pkg/controller/core/workload_controller.go).
  */
 static bool is_left_out(const struct spec_workload_view *w)
 {
