@@ -25,10 +25,11 @@
  *	LOST
  *	any	  bytes are being written	the disk fails				PAUSING
  *
- * (proceed) is WRITING if bytes are still to be written; CLOSING if the run is gone; else READING. The owner
- * reports the state of the run (enum run_end), and each stream shows whether it repeats the known end of the log
- * (enum fit). next_kind[] selects the kind of the next request from the two. Readers see a PAUSED log as ended,
- * unless the server can't be reached.
+ * (proceed) is the first of these that applies: OPENING if no writer is open; WRITING if bytes must still be
+ * written; CLOSING if the run is gone; ASKING if the log is empty; else READING. next_kind[] selects the kind of
+ * the next request. It depends on the state of the run (enum run_end), which the owner reports, and on whether the
+ * last stream repeated the known end of the log (enum fit). Readers see a PAUSED log as ended, unless the server
+ * can't be reached.
  *
  * The file is long because all its sections except the first two change the step.
  */
@@ -52,46 +53,56 @@
 #define DELAY_ENDED_MS	 5000  /* after the run has ended */
 #define DELAY_LEAVING_MS 1000  /* while the pod is being deleted */
 /*
- * The same for PAUSED logs: the first pause, and the limit. A pause is also at least the third times the number of
- * PAUSED logs.
+ * The same for PAUSED logs: the first pause, and the limit. But each pause is at least REFUSED_ALL_MS times the
+ * number of PAUSED logs.
  */
 #define REFUSED_MS     2000
 #define REFUSED_MAX_MS 45000
 #define REFUSED_ALL_MS 100
-/* After the run has ended, a stream that is silent for this long is ended. */
+/* After the run has ended, kxfs ends a stream that is silent for this long. */
 #define ENDING_MS  5000
-#define LEAVING_MS 500	  /* while the pod is being deleted */
-#define GONE_MS	   30000  /* if no further request is possible */
-#define FLOW_MS	   600000 /* the limit for streams that are not silent */
+#define LEAVING_MS 500	  /* the same while the pod is being deleted */
+#define GONE_MS	   30000  /* the same if no further request is possible */
+#define FLOW_MS	   600000 /* then kxfs ends a stream even if it is not silent */
 /* If the log was complete this recently when the pod disappeared, assume that nothing is missing. */
 #define LATELY_MS 5000
 /*
- * All existing output is assumed to have arrived when the stream was silent for QUIET_MS, or after QUIET_CHECKS
+ * kxfs assumes that all existing output has arrived when the stream was silent for QUIET_MS, or after QUIET_CHECKS
  * times QUIET_MS.
  */
 #define QUIET_MS     100
 #define QUIET_CHECKS 20
-/* A reader who opens the log after the end of its job waits this long for the end of the run. */
+/*
+ * If the job has ended, but the run has not, a reader who opens the log waits at most this long for the end of the
+ * run.
+ */
 #define ENDED_MS 1000
-/* The reader waits this long for the rest of the log after the end of the run. */
+/* If the run has ended, a reader who opens the log waits at most this long for the rest of the output. */
 #define REST_MS 8000
-/* A run that outlives its job by this long is not followed any longer, unless its pod is being deleted. */
+/*
+ * If a run continues for this long after the end of its job, kxfs stops following it, unless its pod is being
+ * deleted.
+ */
 #define OUTLIVED_MS 60000
-/* The largest number of requests in a row that may fail for a run that has ended. */
+/*
+ * After this many failed requests in a row, kxfs accepts the last result, or changes to the long pauses of PAUSED.
+ */
 #define FAILURES_MAX 12
-/* The number of replies in a row without output after which kxfs believes that there is no output. */
+/* If this many replies in a row report that there is no output, kxfs believes it. */
 #define EMPTY_MAX 3
 /* A kubelet keeps a stream open longer than this only while the container is running. */
 #define OPEN_MS	   2000
 #define AT_ONCE_MS 1000
 /*
- * A stream is compared with this many bytes of the log's end: the number at first, the factor by which it grows
- * after a failed comparison, and the limit.
+ * kxfs compares a stream with the last bytes of the log: with WINDOW bytes at first, and with WINDOW_MORE times as
+ * many after each failed comparison, up to WINDOW_MAX.
  */
 #define WINDOW	    (64u << 10)
 #define WINDOW_MORE 32
 #define WINDOW_MAX  (64u << 20)
-/* Free space in the writer for lines that may still arrive after a stream was paused. */
+/*
+ * A stream is paused when the writer has less free space than this, because lines may still arrive after the pause.
+ */
 #define SLACK (128u << 10)
 
 enum step {
@@ -109,27 +120,32 @@ enum step {
 };
 
 /*
- * Whether streams repeat the known end of the log. DOUBTED: the last stream did not; FORCED: accept a stream that
- * does not.
+ * Whether streams repeat the known end of the log. FITS: yes. DOUBTED: the last stream did not, so a PROBE follows.
+ * FORCED: accept a stream that does not.
  */
 enum fit { FITS, DOUBTED, FORCED };
 
-/* The last problem that messages have reported. DENIED: the user may not read the log. DISK: the disk fails. */
+/*
+ * The worst problem that kxfs has reported since the log was fine. DENIED: the user may not read the log. DISK: the
+ * disk fails.
+ */
 enum trouble { FINE, TROUBLE, DENIED, DISK };
 
 /*
- * The output that readers wait for. FETCHED: a request of kind FIRST has received it, and it is still to be
- * written.
+ * The state of the output that readers wait for. FETCHED: a request of kind FIRST has received all of it, but it
+ * must still be written.
  */
 enum printed { EXPECTED, FETCHED, ARRIVED };
 
 /* The kinds of requests. */
 enum kind {
-	STREAM,	  /* existing output, and all that follows */
-	FIRST,	  /* only the existing output, for a reader who waits; a STREAM follows */
+	STREAM, /* the existing output and, while the run continues, all later output */
+	/* only the existing output, for a reader who waits; the next request is a STREAM */
+	FIRST,
 	REST,	  /* the rest of a run that has ended */
-	PREVIOUS, /* the rest of a run that has ended, when the container runs again */
-	PROBE,	  /* the log of the container's previous run, to see whether it is this log */
+	PREVIOUS, /* the rest of a run that has ended, after the container was started again */
+	/* the log of the previous run, to find out whether the log on disk is of that run */
+	PROBE,
 };
 
 static const enum kind next_kind[][3] = {
@@ -140,7 +156,7 @@ static const enum kind next_kind[][3] = {
 	[RUN_GONE] = {REST, REST, REST},
 };
 
-/* A call of follow_wait. */
+/* A reader who waits: a call of follow_wait. */
 struct waiter {
 	loop_fn done;
 	void *arg;
@@ -154,8 +170,9 @@ struct follow {
 	void *data;
 	unsigned restart;
 	unsigned gaps, missed; /* see follow_run */
-	unsigned log_gaps;     /* gaps inside the log that were found since the writer was opened */
-	bool lost_end;	       /* the run has ended, and the rest of its output is not available */
+	/* gaps inside the log: those that are recorded on disk, and those found since it was opened */
+	unsigned log_gaps;
+	bool lost_end; /* the output after the end of the log is lost */
 
 	enum step step;
 	enum run_end run;
@@ -167,23 +184,26 @@ struct follow {
 	bool reruns;	   /* see follow_run */
 	bool job_over;	   /* the job has ended, according to its controller */
 	uint64_t ended_ms; /* when the run ended */
-	uint64_t came_ms;  /* when the last byte of an earlier request arrived; 0 if none has */
-	/* when the log last had all output of its run, by loop_now_ms; 0 if it is not known to have it */
+	uint64_t came_ms;  /* when the last byte of an earlier request arrived; 0 if none arrived */
+	/* when the log was last known to have all output of its run, by loop_now_ms; 0 if that is not known */
 	uint64_t all_ms;
 	unsigned failures; /* number of requests in a row without output */
 	unsigned empty;	   /* number of replies in a row which report that there is no output */
 	unsigned failed;   /* number of requests in a row in which the disk failed */
 
-	struct log_writer *writer; /* NULL: the writer must be opened again */
-	/* In PAUSING and PAUSED the end of the pause; in ASKING and SLOWED the deadline, if set. */
+	struct log_writer *writer; /* NULL if the writer must be opened */
+	/*
+	 * In PAUSING and PAUSED it ends the pause. In ASKING and SLOWED it is the deadline of the request, if it is
+	 * set.
+	 */
 	struct loop_timer timer;
 	/* In CLOSING: the arguments of finish(). */
 	char *text;
 	int err;
 
-	/* Readers; QUIET_TIMER ends their wait for output that may not arrive soon. */
+	/* QUIET_TIMER ends the wait of readers for output that may not arrive soon. */
 	struct loop_timer quiet_timer;
-	struct loop_timer outlived; /* set while the job has ended, and the run has not */
+	struct loop_timer outlived; /* set while the run continues although its job has ended */
 	struct waiter *waiters;
 	uint64_t quiet_size; /* size of the log in the last on_quiet */
 	unsigned quiet_checks;
@@ -191,10 +211,11 @@ struct follow {
 	/* The current request, or the next one if no request is in progress: */
 	enum kind kind;
 	struct podlog *podlog; /* in ASKING and SLOWED; else NULL */
-	size_t window;	       /* bytes of the log's end with which the request is compared */
-	uint64_t from;	       /* offset of these bytes in the log; 0: they are the whole log */
-	bool early;	       /* the last stream ended cleanly although its run continues */
-	/* the request uses a connection of its own, since the disk was too slow before */
+	/* the number of bytes of the log's end with which the stream is compared */
+	size_t window;
+	uint64_t from; /* offset of these bytes in the log; 0 if they are the whole log */
+	bool early;    /* the last stream ended cleanly, although the run had not ended */
+	/* use a separate connection, because the disk was too slow for the last request */
 	bool alone;
 	uint64_t came; /* podlog_came when the deadline was set */
 	unsigned lost; /* number of streams in a row that the kubelet seemed to have lost */
@@ -205,8 +226,9 @@ static const char gone[] = "the pod, or this run of it, is gone";
 
 static void proceed(struct follow *f);
 
-/* --- runs: a key is UID.CONTAINER.RESTART; none of the three contains a dot --- */
+/* --- runs: a key is UID.CONTAINER.RESTART --- */
 
+/* No part of a key contains a dot. */
 size_t run_pod_len(const char *key)
 {
 	return strcspn(key, ".");
@@ -234,7 +256,10 @@ bool run_find(const struct spec_pod_view *pod, const char *key, struct run *ret)
 	return false;
 }
 
-/* True between two runs: the container waits, and has the restart count of the earlier run. */
+/*
+ * True between two runs of the container: it waits for the next start, and still has the restart count of the
+ * earlier run.
+ */
 static bool is_between(const struct run *run)
 {
 	return run->container->state == SPEC_WAITING && run->container->last_exit_code >= 0;
@@ -249,7 +274,7 @@ bool run_has_begun(const struct run *run)
 enum run_end run_end(const struct run *run)
 {
 	if (run->restart + 1 < run->container->restarts)
-		return RUN_GONE; /* of the earlier runs only the last one is available */
+		return RUN_GONE; /* the kubelet has no logs of earlier runs, except the last one */
 	if (run->restart < run->container->restarts)
 		return RUN_PREVIOUS;
 	if (run->container->state == SPEC_TERMINATED || is_between(run))
@@ -273,7 +298,7 @@ unsigned run_missed_before(const struct spec_replica *r, size_t i)
 	return run > first ? (unsigned)(run - first) : 0;
 }
 
-/* --- slots: a queue of waiting logs, and counts of those that have a slot --- */
+/* --- slots --- */
 
 void slots_set(struct slots *all, struct slot *s, enum slot_state state)
 {
@@ -318,7 +343,7 @@ struct slot *slots_next(struct slots *all)
 
 	DL_FOREACH(all->queue, s) {
 		if (all->n[SLOT_TAKEN] >= all->max + (s->urgent ? SLOTS_URGENT : 0))
-			/* the logs behind it may not use more slots */
+			/* no later log of the queue may get a slot either */
 			return NULL;
 		if ((s->first && all->n_first >= SLOTS_FIRST) ||
 		    (s->retried && !s->leaving && all->n_retried >= SLOTS_RETRIED))
@@ -381,7 +406,7 @@ static void report(struct follow *f, enum diag_level level, const char *text)
 	diag(level, "output of %s, container %s: %s", f->pod, f->container, text);
 }
 
-/* Report only the first problem with the log, and not as a warning, because kxfs retries. */
+/* Report TEXT if it is the first problem with the log. Don't make it a warning, because kxfs retries. */
 static void trouble(struct follow *f, enum trouble trouble, const char *text)
 {
 	cleanup_free char *all = text_print("%s; trying again", text);
@@ -391,7 +416,7 @@ static void trouble(struct follow *f, enum trouble trouble, const char *text)
 	f->trouble = max_of(f->trouble, trouble);
 }
 
-/* The problem is over: the log is COMPLETE, or has grown. */
+/* Note that the problem is over, because the log is COMPLETE, or has grown. */
 static void mended(struct follow *f)
 {
 	if (f->trouble != FINE)
@@ -402,7 +427,10 @@ static void mended(struct follow *f)
 	f->failed = 0;
 }
 
-/* Note the server's refusal TEXT, since the user has no right to this log; NULL: the server returns the log. */
+/*
+ * Report that the server denies this user the log, with TEXT. If TEXT is NULL, report that the server returns the
+ * log.
+ */
 static void set_forbidden(struct follow *f, const char *text)
 {
 	if (f->context->forbidden)
@@ -420,8 +448,8 @@ static void on_begun(void *data)
 }
 
 /*
- * Count each gap only once, although an earlier mount, or an earlier request whose bytes were not written, may have
- * counted it.
+ * Raise GAPS to the number of gaps found so far, and never lower it. So a gap counts only once, even if an earlier
+ * mount has counted it, or an earlier request whose bytes were not written.
  */
 static void count_gaps(struct follow *f)
 {
@@ -454,8 +482,9 @@ static void pause_shortly(struct follow *f)
 }
 
 /*
- * Pause before the next request: longer for each of the N pauses in a row, at most MAX ms. If the run has ended, a
- * lower limit applies, because its output may soon be gone. ASKED: the server's Retry-After in ms, or 0.
+ * Pause before the next request. N: the number of pauses in a row before this one, each of which makes this one
+ * longer, up to MAX ms. If the run has ended, a lower limit applies, because its output may soon be gone. ASKED:
+ * the server's Retry-After in ms, or 0.
  */
 static void pause_after(struct follow *f, unsigned n, unsigned max, unsigned asked)
 {
@@ -466,13 +495,13 @@ static void pause_after(struct follow *f, unsigned n, unsigned max, unsigned ask
 	loop_timer_set(&f->timer, backoff_next(&pause, asked));
 }
 
-/* Pause after a request without output, longer each time. */
+/* Pause after a request without output. Each such pause in a row is longer. */
 static void back_off(struct follow *f, unsigned asked)
 {
 	pause_after(f, f->failures++, DELAY_MAX_MS, asked);
 }
 
-/* The server should end the request soon: set a deadline in case it does not. */
+/* Set a deadline for the request. The server should end the request soon, but may not. */
 static void set_deadline(struct follow *f)
 {
 	f->came = podlog_came(f->podlog);
@@ -482,8 +511,8 @@ static void set_deadline(struct follow *f)
 }
 
 /*
- * True if the request still makes progress, or if bytes still wait for the disk, so that no other request could
- * begin.
+ * True if the request still makes progress. Also true if bytes wait for the disk, since no other request could
+ * begin. Always false FLOW_MS after the end of the run.
  */
 static bool makes_progress(const struct follow *f)
 {
@@ -512,7 +541,7 @@ static void stop(struct follow *f)
 	log_writer_close(take_ptr(f->writer));
 }
 
-/* End the readers' wait if the run or its job has ended, or if the stream is silent. */
+/* End the readers' wait if the run or its job has ended, or if the stream was silent or open for long enough. */
 static void on_quiet(void *data)
 {
 	struct follow *f = data;
@@ -530,7 +559,10 @@ static void on_quiet(void *data)
 	}
 }
 
-/* The run has ended, or will end soon: readers who open the log from now on wait at most MS for the rest of it. */
+/*
+ * Make readers who open the log from now on wait at most MS for the rest of it. The run has ended, or will end
+ * soon.
+ */
 static void await_rest(struct follow *f, unsigned ms)
 {
 	if (f->slot.state != SLOT_TAKEN || f->slot.first)
@@ -564,7 +596,7 @@ static void over(struct follow *f, enum step end)
 	follow_fill(f->context);
 }
 
-/* Pause without a slot: the server has refused the log too often, or can't be reached. */
+/* Give up the slot, and pause. The server has refused the log too often, or can't be reached. */
 static void pause_long(struct follow *f)
 {
 	struct slots *slots = &f->context->slots;
@@ -601,16 +633,16 @@ static void closed(struct follow *f)
 {
 	if (f->err == -EAGAIN && f->run != RUN_GONE)
 		return pause_long(f);
-	/* The record will state that the log is complete, and is synced. So the log must be on disk before it. */
+	/* Sync the log first. The job's record, which is synced too, will state that the log is complete. */
 	if (!f->err && f->writer && log_writer_size(f->writer) > 0)
 		return log_writer_sync(f->writer, on_synced, f);
 	over(f, !f->err || f->err == -ENODATA ? COMPLETE : LOST);
 }
 
 /*
- * End the log as soon as all bytes are written. ERR 0: the run has ended, and the log has all of its output;
- * -ENODATA: the run has never printed; -ENOENT: some output may be lost; -EAGAIN: the rest is requested later.
- * TEXT: the reason, for people.
+ * End the log as soon as all bytes are written. TEXT: the reason, for users. ERR: 0 if the log has all output of
+ * its run; -ENODATA if the run never printed anything; -ENOENT if some output may be lost; -EAGAIN if kxfs will
+ * request the rest later.
  */
 static void finish(struct follow *f, int err, const char *text)
 {
@@ -623,7 +655,7 @@ static void finish(struct follow *f, int err, const char *text)
 		closed(f);
 }
 
-/* Finish with ERR, for the reason TEXT; but with 0 if all output had arrived. */
+/* Finish with ERR and TEXT. But if the log had all output until recently, finish with 0. */
 static void lost(struct follow *f, int err, const char *text)
 {
 	bool all = f->all_ms && loop_now_ms() - f->all_ms < LATELY_MS;
@@ -635,7 +667,7 @@ static void lost(struct follow *f, int err, const char *text)
 
 /* --- events of the run --- */
 
-/* The run changes to END, a later value than before. */
+/* Set the state of the run to END, which is later than the old state. */
 static void go_forward(struct follow *f, enum run_end end)
 {
 	if (!has_ended(f))
@@ -651,7 +683,7 @@ void follow_ended(struct follow *f, enum run_end end)
 	if (end <= f->run || is_over(f))
 		return;
 	go_forward(f, end);
-	/* The request may now return the output of another run. */
+	/* Stop a request that may now return the output of the next run. */
 	if (f->podlog && end == RUN_PREVIOUS && (podlog_is_unsure(f->podlog) || f->kind == REST)) {
 		stop_request(f);
 		pause_shortly(f);
@@ -703,7 +735,7 @@ static void on_outlived(void *data)
 	loop_timer_stop(&f->outlived);
 	if (has_ended(f) || f->slot.leaving || f->step == CLOSING)
 		return;
-	if (f->step == OPENING || f->step == READING) /* the pool has the writer */
+	if (f->step == OPENING || f->step == READING) /* the pool is using the writer */
 		return loop_timer_set(&f->outlived, AT_ONCE_MS);
 	stop_request(f);
 	finish(f, 0, "");
@@ -752,9 +784,11 @@ static void on_failed(struct follow *f, int err)
 	}
 	f->trouble = DISK;
 	f->disk_err = err;
-	f->all_ms = 0; /* bytes that were not written are requested again */
+	f->all_ms = 0; /* bytes that were not written must be requested again */
 	stop(f);
-	/* If the run has just ended, its readers keep waiting for the rest. */
+	/*
+	 * Call the waiting readers, unless the run has just ended. In that case they continue to wait for the rest.
+	 */
 	if (!has_ended(f) || !loop_timer_is_set(&f->quiet_timer))
 		arrived(f);
 	pause_after(f, f->failed++, DELAY_DISK_MS, 0);
@@ -792,8 +826,9 @@ static void on_written(void *data, int err)
 /* --- the outcomes of requests --- */
 
 /*
- * A stream has ended cleanly, but its run is not known to have ended. If the stream was open for long, request
- * another one immediately: if the container still runs, the kubelet also keeps the new stream open.
+ * A stream has ended cleanly, but the run has not ended as far as kxfs knows. If the stream was open for long,
+ * request another one immediately. If the container still runs, the kubelet keeps that stream open, too. If the new
+ * stream ends quickly, the log has all output.
  */
 static void ended_early(struct follow *f, uint64_t open_ms)
 {
@@ -813,7 +848,10 @@ static void ended_early(struct follow *f, uint64_t open_ms)
 /* The request returned all output that exists. */
 static void got_all(struct follow *f, const struct podlog_result *r)
 {
-	/* After a request of another kind, the program may have printed more. */
+	/*
+	 * Only a STREAM shows that nothing is missing. After a request of another kind, the program may have
+	 * printed more.
+	 */
 	if (f->kind == STREAM && (has_ended(f) || f->slot.leaving))
 		f->all_ms = loop_now_ms();
 	if (f->kind == FIRST && f->printed == EXPECTED)
@@ -830,8 +868,8 @@ static void got_all(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * The request returned no output. ERR is 0 if the server refused. Otherwise the server reported
- * that there is no output; kxfs believes that after EMPTY_MAX such replies.
+ * The request returned no output. If ERR is 0, the server refused the request. Otherwise the server reported that
+ * there is no output, and kxfs believes that after EMPTY_MAX such replies.
  */
 static void got_nothing(struct follow *f, int err, const struct podlog_result *r)
 {
@@ -875,7 +913,9 @@ static void got_less(struct follow *f, const struct podlog_result *r)
 		got_all(f, r);
 }
 
-/* From now on accept a stream of this run even if it does not repeat the end of the log, as after a rotation. */
+/*
+ * From now on accept a stream of this run even if it does not repeat the end of the log. After a rotation it can't.
+ */
 static void force(struct follow *f)
 {
 	if (f->fit != FORCED)
@@ -890,7 +930,8 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 	bool may_be_next = f->kind < PREVIOUS && f->reruns;
 
 	if (f->from > 0 && f->window < WINDOW_MAX) {
-		f->window *= WINDOW_MORE; /* the clock of the node may have been set back */
+		/* use more bytes, because the clock of the node may have been set back */
+		f->window *= WINDOW_MORE;
 		f->fit = f->kind == PROBE ? DOUBTED : f->fit;
 		proceed(f);
 	} else if (f->kind != PROBE && f->fit == FORCED && has_ended(f)) {
@@ -901,13 +942,16 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 		f->fit = DOUBTED;
 		proceed(f);
 	} else {
-		/* the known end was rotated away, so the stream's output comes after it */
+		/* the known end was rotated away, so the stream has later output */
 		force(f);
 		proceed(f);
 	}
 }
 
-/* The probe has no output: this log may be the previous run's, or not. */
+/*
+ * The probe has no output, so it is not known whether this log is the previous run's. If that remains so, assume
+ * that it is not.
+ */
 static void probed_nothing(struct follow *f, const struct podlog_result *r)
 {
 	if (f->failures + 1 < FAILURES_MAX)
@@ -916,7 +960,10 @@ static void probed_nothing(struct follow *f, const struct podlog_result *r)
 		got_other(f, r);
 }
 
-/* There is no previous run, so this log is the newest run's; or the pod is gone, as the next request will show. */
+/*
+ * There is no previous run, so this log is the newest run's. Or the pod is gone, and the next request will show
+ * that.
+ */
 static void probed_none(struct follow *f, const struct podlog_result *r)
 {
 	force(f);
@@ -930,7 +977,7 @@ static void got_slow(struct follow *f, const struct podlog_result *r)
 	proceed(f);
 }
 
-/* The server reports the end of the run earlier than the watch. */
+/* The server has reported the end of the run before the watch did. */
 static void got_next_run(struct follow *f, const struct podlog_result *r)
 {
 	if (f->run < RUN_PREVIOUS)
@@ -944,8 +991,8 @@ static void got_gone(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * According to the server, the pod never ran, or there is no such run, or it has not begun. If the newest run has
- * printed any output, on disk or not, that can't be true.
+ * The server reports that the pod never ran, that there is no such run, or that the run has not begun. The last two
+ * can't be true if some output of the newest run has arrived, even if it could not be written.
  */
 static void got_no_run(struct follow *f, const struct podlog_result *r)
 {
@@ -955,7 +1002,7 @@ static void got_no_run(struct follow *f, const struct podlog_result *r)
 	got_nothing(f, f->kind == PREVIOUS ? -ENOENT : never ? -ENODATA : 0, r);
 }
 
-/* The handlers of the outcomes of a request, and of a probe. */
+/* The handlers of each outcome: for a request that is not a probe, and for a probe. */
 static const struct {
 	void (*other)(struct follow *f, const struct podlog_result *r);
 	void (*probe)(struct follow *f, const struct podlog_result *r);
@@ -988,7 +1035,7 @@ static void on_done(void *data, const struct podlog_result *r)
 		trouble(f, DENIED, r->text);
 	}
 	loop_timer_stop(&f->timer);
-	/* Do not keep the result of a probe, since the container may run again before the next request. */
+	/* Forget an earlier doubt or probe, because the container may run again before the next request. */
 	if (r->more || (r->outcome != PODLOG_OTHER && r->outcome != PODLOG_AGAIN))
 		f->fit = FITS;
 	if (r->more) {
@@ -997,7 +1044,7 @@ static void on_done(void *data, const struct podlog_result *r)
 		f->failures = f->empty = f->lost = 0;
 	}
 	if (r->begun && f->kind == STREAM && (r->more || r->open_ms >= AT_ONCE_MS))
-		f->all_ms = 0; /* the log had, or may have had, more output */
+		f->all_ms = 0; /* the run has, or may have, printed more */
 	if (f->kind == PROBE)
 		meanings[r->outcome].probe(f, r);
 	else
@@ -1026,7 +1073,7 @@ static void on_paused(void *data)
 		f->step = SLOWED;
 }
 
-/* Start a request; KNOWN is the end of the log. */
+/* Start a request. KNOWN is the end of the log on disk. */
 static void ask(struct follow *f, const struct spec_logline_known *known)
 {
 	struct podlog_config config = {
@@ -1143,10 +1190,10 @@ struct follow *follow_new(struct follow_context *context, const struct follow_ru
 	return f;
 }
 
-/* F has a slot now. */
+/* Start the requests of F, which has a slot now. */
 static void begin(struct follow *f)
 {
-	/* The readers saw the log as ended. */
+	/* The log was paused, so its readers saw it as ended: begin it again. */
 	if (f->slot.retried)
 		output_log_begin(f->output, f->key, f->prefix, false);
 	changed(f); /* follow_state.waiting is false again */

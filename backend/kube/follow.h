@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One captured log: copies the output of one run of a container from the API server to disk, from the time when the
- * log is first needed until its job is forgotten. While the log has a slot, it sends one request after the other
- * (backend/client/podlog.h). Each request continues after the last byte of the log on disk, so no byte is lost or
- * doubled when the connection breaks. A stream that is faster than the disk is paused. If too many streams are
- * paused, the request is ended, and sent again later. A problem with a log is reported once, and its end once more.
- * Warnings are only about lost output and failing disks. I/O thread.
+ * One captured log: copies the output of one run of a container from the API server to disk. It does so from the
+ * time when the log is first needed until its job is forgotten. While the log has a slot, it sends one request
+ * after the other (backend/client/podlog.h). Each request continues after the last byte of the log on disk, so no
+ * byte is lost or duplicated when the connection breaks. If a stream is faster than the disk, kxfs pauses the
+ * stream. If too many streams are paused, kxfs ends the request, and sends it again later. kxfs reports each
+ * problem with a log once, and later that the problem is over. It warns only of lost output and of failing disks.
+ * I/O thread.
  */
 #pragma once
 
@@ -18,10 +19,10 @@
 /* --- runs: each log has the output of one run of a container; pure functions --- */
 
 /*
- * How the server makes the rest of a run's output available. RUN_RUNNING: as the container's log; the run has not
- * ended. RUN_LAST: as the container's log; the run has ended. RUN_PREVIOUS: as the container's previous log, since
- * the container runs again. RUN_GONE: not at all, since the pod is gone, or the container has had more than one
- * later run. A run changes only to later values.
+ * Where the rest of a run's output is available. RUN_RUNNING: in the container's log; the run has not ended.
+ * RUN_LAST: in the container's log; the run has ended. RUN_PREVIOUS: in the container's previous log, because the
+ * container runs again. RUN_GONE: nowhere, because the pod is gone, or because the container has had more than one
+ * later run. The value of a run only increases.
  */
 enum run_end { RUN_RUNNING, RUN_LAST, RUN_PREVIOUS, RUN_GONE };
 
@@ -39,18 +40,19 @@ bool run_has_begun(const struct run *run);
 enum run_end run_end(const struct run *run);
 /* True if the container was started in this run. A container that could not be started has no output. */
 bool run_was_started(const struct run *run);
-/* Return how many runs of the container, just before the run of log I of R, were never seen. */
+/* Return how many runs of the container kxfs never saw between log I of R and the log before it. */
 unsigned run_missed_before(const struct spec_replica *r, size_t i);
 
 /* --- slots --- */
 
 /*
- * Slots limit how many logs are followed at the same time; the other logs wait in a queue. There are as many slots
- * as file descriptors allow. At most SLOTS_FIRST of them go to logs that only a reader has requested. A log whose
- * run or pod has ended is urgent, because its output may soon be gone. An urgent log moves to the front of the
- * queue, and may use one of SLOTS_URGENT extra slots, because programs that run for days may use all others. At
- * most SLOTS_RETRIED slots go to logs that the server has refused before, not counting logs whose pod is being
- * deleted. One thread, except for the counts.
+ * Slots limit how many logs are followed at the same time. The other logs wait in a queue. File descriptors limit
+ * the number of slots. At most SLOTS_FIRST slots go to logs that only a reader has requested. At most SLOTS_RETRIED
+ * slots go to logs that the server has refused before, not counting logs whose pod is being deleted.
+ *
+ * A log is urgent if its run has ended or its pod is being deleted, because its output may soon be gone. An urgent
+ * log moves to the front of the queue. It may use one of SLOTS_URGENT extra slots, because programs that run for
+ * days may use all others. One thread; any thread may read N.
  */
 #define SLOTS_URGENT  64 /* extra slots for urgent logs */
 #define SLOTS_FIRST   8
@@ -80,7 +82,7 @@ struct slot {
 struct slots {
 	size_t max;
 	struct slot *queue; /* urgent logs first */
-	size_t n_first;	    /* number of logs with a slot that are FIRST */
+	size_t n_first;	    /* number of FIRST logs that have a slot */
 	size_t n_retried;
 	atomic_size_t n[SLOT_STATES];
 };
@@ -88,10 +90,11 @@ struct slots {
 void slots_set(struct slots *all, struct slot *s, enum slot_state state);
 /* Make S urgent. */
 void slots_hasten(struct slots *all, struct slot *s);
-/* The output that readers of S waited for has arrived: S is not FIRST any more. */
+/* Note that the readers of S have got the output that they waited for: S is not FIRST any more. */
 void slots_arrived(struct slots *all, struct slot *s);
 /*
- * Give a slot to the next log that may have one, and return its struct slot; NULL if no waiting log may have one.
+ * Find the first log of the queue that may have a slot, give it one, and return its struct slot; NULL if there is
+ * no such log.
  */
 struct slot *slots_next(struct slots *all);
 
@@ -107,13 +110,13 @@ struct follow_context {
 	struct slots slots;
 	bool away; /* the server can't be reached, so failures do not count as refusals */
 	/*
-	 * The result of follow_state has changed for the log with this DATA (follow_run.data). Must not call
-	 * functions of follow.
+	 * follow_state has another result now for the log with this DATA (follow_run.data). Must not call functions
+	 * of follow.
 	 */
 	void (*changed)(void *data);
 	/*
-	 * The user may not read logs, and TEXT is the server's refusal; or TEXT is NULL, since the server has
-	 * returned a log again. May be NULL.
+	 * If TEXT is not NULL, the server denies this user access to logs with this text. If TEXT is NULL, the
+	 * server has returned a log. FORBIDDEN may be NULL.
 	 */
 	void (*forbidden)(void *data, const char *text);
 	void *data;    /* for FORBIDDEN */
@@ -123,18 +126,19 @@ struct follow_context {
 struct follow_run {
 	const char *job; /* the name, for messages */
 	struct output_job *output;
-	const char *key, *prefix;	   /* of the log, for which output_log_begin was called */
+	/* KEY and PREFIX of the log, as passed to output_log_begin */
+	const char *key, *prefix;
 	const char *pod, *uid, *container; /* UID: of the pod */
 	unsigned restart;		   /* number of earlier runs of the container */
-	/* containers of this pod are restarted when they have ended */
+	/* the kubelet restarts containers of this pod that have ended */
 	bool reruns;
 	/*
-	 * Only a reader has requested the log: a request of its own fetches the existing output first. If false,
-	 * the stream is opened immediately, and its bytes up to the first pause count as existing output.
+	 * Only a reader has requested the log. The first request then returns only the existing output. If false,
+	 * the first request is a stream, and its bytes up to the first pause count as existing output.
 	 */
 	bool first;
 	unsigned gaps;	 /* number of known gaps in the output of this run */
-	unsigned missed; /* number of earlier runs that were never seen */
+	unsigned missed; /* number of earlier runs that kxfs never saw */
 	bool lost_end;	 /* one of the GAPS is after the end of the log */
 	void *data;
 };
@@ -144,26 +148,26 @@ struct follow_run {
  * with follow_free.
  */
 struct follow *follow_new(struct follow_context *context, const struct follow_run *run);
-/* Free F and cancel its request. Bytes that have arrived stay on disk. Waiting readers are called. */
+/* Cancel the request of F, call the waiting readers, and free F. Bytes that were written stay on disk. */
 void follow_free(struct follow *f);
 /* Give free slots to waiting logs, and start these logs. Call this after follow_new and follow_free. */
 void follow_fill(struct follow_context *context);
 
-/* The pod's status shows END for the run. A value before an earlier END is ignored. */
+/* Note that the pod's status shows END for the run. If an earlier call had a later END, ignore this call. */
 void follow_ended(struct follow *f, enum run_end end);
-/* The pod is being deleted, so requests get shorter timeouts. */
+/* Note that the pod is being deleted. From now on requests have shorter timeouts. */
 void follow_leaving(struct follow *f);
 /*
- * OVER: the job has finished. Job and pod events come from different watches, so this may arrive before the events
- * of the pods. OUTLIVED: pods of this kind may continue to run, as the pods of a RayJob's cluster do. Then the log
- * ends a minute after the job, unless the pod is being deleted.
+ * Note whether the job has finished (OVER). Job and pod events come from different watches, so this call may
+ * precede follow_ended. OUTLIVED: pods of this kind may continue to run after the job, as the pods of a RayJob's
+ * cluster do. Then the log ends a minute after the job, unless the pod is being deleted.
  */
 void follow_job_ended(struct follow *f, bool over, bool outlived);
-/* End the pause of F. OPENED: a reader opens the log and waits for its output. */
+/* End the pause of F, if it has no slot. OPENED: a reader opens the log and waits for its output. */
 void follow_resume(struct follow *f, bool opened);
 /*
- * Another run of the container follows the run of F. If the rest of F arrives soon, it precedes that run's output
- * in the merged log.
+ * Call this when a later run of the container is followed, too. If the rest of F arrives soon, the merged log has
+ * it before the output of the later run.
  */
 void follow_precedes(struct follow *f);
 /*
@@ -173,9 +177,9 @@ void follow_precedes(struct follow *f);
 void follow_wait(struct follow *f, loop_fn done, void *arg);
 
 /*
- * True if more output of this log is expected soon. If EARLY: true because the end of the run may not be reported
- * yet. Otherwise: true if in the last seconds the run has ended or bytes have arrived. Always false if the server
- * refuses the log, or the log can't be written.
+ * True if more output of this log is expected soon, because the run has ended, or bytes have arrived, in the last
+ * seconds. EARLY: the end of the run may not be reported yet, so always expect more output. Always false if the log
+ * has ended, if the server refuses it, or if it can't be written.
  */
 bool follow_is_fetching(const struct follow *f, bool early);
 
@@ -184,12 +188,12 @@ const char *follow_key(const struct follow *f); /* valid as long as F */
 struct follow_state {
 	bool over;
 	bool complete; /* OVER, and no output is missing except at the GAPS */
-	bool outlived; /* OVER because the run continued for a minute after the end of the job */
+	bool outlived; /* OVER, although the run had not ended a minute after the job */
 	/* the log is paused because the server has refused it; its readers see it as ended */
 	bool refused;
 	bool waiting;  /* the log waits for a slot, for the server or for the disk */
-	int disk;      /* the negative errno with which writing fails now; 0 if it does not fail */
-	unsigned gaps; /* number of gaps: places where output is, or may be, missing */
+	int disk;      /* the negative errno of failing writes; 0 if writing works */
+	unsigned gaps; /* number of places where output is missing, or may be */
 	bool lost_end; /* the last gap is after the end of the log */
 };
 

@@ -1,32 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job may change many times in one round of the loop (each pod of a gang starts), so it is queued and published
- * once. Snapshots cost time, so one round publishes for a limited time. No job is published before the first lists
- * have arrived, since a job without its pods would look changed.
+ * A job may change many times in one round of the loop, for example when all pods of a gang start. So a changed job
+ * is queued, and published once. Snapshots cost time, so a round publishes for at most PUBLISH_MS. No job is
+ * published before the first lists have arrived, since a job without its pods would look changed.
  *
- * Job and pod events come from different watches. If the end of a job arrives first, events of its pods may still
- * arrive, for SPEC_SETTLE_NS or as long as the watch of pods is not confirmed. After that time the job is published
- * again, so that readers of `wait` get it even if no reason for its end is known.
+ * Job and pod events come from different watches. If the end of a job arrives first, events of its pods are
+ * expected for SPEC_SETTLE_NS; this time begins when all watches are confirmed. Then the job is published again, so
+ * that readers of `wait` get its final state even if the reason for it is unknown.
  *
- * The last words of a failed job come from its pod, or are the end of the log of the replica that failed first,
- * once that log is on disk. Until then the job is published without last words, and marked as unexplained.
+ * The last words of a failed job come from its pod. If the pod has none, they are the end of the log of the replica
+ * that failed first. Until that log is on disk, the job has no last words, and is marked as unexplained.
  *
- * Readers of `wait` usually read the log next. So a job that has ended is marked as fetching while the rest of its
- * output is expected soon; a timer checks each second whether it still is.
+ * Readers of `wait` usually read the log next. So a job that has ended is marked as fetching while more of its
+ * output is expected soon. A timer checks that each second.
  *
- * A running job changes with each sample of its usage, and is published immediately. Only the next mount needs the
- * sample on disk, so it is written once a minute, with the next other change, and at the end.
+ * Each new sample of the usage of a running job is published immediately. Only the next mount needs samples on
+ * disk, so they are saved once a minute, with any other change, and at the end.
  *
- * The id of a job is the name of its object. If the mount shows several kinds, and a job of another kind already
- * has that id, the id is NAME~KIND as long as the job exists. The next mount reads the id from the snapshot on
- * disk; these snapshots are in the store before any job chooses an id. Of jobs that are listed together, the older
- * ones choose first.
+ * The id of a job is the name of its object. If a job of another kind already has that id, the new job gets the id
+ * NAME~KIND for good. The next mount finds that id in the job's snapshot on disk, since it loads all snapshots
+ * before any job chooses an id. If several jobs are listed together, the oldest one chooses first.
  *
- * If the first list of a kind has not arrived (it may be forbidden), the other kinds are shown. Jobs on disk that
- * may be of this kind remain as they were until the list arrives.
+ * While the first list of a kind is missing (it may be forbidden), the other kinds are shown. Jobs on disk that may
+ * be of the missing kind remain unchanged until its list arrives.
  *
- * A job (struct publish_shown) has these states. A job that was GONE or LEFT and is UNLISTED again chooses its id
- * again.
+ * A job (struct publish_shown) has these states. When a job becomes UNLISTED again, it chooses its id again.
  *
  *   state     meaning                           what ends it                                         next
  *   UNLISTED  this mount has not shown it; its  its pods are listed                                  SHOWN
@@ -53,7 +51,8 @@
 #include "spec/job/status.h"
 
 #define PUBLISH_MS 20
-#define SAMPLED_MS 60000 /* the period of writing usage to disk while nothing else changes */
+/* if only the usage has changed, the snapshot is saved at most this often */
+#define SAMPLED_MS 60000
 #define AWAIT_MS   1000
 #define LATE_MS	   ((uint64_t)SPEC_SETTLE_NS / 1000000)
 
@@ -66,13 +65,13 @@ enum change { UNCHANGED, USAGE_CHANGED, CHANGED };
 enum shown_wait {
 	WAIT_NOT,
 	WAIT_PODS,   /* publish it again in a second, since events of its pods may still arrive */
-	WAIT_OUTPUT, /* publish it again when no more of its output is expected */
+	WAIT_OUTPUT, /* publish it again when no more output of it is expected */
 };
 
-/* The last words of a job, from the end of a log. */
+/* The state of the last words of a job, if they come from the end of a log. */
 enum words_state { WORDS_UNREAD, WORDS_READING, WORDS_READ, WORDS_SILENT /* the log is empty */ };
 
-/* Bits that show which counts include a job. */
+/* Bits: which counts of struct publish include a job. */
 enum { IN_RUNNING = 1, IN_CAPTURED = 2 };
 
 /* A job, as long as the world has it. */
@@ -86,7 +85,7 @@ struct publish_shown {
 	bool unsaved;	  /* the usage has changed since the snapshot was saved */
 	unsigned counted; /* bits: IN_RUNNING, IN_CAPTURED */
 	uint64_t saved;	  /* when the snapshot was saved, by loop_now_ms */
-	unsigned round;	  /* world_rounds when the job left jobs/ */
+	unsigned round;	  /* the value of world_rounds when the job left jobs/ */
 	/* when the job was first published as ended, by loop_now_ms; 0 if it was not */
 	uint64_t ended;
 	struct {
@@ -107,7 +106,7 @@ struct publish {
 	bool posted; /* the next round of publishing was posted to the loop */
 	bool stopping;
 	int64_t stale_since;
-	/* for the jobs of each type: the time since which they are not confirmed, in ns; 0: they are */
+	/* for the jobs of each type: since when they are not confirmed, in ns; 0 if they are confirmed */
 	int64_t stale[WORLD_N_TYPES];
 	uint64_t confirmed;	   /* when STALE_SINCE was last cleared, by loop_now_ms */
 	struct loop_timer waiting; /* for jobs with a WAIT */
@@ -142,7 +141,7 @@ static bool has_left(const struct publish_shown *s)
 	return s->state == LEFT || s->state == GONE;
 }
 
-/* Count S in the counts of the bits IN, and in no other count. */
+/* Include S in the counts of the bits IN, and in no other count. */
 static void count(struct publish_shown *s, unsigned in)
 {
 	struct publish *p = s->p;
@@ -173,8 +172,8 @@ static void shown_free(struct publish_shown *s)
 /* --- ids --- */
 
 /*
- * True if the name of JOB is already the id of a job of another kind, or the name of a submission whose job was not
- * seen yet.
+ * True if the name of JOB is already the id of a job of another kind. Also true if a submission has chosen this
+ * name, and its job was not seen yet.
  */
 static bool is_taken(const struct publish *p, const struct world_job *job)
 {
@@ -187,7 +186,7 @@ static bool is_taken(const struct publish *p, const struct world_job *job)
 	return !folders_of(c->folders, job->view).own && folders_awaits(c->folders, name, "");
 }
 
-/* Return the id of JOB, which is the job of S. Choose an id first if it has none. */
+/* Return the id of JOB, which is the job of S. If JOB has no id yet, choose one. */
 static const char *need_id(const struct publish *p, struct publish_shown *s,
 			   const struct world_job *job)
 {
@@ -239,7 +238,10 @@ static bool pods_are_late(const struct publish *p, const struct publish_shown *s
 		return false;
 	if (stale_since(p, job) || world_awaits_pods(p->config.world, job->kind))
 		return true;
-	/* a job that had ended before this mount began was listed together with its pods */
+	/*
+	 * This mount has not shown S as ended yet. If S has no earlier snapshot, it had ended before this mount began,
+	 * and was listed together with its pods.
+	 */
 	if (!s->ended)
 		return before || loop_time_ns() - job->since < SPEC_SETTLE_NS;
 	return loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS;
@@ -258,8 +260,8 @@ static void on_words(void *data, const char *words)
 }
 
 /*
- * Set the last words of JOB, the new snapshot of S, if its pods have none. CAPTURED: its logs are captured, so wait
- * until the log is complete.
+ * If the pods of JOB have no last words, set its last words from a log. JOB is the new snapshot of S. CAPTURED: the
+ * logs of JOB are captured, so wait until that log is complete.
  */
 static void find_last_words(struct publish *p, struct publish_shown *s, struct spec_job *job,
 			    bool captured)
@@ -298,8 +300,8 @@ static bool is_early(const struct publish_shown *s)
 }
 
 /*
- * Set in SNAPSHOT, the new snapshot of S, whether the rest of its output is expected. CAPTURED: see
- * find_last_words.
+ * Set in SNAPSHOT, the new snapshot of S, whether more of its output is expected. CAPTURED: see find_last_words.
+ * PODS_LATE: see pods_are_late.
  */
 static void find_rest(struct publish *p, const struct publish_shown *s, struct spec_job *snapshot,
 		      bool captured, bool pods_late)
@@ -363,7 +365,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 	ctx.events = events.v;
 	ctx.n_events = events.n;
 	snapshot = spec_view_job(job->view, pods, n, &ctx);
-	if (ctx.own) /* the object may lack annotations, or have those of another submission */
+	if (ctx.own) /* the object may lack this annotation, or have that of another submission */
 		spec_set(&snapshot->submission, folder.key);
 	snapshot->object = spec_text_ref(job->object);
 	snapshot->pending = has_left(s) ? 0 : commands_pending(c->commands, job->uid);
@@ -379,8 +381,8 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 /* --- lists that have not arrived --- */
 
 /*
- * True if the first list of JOB's kind has not arrived; if JOB is NULL, the first list of any kind. It does not
- * arrive while the user may not list that kind.
+ * True if the first list of JOB's kind has not arrived, or the user may not list that kind. If JOB is NULL: true if
+ * that applies to any kind.
  */
 static bool is_unlisted(const struct publish *p, const struct spec_job *job)
 {
@@ -421,8 +423,8 @@ static void on_waited(void *data)
 }
 
 /*
- * If the job of S has ended, and events of its pods or its output may still arrive, publish it again later.
- * SNAPSHOT is its new snapshot.
+ * Decide if the job of S must be published again later: if it has ended, and events of its pods or output may still
+ * arrive. SNAPSHOT is the new snapshot of S.
  */
 static void await_pods(struct publish *p, struct publish_shown *s, const struct spec_job *snapshot)
 {
@@ -453,7 +455,7 @@ static bool runs(const struct spec_job *job)
 	return false;
 }
 
-/* Save the snapshot of S. SAMPLED: only its usage has changed. */
+/* Save the snapshot of S. SAMPLED: only its usage has changed, so save it at most every SAMPLED_MS. */
 static void save(struct publish *p, struct publish_shown *s, bool sampled)
 {
 	uint64_t now = loop_now_ms();
@@ -489,7 +491,7 @@ static void lose_ends(struct spec_job *job)
 				spec_log_lose_end(&job->replicas[i].logs[j]);
 }
 
-/* OLD is a job of an earlier mount, and the cluster no longer has it: move it to history/. */
+/* Move OLD, a job of an earlier mount that the cluster no longer has, to history/. */
 static void make_history(struct publish *p, const struct spec_job *old)
 {
 	struct spec_job *job = spec_job_copy(old);
@@ -504,7 +506,7 @@ static void make_history(struct publish *p, const struct spec_job *old)
 		job->state = SPEC_CANCELLED;
 		job->finished = job->changed;
 	}
-	/* This ends the reads of `follow` of the replicas. */
+	/* Finish each replica, so that blocking reads of its `follow` end. */
 	for (size_t i = 0; i < job->n_replicas; i++) {
 		struct spec_replica *r = &job->replicas[i];
 
@@ -519,8 +521,8 @@ static void make_history(struct publish *p, const struct spec_job *old)
 }
 
 /*
- * If a job of an earlier mount that this mount has not seen has the id of JOB, that job is gone, since both are of
- * the same kind. Move it to history/.
+ * JOB is new. If a job of an earlier mount has the same id and the same kind, and this mount has not seen that job,
+ * its object must be gone, since JOB's object has its name. Move that job to history/.
  */
 static void displace(struct publish *p, const struct spec_job *job)
 {
@@ -548,7 +550,7 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 	(void)need_id(p, s, job);
 	folders_bind(c->folders, job->view);
 	folder = folder_of(p, job);
-	/* A job without output is not shown in history/. */
+	/* Don't show a job in history/ if it has no output. */
 	if (has_left(s) && !folder.output)
 		return;
 	commands_check(c->commands, job->uid, job->kind->control,
@@ -560,10 +562,16 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
 	captured = !has_left(s) && is_wanted(p, snapshot);
-	/* For kinds that kxfs builds, the controller ends the pods together with the job. */
+	/*
+	 * If kxfs can build jobs of this kind, the controller ends the pods together with the job, so OUTLIVED is
+	 * false.
+	 */
 	capture_update(c->capture, snapshot, captured && !folder.dropped, !job->kind->build);
 	count(s, has_left(s) || !runs(snapshot) ? 0 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
-	/* Save the end of a job even if its output is not captured now, since the next mount may find it gone. */
+	/*
+	 * Save the end of a job even if its output is not captured now, because the cluster may not have the job
+	 * any more when the next mount starts.
+	 */
 	kept = has_left(s) || capture_has(c->capture, job->uid) ||
 	       (before && before->history != snapshot->history) ||
 	       (before && before->state != snapshot->state &&
@@ -591,17 +599,17 @@ static void leave(struct publish *p, struct publish_shown *s, const struct world
 	unqueue(s);
 	store_remove(c->store, s->uid);
 	/*
-	 * While the cluster still has the job, keep the record: the job may be shown again, as one that was
-	 * submitted from here.
+	 * Keep the record while the cluster still has the job. If the job is shown again, its record shows that it
+	 * was submitted with this state directory.
 	 */
 	if (folder.key && s->state == GONE)
 		folders_remove(c->folders, folder.key, NULL, NULL);
 }
 
 /*
- * True if JOB (may be NULL), which is the job of S, must not be published before its pods are listed. When a kind
- * is added, its jobs may be listed before their pods. While the list of a part fails, a job of an earlier mount
- * remains as it was: without its pods, its unfetched output would count as lost.
+ * True if JOB, which is the job of S, must not be published because its pods are not listed yet. JOB may be NULL.
+ * Its pods may be missing after its kind was added, or while the list of a part fails. Publishing a job of an
+ * earlier mount without its pods would declare its unfetched output lost.
  */
 static bool lacks_pods(const struct publish *p, const struct publish_shown *s,
 		       const struct world_job *job)
@@ -622,7 +630,8 @@ static void forget(struct publish *p, struct publish_shown *s, const struct worl
 
 	if (s->change || lacks_pods(p, s, job) || s->words.reading ||
 	    (job && (job->n_pods || (job->view && !job->gone))))
-		return; /* its last change is not published yet, or the cluster still has it */
+		/* the last change of the job is not published yet, or the cluster still has the job */
+		return;
 	if (!capture_is_over(c->capture, s->uid))
 		return;
 	capture_forget(c->capture, s->uid);
@@ -680,7 +689,7 @@ static void enqueue(struct publish *p, struct publish_shown *s)
 	post_turn(p);
 }
 
-/* Publish S before all other jobs: it leaves jobs/, so that a new job may get its id. */
+/* Queue S before all other jobs. It leaves jobs/, so that a new job can get its id. */
 static void enqueue_first(struct publish *p, struct publish_shown *s)
 {
 	unqueue(s);
@@ -770,7 +779,7 @@ bool publish_has_unreported(const struct publish *p, enum world_type type)
 
 /* --- the start --- */
 
-/* Keep a job that an earlier mount has launched or captured, move it to history/, or remove it. */
+/* Decide about a job that an earlier mount has launched or captured: keep it, move it to history/, or remove it. */
 static void settle_folder(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -801,8 +810,8 @@ static void settle_folder(void *data, const struct folder *folder)
 }
 
 /*
- * OLD left jobs/ in an earlier mount, which may have ended before it had captured all output. Mark the logs that
- * lack their ends.
+ * Mark the logs of OLD that have no end as truncated. OLD left jobs/ in an earlier mount, which may have ended
+ * before it had captured all output.
  */
 static void end_history(struct publish *p, const struct spec_job *old)
 {
@@ -862,7 +871,7 @@ void publish_begin(struct publish *p)
 		reconcile(p, s);
 }
 
-/* Settle the jobs of an earlier mount after a late list. */
+/* Settle a job of an earlier mount, after a list that arrived later than publish_begin. */
 static void settle_late(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -891,13 +900,13 @@ static void on_changed(void *data, const struct world_job *job)
 {
 	struct publish *p = data;
 	struct publish_shown *s = need(p, job->uid);
-	/*
-	 * A deleted job is back, since it had lost the labels of the selector and has them again, or etcd was
-	 * restored.
-	 */
+	/* A deleted job is back. Either it has the labels of the selector again, or etcd was restored. */
 	bool again = s->state == GONE && !job->gone;
 
-	/* A list that was requested after the accepted DELETE still has the job, not marked as deleted. */
+	/*
+	 * A list that was requested after the server had accepted the DELETE contains the job, and the job is not
+	 * marked as deleted.
+	 */
 	if (s->state == LEFT && !job->gone && job->view && !job->view->meta.deleted &&
 	    job->round > s->round) {
 		diag(DIAG_WARNING,

@@ -2,8 +2,8 @@
 /*
  * Publishes each job that has changed in the world, once per round of the loop. It compares the job's pending
  * command with the new state. It reports to capture which logs have begun or ended. It puts the new snapshot into
- * the store, and onto the disk if the job has a folder. When no part needs the job any more, it makes all parts
- * forget it. Only this file knows all of these parts. I/O thread only.
+ * the store, and saves it if the job has files in the state directory. When no part needs the job any more, it
+ * makes all parts forget the job. Only this file knows all of these parts. I/O thread only.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct publish_config {
 	struct capture *capture;
 	struct commands *commands;
 	const char *namespace; /* borrowed */
-	/* Value of SPEC_LABEL_USER of this mount's user; borrowed; NULL if unknown. */
+	/* the label SPEC_LABEL_USER has this value for the user of this mount; borrowed; NULL if unknown */
 	const char *user;
 	const char *state_dir; /* borrowed */
 	struct group *group;   /* entered while an operation is in progress */
@@ -38,8 +38,8 @@ struct publish_config {
 /* Create the object. WORLD, FOLDERS, CAPTURE and COMMANDS report their events to it from now on. */
 struct publish *publish_new(const struct publish_config *config);
 /*
- * The first lists have arrived: publish all jobs. If the cluster no longer has a job of an earlier mount, move that
- * job to history/.
+ * Publish all jobs, because the first lists have arrived. If the cluster no longer has a job of an earlier mount,
+ * move that job to history/.
  */
 void publish_begin(struct publish *p);
 /* Stop publishing. */
@@ -48,20 +48,21 @@ void publish_free(struct publish *p); /* NULL is allowed */
 
 /* True if the snapshot of job UID is up to date. */
 bool publish_has_shown(const struct publish *p, const char *uid);
-/* Queue job UID for publication, since its snapshot would differ now. */
+/* Queue job UID to be published again, since its snapshot would differ now. */
 void publish_again(void *publish, const char *uid);
 /*
- * A pod of JOB has a new sample: queue JOB, like publish_again. If the snapshot has no other change, it is saved at
- * most once a minute.
+ * Queue JOB like publish_again, because one of its pods has a new sample. If nothing else has changed, the snapshot
+ * is saved at most once a minute.
  */
 void publish_sampled(void *publish, const struct world_job *job);
 /*
- * Note that the jobs of TYPE (WORLD_N_TYPES: all jobs) are not confirmed since SINCE (ns); 0: they are confirmed.
+ * Note that the jobs of TYPE (WORLD_N_TYPES: all jobs) are not confirmed since SINCE, in ns. SINCE is 0 if they are
+ * confirmed.
  */
 void publish_set_stale(struct publish *p, enum world_type type, int64_t since);
 /*
- * The first list of a kind, or of the pods of another kind, has arrived after publish_begin: settle the jobs of an
- * earlier mount, and publish those that wait for their pods.
+ * Call this when the first list of a kind or of its pods has arrived after publish_begin. Publish the jobs that
+ * wait for their pods, and settle the jobs of an earlier mount.
  */
 void publish_listed(struct publish *p);
 
