@@ -20,7 +20,7 @@ from metrics import Metrics
 
 JOB_FILES = {"app.yaml", "ctl", "log", "manifest.yaml", "stamped", "state", "status", "status.json", "usage", "why"}
 JOB_LINKS = ("wait", "follow")
-HISTORY_FILES = {"app.yaml", "log", "manifest.yaml", "stamped", "state", "status", "status.json", "usage", "why"}
+HISTORY_FILES = JOB_FILES - {"ctl"}
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
 
 
