@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the credential of requests from three sources: the kubeconfig, the files that it names (read on the pool),
- * and a plugin. Requests that arrive while a source is out of date all wait for the same refresh. When the server
- * has refused the credential, the kubeconfig is read again together with the files.
+ * Makes the credential of requests from three sources: the kubeconfig, the files that the
+ * kubeconfig names (read on the pool), and a plugin. While a source is being refreshed, all new
+ * requests wait for this refresh. After the server has refused the credential, kxfs reads the
+ * kubeconfig again together with the files.
  *
- *	files    | what is in progress                            | what ends it        | next
- *	KNOWN    | nothing                                        | they are due        | READING
- *	READING  | the pool reads; requests wait                  | it has read; 10 s   | KNOWN; LATE
- *	LATE     | the pool reads; requests get the last contents | it has read         | KNOWN
+ *	files    | what is in progress                            | what ends it           | next
+ *	KNOWN    | nothing                                        | the files must be read | READING
+ *	READING  | the pool reads; requests wait                  | the pool is done; 10 s | KNOWN; LATE
+ *	LATE     | the pool reads; requests get the last contents | the pool is done       | KNOWN
  *
- *	plugin   | what is in progress                            | what ends it        | next
- *	AWAY     | nothing                                        | an answer is due    | ASKED
- *	ASKED    | it runs; requests wait                         | its answer, 60 s    | LEAVING; AGAIN
- *	LEAVING  | it has answered, its process has not ended     | gone; answer is due | AWAY; AGAIN
- *	AGAIN    | the same, and requests wait for its next run   | gone                | AWAY, at once ASKED
+ *	plugin   | what is in progress                            | what ends it           | next
+ *	AWAY     | nothing                                        | a request needs it     | ASKED
+ *	ASKED    | the plugin runs; requests wait                 | its answer; 60 s       | LEAVING (or AGAIN)
+ *	LEAVING  | it has answered; its process has not ended     | the process ends       | AWAY
+ *	         |                                                | a request needs it     | AGAIN
+ *	AGAIN    | the same; requests wait for its next run       | the process ends       | AWAY, then ASKED
  *
- * If a run fails, and a request waits whose user may have logged in meanwhile, AGAIN follows instead of LEAVING.
+ * A user who waits for a request may have logged in while the plugin was running. If that run
+ * fails, AGAIN follows instead of LEAVING.
  */
 #include "backend/client/credential.h"
 
@@ -29,15 +32,21 @@
 #include "spec/base/encode.h"
 #include "spec/base/mem.h"
 
-/* Use an answer of the plugin for at least ANSWER_MS, whatever its expiry. Cache a failure for FAILED_MS. */
+/*
+ * Use an answer of the plugin for at least ANSWER_MS, even if it expires earlier. Cache a failure
+ * for FAILED_MS.
+ */
 #define ANSWER_MS 10000
 #define FAILED_MS 5000
-/* Refresh refused credentials at most once in this time. */
+/* After refusals by the server, refresh the credential at most once in this time. */
 #define REFUSED_MS 5000
-/* Files are read again after FILES_MS; a request waits for that at most this long. */
+/* Read the files again after FILES_MS. Requests wait for this at most FILES_LIMIT_MS. */
 #define FILES_MS       60000
 #define FILES_LIMIT_MS 10000
-/* A credential that lives longer than this is renewed this long before its end. */
+/*
+ * Renew the plugin's answer when a tenth of its lifetime is left, but at most this long before it
+ * expires.
+ */
 #define SKEW_NS	  60000000000
 #define TOKEN_MAX (256u << 10)
 #define PEM_MAX	  (1u << 20)
@@ -50,22 +59,22 @@ struct credential_waiter {
 };
 
 /*
- * The contents of the files; NULL if the kubeconfig does not name the file. A certificate and its key are read
- * together.
+ * The contents of the files. A member is NULL if the kubeconfig does not name its file. The pool
+ * reads the certificate and its key one right after the other.
  */
 struct credential_files {
 	char *token; /* without surrounding white space, and valid in a header line */
 	char *cert_pem, *key_pem;
 };
 
-/* One read of the files. While it is on the pool, it owns all its members. */
+/* One read of the files. While it is in progress, only the pool uses its members, except CR. */
 struct credential_reading {
-	struct credential *cr; /* NULL if the result is not needed any more */
+	struct credential *cr; /* NULL: the result is not needed any more */
 	const struct spec_connection *c;
-	/* see credential_set_load; NULL: the connection does not change */
+	/* as in credential_set_load; NULL: do not read the kubeconfig */
 	int (*load)(void *data, struct spec_connection *ret);
 	void *load_data;
-	bool loaded; /* LOAD has succeeded: use FRESH and INFO from now on */
+	bool loaded; /* LOAD has succeeded: FRESH and INFO replace the old connection */
 	struct spec_connection fresh;
 	char *info;
 	struct credential_files files;
@@ -75,7 +84,7 @@ struct credential_reading {
 
 struct credential {
 	struct loop *loop;
-	/* the current connection: FRESH, or the one that credential_new got */
+	/* the current connection: FRESH, or the one that was passed to credential_new */
 	const struct spec_connection *c;
 	struct spec_connection fresh;
 	int (*load)(void *data, struct spec_connection *ret); /* NULL: C never changes */
@@ -85,7 +94,7 @@ struct credential {
 	uint64_t tickets;
 	uint64_t refused_ms; /* when a refusal last led to a refresh; 0: never */
 
-	char *line, *cert, *key; /* the parts that requests get */
+	char *line, *cert, *key; /* the parts of the current credential */
 	uint64_t generation;	 /* grows with each change of LINE, CERT or KEY */
 
 	enum { KNOWN, READING, LATE } files_state;
@@ -97,17 +106,20 @@ struct credential {
 	struct loop_timer limit;	    /* in READING */
 
 	enum { AWAY, ASKED, LEAVING, AGAIN } plugin_state;
-	int plugin_err; /* the error of the last run, or 0 if ANSWER is usable */
+	int plugin_err; /* the error of the last run; 0 if ANSWER is usable */
 	char *plugin_text;
 	struct plugin *run; /* NULL in AWAY */
 	struct spec_credential answer;
 	int64_t renew_ns;   /* when ANSWER must be renewed, in ns; 0: never */
 	uint64_t plugin_ms; /* the plugin does not run again before this time, by loop_now_ms */
-	/* While the plugin ran, a request came from a user who may have logged in meanwhile. */
+	/*
+	 * While the plugin was running, a request came from a user who may have logged in
+	 * meanwhile.
+	 */
 	bool urgent;
 
-	bool reload;	   /* read the kubeconfig again together with the files */
-	bool files_known;  /* FILES has the contents of the last read */
+	bool reload;	   /* the next read of the files also reads the kubeconfig */
+	bool files_known;  /* FILES has the contents of the last successful read */
 	bool answer_known; /* ANSWER is valid */
 };
 
@@ -128,7 +140,7 @@ static void clear_secret(char **p)
 
 /* --- the result of the sources --- */
 
-/* Return the header line, or NULL. */
+/* Return the Authorization header, malloc'ed; NULL if there is no credential for it. */
 static char *make_line(const struct credential *cr)
 {
 	const struct spec_connection *c = cr->c;
@@ -191,7 +203,10 @@ static bool must_wait(const struct credential *cr)
 	       cr->plugin_state == AGAIN || (cr->reload && cr->plugin_state == LEAVING);
 }
 
-/* Reply to all callers that wait now. Stop when a reply needs another refresh. */
+/*
+ * Reply to all callers that wait now, unless a refresh is still in progress. Do not reply to
+ * callers that begin to wait during these replies.
+ */
 static void answer_all(struct credential *cr)
 {
 	uint64_t last = cr->tickets;
@@ -216,7 +231,7 @@ static void files_clear(struct credential_files *f)
 	clear_secret(&f->key_pem);
 }
 
-/* True if C names any files. */
+/* True if C names files whose contents are needed. */
 static bool files_any(const struct spec_connection *c)
 {
 	return *c->token_file || (*c->cert_file && !*c->cert_pem) || (*c->key_file && !*c->key_pem);
@@ -261,7 +276,9 @@ static int read_pem(const char *what, const char *file, char **ret, char **ret_t
 		       : refuse_file(ret_text, -EINVAL, what, file, "it is not PEM");
 }
 
-/* Read all files that C names. An unreadable token is not an error if C has a fixed one. */
+/*
+ * Read all files that C names. An unreadable token file is not an error if C also contains a token.
+ */
 static int read_files(const struct spec_connection *c, struct credential_files *ret,
 		      char **ret_text)
 {
@@ -281,8 +298,8 @@ static int read_files(const struct spec_connection *c, struct credential_files *
 }
 
 /*
- * Set *RET to the KUBERNETES_EXEC_INFO for the plugin of C; NULL if C has none. Return 0, or a
- * negative errno with *RET_TEXT.
+ * Set *RET to the KUBERNETES_EXEC_INFO for the plugin of C. Do not change it if C has no plugin.
+ * Return 0, or a negative errno with *RET_TEXT.
  */
 static int read_info(const struct spec_connection *c, char **ret, char **ret_text)
 {
@@ -310,7 +327,8 @@ static void read_work(void *data)
 		cleanup_free char *text = NULL;
 
 		/*
-		 * The kubeconfig may be half written, missing, or of another cluster: then keep the old connection.
+		 * The kubeconfig may be incomplete or missing, or may name another server. In these
+		 * cases, keep the old connection.
 		 */
 		if (r->load(r->load_data, &r->fresh) == 0 && streq(r->fresh.server, r->c->server) &&
 		    read_info(&r->fresh, &r->info, &text) == 0) {
@@ -323,7 +341,10 @@ static void read_work(void *data)
 
 /* --- files: on the I/O thread --- */
 
-/* Reading the files has failed: keep using the last ones, if any. */
+/*
+ * Handle a failed read of the files. If an earlier read has succeeded, keep its contents. Otherwise
+ * make requests fail with ERR, and read again after FAILED_MS.
+ */
 static void files_failed(struct credential *cr, int err, const char *text)
 {
 	if (cr->files_known || !files_any(cr->c))
@@ -337,8 +358,8 @@ static void take_files(struct credential *cr, struct credential_reading *r)
 {
 	if (r->loaded && cr->plugin_state != AWAY) {
 		/*
-		 * A running plugin uses the old connection, so read the kubeconfig again after the plugin has
-		 * ended.
+		 * The plugin's process still uses the old connection, so keep this connection for
+		 * now. Read the kubeconfig again after the process has ended.
 		 */
 		cr->reload = true;
 		cr->files_due_ms = 0;
@@ -351,7 +372,7 @@ static void take_files(struct credential *cr, struct credential_reading *r)
 		cr->c = &cr->fresh;
 		free(cr->info);
 		cr->info = take_ptr(r->info);
-		/* Forget a failure of the old connection's plugin. */
+		/* A failure of the old connection's plugin does not count any more. */
 		cr->plugin_err = 0;
 		cr->plugin_ms = 0;
 	}
@@ -406,8 +427,8 @@ static void read_is_late(void *data)
 }
 
 /*
- * True if the files must be read now. The kubeconfig is not read while a plugin runs, which uses its present
- * contents.
+ * True if the files must be read now. If the kubeconfig must be read with them, wait until the
+ * plugin's process has ended, because it uses the old connection.
  */
 static bool files_due(const struct credential *cr)
 {
@@ -483,7 +504,10 @@ static void on_plugin_gone(void *data)
 	answer_all(cr);
 }
 
-/* True if the plugin must run now. Not while the kubeconfig is read, which may name another plugin. */
+/*
+ * True if the plugin must run now. While the kubeconfig is being read, this is false, because the
+ * kubeconfig may name another plugin.
+ */
 static bool plugin_due(const struct credential *cr)
 {
 	if (cr->files_state == READING && cr->reading->load)
@@ -553,8 +577,8 @@ bool credential_refused(struct credential *cr, uint64_t generation)
 	if (!files_any(cr->c) && !cr->c->exec.command && !cr->load)
 		return false;
 	/*
-	 * The refusal of another request has just led to a refresh: the plugin's next answer or failure counts for
-	 * this request, too.
+	 * The refusal of another request has just led to a refresh, so do not begin another one. If
+	 * the plugin has not answered since, its answer may also help this request.
 	 */
 	if (cr->refused_ms && now - cr->refused_ms < REFUSED_MS)
 		return cr->c->exec.command && !cr->answer_known;
@@ -572,7 +596,8 @@ void credential_retry_now(struct credential *cr)
 	cr->urgent = cr->plugin_state == ASKED;
 	if (cr->plugin_err < 0) {
 		cr->plugin_ms = 0;
-		cr->reload = cr->load; /* the user may have changed the kubeconfig to log in */
+		/* the user may have changed the kubeconfig in order to log in */
+		cr->reload = cr->load;
 	}
 	if (cr->plugin_err < 0 || cr->files_err < 0)
 		cr->files_due_ms = 0;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Curl's callbacks report which sockets to poll, and when to call curl again; they only record this. Later this
- * file calls curl_multi_socket_action, and finds the transfers that have ended. While bytes arrive without pause,
- * curl always asks to be called again immediately. kxfs uses an idle handle for that, which libuv runs once in each
- * round. With a timer of 0 ms that is set again each time, libuv would run only timers, and serve nothing else on
- * the loop until the bytes pause.
+ * Connects curl to libuv. Curl's callbacks report which sockets to poll, and when to call curl
+ * again. They only set libuv's handles. When a handle fires, this file calls
+ * curl_multi_socket_action, and then collects the transfers that have ended.
+ *
+ * While bytes arrive without pause, curl always asks to be called again after 0 ms. kxfs uses an
+ * idle handle for that, because libuv runs it only once in each round of the loop. With a timer of
+ * 0 ms, which would be set again each time, libuv would run only timers, and nothing else on the
+ * loop, until the bytes pause.
  */
 #include "backend/client/curl_loop.h"
 
@@ -20,14 +23,14 @@
 
 /* largest number of idle connections that are kept for later requests */
 #define IDLE_CONNECTIONS 8L
-/* largest number of HTTP/2 streams on one connection; servers allow 100 and more */
+/* largest number of HTTP/2 streams on one connection; servers allow at least 100 */
 #define MAX_STREAMS 90
 #define AGAIN_MS    50
 
 struct curl_socket {
 	uv_poll_t poll;
 	curl_socket_t fd;
-	bool again;    /* curl must read from the socket once more: the socket is in AGAIN_LIST */
+	bool again;    /* curl must read from the socket once more, so it is in AGAIN_LIST */
 	uint64_t pass; /* the last pass of on_again in which curl has read from the socket */
 	struct curl_loop *l;
 	struct curl_socket *prev, *next;
@@ -39,12 +42,13 @@ struct curl_loop {
 	struct group *group;
 	curl_loop_fn ended;
 	CURLM *curl;
-	/* a call of curl is in progress, which may call callbacks of this file */
+	/* a function of curl is running, and may call this file's callbacks */
 	bool inside;
 	unsigned n_open;   /* number of libuv handles that are open or closing */
 	uv_timer_t timer;  /* fires when curl wants to be called */
 	uv_idle_t at_once; /* calls curl in the next round of the loop */
-	uv_timer_t again;  /* runs on_again: curl reads again from sockets that had bytes */
+	/* runs on_again, in which curl reads again from sockets that had bytes */
+	uv_timer_t again;
 	uint64_t n_chunks; /* number of received chunks of replies */
 	struct curl_socket *sockets;
 	struct curl_socket *again_list;
@@ -96,7 +100,10 @@ static int set_timer(CURLM *curl, long ms, void *data)
 	uv_idle_stop(&l->at_once);
 	if (ms < 0)
 		return 0;
-	/* After a long callback the loop's time is old, and the timer would fire too early. */
+	/*
+	 * uv_timer_start counts from the loop's time, which may be old after a long callback.
+	 * Update it, so that the timer does not fire too early.
+	 */
 	uv_update_time(l->timer.loop);
 	return uv_timer_start(&l->timer, on_timer, (uint64_t)ms, 0);
 }
@@ -116,8 +123,9 @@ static void on_again(uv_timer_t *timer)
 	struct curl_socket *s;
 
 	/*
-	 * Move each socket to the end of the list before curl reads from it, since the read may close this socket
-	 * and others.
+	 * A read may close this socket and others, so do not keep a pointer to the next one.
+	 * Instead, move each socket to the end of the list before curl reads from it, and always
+	 * take the first one.
 	 */
 	for (l->pass++; (s = l->again_list) && s->pass != l->pass;) {
 		uint64_t before = l->n_chunks;
@@ -127,7 +135,7 @@ static void on_again(uv_timer_t *timer)
 		s->pass = l->pass;
 		act(l, s->fd, CURL_CSELECT_IN);
 		if (l->n_chunks == before)
-			/* A closed socket keeps its memory until later. */
+			/* If the read has closed S, its memory is still valid. */
 			read_no_more(s);
 	}
 	if (l->again_list)
@@ -161,10 +169,11 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	if (events & UV_WRITABLE)
 		flags |= CURL_CSELECT_OUT;
 	/*
-	 * With HTTP/2, curl may read bytes of one request while it works for another request on the same
-	 * connection. It may not deliver these bytes before the socket has more bytes, or one of curl's timers
-	 * expires (seen in 7.88 with 50 streams, about once in six runs, for 10 s). So a moment later kxfs makes
-	 * curl read again from a socket that had bytes, until no more arrive. Idle sockets cost nothing.
+	 * With HTTP/2, curl may read bytes of one request while it serves another request on the
+	 * same connection. It may then keep these bytes until the socket gets more bytes, or until
+	 * one of curl's timers expires. (Seen in curl 7.88 with 50 streams: in about one of six
+	 * runs, for 10 s.) So a moment after each read, kxfs makes curl read from the socket again,
+	 * until it delivers no more bytes. Idle sockets cost nothing.
 	 */
 	if (events & UV_READABLE) {
 		if (!s->again)
@@ -199,11 +208,17 @@ static struct curl_socket *socket_new(struct curl_loop *l, curl_socket_t fd)
 	int err = uv_poll_init(loop_uv(l->loop), &s->poll, fd);
 
 	if (err < 0) {
-		/* A transfer on this socket would never end, and curl has no function to report the error. */
+		/*
+		 * Without polling, the transfer on this socket would never end, and this callback
+		 * can't report an error for it.
+		 */
 		diag(DIAG_ERROR, "can't poll a socket: %s", uv_strerror(err));
 		abort();
 	}
-	/* Sockets that kxfs opens are close-on-exec. The socket by which curl's resolver reports its end is not. */
+	/*
+	 * The sockets that http_easy.c opens are close-on-exec already. The socket with which the
+	 * thread of curl's resolver reports its end is not.
+	 */
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	s->fd = fd;
 	s->l = l;
@@ -248,10 +263,11 @@ static void timer_init(struct curl_loop *l, uv_timer_t *timer)
 }
 
 /*
- * Make curl's own pair of sockets close-on-exec, by which other threads could wake a multi handle; otherwise a
- * credential plugin would inherit them. Curl does not report their numbers. But of all descriptors that are not
- * close-on-exec, only curl's are non-blocking local sockets: the sockets that another thread may be about to pass
- * to a child are blocking.
+ * Make the pair of sockets close-on-exec with which other threads can wake a multi handle.
+ * Otherwise a credential plugin would inherit it. Curl does not report the numbers of these
+ * sockets, so search for them: they are local, non-blocking and not close-on-exec. No other socket
+ * is all of that: another thread may have a socket without close-on-exec for a child, but that
+ * socket is blocking.
  */
 static void close_wakeup_on_exec(void)
 {
@@ -303,7 +319,10 @@ void curl_loop_free(struct curl_loop *l)
 	if (!l)
 		return;
 	assert(!l->inside);
-	/* Remove curl's callbacks: they are not needed while curl closes its connections and descriptors. */
+	/*
+	 * Remove curl's callbacks, so that curl does not call them while it closes its connections
+	 * and descriptors.
+	 */
 	curl_multi_setopt(l->curl, CURLMOPT_SOCKETFUNCTION, NULL);
 	curl_multi_setopt(l->curl, CURLMOPT_TIMERFUNCTION, NULL);
 	while (l->sockets)
@@ -320,7 +339,7 @@ void curl_loop_add(struct curl_loop *l, CURL *easy, void *data)
 	assert(!l->inside);
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, data);
 	if (curl_multi_add_handle(l->curl, easy) != CURLM_OK)
-		mem_out(); /* curl fails here only for lack of memory */
+		mem_out(); /* lack of memory is the only error that can occur here */
 }
 
 static size_t take_none(char *bytes, size_t size, size_t n, void *data)
@@ -329,9 +348,9 @@ static size_t take_none(char *bytes, size_t size, size_t n, void *data)
 }
 
 /*
- * Curl may keep received bytes of a paused stream, up to 64 MiB. If the stream is removed while other streams use
- * its connection, curl 7.88 never frees these bytes. It frees them when it delivers them. So let curl deliver them
- * to a function that discards them.
+ * Curl may keep received bytes of a paused stream, up to 64 MiB, until it delivers them. If the
+ * stream is removed while other streams use its connection, curl 7.88 never frees these bytes. So
+ * first let curl deliver them, to a function that discards them.
  */
 void curl_loop_remove(struct curl_loop *l, CURL *easy)
 {

@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests to one server. A request gets credentials and passes a transfer to curl; when the transfer ends, the
- * request is retried, or done() is called. A request has one timer, which is its deadline unless the table states
- * otherwise:
+ * Requests to one server. A request gets a credential, then passes a transfer to curl. When the
+ * transfer ends, the request is retried, or its done() is called. Each request has one timer. The
+ * timer expires at the request's deadline, unless the table states otherwise:
  *
- *	state   | what is in progress               | what ends it               | next
- *	NEW     | the timer, with 0 ms              | the timer                  | QUEUED
- *	QUEUED  | it waits in its lane              | a free connection          | ASKING
- *	ASKING  | credential_get                    | the credentials; a failure | RUNNING; OVER
- *	RUNNING | a transfer of curl; after the     | its end: after a 401       | QUEUED
- *	        | head of a stream the timer is the |   if it may be sent again  | WAITING
- *	        | idle timeout                      |   else                     | OVER
- *	WAITING | the timer, until the next attempt | the timer; the server has  | QUEUED
- *	        |                                   |   recovered, unless it has |
- *	        |                                   |   asked for that time      |
- *	OVER    | it waits to be released           | release_dead, posted       | (freed)
+ *	state   | what is in progress               | what ends it                         | next
+ *	NEW     | the timer, with 0 ms              | the timer                            | QUEUED
+ *	QUEUED  | the request waits in its lane     | the lane may start a request         | ASKING
+ *	ASKING  | credential_get                    | the credential; a failure            | RUNNING; OVER
+ *	RUNNING | a transfer of curl; when the head | the first reply of 401               | QUEUED
+ *	        | of a stream has arrived, the      | a failure, if a retry is allowed     | WAITING
+ *	        | timer is its idle timeout         | any other end                        | OVER
+ *	WAITING | the timer, until the retry        | the timer                            | QUEUED
+ *	        |                                   | the server has recovered, and it has | QUEUED
+ *	        |                                   | not itself asked for this pause      |
+ *	OVER    | the request waits to be freed     | work(), which is posted              | (freed)
  *
- * The deadline, http_cancel and http_stop lead from every state to OVER. Code that runs within a callback of curl
- * may not use curl's handles or free a request. So all such work (releasing requests, passing the next request to
- * curl, closing) is posted to the loop: post_work, work. http_stop waits for the group: each request is in it until
- * its timer has closed, and each curl_loop until its sockets have closed.
+ * The deadline, http_cancel and http_stop lead from every state to OVER.
  *
- * This is one file because a request is one state machine: curl's callbacks, the timer and the posted work all
- * change its state.
+ * Code that runs within a callback of curl may not use curl's handles or free a request. So it
+ * calls post_work, and later work() frees requests, passes the next request to curl, and closes
+ * handles. http_stop waits until the group is empty: each request is in the group until its timer
+ * has closed, and each curl_loop until its libuv handles have closed.
+ *
+ * This is one file because a request is one state machine: curl's callbacks, the timer and the
+ * posted work all change its state.
  */
 #include "backend/client/http.h"
 
@@ -42,19 +44,26 @@
 #define BODY_MAX    (64u << 10)
 #define BURST_MAX   (1u << 20)
 #define WAIT_MAX_MS 60000
-/* largest number of connections for calls; file descriptors limit those for streams */
+/*
+ * largest numbers of connections, for calls and for streams; the limit of file descriptors may
+ * allow fewer for streams
+ */
 #define CALL_SOCKETS   64
 #define STREAM_SOCKETS 16384
 /*
- * The largest number of HTTP/2 streams that are paused at the same time, each with up to 32 MiB in curl's memory.
+ * The largest number of HTTP/2 streams that are paused at the same time. For each of them, curl may
+ * keep up to 32 MiB in memory.
  */
 #define PAUSED_MAX 8
-/* In versions of curl before 7.88.1, a paused stream also stops the other streams of its connection. */
+/*
+ * The first version of curl in which a paused HTTP/2 stream does not stop the other streams of its
+ * connection: 7.88.1.
+ */
 #define PAUSES_SINCE 0x075801
 
 /*
- * All calls share one budget of retries, so that a server in trouble does not get more retries if there are more
- * jobs.
+ * All calls share one budget of retries, so that a server in trouble does not get more retries when
+ * there are more jobs.
  */
 #define BUDGET_MAX  32	/* largest number of retries without a pause */
 #define BUDGET_MS   500 /* the time after which one more retry is allowed */
@@ -62,14 +71,18 @@
 #define BACKOFF_MAX 10000u
 
 /*
- * A queue of requests for one multi handle. When all connections are full, curl opens a connection for each stream
- * of a burst, since it does not share a connection before it is established. So requests are passed to curl one
- * after the other, each when the previous one has its connection. If the server is known to have only HTTP/1.1,
- * requests are not queued.
+ * A queue of requests for one multi handle. HTTP/2 requests can share a connection only after it is
+ * established. So if a burst of requests finds all connections full, curl would open a connection
+ * for each of them. To avoid this, kxfs passes one request at a time to curl, and the next one when
+ * the previous one has its connection. If the server is known to support only HTTP/1.1, kxfs does
+ * not queue requests.
  */
 struct lane {
 	struct curl_loop *curl;
-	/* Requests share connections (HTTP/2). Assumed until a reply shows otherwise. */
+	/*
+	 * Requests share connections (HTTP/2). With TLS, kxfs assumes this until a reply shows
+	 * otherwise.
+	 */
 	bool shares;
 	unsigned starting;	    /* number of requests that have no connection yet */
 	struct http_request *queue; /* requests that wait to start */
@@ -85,13 +98,13 @@ struct http {
 	bool stopping;
 	struct lane calls, streams;
 	struct http_request *requests; /* all requests that are not OVER */
-	struct http_request *dead;     /* requests that are OVER, until they are released */
-	struct http_request *resumed;  /* requests with a RESUME_ROUND, ordered by it */
+	struct http_request *dead;     /* requests that are OVER and not freed yet */
+	struct http_request *resumed;  /* requests with a RESUME_ROUND, sorted by it */
 	unsigned n_paused;	       /* number of paused streams of HTTP/2 */
 	uint64_t round;		       /* the number of calls of work() */
 	/*
-	 * ANSWERS: requests succeed. FAILING: the last request that ended has failed. RECOVERED: a request has
-	 * succeeded since then, and work() will notify the owner.
+	 * ANSWERS: requests succeed. FAILING: the request that ended last has failed. RECOVERED:
+	 * after failures, a request has succeeded, and work() will notify the owner.
 	 */
 	enum { ANSWERS, FAILING, RECOVERED } answers_now;
 	bool heard;	      /* a reply has arrived */
@@ -116,16 +129,17 @@ struct http_request {
 	uint64_t deadline, due; /* times by loop_now_ms; DUE: when NEW or WAITING ends */
 	uint64_t ticket;	/* of credential_get, or 0 */
 	struct backoff backoff;
-	bool server_chose; /* in WAITING: the server has chosen the time of the retry */
-	bool renewed;	   /* the request was retried with other credentials after a 401 */
+	/* in WAITING: the server has chosen the time of the retry (Retry-After) */
+	bool server_chose;
+	bool renewed; /* the request was retried with other credentials after a 401 */
 	/* the request was retried after a reply which guarantees that the server did nothing */
 	bool again;
 	bool paused; /* the owner accepts no bytes now (http_pause) */
-	/* Bits that show which counts include the request: its lane's STARTING, http.n_paused. */
+	/* Which counters include this request: STARTING of its lane, N_PAUSED of HTTP. */
 	enum { IN_STARTING = 1, IN_PAUSED = 2 } counted;
 	/*
-	 * The value of http.round when http_resume or http_yield was called; curl is resumed one round later. 0:
-	 * neither was called.
+	 * The value of http.round when http_resume or http_yield was called. work() resumes the
+	 * transfer in the next round. 0: no resume is pending.
 	 */
 	uint64_t resume_round;
 	struct http_request *prev, *next;
@@ -139,14 +153,14 @@ struct http_request {
 		bool sent;   /* bytes of the request may have been sent */
 		bool head;   /* the reply's head is complete */
 		bool shares; /* the reply came over HTTP/2 */
-		/* head() or bytes() was called, so the owner would notice a retry. */
+		/* head() or bytes() was called: after a retry, the owner would get the same data again */
 		bool passed_on;
 	} now;
-	size_t burst; /* bytes received since other requests were served */
+	size_t burst; /* bytes received since this request last let other requests proceed */
 	int status;
 	int64_t date; /* from the reply's head, or 0 */
 	char *wanted; /* the value of a header of the reply, or NULL */
-	int body_err; /* the error with which a callback of kxfs has ended the transfer */
+	int body_err; /* the error with which a callback of kxfs ended the transfer; 0: none */
 	uint64_t last_byte;
 	char *body;
 	size_t len, size;
@@ -173,7 +187,10 @@ static bool is_good(const struct http_request *rq)
 	return rq->now.head && rq->status / 100 == 2;
 }
 
-/* Count the reply of the current transfer, once its head has arrived, or can't arrive any more. */
+/*
+ * Count the reply of the current transfer. Call this when the reply's head has arrived, or when it
+ * is certain that none will arrive.
+ */
 static void count_answer(struct http_request *rq)
 {
 	struct http *http = rq->http;
@@ -203,7 +220,7 @@ static void request_closed(uv_handle_t *handle)
 	group_leave(&http->group);
 }
 
-/* End the current transfer. Not from within curl. */
+/* End the current transfer. Do not call this within a callback of curl. */
 static void drop_try(struct http_request *rq)
 {
 	if (!rq->easy.curl)
@@ -212,7 +229,10 @@ static void drop_try(struct http_request *rq)
 	http_easy_fini(&rq->easy);
 }
 
-/* RQ has a connection, or no longer needs one: start the next request of its lane. */
+/*
+ * Record that RQ has a connection, or no longer needs one. The next request of its lane can start
+ * then.
+ */
 static void started(struct http_request *rq)
 {
 	if (!(rq->counted & IN_STARTING))
@@ -230,10 +250,7 @@ static void stop_waiting(struct http_request *rq)
 	rq->paused = false;
 }
 
-/*
- * Make RQ OVER, so that its owner is not called any more. The memory of RQ remains valid at least until the loop
- * continues.
- */
+/* Cancel a pending resume of RQ. */
 static void resume_over(struct http_request *rq)
 {
 	if (rq->resume_round)
@@ -241,6 +258,10 @@ static void resume_over(struct http_request *rq)
 	rq->resume_round = 0;
 }
 
+/*
+ * Make RQ OVER, so that its owner is not called any more. The memory of RQ remains valid at least
+ * until the loop continues.
+ */
 static void end_request(struct http_request *rq)
 {
 	struct http *http = rq->http;
@@ -299,7 +320,10 @@ static void arm(struct http_request *rq, uint64_t at)
 {
 	uint64_t now = loop_now_ms();
 
-	/* After a long callback the loop's time is old, and the timer would fire too early. */
+	/*
+	 * uv_timer_start counts from the loop's time, which may be old after a long callback.
+	 * Update it, so that the timer does not fire too early.
+	 */
 	uv_update_time(rq->timer.loop);
 	uv_timer_start(&rq->timer, on_timer, at > now ? at - now : 0, 0);
 }
@@ -319,21 +343,22 @@ static void too_late(struct http_request *rq)
 
 	if (rq->state == RUNNING && !rq->now.head)
 		count_answer(rq);
-	/* Use the error of curl's own connect timeout. */
+	/* If there was no connection, use the error of curl's own connect timeout. */
 	finish(rq, connects ? -EHOSTUNREACH : -ETIMEDOUT, text);
 }
 
-/* --- curl's callbacks, which may only make curl continue or end the transfer --- */
+/* --- callbacks of curl, which may only continue or end the transfer --- */
 
-/* True if RQ may be sent twice without a further effect. */
+/* True if sending RQ twice has the same effect as sending it once. */
 static bool may_repeat(const struct http_request *rq)
 {
 	return rq->call.method == HTTP_GET || rq->call.harmless;
 }
 
 /*
- * Curl is about to send the request. If a reused connection breaks before the reply, curl repeats the request on
- * its own. But a POST that the server may have carried out must not be sent twice.
+ * Called when curl is about to send the request. If a reused connection breaks before the reply,
+ * curl sends the request once more on its own. Prevent this if the request may not be repeated,
+ * such as a POST that the server may have carried out already.
  */
 static int before_sending(void *data, char *remote_ip, char *local_ip, int remote_port,
 			  int local_port)
@@ -347,7 +372,10 @@ static int before_sending(void *data, char *remote_ip, char *local_ip, int remot
 	return CURL_PREREQFUNC_OK;
 }
 
-/* If LINE, of N bytes, begins with NAME and a colon, return the rest, malloc'ed; else NULL. */
+/*
+ * If LINE, which has N bytes, is the header NAME, return its value, malloc'ed. Otherwise return
+ * NULL.
+ */
 static char *value_of(const char *line, size_t n, const char *name)
 {
 	size_t at = strlen(name);
@@ -361,7 +389,10 @@ static char *value_of(const char *line, size_t n, const char *name)
 	return mem_copy(line + at, n - at);
 }
 
-/* A head ends with an empty line. Skip the heads of 1xx replies, and trailers, which arrive after the body. */
+/*
+ * Called for each header line. The head of the reply ends with an empty line. Ignore the heads of
+ * 1xx replies, and trailers, which arrive after the body.
+ */
 static size_t on_header(char *line, size_t size, size_t n, void *data)
 {
 	struct http_request *rq = data;
@@ -390,7 +421,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	count_answer(rq);
 	rq->last_byte = loop_now_ms();
 	if (is_good(rq)) {
-		/* After the head, the idle timeout of the stream applies, if it has one. */
+		/* From now on, a stream has no deadline, but it may have an idle timeout. */
 		if (rq->call.stream && rq->call.idle_ms)
 			arm(rq, rq->last_byte + rq->call.idle_ms);
 		else if (rq->call.stream)
@@ -403,7 +434,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	return rq->state == OVER ? 0 : size * n;
 }
 
-/* Append bytes to the body for done(), up to MAX bytes in total. */
+/* Append bytes to the body that done() gets. Fail if the body would have more than MAX bytes. */
 static int keep_bytes(struct http_request *rq, const char *bytes, size_t n, size_t max)
 {
 	size_t size = max_of(rq->size, (size_t)1024);
@@ -426,7 +457,7 @@ static int take_bytes(struct http_request *rq, const char *bytes, size_t n)
 {
 	const struct http_call *call = &rq->call;
 
-	/* The beginning of an error reply is enough. */
+	/* Keep only the beginning of an error reply; that is enough to explain the error. */
 	if (!is_good(rq))
 		return keep_bytes(rq, bytes, min_of(n, BODY_MAX - rq->len), BODY_MAX);
 	if (!call->bytes)
@@ -442,7 +473,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 	if (rq->state == OVER)
 		return 0;
 	if (rq->paused || rq->resume_round)
-		return CURL_WRITEFUNC_PAUSE; /* curl delivers this chunk again */
+		return CURL_WRITEFUNC_PAUSE; /* curl delivers this chunk again after the pause */
 	rq->last_byte = loop_now_ms();
 	curl_loop_count_chunk(lane_of(rq)->curl);
 	if (size * n == 0)
@@ -451,8 +482,8 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 	if (rq->body_err < 0 || rq->state == OVER)
 		return 0;
 	/*
-	 * Curl may deliver several MiB without pause; if the reply is compressed, a thousand times the bytes that
-	 * it has read.
+	 * Curl may deliver several MiB without pause; of a compressed reply, even a thousand times
+	 * what it has read. So let other requests proceed after each BURST_MAX bytes.
 	 */
 	rq->burst += size * n;
 	if (rq->burst >= BURST_MAX) {
@@ -477,8 +508,9 @@ static bool take_token(struct http *http, uint64_t now)
 }
 
 /*
- * RQ has failed for the reason WHY. If the deadline and the budget allow a retry, wait for it and return true; else
- * return false. ASKED is the server's Retry-After in ms.
+ * Schedule a retry of RQ, which has failed for the reason WHY. Return false if RQ must not be
+ * retried, or if its deadline or the budget does not allow a retry. ASKED is the server's
+ * Retry-After in ms, or 0.
  */
 static bool wait_to_retry(struct http_request *rq, unsigned asked, const char *why)
 {
@@ -543,13 +575,16 @@ static void on_credential(void *data, int err, const struct credential_parts *pa
 		send_try(rq, parts);
 }
 
-/* True if curl may get another request of M now. */
+/* True if kxfs may pass another request of M to curl now. */
 static bool may_start(const struct lane *m)
 {
 	return !m->shares || m->starting == 0;
 }
 
-/* Start a transfer of RQ, or queue RQ. Not from within curl. */
+/*
+ * Start a transfer of RQ if its lane may start a request now; otherwise queue RQ. Do not call this
+ * within a callback of curl.
+ */
 static void try_request(struct http_request *rq)
 {
 	struct lane *m = lane_of(rq);
@@ -565,9 +600,9 @@ static void try_request(struct http_request *rq)
 	m->starting++;
 	if (rq->call.urgent)
 		credential_retry_now(rq->http->credential);
-	rq->call.urgent = false; /* an urgent refresh only before the first transfer */
+	rq->call.urgent = false; /* only the first transfer refreshes urgently */
 	rq->state = ASKING;
-	/* RQ's memory remains until the loop continues, even if RQ has ended within this call. */
+	/* RQ may end within this call, but its memory remains valid until the loop continues. */
 	ticket = credential_get(rq->http->credential, on_credential, rq);
 	if (ticket)
 		rq->ticket = ticket;
@@ -638,19 +673,23 @@ static void broken(struct http_request *rq, CURLcode code)
 	finish(rq, http_error_errno(code), text);
 }
 
-/* Curl has ended the current transfer. */
+/* Called when curl has ended the current transfer of the request DATA. */
 static void try_ended(void *data, CURLcode code)
 {
 	struct http_request *rq = data;
 
 	if (rq->state == OVER)
 		return;
-	/* If a connection is closed cleanly within the head, curl reports no error. */
+	/*
+	 * If the server closes the connection before the head is complete, curl may report no
+	 * error.
+	 */
 	if (code == CURLE_OK && !rq->now.head)
 		code = CURLE_GOT_NOTHING;
 	/*
-	 * If the server refuses a request before it has read all of it, it resets the stream, which may truncate
-	 * its reply.
+	 * If the server refuses a request before it has read all of it, it resets the stream. This
+	 * may truncate its reply, so accept a truncated reply that guarantees that the server did
+	 * nothing.
 	 */
 	if (code == CURLE_OK || (rq->now.head && did_nothing(rq)))
 		answered(rq);
@@ -660,7 +699,7 @@ static void try_ended(void *data, CURLcode code)
 
 /* --- posted work, done outside of curl --- */
 
-/* Make curl deliver the bytes that it has kept for RQ, from within this call, and continue with the transfer. */
+/* Continue the transfer of RQ. Curl delivers the bytes that it has kept for RQ within this call. */
 static void resume_now(struct http_request *rq)
 {
 	CURLcode code;
@@ -669,7 +708,7 @@ static void resume_now(struct http_request *rq)
 	if (rq->state != RUNNING)
 		return;
 	code = curl_easy_pause(rq->easy.curl, CURLPAUSE_CONT);
-	/* If curl could not deliver the kept bytes, only this result reports it. */
+	/* Only this result reports that curl could not deliver the kept bytes. */
 	if (code != CURLE_OK && rq->state == RUNNING)
 		try_ended(rq, code);
 }
@@ -684,7 +723,7 @@ static void start_queued(struct lane *m)
 	}
 }
 
-/* The server is reachable again: send waiting requests now. */
+/* Called when the server is reachable again: send waiting requests now, and notify the owner. */
 static void recovered(struct http *http)
 {
 	struct http_request *rq;
@@ -742,7 +781,7 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 	if (http->stopping)
 		return NULL;
 	if (!http->begun) {
-		/* Streams may use half of the file descriptors that this process may have. */
+		/* Let streams use up to half of the file descriptors that this process may open. */
 		rlim_t half = process_allow_descriptors() / 2;
 
 		lane_init(http, &http->calls, CALL_SOCKETS);
@@ -766,7 +805,7 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 
 void http_cancel(struct http_request *rq)
 {
-	if (rq->state != OVER) /* if it is OVER, this was called from within RQ's own done() */
+	if (rq->state != OVER) /* RQ is OVER if its own done() calls this */
 		end_request(rq);
 }
 

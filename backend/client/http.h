@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sends requests to one server with libcurl on the loop: calls, which have a deadline, and streams, which have
- * none. Calls and streams have separate multi handles (rule T7), so that calls never wait behind streams. kxfs uses
- * HTTP/2 if the server supports it (at most 90 streams per connection), else HTTP/1.1. The connection of the
- * kubeconfig sets TLS, proxy and impersonation; credentials come from credential.h. I/O thread only, except
- * http_new and http_free.
+ * Sends requests to one server with libcurl on the loop: calls, which have a deadline, and streams,
+ * which have none. Calls and streams have separate multi handles (rule T7), so that calls never
+ * wait behind streams. kxfs uses HTTP/2 if the server supports it (at most 90 streams per
+ * connection), else HTTP/1.1. The kubeconfig's connection determines TLS, proxy and impersonation.
+ * Credentials come from credential.h. I/O thread only, except http_new and http_free.
  *
- * The folder client/ talks to one API server, and does not depend on jobs. Its objects, one per file:
+ * The folder client/ talks to one API server, and does not depend on jobs. Its objects, one per
+ * file:
  *
  *	kubeconfig  finds the kubeconfig; the caller owns its connection, and all objects below borrow it
  *	credential  the credentials of requests; owns the plugin (one run of a credential plugin); reads files on the
@@ -14,7 +15,7 @@
  *	http        owns http_server (the connection prepared for curl), two curl_loop and all http_request
  *	curl_loop   a multi handle of curl on libuv; an http_easy is one transfer in it
  *	watch       watches one resource of a namespace; has at most two http_request
- *	podlog      one stream of one log of a container; has at most two http_request
+ *	podlog      one stream of a container's log; has at most two http_request
  *
  * The creator of an object frees it. http_stop calls its callback when no request is in progress.
  */
@@ -33,27 +34,29 @@ enum http_method { HTTP_GET, HTTP_POST, HTTP_PATCH /* a JSON merge patch */, HTT
 /* The result of a call. All strings are borrowed and never NULL. */
 struct http_reply {
 	/*
-	 * 0: the whole reply has arrived, and its status is STATUS. Otherwise the error: -ETIMEDOUT (deadline),
-	 * -EHOSTUNREACH (no route, DNS, refused, no connection by the deadline), -EIO (TLS, broken connection, no
-	 * HTTP), -EACCES (credential; nothing was sent), -EFBIG (more than MAX_BODY), -EINVAL (PATH is not valid),
-	 * or what the bytes function returned.
+	 * 0: the whole reply has arrived, and its status is STATUS. Otherwise a negative errno:
+	 * -ETIMEDOUT (deadline, or idle timeout of a stream), -EHOSTUNREACH (no route, DNS,
+	 * connection refused, no connection by the deadline), -EIO (TLS, broken connection, not
+	 * HTTP), -EACCES (no credential, so nothing was sent), -EFBIG (the body exceeds MAX_BODY),
+	 * -EINVAL (PATH is not valid), or the error that bytes() returned.
 	 */
 	int err;
-	int status; /* the status of the reply; 0 if no status line arrived */
+	int status; /* HTTP status of the reply; 0 if no status line arrived */
 	/*
-	 * The server may have carried out the request: some bytes of it may have been sent, and no complete reply
-	 * arrived. Always false if ERR is 0. A request other than GET is repeated only after a reply which
-	 * guarantees that the server did not carry it out.
+	 * The server may have carried out the request: some bytes of the request may have been
+	 * sent, but no complete reply arrived. Always false if ERR is 0.
 	 */
 	bool sent;
 	/* an earlier attempt of this call got a reply which guarantees that the server did nothing */
 	bool again;
 	unsigned wait_ms; /* Retry-After in ms, at most 60 s; 0 if there is none */
 	int64_t date;	  /* the Date header, in s since 1970; 0 if there is none */
-	const char *text; /* for people: an error without an HTTP reply, from curl or the plugin */
+	/* for people: why no HTTP reply arrived, from curl or the plugin; or "" */
+	const char *text;
 	/*
-	 * The body: of a reply that is not 2xx, the first 64 KiB; of a 2xx reply, everything if BYTES is NULL, else
-	 * nothing.
+	 * The body. Of an error reply (not 2xx), it has the first 64 KiB. Of a 2xx reply, it has
+	 * everything if the call's BYTES is NULL; otherwise it is empty, because bytes() got
+	 * everything.
 	 */
 	const char *body;
 	size_t len;
@@ -66,8 +69,8 @@ static inline bool http_succeeded(const struct http_reply *reply)
 }
 
 /*
- * Return the negative errno for REPLY, which is a failure. *RET_TEXT is its text for people, malloc'ed, or NULL if
- * the errno explains it.
+ * Return the negative errno for REPLY, which must be a failure. Set *RET_TEXT to a text for people,
+ * malloc'ed, or to NULL if the errno says enough.
  */
 static inline int http_refusal(const struct http_reply *reply, const struct spec_asked *asked,
 			       char **ret_text)
@@ -79,7 +82,10 @@ static inline int http_refusal(const struct http_reply *reply, const struct spec
 	return reply->err;
 }
 
-/* True if the server may have carried out a request other than GET although the reply is REPLY, a failure. */
+/*
+ * REPLY is a failed reply to a request other than GET. True if the server may nevertheless have
+ * carried out the request.
+ */
 static inline bool http_is_unknown(const struct http_reply *reply)
 {
 	return reply->err ? reply->sent
@@ -93,26 +99,29 @@ struct http_call {
 	const char *body; /* JSON, or NULL; copied */
 	size_t len;
 	/*
-	 * true: the request is a stream, in the multi handle of streams. DEADLINE_MS limits only the time until the
-	 * head of the reply. IDLE_MS (0: none) ends the stream with -ETIMEDOUT when no byte arrived for that long.
+	 * The request is a stream, and uses the multi handle of streams. DEADLINE_MS limits only
+	 * the time until the head of the reply arrives. After that, the stream ends with -ETIMEDOUT
+	 * if no byte arrives for IDLE_MS (0: no limit).
 	 */
 	bool stream;
 	unsigned deadline_ms; /* the time limit of the whole call, including its retries; never 0 */
 	unsigned idle_ms;
-	size_t max_body; /* the largest body kept for DONE; 0: 64 KiB. A larger one is -EFBIG */
-	bool fresh;	 /* use a new connection: the open ones may be dead */
-	bool alone;	 /* use an HTTP/1.1 connection of its own, which nothing reuses */
-	bool compress;	 /* the server may compress the reply: for long lists, not for streams */
+	/* the largest body kept for DONE (0: 64 KiB); a larger one fails with -EFBIG */
+	size_t max_body;
+	bool fresh;    /* use a new connection, because the open ones may be dead */
+	bool alone;    /* use an HTTP/1.1 connection of its own, which no other request uses */
+	bool compress; /* the server may compress the reply: for long lists, not for streams */
 	/* Request only the metadata of the objects in a list, or in the events of a watch. */
 	enum { HTTP_WHOLE, HTTP_METADATA_LIST, HTTP_METADATA } metadata;
-	/* a user waits for the reply: refresh credentials even if that has just failed */
+	/* a user waits for the reply: refresh the credential even if a refresh has just failed */
 	bool urgent;
-	bool harmless; /* a POST without an effect, such as a dry run, so it may be repeated */
+	bool harmless; /* a POST without an effect, such as a dry run: it may be repeated */
 	/*
-	 * Retry after 429 and 503 (after their Retry-After, or a growing pause), and after a broken connection,
-	 * within the deadline and the budget that all calls share. Retry only if the server did not carry out the
-	 * request (spec_reply_did_nothing), or if the request may be repeated (GET, HARMLESS). Whatever RETRY is,
-	 * the call is retried once with fresh credentials after a 401.
+	 * Retry the call after a reply of 429 or 503, and after a broken connection. The pause is
+	 * the server's Retry-After, or else grows with each retry. The call's deadline and a budget
+	 * that all calls share limit the retries. A call is retried only if the server certainly
+	 * did not carry it out (spec_reply_did_nothing), or if it may be repeated (GET, HARMLESS).
+	 * After a 401, a call is retried once with a new credential, whatever RETRY is.
 	 */
 	bool retry;
 	/* Called when a 2xx reply begins. May be NULL. */
@@ -128,17 +137,17 @@ struct http_call {
 };
 
 /*
- * Create a client. C and CR are borrowed and must outlive it. Return 0, or a negative errno with *RET_TEXT,
- * malloc'ed (such as: a CA file can't be read).
+ * Create a client. C and CR are borrowed, and must outlive it. Return 0, or a negative errno with
+ * *RET_TEXT, malloc'ed; for example, if a CA file can't be read.
  */
 int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
 	     struct http **ret, char **ret_text);
 /*
- * Call FN(DATA) when a request has succeeded after another one had failed: the server is reachable again. Requests
- * that wait for a retry are then sent automatically.
+ * Let FN(DATA) be called when a request has succeeded after another one had failed, so the server
+ * is reachable again. At that moment, kxfs also sends the requests that wait for a retry.
  */
 void http_set_recovered(struct http *http, loop_fn fn, void *data);
-/* Cancel all requests without calling done(). FN(DATA) is called once all transfers have ended. */
+/* Cancel all requests without calling done(). Call FN(DATA) when all transfers have ended. */
 void http_stop(struct http *http, loop_fn fn, void *data);
 /* Call this after http_stop has called FN, or if no request was ever sent. */
 void http_free(struct http *http);
@@ -154,31 +163,33 @@ static inline void http_drop(struct http_request **rq)
 		http_cancel(take_ptr(*rq));
 }
 /*
- * Pause the stream RQ until http_resume: from the next chunk on its bytes are not read, so the server slows down.
- * Other requests continue. With HTTP/2, curl first reads up to 32 MiB of the stream into memory. Return false,
- * without pausing, if too many streams are paused. While the stream is paused, IDLE_MS does not count. Both
- * functions may be called within bytes().
+ * Pause the stream RQ until http_resume: from the next chunk on, kxfs does not read its bytes, so
+ * the server has to wait. Other requests continue. With HTTP/2, curl first reads up to 32 MiB of
+ * the stream into memory. If too many streams are paused already, do not pause RQ, and return
+ * false. While RQ is paused, IDLE_MS does not count. http_pause and http_resume may be called
+ * within bytes().
  */
 bool http_pause(struct http_request *rq);
 void http_resume(struct http_request *rq);
 /*
- * Deliver the next chunk of RQ only in the next round of the loop. Otherwise curl may deliver several MiB without
- * pause, and a request that bytes() has started is not sent before the end of these.
+ * Deliver the next chunk of RQ only in the next round of the loop. Without this, curl may deliver
+ * several MiB without pause. A request that bytes() has started would be sent only after them.
  */
 void http_yield(struct http_request *rq);
 
 /*
- * Return the reason why a reply is missing, malloc'ed: a request has failed and will be retried, or the server has
- * not replied to any request yet. Return NULL if neither is the case.
+ * Return a text for people, malloc'ed, if a request has failed and will be retried, or if the
+ * server has not replied to any request yet. Otherwise return NULL.
  */
 char *http_trouble(const struct http *http);
 
 /* For .kxfs/info and metrics; any thread. */
 struct http_counts {
 	/*
-	 * Numbers of requests by verb, resource and code. A request is counted when the head of its reply arrives,
-	 * or, with the code "none", when it is certain that none will arrive. A request that is cancelled before
-	 * that is not counted. Valid as long as HTTP.
+	 * Numbers of requests by verb, resource and code. A request is counted when the head of its
+	 * reply arrives. If it is certain that none will arrive, the request is counted with the
+	 * code "none". A request that is cancelled before that is not counted. The tally is valid
+	 * as long as HTTP is.
 	 */
 	const struct tally *answers;
 	uint64_t failed, retried;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One curl transfer: all options of its easy handle, the meanings of its error codes, and its count in
- * .kxfs/metrics. kxfs sets every option for which curl would use the user's environment or files by default
- * (proxies, .netrc, certificates).
+ * One curl transfer: all options of its easy handle, the meanings of curl's error codes, and the
+ * transfer's row in .kxfs/metrics. kxfs sets every option for which curl would use the user's
+ * environment or files by default (proxies, .netrc, certificates).
  */
 #include "backend/client/http_easy.h"
 
@@ -14,17 +14,17 @@
 #include "spec/base/mem.h"
 
 /*
- * The time after which a dead peer is detected: it does not acknowledge bytes, or does not answer the probes of an
- * idle connection. (curl_easy_upkeep does nothing for multi handles.)
+ * kxfs considers a peer dead if for DEAD_MS it does not acknowledge bytes, or does not answer the
+ * probes of an idle connection. (curl_easy_upkeep does nothing for multi handles.)
  */
 #define DEAD_MS	      30000
 #define PROBE_AFTER_S 20L
 #define PROBE_EACH_S  5L
-/* buffer of a call or a stream; there may be a thousand of them */
+/* size of the buffer of a call or a stream; a thousand of them may exist */
 #define BUFFER	    (16L << 10)
-#define LIST_BUFFER (128L << 10) /* buffer of a list, which may have several MiB */
+#define LIST_BUFFER (128L << 10) /* the same of a list, which may have several MiB */
 
-/* Set an option unless CODE already has the error of an earlier one. */
+/* Set an option, unless CODE is already the error of an earlier option. */
 #define SET(code, easy, option, value)                                                             \
 	((code) = (code) ? (code) : curl_easy_setopt((easy), (option), (value)))
 
@@ -75,7 +75,10 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	SET(code, e, CURLOPT_TCP_KEEPALIVE, 1L);
 	SET(code, e, CURLOPT_TCP_KEEPIDLE, PROBE_AFTER_S);
 	SET(code, e, CURLOPT_TCP_KEEPINTVL, PROBE_EACH_S);
-	/* kxfs can't know in advance whether a server without TLS supports HTTP/2. */
+	/*
+	 * kxfs can't know in advance whether a server without TLS supports HTTP/2, so it uses
+	 * HTTP/1.1.
+	 */
 	SET(code, e, CURLOPT_HTTP_VERSION,
 	    s->tls && !c->call->alone ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
 	SET(code, e, CURLOPT_PIPEWAIT, 1L);
@@ -88,7 +91,10 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	return code;
 }
 
-/* Return TEXT as a blob. FLAGS: curl copies TEXT, or TEXT remains valid as long as the handle. */
+/*
+ * Return TEXT as a blob. FLAGS is CURL_BLOB_COPY, or CURL_BLOB_NOCOPY if TEXT outlives the easy
+ * handle.
+ */
 static struct curl_blob easy_blob(const char *text, unsigned flags)
 {
 	return (struct curl_blob){.data = (void *)(uintptr_t)text,
@@ -97,9 +103,10 @@ static struct curl_blob easy_blob(const char *text, unsigned flags)
 }
 
 /*
- * If the kubeconfig has a CA, it is the only trusted one, also for an HTTPS proxy, as with kubectl. Only requests
- * with equal certificates share connections. So after a change of the certificate new requests open new
- * connections, and the old connections end with their requests.
+ * If the kubeconfig has a CA, curl trusts only this CA, even for an HTTPS proxy; kubectl does the
+ * same. Requests share a connection only if they have the same client certificate. So after a
+ * change of the certificate, new requests open new connections, and each old connection ends with
+ * its last request.
  */
 static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
 {
@@ -211,7 +218,7 @@ static CURLcode easy_headers(struct http_easy *e, const struct http_easy_config 
 	return curl_easy_setopt(e->curl, CURLOPT_HTTPHEADER, e->headers);
 }
 
-/* True if PATH is the path and query of a URL. Curl would change any other text. */
+/* True if PATH is a valid path and query of a URL. Curl would modify an invalid one. */
 static bool easy_path_ok(const char *path)
 {
 	const char *p = path;
@@ -265,7 +272,8 @@ int http_error_errno(CURLcode code)
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_COULDNT_CONNECT:
-	case CURLE_OPERATION_TIMEDOUT: /* while connecting: curl reports no other timeout */
+	/* the connect timeout, since kxfs sets no other timeout of curl */
+	case CURLE_OPERATION_TIMEDOUT:
 		return -EHOSTUNREACH;
 	default:
 		return -EIO;
@@ -279,7 +287,7 @@ bool http_error_passes(CURLcode code)
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_COULDNT_CONNECT:
 	case CURLE_OPERATION_TIMEDOUT:
-	/* a restarting server closes the connection in the handshake */
+	/* a server that restarts may close the connection during the handshake */
 	case CURLE_SSL_CONNECT_ERROR:
 	case CURLE_SEND_ERROR:
 	case CURLE_RECV_ERROR:
@@ -324,7 +332,10 @@ static const char *error_hint(CURLcode code, const struct http_server *s)
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_PROXY:
 		return "; see proxy-url of the kubeconfig, and HTTPS_PROXY and NO_PROXY";
-	/* Here the error is about received data, since a real lack of memory ends the program. */
+	/*
+	 * Curl also uses this code for received data that it refuses. That is the case here,
+	 * because a real lack of memory ends the program.
+	 */
 	case CURLE_OUT_OF_MEMORY:
 		return "; the answer is not HTTP, its head is too long, or it is compressed "
 		       "too much";
@@ -339,10 +350,7 @@ char *http_error_text(CURLcode code, const char *words, const struct http_server
 			  *words ? words : curl_easy_strerror(code), error_hint(code, s));
 }
 
-/*
- * --- the row in .kxfs/metrics: paths are /api/VERSION/... or /apis/GROUP/VERSION/..., then
- * [namespaces/NAME/]RESOURCE[/NAME[/PART]] ---
- */
+/* --- the row in .kxfs/metrics --- */
 
 #define PARTS 8
 
@@ -388,6 +396,11 @@ static const char *verb_of(enum http_method method, const char *path, bool named
 	return query && !strncmp(query, "?watch=true", 11) ? "watch" : "list";
 }
 
+/*
+ * Set *RET_VERB and RET_RESOURCE to the verb and the resource of a request, as RBAC rules name
+ * them. PATH is /api/VERSION/... or /apis/GROUP/VERSION/..., where ... is
+ * [namespaces/NAME/]RESOURCE[/NAME[/PART]].
+ */
 static void name_request(enum http_method method, const char *path, const char **ret_verb,
 			 char ret_resource[TALLY_TEXT])
 {

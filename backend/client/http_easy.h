@@ -25,7 +25,10 @@ struct http_easy_config {
 	const struct http_call *call;
 	const struct http_server *server;
 	const struct credential_parts *parts;
-	/* counts open connections, also after this transfer has ended */
+	/*
+	 * Counts open connections. A connection uses this until it is closed, which may be after
+	 * the end of this transfer.
+	 */
 	atomic_uint *n_connections;
 	/*
 	 * Curl calls these with DATA: BEFORE before it sends the request, HEADER for each line of the head, BYTES
@@ -45,16 +48,17 @@ int http_easy_init(struct http_easy *e, const struct http_easy_config *config);
 void http_easy_fini(struct http_easy *e);
 
 int http_error_errno(CURLcode code);
-/* True if the same request may succeed when it is retried. */
+/* True if CODE is a temporary error, so that a retry of the request may succeed. */
 bool http_error_passes(CURLcode code);
 /*
- * Return a text for people, malloc'ed: curl's WORDS or, if that is empty, the meaning of CODE; and what to do about
- * the error.
+ * Return a text for people, malloc'ed. It contains curl's WORDS, or the meaning of CODE if WORDS is
+ * "", and what to do about the error.
  */
 char *http_error_text(CURLcode code, const char *words, const struct http_server *s);
 
 /*
- * Add to T a request whose reply had STATUS (0: no reply). The row has the verb and the resource as in RBAC rules
- * ("get", "pods/log"), which are derived from METHOD and PATH.
+ * Count in T a request whose reply had STATUS (0: no reply). The row's labels are STATUS and, as in
+ * RBAC rules, the verb and the resource ("get", "pods/log"), which are derived from METHOD and
+ * PATH.
  */
 void http_tally_add(struct tally *t, enum http_method method, const char *path, int status);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection of the kubeconfig, checked once and converted for curl: the URL, the proxy, the
+ * Checks the connection of the kubeconfig once, and converts it for curl: the URL, the proxy, the
  * certificate authority as text, the headers of impersonation.
  *
- * tls-server-name: curl takes the name for SNI and verification from the URL. So the URL has the name
- * tls-server-name, and CONNECT_TO and the Host header have the real host.
+ * Curl takes the name for SNI and verification from the URL. So if the kubeconfig has a
+ * tls-server-name, this name is the host in the URL, and CONNECT_TO and the Host header have the
+ * real host.
  */
 #include "backend/client/http_server.h"
 
@@ -93,13 +94,17 @@ static int server_impersonate(struct http_server *s, const struct spec_connectio
 	return err;
 }
 
-/*
- * --- the proxy, by the rules of kubectl (Go's), which differ from curl's: variables in upper case take precedence
- * over lower case, ALL_PROXY is ignored, and this machine needs no proxy. NO_PROXY may name ports; a name with a
- * leading dot excludes the names below a domain, but not the domain itself. Curl (7.88) can't evaluate NO_PROXY for
- * kxfs: with a tls-server-name, the host of curl's URL is that name, and not the host to which NO_PROXY applies ---
- */
+/* --- the proxy --- */
 
+/*
+ * kxfs chooses the proxy by the rules of kubectl (which are Go's). They differ from curl's rules.
+ * Variables in upper case take precedence over those in lower case. ALL_PROXY is ignored. A server
+ * on this machine is reached without a proxy. The entries of NO_PROXY may have ports. An entry with
+ * a leading dot includes the names below a domain, but not the domain itself.
+ *
+ * Curl (7.88) can't evaluate NO_PROXY for kxfs: if there is a tls-server-name, it is the host in
+ * curl's URL, but NO_PROXY applies to the real host.
+ */
 struct proxy_address {
 	int family; /* 0 if the text is not an address */
 	unsigned char bytes[16];
@@ -157,7 +162,7 @@ static bool domain_matches(const char *rule, const char *host)
 	return n == m ? !below : host[m - n - 1] == '.';
 }
 
-/* Remove ":PORT" and brackets from *RULE. Return false if the rule is for another port. */
+/* Remove ":PORT" and brackets from *RULE. Return false if *RULE is for a port other than PORT. */
 static bool port_matches(char **rule, unsigned port)
 {
 	char *colon = strrchr(*rule, ':'), *end = strchr(*rule, ']');
@@ -235,8 +240,8 @@ static int server_proxy(struct http_server *s, const struct spec_connection *c, 
 	bool known = !*proxy || !strstr(proxy, "://");
 
 	/*
-	 * The proxy must resolve the host's name, as with kubectl. With socks5: curl would resolve it on this
-	 * machine.
+	 * Replace socks5: by socks5h:, so that the proxy resolves the server's name, as with
+	 * kubectl. With socks5:, curl would resolve it on this machine.
 	 */
 	if (strncmp(proxy, "socks5://", 9) == 0) {
 		s->proxy = text_print("socks5h://%s", proxy + 9);
@@ -253,7 +258,10 @@ static int server_proxy(struct http_server *s, const struct spec_connection *c, 
 		"https or socks5");
 }
 
-/* Split URL into parts, which the caller frees with curl_free. Missing parts get their defaults. */
+/*
+ * Split URL into its parts, which the caller frees with curl_free. If URL has no port, *PORT is the
+ * default of the scheme.
+ */
 static int server_parse(CURLU *u, const char *url, char **scheme, char **host, char **port)
 {
 	if (curl_url_set(u, CURLUPART_URL, url, CURLU_DISALLOW_USER) != CURLUE_OK ||

@@ -9,30 +9,34 @@
 
 struct curl_slist;
 
-/* Any thread may read it; only http_server.c writes it. */
+/* Any thread may read this struct, but only http_server.c writes it. */
 struct http_server {
-	char *url;	  /* without a trailing slash; TLS verifies the host in it */
-	char *connect_to; /* with tls-server-name: the real address, in curl's format; or NULL */
-	char *host;	  /* with CONNECT_TO: the Host header line; or NULL */
-	char *name;	  /* for messages: HOST:PORT */
-	char *proxy;	  /* "" if there is none */
-	char *ca_pem;	  /* NULL: use the certificate authorities of the system */
+	char *url; /* without a trailing slash; TLS verifies the host in it */
+	/* the real address, in curl's format, if there is a tls-server-name; else NULL */
+	char *connect_to;
+	char *host;   /* the Host header line if CONNECT_TO is set; else NULL */
+	char *name;   /* for messages: HOST:PORT */
+	char *proxy;  /* "" if there is none */
+	char *ca_pem; /* NULL: use the certificate authorities of the system */
 	bool tls, insecure;
 	struct curl_slist *impersonate; /* header lines */
 };
 
 /*
- * Prepare S for the connection C. Waits for the disk. Return 0, or -EINVAL, -EFBIG, or the errno of reading the CA
- * file, with *RET_TEXT, malloc'ed.
+ * Prepare S for the connection C. This waits for the disk. Return 0. On failure, return -EINVAL,
+ * -EFBIG, or the errno of reading the CA file, and set *RET_TEXT, malloc'ed.
  */
 int http_server_init(struct http_server *s, const struct spec_connection *c, char **ret_text);
 void http_server_fini(struct http_server *s);
 /*
- * Return the proxy for HOST (without brackets), as kubectl chooses it: HTTPS_PROXY (with http: HTTP_PROXY), or ""
- * if NO_PROXY excludes HOST, HOST is this machine, or no proxy is set. GET has the effect of getenv. The result is
- * valid as long as the result of GET.
+ * Return the proxy for HOST (without brackets) and PORT, as kubectl chooses it: HTTPS_PROXY if TLS,
+ * else HTTP_PROXY. Return "" if this variable is not set, if NO_PROXY excludes HOST, or if HOST is
+ * this machine. GET works like getenv. The result is valid as long as the results of GET.
  */
 const char *http_proxy_choose(bool tls, const char *host, unsigned port,
 			      char *(*get)(const char *name));
-/* True if TEXT may be a header's value. A line end in it would start a separate header. */
+/*
+ * True if TEXT may be the value of a header. It must not contain a line end, for example, which
+ * would begin another header.
+ */
 bool http_header_ok(const char *text);

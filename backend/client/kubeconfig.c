@@ -12,7 +12,10 @@
 
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 
-/* Set *RET_TEXT to E's errors in FILE, without the last newline. */
+/*
+ * Set *RET_TEXT to the text of E, the errors found in FILE, without the last newline. Return E's
+ * errno.
+ */
 static int refuse_errors(char **ret_text, const struct spec_errors *e, const char *file)
 {
 	char *text = spec_errors_text(e, file);
@@ -24,8 +27,8 @@ static int refuse_errors(char **ret_text, const struct spec_errors *e, const cha
 }
 
 /*
- * Return PATH, made absolute with DIR as kubeconfig_load documents; malloc'ed. Return NULL if the working directory
- * no longer exists.
+ * Return PATH as an absolute path, malloc'ed. A relative PATH is below DIR (NULL or "": the working
+ * directory). Return NULL if the working directory no longer exists.
  */
 static char *absolute(const char *dir, const char *path)
 {
@@ -40,7 +43,7 @@ static char *absolute(const char *dir, const char *path)
 	return dir ? text_print("%s/%s", dir, path) : NULL;
 }
 
-/* Merge the file PATH into K. -ENOENT without a text: the file does not exist. */
+/* Merge the file PATH into K. If the file does not exist, return -ENOENT without a text. */
 static int add_file(struct spec_kubeconfig *k, const char *dir, const char *path, char **ret_text)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
@@ -61,7 +64,10 @@ static int add_file(struct spec_kubeconfig *k, const char *dir, const char *path
 	return err < 0 ? refuse_errors(ret_text, &e, file) : 0;
 }
 
-/* Merge the files of LIST, separated by colons; some may be missing, but not all. */
+/*
+ * Merge the files of LIST, which are separated by colons. Missing files are skipped, but at least
+ * one must exist.
+ */
 static int add_list(struct spec_kubeconfig *k, const char *dir, const char *list, char **ret_text)
 {
 	cleanup_free char *copy = text_copy(list);
@@ -120,8 +126,8 @@ static int in_cluster(const char *context, struct spec_connection *ret, char **r
 }
 
 /*
- * Merge all existing files. Return 1 if none exists; *RET_MISSING is then the path of the file that a user would
- * create.
+ * Merge all files that exist. Return 1 if none does. In that case, set *RET_MISSING to the path of
+ * the file that a user would create.
  */
 static int add_files(struct spec_kubeconfig *k, const char *dir, const char *option,
 		     char **ret_missing, char **ret_text)

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs the process of a plugin. The loop polls its sources: its two outputs, a pipe that reports a missing program
- * (process.h), and a pidfd that becomes readable when the process has ended. kxfs does not wait for a child of the
- * plugin that keeps the outputs open. A struct plugin is freed when its work on the pool has returned and its
- * process has been reaped.
+ * Runs the process of a plugin. The loop polls four descriptors, the sources: the plugin's stdout
+ * and stderr, a pipe that reports that the program can't be run (process.h), and a pidfd, which
+ * becomes readable when the process has ended. A child of the plugin may keep stdout and stderr
+ * open, but kxfs does not wait for the child. A struct plugin is freed when its work on the pool
+ * has returned and its process has been reaped.
  *
- *	state    | what is in progress                           | what ends it           | next
- *	STARTING | the pool starts it                            | it is started          | RUNNING
- *	         |                                               | it can't be; time      | ENDING
- *	RUNNING  | the process and its pipes; with STARTING      | it exits               | EXITED
- *	         | at most 60 s                                  | there is no program;   |
- *	         |                                               | time, too much answer  | ENDING: it is killed
- *	EXITED   | what is left in the pipes, at most 500 ms     | all ended; time        | ENDING
- *	ENDING   | done() was called; the process ends, which    | it has                 | gone(), freed
- *	         | the pool may not have started yet             |                        |
+ *	state    | what is in progress                         | what ends it                | next
+ *	STARTING | the pool starts the process                 | the process has started     | RUNNING
+ *	         |                                             | starting fails; 60 s        | ENDING
+ *	RUNNING  | the process, and reading its pipes          | the process exits           | EXITED
+ *	         |                                             | the exec fails; the answer  | ENDING: kxfs kills
+ *	         |                                             | is too long; 60 s in total  | the process
+ *	EXITED   | reading what is left in the pipes           | all pipes have ended; 500 ms| ENDING
+ *	ENDING   | done() was called; the process has not      | the process has been reaped | gone(), freed
+ *	         | ended, or the pool has not yet started it   |                             |
  *
  * plugin_stop leads from every state to ENDING, without done().
  */
@@ -35,10 +36,13 @@
 /* the time for which the pipes are read after the plugin has exited */
 #define PLUGIN_PIPES_MS 500
 #define PLUGIN_OUT_MAX	(1u << 20) /* largest number of bytes of the answer */
-/* largest number of bytes of stderr that are kept: the last ones */
+/* kxfs keeps only the last bytes of stderr, at most this many */
 #define PLUGIN_ERR_MAX 4096
 
-/* The sources that are polled: three pipes, numbered like the plugin's descriptors for them, and the process. */
+/*
+ * The sources that the loop polls: three pipes, numbered like the plugin's descriptors for them,
+ * and the pidfd.
+ */
 enum { FAULT, OUT, ERR, N_PIPES, PROCESS = N_PIPES, N_SOURCES };
 
 struct plugin_source {
@@ -108,7 +112,10 @@ static void source_close(struct plugin_source *s)
 	s->fd = -1;
 }
 
-/* Called in ENDING after each step towards the end: discard the plugin's output, and wait for its process. */
+/*
+ * Called in ENDING after each step towards the end. As soon as the pool has started the process,
+ * close the pipes and kill the process. When the process has been reaped, post plugin_gone.
+ */
 static void plugin_leave(struct plugin *p)
 {
 	if (!p->started)
@@ -138,7 +145,7 @@ static void plugin_finish(struct plugin *p, int err, struct spec_credential *ans
 	cleanup_free char *text = NULL;
 	size_t n = p->words_len;
 
-	/* Remove the line ends at the end of stderr, which is shown to people. */
+	/* Remove white space at the end of stderr, because TEXT, which people read, quotes it. */
 	while (n > 0 && strchr(" \t\r\n", p->words[n - 1]))
 		n--;
 	text = err ? text_print("credential plugin \"%s\" %s%s%.*s", p->c->exec.command, what,
@@ -149,7 +156,7 @@ static void plugin_finish(struct plugin *p, int err, struct spec_credential *ans
 	p->events.done(p->events.data, err, answer, text);
 }
 
-/* End P, since the program does not exist, or no process could be made. */
+/* End P, because the program does not exist, or no process could be created. */
 static void plugin_not_run(struct plugin *p, int err)
 {
 	const char *hint = p->c->exec.install_hint;
@@ -225,8 +232,8 @@ static void plugin_exited(void *data)
 }
 
 /*
- * Read bytes of the pipe S into BUF, and return their number. Return 0 if the pipe has none now, or has ended; in
- * the second case close S.
+ * Read bytes of the pipe S into BUF, and return their number. Return 0 if no bytes are available
+ * now. At the end of the pipe, close S and return 0.
  */
 static size_t source_read(struct plugin_source *s)
 {
@@ -243,7 +250,7 @@ static size_t source_read(struct plugin_source *s)
 	return 0;
 }
 
-/* One read gets the whole errno, since an int is written to a pipe atomically. */
+/* One read returns the whole errno, because a write of an int to a pipe is atomic. */
 static void plugin_on_fault(void *data)
 {
 	struct plugin_source *s = data;
@@ -276,7 +283,10 @@ static void plugin_on_out(void *data)
 	p->len += n;
 }
 
-/* Keep the end of the plugin's stderr, without control characters, which a terminal might obey. */
+/*
+ * Keep the end of the plugin's stderr. Replace control characters in it, because a terminal might
+ * interpret them.
+ */
 static void plugin_on_err(void *data)
 {
 	struct plugin_source *s = data;
@@ -301,7 +311,7 @@ static void plugin_on_err(void *data)
 
 /* --- the start of the plugin --- */
 
-/* True if the variable PAIR ("NAME=...") is set by the plugin's entry in the kubeconfig, or by kxfs. */
+/* True if the kubeconfig's entry for the plugin, or kxfs, sets the variable PAIR ("NAME=..."). */
 static bool is_replaced(const struct spec_exec *exec, const char *pair)
 {
 	size_t len = strcspn(pair, "=");

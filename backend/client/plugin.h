@@ -13,11 +13,12 @@ struct plugin;
 
 struct plugin_events {
 	/*
-	 * Called once: ERR is 0, and the callee may take over the strings of ANSWER; or ERR is -EACCES or
-	 * -ETIMEDOUT, and TEXT is the reason. Not called from within plugin_start, and not after plugin_stop.
+	 * Called once, with the result. If ERR is 0, the callee may take ownership of the strings
+	 * in ANSWER. Otherwise ERR is -EACCES or -ETIMEDOUT, and TEXT is the reason. Not called
+	 * from within plugin_start, and not after plugin_stop.
 	 */
 	void (*done)(void *data, int err, struct spec_credential *answer, const char *text);
-	/* The process has ended, and struct plugin is freed. */
+	/* Called last: the process has ended, and the struct plugin is freed. */
 	loop_fn gone;
 	void *data;
 };

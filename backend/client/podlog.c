@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state machine of one request for a log (see podlog.h). Output is held until kxfs knows that the stream is
- * from this pod and this run:
+ * The state machine of one request for a log (see podlog.h). kxfs holds output back until it knows
+ * that the stream is from this pod and this run:
  *
- *         state           what is in progress     what ends it                    next
- *         STREAMING       the stream              its end                         (done)
- *         HELD            the stream              its head                        ASKING
- *         ASKING          stream and question     the answer: it is this run      STREAMING
- *                                                 another answer                  (done)
- *                                                 the end of the stream           ASKING_ENDED
- *         ASKING_ENDED    the question            the answer                      (done)
+ *         state           what is in progress       what ends it                       next
+ *         STREAMING       the stream                the stream ends                    (done)
+ *         HELD            the stream                its head arrives                   ASKING
+ *         ASKING          the stream, and a         the reply: it is this run          STREAMING
+ *                         request for the run       any other reply                    (done)
+ *                                                   the stream ends                    ASKING_ENDED
+ *         ASKING_ENDED    the request for the run   the reply                          (done)
  *
- * In STREAMING, another question may be in progress, and a timer may run: see set_doubt.
+ * In STREAMING, a request for the last line may be in progress, and a timer may run: see set_doubt.
  */
 #include "backend/client/podlog.h"
 
@@ -27,21 +27,22 @@
 #include "spec/base/time.h"
 
 #define HEAD_MS 30000
-/* A stream that is silent for this long is reopened. */
+/* kxfs reopens a stream that is silent for this long. */
 #define IDLE_MS	 600000
-#define FETCH_MS 60000 /* the time limit of silence for a stream that does not follow */
+#define FETCH_MS 60000 /* the same for a stream that does not follow the log */
 #define ASK_MS	 30000
 /* largest number of held bytes; a stream with more is requested again */
 #define HELD_MAX (256u << 10)
 #define POD_MAX	 (4u << 20)
 /*
- * When a stream in doubt was silent for this long, ask the kubelet for its last line (see set_doubt). The time
- * grows after each such request, up to the maximum.
+ * When a stream in doubt was silent for this long, kxfs asks the kubelet for the last line of the
+ * log (see set_doubt). The time grows after each such request, up to DOUBT_MAX_MS.
  */
 #define DOUBT_MS     2000
 #define DOUBT_MAX_MS IDLE_MS
-#define DOUBT_BYTES  (1u << 20)	  /* the stream is in doubt again after this many more bytes */
-#define LOSABLE	     (256u << 10) /* no kubelet rotates a smaller log */
+#define DOUBT_BYTES  (1u << 20) /* after this many more bytes, the stream is in doubt again */
+/* a stream is in doubt only if its log has this size: no kubelet rotates smaller logs */
+#define LOSABLE (256u << 10)
 
 enum podlog_state { STREAMING, HELD, ASKING, ASKING_ENDED };
 
@@ -59,15 +60,21 @@ struct podlog {
 	size_t n_held;
 	struct http_reply end; /* in ASKING_ENDED: how the stream ended */
 	char *end_text;
-	/* Members for the doubt whether the kubelet still follows the log (set_doubt): */
+	/*
+	 * The members below serve to check whether the kubelet still follows the log (set_doubt).
+	 */
 	uint64_t size;	 /* size of the log */
 	int64_t last_ns; /* time of the log's last line; 0 if unknown */
-	/* Set while the stream is in doubt: expires when it was silent for DOUBT_MS. */
+	/*
+	 * Set while the stream is in doubt. When it expires, kxfs checks whether the stream was
+	 * silent.
+	 */
 	struct loop_timer doubt;
 	unsigned doubt_ms;
-	uint64_t doubt_came;  /* CAME when the timer was set */
+	uint64_t doubt_came;  /* the value of CAME when the timer was set */
 	uint64_t doubt_again; /* the stream is in doubt again when CAME is at least this */
-	bool other;	      /* the kubelet's last line is not the last line of the log */
+	/* the last line that the kubelet returned is not the last line that kxfs has */
+	bool other;
 };
 
 void podlog_stop(struct podlog *p)
@@ -175,7 +182,7 @@ static void finish_stream(struct podlog *p)
 		finish(p, PODLOG_ALL, 0, "");
 }
 
-/* Finish, since the server has refused the stream. */
+/* Finish with the outcome for a stream that the server has refused. */
 static void finish_refused(struct podlog *p, const struct http_reply *reply)
 {
 	const struct spec_asked asked = {
@@ -239,15 +246,20 @@ static char *path_of(const struct podlog *p, const char *rest)
 			  p->config.namespace, pod, container, rest);
 }
 
-/* --- the doubt whether the kubelet still follows the log --- */
+/* --- does the kubelet still follow the log? --- */
 
 /*
- * A kubelet notices the rotation of a log only after it has read the file to its end. If the file is rotated before
- * that, the kubelet follows the old file for ever, although nothing is written to it any more (before version 1.29,
- * after every rotation). Then the stream does not end, but has no more output. So a stream is in doubt when it
- * begins, and again after many bytes. If a stream in doubt is silent, kxfs asks the kubelet for the last line. If
- * that is the last line on disk, the kubelet has read the present file to its end, and the doubt is over. If it is
- * another line, and the stream remains silent, the stream is abandoned.
+ * After MS, check whether the kubelet still follows the log.
+ *
+ * A kubelet notices that a log was rotated only when it has read the current file to its end. If
+ * the file is rotated before that, the kubelet follows the old file for ever, although nothing is
+ * written to it any more. (Before version 1.29, it does so after every rotation.) The stream then
+ * does not end, but has no more output. So a stream is in doubt when it begins, and again after
+ * many bytes.
+ *
+ * If a stream in doubt is silent, kxfs asks the kubelet for the last line of the log. If this is
+ * also the last line on disk, the kubelet has read the current file to its end, and the doubt is
+ * over. If it is another line, and the stream remains silent, kxfs abandons the stream.
  */
 static void set_doubt(struct podlog *p, unsigned ms)
 {
@@ -256,7 +268,7 @@ static void set_doubt(struct podlog *p, unsigned ms)
 	loop_timer_set(&p->doubt, random_about(ms));
 }
 
-/* If the stream is in doubt, wait until it is silent. */
+/* If the stream is in doubt, set the timer that checks whether it is silent. */
 static void begin_doubt(struct podlog *p)
 {
 	if (p->config.follow && !loop_timer_is_set(&p->doubt) && !p->question &&
@@ -280,8 +292,9 @@ static void on_last_line(void *data, const struct http_reply *reply)
 			p->doubt_again = p->came + DOUBT_BYTES;
 	} else {
 		/*
-		 * The kubelet has returned no line: its file is new, and may have been rotated before the stream
-		 * had read all of the old file.
+		 * The stream was not silent, or the kubelet has returned no line. In the second
+		 * case, its file is new, and may have been rotated before the stream had read all
+		 * of the old file. So check again later.
 		 */
 		set_doubt(p, silent ? min_of(2 * p->doubt_ms, (unsigned)DOUBT_MAX_MS) : DOUBT_MS);
 	}
@@ -355,7 +368,7 @@ static void on_end(void *data, const struct http_reply *reply)
 
 /* --- the run and the pod of the stream --- */
 
-/* The held output is this run's, and so is all later output of the stream. */
+/* Pass on the held output: it is from this run, and so is all later output of the stream. */
 static void accept_held(struct podlog *p)
 {
 	cleanup_free char *held = take_ptr(p->held);
@@ -376,9 +389,9 @@ static void accept_held(struct podlog *p)
 }
 
 /*
- * Determine the run of the stream from NEWEST, which was the newest run at a time after the stream had begun. The
- * run of the stream can't be a later one. Between two runs, the run that has ended is both the newest and the
- * previous one.
+ * Decide whether the stream is from the requested run. NEWEST was the newest run at some time after
+ * the stream had begun, so the stream can't be from a later run. While the container waits for a
+ * restart, the run that has ended is both the newest and the previous one.
  */
 static void judge(struct podlog *p, const struct spec_listed_run *newest)
 {
@@ -417,8 +430,8 @@ static void on_answer(void *data, const struct http_reply *reply)
 }
 
 /*
- * Ask for the run with a list of pods. The user may list pods, since kxfs watches them, but perhaps may not get a
- * single pod.
+ * Ask the server which run is the newest. Use a list of pods, not a get: the user may list pods,
+ * because kxfs watches them, but perhaps may not get a single pod.
  */
 static void ask_run(struct podlog *p)
 {
@@ -479,8 +492,8 @@ struct podlog *podlog_start(struct podlog_config *config)
 	p->config = *config;
 	loop_timer_init(&p->doubt, config->loop, on_doubt, p);
 	/*
-	 * After a crash the log may have only a few bytes, without a time. They do not prove that the run is the
-	 * same.
+	 * Hold output back if no line is known. After a crash, the log may have a few bytes without
+	 * a time, which do not prove that the run is the same.
 	 */
 	p->state = config->force || p->last_ns == 0 ? HELD : STREAMING;
 	if (spec_logline_since(p->l, &ns))

@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request to the API server for the log of one run of a container. The owner passes the end of the output that
- * it already has, gets new bytes as they arrive, gets the outcome when the request ends, and decides about retries.
+ * One request to the API server for the log of one run of a container. The owner passes the end of
+ * the output that it already has, gets new bytes as they arrive, gets the outcome when the request
+ * ends, and decides about retries.
  *
  *	outcome			reply of the server				meaning
- *	PODLOG_ALL		the stream ended				the owner has all output that exists
- *	PODLOG_LESS		it ended within the known output		there may be more
- *	PODLOG_OTHER		it does not repeat the known end		rotated away, or another run's
+ *	PODLOG_ALL		the stream ended				the owner has all existing output
+ *	PODLOG_LESS		the stream ended within the known output	there may be more
+ *	PODLOG_OTHER		the stream does not repeat the known end	end rotated away, or another run
  *	PODLOG_AGAIN		too much held output, or a wrong comparison	retry immediately
  *	PODLOG_MESSAGE		a text without a time (TEXT)			the kubelet has no log now
  *	PODLOG_NEVER_RAN	204						the pod was on no node
  *	PODLOG_NO_RUN		400 (TEXT)					no such run, or it has not begun
  *	PODLOG_GONE		404 for the pod (TEXT)				there is no such pod
  *				another pod has its name			the same
- *				later runs, but not the next one		the run is not available any more
+ *				the newest run is later than the next one	the run is not available any more
  *	PODLOG_REFUSED		anything else (TEXT, WAIT_MS)			not now
  *	PODLOG_CUT		a part of the stream (TEXT)			the connection broke
  *	PODLOG_BROKEN		nothing, or too late (TEXT)			the connection has failed
- *	PODLOG_SILENT		nothing, on an open stream			the kubelet may have lost the stream
+ *	PODLOG_SILENT		the stream is open, but silent			the kubelet may not follow the log
  *	PODLOG_SLOW		(the owner returned -ENOBUFS)			the disk does not keep up
  *	PODLOG_NEXT_RUN		output of the next run				ask for the previous run
- *	PODLOG_WHICH_RUN	its run or pod is not known (TEXT, WAIT_MS)	retry later
+ *	PODLOG_WHICH_RUN	the run or the pod is unknown (TEXT, WAIT_MS)	retry later
  *
- * A request names a pod and a container. The server returns the log of the container's newest run in the pod that
- * has this name now; the watch may not have reported that pod or run yet. If a line of the run is known, the stream
- * of another run is recognized because it does not repeat that line. The output of a stream that need not repeat it
- * (FORCE), or that starts before any line is known, is held back. It is released when the server, asked after the
- * stream had begun, has returned the pod's uid and the container's restart count. I/O thread only.
+ * A request names a pod and a container. The server returns the log of the container's newest run
+ * in the pod that has this name now. This may be a pod or a run that the watch has not reported
+ * yet. If a line of the requested run is known, the stream must repeat that line; the stream of
+ * another run does not. If no line is known, or if the stream need not repeat it (FORCE), kxfs
+ * holds the output back. After the stream has begun, it asks the server for the pod's uid and the
+ * container's restart count. If these are right, it releases the output. I/O thread only.
  */
 #pragma once
 
@@ -57,10 +59,10 @@ struct podlog_result {
 	enum podlog_outcome outcome;
 	const char *text; /* for people; borrowed, never NULL */
 	unsigned wait_ms; /* Retry-After of the server; 0 if there is none */
-	bool more;	  /* the owner has got output */
+	bool more;	  /* the owner got new output */
 	bool begun;	  /* the server has replied with 2xx */
-	uint64_t open_ms; /* the time for which the stream was open after that */
-	bool forbidden;	  /* the user may not read logs (TEXT) */
+	uint64_t open_ms; /* the time for which the stream was open after BEGUN */
+	bool forbidden;	  /* the server refused because the user may not read logs (TEXT) */
 };
 
 struct podlog_config {
@@ -76,12 +78,15 @@ struct podlog_config {
 	/* Use a connection of its own, so that the stream can always be paused. */
 	bool alone;
 	bool previous; /* request the log of the run before the newest one */
-	/* The run: the pod's uid, and the number of earlier runs of the container. */
+	/*
+	 * The requested run: the uid of the pod, and the number of earlier runs of the container.
+	 */
 	const char *uid;
 	unsigned restart;
 	/*
-	 * The known end of the log, as in spec/logline/logline.h; the podlog takes it over. With FORCE, or if no
-	 * line is known, output is held until the server has confirmed its run.
+	 * The known end of the log, as in spec/logline/logline.h. The podlog takes ownership of it.
+	 * With FORCE, or if no line is known, output is held until the server has confirmed its
+	 * run.
 	 */
 	struct spec_logline_known known;
 	bool force;
@@ -93,9 +98,12 @@ struct podlog_config {
 	 * request (-ENOBUFS: PODLOG_SLOW).
 	 */
 	int (*bytes)(void *data, int64_t ns, const char *bytes, size_t n);
-	/* All output received so far was passed to the owner: it may write it, or pause the stream. */
+	/*
+	 * All output received so far was passed to bytes(). The owner may now write it, or pause
+	 * the stream.
+	 */
 	void (*paused)(void *data);
-	/* Some output before the next bytes was lost, or (FORCE) may have been. */
+	/* Output before the next bytes was lost; with FORCE, it may have been lost. */
 	void (*gap)(void *data);
 	/* The request has ended. Called once, after the podlog is freed. */
 	void (*done)(void *data, const struct podlog_result *result);
@@ -107,11 +115,12 @@ struct podlog_config {
  * before this function has returned.
  */
 struct podlog *podlog_start(struct podlog_config *config);
-/* End P; no callback is called any more. NULL is allowed. */
+/* Cancel P: no callback is called any more. NULL is allowed. */
 void podlog_stop(struct podlog *p);
 /*
- * Pause the stream from the next chunk on, as http_pause does. Return false if it can't be paused: the owner must
- * then accept bytes, or end the request by returning -ENOBUFS. Both functions may be called from within paused().
+ * Pause the stream from the next chunk on, as http_pause does. Return false if it can't be paused.
+ * Then the owner must accept more bytes, or end the request by returning -ENOBUFS from bytes().
+ * podlog_pause and podlog_resume may be called from within paused().
  */
 bool podlog_pause(struct podlog *p);
 void podlog_resume(struct podlog *p);
@@ -121,7 +130,7 @@ bool podlog_is_unsure(const struct podlog *p);
 bool podlog_is_asking(const struct podlog *p);
 /* True if the head of the server's reply has arrived. */
 bool podlog_has_begun(const struct podlog *p);
-/* Return the number of bytes received, including known ones. */
+/* Return the number of bytes received, including those of lines that were known before. */
 uint64_t podlog_came(const struct podlog *p);
-/* Return when the last byte arrived, by loop_now_ms; 0 if none has. */
+/* Return when the last byte arrived, by loop_now_ms; 0 if no byte has arrived. */
 uint64_t podlog_came_ms(const struct podlog *p);

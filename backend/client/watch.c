@@ -21,27 +21,31 @@
  *	WAITING  | a timer                     | it fires; watch_retry_now             | ASKING (DOUBTING); LISTING
  *	         |                             |                                       | without VERSION
  *
- * The page after the current one is requested as soon as its token arrives, so that the server prepares it
- * meanwhile. If that request fails early, it is dropped, and repeated when its page is the next one. Only the
- * outcome of the second request counts.
+ * kxfs prefetches the page after the current one as soon as its token arrives, so that the server
+ * prepares it meanwhile. If the prefetch fails while the current page is still arriving, kxfs drops
+ * it, and requests that page again when it is the next one. Only the result of this second request
+ * counts.
  *
- * A watch usually ends cleanly, because the server ends it after the requested time. During a relist, the old cache
- * remains valid. A watch that breaks is restarted within a moment, and the cache counts as confirmed unless that
- * fails. If watches break often (the network flaps), the pauses grow, and the cache is not confirmed during these
- * pauses.
+ * A watch usually ends cleanly, because the server ends it after the requested time. During a
+ * relist, the old cache remains valid. If a watch breaks, kxfs restarts it within a moment, and the
+ * cache counts as confirmed unless the restart fails. If watches break often (the network flaps),
+ * the pauses before restarts grow, and the cache does not count as confirmed during these pauses.
  *
- * A server that was restored from a backup continues with lower versions. It accepts a watch from a future version,
- * and sends no events until it reaches that version. So in three cases the server's version is checked before a
- * watch is sent. First, after the server was unreachable, or when the cache was not confirmed for CONFIRM_MS; but
- * at most once in CONFIRM_MS. Second, when a watch was silent although the server sends bookmarks, or was silent
- * after the server was unreachable; the interval grows each time. Third, when the server was unreachable and a
- * reply to another request contained an object that no watch has reported. The owner requests an immediate check if
- * the version of such an object is lower than the watch's (watch_doubt). If a list is older than the known version,
- * the watch notifies its owner, which makes the server's other watches relist (watch_set_back).
+ * A server that was restored from a backup continues with lower versions. It accepts a watch from a
+ * future version, and sends no events until it reaches that version. So in three cases kxfs checks
+ * the server's version before it sends a watch. First, after the server was unreachable, or when
+ * the cache was not confirmed for CONFIRM_MS; but at most once in CONFIRM_MS. Second, when a watch
+ * was silent although the server sends bookmarks, or was silent after the server was unreachable;
+ * the silence that leads to a check grows each time. Third, when the server was unreachable and a
+ * reply to another request contained an object that no watch has reported. The owner requests an
+ * immediate check if the version of such an object is lower than the watch's (watch_doubt). If a
+ * list is older than the known version, the watch notifies its owner, which makes the server's
+ * other watches relist (watch_set_back).
  *
- * Servers send a bookmark every minute. If a watch is silent for longer, its connection may be dead, or the server
- * may hang, so the watch is restarted. Then either a reply arrives soon, or the cache is no longer confirmed. If
- * the watch was restarted without need, the next silence may last longer.
+ * Servers send a bookmark every minute. If a watch is silent for longer, its connection may be
+ * dead, or the server may hang, so kxfs restarts the watch. If no reply arrives soon, the cache is
+ * no longer confirmed. If the restart was unnecessary, the next silence may last longer before kxfs
+ * restarts the watch.
  */
 #include "backend/client/watch.h"
 
@@ -76,21 +80,21 @@
  */
 #define REFUSALS_MAX 5
 /*
- * A pod of a large job has hundreds of KiB. So the first page is small, and the size of each later page is chosen
- * so that it has about PAGE_BYTES.
+ * A pod of a large job may have hundreds of KiB. So the first page is small. kxfs chooses the
+ * number of objects of each later page so that it has about PAGE_BYTES.
  */
 #define PAGE_BYTES (4u << 20)
 #define PAGE_MAX   500
 #define PAGE_MS	   300000 /* time limit of one page */
-#define EMPTY_MAX  100	  /* a list fails if it has more empty pages than this */
+#define EMPTY_MAX  100	  /* a list with more empty pages than this fails */
 /* After this many pages with less than half of the requested objects, pause before each page. */
 #define MEAGER_MAX     20
 #define MEAGER_MS      50
 #define RETRY_EARLY_MS 2000 /* at most one early retry in this time */
 #define CONFIRM_MS     600000
 /*
- * If another watch finds that the server was restored from a backup, a watch need not relist or check the server's
- * version if it has done so within this time.
+ * When another watch finds that the server was restored from a backup, a watch must relist or check
+ * the server's version. It need not if it did so within this time.
  */
 #define DOUBT_MS  10000
 #define ABSENT_MS 60000 /* pause before retrying a resource that is not served */
@@ -104,7 +108,7 @@ struct watch_part {
 	struct http_request *request; /* NULL if the request has ended */
 	struct spec_split *split;     /* parses the reply */
 	size_t objects, bytes;
-	unsigned limit; /* for a page: the requested number of objects */
+	unsigned limit; /* for a page: the requested number of objects; for a watch: 0 */
 };
 
 struct watch {
@@ -115,13 +119,16 @@ struct watch {
 	enum { WAITING, LISTING, DOUBTING, ASKING, STANDING } state;
 	/* in WAITING: the pause; in LISTING and DOUBTING: the end of PAGE_MS */
 	struct loop_timer timer;
-	struct watch_part *part;  /* except in WAITING: the page that is listed, or the watch */
+	struct watch_part *part;  /* the current page, or the watch; NULL in WAITING */
 	struct watch_part *ahead; /* in LISTING: the page after PART; NULL: not requested */
 	bool ahead_failed;	  /* do not prefetch pages for the rest of this list */
 	const char *verb;	  /* verb of the last request: "list", "watch" */
 	char *version;		  /* the version from which to watch; NULL: a list comes first */
-	char *before;		  /* VERSION before this list began, or NULL */
-	/* The highest version that a reply to another request contained since VERSION was listed, or NULL. */
+	char *before;		  /* the VERSION that was known before this list began, or NULL */
+	/*
+	 * The highest version that a reply to another request contained, since VERSION was last
+	 * forgotten; or NULL.
+	 */
 	char *replied;
 	char *next; /* token of the next page, escaped; NULL at the start of a list */
 	unsigned page;
@@ -132,26 +139,29 @@ struct watch {
 	uint64_t since;	 /* when STANDING began, by loop_now_ms */
 	/* Remaining refusals before an optional resource counts as forbidden. */
 	unsigned refusals;
-	/* The last pause in ms; 0 after a success. Only a watch that lasts long resets it. */
+	/* The pauses before retries. Only a watch that lasts STEADY_MS resets them. */
 	struct backoff backoff;
 	unsigned silent;  /* the watch is restarted after this time without a byte, in ms */
 	unsigned head_ms; /* the time limit for the head of the next reply, in ms */
 	uint64_t due;	  /* when WAITING ends, by loop_now_ms */
 	/* when watch_retry_now last caused a retry, by loop_now_ms; 0: never */
 	uint64_t retried_early;
-	/* In WAITING: an early retry is allowed, since the server has not asked for a pause. */
+	/*
+	 * In WAITING: an early retry is allowed, because the server has not asked for this pause.
+	 */
 	bool may_retry_early;
 	bool bookmarks; /* the server has sent a bookmark, so it sends one every minute */
 	bool anew;	/* watch_list_anew was called */
 	/*
-	 * Whether the server's versions may have gone back. HUSHED: they may, since the watch was silent. In DOUBT
-	 * and HUSHED check the version before the next watch.
+	 * SURE: the server was not restored from a backup. DOUBT: it may have been, because it was
+	 * unreachable. HUSHED: it may have been, because the watch was silent. is_to_confirm
+	 * decides whether to check the server's version before the next watch.
 	 */
 	enum { SURE, DOUBT, HUSHED } versions;
 	/* when kxfs last found that the server was not restored from a backup, by loop_now_ms */
 	uint64_t sure;
 	uint64_t asked; /* when the server last returned its version, by loop_now_ms; 0: never */
-	/* The errno of the last reply. After -ETIMEDOUT (no reply at all) the next request uses a new connection. */
+	/* The errno of the last reply. After -ETIMEDOUT, the next request uses a new connection. */
 	int reply_err;
 	/* Code of an ERROR event in the stream; 0: none, -1: an event without a code. */
 	int event_err;
@@ -161,7 +171,10 @@ struct watch {
 static void send_next(struct watch *w);
 static void ask_ahead(struct watch *w);
 
-/* Notify the owner that its cache is confirmed (ERR is 0), or no longer confirmed (for the reason ERR and TEXT). */
+/*
+ * Notify the owner whether its cache is confirmed. If ERR is 0, it is; otherwise ERR and TEXT are
+ * the reason why it is not.
+ */
 static void notify(struct watch *w, int err, const char *text)
 {
 	if (err == 0 && w->err == 0)
@@ -181,7 +194,7 @@ static void part_free(struct watch_part *part)
 	free(part);
 }
 
-/* Forget the version: the next request begins a list. */
+/* Forget the version, so that the next request begins a new list. */
 static void forget_version(struct watch *w)
 {
 	if (w->version) {
@@ -209,19 +222,25 @@ void watch_retry_now(struct watch *w)
 
 	if (w->state != WAITING || !w->may_retry_early)
 		return;
-	/* The server may have refused the last early retry because it was not yet running again. */
+	/*
+	 * The last early retry may have failed because the server was not yet running again. So
+	 * leave at least RETRY_EARLY_MS between two early retries.
+	 */
 	if (w->retried_early && now - w->retried_early < RETRY_EARLY_MS) {
 		if (w->retried_early + RETRY_EARLY_MS < w->due)
 			wait_ms(w, (unsigned)(w->retried_early + RETRY_EARLY_MS - now));
 		return;
 	}
 	w->retried_early = now;
-	/* If this request fails too, keep the length of the pause. */
+	/* If this request fails too, the next pause is not longer than the current one. */
 	backoff_undo(&w->backoff);
 	on_timer(w);
 }
 
-/* Pause, longer each time. AT_LEAST is the pause in ms that the server has requested, or 0. */
+/*
+ * Pause, longer after each failure, and then retry. AT_LEAST is the pause in ms that the server has
+ * requested, or 0.
+ */
 static void back_off(struct watch *w, unsigned at_least)
 {
 	w->may_retry_early = at_least == 0;
@@ -249,7 +268,7 @@ static void failed(struct watch *w, const struct http_reply *reply)
 		w->refusals--;
 		err = -EAGAIN;
 	}
-	/* The owner reports the first failure to users. Later failures go only into .kxfs/log. */
+	/* Log only later failures: the owner reports the first one to users. */
 	if (w->err != err && w->err != ERR_NONE_YET)
 		diag(DIAG_WARNING, "%s", text ? text : strerror(-err));
 	if (err == -EOPNOTSUPP) {
@@ -272,7 +291,7 @@ static void expired(struct watch *w)
 {
 	diag(DIAG_INFO, "%s: the watch position has expired; listing again", w->resource);
 	forget_version(w);
-	/* Relist now if the last request succeeded; otherwise pause. */
+	/* Relist now, unless requests have been failing; then pause. */
 	if (w->backoff.failures)
 		return back_off(w, 0);
 	(void)backoff_next(&w->backoff, 0);
@@ -334,7 +353,7 @@ static bool is_set_back(const char *version, const char *known)
 	return known && !streq(version, known) && spec_version_is_up_to(version, known);
 }
 
-/* Note that the server's versions have not gone back. */
+/* Record that the server was not restored from a backup. */
 static void confirmed(struct watch *w)
 {
 	w->versions = SURE;
@@ -411,7 +430,7 @@ static void on_list_done(void *data, const struct http_reply *reply)
 
 	part->request = NULL;
 	if (part == w->ahead && good)
-		return; /* the page of PART is not the next one yet */
+		return; /* the page before it is not complete yet */
 	if (part == w->ahead) {
 		part_free(take_ptr(w->ahead));
 		w->ahead_failed = true;
@@ -436,7 +455,10 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 	struct spec_event e cleanup(spec_event_clear) = {0};
 	int err = spec_event_parse(json, len, &e);
 
-	/* An event about an object that is too large may lack the object's version: skip it. */
+	/*
+	 * An event about an object that is too large may lack the object's version. Skip such an
+	 * event.
+	 */
 	if (err)
 		return wrong ? 0 : err;
 	switch (e.type) {
@@ -458,7 +480,7 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 	return w->anew ? -ECANCELED : 0;
 }
 
-/* The watch was accepted: the cache is confirmed. */
+/* Called when the server has accepted the watch: the cache is confirmed. */
 static void on_watch_head(void *data, int status)
 {
 	struct watch *w = ((struct watch_part *)data)->w;
@@ -495,7 +517,10 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	}
 	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
 	w->reply_err = reply->err;
-	/* Without bookmarks, silence does not indicate trouble, but an error after it may. */
+	/*
+	 * Do not count a long watch that ended because of silence if the server sends no bookmarks:
+	 * such silence is normal.
+	 */
 	if (!silent || !steady || w->bookmarks)
 		count_end(w, reply);
 	if (silent && (w->bookmarks || w->versions != SURE))
@@ -509,13 +534,16 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	if (is_expired(w, reply))
 		return expired(w);
 	if (is_refused(reply)) {
-		/* The server may refuse the version because it never had it, if it was restored from a backup. */
+		/*
+		 * If the server was restored from a backup, it may refuse the version because it
+		 * never had it.
+		 */
 		if (reply->status == 400 || reply->status == 504)
 			forget_version(w);
 		return failed(w, reply);
 	}
 	if (w->event_err || reply->err == -EINVAL || reply->err == -EFBIG) {
-		/* The stream contained an error such as 504, or was not a watch. Relist in both cases. */
+		/* The stream contained an ERROR event, or was not a watch. Relist in both cases. */
 		diag(DIAG_INFO, "%s: the watch ended with %s; listing again", w->resource,
 		     w->event_err ? "an error of the server" : strerror(-reply->err));
 		forget_version(w);
@@ -580,7 +608,10 @@ static struct watch_part *send_page(struct watch *w, const char *token)
 		.path = path,
 		.metadata = w->config.metadata ? HTTP_METADATA_LIST : HTTP_WHOLE,
 		.idle_ms = LIST_IDLE_MS,
-		/* later failures are reported to the owner instead */
+		/*
+		 * http retries only until the first result; later, the watch itself retries, and
+		 * reports failures to the owner
+		 */
 		.retry = w->err == ERR_NONE_YET,
 		.compress = true,
 		.done = on_list_done,
@@ -590,8 +621,8 @@ static struct watch_part *send_page(struct watch *w, const char *token)
 }
 
 /*
- * Prefetch the page after the current one if its token is known. Wait for the first page, because it shows how
- * large the objects are.
+ * Prefetch the page after the current one if its token is known. Do not prefetch while the first
+ * page is arriving, because that page shows how large the objects are.
  */
 static void ask_ahead(struct watch *w)
 {
@@ -733,7 +764,10 @@ static void on_timer(void *data)
 
 static void send_next(struct watch *w)
 {
-	/* The reply to a DELETE has no version that could show whether the server was restored from a backup. */
+	/*
+	 * The owner may know of a deletion that the watch has not reported. The reply to a DELETE
+	 * has no version that could show whether the server was restored from a backup, so relist.
+	 */
 	if (w->version && w->versions != SURE && w->config.unreported &&
 	    w->config.unreported(w->config.data)) {
 		diag(DIAG_INFO, "%s: the watch missed deletions; listing again", w->resource);
