@@ -159,7 +159,6 @@ struct http_request {
 	size_t burst; /* bytes received since this request last let other requests proceed */
 	int status;
 	int64_t date; /* from the reply's head, or 0 */
-	char *wanted; /* the value of a header of the reply, or NULL */
 	int body_err; /* the error with which a callback of kxfs ended the transfer; 0: none */
 	uint64_t last_byte;
 	char *body;
