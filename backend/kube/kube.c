@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The Kubernetes implementation: jobs of one or of all kinds, in one namespace. The world is a cache of the
- * cluster's objects, and kxfs publishes its changes. The files:
+ * cluster's objects, and kxfs publishes each change of a job. The files:
  *
  *	kinds     which kinds of jobs the cluster serves, surveyed regularly
  *	watches   of jobs, pods, groups, events and queues; their objects go into the world
@@ -17,14 +17,14 @@
  *	kube      (this file) makes and owns all of them, starts and stops them, and implements backend_ops
  *	examine   checks a cluster for kxfs doctor, without using the others
  *
- * World, capture, folders and commands do not use each other: each has its own data about a job, found by the job's
- * uid. They report events by callbacks, which only queue the job in publish; publish acts in the next round of the
+ * World, capture, folders and commands do not use each other. Each has its own data about a job, found by the job's
+ * uid. They report events by callbacks. These only queue the job in publish, which acts in the next round of the
  * loop. All these objects belong to the I/O thread. Work on the pool uses copies. Other threads read the store, and
  * call the functions marked "any thread", which use a lock or atomic counters.
  *
  * At the start kube finds the kinds, reads the records, waits for the first lists of jobs and pods, and publishes
- * all jobs. All operations in progress are in one group; at the end the backend has stopped when the group is
- * empty.
+ * all jobs. All operations in progress are in one group. When the mount ends, the backend has stopped as soon as
+ * this group is empty.
  */
 #include <errno.h>
 
@@ -95,8 +95,8 @@ int kube_connection(const struct backend_config *config, struct spec_connection 
 }
 
 /*
- * The key has a hash of the server's address, because an address can't be a file name. Servers that differ only in
- * their path get different keys.
+ * The key contains a hash of the server's address, because the address itself can't be a file name. Servers that
+ * differ only in their path get different keys.
  */
 static int kube_key(const struct backend_config *config, char **ret, char **ret_text)
 {

@@ -3,16 +3,16 @@
  * The state machine of samples:
  *
  *	state   | what is in progress            | what ends it               | next
- *	IDLE    | nothing: no job runs, or       | a job runs, and a reader   | PAUSED; ASKING; LISTING if VERSION
- *	        | no user reads samples          | or a capture wants samples | is known
+ *	IDLE    | nothing: no job runs, or       | a job runs, and a reader   | PAUSED until NOT_BEFORE, or else
+ *	        | no user reads samples          | or a capture wants samples | LISTING; ASKING if VERSION is unknown
  *	PAUSED  | a timer, until NOT_BEFORE      | it fires                   | IDLE
- *	ASKING  | GET of the API's group         | it is served               | LISTING
+ *	ASKING  | GET of the API's group         | the group is served        | LISTING
  *	        |                                | it is not; a failure       | IDLE
  *	LISTING | LIST of PodMetrics             | its reply                  | IDLE
  *
- * NOT_BEFORE is EVERY_MS after a list, and AGAIN_MS after a failure. After a list has succeeded, the first two
- * failures are retried soon, since a replaced metrics-server soon answers again. While the API server itself can't
- * be reached, failures do not count.
+ * NOT_BEFORE is EVERY_MS after a list, and AGAIN_MS after a failure. But after a list has succeeded, kxfs retries
+ * the first two failures after EVERY_MS, since a metrics-server that is being replaced soon answers again. Failures
+ * do not count while the API server itself can't be reached.
  */
 #include "backend/kube/samples.h"
 
@@ -24,9 +24,9 @@
 #include "spec/base/mem.h"
 #include "spec/view/view.h"
 
-#define EVERY_MS    15000 /* the period of metrics-server */
+#define EVERY_MS    15000 /* the time between two samples of metrics-server */
 #define AGAIN_MS    600000
-#define WANTED_MS   300000 /* the time for which samples are requested after a user has read them */
+#define WANTED_MS   300000 /* samples are requested for this long after a user has read them */
 #define DEADLINE_MS 15000
 #define GROUP_MAX   (64u << 10) /* largest size of the description of the API group, in bytes */
 #define TRIES	    3
@@ -79,7 +79,10 @@ static void set_source(struct samples *l, const char *version, char *failed, boo
 	l->forbidden = forbidden;
 }
 
-/* REPLY is not a list, so note the failure. TEXT is the reason, taken over; NULL: take the reason from REPLY. */
+/*
+ * Note that REPLY is not the expected reply. TEXT is the reason; take ownership of it. If TEXT is NULL, take the
+ * reason from REPLY.
+ */
 static void failed(struct samples *l, const struct http_reply *reply, char *text)
 {
 	const struct spec_asked asked = {.verb = "list",
@@ -190,7 +193,7 @@ static void on_timer(void *data)
 	request_next(l);
 }
 
-/* Send the next request, now or at NOT_BEFORE, if samples are wanted. */
+/* If samples are wanted, send the next request, now or at NOT_BEFORE. */
 static void request_next(struct samples *l)
 {
 	const struct http_call ask = {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Samples of the CPU and memory that pods use, from metrics.k8s.io: one LIST of the namespace every 15 s. They are
- * requested only while a job runs, and only if a user has read samples in the last minutes, or the output of a
- * running job is captured (the saved snapshot of a captured job keeps its samples). If the cluster does not serve
- * samples (no metrics-server, no right), the next request follows after ten minutes. The samples go into the world,
- * and from there into the snapshots. I/O thread, unless noted otherwise.
+ * Samples of the CPU and memory that pods use, from metrics.k8s.io. kxfs sends one LIST of the namespace every 15
+ * s. It does so only while a job runs and a user has read samples in the last minutes, or while the output of a
+ * running job is captured. In the second case the saved snapshot of the job keeps the samples. If the server does
+ * not return samples (no metrics-server, or no right), kxfs sends the next request after ten minutes. The samples
+ * go into the world, and from there into the snapshots. I/O thread, unless noted otherwise.
  */
 #pragma once
 
@@ -32,6 +32,9 @@ void samples_free(struct samples *l); /* NULL is allowed */
 
 /* Note that a user reads the samples. Never blocks. Any thread. */
 void samples_wanted(struct samples *l);
-/* Print the keys of .kxfs/info about the samples. Add the requests that the server refuses to LIST. Any thread. */
+/*
+ * Print the keys of .kxfs/info about the samples. Append to LIST the requests that the server has refused. Any
+ * thread.
+ */
 void samples_info(struct samples *l, FILE *out);
 void samples_refused(struct samples *l, struct watches_refused *list);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Submits jobs. On the pool kxfs chooses a name and a UUID, and makes the manifest. Then the job's record becomes
- * SUBMITTING (backend/jobs/records.h), unless the job was held, and kxfs sends the manifest. A job is launched
- * exactly once: after a lost reply kxfs sends the same name again. If the name is then taken, the UUID of the
- * existing object shows whether it is the job of this submission. Only a clear reply of the API server itself
- * counts. Any other reply (a page or a 503 from a proxy, success without the object) is treated as a lost reply.
- * After a lost reply a refusal is final only when the server has shown which job has the name, since the job of
- * this submission may have used up the quota. The job is in the store before the request is answered.
+ * Submits jobs. On the pool kxfs chooses a name and a UUID, and makes the manifest. Then it writes a record of the
+ * job in the state SUBMITTING (backend/jobs/records.h), and sends the manifest. A held job has a record already.
+ *
+ * A job is launched exactly once. After a lost reply kxfs sends the same name again. If the name is taken then, the
+ * UUID of the existing object shows whether it is the job of this submission. Only a clear reply of the API server
+ * itself counts. Any other reply (a page or a 503 from a proxy, success without the object) is treated as a lost
+ * reply. After a lost reply, a refusal is final only when the server has shown which job has the name, since the
+ * job of this submission may have used up the quota. The job is in the store before the request is answered.
  *
  *	step	what is in progress		what ends it			next
  *	PREPARE	the pool makes the manifest	its name is free		RECORD
@@ -23,19 +24,18 @@
  *										if the job may be over
  *										and removed by then
  *	HOLDER	a GET of the job that has the	it is ours			answer: launched
- *		name, or a pause before one
- *						another has the name that the
- *						document gives			PREPARE
- *						no job has it, or another	answer: refused
- *						no job has it any more, it is
- *						unknown, or a POST may still
- *						arrive				answer: unclear
+ *		name, or a pause before one	another job has it, and the
+ *						document gives the name		PREPARE
+ *						another job or no job has it	answer: refused
+ *						as before, but a POST may
+ *						still arrive, or the job may
+ *						be gone; or it is unknown	answer: unclear
  *	RENDER	the pool writes the manifest	it is written			answer: dry run
  *		of a dry run as YAML
  *
  * A dry run goes from PREPARE to a POST without effect, and to RENDER. In PREPARE, RECORD and RENDER the submission
- * belongs to the pool. After an answer, backend/impl/held.c decides whether the record remains. If the answer takes
- * long, it shows the job meanwhile.
+ * belongs to the pool. After the answer, backend/impl/held.c decides whether the record remains. If the answer
+ * takes long, held.c shows the job meanwhile.
  */
 #include <errno.h>
 
@@ -47,17 +47,18 @@
 #include "spec/base/mem.h"
 #include "spec/kinds/manifest.h"
 
-#define POST_MS	     25000
-#define REPLY_MAX    (8u << 20)
-#define SHOWN_MS     5000 /* a job is shown as SUBMITTED when there was no reply for this long */
-#define SERVER_TRIES 4	  /* the largest number of POSTs after internal errors of the server */
+#define POST_MS	  25000
+#define REPLY_MAX (8u << 20)
+#define SHOWN_MS  5000 /* if no reply has arrived for this long, the job is shown as SUBMITTED */
+/* after internal errors of the server, a POST is repeated at most this often */
+#define SERVER_TRIES 4
 /* The largest number of names that are tried. Each has 64 random bits, so a second one is hardly ever needed. */
 #define NAME_TRIES 16
 
-/* The possible effect of the POSTs so far. Each value includes the effects before it. */
+/* The possible effect of the POSTs so far. Each value includes the possible effects of the values above it. */
 enum tried {
 	TRIED_NOTHING, /* no POST had an effect */
-	TRIED_LOST,    /* a POST may have succeeded, without a reply */
+	TRIED_LOST,    /* a POST may have succeeded, although no reply arrived */
 	/* a POST may still arrive at the server: the connection broke, here or behind a proxy */
 	TRIED_IN_FLIGHT,
 	TRIED_MAYBE_GONE, /* the job may have been launched, finished and removed since */
@@ -77,12 +78,12 @@ struct kube_submit {
 	bool concluded; /* held_answered was called */
 	struct loop_timer shown;
 	enum tried tried;
-	/* go to HOLDER, since another POST could launch again a job that is already gone */
+	/* send a GET (HOLDER) next, because another POST could launch a job again that is already gone */
 	bool asks;
 	unsigned names;	 /* number of names that were tried */
 	bool old_exists; /* the cluster has another job with the first of these names */
 	int err;	 /* the current error */
-	char *text;	 /* text for people; in a dry run without errors, the manifest */
+	char *text;	 /* error text for users; after a dry run without errors, the manifest */
 };
 
 static struct kube_submit *submit_of(struct request *r)
@@ -100,7 +101,7 @@ static void submit_free(struct request *r)
 	struct kube_submit *s = submit_of(r);
 
 	loop_timer_stop(&s->shown);
-	if (!s->held && s->record && !s->concluded) /* the end of the mount has answered */
+	if (!s->held && s->record && !s->concluded) /* requests_stop has answered the request */
 		held_answered(s->k->b->held, s->record,
 			      &(struct held_answer){.err = s->r.unclear ? -EINPROGRESS : -ECANCELED,
 						    .heard = true});
@@ -131,7 +132,7 @@ static int make_manifest(struct kube_submit *s)
 			     .submission = s->uuid,
 			     .submitter = rq->submitter,
 			     .user = s->k->user,
-			     /* The first name is the document's, if it has one. */
+			     /* If the document has a name, use it first. */
 			     .rename = s->names > 0,
 			     .old_exists = s->old_exists},
 	};
@@ -185,8 +186,8 @@ static void rendered(void *data)
 /* --- answers --- */
 
 /*
- * Report the result to held.c. ERR: 0 if the job was launched; -EINPROGRESS if that is unknown; else it was not
- * launched, because of ERR and WHY.
+ * Report the result to held.c. ERR is 0 if the job was launched, and -EINPROGRESS if that is unknown. Any other
+ * ERR: the job was not launched, for the reason WHY.
  */
 static void conclude(struct kube_submit *s, int err, const char *why)
 {
@@ -204,7 +205,7 @@ static void conclude(struct kube_submit *s, int err, const char *why)
 	s->concluded = true;
 }
 
-/* Answer that it is unknown whether the job was launched: a POST may still arrive. */
+/* Answer that it is unknown whether the job was launched. */
 static void give_up(struct kube_submit *s, int err, const char *why)
 {
 	cleanup_free char *text = text_print(
@@ -216,7 +217,9 @@ static void give_up(struct kube_submit *s, int err, const char *why)
 	request_answer(&s->r, s->held ? -EINPROGRESS : err, NULL, text);
 }
 
-/* Answer that the job was not launched; or, if a POST may still arrive, that this is unknown. */
+/*
+ * Answer that the job was not launched. But if a POST may still arrive at the server, answer that this is unknown.
+ */
 static void refuse(struct kube_submit *s, int err)
 {
 	cleanup_free char *why = take_ptr(s->text);
@@ -240,8 +243,8 @@ static void launched(struct kube_submit *s, const char *object, size_t len)
 		publish_now(s->k->publish, job);
 	} else if (len && type != WORLD_N_TYPES) {
 		/*
-		 * The watch is past this version and has not reported the job: the server may have been restored
-		 * from a backup.
+		 * The watch has passed this version, but has not reported the job. So the server may have been
+		 * restored from a backup.
 		 */
 		watches_doubt(s->k->watches, type);
 	}
@@ -251,7 +254,7 @@ static void launched(struct kube_submit *s, const char *object, size_t len)
 
 /* --- calls --- */
 
-/* True if the watch has reported the job, although no reply has. */
+/* True if a watch has reported the job, although no reply to a POST has shown it. */
 static bool is_known(const struct kube_submit *s)
 {
 	return s->tried && s->record &&
@@ -265,7 +268,10 @@ static void send_again(struct kube_submit *s, const struct http_reply *reply, co
 		give_up(s, -ETIMEDOUT, why);
 }
 
-/* The owner of the name, according to a GET: the job of this submission, another job, no job, or unclear. */
+/*
+ * The owner of the name, as the reply to a GET shows it: the job of this submission, another job, no job, or
+ * unclear.
+ */
 enum holder { HOLDER_OURS, HOLDER_OTHER, HOLDER_NONE, HOLDER_UNCLEAR };
 
 static enum holder holder_of(const struct kube_submit *s, const struct http_reply *reply)
@@ -280,7 +286,10 @@ static enum holder holder_of(const struct kube_submit *s, const struct http_repl
 		return HOLDER_UNCLEAR;
 	if (spec_object_is_submission(reply->body, reply->len, s->uuid))
 		return HOLDER_OURS;
-	/* Without annotations (no_annotations) the object of this submission can't be distinguished from others. */
+	/*
+	 * If the manifest has no UUID (option no_annotations), the object of this submission can't be distinguished
+	 * from others.
+	 */
 	return spec_object_is_submission(s->m->json, s->m->json_len, s->uuid) ? HOLDER_OTHER
 									      : HOLDER_UNCLEAR;
 }
@@ -291,7 +300,7 @@ static void set_exists(struct kube_submit *s)
 		 s->r.rq->file, s->m->id);
 }
 
-/* HOLDER has the name, or may have it. Answer the request, or choose another name. */
+/* Answer the request, or choose another name. HOLDER shows which job has the name. */
 static void taken(struct kube_submit *s, enum holder holder, const struct http_reply *reply)
 {
 	if (s->tried == TRIED_MAYBE_GONE) {
@@ -301,14 +310,17 @@ static void taken(struct kube_submit *s, enum holder holder, const struct http_r
 		s->asks = false;
 		send_again(s, reply, "its name is alternately taken and free");
 	} else if (!s->m->named && !s->held && holder != HOLDER_OTHER) {
-		/* Only this submission chooses this name: its job is already gone, or the user may not read it. */
+		/*
+		 * The name is random, so no other job has it. The job was launched, but is already gone, or the
+		 * user may not read it.
+		 */
 		launched(s, "", 0);
 	} else if (s->tried) {
-		/* Another job may have got the name after the job of this submission. */
+		/* The job of this submission may be gone, and another job may have got its name. */
 		give_up(s, -EEXIST,
 			"a job of that name exists or existed, and may be a different one");
 	} else if (s->m->named && s->names < NAME_TRIES) {
-		/* Another job has the name in the document: use another name. */
+		/* The name comes from the document, and another job has it: use another name. */
 		s->names++;
 		s->old_exists = true;
 		s->asks = false;
@@ -367,7 +379,7 @@ static void tried(struct kube_submit *s, enum tried how)
 	s->tried = max_of(s->tried, how);
 }
 
-/* The POST has failed, at the server or on its way to it. */
+/* Handle the failure of a POST, at the server or on the way to it. */
 static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 {
 	struct spec_asked asked = request_asked(&s->r, "create", s->m->id);
@@ -386,7 +398,10 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 				 ? TRIED_IN_FLIGHT
 				 : TRIED_LOST);
 	s->r.unclear = s->tried;
-	/* If the server fails, retry a few times; if it can't be reached, retry without limit. */
+	/*
+	 * After errors of the server, retry a few times. If the server can't be reached, retry until request_again
+	 * refuses.
+	 */
 	if (s->tried && (reply->err || ((unknown || s->err == -EAGAIN) &&
 					s->r.backoff.failures < SERVER_TRIES))) {
 		diag(DIAG_WARNING, "%s: retrying, since it may have been launched: %s", s->m->id,
@@ -395,14 +410,20 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 		return;
 	}
 	text_set(&s->text, "%s: %s\n", s->r.rq->file, text);
-	/* A proxy for Kubernetes may reply with a Status, so a refusal is not trusted after an earlier POST. */
+	/*
+	 * After an earlier POST, don't trust the refusal, because a proxy for Kubernetes may also reply with a
+	 * Status.
+	 */
 	if (s->tried || (reply->again && !is_dry(s)))
 		ask_holder(s);
 	else
 		refuse(s, s->err);
 }
 
-/* True if REPLY is the object that was sent. A page from a proxy may also have a success status. */
+/*
+ * True if REPLY is the object that was sent. A success status alone does not prove that, since a page from a proxy
+ * may have one.
+ */
 static bool is_created(const struct kube_submit *s, const struct http_reply *reply)
 {
 	const struct spec_object_wanted wanted = {
@@ -480,7 +501,7 @@ static void ready(struct kube_submit *s)
 		post(&s->r);
 }
 
-/* True if JOB (may be NULL) is not the job of S. */
+/* True if JOB is another job than that of S. False if JOB is NULL. */
 static bool is_other(const struct kube_submit *s, const struct spec_job *job)
 {
 	return job && !streq(job->uid, s->uuid) && !(job->own && streq(job->submission, s->uuid));
@@ -508,7 +529,7 @@ static void name_is_taken_here(struct kube_submit *s)
 	ready(s);
 }
 
-/* The server has not replied for SHOWN_MS: show the job as SUBMITTED. */
+/* Show the job as SUBMITTED, because the server has not replied for SHOWN_MS. */
 static void on_shown(void *data)
 {
 	const struct kube_submit *s = data;
@@ -532,7 +553,7 @@ static void recorded(void *data, int err)
 	ready(s);
 }
 
-/* The name of S is free: write the record before the manifest is sent. */
+/* Write the record, which must be on disk before the manifest is sent. The name of S is free. */
 static void make_record(struct kube_submit *s)
 {
 	const struct backend_request *rq = s->r.rq;
@@ -575,8 +596,8 @@ static void prepared(void *data)
 static const struct request_ops submit_ops = {.send = post, .free = submit_free};
 
 /*
- * Remove all kinds except NAME from S: the dry run of a held job has chosen a name for this kind, and an earlier
- * POST may have been of this kind. Return false if the mount does not show this kind now.
+ * Remove all kinds except NAME from S. The dry run of the held job has chosen kind NAME, and an earlier POST may
+ * have created a job of that kind. Return false if the mount does not show that kind now.
  */
 static bool keep_kind(struct kube_submit *s, const char *name)
 {
@@ -618,7 +639,7 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 		record_pin(s->record);
 	loop_timer_init(&s->shown, b->loop, on_shown, s);
 	request_begin(k->requests, &s->r, rq, &submit_ops);
-	/* An earlier POST may have succeeded, although the mount had not seen the job when the user released it. */
+	/* An earlier POST may have succeeded, although no watch had reported the job when the user released it. */
 	s->tried = rq->again ? TRIED_LOST : TRIED_NOTHING;
 	s->r.working = true;
 	loop_work(b->loop, prepare, prepared, s);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of watches, with a row for each type of object. Optional watches start after the first lists. The
- * watch of events starts only when the watch of groups works or has failed, because an event about an unknown group
- * must wait for the group, and only few events can wait. Queues are objects of the whole cluster. If the server
- * refuses the watch of all queues, only the queue that the mount submits to is watched.
+ * A table of watches, with a row for each type of object. Optional watches start after the first lists. The watch
+ * of events starts only after the watch of groups works or has failed. The reason is that an event about an unknown
+ * group must wait for that group, and only few events can wait. Queues are cluster-scoped. If the server refuses
+ * the watch of all queues, kxfs watches only the queue of the mount's own jobs.
  */
 #include "backend/kube/watches.h"
 
@@ -20,12 +20,12 @@
 #include "spec/base/time.h"
 #include "spec/kinds/right.h"
 
-/* The sizes of the first pages. They are small, since a pod of a large job has hundreds of KiB. */
+/* The sizes of the first pages, in objects. They are small, since a pod of a large job has hundreds of KiB. */
 #define PAGE_JOBS  100
 #define PAGE_PODS  50
 #define PAGE_OTHER 500
 
-/* The time for which the start waits for the queues after everything else has arrived. */
+/* When everything else has arrived, the start waits this long for the queues. */
 #define READY_MS 5000
 
 enum api { API_KIND, API_PART, API_CORE, API_SCHEDULING, API_KUEUE };
@@ -34,7 +34,7 @@ static const struct watch_def {
 	const char *plural; /* the resource; NULL: the resource of the kind or of the part */
 	enum api api;
 	bool cluster; /* the objects are not in a namespace */
-	/* The objects have the label of the user who submitted the job. Volcano copies the label to groups. */
+	/* The objects have the label of the user who submitted the job. (Volcano copies the label to groups.) */
 	bool of_user;
 	unsigned page;
 } defs[WORLD_JOBS + 1] = {
@@ -61,13 +61,13 @@ struct watched {
 	struct watches *w;
 	enum world_type type;
 	struct watch *watch; /* NULL if there is none */
-	char *resource;	     /* "podgroups.scheduling.volcano.sh"; set before the watch */
+	char *resource;	     /* "podgroups.scheduling.volcano.sh"; set when the watch is made */
 	bool listed;	     /* the first list has arrived */
 	int err;	     /* the last error of the watch; 0 if there is none */
-	/* For jobs: publish_set_stale was called with the time since when they are not confirmed. */
+	/* For types of jobs: publish knows that these jobs are not confirmed (publish_set_stale). */
 	bool stale;
 	/* The members below are under watches.lock. */
-	/* The objects are known, as they are or as they were when the server could last be reached. */
+	/* See watches_know. */
 	bool known;
 	const char *verb;
 	char *text; /* why the watch fails, or "" */
@@ -92,7 +92,7 @@ struct watches {
 	struct tally ends;
 };
 
-/* Return what users lack without the watch of TYPE; NULL if it is not optional. */
+/* Return what users lack without the watch of TYPE; NULL if that watch is required. */
 static const char *cost_of(const struct watches *w, enum world_type type)
 {
 	const struct spec_part *part =
@@ -226,7 +226,7 @@ static void start_others(struct watches *w)
 	}
 }
 
-/* True if pods and one kind are listed, and each other kind is listed or has failed. */
+/* True if pods and at least one kind are listed, and all other kinds and all parts are listed or have failed. */
 static bool needed_known(const struct watches *w)
 {
 	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++) {
@@ -273,7 +273,7 @@ static void optional_state(struct watched *x, bool first, bool lost)
 
 	if (lost)
 		world_forget_sort(w->config.world, x->type);
-	/* Some reasons of `why` are known only while this type is. */
+	/* Some reasons in `why` are known only while the objects of this type are known. */
 	if (first || lost)
 		world_waiting_changed(w->config.world);
 	if (x->type == WORLD_QUEUES) {
@@ -383,8 +383,8 @@ static void on_state(void *data, int err, const char *text)
 	if (cost_of(x->w, x->type))
 		return optional_state(x, first, lost);
 	/*
-	 * Before the first lists have arrived, the first error ends the start, unless the list of this watch has
-	 * arrived, or the watch of another kind works.
+	 * During the start, the first error of a required watch makes the start fail. There are two exceptions.
+	 * BREAKS: the watch has its list, and will continue. OTHERS: the watch of another kind has not failed.
 	 */
 	breaks = x->listed && err == -EAGAIN;
 	others = world_is_of_jobs(x->type) && !failing_jobs(w);
@@ -397,7 +397,10 @@ static void on_state(void *data, int err, const char *text)
 	if (w->phase == PHASE_LISTING || w->phase == PHASE_FAILED)
 		return;
 	check_confirmed(w);
-	/* The jobs on disk that wait for this list may be parts of jobs of another kind. */
+	/*
+	 * The objects of this list may be parts of jobs of another kind, and these jobs wait for the list. Publish
+	 * them, since the list has failed.
+	 */
 	if (world_is_of_jobs(x->type) && err && !world_has_listed(w->config.world, x->type))
 		publish_listed(w->config.publish);
 	if (world_is_of_jobs(x->type) && err == -EOPNOTSUPP)
@@ -406,7 +409,7 @@ static void on_state(void *data, int err, const char *text)
 
 /* --- life --- */
 
-/* Return the API version of the objects of TYPE; NULL if no kind has one. */
+/* Return the API version of the objects of TYPE; NULL if no kind of the mount needs them, or if it is unknown. */
 static const char *api_version(const struct watches *w, enum world_type type)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -429,7 +432,7 @@ static const char *api_version(const struct watches *w, enum world_type type)
 	}
 }
 
-/* Return the selector for the objects of TYPE, malloc'ed. */
+/* Return the label selector for the objects of TYPE, malloc'ed. */
 static char *selector_of(const struct watches *w, enum world_type type)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -439,7 +442,7 @@ static char *selector_of(const struct watches *w, enum world_type type)
 						    : "";
 	bool unlabelled = false;
 
-	/* Pods of several kinds may have no label in common. */
+	/* If the pods of the kinds have no label in common, select all pods. */
 	for (size_t i = 0; i < n; i++)
 		if (!streq(kinds[i]->pod_selector, labels) && !streq(kinds[i]->pods_also, labels))
 			labels = "";
@@ -506,7 +509,7 @@ static void start(struct watches *w, enum world_type type)
 	x->watch = watch_new(&config);
 }
 
-/* True if a watch of jobs returns all objects of PART. */
+/* True if the objects of PART are jobs of a shown kind, and the watch of this kind returns all of them. */
 static bool is_fed(const struct watches *w, const struct spec_part *part)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -518,7 +521,7 @@ static bool is_fed(const struct watches *w, const struct spec_part *part)
 	return false;
 }
 
-/* Return the type of PART, or the first free one. */
+/* Return the type of PART; if it has none, the first unused type of parts. */
 static enum world_type type_of_part(const struct watches *w, const struct spec_part *part)
 {
 	enum world_type i = WORLD_PARTS;
@@ -677,7 +680,7 @@ const char *watches_version(const struct watches *w, enum world_type type)
 char *watches_offline(struct watches *w)
 {
 	const struct watched *jobs = failing_jobs(w), *pods = &w->all[WORLD_PODS];
-	/* The watch of the pods may be the first that finds that the server refuses connections. */
+	/* The watch of pods may be the first one to find that the server can't be reached. */
 	const struct watched *x = jobs ? jobs : pods->err == -EHOSTUNREACH ? pods : NULL;
 
 	if (!x)
@@ -734,7 +737,7 @@ static void print_refused(struct watched *x, struct watches_refused *list)
 
 	{
 		lock_scope(&w->lock);
-		/* Queues have two watches, but one item in the list. */
+		/* Two watches are about queues, but LIST gets only one item about them. */
 		bool twice = x->type == WORLD_QUEUES &&
 			     status_of(&w->all[WORLD_OWN_QUEUE]) == WORLD_FORBIDDEN;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All watches of a mount; their objects go into the world. The watches of jobs and pods are required: the start
- * ends when their first lists have arrived, and later their errors show whether the jobs are confirmed. If a mount
- * shows several kinds, the watch of one kind is enough. The other watches (pod groups, events, queues) are
- * optional. .kxfs/info shows which resources the user may not watch, and what users lack therefore. I/O thread,
- * unless noted otherwise.
+ * All watches of a mount. They put the objects that they receive into the world. The watches of pods and of at
+ * least one kind of jobs are required. The start waits for the first lists of these watches. Later, their errors
+ * show whether the jobs are confirmed. The other watches (pod groups, events, queues) are optional. .kxfs/info
+ * shows which resources the user may not watch, and what users lack without them. I/O thread, unless noted
+ * otherwise.
  */
 #pragma once
 
@@ -18,13 +18,13 @@ struct watches_events {
 	/* The first lists of jobs and pods have arrived. */
 	void (*listed)(void *data);
 	/*
-	 * Called once. ERR is 0: called after listed(), when the queues and Kueue's Workloads are listed, or will
-	 * not be soon. ERR is a negative errno: the first lists have failed, for the reason TEXT.
+	 * Called once. ERR is 0: listed() was called, and the queues and Kueue's Workloads are listed, or kxfs does
+	 * not wait for them any longer. ERR is a negative errno: the first lists have failed, for the reason TEXT.
 	 */
 	void (*started)(void *data, int err, const char *text);
 	/*
-	 * The server no longer serves the jobs of some kind. Called only after listed(), and again after a while if
-	 * this remains so.
+	 * The server no longer serves the jobs of some kind. Called only after listed(), and repeatedly while this
+	 * remains so.
 	 */
 	void (*unserved)(void *data);
 	void *data;
@@ -50,31 +50,31 @@ void watches_start(struct watches *w);
 /* Make the start also wait for a call of watches_start_kueue. */
 void watches_await_kueue(struct watches *w);
 /*
- * Watch Kueue's objects in VERSION (static) of its API. Call this at most once with a VERSION. VERSION is NULL if
- * Kueue has not been found yet.
+ * Watch Kueue's objects in VERSION of its API, a static string. If VERSION is NULL, Kueue was not found, and this
+ * may be called again later.
  */
 void watches_start_kueue(struct watches *w, const char *version);
 /* The kinds of the world have changed: watch their jobs and pods instead of those of the old kinds. */
 void watches_switch(struct watches *w);
 /* Stop watching the jobs of TYPE, and forget them. The caller then calls watches_switch. */
 void watches_drop(struct watches *w, enum world_type type);
-/* The server has answered another request: let watches that pause after failures retry now. */
+/* Let watches that pause after failures retry now. Call this when the server has answered another request. */
 void watches_retry_now(void *watches);
 void watches_stop(struct watches *w);
 void watches_free(struct watches *w); /* NULL is allowed */
 
-/* Note that the reply to a request contained a job of TYPE in VERSION. */
+/* Note that the reply to a request contained a job of TYPE with the resource version VERSION. */
 void watches_replied(struct watches *w, enum world_type type, const char *version);
 /*
- * The server may have been restored from a backup: make the watch of the jobs of TYPE compare its version with the
- * server's.
+ * Make the watch of the jobs of TYPE compare its resource version with the server's. Call this when the server may
+ * have been restored from a backup.
  */
 void watches_doubt(struct watches *w, enum world_type type);
-/* Return the version up to which the watch of the jobs of TYPE is complete; "" while it relists. */
+/* Return the resource version up to which the watch of the jobs of TYPE is complete; "" while it relists. */
 const char *watches_version(const struct watches *w, enum world_type type);
 /*
- * Return the reason why the server can't be reached, malloc'ed, from the last results of the watches of jobs and
- * pods; NULL if it can. The caller needs the server, so the watches retry immediately.
+ * Return the reason why the server can't be reached, malloc'ed; NULL if it can. The last results of the watches of
+ * jobs and pods decide. The caller needs the server, so watches that fail retry immediately.
  */
 char *watches_offline(struct watches *w);
 
@@ -85,10 +85,10 @@ char *watches_trouble(struct watches *w, enum world_type type);
  * Any thread.
  */
 bool watches_know(struct watches *w, enum world_type type);
-/* For .kxfs/info and .kxfs/metrics, on any thread: */
+/* The next functions are for .kxfs/info and .kxfs/metrics. Any thread. */
 int64_t watches_stale_since(struct watches *w); /* in ns; 0: all jobs are confirmed */
 void watches_info(struct watches *w, FILE *out);
-/* The state of printing the list `refused` of .kxfs/info. */
+/* The list `refused` of .kxfs/info while it is being printed. N: number of items printed so far. */
 struct watches_refused {
 	FILE *out;
 	size_t n;

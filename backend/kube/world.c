@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tables of jobs and pods by uid, the events of jobs (events.h), and tables of all other watched objects. For each
- * type of objects, TYPES has a row with its functions.
+ * type of objects, types[] has a row with its functions.
  *
  * Lists are numbered (rounds), and each object has the number of the last list that contained it. After a list,
  * objects with an older number are gone. Objects other than jobs and pods change only the reason why a job waits,
- * never the job itself. A queue changes whenever a pod of its jobs starts, so the jobs that wait in it are reported
- * as changed only at the next tick. The tick also reports a job when the job, or its group, has been known for
- * SPEC_SETTLE_NS: from then on `why` may report that something is missing.
+ * never the job itself. A queue changes whenever a pod of its jobs starts. So the jobs that wait in a queue are
+ * reported as changed only at the next tick. The tick also reports a job when the job, or its group, has been known
+ * for SPEC_SETTLE_NS: from then on `why` may report that something is missing.
  *
- * A type may have SPEC_MAX_LISTED objects, as a list may. If watches bring more, the additional objects are passed
- * over, and the type is relisted when it has space again. During a list, its objects are added to the known ones.
- * Known objects that the list does not contain are removed at its end.
+ * The world keeps at most SPEC_MAX_LISTED objects of a type, which is also the limit of a list. It passes over
+ * additional objects, and has the type relisted when there is space again. During a list, its objects are added to
+ * the known ones. At the end of the list, known objects that it does not contain are removed.
  *
  * The file is long because the tables are joined: jobs, pods, objects and events wait in them for each other.
  */
@@ -37,7 +37,7 @@
 /* The largest number of parts between a pod and its job. */
 #define MAX_LINKS 4
 /*
- * The largest number of deleted parts that are remembered, since pods of a deleted part may arrive or change later.
+ * The largest number of deleted parts that are remembered. Pods of a deleted part may still arrive or change.
  */
 #define PAST_MAX 10000
 
@@ -50,8 +50,8 @@ struct pod {
 	struct pod *prev, *next; /* in the list of the job's pods */
 	UT_hash_handle hh;	 /* by uid */
 	/*
-	 * By name; only while the pod is in the cluster. Names are unique, except during a list that will not
-	 * contain the older pod.
+	 * By name, while the pod is in the cluster. Two pods have the same name only during a list; the list will
+	 * not contain the older one.
 	 */
 	UT_hash_handle by_name;
 };
@@ -86,16 +86,20 @@ struct type_ops {
 	int (*parse)(const char *json, size_t len, void **ret);
 	void (*unref)(void *view);
 	size_t meta; /* offset of the meta in the view */
-	/* The type that owns the table: several watches of queues share one. */
+	/* objects[] has the table at the index of this type; both types of Volcano's queues share a table */
 	enum world_type table;
 	bool by_name; /* the key is the name; else the uid */
-	bool owned;   /* the controller of an object is a job; other objects are ignored */
+	/* the controller of an object is a job or a part of one; ignore objects without a controller */
+	bool owned;
 	/*
-	 * Return true if the object NOW differs from OLD (NULL: there was none) in something that jobs show. NULL:
-	 * it always does.
+	 * Return true if NOW differs from OLD in something that jobs show. OLD is NULL if NOW is new. If DIFFERS is
+	 * NULL, each version counts as different.
 	 */
 	bool (*differs)(struct world *w, struct object *now, const struct object *old);
-	/* OLD (NULL: NOW is new) has become NOW (NULL: OLD was deleted): report the jobs that change with it. */
+	/*
+	 * Report the jobs that change because NOW has replaced OLD. OLD is NULL if NOW is new. NOW is NULL if OLD
+	 * was deleted.
+	 */
 	void (*report)(struct world *w, struct object *now, const struct object *old);
 };
 
@@ -108,8 +112,8 @@ struct passed {
 };
 
 /*
- * Whether a type was listed. An object that arrives after the first list was created recently. LISTING and
- * RELISTING: a list is in progress.
+ * Whether the first list of a type has ended. LISTING: it is in progress. RELISTING: a later list is in progress.
+ * An object that arrives after the first list was created recently.
  */
 enum listing { UNLISTED, LISTING, LISTED, RELISTING };
 
@@ -129,9 +133,9 @@ struct world {
 	enum world_watch_status _Atomic statuses[WORLD_N_TYPES];
 	struct job *jobs;
 	struct pod *pods, *named;
-	/* deleted pods, by uid, since the owner of an executor may be a deleted driver */
+	/* deleted pods, by uid; a deleted driver may be the owner of an executor */
 	struct pod *gone;
-	/* The tables of objects; the index is the member TABLE of their type. Changed under the lock. */
+	/* The tables of objects; the index is type_ops.table. Changed only under the lock. */
 	struct object *objects[WORLD_N_TYPES];
 	struct object *owned[WORLD_N_TYPES];
 	struct object *past; /* deleted parts, by uid, the oldest first */
@@ -140,7 +144,7 @@ struct world {
 	struct loop_timer tick; /* set while a job must be reported later */
 	bool stopped;
 	struct spec_kueue_facts kueue; /* only its FIXED, AWAY and ABSENT are set */
-	/* A queue is gone: report the jobs whose queue is unknown. */
+	/* A queue was deleted: report the jobs whose queue is unknown. */
 	bool queue_gone;
 	struct lock lock; /* protects OBJECTS, which only the I/O thread changes */
 	/* Objects of the type were passed over because there were too many. */
@@ -192,7 +196,7 @@ static bool is_listing(const struct world *w, enum world_type type)
 	return w->listing[type] == LISTING || w->listing[type] == RELISTING;
 }
 
-/* True if TYPE has the largest number of objects already; a new object is then passed over. */
+/* If TYPE has the largest number of objects already, pass over the new object JSON, and return true. */
 static bool is_full(struct world *w, enum world_type type, const char *json, size_t len, bool gone)
 {
 	size_t most = is_listing(w, type) ? 2 * SPEC_MAX_LISTED : SPEC_MAX_LISTED;
@@ -224,7 +228,7 @@ static struct object *find_owned(const struct world *w, enum world_type type, co
 
 /*
  * True if the object of VIEW, of TYPE, is owned by a job of another kind on this mount; always false on a
- * single-kind mount. *RET_LINK: the pods of the object belong to that job.
+ * single-kind mount. Set *RET_LINK to true if the pods of the object belong to that job.
  */
 static bool is_part(const struct world *w, enum world_type type, const struct spec_job_view *view,
 		    bool *ret_link)
@@ -261,8 +265,8 @@ static const char *next_of(const struct world *w, const char *uid)
 }
 
 /*
- * Return the uid of the job to which the object UID belongs; UID if it is that job. If the job is unknown, return
- * the last known owner; if owners form a circle, UID.
+ * Return the uid of the job to which the object UID belongs; UID if that object is the job. If the job is unknown,
+ * return the uid of the last known owner. If the owners form a circle, return UID.
  */
 static const char *resolve(const struct world *w, const char *uid)
 {
@@ -283,7 +287,7 @@ static const char *resolve(const struct world *w, const char *uid)
 	return uid;
 }
 
-/* Return the reader of the job to which the object UID belongs, or which it is; NULL if unknown. */
+/* Return the reader of the job UID, or of the job to which the object UID belongs; NULL if unknown. */
 static const struct spec_reader *reader_of(void *data, const char *uid)
 {
 	const struct world *w = data;
@@ -310,7 +314,7 @@ static bool is_about(void *data, const char *about)
 	return job_about(job->w, about) == job;
 }
 
-/* JOB has more objects than before: it gets the waiting events about them. */
+/* Give JOB the waiting events about its objects. JOB has more objects than before. */
 static void adopt_events(struct job *job)
 {
 	if (events_adopt(job->w->events, job->j.uid, is_about, job))
@@ -323,7 +327,7 @@ static void on_object(struct world *w, enum world_type type, const char *json, s
 
 /* --- jobs --- */
 
-/* Access to the jobs that were parsed as KIND, for its reader. */
+/* Gives the reader of KIND access to the jobs that were parsed as KIND. */
 struct world_known {
 	const struct world *w;
 	const struct spec_kind *kind;
@@ -363,8 +367,8 @@ static void job_first_seen(struct job *job, const struct spec_job_view *view)
 }
 
 /*
- * Put VIEW of TYPE, parsed from JSON, into the table, which takes it over. Return its job, or NULL if it is
- * ignored.
+ * Put VIEW of TYPE, which was parsed from JSON, into the table, and take ownership of VIEW. Return its job, or NULL
+ * if VIEW is ignored.
  */
 static struct job *take_job(struct world *w, enum world_type type, struct spec_job_view *view,
 			    const char *json, size_t len)
@@ -390,7 +394,7 @@ static struct job *take_job(struct world *w, enum world_type type, struct spec_j
 	job->j.view = view;
 	job->j.object = spec_text_new(json, len);
 	job->j.round = w->rounds[type];
-	/* The job may have lost the labels of the selector, and now have them again. */
+	/* A job that was gone is back when it has the labels of the selector again. */
 	job->j.gone = false;
 	if (first) {
 		settle(w, job->j.uid);
@@ -419,9 +423,9 @@ const struct world_job *world_reply(struct world *w, enum world_type type, const
 }
 
 /*
- * True if VIEW, which a watch returned, is older than the job in an earlier reply. It is ignored, since the watch
- * will also return the newer version. Objects of a list are never ignored, because a server that was restored from
- * a backup starts its versions again.
+ * True if VIEW, which a watch has returned, must be ignored because an earlier reply had a newer version of the
+ * job. The watch will return that version, too. Objects of a list are never ignored, because the versions of a
+ * server that was restored from a backup start again.
  */
 static bool is_late(struct world *w, enum world_type type, const struct spec_job_view *view)
 {
@@ -523,7 +527,7 @@ static void pod_gone(struct pod *pod)
 	changed(job);
 }
 
-/* Put the pod of VIEW, parsed from JSON, into the tables, which take VIEW over. */
+/* Put the pod of VIEW, which was parsed from JSON, into the tables, and take ownership of VIEW. */
 static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const char *json)
 {
 	struct pod *pod;
@@ -532,7 +536,8 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const c
 	HASH_FIND_STR(w->pods, view->meta.uid, pod);
 	first = !pod || pod->json;
 	if (pod) {
-		HASH_DEL(w->pods, pod); /* its keys in the tables are in the old view */
+		/* remove POD first, because its keys in the tables are strings of the old view */
+		HASH_DEL(w->pods, pod);
 		HASH_DELETE(by_name, w->named, pod);
 		spec_pod_view_inherit(view, pod->view);
 		spec_pod_view_free(pod->view);
@@ -587,10 +592,10 @@ static void on_pod(struct world *w, const char *json, size_t len, bool gone)
 		spec_pod_view_free(view);
 		return;
 	}
-	/* A pod moves if the mount shows other kinds than before. */
+	/* A pod moves to another job if the mount shows other kinds than before. */
 	if (pod_moves(w, pod, view))
 		pod_gone(pod);
-	/* The last state of a deleted pod shows how it has ended. */
+	/* Take VIEW even of a deleted pod, because its last state shows how the pod has ended. */
 	pod = pod_seen(w, view, json);
 	if (gone)
 		pod_gone(pod);
@@ -613,7 +618,7 @@ static void read_again(struct world *w, struct pod *old)
 		pod_gone(pod);
 }
 
-/* The job of the object UID is known: parse the pods that wait under UID again. */
+/* Parse the pods that wait under UID again, because the job of the object UID is known now. */
 static void settle(struct world *w, const char *uid)
 {
 	struct job *job = find_job(w, uid);
@@ -686,7 +691,10 @@ static void object_free(struct object *object)
 	free(object);
 }
 
-/* If a job has two objects of a type, use the one that arrived last: the other will be deleted soon. */
+/*
+ * Put OBJECT into its tables. If its job has another object of this type, OBJECT takes its place in OWNED, since
+ * the older object will be deleted soon.
+ */
 static void enter_table(struct world *w, struct object *object)
 {
 	struct object **table = &w->objects[object->type->table],
@@ -748,7 +756,7 @@ static void on_object(struct world *w, enum world_type type, const char *json, s
 	now->round = w->rounds[type];
 	old = find_object(w, s->table, key_of(now));
 	if (gone || (s->owned && !*now->meta->owner_uid)) {
-		/* OLD may be a newer object with the same name, which remains. */
+		/* Keep OLD if it is a newer object with the same name. */
 		if (old && streq(old->meta->uid, now->meta->uid))
 			object_gone(w, old);
 		object_free(now);
@@ -780,7 +788,7 @@ static void objects_listed(struct world *w, enum world_type type)
 
 /* --- the types of other objects --- */
 
-/* Return when OBJECT was first seen, for objects of the first list the time of their creation. */
+/* Return when OBJECT was first seen. For an object of the first list, return when it was created. */
 static int64_t first_seen(const struct world *w, const struct object *object)
 {
 	return world_has_listed(w, type_of(object)) ? loop_time_ns() : object->meta->created;
@@ -802,7 +810,7 @@ static void owned_report(struct world *w, struct object *now, const struct objec
 	const char *owner = (now ? now : old)->meta->owner_uid;
 	struct job *job = find_job(w, owner);
 
-	/* OWNER may also be the owner of jobs, such as a TrainJob. */
+	/* If OWNER is not a job, it may be the owner of jobs, as a TrainJob is. Report these jobs. */
 	for (struct job *other = job ? NULL : w->jobs; other; other = other->hh.next)
 		if (other->j.view && streq(other->j.view->meta.owner_uid, owner))
 			changed(other);
@@ -844,7 +852,7 @@ static void queue_report(struct world *w, struct object *now, const struct objec
 	tick_later(w);
 }
 
-/* A ClusterQueue may be the reason why jobs wait in its LocalQueues. */
+/* Report the jobs that wait in LocalQueues of the ClusterQueue, since they may wait because of it. */
 static void cluster_queue_report(struct world *w, struct object *now, const struct object *old)
 {
 	const char *name = (now ? now : old)->meta->name;
@@ -859,7 +867,7 @@ static void cluster_queue_report(struct world *w, struct object *now, const stru
 	}
 }
 
-/* The functions of a row for the view TYPE. */
+/* Define NAME_parse and NAME_unref, the functions of a row of types[] whose views are struct TYPE. */
 #define VIEW(name, type, parse, unref)                                                             \
 	static int name##_parse(const char *json, size_t len, void **ret)                          \
 	{                                                                                          \
@@ -915,7 +923,9 @@ static void on_event(struct world *w, const char *json, size_t len, bool gone)
 	struct job *job;
 	int err;
 
-	/* The server deletes an event after an hour, but the event still describes what happened. */
+	/*
+	 * Keep the event. The server deletes an event after an hour, but the event still describes what happened.
+	 */
 	if (gone)
 		return;
 	err = spec_event_view_parse(json, len, &view);
@@ -985,7 +995,7 @@ static void unpass(struct world *w, struct passed *passed)
 	free(passed);
 }
 
-/* An object with this UID or NAME is passed over. Keep its last readable version, unless it is GONE. */
+/* The object with this UID or NAME is passed over. Keep its last readable version or, if GONE, remove it. */
 static void keep_known(struct world *w, enum world_type type, const char *uid, const char *name,
 		       bool gone)
 {
@@ -1059,7 +1069,7 @@ void world_pass_over(struct world *w, enum world_type type, const char *json, si
 bool world_has_room_again(struct world *w, enum world_type type)
 {
 	size_t n = n_kept(w, type), passed = HASH_COUNT(w->passed);
-	/* If PASSED_MAX objects were passed over, the real number may be higher. */
+	/* If PASSED has PASSED_MAX objects, more objects may have been passed over. */
 	size_t room = passed < PASSED_MAX ? passed : SPEC_MAX_LISTED / 8;
 
 	if (!w->full[type] || is_listing(w, type) || n + room > SPEC_MAX_LISTED)

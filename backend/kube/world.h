@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache of the cluster's objects: jobs, their pods, the scheduler's pod groups, events, queues, and Kueue's
- * Workloads, as watches and replies have returned them. The world joins them. A pod, a group or a Workload belongs
- * to the job that is its controller, directly or through parts in between. An event belongs to the job of the
- * object that it is about. Objects may arrive in any order. The world only reports which jobs have changed. I/O
+ * A cache of the cluster's objects, as watches and replies have returned them: jobs, their pods, the scheduler's
+ * pod groups, events, queues, and Kueue's Workloads. The world joins these objects. A pod, a group or a Workload
+ * belongs to the job that is its controller, directly or through parts in between. An event belongs to the job of
+ * the object that it is about. Objects may arrive in any order. The world only reports which jobs have changed. I/O
  * thread, unless noted otherwise.
  */
 #pragma once
@@ -48,13 +48,13 @@ struct world_job {
 	char *uid;
 	/* NULL while only pods of the job have been seen; KIND and TYPE are set together with it. */
 	struct spec_job_view *view;
-	const struct spec_kind *kind; /* the kind as which VIEW was parsed */
+	const struct spec_kind *kind; /* VIEW was parsed as a job of this kind */
 	enum world_type type;
 	struct spec_text *object; /* the JSON of VIEW */
 	bool gone;		  /* its object was deleted */
 	unsigned round;		  /* world_rounds when the object last arrived */
-	size_t n_pods;		  /* its pods in the cluster */
-	int64_t since;		  /* when it was first seen or created, in ns */
+	size_t n_pods;		  /* number of its pods in the cluster */
+	int64_t since; /* when it was first seen; of the first list: when it was created; in ns */
 };
 
 /* JOB has changed. Called in the middle of the change, so it must not call functions of world. */
@@ -65,9 +65,9 @@ struct world *world_new(struct loop *loop);
 void world_set_changed(struct world *w, world_changed_fn fn, void *data);
 /*
  * Set the kind of the jobs of TYPE; NULL, as at first, if TYPE has no jobs. Call this before any object of TYPE
- * arrives, and again when the cluster serves another kind instead; the next list then shows which jobs remain. When
- * a kind is added, all types are relisted, because an object that is part of a job of the new kind is not a job of
- * its own any more.
+ * arrives. Call it again when the cluster serves another kind instead; the next list then shows which jobs remain.
+ * After a kind was added, the caller must relist all jobs, because an object that is part of a job of the new kind
+ * is no longer a job of its own.
  */
 void world_set_kind(struct world *w, enum world_type type, const struct spec_kind *kind);
 /*
@@ -83,13 +83,13 @@ const struct spec_kind *world_kind(const struct world *w, enum world_type type);
 size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_KINDS]);
 /* Return the type of the jobs of KIND; WORLD_N_TYPES if no type has this kind. */
 enum world_type world_type_of(const struct world *w, const struct spec_kind *kind);
-/* Set PART as the resource of TYPE, which is a type of WORLD_PARTS. Call this once per type. */
+/* Set PART as the resource of TYPE, which must be a type of parts. Call this once per type. */
 void world_set_part(struct world *w, enum world_type type, const struct spec_part *part);
 /* Return the resource of TYPE, which world_set_part has set, or NULL. Any thread. */
 const struct spec_part *world_part(const struct world *w, enum world_type type);
 /*
- * Return the type whose objects include PART: the type of PART, or the type of the kind whose jobs are also parts;
- * WORLD_N_TYPES if there is no such type. Any thread.
+ * Return the type whose watch returns the objects of PART. This is the type of PART itself or, if these objects are
+ * jobs of a shown kind, the type of that kind. Return WORLD_N_TYPES if there is no such type. Any thread.
  */
 enum world_type world_feed(const struct world *w, const struct spec_part *part);
 /* True if a part of the jobs of KIND can't be listed, so that pods may be missing. */
@@ -105,9 +105,11 @@ void world_free(struct world *w); /* NULL is allowed */
 
 /* --- lists and objects --- */
 
-/* A list of TYPE begins. Objects of TYPE that do not arrive before it ends are gone. */
+/* A list of TYPE begins. Objects of TYPE that do not arrive before world_list_ends are gone. */
 void world_list_begins(struct world *w, enum world_type type);
-/* JSON is an object of TYPE: its current version, or, if GONE, its last version before it was deleted. */
+/*
+ * JSON is the current version of an object of TYPE. If GONE, the object was deleted, and JSON is its last version.
+ */
 void world_object(struct world *w, enum world_type type, const char *json, size_t len, bool gone);
 /*
  * Pass over the object JSON of TYPE, for the reason WRONG (as in spec_split_fn, or another errno). Its last
@@ -116,8 +118,8 @@ void world_object(struct world *w, enum world_type type, const char *json, size_
 void world_pass_over(struct world *w, enum world_type type, const char *json, size_t len, bool gone,
 		     int wrong);
 /*
- * True if TYPE must be relisted: objects of it were passed over because it had SPEC_MAX_LISTED objects, and now has
- * space for more. Returns true once.
+ * True if TYPE must be relisted: some of its objects were passed over because there were more than SPEC_MAX_LISTED,
+ * and now there is space for them. True only for the first call after that.
  */
 bool world_has_room_again(struct world *w, enum world_type type);
 void world_list_ends(struct world *w, enum world_type type);
@@ -125,22 +127,25 @@ void world_list_ends(struct world *w, enum world_type type);
 unsigned world_rounds(const struct world *w, enum world_type type);
 /* True if a list of TYPE has ended. */
 bool world_has_listed(const struct world *w, enum world_type type);
-/* More objects of TYPE than before belong to jobs, and only the next list has all of them. */
+/*
+ * Treat TYPE as not listed until its next list has ended. Call this when more objects of TYPE belong to jobs than
+ * before, since only the next list contains all of them.
+ */
 void world_await_list(struct world *w, enum world_type type);
-/* Forget the objects of TYPE, as if a list had been empty: the mount may not see them any more. */
+/* Forget all objects of TYPE, as after an empty list, because the mount can't see them any more. */
 void world_forget_sort(struct world *w, enum world_type type);
 /*
- * The reply to a request contained the job JSON of TYPE. It may be older than the cache: the watch of the jobs is
- * complete up to the version WATCHED ("" while it relists). Return the job as it is now; NULL if JSON can't be
- * parsed, or the job is already deleted.
+ * Update the job of TYPE from JSON, which was in the reply to a request. JSON may be older than the cache. WATCHED:
+ * the resource version up to which the watch of these jobs is complete; "" while it relists. Return the job as it
+ * is now; NULL if JSON can't be parsed, or the job is already deleted.
  */
 const struct world_job *world_reply(struct world *w, enum world_type type, const char *json,
 				    size_t len, const char *watched);
 
 /*
- * JSON is the PodMetrics of a pod. Return the job of the pod if the sample is new; NULL if it is not new, or there
- * is no such pod. JSON may be about an earlier pod of the same name; that is detected by its time when the snapshot
- * is made.
+ * Take a sample of a pod from its PodMetrics, JSON. Return the job of the pod; NULL if the sample is not new, or
+ * there is no such pod. JSON may be about an earlier pod of the same name. The time of the sample shows that later,
+ * when a snapshot is made.
  */
 const struct world_job *world_sample(struct world *w, const char *json, size_t len);
 
@@ -175,18 +180,18 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
  */
 void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,
 			 size_t n);
-/* Note that this user may not patch Workloads (FIXED), or that the user may. */
+/* Note whether this user lacks the right to patch Workloads (FIXED). */
 void world_set_fixed(struct world *w, bool fixed);
-/* Note that the server could not reach Kueue (AWAY) when it last answered, or that it could. */
+/* Note whether the API server failed to reach Kueue when it was last asked (AWAY). */
 void world_set_kueue_away(struct world *w, bool away);
-/* Note that the server does not serve Kueue's API (ABSENT), or that it does. */
+/* Note whether the server lacks Kueue's API (ABSENT). */
 void world_set_kueue_absent(struct world *w, bool absent);
 /*
- * JOB was published as not started (WAITS) or as started. While JOB waits, a change of its queue or its group also
+ * Note whether JOB was published as not started (WAITS). While JOB waits, a change of its queue or its group also
  * counts as a change of JOB.
  */
 void world_set_waiting(const struct world_job *job, bool waits);
-/* A fact about all queues or groups has changed: report each job that waits. */
+/* Report each job that waits, because a fact about all queues or groups has changed. */
 void world_waiting_changed(struct world *w);
 /* Free JOB and its pods. */
 void world_forget(const struct world_job *job);
@@ -198,7 +203,7 @@ void world_events_of(struct world *w, const char *uid, struct events_list *ret);
  * queues of both may have the same name. Any thread.
  */
 struct spec_queue_view *world_queue(struct world *w, enum world_type type, const char *name);
-/* Return the type of the queues of KIND's jobs: one of these two. */
+/* Return the type of the queues that jobs of KIND use: WORLD_QUEUES or WORLD_LOCAL_QUEUES. */
 enum world_type world_queues_of(const struct spec_kind *kind);
 /* Return a new reference to Kueue's ClusterQueue NAME, or NULL. Any thread. */
 struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char *name);
@@ -207,6 +212,6 @@ struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char 
  * Volcano's. Any thread.
  */
 struct spec_queue_view **world_queues(struct world *w, size_t *ret_n);
-/* Return the number of pods in the cluster; return the number of objects that were passed over. Any thread. */
+/* Return the number of pods in the cluster, and the number of objects that were passed over. Any thread. */
 size_t world_n_pods(const struct world *w);
 size_t world_n_passed_over(const struct world *w);
