@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects of one FUSE session that every operation needs, independent of the tree that the
- * classes above show. They are made and freed here and have their own locks; fs_new sets the other
- * members, which do not change afterwards.
+ * struct fs has the objects that all operations of one FUSE session share. None of them depends on
+ * what the tree shows. fs_new makes them; fs_close and fs_free free them.
  *
- * Objects of this folder: a node (node.h) is a position in the tree that the kernel knows, and its
- * class has the operations. A handle (handle.h) is an open file. A listing has the names of an open
- * directory. A parked request (park.h) waits for an event. A text (text.h) is rendered when the
- * file is opened. A stream (stream.h) blocks its readers. struct fs owns the tables of all of them.
- * Nodes and listings belong to the FUSE thread, streams to the I/O thread; handles and parked
- * requests have a lock each, and parked requests also a thread, which answers interrupts and
- * deadlines. This folder does not depend on the contents of the tree: the object of a node is
- * opaque.
+ * The objects of this folder: A node (node.h) is a position in the tree that the kernel has looked
+ * up; its class defines the operations. A handle (handle.h) is an open file. A listing has the
+ * names of an open directory. A parked request (park.h) waits for an event. A text (text.h) is
+ * rendered when its file is opened. A stream (stream.h) blocks its readers. struct fs owns the
+ * tables of all of these.
+ *
+ * Threads: Nodes and listings belong to the FUSE thread, streams to the I/O thread. The table of
+ * handles and the table of parked requests each have a lock. park.h also has a thread of its own,
+ * which answers interrupts and deadlines.
+ *
+ * This folder never inspects what a node represents: the node's object is an opaque pointer.
  */
 #pragma once
 
@@ -34,7 +36,7 @@ struct fs_config {
 	uid_t uid;
 	gid_t gid;
 	mode_t umask;
-	const char *disk; /* a path; statfs reports the usage of its file system; not copied */
+	const char *disk; /* path of the file system whose usage statfs reports; borrowed */
 };
 
 struct fs {
@@ -46,29 +48,30 @@ struct fs {
 	struct node_table *nodes;
 	struct handles *handles;
 	struct streams *streams;
-	uint64_t requests; /* requests answered or parked so far; FUSE thread */
+	uint64_t requests; /* number of requests that have arrived; FUSE thread */
 	/*
-	 * Why kxfs could not find the sender of a request in /proc: EACCES if it belongs to another
-	 * user, ESRCH if it is in another pid namespace; 0 if this has not happened.
+	 * Why kxfs could not inspect the sender of its latest request in /proc: EACCES if the
+	 * process belongs to another user, ESRCH if it is in another pid namespace. 0 if this has
+	 * never failed.
 	 */
 	atomic_int unseen;
 };
 
 /*
- * Make a session whose root is of class ROOT and represents OBJECT. LOOP, which need not run yet,
- * is borrowed.
+ * Make a session. Its root node has the class ROOT and represents OBJECT. LOOP is borrowed and does
+ * not need to run yet.
  */
 struct fs *fs_new(struct loop *loop, const struct fs_config *config, const struct node_class *root,
 		  void *object);
 /*
- * Free the remaining open handles, streams and nodes; no thread may use them any more, and the
- * objects that they refer to must still exist.
+ * Wait until all serving threads have ended, then free all handles, streams and nodes. Call this
+ * after the I/O thread has stopped, and before freeing the objects that the nodes represent.
  */
 void fs_close(struct fs *fs);
 void fs_free(struct fs *fs); /* Call this after fs_close; NULL is allowed. */
 
-/* How long the kernel may cache names and attributes (rule T5), seconds. */
+/* How long the kernel may cache names and attributes, in seconds (rule T5). */
 #define FS_TIMEOUT 1.0
 
-/* The operations of the session (ops.c); its user data is the struct fs. */
+/* The FUSE operations of the session (ops.c). The session's user data is the struct fs. */
 extern const struct fuse_lowlevel_ops fs_ops;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libfuse's low-level API at the version that kxfs is written for. Include this file, never
- * libfuse's own headers.
+ * libfuse's low-level API, in the version that kxfs uses. Include this file instead of libfuse's
+ * own headers.
  */
 #pragma once
 

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open files and directories: every structure that fi->fh points at begins with struct handle, and
- * all are in one list. So handles_free can free a handle that the kernel never releases because its
- * mount was detached. Streams have a list of their own, on the I/O thread (stream.h). Any thread.
+ * Handles: open files and directories. fi->fh points to a structure that begins with struct handle.
+ * All handles are in one list, so handles_free can also free those that the kernel never released
+ * because the mount was detached. Streams are not handles: the I/O thread has a list of them
+ * (stream.h). Functions of this file may be called on any thread.
  */
 #pragma once
 
 #include "fs/vfs/fs.h"
 
 struct handle {
-	void (*free)(struct handle *h); /* frees the whole structure */
+	void (*free)(struct handle *h); /* frees the structure that begins with H */
 	struct handle *prev, *next;
 };
 
 struct handles;
 
 struct handles *handles_new(void);
-void handles_free(struct handles *all); /* Free every remaining handle, too. NULL is allowed. */
+void handles_free(struct handles *all); /* Also frees every handle in ALL. NULL is allowed. */
 
-/* Make H, which is zeroed, the handle of FI. */
+/*
+ * Add H, which the caller has zeroed, to the list, and make it the handle of FI. FREE_FN frees it
+ * later.
+ */
 void handle_open(struct fs *fs, struct handle *h, void (*free_fn)(struct handle *),
 		 struct fuse_file_info *fi);
 static inline void *handle_of(const struct fuse_file_info *fi)
@@ -29,13 +33,13 @@ static inline void *handle_of(const struct fuse_file_info *fi)
 void handle_close(struct fs *fs, struct fuse_file_info *fi);
 
 /*
- * Like fuse_reply_open, with direct_io. If FLUSHED, the kernel sends a flush at each close (struct
- * node_class, flush).
+ * Reply like fuse_reply_open, with direct_io. If FLUSHED, the kernel sends FLUSH at each close (see
+ * flush in struct node_class). Otherwise it sends none.
  */
 int handle_reply_open(fuse_req_t req, const struct fuse_file_info *fi, bool flushed);
 
 /*
- * Answer an open with the handle in FI, which is not flushed; if the request was interrupted, close
- * the handle.
+ * Answer the open REQ with the handle in FI, for which the kernel sends no FLUSH. If the request
+ * was interrupted, close the handle.
  */
 void handle_reply(struct fs *fs, fuse_req_t req, struct fuse_file_info *fi);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of nodes, which are found by key, and kept while the kernel, a handle or a child refers
- * to them. All of this runs on the FUSE thread, so there is no lock.
+ * The table of nodes, indexed by key. A node is freed when neither the kernel nor a child nor a
+ * running operation refers to it. Everything here runs on the FUSE thread, so there is no lock.
  */
 #include <errno.h>
 #include <utlist.h>
@@ -13,19 +13,19 @@
 
 struct node_table {
 	struct node *by_key;
-	struct node *all; /* all nodes, including those no longer found by their key */
+	struct node *all; /* all nodes, including stale ones, which are not in BY_KEY */
 	struct node *root;
 };
 
 /*
- * Return the inode number of KEY. A collision does no harm, since only programs like find -samefile
- * compare inode numbers.
+ * Return the inode number for KEY. Two keys may get the same number. This does no harm, because
+ * only programs like find -samefile compare inode numbers.
  */
 static uint64_t node_hash(const char *key)
 {
 	const uint64_t h = spec_fnv1a(SPEC_FNV1A_INIT, key, strlen(key));
 
-	/* 0 is not an inode number, and 1 is the root's. */
+	/* 0 is not a valid inode number, and the root has 1. */
 	return h < 2 ? h + 2 : h;
 }
 
@@ -73,9 +73,8 @@ struct node *node_get(struct fs *fs, struct node *parent, const struct node_clas
 	HASH_FIND_STR(fs->nodes->by_key, key, node);
 	if (node && (node->class != class || node->parent != parent)) {
 		/*
-		 * The name now refers to another kind of object, or the old node's parent was
-		 * replaced by a new directory of the same name. Processes that have the old node
-		 * open keep it.
+		 * The name now refers to another kind of object, or a new directory of the same
+		 * name has replaced the old node's parent. Open files keep the old node.
 		 */
 		node_forget_name(fs, node);
 		node = NULL;
@@ -157,7 +156,10 @@ void node_set_times(struct stat *st, int64_t mtime, int64_t ctime)
 	st->st_ctim = spec_time_spec(ctime);
 }
 
-/* Set the common attributes of nodes: type, mode, owner, st_ino, times of the mount. */
+/*
+ * Set ST to the default attributes: type, mode, owner, st_ino, and the time at which the mount
+ * began.
+ */
 static void node_stat(struct fs *fs, const struct node *node, struct stat *st)
 {
 	memset(st, 0, sizeof(*st));
@@ -190,7 +192,7 @@ int node_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return err;
 }
 
-/* Return the object of a node for entry E in DIR. */
+/* Return what the node of entry E in DIR represents. */
 static void *node_entry_object(const struct node_entry_def *e, const struct node *dir)
 {
 	return e->object ? e->object : dir->object;
@@ -264,7 +266,10 @@ struct node_table *node_table_new(const struct node_class *root, void *object)
 	return t;
 }
 
-/* The kernel does not send FORGETs when it unmounts, so also free nodes whose LOOKUPS is not 0. */
+/*
+ * The kernel does not send FORGETs when it unmounts, so this also frees nodes whose LOOKUPS is not
+ * 0.
+ */
 void node_table_free(struct node_table *t)
 {
 	struct node *node, *next;
@@ -276,27 +281,34 @@ void node_table_free(struct node_table *t)
 	free(t);
 }
 
-/* Pass NODE to the kernel, with its attributes in E. */
+/*
+ * Complete E, the entry that the kernel gets for NODE: nodeid and cache timeouts. The caller has
+ * set the attributes in E. Count the lookup.
+ */
 static void node_give(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 {
 	e->ino = node == fs->nodes->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
 	e->generation = 1;
-	/* A node may be live while its name is not: only the times of a running job change. */
+	/*
+	 * The two timeouts differ: for example, the times of a running job change, but its name
+	 * does not.
+	 */
 	e->entry_timeout = node->class->live ? 0 : FS_TIMEOUT;
 	e->attr_timeout = node->live ? 0 : FS_TIMEOUT;
 	node_looked_up(node);
 }
 
 /*
- * Pass NODE to the kernel without its attributes, which the kernel requests when they are needed.
+ * Fill E with NODE's type and inode number. The kernel requests the other attributes when a process
+ * needs them.
  */
 static void node_give_bare(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 {
 	memset(e, 0, sizeof(*e));
 	node_stat(fs, node, &e->attr);
 	/*
-	 * The kernel uses this size even if it must not cache it, and a smaller size would truncate
-	 * a reader's mapping.
+	 * The kernel uses this size although its timeout is 0. A size smaller than the last one
+	 * would truncate the file's mappings in other processes.
 	 */
 	e->attr.st_size = node->size;
 	node_give(fs, node, e);
@@ -327,16 +339,16 @@ int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 		return 0;
 	}
 	err = node_entry(fs, node, e);
-	/* Only for directories: readers of a file depend on its current size. */
+	/*
+	 * The kernel must not cache the attributes of a live file: readers depend on its current
+	 * size.
+	 */
 	if (!err && S_ISDIR(e->attr.st_mode) && !node->class->live)
 		e->attr_timeout = FS_TIMEOUT;
 	return err;
 }
 
-/*
- * --- listings: the names in one block of memory, and their offsets in another. Each block doubles
- * when it is full, so 10 000 jobs cost few allocations ---
- */
+/* --- listings --- */
 
 struct listing *listing_new(void)
 {

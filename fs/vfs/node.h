@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes: the kernel's view of the tree. A node is a position in the tree that has been looked up;
- * its class defines its operations. Only the FUSE thread touches nodes (no lock).
+ * Nodes: the part of the tree that the kernel knows. A node is a position in the tree that the
+ * kernel has looked up. Its class defines its operations. Only the FUSE thread uses nodes, so they
+ * have no lock.
  *
- * A node is found again by its key: its parent's key, "/", and a tag. The tag is the node's name;
- * but if a name can refer to different objects over time (the log of a new attempt, a job of the
- * same id), the tag is a text that distinguishes the objects. st_ino is a hash of the key, so it is
- * the same after a remount. The nodeid is the node's address. A node exists while it has lookups in
- * the kernel, open handles, or children.
+ * The key of a node is its parent's key, "/", and a tag. kxfs finds an existing node by its key.
+ * The tag is usually the node's name. If a name can refer to different objects over time, the tag
+ * distinguishes these objects. Examples are the log of a new attempt, and a job whose id an earlier
+ * job had. st_ino is a hash of the key, so it stays the same after a remount. The nodeid is the
+ * node's address. A node exists while the kernel's lookup count for it is not 0, or while it has
+ * children.
  *
- * A node has an object, which it represents. This folder never inspects it: the classes of a tree
- * agree on its type. A new node has the object of its parent, unless its class or its entry sets
- * another.
+ * A node represents an object. This folder never inspects the object; the classes of a tree agree
+ * on its type. A new node gets the object of its parent, unless its class or its table entry sets
+ * another one.
  *
- * A directory that is open has a listing.
+ * An open directory has a listing of its names.
  */
 #pragma once
 
@@ -25,13 +27,13 @@
 struct node;
 
 /*
- * The names that a directory had when it was opened. Its handle stores them, so that a reader
- * neither skips nor repeats an entry while jobs are added and removed.
+ * The names that a directory contained when it was opened. The handle of the open directory has the
+ * listing. So a reader neither skips nor repeats an entry while jobs are added and removed.
  */
 struct listing {
-	char *names; /* the names, each with its NUL, one after the other */
+	char *names; /* the names, NUL-terminated, one after the other */
 	size_t used, room;
-	size_t *starts; /* offset of each name */
+	size_t *starts; /* offset of each name in NAMES */
 	size_t n, slots;
 };
 
@@ -43,72 +45,78 @@ define_cleanup(listing_freep, struct listing *, listing_free)
 /* Append a copy of NAME. */
 void listing_add(struct listing *l, const char *name);
 
-/* Return the I-th name; NULL at the end. */
+/* Return name number I, counted from 0; NULL after the last name. */
 const char *listing_name(const struct listing *l, size_t i);
 
 /*
- * The operations of a kind of node. If an operation is absent, the kernel gets the answer named in
- * its comment. Operations with a request must answer it, immediately or by parking it
- * (fs/vfs/park.h); they never wait.
+ * The operations of one kind of node. If an operation is NULL, kxfs gives the answer that is named
+ * in the comment of the operation. An operation with a parameter REQ must answer the request
+ * immediately, or park it (fs/vfs/park.h). It never waits.
  */
 struct node_class {
 	const char *name;
-	mode_t mode; /* type and permissions before umask; most defaults follow from the type */
-	size_t size; /* size of the structure that begins with struct node; 0 for a plain struct node */
+	mode_t mode; /* file type, and permissions before the umask is applied */
+	size_t size; /* size of the structure that begins with struct node; 0: only struct node */
 
 	/*
-	 * The value of node.live in a new node. If true, the kernel does not cache the name either,
-	 * because it may refer to another node at any time.
+	 * The value of node.live in new nodes. If it is true, the kernel does not cache the name of
+	 * the node either, because the name may refer to another node at any time.
 	 */
 	bool live;
 	/*
-	 * Its attributes require rendering a text. So a directory listing contains only its type
-	 * and inode number; the kernel requests the other attributes if a process needs them, which
-	 * rm -r and tab completion do not.
+	 * Computing the attributes requires rendering a text. So a directory listing returns only
+	 * the type and the inode number. The kernel requests the other attributes when a process
+	 * needs them. rm -r and tab completion do not need them.
 	 */
 	bool costly;
 	/*
-	 * Its attributes are read from disk. So even a lookup returns only its type and inode
-	 * number: the kernel does one lookup in a directory at a time, and a lookup that hangs
-	 * would block all others.
+	 * The attributes are read from disk. So even a lookup returns only the type and the inode
+	 * number. The kernel does only one lookup in a directory at a time: if one waited for a
+	 * hanging disk, it would block all others.
 	 */
 	bool on_disk;
 
 	/*
-	 * Set the attributes that differ from the defaults of any node. Return 0 or a negative
-	 * errno. If NULL, all are defaults.
+	 * Set those attributes in ST that differ from the defaults. Return 0 or a negative errno.
+	 * If this is NULL, all attributes have their defaults.
 	 */
 	int (*getattr)(struct fs *fs, struct node *node, struct stat *st);
-	/* Change in ST, which getattr has set, the members that differ for the open file FI. */
+	/*
+	 * Called after getattr: change those attributes in ST that differ for the open file FI. May
+	 * be NULL.
+	 */
 	void (*getattr_open)(struct fs *fs, struct node *node, struct fuse_file_info *fi,
 			     struct stat *st);
-	/* Find NAME: *RET is a node from node_get(). If NULL, every name gives -ENOENT. */
+	/*
+	 * Find NAME in DIR, and set *RET to a node from node_get(). Return 0 or a negative errno.
+	 * If this is NULL, every lookup returns -ENOENT.
+	 */
 	int (*lookup)(struct fs *fs, struct node *dir, const char *name, struct node **ret);
 	/* Add all names except "." and ".." with listing_add(). Return 0 or a negative errno. */
 	int (*list)(struct fs *fs, struct node *dir, struct listing *l);
-	/* Return the malloc'ed target of a symbolic link, whose length is the link's size. */
+	/* Set *RET to the target of a symbolic link, malloc'ed. Its length becomes st_size. */
 	int (*readlink)(struct fs *fs, struct node *node, char **ret);
 
-	/* If NULL, the file is opened without a handle; EPERM for writing. */
+	/* EPERM if NULL. Opening for writing also fails with EPERM if `write` is NULL. */
 	void (*open)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
 	void (*read)(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
 		     struct fuse_file_info *fi);
 	void (*write)(struct fs *fs, fuse_req_t req, struct node *node, const char *buf,
-		      size_t size, off_t off, struct fuse_file_info *fi); /* absent: EPERM */
+		      size_t size, off_t off, struct fuse_file_info *fi); /* EPERM if NULL */
 	void (*flush)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
 	void (*fsync)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
 	void (*release)(struct fs *fs, fuse_req_t req, struct node *node,
 			struct fuse_file_info *fi);
 	void (*poll)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi,
-		     struct fuse_pollhandle *ph); /* absent: it is always ready */
+		     struct fuse_pollhandle *ph); /* if NULL, always ready */
 	/*
-	 * If NULL, changes of times, and size 0 for a writable file, succeed without an effect; all
-	 * other changes fail with EPERM.
+	 * If this is NULL, changing the times succeeds without an effect, and so does changing the
+	 * size of a file that has a `write`. All other changes fail with EPERM.
 	 */
 	void (*setattr)(struct fs *fs, fuse_req_t req, struct node *node, struct stat *attr,
 			int to_set, struct fuse_file_info *fi);
 
-	/* For directories. If NULL, EPERM. */
+	/* Operations of directories. EPERM if NULL. */
 	void (*create)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 		       mode_t mode, struct fuse_file_info *fi);
 	void (*unlink)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
@@ -116,92 +124,96 @@ struct node_class {
 	void (*rename)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 		       struct node *newdir, const char *newname, unsigned flags);
 
-	/* Free the members beyond struct node. */
+	/* Free the members after struct node. May be NULL. */
 	void (*free)(struct node *node);
 };
 
 struct node {
 	const struct node_class *class;
 	struct node *parent; /* a reference; NULL for the root */
-	void *object;	     /* the object that it represents; borrowed */
+	void *object;	     /* the object that the node represents; borrowed */
 	char *key;
 	uint64_t ino;	  /* st_ino */
-	uint64_t lookups; /* number of lookups in the kernel */
-	/* References: one for LOOKUPS if it is not 0, and one for each child and each handle */
+	uint64_t lookups; /* the kernel's lookup count */
+	/*
+	 * References: one if LOOKUPS is not 0, one for each child, and one for each node_get until
+	 * its node_put.
+	 */
 	unsigned refs;
 	/*
-	 * Its attributes may change at any time, so the kernel caches them only after a directory
-	 * listing (node_listed).
+	 * The attributes may change at any time, so the kernel does not cache them. Exception: a
+	 * directory in a directory listing (node_listed).
 	 */
 	bool live;
-	bool stale; /* not in the table any more: the next lookup of the name makes a new node */
-	off_t size; /* the size last reported to the kernel */
+	bool stale; /* removed from the table: the next lookup of its name makes a new node */
+	off_t size; /* the st_size that the kernel got last */
 	UT_hash_handle hh;
 	struct node *prev, *next; /* the list of all nodes */
 };
 
-/* Make a table with a root of class ROOT, which represents OBJECT. */
+/* Make a table of nodes. Its root has the class ROOT and represents OBJECT. */
 struct node_table *node_table_new(const struct node_class *root, void *object);
-/* Free all remaining nodes; after the session. NULL is allowed. */
+/* Free T and all its nodes. Call this after the session has ended. NULL is allowed. */
 void node_table_free(struct node_table *t);
 
 /*
- * Return the node of CLASS under PARENT with TAG, as a new reference that the caller passes to the
- * kernel (ops.c) or drops (node_put). If there is none yet, make it, and set *FRESH (FRESH may be
- * NULL): the caller then sets the members beyond struct node, which are zero.
+ * Return the node with CLASS and TAG under PARENT, as a new reference, which the caller drops with
+ * node_put. Make the node if it does not exist yet. *FRESH is true if the node is new: the caller
+ * then sets the members after struct node, which are zero. FRESH may be NULL.
  */
 struct node *node_get(struct fs *fs, struct node *parent, const struct node_class *class,
 		      const char *tag, bool *fresh);
 void node_put(struct fs *fs, struct node *node);
-/* Make the next lookup of this position create a new node, with the same st_ino. */
+/* Remove NODE from the table. The next lookup of its name makes a new node with the same st_ino. */
 void node_forget_name(struct fs *fs, struct node *node);
 
-/* Make NODE represent OBJECT from now on. */
+/* Set the object that NODE represents. */
 void node_set_object(struct node *node, void *object);
 void node_set_live(struct node *node, bool live);
 
-/* Return the last part of a node's key: its name, if the tag is the name. */
+/* Return the tag of NODE. It is the node's name, unless the class uses other tags. */
 const char *node_name(const struct node *node);
 
-/* Return the node with the kernel's nodeid; the root is FUSE_ROOT_ID. */
+/* Return the node whose nodeid is ID. FUSE_ROOT_ID is the root. */
 struct node *node_of(struct fs *fs, fuse_ino_t id);
 
-/* Count one more lookup in the kernel, or N fewer. */
+/* Increase the kernel's lookup count of NODE by 1, or decrease it by N. */
 void node_looked_up(struct node *node);
 void node_forget(struct fs *fs, struct node *node, uint64_t n);
 
 /*
- * Return the common attributes of nodes (type, mode, owner, st_ino, times of the mount), then those
- * that the class's getattr sets.
+ * Set ST to the default attributes, then let the class's getattr change them. The defaults are
+ * type, mode, owner, st_ino, and the time at which the mount began. Return 0 or a negative errno.
  */
 int node_getattr(struct fs *fs, struct node *node, struct stat *st);
 
-/* Set the times of ST, given in ns since 1970; atime is mtime. */
+/* Set the times in ST, given in ns since 1970. atime becomes MTIME. */
 void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
 
 /*
- * Fill E with the answer to a lookup or create. On success the kernel's lookup is counted; if the
- * reply can't be sent, the caller calls node_forget(..., 1). The caller still owns its own
- * reference.
+ * Fill E with the answer to a lookup or create that found NODE. Return 0 or a negative errno. On
+ * success, this increases the kernel's lookup count. If the reply then can't be sent, the caller
+ * decreases it with node_forget(..., 1). The caller keeps its own reference.
  */
 int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 /*
- * Like node_entry, for an entry of a directory that is read: without the attributes of a costly
- * node. The kernel caches the attributes of a live directory, too, since a process that lists a
- * directory usually requests them next.
+ * Like node_entry, for an entry of a directory listing. Leave out the attributes of a costly node.
+ * Let the kernel cache the attributes of a directory even if node.live is true, because a process
+ * that lists a directory usually requests them next. Exception: a directory whose class is live.
  */
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 
 /*
- * A row of a table of fixed entries of a directory; the last row has a NULL name. A HIDDEN entry
- * can be looked up but is not listed. If WHEN is not NULL, it returns whether the entry exists.
- * OBJECT is the object of the entry's node, or NULL for the directory's object.
+ * One fixed entry of a directory, as a row of a table. The last row has a NULL name. A HIDDEN entry
+ * can be looked up but is not listed. If WHEN is not NULL, the entry exists only while WHEN returns
+ * true. The node of the entry represents OBJECT, or the directory's object if OBJECT is NULL.
  */
 struct node_entry_def {
 	const char *name;
 	const struct node_class *class;
 	bool hidden;
-	bool (*when)(void *object, struct node *dir); /* OBJECT is the object of the entry's node */
+	/* OBJECT is what the entry's node represents */
+	bool (*when)(void *object, struct node *dir);
 	void *object;
 };
 int node_lookup_in(struct fs *fs, struct node *dir, const struct node_entry_def *table,
@@ -209,14 +221,14 @@ int node_lookup_in(struct fs *fs, struct node *dir, const struct node_entry_def 
 void node_list_in(struct node *dir, const struct node_entry_def *table, struct listing *l);
 
 /*
- * The root of a mount. Its object is the table of its entries, which represent the parts of the
- * mount.
+ * The class of a mount's root directory. The root's object is a table of struct node_entry_def,
+ * which defines the entries.
  */
 extern const struct node_class node_root_class;
 
 /*
- * A class of a directory that has only entries of a table: struct node_dir_class { .class = { ...,
- * NODE_DIR_OPS }, .entries }.
+ * The class of a directory whose entries are all in one table. Define it with .class = {...,
+ * NODE_DIR_OPS} and .entries.
  */
 struct node_dir_class {
 	struct node_class class;

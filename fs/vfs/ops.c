@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session, and the operations that the kernel calls. Each operation finds the node and calls its
- * class; if the class does not have the operation, it returns the answer that node.h defines. No
- * operation waits (rule T1). The table deliberately omits extended attributes and locks, so the
- * kernel handles them itself.
+ * The session, and its FUSE operations. Each operation finds the node and calls the same operation
+ * of the node's class. If the class does not have it, the kernel gets the answer that node.h names.
+ * No operation waits (rule T1). fs_ops deliberately omits extended attributes and locks, so that
+ * the kernel handles these itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -69,14 +69,18 @@ static void ops_init(void *data, struct fuse_conn_info *conn)
 {
 	conn->want |= conn->capable & (FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_READDIRPLUS);
 	/*
-	 * ls reads all names before it requests the first attribute, so the kernel's heuristic for
-	 * prefetching attributes would be wrong for every directory of many jobs.
+	 * Always send attributes with a directory listing. The kernel's AUTO heuristic would stop
+	 * this after the first part of a long listing, because ls reads all names before it
+	 * requests the first attribute.
 	 */
 	conn->want &= ~(FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
 			FUSE_CAP_AUTO_INVAL_DATA);
 }
 
-/* Find the entry NAME of DIR: *RET with a reference; or a negative errno. */
+/*
+ * Find the entry NAME of DIR, and set *RET to its node, a new reference. Return 0 or a negative
+ * errno.
+ */
 static int ops_find(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
 	if (strlen(name) > NAME_MAX)
@@ -169,8 +173,9 @@ static void ops_readlink(fuse_req_t req, fuse_ino_t ino)
 }
 
 /*
- * Define ops_OP: it calls OP of the node's class, or replies ERR if the class does not have OP.
- * PARAMS are the parameters of libfuse's function, the rest are arguments of the class's function.
+ * Define the function ops_OP. It calls OP of the node's class, or replies ERR if the class does not
+ * have OP. PARAMS is the parameter list of libfuse's operation. The macro passes its last arguments
+ * to the class's OP.
  */
 #define OPS_OF_CLASS(op, err, params, ...)                                                         \
 	static void ops_##op params                                                                \
@@ -270,15 +275,12 @@ static void ops_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 	fuse_reply_poll(req, POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM);
 }
 
-/*
- * --- directories: the names are listed at the open, so that a reader sees each once; their
- * attributes are read when an entry is returned ---
- */
+/* --- directories: opendir lists the names, readdirplus adds the attributes --- */
 
 struct dir_handle {
 	struct handle handle;
 	struct listing *listing;
-	bool read; /* reading has begun, so reading from the start again is rewinddir(3) */
+	bool read; /* entries were read, so a read at offset 0 is a rewinddir(3) */
 };
 
 static void ops_free_dir(struct handle *h)
@@ -317,8 +319,8 @@ static void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 }
 
 /*
- * Add entry I of a directory to BUF. Return its size in bytes; 0 if it does not fit. If the entry
- * was removed meanwhile, return 0 and set *GONE.
+ * Append entry I of DIR, with NAME, to BUF, which has ROOM bytes. Return the size of the entry in
+ * BUF, or 0 if it does not fit. If the entry was removed since the listing, return 0 and set *GONE.
  */
 static size_t ops_add_entry(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 			    size_t i, char *buf, size_t room, bool *gone)
@@ -330,7 +332,7 @@ static size_t ops_add_entry(struct fs *fs, fuse_req_t req, struct node *dir, con
 	*gone = false;
 	if (need > room)
 		return 0;
-	if (i < 2) { /* "." and "..": the kernel uses only their number and type */
+	if (i < 2) { /* "." and "..": the kernel uses only inode number and type */
 		e.attr.st_ino = i == 1 && dir->parent ? dir->parent->ino : dir->ino;
 		e.attr.st_mode = S_IFDIR;
 		return fuse_add_direntry_plus(req, buf, room, name, &e, i + 1);
@@ -351,8 +353,8 @@ static void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t o
 	size_t used = 0;
 
 	/*
-	 * Names may have changed since the directory was opened; if the directory itself was
-	 * removed, use the old names.
+	 * List the names again for rewinddir(3), because they may have changed. Keep the old names
+	 * if this fails because the directory was removed.
 	 */
 	if (off == 0 && dir->read && ops_list(fs, node_of(fs, ino), &again) == 0) {
 		listing_free(dir->listing);

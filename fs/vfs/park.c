@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parked requests: a table from ticket to request under one leaf lock. The thread that removes an
- * entry from the table owns the answer, so each request is answered exactly once. Interrupts arrive
- * on the FUSE thread while libfuse holds a lock of the request, so their handler only records the
- * answer. Park's own thread sends that answer. This thread also ticks while a request with a
- * deadline is parked. It does nothing else, so a hanging disk can't stop it. Deadlines count its
- * ticks instead of a clock's time, because requests can't be answered while the machine is
- * suspended; afterwards only one tick has passed.
+ * Parked requests: a table from ticket to request, under one leaf lock. The thread that removes a
+ * request from the table answers it, so each request is answered exactly once.
+ *
+ * libfuse reports an interrupt on the FUSE thread, while it holds a lock of the request. So the
+ * interrupt handler only queues the answer, and park's own thread sends it. Park's thread also
+ * ticks while a request with a deadline is parked. It never waits for a disk, so a hanging disk
+ * can't delay its answers.
+ *
+ * A deadline is a number of ticks instead of a time, because nobody can answer a request while the
+ * machine is suspended. However long the suspend lasts, it counts as one tick.
  */
 #include <errno.h>
 #include <linux/fuse.h>
@@ -21,30 +24,34 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* How often to check deadlines, and requests that wait for a disk. */
+/* How often park's thread checks deadlines, and requests that wait for a disk. */
 #define PARK_TICK_MS 50
 /*
- * A request that waits for a disk counts as hanging at its second tick, and gets ETIMEDOUT after 10
- * s.
+ * A request that waits for a disk gets ETIMEDOUT after this many ticks (10 s). From its second tick
+ * on, it counts as hanging.
  */
 #define PARK_HELD_TICKS (10000 / PARK_TICK_MS)
 
 struct parked {
 	uint64_t ticket;
 	fuse_req_t req;
-	uint64_t unique; /* if the request is held: its number, for an answer through FD; else 0 */
+	uint64_t unique; /* the kernel's number of a held request, for a reply through FD; else 0 */
 	int fd;
 	struct park *park;
 	enum park_kind kind;
-	unsigned ticks; /* ticks until its deadline, or 0 without one. Under the lock */
-	bool live; /* interrupts are queued for the thread; before, they only set EARLY. FUSE thread */
-	bool early; /* an interrupt arrived before LIVE was set; FUSE thread */
+	unsigned ticks; /* ticks until the deadline; 0 if there is no deadline. Under the lock */
+	/*
+	 * The request is in the table, so an interrupt queues an answer. Until then, an interrupt
+	 * only sets EARLY. FUSE thread.
+	 */
+	bool live;
+	bool early; /* an interrupt arrived before LIVE was set. FUSE thread */
 	UT_hash_handle hh;
 };
 
-/* An answer for the thread to send, unless the request was answered before. */
+/* An answer that park's thread sends, if the request was not answered by then. */
 struct park_answer {
-	uint64_t ticket; /* 0: report that a request hangs */
+	uint64_t ticket; /* 0: don't answer, but call HANGS */
 	int err;
 	struct park_answer *prev, *next;
 };
@@ -56,14 +63,14 @@ struct park {
 	pthread_t thread;
 	bool started;
 	struct lock lock;
-	pthread_cond_t wakeup; /* wakes the thread */
+	pthread_cond_t wakeup; /* wakes park's thread */
 	/* Under the lock: */
 	struct parked *table;
 	struct park_answer *answers;
 	size_t count[PARK_N_KINDS];
 	bool ticking; /* a request with a deadline is parked */
 	bool ended;   /* no request may be parked any more */
-	bool over;    /* the thread must end */
+	bool over;    /* park's thread must end */
 };
 
 struct park *park_new(void)
@@ -81,8 +88,8 @@ struct park *park_new(void)
 }
 
 /*
- * Remove the request from the table, and return it; then only the caller may answer it. Under the
- * lock.
+ * Remove the request of TICKET from the table, and return it; NULL if it is not there. Afterwards
+ * only the caller may answer the request. Call this under the lock.
  */
 static struct parked *park_take(struct park *park, uint64_t ticket)
 {
@@ -97,8 +104,8 @@ static struct parked *park_take(struct park *park, uint64_t ticket)
 }
 
 /*
- * This waits until a running interrupt callback has returned, so it must not be called under a
- * lock.
+ * Free P and return its FUSE request. This waits until a running interrupt callback has returned,
+ * so the caller must not hold a lock.
  */
 static fuse_req_t park_release(struct parked *p)
 {
@@ -111,8 +118,8 @@ static fuse_req_t park_release(struct parked *p)
 }
 
 /*
- * Answer P with ERR. For a held request, write to the FUSE device: the handler still owns the
- * libfuse request, and the kernel drops the handler's own answer.
+ * Answer P with ERR, and free P. If P is held, its handler still owns the libfuse request. So reply
+ * directly to the FUSE device; the kernel then rejects the handler's own answer.
  */
 static void park_answer(struct parked *p, int err)
 {
@@ -146,7 +153,7 @@ bool park_waits(struct park *park, uint64_t ticket)
 	return p;
 }
 
-/* Queue the answer ERR to TICKET for the thread. Under the lock. */
+/* Queue the answer ERR to TICKET; park's thread sends it. Call this under the lock. */
 static void park_note(struct park *park, uint64_t ticket, int err)
 {
 	struct park_answer *a = new0(struct park_answer);
@@ -158,8 +165,8 @@ static void park_note(struct park *park, uint64_t ticket, int err)
 }
 
 /*
- * Called by libfuse on the FUSE thread, with the request's lock held, so it may only record the
- * interrupt. P can't be freed meanwhile, since park_release waits until this function has returned.
+ * libfuse calls this on the FUSE thread, with the request's lock held. So this only queues the
+ * answer. P can't be freed meanwhile, because park_release waits until this function has returned.
  */
 static void park_on_interrupt(fuse_req_t req, void *data)
 {
@@ -173,7 +180,10 @@ static void park_on_interrupt(fuse_req_t req, void *data)
 	park_note(p->park, p->ticket, EINTR);
 }
 
-/* Count one more tick. Under the lock. */
+/*
+ * Count one tick for all parked requests, and queue ETIMEDOUT for those that expire. Call this
+ * under the lock.
+ */
 static void park_tick(struct park *park)
 {
 	struct parked *p, *next;
@@ -200,8 +210,8 @@ static struct timespec park_tick_after_now(void)
 }
 
 /*
- * Wait for an answer to send, and return it; tick while waiting. Return NULL if the thread must
- * end.
+ * Wait until an answer is queued, and return it. Count ticks while waiting. Return NULL if the
+ * thread must end.
  */
 static struct park_answer *park_wait(struct park *park, struct timespec *next_tick)
 {
@@ -278,8 +288,8 @@ void park_free(struct park *park)
 }
 
 /*
- * Insert P into the table. Another thread may free P at any time afterwards. Return false if the
- * mount is ending.
+ * Insert P into the table. Return false if the mount is ending. After a success, another thread may
+ * free P at any time.
  */
 static bool park_insert(struct park *park, struct parked *p)
 {
@@ -295,7 +305,10 @@ static bool park_insert(struct park *park, struct parked *p)
 	return true;
 }
 
-/* Park P, whose request-specific members are set. */
+/*
+ * Park REQ as P, in which the caller has set TICKS, UNIQUE and FD. Return the ticket, or 0 if REQ
+ * was answered.
+ */
 static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, enum park_kind kind)
 {
 	uint64_t ticket = park->next++;
@@ -305,8 +318,8 @@ static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, en
 	p->park = park;
 	p->kind = kind;
 	/*
-	 * Only the thread that holds the session lock reads interrupts: so an interrupt arrives
-	 * either in this call, or after this function.
+	 * Only the thread that holds the session lock processes interrupts, and the caller holds
+	 * it. So an interrupt arrives either in this call, or after park_one has returned.
 	 */
 	fuse_req_interrupt_func(req, park_on_interrupt, p);
 	if (p->early) {

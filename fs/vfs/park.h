@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * FUSE requests that wait for an event. The FUSE thread parks them, and the first that claims a
- * request answers it, exactly once: the awaited event, an interrupt, the deadline, or the end of
- * the mount (rules T1, T6). A parked request has a ticket, a number that is never reused, so a late
- * event with an old ticket is harmless.
+ * Parked requests: FUSE requests that wait for an event. The FUSE thread parks a request. Later the
+ * awaited event, an interrupt, the deadline or the end of the mount claims and answers it. Only the
+ * first of these can claim the request, so it is answered exactly once (rules T1, T6). A parked
+ * request has a ticket, a number that is never reused. So an event that arrives after the answer
+ * does no harm.
  *
  *	ticket = park_add(park, req, PARK_READ, 0);	// FUSE thread, no lock held
  *	... pass TICKET to the code that will answer; if it can answer now, claim immediately
  *
- *	req = park_claim(park, ticket);			// any thread but under a lock
+ *	req = park_claim(park, ticket);			// any thread, no lock held
  *	if (req)
  *		fuse_reply_...(req, ...);
  *
- * fuse_req_interrupt_func demands this order: claim under the lock, unlock, clear the interrupt
- * function, reply. park_claim does all but the last.
+ * Because of fuse_req_interrupt_func, the order must be: remove the request from the table under
+ * park's lock, unlock, clear the interrupt function, reply. park_claim does everything except the
+ * reply.
  */
 #pragma once
 
@@ -28,43 +30,41 @@ enum park_kind { PARK_READ, PARK_OPEN, PARK_CLOSE, PARK_WRITE, PARK_DIR, PARK_DI
 struct park *park_new(void);
 /*
  * Start park's thread, which answers interrupts and deadlines. It never waits for a disk or the I/O
- * thread, so they can't delay these answers. Return 0 or a negative errno. Call this before
- * anything is parked.
+ * thread, so they can't delay these answers. Return 0 or a negative errno. Call this before parking
+ * any request.
  */
 int park_start(struct park *park);
-/*
- * Wait until the thread has finished its present answer, and end it. Call this before the session
- * is freed.
- */
+/* End park's thread, and wait for it. Call this before freeing the FUSE session. */
 void park_stop(struct park *park);
-/* Call this when nothing is parked any more; NULL is allowed. */
+/* Call this when no request is parked any more. NULL is allowed. */
 void park_free(struct park *park);
 
 /*
- * Park REQ until it is claimed. Answer it with EINTR at an interrupt, with ETIMEDOUT after
- * DEADLINE_MS (0 for no deadline), and with ENOTCONN when the mount ends. If an interrupt or the
- * end of the mount came first, answer REQ immediately and return 0, for which park_claim returns
- * NULL. A deadline counts ticks of park's thread, so the time for which the machine is suspended
- * does not count. FUSE thread.
+ * Park REQ and return its ticket. Until park_claim is called, park answers REQ with EINTR at an
+ * interrupt, with ETIMEDOUT after DEADLINE_MS (0 for no deadline), and with ENOTCONN when the mount
+ * ends. If REQ was interrupted already, or the mount is ending, answer REQ now and return 0.
+ * park_claim returns NULL for the ticket 0. Deadlines do not include time for which the machine is
+ * suspended. FUSE thread.
  */
 uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsigned deadline_ms);
 
 /*
- * Park REQ while its handler waits for a disk and still owns REQ. Like park_add with a deadline of
- * 10 s, but park writes its answer to the FUSE device FD, as that to request number UNIQUE, without
- * libfuse. When the handler continues, it claims the ticket and answers REQ in any case; if park
- * has answered, the handler's answer fails with -ENOENT. FUSE thread.
+ * Park REQ while its handler waits for a disk. This is like park_add with a deadline of 10 s, but
+ * the handler still owns REQ. So park does not answer through libfuse: it writes a reply to request
+ * number UNIQUE to the FUSE device FD. When the handler continues, it claims the ticket and answers
+ * REQ in any case. If park has replied before, the handler's answer fails with -ENOENT. FUSE
+ * thread.
  */
 uint64_t park_hold(struct park *park, fuse_req_t req, int fd, uint64_t unique);
 /*
- * Call HANGS on park's thread once a tick, while any request has been held for longer than one
- * tick. Call this before any request is held.
+ * Make park's thread call HANGS(DATA) once a tick, as long as any request has been held (park_hold)
+ * for longer than one tick. Call this before the first park_hold.
  */
 void park_when_held(struct park *park, void (*hangs)(void *data), void *data);
 
 /*
- * Return the request of TICKET, if it was not answered yet: the caller must answer it now.
- * Otherwise NULL.
+ * Return the request of TICKET; the caller must answer it now. Return NULL if the request was
+ * answered already.
  */
 fuse_req_t park_claim(struct park *park, uint64_t ticket);
 
@@ -74,7 +74,10 @@ fuse_req_t park_claim(struct park *park, uint64_t ticket);
  */
 bool park_waits(struct park *park, uint64_t ticket);
 
-/* Answer all parked requests with ENOTCONN, and later ones immediately. Any thread. */
+/*
+ * Answer all parked requests with ENOTCONN. Requests that are parked after this get ENOTCONN
+ * immediately. Any thread.
+ */
 void park_end(struct park *park);
 
 size_t park_count(struct park *park, enum park_kind kind);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads that serve: see serve.h. When park's thread finds that a request hangs, it calls
- * serve_stalled, which ensures that another thread serves. A thread that finishes its request while
- * another one serves exits. If park has answered a request, the kernel may drop its node and its
- * open file (FORGET, RELEASE) while the handler still uses them. So kxfs keeps these messages until
- * the handler has returned.
+ * The threads that serve a session; see serve.h. When a request hangs at a disk, park's thread
+ * calls serve_stalled. It starts another serving thread, unless one is free. A thread that finishes
+ * its request exits if another one is serving.
+ *
+ * If park has answered a request, the kernel may send a FORGET of its node or a RELEASE of its
+ * file, while the handler still uses these. So kxfs keeps such messages until the handler has
+ * returned.
  */
 #include "fs/vfs/serve.h"
 
@@ -18,7 +20,7 @@
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
 
-/* The largest number of requests that wait for a disk at a time; each has a thread. */
+/* The largest number of requests that wait for a disk at the same time. Each has a thread. */
 #define SERVE_MOST 32
 
 struct kept {
@@ -31,12 +33,12 @@ struct server {
 	pthread_t thread;
 	struct server *prev, *next; /* under the lock */
 	fuse_req_t req;		    /* the request in progress */
-	uint64_t unique, nodeid;    /* its number, and its node */
-	uint64_t ticket;	    /* its ticket, while it waits for a disk */
-	bool on_disk;		    /* the handler waits for a disk; under the session lock */
+	uint64_t unique, nodeid;    /* number and node of that request */
+	uint64_t ticket;	    /* ticket of that request, while ON_DISK */
+	bool on_disk;		    /* the handler waits for a disk; written under both locks */
 	/*
-	 * FORGETs and RELEASEs that wait until its handler returns; for the thread that holds the
-	 * session lock.
+	 * FORGETs and RELEASEs that wait until this server's handler returns. Under the session
+	 * lock.
 	 */
 	struct kept *kept;
 	char *buffer;
@@ -46,14 +48,17 @@ struct server {
 struct serve {
 	struct fs *fs;
 	struct fuse_session *se;
-	int err; /* why the session has ended; for the thread that holds the session lock */
-	/* The session lock. Not a struct lock, since its holder calls back, replies and renders. */
+	int err; /* the error that ended the session; 0 if there was none */
+	/*
+	 * The session lock. Its holder calls back, replies and renders, which a struct lock
+	 * forbids.
+	 */
 	pthread_mutex_t session;
 	struct lock lock;
 	pthread_cond_t ended;
 	/* Under the lock: */
 	struct server *servers;
-	unsigned n, on_disk; /* number of servers, and of those that wait for a disk */
+	unsigned n, on_disk; /* number of servers; number of servers with ON_DISK */
 };
 
 static _Thread_local struct server *server_here;
@@ -81,7 +86,7 @@ void serve_free(struct serve *s)
 
 /* --- requests --- */
 
-/* True if BUF, a message of the kernel, is a FORGET or a RELEASE of node ID. */
+/* True if the kernel's message BUF is a FORGET or a RELEASE of node ID. */
 static bool lets_go_of(const struct fuse_buf *buf, uint64_t id)
 {
 	const struct fuse_in_header *in = buf->mem;
@@ -100,8 +105,8 @@ static bool lets_go_of(const struct fuse_buf *buf, uint64_t id)
 }
 
 /*
- * Keep BUF until the server that still uses BUF's node has finished. The caller holds the session
- * lock. Return false if no server uses it.
+ * If BUF is a FORGET or a RELEASE of a node that a server still uses, keep a copy of BUF until that
+ * server has finished, and return true. Otherwise return false. The caller holds the session lock.
  */
 static bool keep(struct serve *s, const struct fuse_buf *buf)
 {
@@ -144,8 +149,8 @@ static void handle(struct server *me, const struct fuse_buf *buf)
 }
 
 /*
- * True if this thread must continue to serve. If another one serves, or the session is over, remove
- * this thread from the list, and return false.
+ * Return true if this thread must continue to serve. If another thread is serving, or the session
+ * has ended, remove this thread from the list and return false.
  */
 static bool stay(struct server *me)
 {
@@ -188,8 +193,8 @@ static void *server_run(void *data)
 }
 
 /*
- * Start one more thread, unless a thread serves already or there are too many. Return 0 or a
- * negative errno.
+ * Start one more serving thread. Return 0 or a negative errno: -EBUSY if a thread is free to serve,
+ * or if there are too many threads.
  */
 static int server_start(struct serve *s)
 {
@@ -247,7 +252,9 @@ void serve_disk_end(struct fs *fs)
 	me->on_disk = false;
 }
 
-/* Handle a request that has waited long for a disk. Park's thread. */
+/*
+ * A request has been waiting for a disk for a long time: let another thread serve. Park's thread.
+ */
 static void serve_stalled(void *data)
 {
 	server_start(data);
@@ -270,7 +277,7 @@ char *serve_buffer(size_t size)
 	return me->buffer;
 }
 
-/* --- life --- */
+/* --- start and end --- */
 
 int serve_run(struct serve *s, struct fuse_session *se)
 {

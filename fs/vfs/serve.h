@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads that serve a session. The thread that holds the session lock handles a request, and
- * owns everything that belongs to the FUSE thread. So "the FUSE thread" means the thread that holds
- * the session lock. As long as no disk hangs there is one such thread and the lock costs nothing. A
- * handler that has to wait for a disk, or to make a text of unbounded length, releases it:
+ * The threads that serve a session. "The FUSE thread" is the thread that holds the session lock. It
+ * handles a request, and may use everything that belongs to the FUSE thread. Usually there is only
+ * one such thread, and the lock costs nothing. But a handler releases the lock while it waits for a
+ * disk, or makes a text of unbounded length:
  *
  *	err = serve_disk_begin(fs);
  *	if (!err) {
- *		err = ...;		// without the session lock: touch only what no other thread writes
+ *		err = ...;		// no session lock: use only data that no other thread writes
  *		serve_disk_end(fs);
  *	}
  *
- * If the call takes long, another thread continues to serve, and the request is parked: an
- * interrupt, its deadline or the end of the mount answers it, and the later answer of its handler
- * is dropped (-ENOENT, as for any request that was already answered). Its node and its open file
- * remain until the handler has returned.
+ * serve_disk_begin also parks the request. If the disk access takes long, another thread serves the
+ * next requests. Meanwhile an interrupt, the deadline or the end of the mount may answer the parked
+ * request. Then the handler's own answer has no effect: it fails with -ENOENT, as for any request
+ * that was already answered. The node and the open file of the request remain until the handler has
+ * returned.
  */
 #pragma once
 
@@ -26,26 +27,29 @@ struct serve *serve_new(struct fs *fs);
 void serve_free(struct serve *s); /* Call this after serve_finish; NULL is allowed. */
 
 /*
- * Serve SE until it is over; return 0 or a negative errno. Requests that wait for a disk may still
- * be in progress then; serve_finish waits for them.
+ * Serve the session SE until it ends. Return 0 or a negative errno. Some requests may still wait
+ * for a disk then: serve_finish waits until their handlers have returned.
  */
 int serve_run(struct serve *s, struct fuse_session *se);
 void serve_finish(struct serve *s);
 /*
- * Make the threads check, by SIGUSR1, if the session is over. The caller repeats this until
- * serve_run returns. Any thread.
+ * Interrupt the serving threads with SIGUSR1, so that they check whether the session must end. The
+ * caller repeats this until serve_run returns. Any thread.
  */
 void serve_wake(struct serve *s);
 
 /*
- * Enclose a call that may wait for a disk, in a handler that has not answered yet. serve_disk_begin
- * returns -ETIMEDOUT if too many requests wait for a disk already. Both do nothing on other
- * threads.
+ * Enclose a call that may wait for a disk. A handler may use these while it has not answered its
+ * request. serve_disk_begin returns 0, or -ETIMEDOUT if too many requests already wait for a disk.
+ * On threads that do not serve requests, both functions do nothing.
  */
 int serve_disk_begin(struct fs *fs);
 void serve_disk_end(struct fs *fs);
 
 /* Record that this thread handles REQ. */
 void serve_begin_request(fuse_req_t req);
-/* Return a buffer of SIZE bytes of this serving thread, valid until its next call. */
+/*
+ * Return a buffer of SIZE bytes. It belongs to the calling thread, which must be a serving thread,
+ * and is valid until this thread calls serve_buffer again.
+ */
 char *serve_buffer(size_t size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Common code of all blocking files: pass requests from the FUSE thread to the I/O thread, queue
- * waiting reads, serve them after an event, and answer poll().
+ * Common code of all streams: pass requests from the FUSE thread to the I/O thread, queue the
+ * waiting reads, answer them after an event, and answer poll().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ struct stream_read {
 
 struct streams {
 	struct stream *list; /* all streams; I/O thread */
-	size_t count;	     /* read and written atomically */
+	size_t count;	     /* number of open streams; atomic */
 };
 
 struct streams *streams_new(void)
@@ -68,7 +68,7 @@ static ssize_t stream_take(struct stream *s, const char **ret, size_t size, uint
 	return s->err ? s->err : s->class->read(s, ret, size, off);
 }
 
-/* True if a read that continues where the last one ended would be answered immediately. */
+/* True if a read that begins at the end of the last read would be answered immediately. */
 static bool stream_is_ready(struct stream *s)
 {
 	ssize_t n = stream_take(s, NULL, 1, s->pos);
@@ -76,7 +76,7 @@ static bool stream_is_ready(struct stream *s)
 	return n != -EAGAIN && n != -EINPROGRESS;
 }
 
-/* Answer the waiting reads, in their order, as far as bytes are available. */
+/* Answer the waiting reads in order, up to the first one for which no bytes are available yet. */
 static void stream_serve(struct stream *s)
 {
 	struct stream_read *r, *next;
@@ -134,7 +134,7 @@ void stream_hold(struct stream *s)
 	s->held++;
 }
 
-/* Free S if nothing refers to it any more. */
+/* Free S if it is closed and not held. */
 static void stream_end(struct stream *s)
 {
 	if (!s->closed || s->held > 0)
@@ -165,7 +165,7 @@ static void stream_on_read(void *data)
 	struct stream_read *r = data;
 	struct stream_read *old, *next;
 
-	/* Drop interrupted reads here, so that they can't accumulate. */
+	/* Remove reads that were already answered with EINTR, so that they can't accumulate. */
 	DL_FOREACH_SAFE(r->s->reads, old, next) {
 		if (park_waits(r->s->fs->park, old->ticket))
 			continue;

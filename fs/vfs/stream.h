@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files whose reading blocks. A stream belongs to the I/O thread from its open to its release; the
- * FUSE thread only passes requests on (loop_post keeps their order), so there is no lock. A read is
- * parked until the stream's class has bytes for it. poll() is answered immediately, and kxfs wakes
- * the poller when bytes arrive.
+ * Streams: open files whose reading blocks. The I/O thread owns a stream from the open to the
+ * release. The FUSE thread only posts requests to the I/O thread, in order (loop_post), so a stream
+ * has no lock. A read is parked until the stream's class has bytes for it. poll() is answered
+ * immediately; if the stream has no bytes yet, kxfs wakes the poller when they arrive.
  */
 #pragma once
 
@@ -11,19 +11,19 @@
 
 struct stream;
 
-/* The operations of a kind of stream; I/O thread. */
+/* The operations of one kind of stream. I/O thread. */
 struct stream_class {
 	size_t size; /* size of the structure that begins with struct stream */
-	/* Start. Return 0 or a negative errno, which every read then returns. May be absent. */
+	/* Start S. Return 0, or a negative errno, which all reads of S then get. May be NULL. */
 	int (*start)(struct stream *s);
 	/*
-	 * Return the number of available bytes at OFF, up to SIZE, and their address in *RET (which
-	 * may be NULL), valid until the next call of a function of S. Return 0 at the end; -EAGAIN
-	 * if no byte is available yet; -EINPROGRESS if the class is still finding out, and holds S
-	 * meanwhile (stream_hold); or another negative errno.
+	 * Return how many bytes are available at OFF, at most SIZE. If RET is not NULL, set *RET to
+	 * their address, which is valid until the next call of a function of S. Return 0 at the end
+	 * of the file, or a negative errno. -EAGAIN: no byte is available yet. -EINPROGRESS: the
+	 * class does not know yet, and holds S until it knows (stream_hold).
 	 */
 	ssize_t (*read)(struct stream *s, const char **ret, size_t size, uint64_t off);
-	/* Free the members beyond struct stream. */
+	/* Free the members after struct stream. */
 	void (*stop)(struct stream *s);
 };
 
@@ -32,29 +32,33 @@ struct stream_read; /* a parked read */
 struct stream {
 	const struct stream_class *class;
 	struct fs *fs;
-	int err;       /* the result of start */
-	unsigned held; /* S is kept until this is 0, also after it was closed */
+	int err;       /* what `start` has returned */
+	unsigned held; /* calls of stream_hold minus stream_unhold; S is freed only at 0 */
 	bool closed;
 	struct stream_read *reads;
 	struct fuse_pollhandle *poll; /* the poller to wake, or NULL */
-	uint64_t pos;		      /* where the next read is expected, for poll() */
+	/* end of the last read: poll() is about the bytes from here on */
+	uint64_t pos;
 	struct stream *prev, *next;
 };
 
-/* Make a stream of CLASS, which the caller fills and passes to stream_open. FUSE thread. */
+/* Make a stream of CLASS. The caller sets its own members, and calls stream_open. FUSE thread. */
 struct stream *stream_new(struct fs *fs, const struct stream_class *class);
-/* Answer the open REQ with S. FUSE thread. */
+/* Answer the open REQ: its file reads from S. FUSE thread. */
 void stream_open(struct stream *s, fuse_req_t req, struct fuse_file_info *fi);
 
 /* Call FN for each open stream; FN must not close any. I/O thread. */
 void streams_visit(struct fs *fs, void (*fn)(struct stream *s, void *data), void *data);
-/* Serve the waiting reads, since there may be more to read. I/O thread. */
+/* S may have more bytes: answer its waiting reads, and wake its poller. I/O thread. */
 void stream_wake(struct stream *s);
-/* Keep S until stream_unhold, which also serves the waiting reads. I/O thread. */
+/*
+ * Prevent S from being freed until stream_unhold, even if S is closed. stream_unhold also calls
+ * stream_wake. I/O thread.
+ */
 void stream_hold(struct stream *s);
 void stream_unhold(struct stream *s);
 
-/* The operations of a node class whose open calls stream_open. */
+/* Operations for a node class whose `open` calls stream_open. */
 void stream_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
 		 struct fuse_file_info *fi);
 void stream_poll(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi,
@@ -64,7 +68,7 @@ void stream_release(struct fs *fs, fuse_req_t req, struct node *node, struct fus
 #define STREAM_OPS .read = stream_read, .poll = stream_poll, .release = stream_release
 
 struct streams *streams_new(void);
-/* Also free every remaining stream. Call this after loop_stop. NULL is allowed. */
+/* Free ALL and every stream in it. Call this after loop_stop. NULL is allowed. */
 void streams_free(struct streams *all);
 /* Return the number of open streams. Any thread. */
 size_t streams_count(struct fs *fs);

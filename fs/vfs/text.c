@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rendered texts: the handle owns the bytes for all reads. FUSE thread only. */
+/* Rendered texts. The handle owns the text until the file is closed. FUSE thread only. */
 #include "backend/base/loop.h"
 #include "fs/vfs/handle.h"
 #include "fs/vfs/text.h"
@@ -9,7 +9,7 @@ struct text_handle {
 	struct handle handle;
 	const char *text;
 	size_t len;
-	char *own; /* the text: either OWN or SHARED is set, the other is NULL */
+	char *own; /* OWN or SHARED owns the text; the other is NULL */
 	struct spec_text *shared;
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files whose text is rendered at open, so that a reader sees one version, however long the reading
- * takes. A class has .render or .share (struct text_class) and these operations.
+ * Files whose text is rendered when they are opened. So a reader gets one version of the text,
+ * however long the reading takes. The class of such a file has TEXT_OPS, and either .render or
+ * .share.
  */
 #pragma once
 
@@ -10,17 +11,20 @@
 
 struct text_class {
 	struct node_class class;
-	/* Render the present text; malloc'ed. Return 0 or a negative errno. */
+	/* Set *RET to the current text, malloc'ed. Return 0 or a negative errno. */
 	int (*render)(struct fs *fs, struct node *node, char **ret, size_t *ret_len);
-	/* Called when the file was opened and its text rendered. May be NULL. */
+	/* Called after the text was rendered for an open. May be NULL. */
 	void (*opened)(struct node *node);
-	/* In place of .render, for a large text that rarely changes: return a new reference. */
+	/*
+	 * Replaces .render for a large text that rarely changes: set *RET to a new reference to the
+	 * text. Return 0 or a negative errno.
+	 */
 	int (*share)(struct fs *fs, struct node *node, struct spec_text **ret);
 };
 
-/* Return the present size of the text. */
+/* Set *RET to the current size of NODE's text. Return 0 or a negative errno. */
 int text_size(struct fs *fs, struct node *node, off_t *ret);
-/* The getattr of a text without times of its own: they are the present time. */
+/* The getattr of a text that has no times of its own. mtime becomes the current time. */
 int text_getattr(struct fs *fs, struct node *node, struct stat *st);
 void text_open(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
 void text_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
