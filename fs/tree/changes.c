@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `changes` has a line for each present job, then the line "TIME - SYNC", then a line for
- * each change. kxfs buffers lines for each reader up to a bound. It drops further lines, and
- * reports their number in a line "TIME - LOST N". The lines are made on the I/O thread.
+ * The file `changes`. It begins with a line for each job in jobs/, followed by the line "TIME -
+ * SYNC". After that, it gets a line for each change. Each open file has a buffer of lines, which
+ * the I/O thread fills. While the buffer is full, kxfs drops lines. It then reports their number in
+ * a line "TIME - LOST N".
  */
 #include "fs/tree/tree.h"
 
@@ -12,7 +13,7 @@
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 
-/* Bytes buffered for a slow reader, in addition to the lines made at its open. */
+/* The most bytes buffered for a slow reader, in addition to the lines up to SYNC. */
 #define CHANGES_MAX (1u << 20)
 
 #define CHANGES_TARGET ".kxfs/.live/changes"
@@ -21,11 +22,11 @@ struct changes {
 	struct stream stream;
 	struct backend *backend;
 	char *text;
-	size_t head; /* number of bytes of TEXT that were read */
+	size_t head; /* number of bytes of TEXT that were read already */
 	size_t len, room;
-	uint64_t base; /* the offset in the stream of TEXT's first byte */
+	uint64_t base; /* offset of TEXT's first byte in the file */
 	size_t bound;  /* the largest number of buffered bytes */
-	uint64_t lost; /* lines since the last buffered one */
+	uint64_t lost; /* number of lines dropped since the last buffered line */
 };
 
 static struct changes *changes_of(struct stream *s)
@@ -95,13 +96,15 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	struct changes *c = changes_of(s);
 
 	/*
-	 * A reader that reads at OFF does not need the text before OFF any more. OFF may decrease:
-	 * head(1) seeks back to the end of its last line.
+	 * A read at OFF shows that the bytes before OFF are read. A later read may have a smaller
+	 * OFF: head(1) seeks back to the end of its last line.
 	 */
 	if (off < c->base || off > c->base + c->len)
 		return -ESPIPE;
 	c->head = off - c->base;
-	/* Drop text that was read, but only in large parts, since shells read byte by byte. */
+	/*
+	 * Free the bytes that were read, but only in large parts, because shells read byte by byte.
+	 */
 	if (c->head >= 65536 && c->head >= c->len / 2) {
 		c->len -= c->head;
 		c->base += c->head;
@@ -118,7 +121,7 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	return (ssize_t)size;
 }
 
-/* True if the change from OLD to JOB must be reported. Changes within history/ are not reported. */
+/* True if the change from OLD to JOB needs a line. Changes of jobs in history/ don't. */
 static bool changes_differ(const struct spec_job *old, const struct spec_job *job)
 {
 	bool was = old && !old->history, is = job && !job->history;
@@ -156,8 +159,8 @@ bool changes_job_event(struct stream *s, const struct spec_job *old, const struc
 	}
 	changes_add_lost(c);
 	/*
-	 * Another job may have taken its name; this job is then renamed. Report it under both
-	 * names.
+	 * The job may have got another id, because a new job took its old one. Report the old id as
+	 * gone, and the job under its new id.
 	 */
 	renamed = old && !old->history && job && !streq(old->id, job->id);
 	if (renamed)
@@ -167,7 +170,7 @@ bool changes_job_event(struct stream *s, const struct spec_job *old, const struc
 	return true;
 }
 
-/* --- the file and the link to it; FUSE thread --- */
+/* --- the file, and the link to the file; FUSE thread --- */
 
 static void changes_open(struct fs *fs, fuse_req_t req, struct node *node,
 			 struct fuse_file_info *fi)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MOUNT/.kxfs, the daemon's files about itself: info, metrics, log, help, and the hidden
+ * The directory .kxfs/ with files about the daemon: info, metrics, log, help, and the hidden
  * .live/changes.
  */
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* The text of .kxfs/help. A test compares its names with the tree. */
+/* The text of .kxfs/help. A test compares the file names in it with the tree. */
 static const char help_text[] =
 	"submit/                 copy an AppDef here (*.yaml, *.yml, *.json) and it runs\n"
 	"  NAME                  reads back as it was written\n"
@@ -59,7 +59,7 @@ static const char help_text[] =
 	"\n"
 	"Manuals: kxfs(1), kxfs-layout(5), kxfs-submit(7), kxfs-status(5), appdef(5).\n";
 
-/* Set *RET (malloc'ed) to the output of WRITE. */
+/* Set *RET to the text that WRITE prints, malloc'ed. */
 static int control_text(const struct tree *t, void (*write)(const struct tree *, FILE *),
 			char **ret, size_t *ret_len)
 {
@@ -71,8 +71,8 @@ static int control_text(const struct tree *t, void (*write)(const struct tree *,
 }
 
 /*
- * Return a text on whether /proc shows the processes that write in submit/. If kxfs is process 1,
- * it is alone in its pid namespace.
+ * Return a text for .kxfs/info: can kxfs see, in /proc, the processes that write in submit/? If
+ * kxfs is process 1, it is in a pid namespace of its own, so it sees none of them.
  */
 static const char *control_writers(const struct tree *t)
 {
@@ -134,7 +134,7 @@ static int control_metrics(struct fs *fs, struct node *node, char **ret, size_t 
 
 static int control_log(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	/* If the state directory was removed, log that now: users look for the reason here. */
+	/* Log now if the state directory was removed, because users look here for the reason. */
 	job_ref_state_is_gone(tree_of(node));
 	*ret = diag_text(ret_len);
 	return 0;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `follow`: see job.h. A new line is passed to the reader from the memory of the log's
- * writer (log_read_early); all other bytes are read on the pool, a step at a time, so a log on a
+ * The file `follow` (see job.h). A reader gets new lines from the memory of the log's writer
+ * (log_read_early). The pool reads all other bytes from disk, one step at a time. So a log on a
  * hanging disk delays only its own readers.
  *
  *	state | phase                                          | ends when                     | next
  *	RESTS | nothing; the reader gets the bytes that were   | the reader needs the next log | OPENS
- *	      | read, or waits for more                        | it needs bytes on disk        | READS
+ *	      | read, or waits for more                        | the next bytes are on disk    | READS
  *	OPENS | the pool closes the log, opens the next one,   | done, or failed               | RESTS
  *	      | and reads its beginning                        |                               |
  *	READS | the pool reads on; the reader gets the bytes   | done, or failed               | RESTS
  *	      | that were read before                          |                               |
  *
- * An event only means that something has changed. Whenever follow serves the reader, it checks the
- * state of the log (log_peek) and of the job again, so it misses no change while the pool works. It
- * considers a log finished when the log's end was reported and the pool has read to that end.
+ * An event only means that something has changed. Whenever follow answers a reader, it checks the
+ * state of the log (log_peek) and of the job again. So it misses no change while the pool works. It
+ * considers a log finished when log_peek reports the end, and the reader has all bytes up to it.
  */
 #include "fs/tree/job.h"
 
@@ -23,12 +23,12 @@
 #include "backend/base/work.h"
 #include "spec/base/mem.h"
 
-/* Bytes read in one step. */
+/* The most bytes that the pool reads in one step. */
 #define FOLLOW_STEP (256u << 10)
 
 enum follow_state { FOLLOW_RESTS, FOLLOW_OPENS, FOLLOW_READS };
 
-/* N bytes of the log, at AT. */
+/* N bytes of the log from offset AT on. */
 struct tail_chunk {
 	uint64_t at;
 	char *bytes;
@@ -41,22 +41,26 @@ struct tail_follow {
 	char *uid;
 	char *replica; /* name of the replica's directory; "" for the follow of a job */
 	enum follow_state state;
-	char *key; /* key of the log that was opened last; NULL before the first one, and for the merged log */
-	/* Offset in the stream at which the log KEY starts; in OPENS, at which the next log starts. */
+	/* key of the log that was opened last; NULL before the first, and for the merged log */
+	char *key;
+	/*
+	 * Offset in the file `follow` at which the log KEY starts. In OPENS: at which the next log
+	 * starts.
+	 */
 	uint64_t base;
 	struct log_early early;	 /* bytes that were delivered before they were on disk */
-	struct tail_chunk given; /* the bytes that the reader is getting, while more are read */
+	struct tail_chunk given; /* the bytes that the reader gets while the pool fills READ */
 
 	/*
-	 * Owned by the pool, except in RESTS. In READS the FUSE thread may also get bytes in memory
-	 * from the log.
+	 * In OPENS and READS, the pool owns the members below. Exception: in READS, the I/O thread
+	 * may call log_read_early for LOG.
 	 */
 	struct work work;
-	const struct spec_job *job; /* OPENS: the job whose log it is */
-	const char *next;	    /* OPENS: the key of that log */
+	const struct spec_job *job; /* OPENS: the job of the next log */
+	const char *next;	    /* OPENS: the key of the next log */
 	struct log *log;	    /* NULL if none is open */
-	struct log_stat st;	    /* status of the log when it was last read */
-	struct tail_chunk read;	    /* the bytes that were last read */
+	struct log_stat st;	    /* status of LOG at the last step */
+	struct tail_chunk read;	    /* the bytes of the last step */
 };
 
 static struct tail_follow *follow_of(struct stream *s)
@@ -66,7 +70,7 @@ static struct tail_follow *follow_of(struct stream *s)
 
 /* --- on the pool --- */
 
-/* Read the status of the log, and up to FOLLOW_STEP bytes. */
+/* Read the status of LOG, and up to FOLLOW_STEP bytes at f->read.at. */
 static int follow_step(struct tail_follow *f)
 {
 	struct tail_chunk *c = &f->read;
@@ -82,7 +86,7 @@ static int follow_step(struct tail_follow *f)
 	}
 	got = log_read(f->log, c->bytes, c->n, c->at);
 	c->n = (size_t)max_of(got, (ssize_t)0);
-	/* The log was truncated: there is nothing more to read. */
+	/* Fewer bytes than its size: the log was truncated. */
 	return got < 0 ? (int)got : got == 0 ? -ENODATA : 0;
 }
 
@@ -129,7 +133,7 @@ static bool chunk_has(const struct tail_chunk *c, uint64_t at)
 	return at >= c->at && at - c->at < c->n;
 }
 
-/* Start pool work, in STATE, at AT. */
+/* Enter STATE, and start its work on the pool: read at offset AT of the log. */
 static int follow_begin(struct tail_follow *f, enum follow_state state, uint64_t at)
 {
 	f->state = state;
@@ -142,8 +146,8 @@ static int follow_begin(struct tail_follow *f, enum follow_state state, uint64_t
 }
 
 /*
- * Return the key of the attempt after KEY, or of the first attempt if KEY is NULL. Return NULL if
- * there is none yet; *LAST is true if none will follow.
+ * Return the key of the log after KEY among the logs of R's attempts, or of the first log if KEY is
+ * NULL. Return NULL if that log does not exist yet. Set *LAST to true if R gets no more attempts.
  */
 static const char *follow_next_key(const struct spec_replica *r, const char *key, bool *last)
 {
@@ -161,8 +165,9 @@ static const char *follow_next_key(const struct spec_replica *r, const char *key
 }
 
 /*
- * True if the log KEY (or, if KEY is NULL, any log) may still grow, because the cluster has not
- * confirmed JOB since this mount began or since the connection broke.
+ * True if the log KEY may still grow because the state of JOB is stale: the cluster has not
+ * confirmed it since this mount began, or since the connection broke. KEY NULL stands for any log
+ * of JOB.
  */
 static bool may_grow(const struct spec_job *job, const char *key)
 {
@@ -177,8 +182,9 @@ static bool may_grow(const struct spec_job *job, const char *key)
 }
 
 /*
- * Switch to the next log, after the present one, if any, was delivered to its end SIZE. Return 0 if
- * there will be no next log, -EAGAIN if there is none yet, -EINPROGRESS while it is being opened.
+ * Start opening the next log. The reader has all bytes of the current log, if there is one; their
+ * number is SIZE. Return -EINPROGRESS if the next log is being opened, -EAGAIN if it does not exist
+ * yet, 0 if there will be none.
  */
 static int follow_switch(struct tail_follow *f, uint64_t size)
 {
@@ -197,10 +203,13 @@ static int follow_switch(struct tail_follow *f, uint64_t size)
 		r = spec_job_replica(job, f->replica);
 		key = r ? follow_next_key(r, f->key, &last) : NULL;
 		if (!key)
-			/* A job in history/ gets no new logs. */
+			/* A replica that has finished, or a job in history/, gets no more logs. */
 			return !r || last || job->history ? 0 : -EAGAIN;
 	} else if (f->log) {
-		/* No merged log was opened. If none will be written, the follow ends here. */
+		/*
+		 * A merged log without any output counts as ended, too. So end the follow only if
+		 * the job can't print any more.
+		 */
 		return job->history || spec_job_is_over(job) ? 0 : -EAGAIN;
 	}
 	f->base += size;
@@ -211,8 +220,8 @@ static int follow_switch(struct tail_follow *f, uint64_t size)
 }
 
 /*
- * Set *RET to the bytes at AT that the pool has read, and return their number, up to SIZE; 0 if
- * there are none.
+ * Set *RET to the address of the bytes at AT, if the pool has read these. Return their number, at
+ * most SIZE; 0 if there are none.
  */
 static size_t follow_give(struct tail_follow *f, const char **ret, size_t size, uint64_t at)
 {
@@ -256,7 +265,7 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 		return (ssize_t)n;
 	if (f->state != FOLLOW_RESTS)
 		return -EINPROGRESS;
-	/* Return an error once: the reader may retry after it. */
+	/* Return an error only once, so that the reader can retry. */
 	err = f->work.err;
 	f->work.err = 0;
 	if (err)
@@ -273,8 +282,8 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 	if (log_is_cut(f->log))
 		return -ESTALE;
 	/*
-	 * The pool need not have read the end of the log: the reader may have received it from
-	 * memory.
+	 * st.size may exceed f->st.size: the reader may have got the last bytes from memory, so
+	 * that the pool did not read them.
 	 */
 	return st.ended ? follow_switch(f, max_of(st.size, f->st.size)) : -EAGAIN;
 }
@@ -285,8 +294,8 @@ static void follow_stop(struct stream *s)
 	struct loop *loop = s->fs->loop;
 
 	/*
-	 * Close the log on the pool, because that may wait for the disk. At the end of the mount
-	 * the pool is gone, so close it here.
+	 * Close the log on the pool, because closing may wait for the disk. When the mount ends,
+	 * the pool does not exist any more, so close it here.
 	 */
 	if (f->log && loop_is_here(loop))
 		loop_work(loop, unref_work, NULL, f->log);

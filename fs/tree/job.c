@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The directory of a job, jobs/ID or history/ID. It has the files of the job, logs/, and a
- * directory ROLE-K for each replica. The directory of a replica has its state, status and usage,
- * its newest log, the logs of earlier attempts (log.0 is the oldest), and the logs of other
- * containers.
+ * The directory of a job, jobs/ID or history/ID. It contains the files of the job, logs/, and a
+ * directory ROLE-K for each replica. The directory of a replica contains its state, status and
+ * usage, its newest log, the logs of its earlier attempts (log.0 is the oldest), and the logs of
+ * its other containers.
  */
 #include <errno.h>
 
@@ -12,7 +12,7 @@
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
 
-/* --- logs/: a link to each replica's log, so that one folder can be copied --- */
+/* --- logs/: links to the logs of all replicas --- */
 
 static int logs_readlink(struct fs *fs, struct node *node, char **ret)
 {
@@ -32,7 +32,7 @@ static const struct node_class logs_link_class = {
 static int logs_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(dir);
-	/* "trainer-0.log" is named after its replica. */
+	/* The link to the log of trainer-0 is trainer-0.log. */
 	const char *dot = strrchr(name, '.');
 	char *replica cleanup_free =
 		dot && streq(dot, ".log") ? mem_copy(name, (size_t)(dot - name)) : NULL;
@@ -66,7 +66,7 @@ static const struct node_class logs_class = {
 
 /* --- a replica --- */
 
-/* A text that depends only on the snapshot. */
+/* Render a text that depends only on R and the snapshot of its job. */
 typedef void (*replica_text_fn)(const struct spec_job *job, const struct spec_replica *r,
 				char **ret, size_t *ret_len);
 
@@ -89,7 +89,7 @@ static void replica_state(const struct spec_job *job, const struct spec_replica 
 	*ret_len = strlen(*ret);
 }
 
-/* The text of `pod`: the pod's name, for `kubectl exec -it $(cat .../pod) -- sh`. */
+/* The text of `pod` is the pod's name, as in `kubectl exec -it $(cat .../pod) -- sh`. */
 static void replica_pod(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			size_t *ret_len)
 {
@@ -134,15 +134,18 @@ static const struct node_entry_def replica_table[] = {
 };
 
 /*
- * True if R will have a log that has not begun. The directory already shows `log`, so that `tail
- * -f` works right after a submission.
+ * True if the first log of R has not begun, but will. The directory shows `log` even then, so that
+ * `tail -f` works right after a submission.
  */
 static bool replica_log_is_due(const struct spec_replica *r)
 {
 	return !r->finished && (r->n_logs == 0 || *r->logs[0].container);
 }
 
-/* Return the node of the log NAME of R; "stamped" is `log` with timestamps. */
+/*
+ * Return the node of R's log NAME, a new reference, or NULL. The file `stamped` is `log` with
+ * timestamps.
+ */
 static struct node *replica_find_log(struct fs *fs, struct node *dir, const struct spec_replica *r,
 				     const char *name)
 {
@@ -156,7 +159,7 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 		size_t i;
 
 		end = spec_replica_logs_end(r, first);
-		/* A number at the end of NAME selects a log; without one it is the newest. */
+		/* log.N is attempt N. A name without a number is the newest attempt. */
 		i = dot && dot[1] >= '0' && dot[1] <= '9' ? strtoul(dot + 1, NULL, 10)
 							  : end - first - 1;
 		if (i >= end - first)
@@ -220,7 +223,7 @@ static const struct node_class replica_class = {
 	.free = job_ref_free,
 };
 
-/* Return the directory of the replica NAME in its job's directory JOB_DIR; a new reference. */
+/* Return the node of the directory of the replica NAME in JOB_DIR, a new reference. */
 static struct node *replica_node(struct fs *fs, struct node *job_dir, const char *name)
 {
 	const struct job_ref *job = job_ref_of(job_dir);
@@ -236,7 +239,7 @@ static struct node *replica_node(struct fs *fs, struct node *job_dir, const char
 	return node;
 }
 
-/* --- the directory itself --- */
+/* --- the directory of a job --- */
 
 static bool job_has_appdef(void *ref, struct node *dir)
 {
@@ -245,7 +248,7 @@ static bool job_has_appdef(void *ref, struct node *dir)
 	return job && job->has_appdef;
 }
 
-/* Local jobs have no events, and a cluster may refuse to show them. */
+/* False for local jobs, and if the cluster refuses access to events. */
 static bool job_has_events(void *ref, struct node *dir)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(dir);

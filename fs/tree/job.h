@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kinds of files that jobs and replicas share, and their directories. */
+/* The files in the directories of jobs and replicas, and these directories. */
 #pragma once
 
 #include "fs/tree/job_ref.h"
@@ -11,43 +11,43 @@ extern const struct text_class job_state_text, job_status_text, job_json_text, j
 extern const struct text_class job_usage_text, job_events_text;
 extern const struct text_class job_manifest_text, job_appdef_text, job_ctl_text;
 
-/* Return the node of the merged log in DIR, a job's directory; a new reference (log_file.c). */
+/* Return the node of the merged log in the job's directory DIR, a new reference (log_file.c). */
 struct node *log_node_merged(struct fs *fs, struct node *dir, enum log_form form);
 /*
- * Return the node NAME in DIR for the log KEY. FIRST is true if KEY is the replica's first log of
- * this name. KEY is NULL if that log has not begun: a reader can open `log` before the program
- * runs, and then gets the output.
+ * Return the node NAME in DIR for the log KEY, a new reference. FIRST is true if NAME shows the
+ * replica's first log. KEY is NULL if that log has not begun: a reader may open `log` before the
+ * program runs, and later gets its output.
  */
 struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, const char *key,
 			  bool first, enum log_form form);
 
 /*
- * Return the directory of JOB in DIR, which is jobs/ or (HISTORY) history/; a new reference
- * (job.c).
+ * Return the node of JOB's directory in DIR, a new reference. DIR is history/ if HISTORY, otherwise
+ * jobs/. (job.c)
  */
 struct node *job_node(struct fs *fs, struct node *dir, const struct spec_job *job, bool history);
 
 /*
- * The blocking files of a job and of a replica, wait and follow, are in a directory .live/, which
- * can be looked up but is not listed. So `cat *`, grep -r, cp -r and tar over a job don't block.
- * The directory live/, which is listed, has links to them. Links beside the other files, such as
- * jobs/ID/wait, can be looked up but are not listed. (job_live.c)
+ * The blocking files `wait` and `follow`. A job has both, a replica only `follow`. They are in the
+ * directory .live/, which can be looked up but is not listed. So `cat *`, grep -r, cp -r and tar
+ * over a job don't block. Links lead to these files: the links in the directory live/ are listed.
+ * The links beside the other files, such as jobs/ID/wait, can only be looked up. (job_live.c)
  */
-/* A link to the blocking file of the same name in .live/. */
+/* A link to the file of the same name in .live/. */
 extern const struct node_class live_link_class;
-extern const struct node_dir_class live_files_class; /* .live/ of a job or a replica */
-extern const struct node_dir_class live_links_class; /* live/ */
-/* True if S is a wait for the end of JOB. I/O thread. */
+extern const struct node_dir_class live_files_class; /* the directory .live/ */
+extern const struct node_dir_class live_links_class; /* the directory live/ */
+/* True if S is an open `wait` of JOB. I/O thread. */
 bool wait_is_of(const struct stream *s, const struct spec_job *job);
 
 /*
- * The file `follow` of a replica and of a job: the output from its start, and all later output,
- * until no more can follow. It is a stream that reads its log on the pool (follow.c).
+ * The file `follow` of a replica or a job. It begins with all output so far, and reading blocks for
+ * later output until no more can follow. It is a stream that reads its log on the pool (follow.c).
  */
 extern const struct node_class follow_class;
 /*
- * follow_is_of: true if S is a follow that waits for a change of JOB. follow_reads: true if it
- * reads LOG. I/O thread.
+ * follow_is_of: true if S is an open `follow` of JOB or of one of its replicas. follow_reads: true
+ * if S is an open `follow` that is reading LOG. I/O thread.
  */
 bool follow_is_of(const struct stream *s, const struct spec_job *job);
 bool follow_reads(const struct stream *s, const struct log *log);

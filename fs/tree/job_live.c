@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file `wait`, from which a read returns when the job has a final state; the directory .live/,
- * and the links into it.
+ * The file `wait`, the directory .live/, and the links to the files in it. A read of `wait` returns
+ * when the job has a final state.
  */
 #include "fs/tree/job.h"
 
@@ -10,7 +10,7 @@
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
 
-/* --- wait: a stream, on the I/O thread --- */
+/* --- the stream of `wait`; I/O thread --- */
 
 struct live_wait {
 	struct stream stream;
@@ -27,14 +27,14 @@ static ssize_t wait_read(struct stream *s, const char **ret, size_t size, uint64
 {
 	const struct live_wait *w = container_of(s, struct live_wait, stream);
 	const struct spec_job *job cleanup_job = backend_job_by_uid(w->backend, w->uid);
-	/* A job that does not exist any more was removed by a user. */
+	/* If the job does not exist any more, a user has removed it. */
 	enum spec_state state = job ? job->state : SPEC_CANCELLED;
 	const char *text = spec_status_state(state);
 	size_t len = strlen(text);
 
 	/*
-	 * Readers usually read `why` or `log` next, so wait until these are complete. In history/
-	 * they do not change.
+	 * A process usually reads `why` or `log` next, so `wait` blocks until these are complete.
+	 * In history/ they don't change any more.
 	 */
 	if (job && !job->history &&
 	    (!spec_state_is_final(state) || job->unexplained || job->fetching))
@@ -97,12 +97,9 @@ const struct node_dir_class live_files_class = {
 	.entries = files_table,
 };
 
-/* --- the links that lead to them --- */
+/* --- the links to the files in .live/ --- */
 
-/*
- * The link leads to .live/, which is beside the link, or beside the directory live/ that contains
- * the link.
- */
+/* A link in live/ leads to ../.live/. Any other link is in the directory that contains .live/. */
 static int live_readlink(struct fs *fs, struct node *node, char **ret)
 {
 	bool listed = streq(node_name(node->parent), "live");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Common code of all files below a job: the job, its times, and the meaning of a removal. */
+/* Common code of all files in a job's directory: finding the job, times, removal. */
 #include "fs/tree/job_ref.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ int job_ref_getattr(struct fs *fs, struct node *node, struct stat *st)
 	if (!job)
 		return -ENOENT;
 	node_set_times(st, job->changed, job->created);
-	/* Until the job has finished, the kernel must not cache its times. */
+	/* The kernel may cache the times only after the job has finished. */
 	node_set_live(node, !job->finished);
 	return 0;
 }
@@ -109,8 +109,8 @@ void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *na
 
 	if (!err) {
 		/*
-		 * The kernel marks the inode of a removed directory as dead, and lookups in it
-		 * fail, even if the job still exists. So a new node must replace this one.
+		 * The kernel marks the inode of the directory as dead, and fails lookups in it,
+		 * although the directory still exists. So the next lookup must return a new node.
 		 */
 		node_forget_name(fs, node);
 		node_put(fs, node);
@@ -118,7 +118,7 @@ void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *na
 	fuse_reply_err(req, -err);
 }
 
-/* True if -o cancel lets this mount end or control JOB. */
+/* True if -o cancel allows this mount to end or control JOB. */
 static bool allows_end(const struct tree *t, const struct spec_job *job)
 {
 	return job->own ? t->may_end_own : job->mine ? t->may_end_mine : t->may_end_others;

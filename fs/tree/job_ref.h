@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The job, and perhaps the replica, that a node below jobs/ or history/ belongs to. A struct
- * job_ref is the object of a job's directory and of all nodes below that; a replica's directory has
- * one of its own. It has the job's uid, so that its nodes remain those of the same job, even if
- * another job gets the id later. FUSE thread.
+ * A struct job_ref names the job to which a node in jobs/ or history/ belongs, and the replica if
+ * there is one. All nodes in a job's directory, and this directory itself, represent the same
+ * job_ref (fs/vfs/node.h). A replica's directory has a job_ref of its own. A job_ref contains the
+ * job's uid. So a node keeps belonging to its job, even if another job gets the id later. FUSE
+ * thread.
  */
 #pragma once
 
@@ -14,13 +15,13 @@ struct job_ref {
 	struct tree *tree;
 	char *id;
 	char *uid;
-	char *replica; /* the replica, as ROLE-K; NULL for the job itself */
-	bool history;  /* true if the node is below history/ */
+	char *replica; /* the replica's name, ROLE-K; NULL outside of a replica's directory */
+	bool history;  /* the directory is in history/, not in jobs/ */
 };
 
 /*
- * The node of a job's or a replica's directory. Its creator sets REF, and makes it the node's
- * object.
+ * The node of the directory of a job or a replica. The code that makes the node sets REF, and makes
+ * REF the object that the node represents.
  */
 struct job_ref_node {
 	struct node node;
@@ -31,54 +32,62 @@ static inline const struct job_ref *job_ref_of(const struct node *node)
 {
 	return node->object;
 }
-/* The free() of a class whose nodes are struct job_ref_node. */
+/* The `free` operation of the classes that use struct job_ref_node. */
 void job_ref_free(struct node *node);
 
-/* True if UID is the uid of JOB, or was its uid while it was held. */
+/* True if UID is the uid of JOB, or was its uid while JOB was held. */
 bool job_ref_is_of(const char *uid, const struct spec_job *job);
 
-/* Return the present snapshot of NODE's job, a new reference; NULL if the job was deleted. */
+/* Return the current snapshot of NODE's job, a new reference; NULL if the job was removed. */
 const struct spec_job *job_ref_job(const struct node *node);
-/* Return NODE's replica in JOB (which may be NULL), borrowed; or NULL. */
+/*
+ * Return the replica in JOB to which NODE belongs, borrowed. Return NULL if JOB is NULL, or if JOB
+ * does not have this replica.
+ */
 const struct spec_replica *job_ref_replica(const struct node *node, const struct spec_job *job);
-/* A when() for struct node_entry_def: true if the directory is below jobs/, not history/. */
+/* A when() for struct node_entry_def: true if the job's directory is in jobs/, not in history/. */
 bool job_ref_in_jobs(void *ref, struct node *dir);
 
-/* A getattr: mtime is the job's last change, ctime its creation. -ENOENT if the job was deleted. */
+/*
+ * A getattr operation: mtime is the time of the job's last change, ctime the time of its creation.
+ * Return 0, or -ENOENT if the job was removed.
+ */
 int job_ref_getattr(struct fs *fs, struct node *node, struct stat *st);
-/* Like job_ref_getattr, for a text, with the size of its rendering. */
+/* Like job_ref_getattr, for a rendered text. Also set its size. */
 int job_ref_text_getattr(struct fs *fs, struct node *node, struct stat *st);
-/* An opened(): report to the backend that the job's usage is being read. */
+/* An `opened` operation: notify the backend that somebody reads the usage of the job. */
 void job_ref_usage_opened(struct node *node);
 
 /*
- * True if the state directory, with all output, was removed. The first call that returns true logs
- * an error.
+ * True if the state directory was removed, and with it all captured output. The first call that
+ * returns true logs an error.
  */
 bool job_ref_state_is_gone(struct tree *t);
 
 /*
- * Answer unlink and rmdir of names below a job: with success but without an effect, so that a
- * recursive deletion reaches the rmdir of the job itself; or with ENOENT if there is no such name.
+ * Operations for unlink and rmdir in a job's directory. They succeed without an effect, so that `rm
+ * -r` of a job reaches the rmdir of the job's directory. They fail with ENOENT if DIR has no entry
+ * NAME.
  */
 void job_ref_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
 void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
 
-/* Bit set of 1u << enum spec_action: the actions on JOB that this mount does not refuse. */
+/* Return the actions on JOB that this mount allows, as a bit set of 1u << enum spec_action. */
 unsigned job_ref_allowed(const struct tree *t, const struct spec_job *job);
 /*
- * Check if this mount may end or control JOB. Return 0, or -EPERM after a message with the reason.
- * The kernel has checked whether the caller may write to the file or directory.
+ * Return 0 if -o cancel allows this mount to end or control JOB. Otherwise log the reason and
+ * return -EPERM. The kernel has already checked the permissions of the file or directory.
  */
 int job_ref_may_end(const struct tree *t, const struct spec_job *job);
 
-/* A request for the backend, and the kernel's request that waits for it. */
+/* A request to the backend, and the FUSE request that waits for its result. */
 struct job_request;
 
 /*
- * Park REQ, as park_add does, until job_request_done answers it: with the error, or with the SIZE
- * bytes of a write (0 if REQ is not a write). NULL if REQ was answered already. A message about an
- * error begins with WHAT, which is taken over.
+ * Park REQ (as park_add does) until job_request_done answers it. The answer is the backend's error.
+ * If the backend succeeded, a write gets SIZE as its result, and SIZE is 0 for other requests. WHAT
+ * begins the logged message if there is an error; this function takes ownership of WHAT. Return
+ * NULL if REQ was answered already.
  */
 struct job_request *job_request_new(struct fs *fs, fuse_req_t req, enum park_kind kind,
 				    unsigned deadline_ms, size_t size, char *what);

@@ -12,17 +12,20 @@
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
 
-/* --- the cache: a table whose index is a hash of snapshot and function --- */
+/* --- the cache --- */
 
-/* Enough for a user who watches some jobs; each text keeps its snapshot alive. */
+/*
+ * Number of cached texts: enough for a user who watches some jobs. Each keeps a snapshot in memory.
+ */
 #define RENDERED_SLOTS 16
-/* Larger texts are not cached. */
+/* The largest text that is cached, in bytes. */
 #define RENDERED_MAX (64u << 10)
 
 struct rendered {
 	struct {
 		/*
-		 * a reference, so that no other snapshot has its address; NULL if the slot is empty
+		 * The snapshot that was rendered, or NULL if the slot is empty. The reference
+		 * ensures that no other snapshot gets the same address.
 		 */
 		const struct spec_job *job;
 		rendered_fn fn;
@@ -79,7 +82,7 @@ static int job_render_state(struct fs *fs, struct node *node, char **ret, size_t
 	return 0;
 }
 
-/* Render the text of NODE, which depends only on the snapshot. */
+/* Render a file whose text depends only on the snapshot. */
 static int job_render(const struct node *node, rendered_fn text, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
@@ -99,7 +102,7 @@ JOB_RENDER(job_render_status, spec_status_yaml)
 JOB_RENDER(job_render_json, spec_status_json)
 JOB_RENDER(job_render_usage, spec_status_usage)
 
-/* Render `why`, whose advice depends on the mount, too. */
+/* Render `why`. Its advice also depends on what this mount may do, so the cache can't have it. */
 static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
@@ -110,7 +113,7 @@ static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *
 	return 0;
 }
 
-/* A text from the backend. Its size is found without rendering it. */
+/* Get a text from the backend, which may read it from disk. */
 static int job_backend_text(struct node *node, enum backend_text which, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
@@ -135,8 +138,8 @@ static int job_render_appdef(struct fs *fs, struct node *node, char **ret, size_
 }
 
 /*
- * Get the text of `events`. Its time is the time of its last line, since an event does not change
- * the job.
+ * Get the text of `events`, and the time of its last line. This is the file's mtime: the time of
+ * the job's last change would be wrong, because events don't change the job.
  */
 static int job_events(const struct node *node, char **ret, size_t *ret_len, int64_t *ret_changed)
 {
@@ -187,7 +190,8 @@ static int job_backend_getattr(struct node *node, enum backend_text which, struc
 		return err;
 	node_set_times(st, which == BACKEND_APPDEF ? job->created : job->changed, job->created);
 	/*
-	 * app.yaml may contain secrets, so only users who may read the submitted file may read it.
+	 * The text may contain secrets. So only users who could read the submitted file may read
+	 * it.
 	 */
 	st->st_mode &= ~(mode_t)(S_IRGRP | S_IROTH) | readable;
 	st->st_size = (off_t)len;
@@ -234,12 +238,12 @@ JOB_TEXT(job_manifest_text, job_render_manifest, job_manifest_getattr, NULL, tru
 JOB_TEXT(job_events_text, job_render_events, job_events_getattr, NULL, false);
 JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr, NULL, true);
 
-/*
- * --- ctl: a read lists the actions that the job accepts now; a write of an action, with its
- * argument, performs it. If the action fails, so does the write, and .kxfs/log has the reason ---
- */
+/* --- ctl: reading lists the possible actions, writing requests one --- */
 
-/* backend_control answers within 5 s; this limit applies if it does not. */
+/*
+ * Deadline of a write. backend_control should answer within 5 s; this limits the wait if it does
+ * not.
+ */
 #define JOB_CTL_MS 10000
 
 static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
@@ -253,8 +257,8 @@ static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *
 }
 
 /*
- * Parse the action in BUF, ignoring surrounding white space. Return it, with *RET as in
- * spec_action_parse, or -EINVAL.
+ * Parse the action in BUF, ignoring white space around it. Return the enum spec_action and set *RET
+ * as spec_action_parse does, or return -EINVAL.
  */
 static int job_ctl_parse(const char *buf, size_t size, char **ret)
 {
@@ -272,7 +276,10 @@ static int job_ctl_parse(const char *buf, size_t size, char **ret)
 	return spec_action_parse(word, ret);
 }
 
-/* Check if ACTION may be requested for the job of NODE. Return 0 or a negative errno. */
+/*
+ * Return 0 if this mount allows ACTION for the job of NODE, or a negative errno. A negative ACTION
+ * is the error of job_ctl_parse.
+ */
 static int job_ctl_check(const struct node *node, int action)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);
@@ -285,7 +292,7 @@ static int job_ctl_check(const struct node *node, int action)
 	}
 	if (!job)
 		return -ENOENT;
-	/* -o cancel does not restrict a release, which ends nothing. */
+	/* -o cancel does not restrict `release`, because that does not end a job. */
 	return action == SPEC_RELEASE ? 0 : job_ref_may_end(job_ref_of(node)->tree, job);
 }
 

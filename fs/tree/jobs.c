@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * jobs/ and history/: one directory for each job. A rmdir in jobs/ cancels the job, a rmdir in history/ removes the job
- * for good.
+ * jobs/ and history/, which contain a directory for each job. rmdir of a directory in jobs/ cancels
+ * the job. rmdir of a directory in history/ deletes the job's files for good.
  */
 #include <errno.h>
 
@@ -11,8 +11,8 @@
 #include "spec/base/mem.h"
 
 /*
- * Time limit of a rmdir, which blocks its directory for other processes. After that, the request to
- * the backend continues.
+ * Deadline of a rmdir. While a rmdir waits, other processes can't use the directory jobs/ or
+ * history/. After the deadline, the rmdir fails, but the request to the backend continues.
  */
 #define JOBS_RMDIR_MS 3000
 
@@ -30,7 +30,7 @@ static int jobs_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* Return the files in the directory besides its jobs. */
+/* Return the files that DIR contains besides the directories of its jobs. */
 static const struct node_entry_def *jobs_files(const struct node *dir)
 {
 	static const struct node_entry_def none[] = {{0}};
@@ -52,8 +52,9 @@ static bool jobs_is_file(const struct node *dir, const char *name, size_t len)
 }
 
 /*
- * Return the job NAME. If a job's id is the name of a file in DIR, the job appears as the id plus
- * "-"; ids never end with "-".
+ * Return the job whose directory in DIR has the name NAME; a new reference, or NULL. The name is
+ * usually the job's id. If DIR has a file of the same name, the directory's name is the id and "-".
+ * An id never ends with "-".
  */
 static const struct spec_job *jobs_find(const struct node *dir, const char *name)
 {
@@ -124,7 +125,10 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		backend_forget(t->backend, job->id, job->uid, job_request_done, r);
 }
 
-/* Accept the removal of a file of history/, such as `list`, without an effect. */
+/*
+ * Removing a file of history/, such as `list`, succeeds without an effect. So `rm -r` of history/
+ * works.
+ */
 static void jobs_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
 {
 	fuse_reply_err(req, jobs_is_file(dir, name, strlen(name)) ? 0 : EPERM);
@@ -149,7 +153,7 @@ const struct node_class history_class = {
 	.rmdir = jobs_rmdir,
 };
 
-/* --- archive: a link to the directory of this namespace --- */
+/* --- archive: a link to this namespace's directory in the archive --- */
 
 bool archive_is_known(void *tree, struct node *dir)
 {

@@ -1,37 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * list and list.jsonl, in the root for jobs/ and in history/: all jobs in one text. An open makes a
- * new text only if a job, or an age in the text, has changed since the last one; otherwise it
- * shares the last text. FUSE thread; other requests are served while a text is made, which takes
- * seconds for 100 000 jobs.
+ * list and list.jsonl: all jobs in one text. The files in the root list the jobs of jobs/; history/
+ * has both files for its own jobs. The text is cached. An open renders a new text only if a job has
+ * changed, or an age in the text is out of date. Rendering 100 000 jobs takes seconds; other
+ * requests are served meanwhile. FUSE thread.
  */
 #include <pthread.h>
 
 #include "fs/tree/job_ref.h"
 #include "fs/vfs/serve.h"
 
-#define QUEUES_MAX                                                                                 \
-	64 /* the largest number of queues whose positions the backend requests at one
-		       * time */
+/* The largest number of queues for which opening the file requests positions. */
+#define QUEUES_MAX 64
 
 struct list_text {
 	/*
-	 * One job of each queue with waiting jobs, for requesting the positions in these queues
-	 * when the file is read.
+	 * One waiting job for each queue that has waiting jobs. When the file is opened, these make
+	 * the backend request the positions in their queues.
 	 */
 	const struct spec_job *waiting[QUEUES_MAX];
 	size_t n_waiting;
-	struct spec_text *text; /* NULL if it was not opened yet */
-	uint64_t revision;	/* the revision of the backend's jobs from which it was made */
-	int64_t stale_since;	/* the time since which those jobs were stale, in ns, or 0 */
-	int64_t made, until;	/* the text is valid from MADE to UNTIL, in ns */
+	struct spec_text *text; /* NULL before the first open */
+	uint64_t revision;	/* the backend_revision of the jobs in TEXT */
+	int64_t stale_since;	/* the backend_stale_since of the jobs in TEXT */
+	int64_t made, until;	/* TEXT is valid from MADE to UNTIL, in ns */
 };
 
 struct list_file {
 	struct list_text now;
 	/*
-	 * Held while a thread, without the session lock, makes the texts. A struct lock forbids
-	 * rendering under it.
+	 * Held while a thread renders, which it does without the session lock. It is not a struct
+	 * lock, because that forbids rendering.
 	 */
 	pthread_mutex_t rendering;
 	struct spec_list *list; /* under RENDERING */
@@ -79,14 +78,17 @@ void lists_free(struct lists *lists)
 	free(lists);
 }
 
-/* Make the text of LIST at T->made. */
+/* Render LIST into T, with ages as of T->made. */
 static void list_make(struct spec_list *list, struct backend *b, enum backend_place place,
 		      struct list_text *t)
 {
 	const struct spec_job **jobs cleanup_free = NULL;
 	size_t n = 0;
 
-	/* Read the revision before the jobs: then a change in between makes the text outdated. */
+	/*
+	 * Read the revision before the jobs. If a job changes in between, the text has an old
+	 * revision, and the next open renders it again.
+	 */
 	t->revision = backend_revision(b, place);
 	backend_jobs(b, place, &jobs, &n);
 	t->text = spec_list_text(list, jobs, n, t->stale_since, t->made, &t->until);
@@ -119,7 +121,10 @@ static struct list_file *list_of(const struct node *node)
 	return &tree_of(node)->lists->all[class->place][class->form];
 }
 
-/* Update the text of NODE. Return 0, or -ETIMEDOUT if too many requests wait already. */
+/*
+ * Render the text of NODE again if it is out of date. Return 0, or -ETIMEDOUT if too many requests
+ * wait for a disk.
+ */
 static int list_refresh(const struct node *node)
 {
 	const struct list_class *class = list_class_of(node);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A log as a file, as it was printed or with timestamps: it grows, its size is exact, and a read at
- * its end returns nothing. Opening a log waits until all earlier output is in it. A log that the
- * user may not read returns EACCES.
+ * The files of logs: `log` shows the output as it was printed, `stamped` with timestamps. A file
+ * grows with the output, its size is exact, and a read at its end returns 0 bytes. Opening a file
+ * waits until all output so far has arrived. Opening fails with EACCES if the cluster does not
+ * allow the user to read the log.
  *
- * Read-ahead: while the kernel copies bytes to a process that reads a log sequentially, a thread of
- * the pool reads or renders the next ones into a ring buffer. Output never changes, so these remain
- * valid. The ring has the bytes of the log between BEGIN and END. The FUSE thread answers from it,
- * and advances BEGIN; one work on the pool appends bytes, and advances END. Neither touches the
- * other's bytes, so both copy without the lock. If no thread has begun to read the requested bytes,
- * the FUSE thread reads them itself instead of waiting.
+ * Read-ahead: for a process that reads a log sequentially, a thread of the pool reads or renders
+ * the next bytes into a ring buffer. Meanwhile the kernel copies the previous bytes to the process.
+ * Output never changes, so buffered bytes remain valid. The ring has the bytes of the log from
+ * offset BEGIN to offset END. The FUSE thread answers from the ring, and advances BEGIN. A work
+ * item on the pool appends bytes, and advances END. Neither touches the bytes of the other, so both
+ * copy without the lock. If the pool is not reading the requested bytes yet, the FUSE thread reads
+ * them itself instead of waiting.
  *
  *	fill    | phase                          | ends when                                    | next
  *	NONE    | nothing                        | a reader finds free space in the ring        | WANTED
@@ -29,19 +31,22 @@
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
-/* How long an open waits for output that has not arrived yet. */
+/* Deadline of an open that waits for output so far to arrive. */
 #define LOG_OPEN_MS 10000
-/* The reported preferred I/O size: cat, cp and others then need few reads for a large log. */
+/* st_blksize of a log. cat, cp and others read this many bytes at once. */
 #define LOG_READ (1 << 20)
 
 /* --- read-ahead --- */
 
-/* Bytes of a ring; a power of two, so that an offset in the log determines one in the ring. */
+/*
+ * Size of a ring in bytes. It is a power of two, so the offset in the ring is the offset in the log
+ * modulo the size.
+ */
 #define AHEAD_RING  (4u << 20)
 #define AHEAD_STEP  (256u << 10) /* bytes read in one step */
-#define AHEAD_STEPS 32		 /* number of steps before other work of the pool is served */
+#define AHEAD_STEPS 32		 /* after this many steps, other work of the pool gets the thread */
 #define AHEAD_AFTER (256u << 10) /* start the read-ahead after this many sequential bytes */
-#define AHEAD_MAX   8		 /* files that have a ring at a time */
+#define AHEAD_MAX   8		 /* the most files that have a ring at the same time */
 
 enum fill { FILL_NONE, FILL_WANTED, FILL_READING };
 
@@ -49,21 +54,24 @@ struct ahead {
 	struct tree *tree;
 	struct log *log;
 	/* FUSE thread: */
-	uint64_t next; /* end of the last read */
-	uint64_t run;  /* sequential bytes read before that */
+	uint64_t next; /* offset of the end of the last read */
+	uint64_t run;  /* number of bytes read sequentially up to NEXT */
 
-	char *ring; /* NULL if there is no ring; owned by the FUSE thread while no work is in
-		     * progress */
+	/* The ring, or NULL if there is none. FUSE thread, but only while FILL is NONE. */
+	char *ring;
 	struct lock lock;
-	pthread_cond_t step; /* a step has ended */
+	pthread_cond_t step; /* signals the end of a step */
 	/* Under the lock: */
-	unsigned refs; /* one for the open file, and one for each work on the pool */
+	unsigned refs; /* one for the open file, one for each work item */
 	uint64_t begin, end;
 	enum fill fill;
 	bool closed;
 };
 
-/* Read ahead for one open file. LOG is taken over. FUSE thread, as for the other functions. */
+/*
+ * Make the read-ahead of an open file, and take ownership of LOG. FUSE thread, as all functions
+ * here except those on the pool.
+ */
 static struct ahead *ahead_new(struct tree *t, struct log *log)
 {
 	struct ahead *a = new0(struct ahead);
@@ -98,7 +106,7 @@ static void ahead_unref(void *data)
 	free(a);
 }
 
-/* Close A (or NULL); a step in progress on the pool still ends. */
+/* Close A, which may be NULL. If a thread of the pool is in a step, it frees A after that step. */
 static void ahead_close(struct ahead *a)
 {
 	if (!a)
@@ -112,7 +120,7 @@ static void ahead_close(struct ahead *a)
 
 /* --- on the pool --- */
 
-/* True if the next step may be read; set its offset and its size. */
+/* If there is space for a step, set *RET_AT and *RET_N to its offset and size, and return true. */
 static bool ahead_take_step(struct ahead *a, uint64_t *ret_at, size_t *ret_n)
 {
 	uint64_t room;
@@ -130,8 +138,9 @@ static bool ahead_take_step(struct ahead *a, uint64_t *ret_at, size_t *ret_n)
 }
 
 /*
- * End a step that has read GOT bytes of N. The next state is NEXT; or NONE if the log has no more
- * bytes now, or after an error, which a direct read then returns.
+ * End a step that should read N bytes and has read GOT. The next state is NEXT. It is NONE if the
+ * log has no more bytes now, or if GOT is an error. The reader gets the error from its own read.
+ * Return false if the next state is NONE.
  */
 static bool ahead_end_step(struct ahead *a, size_t n, ssize_t got, enum fill next)
 {
@@ -164,7 +173,7 @@ static void ahead_fill(void *data)
 	} while (more && left > 0);
 	if (more)
 		ahead_post(a);
-	/* Release it on the pool, because closing the log may wait for the disk. */
+	/* Drop the reference on the pool, because closing the log may wait for the disk. */
 	ahead_unref(a);
 }
 
@@ -175,7 +184,10 @@ static void ahead_on_post(void *data)
 	loop_work(a->tree->fs->loop, ahead_fill, NULL, a);
 }
 
-/* Queue the work that fills A, which is WANTED, on the pool; the work has a reference. */
+/*
+ * Queue the work that fills A on the pool. A is in the state WANTED, and the caller has counted a
+ * reference for the work item.
+ */
 static void ahead_post(struct ahead *a)
 {
 	loop_post(a->tree->fs->loop, ahead_on_post, a);
@@ -183,7 +195,7 @@ static void ahead_post(struct ahead *a)
 
 /* --- requests --- */
 
-/* Start filling A's ring, if it has space and no work is in progress. */
+/* Queue the work that fills A's ring, if the ring has space and no work is queued or running. */
 static void ahead_want(struct ahead *a)
 {
 	{
@@ -197,9 +209,9 @@ static void ahead_want(struct ahead *a)
 }
 
 /*
- * True if the SIZE bytes at OFF are in the ring. Wait for bytes that a thread is reading. If the
- * work is only queued, return false, and make the ring continue after those bytes: all threads of
- * the pool may be waiting for a slow disk.
+ * True if the ring has the SIZE bytes at OFF. If a thread is reading them, wait for it. If the work
+ * is still queued, don't wait, because all threads of the pool may be waiting for a slow disk.
+ * Instead return false, and make the work start after the requested bytes.
  */
 static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 {
@@ -231,7 +243,10 @@ static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 	return false;
 }
 
-/* The reader has reached the end of the log: free the ring, unless the pool is filling it. */
+/*
+ * Free the ring, unless the pool is filling it. Called when the reader has reached the end of the
+ * log.
+ */
 static void ahead_rest(struct ahead *a)
 {
 	{
@@ -243,7 +258,10 @@ static void ahead_rest(struct ahead *a)
 	ahead_drop_ring(a);
 }
 
-/* After many sequential bytes up to AT were read directly: make a ring, and fill it from AT on. */
+/*
+ * Fill the ring from offset AT on; make the ring if there is none. Called after a process has read
+ * many bytes up to AT sequentially.
+ */
 static void ahead_begin(struct ahead *a, uint64_t at)
 {
 	if (!a->ring) {
@@ -253,7 +271,7 @@ static void ahead_begin(struct ahead *a, uint64_t at)
 			atomic_fetch_sub(&a->tree->aheads, 1);
 			return;
 		}
-		/* Use a huge page if possible, from which the kernel copies faster. */
+		/* The kernel copies faster from a huge page. */
 		madvise(a->ring, AHEAD_RING, MADV_HUGEPAGE);
 	}
 	{
@@ -306,13 +324,13 @@ struct log_node {
 	struct node node;
 	bool merged;
 	enum log_form form;
-	/* NULL for the merged log, and for a replica's first log until it begins */
+	/* key of the log; NULL for the merged log, and for a replica's first log until it begins */
 	char *key;
 };
 
 struct log_handle {
 	struct handle handle;
-	struct ahead *ahead; /* reads the log; NULL if the log has not begun */
+	struct ahead *ahead; /* reads the log; NULL until the log has begun */
 };
 
 static void log_handle_free(struct handle *h)
@@ -323,7 +341,10 @@ static void log_handle_free(struct handle *h)
 	free(lh);
 }
 
-/* True if the log of LN has begun and still exists; this sets LN's key. FUSE thread. */
+/*
+ * True if the log of LN has begun, and its job was not dropped. Set LN's key if the log has begun
+ * since the last call. FUSE thread.
+ */
 static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 {
 	const struct spec_replica *r;
@@ -340,8 +361,8 @@ static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 }
 
 /*
- * Open the log of NODE. Return 0 or a negative errno. If the log has not begun, leave *RET
- * unchanged.
+ * Open the log of NODE, and set *RET to its read-ahead. If the log has not begun, leave *RET
+ * unchanged. Return 0 or a negative errno.
  */
 static int log_file_find(struct node *node, struct ahead **ret)
 {
@@ -362,7 +383,7 @@ static int log_file_find(struct node *node, struct ahead **ret)
 	serve_disk_end(t->fs);
 	if (err)
 		return err;
-	if (*ret) /* another read of the same open file has opened the log meanwhile */
+	if (*ret) /* another read of the same open file has opened the log */
 		log_unref(log);
 	else
 		*ret = ahead_new(t, log);
@@ -370,8 +391,8 @@ static int log_file_find(struct node *node, struct ahead **ret)
 }
 
 /*
- * Return the size and time of the log. Return 0 even if the log is unreadable or was removed, so
- * that rm -r can remove its name; an open returns the error.
+ * Set the size and times of the log. Return 0 even if the log can't be read or was removed, so that
+ * `rm -r` can remove its name. Opening it returns the error.
  */
 static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
@@ -396,7 +417,7 @@ static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* An open that waits until all output printed so far has arrived. */
+/* An open that waits until all output so far has arrived. */
 struct log_open {
 	struct fs *fs;
 	uint64_t ticket;
@@ -412,7 +433,7 @@ static void log_file_arrived(void *data)
 
 	if (req && err)
 		fuse_reply_err(req, err);
-	/* Refused, interrupted or timed out: the open has failed, so free its handle. */
+	/* If the open was refused, interrupted or timed out, free its handle. */
 	if (req && !err)
 		handle_reply(o->fs, req, &o->fi);
 	else
@@ -451,7 +472,7 @@ static void log_file_read(struct fs *fs, fuse_req_t req, struct node *node, size
 	struct log_handle *lh = handle_of(fi);
 	int err = 0;
 
-	/* A log that had not begun at the open may have begun since. */
+	/* The log may have begun after the file was opened. */
 	if (!lh->ahead)
 		err = log_file_find(node, &lh->ahead);
 	if (!err && lh->ahead && log_is_denied(lh->ahead->log))
@@ -489,7 +510,9 @@ static struct node *log_node_new(struct fs *fs, struct node *dir, const char *ta
 	struct node *node = node_get(fs, dir, &log_file_class, tag, &fresh);
 	struct log_node *ln = container_of(node, struct log_node, node);
 
-	/* Don't change an existing node, which a handler that waits for a disk may be using. */
+	/*
+	 * Don't change these members later: a handler that waits for a disk may be using the node.
+	 */
 	if (fresh) {
 		ln->merged = merged;
 		ln->form = form;
@@ -513,8 +536,8 @@ struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, con
 		return log_node_new(fs, dir, form == LOG_PLAIN ? "log@first" : "stamped@first", key,
 				    false, form);
 	/*
-	 * The tag contains the key, so the "log" of a new attempt is a new file, and the old file
-	 * remains unchanged.
+	 * The tag contains the key. So `log` becomes a new file when a new attempt starts, and the
+	 * inode of the old attempt's log does not change.
 	 */
 	tag = text_print("%s@%s", name, key);
 	return log_node_new(fs, dir, tag, key, false, form);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queues/NAME/status: the cluster's data on a queue, and the number of this mount's jobs in it. The
- * directory's mtime is the time of the last change of these.
+ * queues/NAME/status: what the cluster reports about a queue, and how many jobs of this mount are
+ * in it. The mtime of queues/NAME is the time of the last change of this.
  */
 #include "fs/tree/tree.h"
 
@@ -27,7 +27,7 @@ static int queue_render(struct fs *fs, struct node *node, char **ret, size_t *re
 	return backend_queue_text(b, name, ret, ret_len);
 }
 
-/* Set the times of ST to those of the queue NAME. */
+/* Set the times of ST to the times of the queue NAME. Return 0 or a negative errno. */
 static int queue_times(struct backend *b, const char *name, struct stat *st)
 {
 	struct spec_queue_view *queue cleanup(spec_queue_view_unrefp) = backend_queue(b, name);
@@ -69,7 +69,7 @@ static const struct node_dir_class queue_class = {
 	.entries = queue_table,
 };
 
-/* --- all --- */
+/* --- queues/ --- */
 
 static int queues_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {

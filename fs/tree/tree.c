@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Passes the backend's events to the open blocking files. I/O thread. */
+/* Wake the open blocking files at the backend's events. I/O thread. */
 #include "fs/tree/tree.h"
 
 #include "fs/tree/job.h"
