@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The classes of the directories submit/ and dryrun/, and of NAME.job and NAME.error in them:
- * listing, making, removing and renaming their files. Also the life of struct submit, and expiry.
+ * The classes of the directories submit/ and dryrun/, and of NAME.job and NAME.error in them. The
+ * directory operations list, make, remove and rename files. Also: making and freeing struct submit,
+ * and removing expired files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@ static struct submit *dir_of(const struct node *node)
 
 /* --- NAME.job and NAME.error --- */
 
-/* Find the job of NAME. Return 0 or -ENOENT; always -ENOENT in dryrun/. */
+/* Find the job of the file NAME. Return 0 or -ENOENT. Files of dryrun/ have no jobs. */
 static int find_job(const struct submit *s, const char *name, struct backend_file *ret)
 {
 	return s->dry ? -ENOENT : backend_file(s->config.backend, name, ret);
@@ -126,14 +127,14 @@ static int dir_getattr(struct fs *fs, struct node *node, struct stat *st)
 	int64_t jobs = s->dry ? 0 : backend_files_changed(s->config.backend);
 	int64_t changed = max_of(names_changed(s->names), jobs);
 
-	/* As in /tmp, every user may make files, and only owners may remove them. */
+	/* As in /tmp, every user may make files, and only their owners may remove them. */
 	if (s->config.allow_other)
 		st->st_mode = S_IFDIR | 01777;
 	node_set_times(st, changed, changed);
 	return 0;
 }
 
-/* True if the file BASE has a result of KIND. */
+/* True if the file BASE has a NAME.job or a NAME.error, as KIND says. */
 static bool has_result(const struct submit *s, enum submit_name kind, const char *base)
 {
 	struct backend_file job;
@@ -164,7 +165,7 @@ static int dir_lookup(struct fs *fs, struct node *dir, const char *name, struct 
 	return 0;
 }
 
-/* Add N names, with SUFFIX, to L. Free NAMES. */
+/* Add the N NAMES, each followed by SUFFIX, to L. Free NAMES. */
 static void list_names(struct listing *l, char **names, size_t n, const char *suffix)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -207,13 +208,14 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		err = submit_file_open(fs, req, s, u, 0, true, fi);
 	if (err) {
 		/*
-		 * Another request has made the file since the kernel's lookup. ESTALE makes the
-		 * kernel repeat the lookup.
+		 * EEXIST: another request has made the file since the kernel's lookup. Unless the
+		 * caller demands a new file (O_EXCL), reply ESTALE, which makes the kernel repeat
+		 * the lookup.
 		 */
 		fuse_reply_err(req, err == -EEXIST && !(fi->flags & O_EXCL) ? ESTALE : -err);
 		return;
 	}
-	/* A file that submits is written to disk when it is closed. */
+	/* A file whose name submits is saved when it is closed. Save any other file now. */
 	if (!spec_name_submits(name))
 		save_soon(s, u);
 	node = submit_file_node(fs, dir, u);
@@ -231,10 +233,10 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 
 /* --- unlink and rename --- */
 
-/* A request to change a name, which waits for the disk. */
+/* An unlink or rename request that waits for the disk. */
 struct dir_change {
 	struct submit *s;
-	struct upload *upload; /* a reference; for a rename the upload is open, too */
+	struct upload *upload; /* a reference; a rename also has the upload open (upload_open) */
 	char name[NAME_MAX + 1];
 	char newname[NAME_MAX + 1];
 	pid_t process;
@@ -313,7 +315,7 @@ static void dir_renamed(void *data, int err)
 	dir_rename_over(c, err);
 }
 
-/* Do the rename: the bytes are in memory, so their content_state is known. */
+/* Do the rename. The bytes are in memory, so the state of the contents is known. */
 static void dir_rename_go(void *data, int err)
 {
 	struct dir_change *c = data;
@@ -324,11 +326,12 @@ static void dir_rename_go(void *data, int err)
 		dir_rename_over(c, err);
 		return;
 	}
-	/* The error of the old name explains why that name does not submit, so remove it. */
+	/* The old name's NAME.error explains why that name does not submit. It is obsolete now. */
 	if (!spec_name_submits(c->name))
 		(void)names_remove_error(s->names, c->name);
 	/*
-	 * For a file that is being written or launched, only rename it: its writer gets the result.
+	 * Launch NEW contents, unless a process is writing the file or a launch is in progress. In
+	 * these cases only rename the file: its writer gets the result of the launch.
 	 */
 	if (spec_name_submits(c->newname) && upload_size(u, NULL) > 0 &&
 	    upload_state(u) == CONTENT_NEW && !upload_is_busy(u)) {
@@ -340,7 +343,10 @@ static void dir_rename_go(void *data, int err)
 	}
 }
 
-/* Check if U (or NULL) may be renamed from NAME to NEWNAME. Return 0 or a negative errno. */
+/*
+ * Check if U may be renamed from NAME to NEWNAME. U is NULL if NAME is not a file. Return 0 or a
+ * negative errno.
+ */
 static int rename_check(struct submit *s, const struct upload *u, const char *name,
 			const char *newname, unsigned flags)
 {
@@ -364,7 +370,7 @@ static void dir_rename(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 {
 	struct submit *s = dir_of(dir);
 	struct upload *u cleanup_upload = names_file(s->names, name);
-	/* EXDEV makes mv(1) copy the file, so the other directory handles it like any new file. */
+	/* EXDEV makes mv(1) copy the file, so that the other directory gets a new file. */
 	int err = newdir == dir		  ? rename_check(s, u, name, newname, flags)
 		  : newdir->class->create ? -EXDEV
 					  : -EPERM;
@@ -390,7 +396,7 @@ static void dir_rename(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 const struct node_class submit_class = {.name = "submit", DIR_OPS};
 const struct node_class dryrun_class = {.name = "dryrun", DIR_OPS};
 
-/* --- life --- */
+/* --- making and freeing struct submit --- */
 
 static int submit_open(struct submit *s)
 {
@@ -447,8 +453,7 @@ void submit_free(struct submit *s)
 /* --- owners of files that earlier mounts have launched --- */
 
 /*
- * Set the owner of the file NAME to the user who launched it, if it still has the contents that
- * were launched.
+ * Make the user who launched the file NAME its owner, if the file still has the launched contents.
  */
 static void find_owner(struct submit *s, const char *name)
 {
@@ -469,7 +474,7 @@ void submit_find_owners(struct submit *s)
 	char **names cleanup_free = NULL;
 	size_t n;
 
-	/* If kxfs runs as root, the files on disk belong to their owners already. */
+	/* If kxfs runs as root, the files on disk have their right owners already. */
 	if (s->dry || !s->config.allow_other || geteuid() == 0)
 		return;
 	n = backend_files(s->config.backend, &names);
@@ -481,7 +486,7 @@ void submit_find_owners(struct submit *s)
 
 /* --- expiry; I/O thread --- */
 
-/* A file that expires if its contents are still VERSION. */
+/* An expired file. Remove it only if its contents are still VERSION. */
 struct expiring {
 	struct submit *s;
 	struct upload *upload; /* a reference */

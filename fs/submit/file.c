@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The class of a file of submit/ or dryrun/. Reads and writes go directly to the upload. Flush and
- * release find by /proc which close ends the writing (writer.h), and then launch the file
+ * The class of a file of submit/ or dryrun/. Reads and writes access the upload directly. Flush and
+ * release find out whether the writing process has finished (writer.h). If so, they launch the file
  * (launch.h).
  */
 #include "fs/submit/save.h"
@@ -18,7 +18,7 @@
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
-/* How long an open waits for bytes that are not in memory. */
+/* Deadline of an open that waits until the bytes of the file are in memory. */
 #define FILE_OPEN_MS 10000
 
 struct file_node {
@@ -32,11 +32,15 @@ struct open_file {
 	struct submit *s;
 	struct upload *upload;
 	bool writable;
-	struct upload_writer writer; /* in the upload's list, if WRITABLE */
+	struct upload_writer writer; /* in the upload's list of writers, if WRITABLE */
 	struct file_owner owner;
-	pid_t wrote_tid; /* the thread that wrote last; WROTE is its process, or the parent of that (file_check_end) */
+	/*
+	 * The thread that wrote last. WROTE is its process, or the parent of this process
+	 * (file_check_end).
+	 */
+	pid_t wrote_tid;
 	pid_t wrote;
-	bool looked; /* kxfs has checked whether /proc shows the writer */
+	bool looked; /* file_look has checked whether /proc shows the writer */
 	struct holders holders;
 };
 
@@ -78,7 +82,9 @@ static bool is_writable(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* Set the size of U's contents. This does not launch them; only a close does. */
+/*
+ * Set the size of the contents that U shows. This does not launch them, because only a close does.
+ */
 static int file_truncate(struct submit *s, struct upload *u, off_t size)
 {
 	int err = upload_truncate(u, NULL, size);
@@ -88,7 +94,10 @@ static int file_truncate(struct submit *s, struct upload *u, off_t size)
 	return err;
 }
 
-/* H has changed its file. Save the change soon, unless H has contents of its own until its close. */
+/*
+ * Called after a change through H: save it soon. If H has contents of its own, its close saves
+ * them.
+ */
 static void file_changed(struct open_file *h)
 {
 	if (!h->writer.content)
@@ -100,7 +109,9 @@ int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upl
 {
 	bool empties = fi->flags & O_TRUNC;
 	char name[NAME_MAX + 1];
-	/* After ESTALE the kernel looks the name up again. */
+	/*
+	 * Fail with ESTALE if the lookup is out of date: the kernel then looks up the name again.
+	 */
 	bool stale = !names_of(s->names, u, name) || (is_writable(fi) && taken != upload_taken(u));
 	int there = stale ? -ESTALE : upload_open(u, empties);
 	struct open_file *h;
@@ -125,7 +136,7 @@ int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upl
 	return there;
 }
 
-/* An open that waits until the bytes are in memory. */
+/* An open that waits until the bytes of the file are in memory. */
 struct file_opening {
 	struct fs *fs;
 	struct fuse_file_info fi;
@@ -145,9 +156,9 @@ static void file_loaded(void *data, int err)
 }
 
 /*
- * The kernel must not cache the size of a file that is being written, since each open file may have
- * another size. The same holds for a file in dryrun/, because a manifest may replace its contents
- * at any time.
+ * Let the kernel cache the attributes of the file, except in two cases. If the file has writers,
+ * each open file may have a different size. If it is in dryrun/, a manifest may replace its
+ * contents at any time.
  */
 static void file_set_live(struct node *node)
 {
@@ -176,7 +187,10 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 	file_set_live(node);
 }
 
-/* Return the process of thread TID, which uses H; 0 if this process or H's opener is unknown. */
+/*
+ * Return the process of thread TID, which uses H. Return 0 if this process or the opener of H is
+ * unknown.
+ */
 static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exec)
 {
 	if (ret_in_exec)
@@ -185,9 +199,9 @@ static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exe
 }
 
 /*
- * True if PROCESS, to which the thread TID belongs, has no descriptor of H any more. /proc does not
- * show to which open file a descriptor belongs, so subtract one for each other open file of
- * PROCESS.
+ * True if PROCESS has no descriptor of H any more. TID is a thread of PROCESS. /proc shows the
+ * descriptors of a file, but not to which open file each belongs. So subtract one descriptor for
+ * each other handle that PROCESS has opened.
  */
 static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
 {
@@ -197,12 +211,12 @@ static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t
 }
 
 /*
- * TID, a thread of PROCESS, closes H. Return true if this close ends the writing: PROCESS has
- * opened H, and has no other descriptor of it (unlike a shell that saves its output), nor has the
- * process that wrote last (unlike Popen(stdout=f), then f.close()). If /proc does not show the
- * processes, decide by WHO, the number of the closing process (struct holders). TID is needed for
- * /proc: PROCESS is the number of the first thread, which may have ended and then has no
- * descriptors.
+ * Return true if a close of H by thread TID of PROCESS ends the writing. This needs three
+ * conditions: PROCESS has opened H; PROCESS has no other descriptor of H (a shell that redirects
+ * its output has one); and the process that wrote last has none either (the child of
+ * Popen(stdout=f) has one when the parent calls f.close()). If /proc does not show the processes,
+ * decide by WHO, the number of the closing process (struct holders). Look in /proc/TID instead of
+ * /proc/PROCESS: the first thread of a process may have ended, and then it has no descriptors.
  */
 static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t who, uint64_t ino)
 {
@@ -224,10 +238,11 @@ static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t
 }
 
 /*
- * Thread TID of PROCESS, which writes H, closes H. If a signal has ended PROCESS, the contents may
- * be incomplete. If kxfs can't see whether a signal has ended it, the contents must end like a
- * complete document. If PROCESS was a child whose parent, such as a shell, also has the file open,
- * the parent becomes the writer: it may continue, and a signal may end it.
+ * Called when thread TID of PROCESS closes H, after PROCESS has opened or written H. If a signal
+ * has ended PROCESS, the contents may be incomplete. If kxfs can't find out whether a signal has
+ * ended PROCESS, the contents must end like a complete document. If PROCESS is a child that has no
+ * descriptor left, and its parent still has one, the parent (a shell, for example) becomes the
+ * writer. It may write more, and a signal may end it, too.
  */
 static void file_check_end(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
 {
@@ -260,14 +275,17 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 	bool in_exec = false;
 	pid_t process = h->writable ? file_process(h, tid, &in_exec) : 0;
 
-	/* Exec closes this descriptor and may keep another one, so a later close or the release ends the writing. */
+	/*
+	 * A process in exec may keep another descriptor of this file. So this close does not end
+	 * the writing: a later close or the release does.
+	 */
 	if (!h->writable || in_exec) {
 		fuse_reply_err(req, 0);
 		return;
 	}
 	if (h->writer.dirty && process != 0 && (process == h->writer.opener || process == h->wrote))
 		file_check_end(h, tid, process, node->ino);
-	/* If this close does not end the writing, the release submits the file. */
+	/* If this close does not end the writing, a later close or the release submits the file. */
 	if (file_is_done(h, tid, process, fi->lock_owner, node->ino))
 		launch_close(h->s, h->upload, &h->writer, h->owner, req);
 	else if (upload_is_lost(h->upload, &h->writer))
@@ -303,8 +321,8 @@ static void file_on_read(struct fs *fs, fuse_req_t req, struct node *node, size_
 }
 
 /*
- * Thread TID is about to make the first change of the file INO through H: check whether /proc shows
- * H's writer.
+ * Called before the first change of the file INO through H, by thread TID: check whether /proc
+ * shows H's writer.
  */
 static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
 {
@@ -327,8 +345,8 @@ static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
 }
 
 /*
- * Thread TID is about to change the file INO through H; WHO is as in struct holders. Return 0 or
- * -EBUSY.
+ * Called before each change of the file INO through H, by thread TID of the process WHO (struct
+ * holders). Return 0, or -EBUSY if H must not write.
  */
 static int file_begin(struct open_file *h, pid_t tid, uint64_t who, uint64_t ino)
 {
@@ -370,7 +388,7 @@ static void file_on_fsync(struct fs *fs, fuse_req_t req, struct node *node,
 {
 	struct open_file *h = handle_of(fi);
 
-	/* Let the file show the synced contents. Only a close launches them. */
+	/* From now on the file shows these contents, but only a close launches them. */
 	if (h->writable)
 		(void)upload_show(h->upload, &h->writer);
 	launch_wait(h->s, h->upload, SAVE_SYNC, req);
@@ -391,7 +409,7 @@ static int file_on_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* Return the size of this handle's own contents, because its program may append to them. */
+/* The size is that of the handle's own contents, because its process may append to them. */
 static void file_on_getattr_open(struct fs *fs, struct node *node, struct fuse_file_info *fi,
 				 struct stat *st)
 {
@@ -401,10 +419,10 @@ static void file_on_getattr_open(struct fs *fs, struct node *node, struct fuse_f
 		file_fill(fs, h->upload, &h->writer, st);
 }
 
-/* A change of size that waits until the bytes are in memory. */
+/* A truncate that waits until the bytes of the file are in memory. */
 struct sizing {
 	struct submit *s;
-	struct upload *upload; /* a reference; the upload is open, too */
+	struct upload *upload; /* a reference; this also has the upload open */
 	uint64_t ticket;
 	off_t size;
 	struct stat st; /* attributes of the node */
@@ -493,8 +511,8 @@ static const struct node_class file_class = {
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 {
 	/*
-	 * The tag is not the name, because a renamed file keeps its tag, and its old name may then
-	 * belong to another file.
+	 * Don't use the name as the tag: a renamed file keeps its node, and another file may get
+	 * the old name.
 	 */
 	const char *tag = upload_tag(u);
 	unsigned taken = upload_taken(u);
@@ -503,8 +521,9 @@ struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 
 	if (!fresh && (file_upload(node) != u || file_taken(node) != taken)) {
 		/*
-		 * The node belongs to a removed file that had this tag, or to this file under a
-		 * name that it has lost; replace it.
+		 * The existing node belongs to a removed file with the same tag. Or it belongs to
+		 * this file, but was made before the file was taken from its writers. Replace the
+		 * node.
 		 */
 		node_forget_name(fs, node);
 		node_put(fs, node);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Launches; see launch.h. The steps of one:
+ * Launches; see launch.h. The steps of a launch:
  *
  *	step					| next
  *	the bytes are written to disk		| the owner's name; or the end, if the disk fails
@@ -25,29 +25,32 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-/* How long to look up the name of a user other than the one who mounted. */
+/* Time limit for looking up the name of a user other than the mounting user. */
 #define LAUNCH_OWNER_MS 5000
 
 struct launch {
 	struct submit *s;
-	struct upload *upload; /* a reference; the upload is open, too */
-	/* rename UPLOAD to NAME if the contents are accepted while the request still waits */
+	struct upload *upload; /* a reference; the launch also has the upload open */
+	/*
+	 * This is a launch by rename: if the backend accepts it while the request still waits,
+	 * rename UPLOAD to NAME.
+	 */
 	bool rename;
-	pid_t process;	  /* the process that renames */
+	pid_t process;	  /* RENAME: the process that has requested it */
 	uint64_t version; /* version of the contents in TEXT */
 	uint64_t number;
-	uint64_t ticket; /* ticket of the request that waits, or 0 */
+	uint64_t ticket; /* ticket of the parked request, or 0 */
 	struct file_owner owner;
-	char *submitter; /* user@host, if that is not the user who mounted */
+	char *submitter; /* user@host; NULL for the mounting user */
 	char *text;
 	size_t len;
-	mode_t readable;	 /* S_IRGRP and S_IROTH, as in the mode of the file */
-	char name[NAME_MAX + 1]; /* the name under which it is submitted */
-	int err;		 /* 0: launched */
-	/* Why the file was not renamed to NAME although its contents were launched. */
+	mode_t readable;	 /* S_IRGRP and S_IROTH of the file's mode */
+	char name[NAME_MAX + 1]; /* the name under which the contents are submitted */
+	int err;		 /* 0 if the contents were launched */
+	/* RENAME: the error of renaming the file on disk, after its contents were launched. */
 	int unnamed;
-	char *why;  /* the text of a refusal */
-	char *made; /* the manifest, for dryrun/ */
+	char *why;  /* the text of the error ERR, or NULL */
+	char *made; /* dryrun/: the manifest, or NULL */
 };
 
 static void launch_free(struct launch *l)
@@ -83,7 +86,7 @@ void launch_reply_rename(struct submit *s, uint64_t ticket, int err)
 
 /* --- the reply; I/O thread --- */
 
-/* Let the file show the manifest that was made of its contents. */
+/* Make the file show the manifest that the dry run has returned. */
 static void launch_show_made(struct launch *l)
 {
 	uint64_t version = upload_replace(l->upload, l->version, l->made);
@@ -96,11 +99,11 @@ static void launch_end(struct launch *l)
 {
 	struct submit *s = l->s;
 	bool current = upload_is_version(l->upload, l->version);
-	/* Show the result of a dry run only if the file still shows the same contents. */
+	/* The result of a dry run is shown only if the file still shows the same contents. */
 	bool shown = !s->dry || (current && (l->err || l->made));
 	char name[NAME_MAX + 1];
 
-	/* After a dry run the state is NEW, so that it can be repeated with the same contents. */
+	/* After a dry run the contents are NEW again, so that a user can repeat the dry run. */
 	upload_set_state(l->upload, l->version, l->err || s->dry ? CONTENT_NEW : CONTENT_LAUNCHED);
 	upload_concluded(l->upload, l->number, !l->err);
 	if (l->made)
@@ -125,7 +128,7 @@ static void launch_on_renamed(void *data, int err)
 {
 	struct launch *l = data;
 
-	/* A launch has succeeded even if its file could not be renamed. */
+	/* In submit/, the launch has succeeded even if the file could not be renamed. */
 	if (err && l->s->dry)
 		l->err = err;
 	else if (err)
@@ -136,8 +139,8 @@ static void launch_on_renamed(void *data, int err)
 }
 
 /*
- * The backend has answered. If it has accepted the contents of a rename that still waits, rename
- * the file on disk; else end the launch.
+ * Called with the backend's result. If the backend has accepted a launch by rename, and the request
+ * still waits, rename the file on disk. Otherwise end the launch.
  */
 static void launch_finish(struct launch *l)
 {
@@ -167,8 +170,8 @@ static void launch_on_text(void *data, int err)
 }
 
 /*
- * Like launch_on_reply, for a dry run, which makes no job: the manifest replaces the file's
- * contents, if its name submits.
+ * The result of a dry run. If the name of the file submits, the manifest replaces the file's
+ * contents.
  */
 static void launch_on_made(void *data, const struct backend_result *r)
 {
@@ -217,7 +220,10 @@ static void launch_send(struct launch *l)
 		backend_submit(config->backend, &submission, launch_on_reply, l);
 }
 
-/* The owner of a launch, if not the mounting user. Looking up the name may require a network. */
+/*
+ * A lookup of the name of the launch's owner. It may need the network, so it has a thread of its
+ * own.
+ */
 struct owner {
 	uid_t uid;
 	char *name;
@@ -285,11 +291,11 @@ static void launch_saved(void *data, int err)
 						      .data = l});
 }
 
-/* --- the beginning --- */
+/* --- making a launch --- */
 
 /*
- * Prepare the launch of the open file U as NAME: copy W's contents, or those that U shows if W is
- * NULL. Nothing is sent yet.
+ * Make a launch of the open file U as NAME. Copy the contents of W, or, if W is NULL, the contents
+ * that U shows. Send nothing yet.
  */
 static struct launch *launch_new(struct submit *s, struct upload *u, const struct upload_writer *w,
 				 const char *name, struct file_owner owner)
@@ -303,8 +309,9 @@ static struct launch *launch_new(struct submit *s, struct upload *u, const struc
 	upload_open(u, false);
 	l->owner = owner;
 	/*
-	 * Record who may read the file besides its owner. The group bit counts only if the file has
-	 * the group of the mounting user, which will be the job's.
+	 * Record who may read the file besides its owner. The job's texts will have the group of
+	 * the mounting user. So the group bit counts only if the file has that group, or if all
+	 * users may read the file anyway.
 	 */
 	upload_stat(u, w, &st);
 	mode = st.st_mode & ~s->fs->config.umask & (S_IRGRP | S_IROTH);
@@ -318,7 +325,10 @@ static struct launch *launch_new(struct submit *s, struct upload *u, const struc
 
 /* --- what starts a launch --- */
 
-/* Explain in NAME.error why the contents can't be submitted as NAME: FLAW is an errno. */
+/*
+ * Explain in NAME.error why the contents can't be submitted as NAME. FLAW is an errno
+ * (upload_flaw).
+ */
 static void launch_refuse(struct submit *s, const char *name, int flaw, struct file_owner owner)
 {
 	char *text cleanup_free = NULL;
@@ -355,8 +365,8 @@ void launch_show_flaw(struct submit *s, struct upload *u, struct upload_writer *
 }
 
 /*
- * If NAME does not submit, explain that in NAME.error, so that the user does not wait for a job in
- * vain.
+ * If NAME does not submit, explain that in NAME.error, because the user may expect a job. Temporary
+ * names of editors get no such error.
  */
 static void launch_explain_name(struct submit *s, const char *name, struct file_owner owner)
 {
@@ -424,8 +434,8 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 			l = launch_new(s, u, w, name, owner);
 	}
 	/*
-	 * W's next close or release must not show its contents again: another writer may have
-	 * closed by then.
+	 * W's contents are handled now. A later close or release of W must not show them again,
+	 * because another writer may have closed the file by then.
 	 */
 	if (submits)
 		upload_submitted(u, w, l ? l->number : 0);
@@ -437,8 +447,8 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		save_file(s, u, SAVE_BYTES, NULL, launch_saved, l);
 	} else if (req && (err || upload_is_lost(u, w))) {
 		/*
-		 * Another process may have removed, replaced or renamed the file before the launch
-		 * began.
+		 * EBUSY: another process has removed, replaced or renamed the file before the
+		 * launch began.
 		 */
 		fuse_reply_err(req, err ? -err : EBUSY);
 	} else if (req) {
@@ -470,7 +480,7 @@ void launch_rename(struct submit *s, struct upload *u, const char *name, struct 
 
 /* --- a process that takes the file from its writer --- */
 
-/* "process 123 (cp)", malloc'ed. */
+/* Return a text such as "process 123 (cp)", malloc'ed. */
 static char *process_text(pid_t process)
 {
 	char comm[64] = "";
@@ -482,7 +492,10 @@ static char *process_text(pid_t process)
 		     : text_print("process %d", (int)process);
 }
 
-/* PROCESS has taken the file from its writer: explain that in the NAME.error of the name that the file had. */
+/*
+ * Explain in NAME.error that PROCESS has taken the file from its writer. NAME is the file's old
+ * name.
+ */
 static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid_t process)
 {
 	char *who cleanup_free = NULL, *whom cleanup_free = NULL, *text cleanup_free = NULL;
@@ -498,9 +511,9 @@ static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid
 }
 
 /*
- * PROCESS, which has sent the request with TICKET, takes the file from its writers. Return the
- * process that keeps its own contents: PROCESS, or 0 if the request has timed out, since PROCESS
- * may have opened the file again by then.
+ * PROCESS takes a file from its writers by the request TICKET. Return the process whose own handles
+ * don't lose the file. This is PROCESS while the request still waits. Return 0 if the request has
+ * timed out, because PROCESS may have opened the file again by then.
  */
 static pid_t launch_keeper(const struct submit *s, pid_t process, uint64_t ticket)
 {

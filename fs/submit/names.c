@@ -13,7 +13,7 @@
 struct name {
 	char *text;
 	struct upload *file; /* a reference; NULL if no file has the name */
-	unsigned launching;  /* number of launches of the name in progress */
+	unsigned launching;  /* number of launches of this name that are in progress */
 	uint64_t number;     /* number of the newest launch that has a result */
 	char *error;	     /* text of NAME.error, or NULL */
 	int64_t error_time;
@@ -24,8 +24,8 @@ struct name {
 struct names {
 	struct lock *lock; /* constant */
 	struct name *table;
-	struct name *files; /* the same names, hashed by their file */
-	uint64_t number;    /* number of the last launch */
+	struct name *files; /* the names that have a file, hashed by the file */
+	uint64_t number;    /* number of the launch that began last */
 	uint64_t tags;	    /* number of tags made so far */
 	int64_t changed;
 };
@@ -69,8 +69,8 @@ static void free_name(struct names *all, struct name *n)
 }
 
 /*
- * N's file or error has changed: record the time. Free N if it has neither, and no launch is in
- * progress.
+ * Record the time, because N's file or NAME.error has changed. Free N if it has neither of them,
+ * and no launch is in progress.
  */
 static void show(struct names *all, struct name *n)
 {
@@ -85,7 +85,7 @@ static uint64_t begin(struct names *all, struct name *n)
 	return ++all->number;
 }
 
-/* Launch NUMBER of N has ended. Return true if its result is the newest one. */
+/* End launch NUMBER of N. Return false if a newer launch of N has a result already. */
 static bool end(struct name *n, uint64_t number)
 {
 	n->launching--;
@@ -95,7 +95,7 @@ static bool end(struct name *n, uint64_t number)
 	return true;
 }
 
-/* Make N the name of the file U. Takes ownership of the reference. */
+/* Make N the name of the file U. Take ownership of the reference. */
 static void attach(struct names *all, struct name *n, struct upload *u)
 {
 	n->file = u;
@@ -105,9 +105,9 @@ static void attach(struct names *all, struct name *n, struct upload *u)
 }
 
 /*
- * PROCESS takes the file of N from its other writers. The caller must change the name under the
- * same lock: otherwise another process could open, write and close the file in between, with
- * success, although its contents would never be launched.
+ * PROCESS takes the file of N from its other writers. The caller changes the name without releasing
+ * the lock. Otherwise another process could open, write and close the file in between: its close
+ * would succeed, but its contents would never be launched.
  */
 static void displace(struct names *all, struct name *n, pid_t process, struct name_loss *ret)
 {
@@ -120,7 +120,7 @@ static void displace(struct names *all, struct name *n, pid_t process, struct na
 	memcpy(ret->name, n->text, strlen(n->text) + 1);
 }
 
-/* Remove the file from N and return it; the caller gets the reference. */
+/* Remove the file from N and return the file. The caller gets the reference. */
 static struct upload *detach(struct names *all, struct name *n)
 {
 	struct upload *u = n->file;
@@ -193,7 +193,7 @@ struct upload *names_file(struct names *all, const char *name)
 	return u;
 }
 
-/* True if a file has the tag TAG, because it was made under this name and renamed since. */
+/* True if a file has the tag TAG. Such a file was made under this name and renamed later. */
 static bool is_tag(struct names *all, const char *tag)
 {
 	for (const struct name *n = all->files; n; n = n->by_file.next)
@@ -256,7 +256,8 @@ void names_drop(struct names *all, struct upload *u, pid_t process, struct name_
 }
 
 /*
- * Like names_move. Return the file that loses the name TO, or NULL; the caller gets the reference.
+ * Like names_move. Return the file that has lost the name TO, or NULL. The caller gets the
+ * reference.
  */
 static struct upload *move(struct names *all, struct upload *u, const char *to, pid_t process,
 			   struct name_loss *ret)
@@ -329,7 +330,7 @@ void names_refused(struct names *all, const char *name, uint64_t number, const c
 	char *clean cleanup_free = spec_utf8_clean_copy(error, "\n\t");
 	size_t len = strnlen(clean, NAMES_MAX_ERROR - strlen("...\n"));
 	const char *after = len > 0 && clean[len - 1] == '\n' ? "" : "\n";
-	/* Clean the text, bound its length, and cut it at the end of a line. */
+	/* The text is clean UTF-8, has at most NAMES_MAX_ERROR bytes, and ends with a newline. */
 	char *text cleanup_free =
 		text_print("%.*s%s", (int)len, clean, clean[len] ? "...\n" : after);
 	struct name *n;
@@ -413,7 +414,7 @@ int submit_name_check(const char *name)
 
 	if (strlen(name) > max)
 		return -ENAMETOOLONG;
-	/* Names of scratch files may begin with dots; the rest must be a valid name of a file. */
+	/* A name may begin with dots. The rest must be a valid file name. */
 	if (!spec_name_is_file(name + strspn(name, ".")))
 		return -EINVAL;
 	return submit_name_kind(name, base) == SUBMIT_NAME_FILE ? 0 : -EPERM;

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names in submit/ or dryrun/: which file each belongs to, and NAME.error, the reason why the newest launch of the
- * name failed. Both are in memory; NAME.job comes from the records of jobs (backend_file). One lock, which the owner
- * passes, guards the table and the files (upload.h).
+ * The names in submit/ or dryrun/. A name may have a file, and a NAME.error with the reason why the
+ * newest launch of NAME failed. Both are in memory. NAME.job is not stored here: it is computed
+ * from the records of jobs (backend_file). A lock of the caller guards the table of names and also
+ * the files (upload.h).
  *
- * Launches are numbered in order of their start. The result of the newest launch of a name is
- * shown. The result of an older one never replaces it, even if it arrives later. A result belongs
- * to the name under which the contents were launched, even if the file was renamed since.
+ * Launches are numbered in the order of their start. NAME.error shows the result of the newest
+ * launch of NAME that has ended. The result of an older launch never replaces it, even if it
+ * arrives later. A result belongs to the name under which the contents were launched, even if the
+ * file was renamed since.
  */
 #pragma once
 
 #include "fs/submit/upload.h"
 
-/* The most names in one table. */
+/* The largest number of names in one table. */
 #define NAMES_MAX 10000
-/* The most bytes of a NAME.error. */
+/* The largest size of a NAME.error in bytes. */
 #define NAMES_MAX_ERROR 32768
 
 /* --- what names mean --- */
@@ -24,14 +26,20 @@
 
 enum submit_name { SUBMIT_NAME_FILE, SUBMIT_NAME_JOB, SUBMIT_NAME_ERROR };
 
-/* Check if a user may make a file of this name. 0; or -EINVAL, -ENAMETOOLONG, -EPERM (the name of a result). */
+/*
+ * Return 0 if a user may make a file called NAME; otherwise -EINVAL, -ENAMETOOLONG, or -EPERM if
+ * NAME is the name of a result (NAME.job, NAME.error).
+ */
 int submit_name_check(const char *name);
-/* Return what NAME is. If NAME is the result of a file, set RET_BASE to the file's name. */
+/*
+ * Return whether NAME is the name of a file, a NAME.job or a NAME.error. For the last two, set
+ * RET_BASE to the name of the file to which they belong.
+ */
 enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1]);
 
 /*
- * True if NAME, which does not submit, is a temporary name of an editor or another program ("4913", "sedX3k9dw",
- * "app.yaml.1f3a", "app.yaml~", "tmp.x").
+ * True if NAME is a temporary name of an editor or another program ("4913", "sedX3k9dw",
+ * "app.yaml.1f3a", "app.yaml~", "tmp.x"). NAME must be a name that does not submit.
  */
 bool submit_name_is_passing(const char *name);
 
@@ -39,71 +47,82 @@ bool submit_name_is_passing(const char *name);
 
 struct names;
 
-/* LOCK, borrowed, is the lock of the files. */
+/* Make a table of names. LOCK is the lock of the files (uploads_new); it is borrowed. */
 struct names *names_new(struct lock *lock);
 void names_free(struct names *all); /* NULL is allowed */
 
 /* --- any thread --- */
 
-/* Return the time of the last change of the list of names, in ns. */
+/* Return the time at which the list of names last changed, in ns. */
 int64_t names_changed(struct names *all);
 /*
- * List the names that have a file or, if KIND is SUBMIT_NAME_ERROR, an error. *RET and its items
- * are malloc'ed.
+ * Return the number of names that have a file or, if KIND is SUBMIT_NAME_ERROR, a NAME.error. *RET
+ * gets these names, without a suffix. The array and the names are malloc'ed.
  */
 size_t names_list(struct names *all, enum submit_name kind, char ***ret);
 
 /* --- files --- */
 
-/* Return the file called NAME, as a reference, or NULL. */
+/* Return the file called NAME, a new reference, or NULL. */
 struct upload *names_file(struct names *all, const char *name);
-/* Make the file NAME; *RET is a reference. -EEXIST; -ENOSPC if there are too many names. */
+/*
+ * Make the file NAME, and set *RET to a reference. Return 0, -EEXIST, or -ENOSPC if there are too
+ * many names.
+ */
 int names_make(struct names *all, struct uploads *files, const char *name, mode_t mode,
 	       struct file_owner owner, struct upload **ret);
-/* Add the file U, which was found on disk as NAME. Takes ownership of the reference. */
+/* Add the file U, which was found on disk as NAME. Take ownership of the reference. */
 void names_add(struct names *all, const char *name, struct upload *u);
-/* Find the present name of U. False if the file was removed. */
+/* Set RET to the current name of U. Return false if U was removed. */
 bool names_of(struct names *all, const struct upload *u, char ret[NAME_MAX + 1]);
 
 /*
- * A writer that has lost its file, whose name submitted, because another process has removed,
- * replaced or renamed the file.
+ * A writer that has lost its file: another process has removed, replaced or renamed the file. Only
+ * a loss of a file whose name submitted is reported.
  */
 struct name_loss {
-	pid_t writer;	 /* -1 if the process is unknown; 0 if no writer has lost the file */
-	uint64_t number; /* launch number (names_begin) of the NAME.error that explains the loss */
+	pid_t writer;	 /* the writer's process; -1 if unknown; 0 if no writer has lost the file */
+	uint64_t number; /* launch number (names_begin) for the NAME.error that explains the loss */
 	char name[NAME_MAX + 1];
 };
 
 /*
- * Remove U's name, if it has one, and take U from all writers except those of PROCESS (0 for no
- * exception).
+ * Remove U's name, if U has one. Take U from all its writers except those of PROCESS. If PROCESS is
+ * 0, take U from all. *RET reports a writer that has lost U.
  */
 void names_drop(struct names *all, struct upload *u, pid_t process, struct name_loss *ret);
 /*
  * PROCESS renames U to TO. If another file has the name TO, remove its name, and take that file
- * from all writers except PROCESS. If U's old name submits and TO does not, take U from them, too.
+ * from all its writers except those of PROCESS. If U's old name submits and TO does not, take U
+ * from its other writers, too. *RET reports a writer that has lost a file.
  */
 void names_move(struct names *all, struct upload *u, const char *to, pid_t process,
 		struct name_loss *ret);
 /*
- * Remove U's name if U still has the contents VERSION and is not open. False if it keeps its name.
+ * If U still has the contents VERSION and is not open, remove U's name and return true. Otherwise
+ * return false.
  */
 bool names_expire(struct names *all, struct upload *u, uint64_t version);
 
 /* --- launches --- */
 
-/* Start a launch of NAME and return its number. One of the next three functions ends it. */
+/*
+ * Start a launch of NAME and return its number. The caller must end the launch with one of the next
+ * three functions.
+ */
 uint64_t names_begin(struct names *all, const char *name);
-/* Launch NUMBER was accepted: remove its error, or an older launch's. */
+/*
+ * End launch NUMBER of NAME, which was accepted. Remove NAME.error, unless it is from a newer
+ * launch.
+ */
 void names_accepted(struct names *all, const char *name, uint64_t number);
 /*
- * Launch NUMBER was refused: make ERROR the text of NAME.error, cleaned and bounded, unless a newer
- * launch has a result.
+ * End launch NUMBER of NAME, which was refused. Make ERROR the text of NAME.error, cleaned and
+ * shortened, unless a newer launch has a result.
  */
 void names_refused(struct names *all, const char *name, uint64_t number, const char *error,
 		   struct file_owner owner);
-/* A launch of NAME has ended without a result. */
+/* End a launch of NAME that has no result. */
 void names_abandoned(struct names *all, const char *name);
 
 struct name_error {
@@ -111,7 +130,7 @@ struct name_error {
 	int64_t time;
 	struct file_owner owner;
 };
-/* Find NAME.error. 0, or -ENOENT. */
+/* Set *RET to NAME.error. Return 0 or -ENOENT. */
 int names_error(struct names *all, const char *name, struct name_error *ret);
-/* Remove NAME.error. 0, or -ENOENT. */
+/* Remove NAME.error. Return 0 or -ENOENT. */
 int names_remove_error(struct names *all, const char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes, reads and syncs files; see save.h. */
+/* Write, read and sync files; see save.h. */
 #include "fs/submit/save.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-/* How long to collect names before their files are synced together. */
+/* How long to collect names before syncing their files together, in ms. */
 #define SYNC_MS 500
 
 struct sync_name {
@@ -26,8 +26,8 @@ struct sync_name {
 struct saver {
 	struct work_queue queue;
 	struct sync_name *waiting;
-	struct loop_timer timer;   /* runs until they are synced */
-	struct sync_name *running; /* the names that the pool syncs */
+	struct loop_timer timer;   /* starts the next sync */
+	struct sync_name *running; /* the names whose files the pool is syncing */
 	struct work sync;
 };
 
@@ -146,7 +146,9 @@ static void sync_path(const char *dir, const char *name, int flags)
 	int fd cleanup_fd = disk_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | flags);
 	int err = fd < 0 ? 0 : disk_sync(fd);
 
-	/* Ignore removed files, and only log an error: the request was answered already. */
+	/*
+	 * Ignore removed files. The request was answered already, so an error can only be logged.
+	 */
 	if (err)
 		diag(DIAG_WARNING, "%s can't be synced: %s", path, strerror(-err));
 }
@@ -173,8 +175,8 @@ static void sync_free(struct sync_name *list)
 }
 
 /*
- * Sync the waiting names after SYNC_MS. Run only one sync at a time, so that the pool can serve new
- * launches.
+ * Sync the waiting names after SYNC_MS. Only one sync runs at a time, so that other threads of the
+ * pool can serve new launches.
  */
 static void sync_soon(const struct submit *s)
 {
@@ -210,14 +212,14 @@ void save_launched(struct submit *s, const char *name)
 	sync_soon(s);
 }
 
-/* --- life --- */
+/* --- start and end --- */
 
 static int found_file(void *data, int at, const char *name, unsigned char type)
 {
 	const struct submit *s = data;
 	/*
-	 * A file whose name submits was launched or refused before, so a rename must not launch it
-	 * again.
+	 * An earlier mount has launched or refused a file whose name submits. So a rename must not
+	 * launch it again.
 	 */
 	enum content_state state = spec_name_submits(name) ? CONTENT_LAUNCHED
 				   : s->dry		   ? CONTENT_NEW

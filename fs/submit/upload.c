@@ -17,25 +17,25 @@
 #include "spec/base/time.h"
 
 struct uploads {
-	struct lock *lock; /* constant, as are all members except the counts */
+	struct lock *lock; /* all members except the counts are constant */
 	int dir_fd;
 	struct file_owner us;
-	uint64_t scratch;  /* bytes of scratch files */
+	uint64_t scratch;  /* bytes of all scratch files */
 	uint64_t memory;   /* bytes of all contents in memory */
-	uint64_t versions; /* number of versions made so far */
+	uint64_t versions; /* the version that was given last */
 };
 
-/* The contents that a file shows, or those of a handle. Under the lock. */
+/* Contents. A file shows contents, and handles may have contents of their own. Under the lock. */
 struct content {
 	/*
-	 * References of the file that shows these contents, and of handles. Contents with more than
-	 * one reference are constant.
+	 * References: one if the file shows these contents, and one for each handle that has them.
+	 * Contents with more than one reference are constant.
 	 */
 	unsigned refs;
 	char *bytes;
-	size_t room; /* size of BYTES in memory, which all->memory includes */
+	size_t room; /* allocated size of BYTES; counted in all->memory */
 	uint64_t size;
-	uint64_t version; /* unique in the directory */
+	uint64_t version; /* no other contents in the directory have it */
 	enum content_state state;
 	int flaw;
 };
@@ -47,11 +47,11 @@ struct attr {
 	int64_t atime, mtime, ctime; /* times in ns */
 };
 
-/* The kind of name that a file has. */
+/* What kind of name a file has. */
 enum upload_name { UPLOAD_UNNAMED, UPLOAD_SCRATCH, UPLOAD_SUBMITS };
 
 /*
- * The progress of saving a file.
+ * Whether a file is on disk.
  *
  *	state     | meaning                                     | next
  *	SAVED     | the disk has everything                     | a change: CHANGED
@@ -63,36 +63,42 @@ enum upload_name { UPLOAD_UNNAMED, UPLOAD_SCRATCH, UPLOAD_SUBMITS };
  */
 enum upload_disk { UPLOAD_SAVED, UPLOAD_CHANGED, UPLOAD_REQUESTED, UPLOAD_SAVING };
 
-/* A file. Members without a comment are under the lock. */
+/* A file. All members are under the lock, except where a comment says otherwise. */
 struct upload {
-	struct uploads *all; /* constant, as is TAG */
+	struct uploads *all; /* constant, as TAG is */
 	char *tag;
-	unsigned refs; /* references: of names, nodes, handles, launches, and the disk's queue */
-	/* Number of upload_open without upload_close; while it is not 0, the bytes are in memory. */
+	unsigned refs; /* references: names, nodes, handles, launches, saves */
+	/*
+	 * Calls of upload_open minus calls of upload_close. While this is not 0, the bytes stay in
+	 * memory.
+	 */
 	unsigned n_open;
-	unsigned taken; /* how often it was taken from its writers */
+	unsigned taken; /* how often the file was taken from its writers */
 	enum upload_name named;
 	struct content *shown;
-	bool loaded; /* the bytes of SHOWN are in memory, not only its size */
-	/* The contents that changed last, if they belong to a handle; NULL if they are SHOWN. */
+	bool loaded; /* SHOWN has its bytes; otherwise only its size */
+	/* The contents that changed last, if a handle has them. NULL if SHOWN changed last. */
 	const struct content *latest;
-	uint64_t charged; /* its part of all->scratch */
+	uint64_t charged; /* the bytes of this file in all->scratch */
 	struct attr attr;
 	struct upload_writer *writers;
 	/*
-	 * If DISK is not SAVED, these are still to be written: the bytes of SHOWN from LOW to HIGH,
-	 * its size, and the attributes.
+	 * While DISK is not SAVED, the disk lacks the bytes of SHOWN from LOW to HIGH, and perhaps
+	 * the size and the attributes.
 	 */
 	uint64_t low, high;
 	enum upload_disk disk;
-	/* Used by the disk's queue, and at the start before the mount is up: */
-	ino_t ino; /* 0 if it is not on disk */
+	/* Not under the lock: used only by the queue, and before the mount is up: */
+	ino_t ino; /* inode number of the file on disk; 0 if it is not on disk */
 	char name[NAME_MAX + 1];
 };
 
 /* --- under the lock --- */
 
-/* Count U's bytes in all->scratch if U is a scratch file, or a removed file that is open. */
+/*
+ * Update all->scratch. It counts the bytes of U if U is a scratch file, or a removed file that is
+ * open.
+ */
 static void charge(struct upload *u)
 {
 	bool counts = u->named ? u->named == UPLOAD_SCRATCH : u->n_open > 0;
@@ -147,7 +153,7 @@ static void content_unref(struct uploads *all, struct content *c)
 	free(c);
 }
 
-/* Free the bytes in memory if they are on disk and the file is not open. */
+/* If U is not open and everything is on disk, free the bytes in memory. */
 static void unload(struct upload *u)
 {
 	if (u->n_open > 0 || u->disk != UPLOAD_SAVED || !u->loaded)
@@ -156,7 +162,7 @@ static void unload(struct upload *u)
 	content_set_room(u->all, u->shown, 0);
 }
 
-/* Record that U has a change that is not on disk. */
+/* Record that the disk lacks a change of U. */
 static void set_changed(struct upload *u)
 {
 	if (u->disk != UPLOAD_REQUESTED)
@@ -170,30 +176,30 @@ static void touch(struct upload *u, bool bytes)
 		u->attr.mtime = u->attr.ctime;
 }
 
-/* Return the contents that W reads, or those of U if W is NULL. */
+/* Return the contents that W reads. If W is NULL or has no contents of its own, U shows these. */
 static struct content *content_of(const struct upload *u, const struct upload_writer *w)
 {
 	return w && w->content ? w->content : u->shown;
 }
 
 /*
- * Return the address of the pointer to the contents that W changes (W is NULL for a change without
- * a handle). The pointer is NULL if W does not have its own contents yet.
+ * Return the address of the pointer to the contents that W changes. This pointer is NULL if W needs
+ * contents of its own but has none yet. W is NULL for a change without a handle.
  */
 static struct content **slot_to_change(struct upload *u, struct upload_writer *w)
 {
 	return w && (w->content || u->named == UPLOAD_SUBMITS) ? &w->content : &u->shown;
 }
 
-/* True if the contents at AT must be copied before a change. */
+/* True if the contents at AT must be replaced by a copy before a change. */
 static bool is_copied(struct content *const *at)
 {
 	return !*at || (*at)->refs > 1;
 }
 
 /*
- * Return the contents to change through W (NULL for a change without a handle). If others use these
- * contents, too, copy them first; or, if FRESH, replace them by empty ones.
+ * Return the contents that W may change. If others use the same contents, copy them first. If
+ * FRESH, empty contents replace them instead. W is NULL for a change without a handle.
  */
 static struct content *content_to_change(struct upload *u, struct upload_writer *w, bool fresh)
 {
@@ -211,7 +217,7 @@ static struct content *content_to_change(struct upload *u, struct upload_writer 
 	return c;
 }
 
-/* Record that the bytes of C from OFF to END have changed. This may clear its flaw. */
+/* Record that the bytes of C from OFF to END have changed. This may clear the flaw of C. */
 static void changed(struct upload *u, struct content *c, uint64_t off, uint64_t end)
 {
 	c->version = ++u->all->versions;
@@ -228,7 +234,10 @@ static void changed(struct upload *u, struct content *c, uint64_t off, uint64_t 
 	charge(u);
 }
 
-/* Check if the contents that W changes may have SIZE bytes. Return 0, -EFBIG or -ENOSPC. */
+/*
+ * Return 0 if the limits allow the contents that W changes to have SIZE bytes; otherwise -EFBIG or
+ * -ENOSPC.
+ */
 static int check_bounds(struct upload *u, struct upload_writer *w, uint64_t size)
 {
 	const struct uploads *all = u->all;
@@ -271,8 +280,8 @@ void upload_set_name(struct upload *u, const char *name)
 					     : UPLOAD_SCRATCH;
 	charge(u);
 	/*
-	 * When the name of a scratch file is changed to one that submits, each handle that has
-	 * written gets its own contents.
+	 * If a scratch file gets a name that submits, each handle that has written gets contents of
+	 * its own.
 	 */
 	DL_FOREACH(u->writers, w)
 		if (u->named == UPLOAD_SUBMITS && w->dirty && !w->content) {
@@ -302,7 +311,7 @@ pid_t upload_displace(struct upload *u, pid_t process)
 	return ret;
 }
 
-/* --- life --- */
+/* --- making, opening and freeing --- */
 
 struct uploads *uploads_new(int dir_fd, struct file_owner us, struct lock *lock)
 {
@@ -522,7 +531,10 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text)
 	touch(u, true);
 	set_changed(u);
 	if (u->shown->version != version) {
-		/* The disk has TEXT, but the file has newer contents: write all of these again. */
+		/*
+		 * The disk has TEXT, but the file shows newer contents: write all of the newer
+		 * contents.
+		 */
 		u->low = 0;
 		u->high = u->shown->size;
 		return 0;
@@ -609,7 +621,7 @@ void upload_stat(struct upload *u, const struct upload_writer *w, struct stat *s
 	st->st_ctim = spec_time_spec(u->attr.ctime);
 }
 
-/* True if this process may give a file to group GID. */
+/* True if GID is a group of this process, so that it may give files to this group. */
 static bool is_our_group(gid_t gid)
 {
 	gid_t groups[256];
@@ -757,7 +769,7 @@ bool upload_is_saved(struct upload *u)
 	return u->disk == UPLOAD_SAVED;
 }
 
-/* The data of one save; BYTES is malloc'ed. */
+/* A copy of what one save writes. BYTES is malloc'ed. */
 struct upload_part {
 	char *bytes;
 	uint64_t low, high, size;
@@ -768,8 +780,8 @@ static bool take_part(struct upload *u, struct upload_part *ret)
 {
 	lock_scope(u->all->lock);
 	/*
-	 * A file without a name must not be saved: the queue runs in order, so its old name may
-	 * belong to another file on disk by now.
+	 * Don't save a file that has no name any more: on disk, its old name may belong to another
+	 * file by now.
 	 */
 	if (!u->named)
 		u->disk = UPLOAD_SAVED;
@@ -785,7 +797,10 @@ static bool take_part(struct upload *u, struct upload_part *ret)
 	return true;
 }
 
-/* Open U's file on disk, or create it. */
+/*
+ * Open U's file on disk; create it if U is not on disk yet. Return a descriptor or a negative
+ * errno.
+ */
 static int open_file(struct upload *u)
 {
 	int flags = u->ino ? O_RDWR : O_RDWR | O_CREAT | O_EXCL;
@@ -816,9 +831,7 @@ static int save_part(struct upload *u, const struct upload_part *p)
 		err = disk_truncate(fd, p->size);
 	if (!err && (st.st_mode & 07777) != p->attr.mode)
 		err = disk_chmod(fd, "", p->attr.mode);
-	/*
-	 * Only root can change the owner of a file on disk; otherwise the owner is only in memory.
-	 */
+	/* Only root can change owners on disk. For other users, the owner is only in memory. */
 	if (!err && geteuid() == 0 &&
 	    (st.st_uid != p->attr.owner.uid || st.st_gid != p->attr.owner.gid))
 		err = disk_chown(fd, p->attr.owner.uid, p->attr.owner.gid);
@@ -880,7 +893,7 @@ int upload_load(struct upload *u, uint64_t *ret_version, char digest[UPLOAD_DIGE
 	return 0;
 }
 
-/* True if U has a name. In the queue's order, U then also has a name on disk. */
+/* True if U has a name. When the queue reaches this point, U then also has a name on disk. */
 static bool is_named(struct upload *u)
 {
 	lock_scope(u->all->lock);
@@ -919,7 +932,7 @@ int upload_save_name(struct upload *u, const char *name)
 	struct stat st;
 	int err = u->ino ? disk_stat(u->all->dir_fd, u->name, &st) : 0;
 
-	/* To remove a file, check that its name on disk does not belong to another file by now. */
+	/* Don't remove U's old name if it belongs to another file on disk by now. */
 	if (!name && (err == -ENOENT || (!err && u->ino && st.st_ino != u->ino)))
 		return 0;
 	if (!err && name && !is_named(u))

@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file of submit/ or dryrun/: its bytes, their limits, and its writers. Its name is in names.h.
+ * An upload: a file of submit/ or dryrun/, with its bytes, their limits, and its writers. names.h
+ * has the names of files.
  *
- * While a file is open, and until its changes are on disk, its bytes are in memory: reading and writing never wait. The
- * disk has them in STATE/submit/NAME. The functions for the disk run on the pool, one at a time, in the order of the
- * directory's queue (save.h), since only the queue knows the file's present name on disk.
+ * While a file is open, and until its changes are on disk, its bytes are in memory. So reading and
+ * writing never wait. On disk, the file is STATE/submit/NAME. The functions for the disk run on the
+ * pool, one at a time, in the order of the directory's queue (save.h). The file's name on disk is
+ * known only there, because a queued rename may still change it.
  *
- * Each open file of a name that submits gets contents of its own at its first change: a copy of the
- * contents that the file shows. When the handle is closed (or synced), the file shows its contents.
- * So contents never mix the writes of two processes, and a process that opens the file reads the
- * contents that were closed last. If the file's name does not submit, all open files change the
- * same contents, as on any file system: a second vim must read the first one's swap file.
+ * If the name of a file submits, each handle gets contents of its own at its first change: a copy
+ * of the contents that the file shows. When the handle is closed (or synced), the file shows the
+ * handle's contents. So contents never mix the writes of two processes, and a process that opens
+ * the file reads the contents that were closed last. If the name does not submit, all handles
+ * change the same contents, as on any file system: a second vim must be able to read the first
+ * one's swap file.
  *
- * A file outlives its name, as on any file system. Each change of contents gives them a new version. A launch has one
- * version, so a late result does not apply to bytes that were written since. A process that removes or replaces the
- * file, or renames it to a name that does not submit, takes it from the processes that are writing it: their close
- * fails, and nothing that they wrote is launched.
+ * A file outlives its name, as on any file system. Each change of the contents gives them a new
+ * version. A launch belongs to one version, so a late result does not apply to bytes that were
+ * written after the launch began.
  *
- * The contents that a file shows have a state. A rename to a name that submits launches NEW contents:
+ * A process takes a file from its writers if it removes the file, replaces it, or renames it to a
+ * name that does not submit. Then the close of each writer fails, and kxfs launches nothing that
+ * they wrote.
+ *
+ * The contents that a file shows have a state. A rename to a name that submits launches contents
+ * only if they are NEW:
  *
  *	state     | the contents                             | next
  *	NEW       | were not launched, or were refused       | launch: LAUNCHING
@@ -25,7 +32,7 @@
  *	LAUNCHING | are being launched                       | accepted: LAUNCHED; refused: NEW
  *	LAUNCHED  | were launched; dryrun/: are a manifest   |
  *
- * Any change makes them NEW.
+ * Any change makes the contents NEW.
  */
 #pragma once
 
@@ -35,10 +42,10 @@
 #include "backend/base/lock.h"
 #include "spec/base/base.h"
 
-/* The most bytes of files in memory at a time. */
+/* The most bytes that all files of a directory may have in memory. */
 #define UPLOADS_MAX_MEMORY (256u << 20)
 
-#define UPLOAD_DIGEST 65 /* bytes of a SHA-256 in hexadecimal, with its NUL */
+#define UPLOAD_DIGEST 65 /* size of a SHA-256 in hexadecimal, with the NUL */
 
 enum content_state { CONTENT_NEW, CONTENT_FOUND, CONTENT_LAUNCHING, CONTENT_LAUNCHED };
 
@@ -47,46 +54,50 @@ struct file_owner {
 	gid_t gid;
 };
 
-struct uploads; /* the common data of the files of one directory */
+struct uploads; /* data that all files of a directory share */
 struct upload;
 
 struct content;
 
-/* A handle through which a file may be written; zeroed by its owner, set by the functions below. Under the lock. */
+/*
+ * The part of a writable handle that this module uses. The owner of the handle zeroes it, and the
+ * functions below set it. Under the lock.
+ */
 struct upload_writer {
-	pid_t opener; /* the process that opened it; 0 if unknown */
+	pid_t opener; /* the process that opened the handle; 0 if unknown */
 	/*
-	 * kxfs can't see the opener in /proc, so it finds by closes whether the opener has finished
-	 * (struct holders).
+	 * kxfs can't see the opener in /proc, so struct holders decides when the opener has
+	 * finished.
 	 */
 	bool unseen;
-	bool dirty;	 /* the bytes were changed through this handle since its last submission */
-	bool lost;	 /* another process has taken the file: removed, replaced or renamed it */
-	bool spent;	 /* a launch was accepted, so this handle can't write any more */
+	bool dirty;	 /* this handle has changed bytes since it last submitted them */
+	bool lost;	 /* another process has taken the file (see above) */
+	bool spent;	 /* a launch of this handle was accepted, so it can't write any more */
 	uint64_t launch; /* number of the launch whose result is pending, or 0 */
-	struct content *content; /* contents of the handle, or NULL while it uses the file's */
+	/* the handle's own contents; NULL while it uses those that the file shows */
+	struct content *content;
 	struct upload_writer *prev, *next;
 };
 
 /*
- * DIR_FD, borrowed, is the directory; LOCK, borrowed, guards its files and their names (names.h).
- * The files of this process's user appear as owned by US.
+ * Make the common data of the files in DIR_FD. LOCK guards these files and their names (names.h).
+ * Both are borrowed. Files that belong to the user of this process appear as owned by US.
  */
 struct uploads *uploads_new(int dir_fd, struct file_owner us, struct lock *lock);
 /* Call this when all files are freed; NULL is allowed. */
 void uploads_free(struct uploads *all);
 
-/* --- life; this and all functions below are for any thread, unless a comment restricts them --- */
+/* --- making and freeing; from here on, any thread, except where a comment restricts it --- */
 
 /*
- * Make a new empty file, to be saved as NAME, and return a reference. TAG, which identifies its
- * node, is copied.
+ * Make a new empty file, and return a reference. NAME is its name on disk. TAG identifies its node
+ * (node_get); it is copied.
  */
 struct upload *upload_new(struct uploads *all, const char *tag, const char *name, mode_t mode,
 			  struct file_owner owner);
 /*
- * Make the object of the file NAME, which is on disk already, with the attributes ST and contents
- * in STATE. Call this before the mount is up.
+ * Make the object of the file NAME that is on disk already. ST has its attributes, and STATE is the
+ * state of its contents. Call this before the mount is up.
  */
 struct upload *upload_found(struct uploads *all, const char *name, const struct stat *st,
 			    enum content_state state);
@@ -97,151 +108,177 @@ define_cleanup(upload_unrefp, struct upload *, upload_unref)
 const char *upload_tag(const struct upload *u);
 
 /*
- * Open U: keep its bytes in memory until upload_close was called once for each open. Return 0;
- * -EAGAIN if U is open, but upload_load must run before its bytes are used. U is not open after
- * -ENFILE (too many bytes are in memory) and -ESTALE (U was removed). EMPTY: the caller empties U
- * next, so its bytes are not needed and -EAGAIN is not returned.
+ * Open U, which keeps its bytes in memory until the matching upload_close. Return 0 if U is open.
+ * Return -EAGAIN if U is open, but the caller must run upload_load before it uses the bytes. U is
+ * not open if this returns -ENFILE (too many bytes are in memory) or -ESTALE (U was removed). With
+ * EMPTY, the caller promises to empty U next: then the bytes are not needed, and this does not
+ * return -EAGAIN.
  */
 int upload_open(struct upload *u, bool empty);
 void upload_close(struct upload *u);
 
-/* --- bytes of an open file: W's contents, or, if W is NULL, those that the file shows --- */
+/*
+ * --- bytes of an open file: the contents that W uses, or, if W is NULL, those that the file shows
+ * ---
+ */
 
 size_t upload_read(struct upload *u, const struct upload_writer *w, char *buf, size_t size,
 		   off_t off);
-/* W is not NULL. -EFBIG or -ENOSPC if the file is at a limit; the contents then have a flaw. */
+/*
+ * W must not be NULL. Return 0, or -EFBIG or -ENOSPC if a limit does not allow the write. The
+ * contents then have this error as their flaw.
+ */
 int upload_write(struct upload *u, struct upload_writer *w, const char *buf, size_t size,
 		 off_t off);
 int upload_truncate(struct upload *u, struct upload_writer *w, off_t size);
 uint64_t upload_size(struct upload *u, const struct upload_writer *w);
-/* Copy all bytes, malloc'ed and NUL-terminated, with the version. */
+/* Copy the contents to *RET, malloc'ed and NUL-terminated. *RET_VERSION is their version. */
 void upload_copy(struct upload *u, const struct upload_writer *w, char **ret, size_t *ret_len,
 		 uint64_t *ret_version);
 /*
- * Return why the contents are incomplete, as an errno: ECANCELED if the writer was killed, EINVAL
- * if it may have been killed and the contents end in the middle, or the error of a write. 0 if they
- * are complete. The error of a write remains until the file is emptied; ECANCELED and EINVAL remain
- * until the next write.
+ * Return the reason why the contents are incomplete, as a positive errno, or 0 if they are
+ * complete. ECANCELED: a signal ended the writer. EINVAL: a signal may have ended the writer, and
+ * the contents end in the middle. Others: a write failed. ECANCELED and EINVAL remain until the
+ * next write. The error of a write remains until the file is emptied.
  */
 int upload_flaw(struct upload *u, const struct upload_writer *w);
 void upload_set_flaw(struct upload *u, struct upload_writer *w, int flaw);
 /*
- * True if the contents end as a complete document: a text with a newline, JSON with the closing
- * bracket.
+ * True if the contents end like a complete document: a text ends with a newline, JSON with a
+ * closing bracket.
  */
 bool upload_is_whole(struct upload *u, const struct upload_writer *w);
 /*
- * W has made U: if U's name submits, give W contents of its own, so that they never mix with writes
- * of others. Call this right after upload_add_writer.
+ * Called when the open of W has made the file U, right after upload_add_writer. If U's name
+ * submits, give W contents of its own now, so that they never mix with writes of others.
  */
 void upload_begin(struct upload *u, struct upload_writer *w);
 /*
- * Make the file show what W has written, and return true. Return false if the file shows that
- * already, or W has written nothing.
+ * Make the file show what W has written, and return true. Return false if W has written nothing, or
+ * if the file already shows W's contents.
  */
 bool upload_show(struct upload *u, struct upload_writer *w);
-/* True if the file shows the contents VERSION. */
+/* True if VERSION is the version of the contents that the file shows. */
 bool upload_is_version(struct upload *u, uint64_t version);
 /* Return the version of the contents that the file shows. */
 uint64_t upload_shown(struct upload *u);
 enum content_state upload_state(struct upload *u);
-/* Set the state of the contents VERSION, if U shows them. */
+/* Set the state of the contents that U shows, if their version is VERSION. */
 void upload_set_state(struct upload *u, uint64_t version, enum content_state state);
-/* True if U is being written, or its contents are being launched. */
+/* True if a writer has unsubmitted changes of U, or if the contents of U are being launched. */
 bool upload_is_busy(struct upload *u);
 /*
- * Make U show TEXT, which the disk has already, if it still shows VERSION. Return the new version,
- * or 0 if it shows other contents.
+ * Make U show TEXT, which is its contents on disk already. Return the version of TEXT. If U does
+ * not show VERSION any more, U keeps its newer contents, and this returns 0.
  */
 uint64_t upload_replace(struct upload *u, uint64_t version, const char *text);
 
 /* --- attributes --- */
 
 /*
- * Set ST to the type and permissions (before umask), owner, size and times of U. The size is that
- * of W's contents. If W is NULL, it is the size of the contents that changed last, because a
- * program expects this of a file that it is writing.
+ * Set in ST the type and permissions (before umask), owner, size and times of U. The size is that
+ * of the contents that W uses. If W is NULL, it is the size of the contents that changed last: a
+ * program that is writing a file expects this.
  */
 void upload_stat(struct upload *u, const struct upload_writer *w, struct stat *st);
 /*
- * Set the mode, owner and times in ATTR that TO_SET selects by FUSE_SET_ATTR_*. Return 0, or
- * -EPERM: only root may change owners.
+ * Set the mode, owner and times of U that TO_SET selects (FUSE_SET_ATTR_*) to the values in ATTR.
+ * Return 0, or -EPERM if a user other than root tries to change the owner.
  */
 int upload_set_attr(struct upload *u, const struct stat *attr, int to_set);
-/* Set the owner that an earlier mount has recorded. */
+/* Set U's owner, which an earlier mount has recorded. */
 void upload_set_owner(struct upload *u, struct file_owner owner);
 
 /* --- writers --- */
 
 /*
- * Return how often U was taken from its writers (upload_displace). An open that arrives later may mean the name that U
- * had before, so a writer would expect its close to launch the file.
+ * Return how often U was taken from its writers (upload_displace). A handle whose open is based on
+ * an older lookup must not write: its process expects its close to launch the file under the old
+ * name.
  */
 unsigned upload_taken(struct upload *u);
 /*
- * Add W to U's writers. OPENER is the process that has opened it, or 0 if unknown. TAKEN is upload_taken when the
- * kernel looked up the name. If U was taken since, or has no name any more, W has lost it.
+ * Add W to U's writers. OPENER is the process that has opened W, or 0 if unknown. TAKEN is the
+ * value of upload_taken when the kernel looked up the name. If U was taken since then, or has no
+ * name any more, W has lost the file.
  */
 void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener, unsigned taken);
 void upload_remove_writer(struct upload *u, struct upload_writer *w);
 bool upload_has_writers(struct upload *u);
-/* Return the number of U's writers, except W, that process PROCESS has opened. */
+/* Return how many writers of U other than W were opened by PROCESS. */
 size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t process);
 /*
- * Record that /proc does not show the process that has opened W. STRANGE: that process is not in
- * our pid namespace, so its number is meaningless here.
+ * Record that /proc does not show the process that opened W. STRANGE: the process is in another pid
+ * namespace, so its number is meaningless here.
  */
 void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange);
-/* True if W has changed the bytes since its last submission and has not lost the file. */
+/* True if W has changed bytes since it last submitted them, and has not lost the file. */
 bool upload_is_dirty(struct upload *u, const struct upload_writer *w);
 /*
- * False if W has lost the file, or if its contents were launched or are being launched. A writer
- * that /proc does not show may continue after its launch: kxfs can't know whether it has finished,
- * and its next write makes new contents.
+ * True if W may write. False if W has lost the file, or if W's contents are being launched or were
+ * launched. Exception: a writer that /proc does not show may still write after a launch, because
+ * kxfs can't know whether it had finished. Its next write makes new contents.
  */
 bool upload_may_write(struct upload *u, const struct upload_writer *w);
-/* True if W has lost the file and had unsubmitted bytes for it. */
+/* True if W has lost the file, and has unsubmitted changes. */
 bool upload_is_lost(struct upload *u, const struct upload_writer *w);
 /*
- * Record that W's contents are submitted as launch LAUNCH; if LAUNCH is 0, that nothing is
- * submitted.
+ * Record that W has submitted its contents as launch LAUNCH. LAUNCH is 0 if nothing was submitted.
  */
 void upload_submitted(struct upload *u, struct upload_writer *w, uint64_t launch);
-/* Record that launch LAUNCH has ended. If it was ACCEPTED, its writer can't write any more. */
+/*
+ * Record that launch LAUNCH has ended. If it was ACCEPTED, the writer that started it can't write
+ * any more.
+ */
 void upload_concluded(struct upload *u, uint64_t launch, bool accepted);
 
-/* --- the disk; on the pool, in order --- */
+/* --- the disk; on the pool, in the order of the queue --- */
 
-/* Write the changes of U to disk. Return 0, or a negative errno; the next save then retries. */
+/*
+ * Write the changes of U to disk. Return 0 or a negative errno. After an error, the next save
+ * writes the changes again.
+ */
 int upload_save(struct upload *u);
 /*
- * Read the bytes of U into memory, if it is open. Set *RET_VERSION (may be NULL) to the version of
- * the contents, and DIGEST to their SHA-256.
+ * Read the bytes of U. If U is open, keep them in memory. If RET_VERSION is not NULL, set
+ * *RET_VERSION to the version of the contents, and DIGEST to their SHA-256. Return 0 or a negative
+ * errno.
  */
 int upload_load(struct upload *u, uint64_t *ret_version, char digest[UPLOAD_DIGEST]);
-/* Sync U, so that its bytes on disk survive a crash of the machine. */
+/* Sync U, so that the bytes survive a crash of the machine. Return 0 or a negative errno. */
 int upload_sync(struct upload *u);
-/* Replace U's contents on disk by TEXT. If the disk is full, the old contents remain. */
+/*
+ * Replace U's contents on disk by TEXT. If the disk is full, the old contents remain. Return 0 or a
+ * negative errno.
+ */
 int upload_save_text(struct upload *u, const char *text);
-/* Rename U on disk to NAME, or remove it if NAME is NULL. */
+/*
+ * Rename U to NAME on disk, or remove U from the disk if NAME is NULL. Return 0 or a negative
+ * errno.
+ */
 int upload_save_name(struct upload *u, const char *name);
-/* True if U needs a save that is not queued yet. This call then marks it as queued. */
+/*
+ * If U has changes that are not on disk, and no save is queued, return true and mark a save as
+ * queued. Any thread.
+ */
 bool upload_want_save(struct upload *u);
-/* True if all of U is on disk. */
+/* True if all changes of U are on disk. Any thread. */
 bool upload_is_saved(struct upload *u);
 
 /* --- for names.c; under the lock --- */
 
-void upload_hold(struct upload *u); /* take another reference */
+void upload_hold(struct upload *u); /* add a reference */
 uint64_t upload_version(const struct upload *u);
 /* True if U is on disk and not open. */
 bool upload_is_idle(const struct upload *u);
 /*
- * PROCESS removes or replaces the file: take it from all other writers. Return the process of a
- * writer with unsubmitted changes, -1 if that process is unknown, or 0 if there is no such writer.
+ * PROCESS removes or replaces the file U: take it from all writers that other processes have
+ * opened. Return the process of a writer that had unsubmitted changes, -1 if that process is
+ * unknown, or 0 if there was no such writer.
  */
 pid_t upload_displace(struct upload *u, pid_t process);
 /*
- * Set U's name; NULL removes it. The limits of scratch files do not count files whose name submits.
+ * Set U's name; NULL means that U has no name any more. A file whose name does not submit is a
+ * scratch file, and counts for the limits of scratch files.
  */
 void upload_set_name(struct upload *u, const char *name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Read /proc; see writer.h. All of this runs on the FUSE thread, so it must not send a request to
- * our own mount. fdinfo has the inode number of a descriptor's file. A statx that the kernel
- * answers from memory shows whether that file is in our mount.
+ * our own mount. The fdinfo of a descriptor has the inode number of its file, and a statx of the
+ * descriptor shows whether the file is in our mount. The kernel answers this statx from memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,9 @@
 #include "backend/base/file.h"
 #include "fs/submit/writer.h"
 
-/* Return the text after "\nKEY:" (or KEY: at the start) and the blanks that follow it, or NULL. */
+/*
+ * Find the line that begins with "KEY:". Return the text after the colon and the blanks, or NULL.
+ */
 static const char *writer_line(const char *text, const char *key)
 {
 	size_t len = strlen(key);
@@ -65,7 +67,10 @@ int writer_parse_fdinfo(const char *text, struct writer_fd *ret)
 	return 0;
 }
 
-/* Read the beginning of a text file of /proc, as much as fits into BUF. */
+/*
+ * Read a text file of /proc into BUF, NUL-terminated. Cut off what does not fit. Return 0 or a
+ * negative errno.
+ */
 static int writer_read(int dir, const char *path, char *buf, size_t size)
 {
 	int fd cleanup_fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -92,7 +97,7 @@ void writer_command(pid_t pid, char *ret, size_t size)
 
 pid_t writer_process(pid_t tid, bool *ret_in_exec)
 {
-	/* Large, because the list of the process's groups precedes the line VmExe. */
+	/* BUF is large because a long list of groups may precede the line VmExe. */
 	char path[64], buf[16384] = "";
 
 	if (ret_in_exec)
@@ -108,9 +113,10 @@ pid_t writer_process(pid_t tid, bool *ret_in_exec)
 }
 
 /*
- * True if descriptor NAME of the process is on the filesystem of MOUNTPOINT, or if that is unknown.
- * (An st_ino of kxfs is a hash of a name, so two mounts have the same inode numbers.) With
- * AT_STATX_DONT_SYNC and an empty mask the kernel sends no request to a filesystem.
+ * True if the file of the descriptor NAME in FDS is on the filesystem of MOUNTPOINT, or if that is
+ * unknown. (Inode numbers don't suffice: they are hashes of names, so two mounts of kxfs have the
+ * same ones.) With AT_STATX_DONT_SYNC and an empty mask, the kernel sends no request to a
+ * filesystem.
  */
 static bool writer_same_mount(int fds, const char *name, const char *mountpoint)
 {
@@ -149,7 +155,7 @@ int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint)
 			return -E2BIG;
 		err = writer_read(dirfd(infos), d->d_name, buf, sizeof(buf));
 		if (err == -ENOENT)
-			continue; /* another thread has closed it meanwhile */
+			continue; /* another thread has closed the descriptor */
 		if (err < 0)
 			return err;
 		err = writer_parse_fdinfo(buf, &fd);
