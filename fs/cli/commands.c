@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands without a mount. kxfs reads kind files, and the files named on the command line, with
- * the user's rights, before the fork. Such a file never comes from a cluster.
+ * Commands without a mount, and kind files. kxfs reads kind files, and files that are named on the
+ * command line, with the user's rights, before the fork. It never reads such a file from a cluster.
  */
 #include "fs/cli/commands.h"
 
@@ -20,8 +20,8 @@
 #include "spec/record/dry_run.h"
 
 /*
- * Read PATH, but at most MAX + 1 bytes, so that the caller sees if there are too many. Return 0, or
- * a negative errno with *RET_TEXT.
+ * Read the file PATH. Stop after MAX + 1 bytes: a length above MAX shows the caller that the file
+ * is too large. Return 0, or a negative errno with a message in *RET_TEXT.
  */
 static int read_file(const char *path, size_t max, char **ret, size_t *ret_len, char **ret_text)
 {
@@ -75,8 +75,8 @@ int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text)
 }
 
 /*
- * Print the status of the job in the file OBJECT, with the pods in the file PODS (NULL if there is
- * none).
+ * Print the status of the job whose object is in the file OBJECT, and whose pods are in the file
+ * PODS. PODS may be NULL.
  */
 static int show(const struct spec_kind *kind, const char *object, const char *pods, char **ret_text)
 {
@@ -167,13 +167,13 @@ static bool same_resource(const struct spec_right *a, const struct spec_right *b
 	       a->cluster == b->cluster;
 }
 
-/* True if RIGHT changes something in the cluster. */
+/* True if RIGHT allows changes in the cluster. */
 static bool writes(const struct spec_right *right)
 {
 	return !streq(right->verbs[0], "get") && !streq(right->verbs[0], "list");
 }
 
-/* True if one of the N rights in V permits VERB on the resource of RIGHT. */
+/* True if any of the N rights in V allows VERB on the resource of RIGHT. */
 static bool gives(const struct spec_right *v, size_t n, const struct spec_right *right,
 		  const char *verb)
 {
@@ -184,7 +184,10 @@ static bool gives(const struct spec_right *v, size_t n, const struct spec_right 
 	return false;
 }
 
-/* Print the rule of the resource of V[I], unless it was printed for an earlier right. */
+/*
+ * Print the rule for the resource of V[I], with the verbs of all rights for this resource. Print
+ * nothing if an earlier right has the same resource.
+ */
 static void print_rule(FILE *out, const struct spec_right *v, size_t n, size_t i)
 {
 	static const char *const verbs[] = {"get", "list", "watch", "create", "delete", "patch"};

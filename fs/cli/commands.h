@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands that need neither a mount nor a cluster, and the kind files of the user, kxfs-kind(5). */
+/* Commands that need neither a mount nor a cluster, and the user's kind files (kxfs-kind(5)). */
 #pragma once
 
 #include "fs/cli/options.h"
 
 /*
- * Add the kinds of all files DIR/NAME.yaml to KINDS, in the order of their names. Return 0, or a
- * negative errno with *RET_TEXT (malloc'ed): all errors of the first file that has any.
+ * Read all files DIR/NAME.yaml, in the order of their names, and add their kinds to KINDS. Return
+ * 0, or a negative errno with a message in *RET_TEXT, malloc'ed. The message has all errors of the
+ * first file that has errors.
  */
 int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text);
 /*
- * Check the file of --check-kind. If an object's file is given, print the status that kxfs would
- * show for that object. Return the exit status.
+ * --check-kind: check the kind file. If the command line also names the file of an object, print
+ * the status that kxfs would show for this object. Return the exit status.
  */
 int kind_files_check(const struct options *o);
 
 /*
- * Convert the file of --dry-run to a manifest. Print it to standard output, or errors to standard
- * error. Return the exit status.
+ * --dry-run: convert the file to a manifest. Print the manifest to standard output, or errors to
+ * standard error. Return the exit status.
  */
 int dry_run_main(const struct options *o);
 
 /*
- * Print the rights that a mount with O needs: a Role, and a ClusterRole for resources outside of
- * namespaces. kxfs does not ask the cluster, so the Role covers all kinds that SOURCE may refer to.
+ * doctor --rbac: print the rights that a mount with O needs. They are a Role, and a ClusterRole for
+ * resources that are not in a namespace. kxfs does not contact the cluster, so the Role covers all
+ * kinds that a mount of SOURCE may show.
  */
 void rbac_print(const struct options *o, FILE *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All options of kxfs itself, and the parsers of their values. */
+/* The options of kxfs, and the parsers of their values. */
 #include "fs/cli/option_table.h"
 
 #include <errno.h>
@@ -9,10 +9,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/*
- * --- numbers with a unit: decimal, whole and bounded. strtoull accepts signs, blanks and 0x, which
- * no option allows, so these functions check the digits before they call it ---
- */
+/* --- numbers --- */
 
 struct unit {
 	char letter;
@@ -43,7 +40,9 @@ static int parse_quantity(const char *text, int base, const struct unit *units, 
 	return 0;
 }
 
-/* Parse a time, in seconds. */
+/*
+ * Parse a time span, such as "30s", into seconds. Return 0, -EINVAL, or -ERANGE if it is above MAX.
+ */
 static int parse_time(const char *text, int64_t max, int64_t *ret)
 {
 	if (!spec_time_span_parse(text, ret))
@@ -51,7 +50,7 @@ static int parse_time(const char *text, int64_t max, int64_t *ret)
 	return *ret > max ? -ERANGE : 0;
 }
 
-/* Parse TEXT, which must contain only digits of BASE (8 or 10). */
+/* Parse TEXT as a number of BASE (8 or 10) without a unit. */
 static int parse_number(const char *text, int base, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	static const struct unit none[] = {{0}};
@@ -86,7 +85,7 @@ SETTER(set_text)
 	return 0;
 }
 
-/* The path must be absolute, since the working directory changes later. */
+/* The path must be absolute, because the daemon changes its working directory. */
 SETTER(set_archive)
 {
 	if (*value != '/')
@@ -94,7 +93,9 @@ SETTER(set_archive)
 	return set_text(o, def, value, ret_text);
 }
 
-/* Set an enum. The row's ARG has the names of its values, in order: "own|all|none". */
+/*
+ * Set an enum. ARG of the row lists the names of the enum's values in order, as in "own|all|none".
+ */
 SETTER(set_choice)
 {
 	size_t len = strlen(value);
@@ -134,7 +135,7 @@ SETTER(set_check_kind)
 	return set_text(o, def, value, ret_text);
 }
 
-/* Read the files here, since SOURCE may name one of their kinds. */
+/* Read the files now, because SOURCE may name one of the kinds that they describe. */
 SETTER(set_kinds)
 {
 	return kind_files_add(&o->kinds, value, ret_text);
@@ -146,7 +147,9 @@ SETTER(set_list_sources)
 	return 0;
 }
 
-/* Set *RET to VALUE, a number of BASE up to MAX. WORDS describe valid values in the error. */
+/*
+ * Set *RET to VALUE, a number of BASE up to MAX. The error message describes valid values by WORDS.
+ */
 static int set_number(const struct option_def *def, const char *value, int base, uint64_t max,
 		      const char *words, unsigned *ret, char **ret_text)
 {

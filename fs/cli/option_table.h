@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The options as data: rows with a letter are flags, rows without one are words of the -o list.
- * options.c parses and prints --help by these rows. Only option_table.c and options.c include this
- * file.
+ * The table of options. Rows with a letter are flags; rows without one are words of the -o list.
+ * options.c uses the rows to parse the command line and to print --help. Only option_table.c and
+ * options.c include this file.
  */
 #pragma once
 
@@ -15,24 +15,28 @@
 #define OPTION_CHECK_KIND   258
 #define OPTION_RBAC	    259
 
-#define OPTIONS_MAX 64 /* the most rows */
+#define OPTIONS_MAX 64 /* the largest number of rows */
 
 struct option_def {
-	/* The letter of a flag, or its OPTION_* code; 0 if the row is a word of the -o list. */
+	/*
+	 * The letter of a flag, or the OPTION_* code of a flag without a letter. 0 for a word of
+	 * the -o list.
+	 */
 	int letter;
-	const char *name; /* the word; for a flag its long name, or NULL */
-	const char *arg;  /* name of its value in --help, or NULL */
-	const char *def;  /* its default in --help, or NULL to print none */
+	/* the word of the -o list, or the flag's long name; NULL if a flag has none */
+	const char *name;
+	const char *arg; /* name of the option's value in --help; NULL if it has no value */
+	const char *def; /* the default that --help prints, or NULL */
 	const char *help;
 	/*
-	 * Set the option. Return 0, or -EINVAL with *RET_TEXT (malloc'ed). NULL in the row of -o
-	 * itself.
+	 * Set the option to VALUE. Return 0, or -EINVAL with a message in *RET_TEXT, malloc'ed.
+	 * NULL in the row of -o itself.
 	 */
 	int (*set)(struct options *o, const struct option_def *def, const char *value,
 		   char **ret_text);
-	/* Offset in struct options of the field that SET writes, if that is one field. */
+	/* Offset in struct options of the field that SET writes. 0 if SET does not use it. */
 	size_t field;
 };
 
-/* Ends with a row that has no help. */
+/* The last row has a NULL help. */
 extern const struct option_def option_table[];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses the command line: getopt's tables and --help are made from the rows of option_table.c, and
- * the operands are SOURCE and MOUNTPOINT. Each word of the -o list is one of our own options
- * (option_table.c), a run option of a kind of jobs (TorchX's options), or a generic option of
+ * Parse the command line. The tables of getopt and the text of --help are made from the rows of
+ * option_table.c. The operands are SOURCE and MOUNTPOINT. A word of the -o list is an option of
+ * kxfs (option_table.c), a run option of a kind of jobs (as in TorchX), or a generic option of
  * mount(8).
  */
 #include "fs/cli/options.h"
@@ -18,7 +18,7 @@
 #include "spec/base/name.h"
 #include "spec/kinds/kinds.h"
 
-#define RUN_OPTIONS_MAX 64 /* the largest number of options of all kinds */
+#define RUN_OPTIONS_MAX 64 /* the largest number of run options of all kinds together */
 
 static void set_defaults(struct options *o)
 {
@@ -49,14 +49,14 @@ static void set_defaults(struct options *o)
 	spec_kinds_init(&o->kinds);
 }
 
-/* --- generic options of mount(8), accepted so that kxfs works in fstab --- */
+/* --- generic options of mount(8), for use in fstab --- */
 
-/* Options that are passed to the kernel. */
+/* Options that kxfs passes to the kernel. */
 static const char *const generic_kernel[] = {
 	"async", "atime", "dirsync", "exec", "noatime", "noexec", "sync",
 };
 
-/* Options that are accepted without an effect. */
+/* Options that kxfs accepts and ignores. */
 static const char *const generic_ignored[] = {
 	"auto",	      "comment",     "defaults",   "dev",	    "diratime",
 	"fsname",     "group",	     "lazytime",   "loud",	    "_netdev",
@@ -76,7 +76,7 @@ static bool has_word(const char *const *words, size_t n, const char *word)
 }
 
 /*
- * Set the generic option WORD, which is NAME or NAME=VALUE. Return false if there is no such
+ * Set the generic option WORD, which is NAME or NAME=VALUE. Return false if NAME is not a generic
  * option.
  */
 static bool set_generic(struct options *o, const char *word, const char *name)
@@ -93,7 +93,10 @@ static bool set_generic(struct options *o, const char *word, const char *name)
 	return true;
 }
 
-/* Refuse WORD, an unknown option. Suggest NEAR, unless it is NULL. */
+/*
+ * Refuse the unknown option WORD. Suggest the option NEAR, with DASHES before it, unless NEAR is
+ * NULL.
+ */
 static int refuse_option(const char *word, const char *dashes, const char *near, char **ret_text)
 {
 	return refuse(-EINVAL, ret_text, "%s: unknown option; %s%s%s%skxfs --help lists all", word,
@@ -101,9 +104,9 @@ static int refuse_option(const char *word, const char *dashes, const char *near,
 		      near ? "? " : "");
 }
 
-/* --- run options of kinds of jobs, collected until the kind is known: "-o queue=research" --- */
+/* --- run options, such as -o queue=research --- */
 
-/* Return the option NAME of any kind, or NULL. */
+/* Return the run option NAME, of whichever kind has it, or NULL. */
 static const struct spec_option *run_option_find(const char *name)
 {
 	const struct spec_kind *kind = spec_kind_of_option(name);
@@ -124,7 +127,10 @@ static int run_option_add(struct options *o, const struct spec_option *option, c
 	return 0;
 }
 
-/* Return the kind that has the option NAME, among the kinds that SOURCE may select. */
+/*
+ * Return the kind by which to check the run option NAME. Prefer a kind that SOURCE may select and
+ * that has this option.
+ */
 static const struct spec_kind *meant_kind(const struct options *o, const char *name)
 {
 	const struct spec_kind *kind = spec_kind_find(&o->kinds, o->backend);
@@ -140,8 +146,9 @@ static const struct spec_kind *meant_kind(const struct options *o, const char *n
 }
 
 /*
- * Check the types of O's run options. If O's backend is a kind of jobs in clusters, check that they
- * belong to it. On local:, options of all kinds are valid, for dry runs of documents of any kind.
+ * Check the values of O's run options. If SOURCE names a kind of jobs in a cluster, this kind must
+ * have the options. For local:, options of all kinds are valid, because a dry run may be for a
+ * document of any kind.
  */
 static int run_options_check(const struct options *o, char **ret_text)
 {
@@ -156,7 +163,7 @@ static int run_options_check(const struct options *o, char **ret_text)
 	return r;
 }
 
-/* Set RET to the names of all run options, at most MAX; return their number. */
+/* Fill RET with the names of all run options, at most MAX. Return their number. */
 static size_t run_option_names(const struct spec_kinds *kinds, const char **ret, size_t max)
 {
 	size_t n = 0;
@@ -216,7 +223,7 @@ static int set_word(struct options *o, const char *word, char **ret_text)
 	return set_generic(o, word, name) ? 0 : unknown_word(o, name, ret_text);
 }
 
-/* Set the options of LIST, which are separated by commas; "\\," is a comma within a value. */
+/* Set the options in LIST, which are separated by commas. "\\," is a comma in a value. */
 static int set_list(struct options *o, const char *list, char **ret_text)
 {
 	cleanup_free char *word = mem_zero(strlen(list) + 1);
@@ -247,7 +254,10 @@ const char *source_backend_at(const struct spec_kinds *kinds, size_t i)
 	return i < kinds->n ? kinds->v[i]->name : i == kinds->n ? "local" : NULL;
 }
 
-/* Return all backends, for people: "volcano:, job: and local:"; malloc'ed. */
+/*
+ * Return the names of all backends as a text for people, such as "volcano:, job: and local:",
+ * malloc'ed.
+ */
 static char *backends_text(const struct spec_kinds *kinds)
 {
 	char *text = text_copy("");
@@ -279,8 +289,8 @@ static bool source_has_backend(const struct spec_kinds *kinds, const char *text)
 }
 
 /*
- * Refuse TEXT, which has no known backend: either the backend does not exist or the colon is
- * missing.
+ * Refuse the SOURCE TEXT, which has no known backend, if it looks like an unknown backend or a
+ * backend without its colon. Return 0 if it may be the name of a namespace.
  */
 static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char **ret_text)
 {
@@ -295,8 +305,8 @@ static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char
 	near = spec_suggest(word, names);
 
 	/*
-	 * Don't suggest a backend: a namespace may be called "training", which is near the kind
-	 * "trainjob".
+	 * A word without a colon is probably a namespace: a namespace may be called "training",
+	 * which is similar to the kind "trainjob".
 	 */
 	if (near && !colon && !streq(word, near))
 		return 0;
@@ -310,9 +320,9 @@ static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char
 }
 
 /*
- * Parse SOURCE, [BACKEND:][CONTEXT/]NAMESPACE. The text before the first ':' is BACKEND only if it
- * is the name of a backend. The last '/' separates CONTEXT from NAMESPACE. Names of contexts may
- * contain both characters.
+ * Parse the SOURCE TEXT, which is [BACKEND:][CONTEXT/]NAMESPACE. The text before the first ':' is
+ * BACKEND only if a backend has this name. The last '/' separates CONTEXT from NAMESPACE. The name
+ * of a context may contain both characters.
  */
 static int set_source(struct options *o, const char *text, char **ret_text)
 {
@@ -344,7 +354,7 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	return 0;
 }
 
-/* The largest number of operands of a command, and its usage. */
+/* For each action: the largest number of operands, and the usage. */
 static const struct {
 	int max;
 	const char *usage;
@@ -422,12 +432,9 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 	return 0;
 }
 
-/*
- * --- the helper of mount(8): mount.kxfs SOURCE MOUNTPOINT [-sfnv] [-N NAMESPACE] [-t TYPE]
- * [-o OPTIONS], where some letters differ from kxfs's own ---
- */
+/* --- mount.kxfs, the helper of mount(8) --- */
 
-/* True if the program's name is the one by which mount(8) calls its helper. */
+/* True if the program was called as NAME because it is the helper of mount(8). */
 static bool is_helper(const char *name)
 {
 	const char *slash = strrchr(name, '/');
@@ -436,9 +443,9 @@ static bool is_helper(const char *name)
 }
 
 /*
- * Return the error text for LETTER, a result of getopt, if it is invalid or requests a feature that
- * kxfs does not support. Return NULL if LETTER needs no action, because kxfs does it anyway, or
- * because it only concerns mount(8)'s own output and tables.
+ * Return the error text for LETTER, a result of getopt, if LETTER is invalid or requests something
+ * that kxfs can't do. Otherwise return NULL: kxfs does what LETTER requests in any case, or LETTER
+ * only concerns mount(8) itself.
  */
 static const char *not_done(int letter)
 {
@@ -457,8 +464,10 @@ static const char *not_done(int letter)
 }
 
 /*
- * Return kxfs's own command line for the helper's ARGV, and its length in *ARGC. The array is
- * malloc'ed; its texts are borrowed from ARGV. Return NULL with *RET_TEXT if ARGV is wrong.
+ * Convert the command line of the helper, mount.kxfs SOURCE MOUNTPOINT [-sfnv] [-N NAMESPACE] [-t
+ * TYPE] [-o OPTIONS], to a command line of kxfs. Some letters have another meaning in kxfs. Return
+ * the new argument array, which is malloc'ed, and its length in *ARGC. The texts in it are borrowed
+ * from ARGV. Return NULL with a message in *RET_TEXT if ARGV is invalid.
  */
 static char **helper_args(int *argc, char **argv, char **ret_text)
 {
@@ -468,7 +477,7 @@ static char **helper_args(int *argc, char **argv, char **ret_text)
 	int n = 0, c;
 
 	words[n++] = argv[0];
-	optind = 0; /* so that getopt restarts */
+	optind = 0; /* restarts getopt */
 	while ((c = getopt(*argc, argv, ":sfnvN:t:o:")) != -1) {
 		const char *why = not_done(c);
 
@@ -490,7 +499,7 @@ static char **helper_args(int *argc, char **argv, char **ret_text)
 
 /* --- flags --- */
 
-/* Refuse an argument that getopt could not parse: C is "?" or ":". */
+/* Refuse an argument that getopt could not parse. C is the result of getopt, '?' or ':'. */
 static int bad_flag(int c, char **argv, char **ret_text)
 {
 	const char *longs[OPTIONS_MAX + 1];
@@ -503,7 +512,7 @@ static int bad_flag(int c, char **argv, char **ret_text)
 		return refuse(-EINVAL, ret_text, "%s needs a value", word);
 	if (c == ':')
 		return refuse(-EINVAL, ret_text, "-%c needs a value", optopt);
-	/* The user may mean the same letter in upper or lower case, as with -v. */
+	/* Suggest the same letter in the other case if that is a flag: -V for -v. */
 	while (d->help && d->letter != other[0])
 		d++;
 	if (optopt)
@@ -515,7 +524,7 @@ static int bad_flag(int c, char **argv, char **ret_text)
 	return refuse_option(word, "--", spec_suggest(word + 2, longs), ret_text);
 }
 
-/* Fill getopt's own tables from the rows with a letter. */
+/* Fill the tables of getopt from the rows of flags. */
 static void getopt_tables(char *shorts, struct option *longs)
 {
 	*shorts++ = ':';
@@ -563,7 +572,7 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 			return -EINVAL;
 	}
 	getopt_tables(shorts, longs);
-	optind = 0; /* so that getopt restarts, also in a second call */
+	optind = 0; /* restarts getopt, also if options_parse is called again */
 	while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
 		const struct option_def *d = option_table;
 

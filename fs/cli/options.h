@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command line: one table of options for parsing and --help; tests check the man page and the
- * shell completion against --help.
+ * The command line. One table of options is the base of parsing and --help. Tests compare the man
+ * page and the shell completion with --help.
  *
- * The folder: option_table.c is the table; options.c parses by it and prints --help; commands.c has
- * the commands that need no mount. All of it runs on the main thread before the fork.
+ * The files of this folder: option_table.c has the table. options.c parses by the table and prints
+ * --help. commands.c has the commands that need no mount. All of this runs on the main thread
+ * before the fork.
  */
 #pragma once
 
@@ -35,7 +36,7 @@ enum options_action {
 struct options {
 	enum options_action action;
 	struct spec_kinds kinds; /* the table of kinds */
-	char *source;		 /* SOURCE as given, or an equivalent word */
+	char *source;		 /* SOURCE as given; a text for messages if it was not given */
 	char *backend;		 /* "local", "volcano" ...; "" if not given */
 	char *context;		 /* "" if not given */
 	char *namespace;	 /* "" if not given */
@@ -47,36 +48,37 @@ struct options {
 	bool allow_other;
 	enum options_cancel cancel;
 	enum diag_level log_level;
-	char *kubeconfig; /* a file; "": kubectl's default */
-	char *as;	  /* "": no impersonation */
-	char *selector;	  /* "": all jobs */
+	char *kubeconfig; /* a file; "" for kubectl's default */
+	char *as;	  /* the user to impersonate, or "" */
+	char *selector;	  /* a label selector; "" for all jobs */
 	bool mine;	  /* show only jobs that this user submitted */
 	enum options_capture capture;
-	char *state;   /* "": the default */
+	char *state;   /* the state directory; "" for the default */
 	char *archive; /* an absolute path, or "" */
 	unsigned grace_ms;
 	bool linger;   /* local jobs outlive the mount */
-	uint64_t jobs; /* largest number of running local jobs; 0: no limit */
-	/* Number of GPUs for local jobs; UINT64_MAX: all of the machine's. */
+	uint64_t jobs; /* the most local jobs that run at the same time; 0 for no limit */
+	/* Number of GPUs for local jobs; UINT64_MAX for all GPUs of this machine. */
 	uint64_t gpus;
 	uint64_t spool_limit; /* in bytes */
 	int64_t history_keep; /* in seconds */
 	uid_t uid;
 	gid_t gid;
 	mode_t umask;
-	char *dry_run;	  /* the FILE of --dry-run */
-	char *check_kind; /* the FILE of --check-kind, and the operands after it; NULL if not given */
+	char *dry_run; /* the FILE of --dry-run */
+	/* The FILE of --check-kind, and the operands of this command. NULL if not given. */
+	char *check_kind;
 	char *check_object, *check_pods;
-	struct spec_pair *args; /* run options, checked for the backend if one is given */
+	struct spec_pair *args; /* run options, such as queue=research */
 	size_t n_args;
 	char *mount_options; /* generic options for the kernel, comma-separated, or "" */
 };
 
 /*
- * Parse the command line, of kxfs or of mount.kxfs, the helper of mount(8). Return 0, or -EINVAL
- * with *RET_TEXT (malloc'ed): the error, with a suggestion if an option is near a known one.
- * Sources that this version does not support are errors. The caller clears *RET in both cases. If
- * the action is OPTIONS_HELP or OPTIONS_VERSION, ignore all other members.
+ * Parse the command line of kxfs, or of mount.kxfs, the helper of mount(8). Return 0, or -EINVAL
+ * with a message in *RET_TEXT, malloc'ed. If an unknown option is similar to a known one, the
+ * message suggests the known one. The caller clears *RET in both cases. If the action is
+ * OPTIONS_HELP or OPTIONS_VERSION, the other members of *RET have no meaning.
  */
 int options_parse(int argc, char **argv, struct options *ret, char **ret_text);
 void options_clear(struct options *o);
@@ -85,7 +87,7 @@ void options_clear(struct options *o);
 void options_help(FILE *out);
 
 /*
- * Return the name of the I-th backend, without its colon: the kinds of a cluster, then local. NULL
- * after the last.
+ * Return the name of backend number I, counted from 0, without its colon. The kinds of a cluster
+ * come first, then local. Return NULL after the last one.
  */
 const char *source_backend_at(const struct spec_kinds *kinds, size_t i);
