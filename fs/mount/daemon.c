@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fork, with a pipe from the child. A byte on the pipe means that the child is up; the end of the
- * pipe without a byte means that the child has failed. A notification is one datagram. libsystemd
- * would do the same, but loads six libraries into a process that only needs to send READY=1.
+ * Fork, with a pipe from the child to the parent. A byte on the pipe means that the child is up. If
+ * the pipe is closed without a byte, the child has failed. A notification is one datagram.
+ * libsystemd could send it, but would load six libraries for this.
  */
 #include "fs/mount/daemon.h"
 
@@ -32,8 +32,8 @@ void daemon_prepare(int keep)
 }
 
 /*
- * Terminate the child, wait for its end, which makes the mount point free for another mount, and
- * then end this process by the received signal.
+ * Send SIGTERM to the child and wait until it has ended. Then the mount point is free for another
+ * mount. Then end this process by the signal that it has received.
  */
 static void pass_on(struct interrupt *interrupt, pid_t child)
 {
@@ -41,8 +41,8 @@ static void pass_on(struct interrupt *interrupt, pid_t child)
 	ssize_t n = read(interrupt->fd, &came, sizeof(came));
 
 	kill(child, SIGTERM);
-	interrupt_release(interrupt); /* from here on another signal ends this process
-				       * immediately */
+	/* from now on, another signal ends this process immediately */
+	interrupt_release(interrupt);
 	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
 		;
 	if (n == sizeof(came))
@@ -98,10 +98,7 @@ int daemon_fork(struct daemon *d, int *ret_status)
 		return -err;
 	}
 	if (child == 0) {
-		/*
-		 * A parent that is killed can't pass on the signal. Let the kernel send this
-		 * process the signal that the parent would have sent.
-		 */
+		/* If the parent is killed, it can't send SIGTERM. So let the kernel send it. */
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		if (getppid() != parent)
 			raise(SIGTERM); /* the parent was killed before prctl */
@@ -133,7 +130,7 @@ int daemon_ready(struct daemon *d)
 		dup2(null, fd);
 	prctl(PR_SET_PDEATHSIG, 0);
 	/*
-	 * This comes last: once the parent has exited, this process must not use the terminal any
+	 * Do this last: once the parent has exited, this process must not use the terminal any
 	 * more.
 	 */
 	return write(up, "", 1) == 1 ? 0 : -EPIPE;
@@ -151,7 +148,7 @@ void notify_init(struct notify *n)
 		memcpy(n->address.sun_path, path, len);
 		n->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
 		if (path[0] == '@')
-			/* an abstract socket, whose name begins with a NUL */
+			/* the name of an abstract socket begins with a NUL */
 			n->address.sun_path[0] = 0;
 		else
 			n->len++;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Becomes a daemon in two steps: forks before there is any thread, and detaches from the terminal
- * only when the start has succeeded. Between the two the child's messages reach the user; the
- * parent waits until the child reports whether it is up, and makes that the command's exit status.
- * Notifies systemd, or another parent that has set NOTIFY_SOCKET, by sd_notify's protocol.
+ * Become a daemon in two steps. daemon_fork forks, before there is any thread. daemon_ready
+ * detaches from the terminal, when the start has succeeded. Between the two steps, the user sees
+ * the child's messages. The parent waits until the child is up or has failed, and exits with that
+ * result.
+ *
+ * Also: notify systemd, or any other parent that has set NOTIFY_SOCKET, by the protocol of
+ * sd_notify.
  */
 #pragma once
 
@@ -13,42 +16,43 @@
 #include "spec/base/base.h"
 
 struct daemon {
-	int up_fd; /* -1 in the foreground */
+	int up_fd; /* the pipe to the parent; -1 in the foreground */
 };
 
 #define DAEMON_INIT ((struct daemon){.up_fd = -1})
 
 /*
- * Call this first. Afterwards descriptors 0 to 2 are open, and SIGPIPE is ignored. Leaked
- * descriptors of the caller are closed, since a daemon must not keep a shell's pipe open, nor pass
- * it to jobs. KEEP (or -1) is the only descriptor above 2 that remains open; it becomes
- * close-on-exec.
+ * Call this before anything else in main. Make sure that the descriptors 0 to 2 are open, ignore
+ * SIGPIPE, and close all descriptors above 2 except KEEP (-1 for none). A daemon must not keep a
+ * pipe of its caller open, nor pass it to jobs. KEEP becomes close-on-exec.
  */
 void daemon_prepare(int keep);
 
 /*
- * Fork. Return 0 in the child. In the parent return 1 when the child is up or has failed, with the
- * exit status in *RET_STATUS; or a negative errno if there is no child. On SIGINT, SIGTERM or
- * SIGHUP the parent sends the child SIGTERM, waits for its end, and then ends too; after a second
- * signal it ends without waiting. These signals are blocked in the child. Until daemon_ready, the
- * child also gets SIGTERM when the parent is killed.
+ * Fork. Return 0 in the child. In the parent, wait until the child is up or has failed, then return
+ * 1 with the exit status in *RET_STATUS. Return a negative errno if there is no child.
+ *
+ * If the parent gets SIGINT, SIGTERM or SIGHUP, it sends SIGTERM to the child, waits until the
+ * child has ended, and then ends by the signal, too. After a second signal, the parent ends without
+ * waiting. If the parent is killed before daemon_ready, the kernel sends SIGTERM to the child. The
+ * child starts with these signals blocked.
  */
 int daemon_fork(struct daemon *d, int *ret_status);
 
 /*
- * Report success: leave the parent's terminal, session and directory, and let the parent exit with
- * success. Return 0 or a negative errno; -EPIPE: the parent was killed, so this process must end.
- * In the foreground, only change the directory.
+ * Report success to the parent, which then exits with success. Before that, leave its terminal,
+ * session and working directory. Return 0 or a negative errno. After -EPIPE this process must end,
+ * because the parent was killed. In the foreground, only change the working directory.
  */
 int daemon_ready(struct daemon *d);
 
 struct notify {
 	struct sockaddr_un address;
-	socklen_t len; /* length of ADDRESS; 0 without a socket */
+	socklen_t len; /* length of ADDRESS; 0 if there is no socket */
 };
 
-/* Read $NOTIFY_SOCKET and remove it from the environment, so that jobs do not inherit it. */
+/* Read NOTIFY_SOCKET from the environment, and remove it there, so that jobs do not inherit it. */
 void notify_init(struct notify *n);
 
-/* Send "READY=1" and the like, lines separated by newlines. Never wait, and ignore failures. */
+/* Send a message of sd_notify, such as "READY=1\nSTATUS=...". Never wait, and ignore errors. */
 void notify_send(const struct notify *n, const char *fmt, ...) printf_like(2, 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kxfs: batch jobs as a directory. The command's main(); run.c does the work. */
+/* main() of kxfs, which shows batch jobs as a directory. Runs one of the commands; run.c mounts. */
 #include "backend/backend.h"
 #include "fs/cli/commands.h"
 #include "fs/cli/options.h"
@@ -7,7 +7,7 @@
 #include "fs/mount/run.h"
 
 /*
- * Return the exit status of a command that only prints: a failure if standard output has an error.
+ * Return the exit status of a command that only prints. It fails if standard output has an error.
  */
 static int printed(void)
 {

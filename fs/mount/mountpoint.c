@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads mountinfo; checks a mount point, with texts that include the remedy; and unmounts. */
+/* Read mountinfo, check mount points, and unmount. The error messages include the remedy. */
 #include "fs/mount/mountpoint.h"
 
 #include <errno.h>
@@ -19,18 +19,15 @@
 #include "backend/base/print.h"
 #include "spec/base/mem.h"
 
-#define MAX_DEAD    16	  /* the largest number of stacked dead mounts */
+#define MAX_DEAD    16	  /* the most dead mounts, one over the other, that kxfs removes */
 #define HELPER_MS   10000 /* timeout of fusermount3 */
 #define FUSE_DEVICE "/dev/fuse"
-#define FUSE_MAJOR  10 /* FUSE_DEV's major number */
+#define FUSE_MAJOR  10 /* device number of FUSE_DEVICE */
 #define FUSE_MINOR  229
 
-/*
- * --- mountinfo: to find the mount of a path, open the path with O_PATH, which does not access the
- * file system; the fdinfo of the descriptor has the number of the mount ---
- */
+/* --- mountinfo --- */
 
-/* Replace "\040" and other escapes by their characters, in place. */
+/* Replace escapes such as "\040" by the characters that they stand for, in place. */
 static void unescape(char *s)
 {
 	char *to = s;
@@ -48,7 +45,7 @@ static void unescape(char *s)
 	*to = 0;
 }
 
-/* Parse one line; return false if it is malformed. */
+/* Parse LINE into RET. Return false if LINE is malformed. */
 static bool parse_line(const char *line, struct mountinfo *ret)
 {
 	const char *tail = strstr(line, " - ");
@@ -66,7 +63,7 @@ static bool parse_line(const char *line, struct mountinfo *ret)
 }
 
 /*
- * Find the row of mount ID. Return 0, -ENOENT, or another negative errno if the list can't be read.
+ * Find the line of the mount ID. Return 0 or -ENOENT, or another negative errno if F can't be read.
  */
 static int find(FILE *f, int id, struct mountinfo *ret)
 {
@@ -163,7 +160,8 @@ void mountinfo_clear(struct mountinfo *m)
 /* --- mount points --- */
 
 /*
- * Run fusermount3 with ARGV, without its standard output. Return its status, or a negative errno.
+ * Run fusermount3 with ARGV, with its standard output discarded. Return its exit status, or a
+ * negative errno.
  */
 static int run_helper(char *const *argv)
 {
@@ -181,7 +179,7 @@ static int run_helper(char *const *argv)
 	posix_spawn_file_actions_destroy(&files);
 	if (r != 0)
 		return -r;
-	fd = (int)syscall(SYS_pidfd_open, pid, 0); /* glibc has a function for it from 2.36 on */
+	fd = (int)syscall(SYS_pidfd_open, pid, 0); /* glibc before 2.36 has no pidfd_open() */
 	if (fd >= 0) {
 		struct pollfd p = {.fd = fd, .events = POLLIN};
 
@@ -264,7 +262,10 @@ int mountpoint_resolve(const char *name, char **ret_path, char **ret_text)
 	return 0;
 }
 
-/* True if a kxfs is mounted on PATH, dead or alive. Accesses no file system. */
+/*
+ * True if kxfs is mounted on PATH, even if that mount is dead. Don't access the mounted file
+ * system.
+ */
 static bool is_kxfs(const char *path)
 {
 	cleanup_mountinfo struct mountinfo m;
@@ -287,7 +288,10 @@ int mountpoint_detach(const char *path)
 	return r > 0 ? -EPERM : r;
 }
 
-/* True if PATH's mount is dead: no process serves it. Bypass the kernel's cache of attributes. */
+/*
+ * True if PATH's mount is dead: no process serves it. AT_STATX_FORCE_SYNC bypasses the kernel's
+ * cache.
+ */
 static bool is_dead(const char *path)
 {
 	struct statx st;
@@ -296,7 +300,10 @@ static bool is_dead(const char *path)
 	       (errno == ENOTCONN || errno == ECONNABORTED);
 }
 
-/* Unmount the dead mounts of kxfs on PATH; refuse PATH if one is alive. */
+/*
+ * Unmount the dead mounts of kxfs on PATH. Refuse PATH if it has a live mount of kxfs, or any other
+ * dead mount.
+ */
 static int replace_dead(const char *path, char **ret_text)
 {
 	for (int i = 0; i < MAX_DEAD && is_kxfs(path); i++) {
@@ -321,8 +328,8 @@ static int replace_dead(const char *path, char **ret_text)
 }
 
 /*
- * Lock the mount point itself, because two processes that mount on it may have no other file in
- * common.
+ * Lock the mount point's directory itself. It may be the only file that two processes have in
+ * common if both want to mount there.
  */
 static int lock_path(const char *path, int *ret, char **ret_text)
 {
@@ -337,7 +344,7 @@ static int lock_path(const char *path, int *ret, char **ret_text)
 			      "%s: another kxfs is about to mount here: use that, or give another "
 			      "directory",
 			      path);
-	return 0; /* some file systems have no locks */
+	return 0; /* some file systems do not support locks */
 }
 
 int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text)
@@ -349,8 +356,7 @@ int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text)
 	if (r == 0)
 		r = lock_path(path, ret_lock, ret_text);
 	/*
-	 * Check again, because another process may have mounted on PATH before this one got the
-	 * lock.
+	 * Check again: another process may have mounted on PATH before this process got the lock.
 	 */
 	if (r == 0)
 		r = replace_dead(path, ret_text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mount point: checks it before a mount, removes dead mounts of a kxfs that crashed, and
- * unmounts. Finds mounts in /proc/PID/mountinfo: reading this file accesses no mounted file system,
- * so it never waits for a dead mount or for this process.
+ * Mount points: check one before a mount, remove mounts of a kxfs that crashed, and unmount. Mounts
+ * are found in /proc/PID/mountinfo. Reading this file does not access any mounted file system, so
+ * it can't block at a dead mount or at our own.
  */
 #pragma once
 
@@ -11,40 +11,44 @@
 #define MOUNTPOINT_TYPE "fuse.kxfs"
 
 /*
- * Check if this process can mount with FUSE at all. Return 0, or a negative errno with *RET_TEXT.
+ * Check if this process can mount with FUSE. Return 0, or a negative errno with a message in
+ * *RET_TEXT.
  */
 int mountpoint_check_fuse(char **ret_text);
 
 /*
- * Return N if NAME is /dev/fd/N and N is above 2; -1 if NAME is a path or NULL. As in libfuse,
- * /dev/fd/N means that the process that started kxfs has mounted already, and passes the descriptor
- * N of /dev/fuse. kxfs uses that mount as it is, and its creator unmounts it.
+ * Return N if NAME is /dev/fd/N and N is above 2. Return -1 if NAME is another path or NULL. As in
+ * libfuse, /dev/fd/N means that the caller of kxfs has mounted already, and passes a descriptor of
+ * /dev/fuse with the number N. kxfs serves that mount. The caller unmounts it.
  */
 int mountpoint_passed(const char *name);
 
 /*
- * Set *RET_PATH (malloc'ed) to the canonical path of NAME, which must be a directory, perhaps with
- * a dead mount. If NAME is a passed descriptor, copy NAME. Return 0, or a negative errno with
- * *RET_TEXT.
+ * Set *RET_PATH to the canonical path of NAME, malloc'ed. NAME must be a directory, possibly with a
+ * dead mount. If NAME is a passed descriptor (mountpoint_passed), copy NAME. Return 0, or a
+ * negative errno with a message in *RET_TEXT.
  */
 int mountpoint_resolve(const char *name, char **ret_path, char **ret_text);
 
 /*
- * Prepare PATH (canonical) for a mount: remove dead mounts of kxfs. Return 0 or a negative errno.
- * Refuse, with *RET_TEXT, a path with a live mount, a path that another process is about to mount
- * on, a directory that is not empty, and one where this user may not mount. *RET_LOCK is a
- * descriptor: until all copies of it are closed, no other process can prepare PATH. It is -1 if
- * PATH can't be locked.
+ * Prepare the canonical path PATH for a mount, and remove dead mounts of kxfs there. Return 0, or a
+ * negative errno with a message in *RET_TEXT. Refuse PATH if it has a live mount, if another
+ * process is about to mount there, if the directory is not empty, or if this user may not mount
+ * there. *RET_LOCK is a descriptor: until all copies of it are closed, no other process can prepare
+ * PATH. It is -1 if the file system does not support locks.
  */
 int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text);
 
-/* Unmount PATH, even if it is in use. Return 0 or a negative errno. Takes a limited time. */
+/* Unmount PATH, even if it is in use. Return 0 or a negative errno. This waits at most 10 s. */
 int mountpoint_detach(const char *path);
 
 /* --- mountinfo --- */
 
 struct mountinfo {
-	/* Number of the mount; reused after an unmount, but unique together with the device. */
+	/*
+	 * The kernel's number of the mount. It may be reused after an unmount; together with the
+	 * device, it is unique.
+	 */
 	int id;
 	unsigned major, minor;
 	char *path; /* where it is mounted */
@@ -52,17 +56,19 @@ struct mountinfo {
 	char *source;
 };
 
-/* Find the mount that PATH is in. Return 0 or a negative errno. Clear *RET afterwards. */
+/*
+ * Set *RET to the mount that contains PATH. Return 0 or a negative errno. The caller clears *RET.
+ */
 int mountinfo_of(const char *path, struct mountinfo *ret);
 
 /*
- * Check if the mount namespace of process PID has a mount of TYPE at PATH, which is a path of that
- * namespace. Return 0; -ENOENT if it has none; another negative errno if kxfs can't read that
- * process's mounts.
+ * Check if process PID sees a mount of TYPE at PATH, a path in the mount namespace of PID. Return 0
+ * if it does, -ENOENT if it does not. Return another negative errno if kxfs can't read the mounts
+ * of PID.
  */
 int mountinfo_process_has(int pid, const char *path, const char *type);
 
-/* True if M is still mounted anywhere, or if the list can't be read. */
+/* True if M is still mounted anywhere, or if kxfs can't read the list of mounts. */
 bool mountinfo_is_there(const struct mountinfo *m);
 
 void mountinfo_clear(struct mountinfo *m);

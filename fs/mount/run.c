@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One run: checks, forks, makes the modules, starts them, serves, and frees all in reverse order
- * (T8: threads start only after the fork). Signals end the run on the I/O thread; everything else
- * here runs on the FUSE thread, which is the main thread.
+ * One run: check, fork, make the modules, start them, serve, and free them in reverse order.
+ * Threads start only after the fork (rule T8). Signals arrive on the I/O thread. Everything else
+ * here runs on the main thread, which is the first FUSE thread.
  *
- * There are two kinds of runs. A mount is one; the other is kxfs capture, which only captures jobs'
- * output and results, without a mount point, a tree, submit/ or a session. During a capture, the
- * pool writes STATE/metrics, which has the contents of a mount's .kxfs/metrics.
+ * There are two kinds of runs: a mount, and kxfs capture. kxfs capture only captures output and
+ * results of jobs. It has no mount point, no tree, no submit/ and no session. During a capture, the
+ * pool writes the file STATE/metrics, whose contents are those of .kxfs/metrics in a mount.
  */
 #include "fs/mount/run.h"
 
@@ -31,12 +31,12 @@
 #include "spec/base/mem.h"
 
 /*
- * How long, in addition to the grace period, to wait for the last holder of the state directory to
- * end.
+ * How long to wait for another process that has the state directory but is ending. The grace period
+ * of jobs (-o grace) is added to this.
  */
 #define HOLDER_MS    10000
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-/* A user who waits longer than this for the mount gets a message with the reason. */
+/* After this wait for the mount, the user gets a message with the reason. */
 #define NOTICE_MS      3000
 #define EXPIRE_MS      3600000
 #define EXPIRE_SOON_MS 60000
@@ -49,7 +49,7 @@ struct mount_run {
 	struct options *options;
 	struct loop *loop;
 	struct loop_timer notice, expire;
-	struct work ending; /* pool work: records in the state directory that the run is ending */
+	struct work ending; /* work item: record in the state directory that the run is ending */
 	struct backend *backend;
 	struct fs *fs;
 	struct tree tree;
@@ -59,20 +59,19 @@ struct mount_run {
 	struct notify notify;
 	struct state *state;
 	struct session *session;
-	/* Only for kxfs capture, which has no fs, tree, submit, dryrun and session: */
+	/* Only for kxfs capture, which does not use fs, tree, submit, dryrun and session: */
 	sem_t over; /* posted when a signal ends the capture */
 	struct loop_timer metrics_timer;
 	struct work metrics;
-	int metrics_err;     /* the last reported error of writing the metrics, or 0 */
+	int metrics_err;     /* result of the last write of the metrics */
 	char *mountpoint;    /* NULL for kxfs capture */
-	int mountpoint_lock; /* the lock of mountpoint_prepare, until the mount is up; or -1 */
+	int mountpoint_lock; /* the lock of mountpoint_prepare while the mount is not up; or -1 */
 	char *work_dir;
 	char *submitter;
 	char *home;	/* NULL if unknown */
 	bool started;	/* the loop was started */
-	atomic_bool up; /* the backend has its first list, or has reported that it is not
-			 * available */
-	/* Result of loop_signal; set on the I/O thread before backend_start returns. */
+	atomic_bool up; /* backend_start has returned */
+	/* The result of loop_signal. The I/O thread sets it before backend_start returns. */
 	int signal_err;
 };
 
@@ -87,8 +86,8 @@ static void clear(struct mount_run *r)
 }
 
 /*
- * Refuse a working directory in the mount: jobs run in the working directory, and would keep the
- * mount busy for ever.
+ * Refuse a working directory that is in the mount point. Jobs run in the working directory, and
+ * would keep the mount busy forever.
  */
 static int check_work_dir(struct mount_run *r, char **why)
 {
@@ -148,8 +147,8 @@ static struct backend_config config_of(const struct mount_run *r)
 }
 
 /*
- * If ERR means that there is no cluster, and the user has not named a backend, mention the local
- * backend in WHY.
+ * Add a hint about the local backend to *WHY if ERR means that there is no cluster, and the user
+ * has not named a backend.
  */
 static void advise(const struct mount_run *r, int err, char **why)
 {
@@ -161,7 +160,10 @@ static void advise(const struct mount_run *r, int err, char **why)
 			 *why, r->options->mountpoint);
 }
 
-/* Choose the state directory: the one in the options, or the default for the source. */
+/*
+ * Set *RET to the state directory, malloc'ed: the one in the options, or the default for the
+ * source.
+ */
 static int choose_state(const struct mount_run *r, char **ret, char **why)
 {
 	const struct backend_config config = config_of(r);
@@ -178,8 +180,9 @@ static int choose_state(const struct mount_run *r, char **ret, char **why)
 }
 
 /*
- * If the disk is full or read-only, make the mount read-only: users should see its files, and
- * remove some to free space.
+ * Handle a full or read-only disk of the state directory. With a read-only disk, mount read-only,
+ * so that users can see the files. Refuse this for a capture or a passed descriptor. With a full
+ * disk, mount normally, so that users can free space by removing jobs.
  */
 static int heed_flaw(struct mount_run *r, char **why)
 {
@@ -203,7 +206,7 @@ static int heed_flaw(struct mount_run *r, char **why)
 	return 0;
 }
 
-/* Check everything that can be checked before anything is started. */
+/* Check everything that can be checked before the fork. */
 static int check(struct mount_run *r, char **why)
 {
 	const struct options *o = r->options;
@@ -262,8 +265,8 @@ static void on_log(void *data, struct log *log)
 }
 
 /*
- * history/ precedes jobs/: rm -r of the whole mount removes in this order, so the jobs that it
- * cancels remain in history/.
+ * Fill the table of the root's entries. history/ precedes jobs/, because rm -r of the whole mount
+ * removes directories in this order. So the jobs that it cancels remain in history/.
  */
 static void make_root(struct mount_run *r)
 {
@@ -294,14 +297,14 @@ static void make_root(struct mount_run *r)
 	memcpy(r->root, root, sizeof(root));
 }
 
-/* Make the modules of a mount above its backend. */
+/* Make the modules that only a mount has. The backend exists already. */
 static int make_mount(struct mount_run *r, char **why)
 {
 	const struct options *o = r->options;
 	const struct submit_config submit = {
 		.backend = r->backend,
 		.state_dir = state_dir(r->state),
-		/* If the mount was passed on as a descriptor, its path is not known here. */
+		/* The path of a mount that was passed as a descriptor is not known. */
 		.mountpoint = mountpoint_passed(r->mountpoint) < 0 ? r->mountpoint : "",
 		.submitter = r->submitter,
 		.allow_other = o->allow_other,
@@ -328,7 +331,7 @@ static int make_mount(struct mount_run *r, char **why)
 	return err;
 }
 
-/* Make every module; none has a thread yet. */
+/* Make all modules, without starting any thread. */
 static int make(struct mount_run *r, char **why)
 {
 	const struct options *o = r->options;
@@ -382,7 +385,7 @@ static void on_expire(void *data)
 	submit_expire_dryrun(r->dryrun, loop_time_ns());
 }
 
-/* On the I/O thread, before the backend starts: handle signals, and set the timers. */
+/* Runs on the I/O thread before the backend starts: handle signals, and set the timers. */
 static void begin(void *data)
 {
 	struct mount_run *r = data;
@@ -445,8 +448,8 @@ static int start(struct mount_run *r, char **why)
 }
 
 /*
- * Report that the run is mounted, if it is a mount, and has its first list. Return 0, or an error
- * if the parent has exited.
+ * Report to the parent, the user and systemd that the mount or capture is up. Return 0, or a
+ * negative errno if the parent was killed.
  */
 static int report_ready(struct mount_run *r)
 {
@@ -505,7 +508,7 @@ static void write_metrics(void *data)
 	work_start(&r->metrics, r->loop);
 }
 
-/* Capture until a signal ends the run. */
+/* Wait until a signal ends the capture, and write the metrics meanwhile. */
 static void capture(struct mount_run *r)
 {
 	r->metrics = (struct work){.run = metrics_run, .done = metrics_done, .data = r};
@@ -533,8 +536,8 @@ static void on_ending(void *data)
 }
 
 /*
- * End the run. Return false if a thread still waits for a disk that hangs: the run's memory must
- * not be freed, because that thread may resume at any time.
+ * End the run. Return true if the run's memory may be freed. Return false if a thread still waits
+ * for a hanging disk: it may continue at any time, and uses this memory.
  */
 static bool end(struct mount_run *r)
 {
@@ -555,17 +558,14 @@ static bool end(struct mount_run *r)
 	return stopped && idle;
 }
 
-/* Run from start to end: in the child, or in the foreground. */
+/* Everything after the fork, in the child. In the foreground: in the only process. */
 static int live(struct mount_run *r, char **why)
 {
 	int err;
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
 	sigset_t set;
 
-	/*
-	 * Block these signals in this thread, which serves requests; the I/O thread receives them
-	 * (loop_signal).
-	 */
+	/* Block these signals here, so that only the I/O thread receives them (loop_signal). */
 	sigemptyset(&set);
 	for (size_t i = 0; i < array_size(signals); i++)
 		sigaddset(&set, signals[i]);
@@ -587,7 +587,7 @@ static int live(struct mount_run *r, char **why)
 	} else {
 		refuse_print(err, *why);
 	}
-	/* Exit without freeing memory; that releases the lock on STATE. */
+	/* Exit without freeing memory. The exit releases the lock of STATE. */
 	if (!end(r))
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
 	/* Free each module before the modules that it uses. */

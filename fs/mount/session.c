@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The FUSE session. This file does three things that libfuse does not do reliably. It wakes
- * libfuse's loop. It detects an unmount while files in the mount are still open (umount -l). It
- * unmounts only its own mount; libfuse would unmount by path, even if another mount is there by
+ * The FUSE session. This file does three things that libfuse does not do reliably. It interrupts
+ * libfuse's loop to end it. It detects an unmount even while files in the mount are open (umount
+ * -l). And it unmounts only its own mount: libfuse would unmount whatever is mounted at the path by
  * then.
  */
 #include "fs/mount/session.h"
@@ -20,16 +20,16 @@
 #include "spec/base/mem.h"
 
 #define WAKE_MS	  20
-#define MAX_BOUND 16 /* stacked mounts of this session */
+#define MAX_BOUND 16 /* the most mounts of this session, one over the other */
 
 struct session {
 	struct fs *fs;
 	struct fuse_session *fuse;
 	const char *mountpoint;
 	pthread_t thread; /* the thread that called session_new */
-	bool mounted;	  /* the file system is mounted; used by that thread only */
+	bool mounted;	  /* the file system is mounted; used only by THREAD */
 	struct mountinfo mount;
-	atomic_bool served; /* session_serve has returned, so it need not be woken */
+	atomic_bool served; /* session_serve has returned, so `wake` has nothing to do */
 	/* I/O thread: */
 	bool stopping;
 	struct loop_timer wake;
@@ -50,7 +50,7 @@ static printf_like(2, 0) void log_fuse(enum fuse_log_level level, const char *fm
 
 static void on_wake_signal(int sig)
 {
-	(void)sig; /* the signal alone makes a waiting system call return */
+	(void)sig; /* nothing to do: the signal's arrival makes a waiting system call return */
 }
 
 static struct fuse_session *open_session(struct fs *fs, const struct options *o)
@@ -73,7 +73,7 @@ static struct fuse_session *open_session(struct fs *fs, const struct options *o)
 int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 		struct session **ret)
 {
-	/* Without SA_RESTART, so that a system call returns. */
+	/* Without SA_RESTART, so that the signal makes a system call return. */
 	struct sigaction wake = {.sa_handler = on_wake_signal};
 	struct fuse_session *se;
 
@@ -92,8 +92,8 @@ int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 }
 
 /*
- * Send the signal repeatedly until the loop has returned: a signal that arrives between libfuse's
- * test of its flag and its read has no effect.
+ * Signal the serving threads repeatedly until session_serve has returned. One signal is not enough:
+ * it has no effect if it arrives after libfuse has tested its flag, but before libfuse reads.
  */
 static void wake(void *data)
 {
@@ -140,7 +140,7 @@ static void watch_mounts(void *data)
 	check_mount(s);
 }
 
-/* Serve the kernel's first request. The mount is usable only after its answer. */
+/* Answer the kernel's first request. The mount is usable only after this answer. */
 static int serve_first(struct session *s)
 {
 	struct fuse_session *se = s->fuse;
@@ -187,8 +187,8 @@ int session_serve(struct session *s)
 }
 
 /*
- * Unmount our file system from our path, repeatedly if it is bound onto itself. Don't unmount
- * another file system that was mounted over it.
+ * Unmount our file system from our path, repeatedly if it is mounted there more than once (by a
+ * bind mount). Don't unmount a different file system that was mounted over it.
  */
 static void detach(const struct session *s)
 {
@@ -221,10 +221,10 @@ void session_end(struct session *s)
 	if (mountpoint_passed(s->mountpoint) < 0)
 		detach(s);
 	/*
-	 * A pipe without a reader replaces the FUSE device. This closes the device, which ends all
-	 * unanswered requests. The descriptor's number remains in use, so a late answer can't reach
-	 * another file. fuse_session_unmount treats such a pipe like a device without a mount, and
-	 * does not touch another mount at the path.
+	 * Replace the descriptor of the FUSE device by a pipe without a reader. This closes the
+	 * device, which ends all unanswered requests. The descriptor's number remains in use, so a
+	 * late answer can't reach another file. fuse_session_unmount treats such a pipe like a
+	 * device without a mount. So it does not unmount anything else at this path.
 	 */
 	if (pipe2(fds, O_CLOEXEC) < 0) {
 		diag(DIAG_ERROR, "pipe: %m");
@@ -241,7 +241,7 @@ void session_free(struct session *s)
 		return;
 	park_stop(s->fs->park);
 	if (s->mounted)
-		/* This only frees memory; session_end() has removed the mount. */
+		/* session_end has unmounted already: this only frees memory. */
 		fuse_session_unmount(s->fuse);
 	fuse_session_destroy(s->fuse);
 	if (s->mounts_fd >= 0)

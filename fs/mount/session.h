@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of the FUSE session: it mounts, serves, notices that the mount was detached, stops, and
- * unmounts. The thread that calls session_new is the FUSE thread (rule T1).
+ * The FUSE session: mount, serve, detect an unmount, stop, unmount. The thread that calls
+ * session_new is the first FUSE thread (rule T1).
  */
 #pragma once
 
@@ -11,35 +11,35 @@
 struct session;
 
 /*
- * Make a session that serves FS and is to be mounted on MOUNTPOINT (borrowed) with the options O.
- * Return 0 or a negative errno; libfuse's own messages go to diag.
+ * Make a session for FS. session_mount will mount it on MOUNTPOINT, which is borrowed, with the
+ * options O. Return 0 or a negative errno. Messages of libfuse go to diag.
  */
 int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 		struct session **ret);
 
 /*
- * Mount, unless the caller of kxfs has mounted (mountpoint_passed), and answer the kernel's first
- * request. Call this while the loop runs. Return 0; -ECANCELED if session_stop was called
- * meanwhile; or another negative errno. FUSE thread.
+ * Mount, and answer the kernel's first request. If the caller of kxfs has mounted already
+ * (mountpoint_passed), only answer. Call this while the loop runs. Return 0 or a negative errno:
+ * -ECANCELED if session_stop was called meanwhile. FUSE thread.
  */
 int session_mount(struct session *s);
 
 /*
- * Answer requests until session_stop, or until the mount was detached. Return 0 or a negative
- * errno. FUSE thread.
+ * Answer requests until session_stop is called, or the file system is unmounted. Return 0 or a
+ * negative errno. FUSE thread.
  */
 int session_serve(struct session *s);
 
 /*
- * End the waiting requests, and make session_serve return. I/O thread; may be called more than
- * once.
+ * Answer the parked requests with an error, and make session_serve return. May be called more than
+ * once. I/O thread.
  */
 void session_stop(struct session *s);
 
 /*
- * Unmount, even if the mount is in use, if this session has made the mount and it still exists.
- * From now on users of the mount get ENOTCONN, and answers are dropped. FUSE thread, after
- * session_serve.
+ * Unmount, even if the mount is in use, unless the caller of kxfs made the mount or it is unmounted
+ * already. After this, processes that use the mount get ENOTCONN, and late answers to requests have
+ * no effect. FUSE thread, after session_serve.
  */
 void session_end(struct session *s);
 

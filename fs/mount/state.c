@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state directory: checks it, with error texts that include the remedy, and locks it. All
- * functions wait for the disk.
+ * Check and lock the state directory. The error messages include the remedy. All functions may wait
+ * for the disk.
  */
 #include "fs/mount/state.h"
 
@@ -21,15 +21,15 @@
 #include "fs/mount/mountpoint.h"
 #include "spec/base/mem.h"
 
-#define PROBE_BYTES 65536 /* bytes that must be free at the start */
+#define PROBE_BYTES 65536 /* number of bytes that must be free at the start */
 #define RETRY_MS    100
-#define NOTICE_MS   500 /* a user who waits longer for a lock gets a message with the reason */
-/* How long a killed process may still hold the lock. */
+#define NOTICE_MS   500 /* after this wait for a lock, the user gets a message with the reason */
+/* How long to wait for the lock of a process that was killed, in ms. */
 #define DEAD_MS 5000
 
 /*
- * STATE/version. The number changes with the format of the state directory, and with the protocol
- * with helpers of local jobs.
+ * STATE/version. The number changes when the format of the state directory changes, or the protocol
+ * between kxfs and the helpers of local jobs.
  */
 #define VERSION_FILE "version"
 #define VERSION_TEXT "kxfs state 5\n"
@@ -37,36 +37,39 @@
 #define LOCK_FILE    "lock"
 #define PROBE_FILE   "probe"
 #define READY_FILE   "ready"
-#define NEW_FILE     ".version.new" /* the name under which file_write writes it */
+#define NEW_FILE     ".version.new" /* the temporary name that file_write uses for VERSION_FILE */
 #define WHERE_MAX    128
 
 struct state {
 	char *dir;
 	char *mountpoint;
 	/*
-	 * The descriptors of the two locks. The directory is locked because STATE/lock can be
-	 * removed; STATE/lock is locked because other machines that share the file system see only
-	 * locks of files.
+	 * The descriptors of the two locks. kxfs locks the directory because somebody may remove
+	 * STATE/lock. It also locks STATE/lock because other machines that share the file system
+	 * see only locks of files.
 	 */
 	int dir_fd, lock_fd;
 	int flaw;    /* why writes to the disk fail: -EROFS, -ENOSPC or -EDQUOT; 0 if they work */
 	bool locked; /* this process has both locks */
-	/* The first directory of the path that was made for this mount; NULL if there is none, or the mount is up. */
+	/*
+	 * The topmost directory that state_open has created for DIR. NULL if it has created none,
+	 * or if the mount is up.
+	 */
 	char *made;
 };
 
-/* The contents of a lock file. */
+/* The contents of STATE/lock: which process holds the locks. */
 struct holder {
-	bool is_written; /* kxfs has written the file */
-	bool is_here;	 /* its PID is valid in our pid namespace */
-	int pid;	 /* its process; 0 if unknown */
+	bool is_written; /* the file exists, and kxfs has written it */
+	bool is_here;	 /* PID is a number of our pid namespace */
+	int pid;	 /* the process that holds the locks; 0 if unknown */
 	enum state_phase phase;
-	char mountpoint[PATH_MAX]; /* a path of its own mount namespace */
+	char mountpoint[PATH_MAX]; /* a path in the mount namespace of PID */
 };
 
 static const char *const phases[] = {"starting", "mounted", "ending", "capturing"};
 
-/* Write a text that identifies this machine and its pid namespace. */
+/* Set RET to a text that identifies this machine and our pid namespace. */
 static void find_where(char ret[static WHERE_MAX])
 {
 	struct utsname machine = {0};
@@ -77,7 +80,7 @@ static void find_where(char ret[static WHERE_MAX])
 	snprintf(ret, WHERE_MAX, "%s/pid:[%ju]", machine.nodename, (uintmax_t)pids.st_ino);
 }
 
-/* True if this process is root and may write /var/lib, unlike the root of a user namespace. */
+/* True if this process is root and may write to /var/lib. The root of a user namespace may not. */
 static bool is_root(void)
 {
 	return geteuid() == 0 && (access("/var/lib", W_OK) == 0 || errno != EACCES);
@@ -88,7 +91,7 @@ int state_default(const char *key, char **ret, char **ret_text)
 	const char *xdg = getenv("XDG_STATE_HOME");
 	cleanup_free char *home = NULL;
 
-	/* The XDG specification requires that a relative path is ignored. */
+	/* The XDG specification demands that programs ignore a relative path. */
 	if (xdg && xdg[0] == '/') {
 		*ret = text_print("%s/kxfs/%s", xdg, key);
 	} else if (is_root()) {
@@ -105,8 +108,8 @@ int state_default(const char *key, char **ret, char **ret_text)
 }
 
 /*
- * Return the canonical path of DIR, malloc'ed, even if its last parts do not exist; NULL with errno
- * on failure.
+ * Return the canonical path of DIR, malloc'ed. The last components of DIR need not exist. Return
+ * NULL and set errno on failure.
  */
 static char *canonical(const char *dir)
 {
@@ -135,7 +138,10 @@ static char *canonical(const char *dir)
 	return path;
 }
 
-/* Like mkdir -p with mode 0700. Set *MADE to the first directory that did not exist. */
+/*
+ * Create DIR and its missing parents with mode 0700. Set *MADE to the topmost directory that was
+ * created, unless it is set already.
+ */
 static int make(const char *dir, char **made)
 {
 	cleanup_free char *path = text_copy(dir);
@@ -174,7 +180,10 @@ static int explain(int err, const char *dir, char **ret_text)
 
 /* --- the holder of the lock --- */
 
-/* Read STATE/lock. Return 0, even if it is empty; -EINVAL if kxfs has not written it. */
+/*
+ * Parse STATE/lock into RET. Return 0, also if the file is missing or empty. Return -EINVAL if the
+ * file can't be read, or kxfs has not written it.
+ */
 static int read_holder(const struct state *s, struct holder *ret)
 {
 	cleanup_fd int fd =
@@ -202,8 +211,8 @@ static int read_holder(const struct state *s, struct holder *ret)
 }
 
 /*
- * True if the holder will end soon, because its mount was removed. If its process is not visible,
- * rely on the lock file.
+ * True if the process that holds the locks is ending: STATE/lock says so, or the process has no
+ * mount any more. Its mounts can be checked only if it is in our pid namespace.
  */
 static bool is_ending(const struct holder *h)
 {
@@ -213,8 +222,8 @@ static bool is_ending(const struct holder *h)
 }
 
 /*
- * True if H's process is dead. Its locks may remain for a while: a killed process keeps them until
- * its last thread has ended, and that thread may wait for the disk.
+ * True if H's process is dead. The kernel releases its locks only when its last thread has ended,
+ * and that thread may still wait for the disk.
  */
 static bool is_dead(const struct holder *h)
 {
@@ -251,8 +260,8 @@ static int refuse_held(const struct state *s, const struct holder *h, char **ret
 /* --- the directory's contents --- */
 
 /*
- * True if the directory contains only the files of a first start that was killed, and those that
- * file systems create.
+ * True if the directory counts as empty. It may contain the files that a killed first start leaves,
+ * and lost+found.
  */
 static bool is_empty(const struct state *s)
 {
@@ -274,10 +283,10 @@ static bool is_empty(const struct state *s)
 }
 
 /*
- * Check that the directory is ours and of this version, or empty. Refuse other versions, without
- * moving their files, because jobs that they have started may still run there. Refuse a directory
- * with another purpose, like state=$HOME. Until this function has returned 0, kxfs changes nothing
- * in the directory, not even its permissions.
+ * Check that the directory belongs to this user, and is empty or of this version. Refuse a
+ * directory of another version, and leave its files alone: jobs of that version may still run
+ * there. Refuse a directory that has another purpose, as with state=$HOME. Until this function has
+ * returned 0, kxfs changes nothing in the directory, not even its permissions.
  */
 static int check_ours(const struct state *s, char **ret_text)
 {
@@ -324,8 +333,8 @@ static int check_ours(const struct state *s, char **ret_text)
 }
 
 /*
- * True if ERR means that the disk is full or read-only. Then users can still read its files, and
- * remove some to free space.
+ * True if ERR means that the disk is full or read-only. A mount is still useful then: users can
+ * read files, and free space by removing some.
  */
 static bool is_disk_flaw(int err)
 {
@@ -333,8 +342,9 @@ static bool is_disk_flaw(int err)
 }
 
 /*
- * Set up the directory, which is ours and locked, and check that a file of some size can be
- * written.
+ * Set up the directory after it was checked and locked. Check that PROBE_BYTES can be written.
+ * Return 0 or a negative errno. A full or read-only disk is not an error if kxfs has used the
+ * directory before; it becomes s->flaw.
  */
 static int settle(struct state *s, char **ret_text)
 {
@@ -362,7 +372,10 @@ static int settle(struct state *s, char **ret_text)
 
 /* --- the locks --- */
 
-/* Take both locks. Ignore it if the file system can't lock directories. */
+/*
+ * Try to take both locks. Return 0 or a negative errno. If the file system can't lock directories,
+ * lock only the file.
+ */
 static int try_lock(const struct state *s)
 {
 	if (flock(s->dir_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
@@ -397,7 +410,10 @@ static int lock(const struct state *s, unsigned wait_ms, char **ret_text)
 	return 0;
 }
 
-/* True if the locked directory or file was removed, by a mount that never came up. */
+/*
+ * True if the locked directory or file does not exist any more: a mount that never came up has
+ * removed it.
+ */
 static bool is_gone(const struct state *s)
 {
 	struct stat locked, there;
@@ -433,7 +449,10 @@ static int take(struct state *s, unsigned wait_ms, char **ret_text)
 		r = lock(s, wait_ms, ret_text);
 	} while (r == 0 && is_gone(s));
 	s->locked = r == 0;
-	/* Check again, since the last holder may have been another version of kxfs. */
+	/*
+	 * Check again: another version of kxfs may have had the lock until now, and changed the
+	 * directory.
+	 */
 	if (r == 0)
 		r = check_ours(s, ret_text);
 	if (r == 0)
@@ -508,8 +527,8 @@ void state_enter(struct state *s, enum state_phase phase)
 			  where, s->mountpoint);
 
 	/*
-	 * Ignore errors: only people, and processes that wait for the lock, read this file, so a
-	 * full disk must not end the mount.
+	 * Ignore errors, because a full disk must not end the mount. Only people, and processes
+	 * that wait for the lock, read this file.
 	 */
 	(void)!pwrite(s->lock_fd, text, strlen(text), 0);
 	(void)!ftruncate(s->lock_fd, (off_t)strlen(text));
@@ -538,8 +557,8 @@ void state_close(struct state *s)
 		const struct dirent *e;
 
 		/*
-		 * The mount never came up: remove the files that each start writes, and then the
-		 * directories that were made for it, if they are empty.
+		 * The mount never came up. Remove the files that every start writes, then the
+		 * directories that state_open has created, if they are empty.
 		 */
 		while (d && (e = readdir(d)))
 			if (!streq(e->d_name, ".") && !streq(e->d_name, "..") &&

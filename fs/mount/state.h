@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds and opens the state directory, and ensures that it belongs to us, is writable, and is used
- * by only one mount. kxfs locks the directory and STATE/lock by flock(), so the kernel releases
- * both locks when their holder ends, even if it crashes. The text of STATE/lock is for people, and
- * for processes that wait for a holder that is ending. STATE/version has the version of the
- * directory. kxfs refuses a directory of another user or version, and changes nothing in it.
- * STATE/ready exists as long as the mount, or kxfs capture, is up: for probes.
+ * The state directory: find it and open it. kxfs accepts it only if it belongs to this user, can be
+ * written, and is not used by another mount. kxfs locks the directory and the file STATE/lock with
+ * flock(). So the kernel releases both locks when the process ends, even if it crashes. The text of
+ * STATE/lock is for people, and for processes that wait until the lock is released. STATE/version
+ * contains the version of the directory. kxfs refuses a directory of another user or version, and
+ * changes nothing in it. STATE/ready exists while the mount or kxfs capture is up; probes check it.
  */
 #pragma once
 
@@ -16,38 +16,40 @@ enum state_phase { STATE_STARTING, STATE_MOUNTED, STATE_ENDING, STATE_CAPTURING 
 struct state;
 
 /*
- * Check if DIR, which need not exist, could be the state directory. Change nothing. Return 0 with
- * *RET_TEXT, which names the directory and its free space; or a negative errno with *RET_TEXT.
+ * Check if DIR could be the state directory; it does not need to exist yet. Change nothing. Return
+ * 0 with the directory and its free space in *RET_TEXT, or a negative errno with a message in
+ * *RET_TEXT.
  */
 int state_check(const char *dir, char **ret_text);
 
 /*
- * Set *RET (malloc'ed) to the default directory of KEY, such as $XDG_STATE_HOME/kxfs/KEY. Return 0,
- * or a negative errno with *RET_TEXT.
+ * Set *RET to the default state directory for KEY, malloc'ed, such as $XDG_STATE_HOME/kxfs/KEY.
+ * Return 0, or a negative errno with a message in *RET_TEXT.
  */
 int state_default(const char *key, char **ret, char **ret_text);
 
 /*
- * Create DIR (relative to the working directory), if needed, and lock it. MOUNTPOINT (canonical;
- * "": there will be none) must not contain DIR, nor be in it. If the holder of DIR is ending, wait
- * for that, up to WAIT_MS. Return 0, or a negative errno with *RET_TEXT. Forked children share the
- * lock, but programs that they run do not.
+ * Create DIR if it does not exist, and lock it. A relative DIR is below the working directory.
+ * MOUNTPOINT is a canonical path, or "" if there will be no mount. DIR must not be in MOUNTPOINT,
+ * nor contain it. If another process has the lock but is ending, wait for it, up to WAIT_MS. Return
+ * 0, or a negative errno with a message in *RET_TEXT. Forked children share the lock; programs that
+ * they execute don't.
  */
 int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct state **ret,
 	       char **ret_text);
-/* Return the canonical path of the directory. */
+/* Return the canonical path of the state directory. */
 const char *state_dir(const struct state *s);
 /*
- * Return 0 if the directory can be written; else the error of its disk: -EROFS, -ENOSPC or -EDQUOT.
- * state_open accepts such a disk only if kxfs has used the directory before.
+ * Return 0 if the state directory can be written. Otherwise return -EROFS, -ENOSPC or -EDQUOT.
+ * state_open accepts a directory that can't be written only if kxfs has used it before.
  */
 int state_flaw(const struct state *s);
-/* Record that this process has the lock, and is in PHASE. */
+/* Record in STATE/lock that this process has the lock and is in PHASE. */
 void state_enter(struct state *s, enum state_phase phase);
-/* Record that a forked child has the lock from now on. */
+/* A forked child uses the directory from now on: state_close must not remove the directory. */
 void state_leave(struct state *s);
 /*
- * Release the lock (unless a forked process still has it). Remove an empty directory that was made
- * for a mount that never came up. NULL is allowed.
+ * Free S, and release the lock unless a forked process still has it. If the directory was created
+ * for a mount that never came up, remove it if it is empty. NULL is allowed.
  */
 void state_close(struct state *s);
