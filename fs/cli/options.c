@@ -434,7 +434,7 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 
 /* --- mount.kxfs, the helper of mount(8) --- */
 
-/* True if the program was called as NAME because it is the helper of mount(8). */
+/* True if NAME, the name of the program, is the one that mount(8) uses for its helper. */
 static bool is_helper(const char *name)
 {
 	const char *slash = strrchr(name, '/');

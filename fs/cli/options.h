@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command line. One table of options is the base of parsing and --help. Tests compare the man
+ * The command line. One table of options is used for parsing and for --help. Tests compare the man
  * page and the shell completion with --help.
  *
  * The files of this folder: option_table.c has the table. options.c parses by the table and prints

@@ -32,8 +32,8 @@ void daemon_prepare(int keep)
 }
 
 /*
- * Send SIGTERM to the child and wait until it has ended. Then the mount point is free for another
- * mount. Then end this process by the signal that it has received.
+ * Send SIGTERM to the child and wait until it has ended, so that the mount point is free for
+ * another mount. Then end this process by the signal that it has received.
  */
 static void pass_on(struct interrupt *interrupt, pid_t child)
 {
@@ -98,7 +98,7 @@ int daemon_fork(struct daemon *d, int *ret_status)
 		return -err;
 	}
 	if (child == 0) {
-		/* If the parent is killed, it can't send SIGTERM. So let the kernel send it. */
+		/* A killed parent can't send SIGTERM to this child. So let the kernel send it. */
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		if (getppid() != parent)
 			raise(SIGTERM); /* the parent was killed before prctl */

@@ -35,7 +35,7 @@ void daemon_prepare(int keep);
  * If the parent gets SIGINT, SIGTERM or SIGHUP, it sends SIGTERM to the child, waits until the
  * child has ended, and then ends by the signal, too. After a second signal, the parent ends without
  * waiting. If the parent is killed before daemon_ready, the kernel sends SIGTERM to the child. The
- * child starts with these signals blocked.
+ * child starts with SIGINT, SIGTERM and SIGHUP blocked.
  */
 int daemon_fork(struct daemon *d, int *ret_status);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* main() of kxfs, which shows batch jobs as a directory. Runs one of the commands; run.c mounts. */
+/*
+ * The program kxfs, which shows batch jobs as a directory. main() calls the command; run.c mounts.
+ */
 #include "backend/backend.h"
 #include "fs/cli/commands.h"
 #include "fs/cli/options.h"

@@ -19,7 +19,7 @@
 #include "backend/base/print.h"
 #include "spec/base/mem.h"
 
-#define MAX_DEAD    16	  /* the most dead mounts, one over the other, that kxfs removes */
+#define MAX_DEAD    16	  /* the largest number of dead mounts that kxfs removes from a path */
 #define HELPER_MS   10000 /* timeout of fusermount3 */
 #define FUSE_DEVICE "/dev/fuse"
 #define FUSE_MAJOR  10 /* device number of FUSE_DEVICE */

@@ -19,5 +19,7 @@
  * exit status.
  */
 int run(struct options *o);
-/* Return the configuration of the backend that follows from O. Its pointers are borrowed from O. */
+/*
+ * Return the backend's configuration according to the options O. Its pointers are borrowed from O.
+ */
 struct backend_config run_config(const struct options *o);

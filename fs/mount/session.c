@@ -20,7 +20,7 @@
 #include "spec/base/mem.h"
 
 #define WAKE_MS	  20
-#define MAX_BOUND 16 /* the most mounts of this session, one over the other */
+#define MAX_BOUND 16 /* the largest number of mounts that `detach` removes */
 
 struct session {
 	struct fs *fs;

@@ -36,7 +36,7 @@ struct launch {
 	 * rename UPLOAD to NAME.
 	 */
 	bool rename;
-	pid_t process;	  /* RENAME: the process that has requested it */
+	pid_t process;	  /* the process that requested the rename */
 	uint64_t version; /* version of the contents in TEXT */
 	uint64_t number;
 	uint64_t ticket; /* ticket of the parked request, or 0 */
@@ -47,7 +47,10 @@ struct launch {
 	mode_t readable;	 /* S_IRGRP and S_IROTH of the file's mode */
 	char name[NAME_MAX + 1]; /* the name under which the contents are submitted */
 	int err;		 /* 0 if the contents were launched */
-	/* RENAME: the error of renaming the file on disk, after its contents were launched. */
+	/*
+	 * The error of the rename on disk, if it failed although the contents were launched; else
+	 * 0.
+	 */
 	int unnamed;
 	char *why;  /* the text of the error ERR, or NULL */
 	char *made; /* dryrun/: the manifest, or NULL */

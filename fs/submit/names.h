@@ -77,8 +77,8 @@ void names_add(struct names *all, const char *name, struct upload *u);
 bool names_of(struct names *all, const struct upload *u, char ret[NAME_MAX + 1]);
 
 /*
- * A writer that has lost its file: another process has removed, replaced or renamed the file. Only
- * a loss of a file whose name submitted is reported.
+ * A writer that has lost its file: another process has removed, replaced or renamed the file. This
+ * is reported only if the file's name submits (spec_name_submits).
  */
 struct name_loss {
 	pid_t writer;	 /* the writer's process; -1 if unknown; 0 if no writer has lost the file */

@@ -54,8 +54,8 @@ enum save_what {
 	SAVE_BYTES, /* write the changes of the file to disk */
 	SAVE_SYNC,  /* as SAVE_BYTES, then sync the file */
 	/*
-	 * Read the bytes of the file into memory, if it is open. If the contents are CONTENT_FOUND,
-	 * find their real state.
+	 * Read the bytes of the file into memory, if it is open. If the state of the contents is
+	 * CONTENT_FOUND, set it to LAUNCHED or NEW.
 	 */
 	SAVE_LOAD,
 	SAVE_RENAME, /* rename the file on disk to TEXT; NULL removes it */

@@ -2,7 +2,8 @@
 /*
  * The directories submit/ and dryrun/. kxfs submits a file that is written to submit/ as a job. For
  * a file in dryrun/, kxfs launches nothing: it replaces the file's contents by the manifest that it
- * would launch. docs/kxfs-submit.7 has the rules for users.
+ * would launch. Both apply only to a file whose name submits: the name ends in .yaml, .yml or
+ * .json. docs/kxfs-submit.7 has the rules for users.
  *
  * An upload is a file with its bytes (upload.h). A name may have a file and a NAME.error (names.h).
  * One lock guards uploads and names. A launch sends the contents of an upload to the backend and
@@ -34,7 +35,7 @@ struct submit_config {
 	const char *state_dir;	/* absolute */
 	const char *mountpoint; /* absolute */
 	const char *submitter;	/* user@host of the mount */
-	/* the user who makes a file owns it; otherwise the mounting user does */
+	/* true: a file belongs to the user who makes it; false: to the mounting user */
 	bool allow_other;
 };
 

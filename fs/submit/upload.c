@@ -35,7 +35,7 @@ struct content {
 	char *bytes;
 	size_t room; /* allocated size of BYTES; counted in all->memory */
 	uint64_t size;
-	uint64_t version; /* no other contents in the directory have it */
+	uint64_t version; /* unique among all contents of the directory */
 	enum content_state state;
 	int flaw;
 };
@@ -51,7 +51,7 @@ struct attr {
 enum upload_name { UPLOAD_UNNAMED, UPLOAD_SCRATCH, UPLOAD_SUBMITS };
 
 /*
- * Whether a file is on disk.
+ * Whether all changes of a file are on disk.
  *
  *	state     | meaning                                     | next
  *	SAVED     | the disk has everything                     | a change: CHANGED
@@ -176,7 +176,10 @@ static void touch(struct upload *u, bool bytes)
 		u->attr.mtime = u->attr.ctime;
 }
 
-/* Return the contents that W reads. If W is NULL or has no contents of its own, U shows these. */
+/*
+ * Return the contents that W reads: W's own contents if it has any, otherwise those that U shows. W
+ * may be NULL.
+ */
 static struct content *content_of(const struct upload *u, const struct upload_writer *w)
 {
 	return w && w->content ? w->content : u->shown;
@@ -191,7 +194,7 @@ static struct content **slot_to_change(struct upload *u, struct upload_writer *w
 	return w && (w->content || u->named == UPLOAD_SUBMITS) ? &w->content : &u->shown;
 }
 
-/* True if the contents at AT must be replaced by a copy before a change. */
+/* True if a change must first replace the contents at AT by a copy. */
 static bool is_copied(struct content *const *at)
 {
 	return !*at || (*at)->refs > 1;

@@ -5,9 +5,10 @@
  *
  * While a file is open, and until its changes are on disk, its bytes are in memory. So reading and
  * writing never wait. On disk, the file is STATE/submit/NAME. The functions for the disk run on the
- * pool, one at a time, in the order of the directory's queue (save.h). The file's name on disk is
- * known only there, because a queued rename may still change it.
+ * pool, one at a time, in the order of the directory's queue (save.h). Only this queue knows the
+ * file's name on disk, because a queued rename may still change the name.
  *
+ * kxfs launches only files whose name submits: it ends in .yaml, .yml or .json (spec_name_submits).
  * If the name of a file submits, each handle gets contents of its own at its first change: a copy
  * of the contents that the file shows. When the handle is closed (or synced), the file shows the
  * handle's contents. So contents never mix the writes of two processes, and a process that opens
@@ -74,7 +75,7 @@ struct upload_writer {
 	bool lost;	 /* another process has taken the file (see above) */
 	bool spent;	 /* a launch of this handle was accepted, so it can't write any more */
 	uint64_t launch; /* number of the launch whose result is pending, or 0 */
-	/* the handle's own contents; NULL while it uses those that the file shows */
+	/* the handle's own contents; NULL if it uses the contents that the file shows */
 	struct content *content;
 	struct upload_writer *prev, *next;
 };
@@ -279,6 +280,6 @@ bool upload_is_idle(const struct upload *u);
 pid_t upload_displace(struct upload *u, pid_t process);
 /*
  * Set U's name; NULL means that U has no name any more. A file whose name does not submit is a
- * scratch file, and counts for the limits of scratch files.
+ * scratch file, and counts towards the limits of scratch files.
  */
 void upload_set_name(struct upload *u, const char *name);

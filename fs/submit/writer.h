@@ -106,7 +106,7 @@ static inline void holders_add(struct holders *h, uint64_t who)
 		h->who[h->n++] = who;
 }
 
-/* Record that the process WHO writes. 0 if the process is unknown. */
+/* Record that the process WHO writes. WHO is 0 if the process is unknown. */
 static inline void holders_wrote(struct holders *h, uint64_t who)
 {
 	h->written = true;

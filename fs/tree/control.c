@@ -71,8 +71,8 @@ static int control_text(const struct tree *t, void (*write)(const struct tree *,
 }
 
 /*
- * Return a text for .kxfs/info: can kxfs see, in /proc, the processes that write in submit/? If
- * kxfs is process 1, it is in a pid namespace of its own, so it sees none of them.
+ * Return the text in .kxfs/info that says whether /proc shows the processes that write in submit/.
+ * If kxfs is process 1, it has a pid namespace of its own, so /proc shows none of them.
  */
 static const char *control_writers(const struct tree *t)
 {

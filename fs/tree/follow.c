@@ -44,8 +44,8 @@ struct tail_follow {
 	/* key of the log that was opened last; NULL before the first, and for the merged log */
 	char *key;
 	/*
-	 * Offset in the file `follow` at which the log KEY starts. In OPENS: at which the next log
-	 * starts.
+	 * Offset in the file `follow` at which the log KEY starts. In the state OPENS, the next log
+	 * starts at this offset.
 	 */
 	uint64_t base;
 	struct log_early early;	 /* bytes that were delivered before they were on disk */
@@ -146,8 +146,9 @@ static int follow_begin(struct tail_follow *f, enum follow_state state, uint64_t
 }
 
 /*
- * Return the key of the log after KEY among the logs of R's attempts, or of the first log if KEY is
- * NULL. Return NULL if that log does not exist yet. Set *LAST to true if R gets no more attempts.
+ * Find the log of the attempt of R after the one with the log KEY, or of the first attempt if KEY
+ * is NULL. Return the key of the log that was found, or NULL if that attempt has no log yet. Set
+ * *LAST to true if R gets no more attempts.
  */
 static const char *follow_next_key(const struct spec_replica *r, const char *key, bool *last)
 {

@@ -159,7 +159,10 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 		size_t i;
 
 		end = spec_replica_logs_end(r, first);
-		/* log.N is attempt N. A name without a number is the newest attempt. */
+		/*
+		 * A number at the end of NAME is the number of the attempt. NAME without a number
+		 * is the newest attempt.
+		 */
 		i = dot && dot[1] >= '0' && dot[1] <= '9' ? strtoul(dot + 1, NULL, 10)
 							  : end - first - 1;
 		if (i >= end - first)

@@ -85,9 +85,9 @@ struct job_request;
 
 /*
  * Park REQ (as park_add does) until job_request_done answers it. The answer is the backend's error.
- * If the backend succeeded, a write gets SIZE as its result, and SIZE is 0 for other requests. WHAT
- * begins the logged message if there is an error; this function takes ownership of WHAT. Return
- * NULL if REQ was answered already.
+ * If the backend succeeded, a write gets SIZE as its result, and SIZE is 0 for other requests. If
+ * there is an error, the logged message begins with WHAT. Take ownership of WHAT. Return NULL if
+ * REQ was answered already.
  */
 struct job_request *job_request_new(struct fs *fs, fuse_req_t req, enum park_kind kind,
 				    unsigned deadline_ms, size_t size, char *what);

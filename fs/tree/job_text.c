@@ -102,7 +102,7 @@ JOB_RENDER(job_render_status, spec_status_yaml)
 JOB_RENDER(job_render_json, spec_status_json)
 JOB_RENDER(job_render_usage, spec_status_usage)
 
-/* Render `why`. Its advice also depends on what this mount may do, so the cache can't have it. */
+/* Render `why`. It is not cached, because its advice also depends on what this mount may do. */
 static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(node);

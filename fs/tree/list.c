@@ -10,13 +10,13 @@
 #include "fs/tree/job_ref.h"
 #include "fs/vfs/serve.h"
 
-/* The largest number of queues for which opening the file requests positions. */
+/* Opening the file requests the positions of jobs in at most this many queues. */
 #define QUEUES_MAX 64
 
 struct list_text {
 	/*
-	 * One waiting job for each queue that has waiting jobs. When the file is opened, these make
-	 * the backend request the positions in their queues.
+	 * One waiting job of each queue that has waiting jobs. For each of these jobs, opening the
+	 * file makes the backend request the positions in the job's queue.
 	 */
 	const struct spec_job *waiting[QUEUES_MAX];
 	size_t n_waiting;

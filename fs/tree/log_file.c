@@ -31,7 +31,7 @@
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
-/* Deadline of an open that waits for output so far to arrive. */
+/* Deadline of an open that waits until all output so far has arrived, in ms. */
 #define LOG_OPEN_MS 10000
 /* st_blksize of a log. cat, cp and others read this many bytes at once. */
 #define LOG_READ (1 << 20)
@@ -69,8 +69,8 @@ struct ahead {
 };
 
 /*
- * Make the read-ahead of an open file, and take ownership of LOG. FUSE thread, as all functions
- * here except those on the pool.
+ * Make a struct ahead, which reads LOG for an open file. Take ownership of LOG. Like all functions
+ * here except those on the pool, this runs on the FUSE thread.
  */
 static struct ahead *ahead_new(struct tree *t, struct log *log)
 {
@@ -361,8 +361,8 @@ static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 }
 
 /*
- * Open the log of NODE, and set *RET to its read-ahead. If the log has not begun, leave *RET
- * unchanged. Return 0 or a negative errno.
+ * Open the log of NODE, and set *RET to a struct ahead that reads it. If the log has not begun,
+ * leave *RET unchanged. Return 0 or a negative errno.
  */
 static int log_file_find(struct node *node, struct ahead **ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * queues/NAME/status: what the cluster reports about a queue, and how many jobs of this mount are
- * in it. The mtime of queues/NAME is the time of the last change of this.
+ * in it. The mtime of queues/NAME is the time of the last change in either of these.
  */
 #include "fs/tree/tree.h"
 

@@ -3,11 +3,11 @@
  * The files of the mount except submit/ and dryrun/: jobs/, history/, queues/, `changes` and .kxfs.
  *
  * There is one struct tree per mount, made and owned by fs/mount. Every node outside of a job's
- * directory represents it (fs/vfs/node.h). A node in a job's directory represents a struct job_ref
- * (job_ref.h), which names the job and the replica. This folder stores no jobs. When a file is
- * opened, it gets the snapshot from the backend and renders it. A small cache has recently rendered
- * texts (job_text.c). The blocking files (job_live.c, follow.c, changes.c) are streams, which the
- * backend's events wake (tree.c).
+ * directory represents the struct tree (fs/vfs/node.h). A node in a job's directory represents a
+ * struct job_ref (job_ref.h), which names the job and the replica. This folder stores no jobs. When
+ * a process opens a file, this folder gets the job's snapshot from the backend and renders it. A
+ * small cache has recently rendered texts (job_text.c). The blocking files (job_live.c, follow.c,
+ * changes.c) are streams, which the backend's events wake (tree.c).
  *
  * The modules: job_ref is the base of everything in a job's directory. job_text, job_live, follow
  * and log_file implement kinds of files; job and jobs make directories of these. list, queues,

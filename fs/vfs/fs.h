@@ -50,9 +50,9 @@ struct fs {
 	struct streams *streams;
 	uint64_t requests; /* number of requests that have arrived; FUSE thread */
 	/*
-	 * Why kxfs last failed to inspect the process that writes a file of submit/ in /proc:
-	 * EACCES if the process belongs to another user, ESRCH if it is in another pid namespace. 0
-	 * if this has never failed.
+	 * 0 as long as /proc shows every process that writes a file of submit/. Otherwise the last
+	 * reason why it does not: EACCES if the process belongs to another user, ESRCH if it is in
+	 * another pid namespace.
 	 */
 	atomic_int unseen;
 };

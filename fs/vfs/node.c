@@ -368,7 +368,7 @@ void listing_free(struct listing *l)
 	free(l);
 }
 
-/* Return a new capacity for at least NEED items; ROOM is the present one. */
+/* Return a new capacity for at least NEED items. ROOM is the current capacity. */
 static size_t listing_room(size_t room, size_t need)
 {
 	room = max_of(room, (size_t)64);

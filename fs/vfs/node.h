@@ -187,7 +187,7 @@ void node_forget(struct fs *fs, struct node *node, uint64_t n);
  */
 int node_getattr(struct fs *fs, struct node *node, struct stat *st);
 
-/* Set the times in ST, given in ns since 1970. atime becomes MTIME. */
+/* Set the times in ST, given in ns since 1970. MTIME is also the atime. */
 void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
 
 /*

@@ -41,8 +41,8 @@ struct parked {
 	enum park_kind kind;
 	unsigned ticks; /* ticks until the deadline; 0 if there is no deadline. Under the lock */
 	/*
-	 * The request is in the table, so an interrupt queues an answer. Until then, an interrupt
-	 * only sets EARLY. FUSE thread.
+	 * Set when the request is inserted into the table. From then on, an interrupt queues an
+	 * answer. Before, an interrupt only sets EARLY. FUSE thread.
 	 */
 	bool live;
 	bool early; /* an interrupt arrived before LIVE was set. FUSE thread */

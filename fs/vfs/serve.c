@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The threads that serve a session; see serve.h. When a request hangs at a disk, park's thread
- * calls serve_stalled. It starts another serving thread, unless one is free. A thread that finishes
- * its request exits if another one is serving.
+ * calls serve_stalled. serve_stalled starts another serving thread, unless one is free. A thread
+ * that finishes its request exits if another one is serving.
  *
  * If park has answered a request, the kernel may send a FORGET of its node or a RELEASE of its
  * file, while the handler still uses these. So kxfs keeps such messages until the handler has
@@ -37,8 +37,8 @@ struct server {
 	uint64_t ticket;	    /* ticket of that request, while ON_DISK */
 	bool on_disk;		    /* the handler waits for a disk; written under both locks */
 	/*
-	 * FORGETs and RELEASEs that wait until this server's handler returns. Under the session
-	 * lock.
+	 * FORGETs and RELEASEs that wait until this server's handler returns. Used under the
+	 * session lock.
 	 */
 	struct kept *kept;
 	char *buffer;

@@ -2,8 +2,8 @@
 /*
  * The threads that serve a session. "The FUSE thread" is the thread that holds the session lock. It
  * handles a request, and may use everything that belongs to the FUSE thread. Usually there is only
- * one such thread, and the lock costs nothing. But a handler releases the lock while it waits for a
- * disk, or makes a text of unbounded length:
+ * one serving thread, and the lock costs nothing. But a handler releases the lock while it waits
+ * for a disk, or makes a text of unbounded length:
  *
  *	err = serve_disk_begin(fs);
  *	if (!err) {
@@ -39,9 +39,10 @@ void serve_finish(struct serve *s);
 void serve_wake(struct serve *s);
 
 /*
- * Enclose a call that may wait for a disk. A handler may use these while it has not answered its
- * request. serve_disk_begin returns 0, or -ETIMEDOUT if too many requests already wait for a disk.
- * On threads that do not serve requests, both functions do nothing.
+ * A handler calls serve_disk_begin before, and serve_disk_end after, an access that may wait for a
+ * disk. It must not have answered its request yet. serve_disk_begin returns 0, or -ETIMEDOUT if too
+ * many requests already wait for a disk. On threads that do not serve requests, both functions do
+ * nothing.
  */
 int serve_disk_begin(struct fs *fs);
 void serve_disk_end(struct fs *fs);

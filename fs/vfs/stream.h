@@ -37,12 +37,15 @@ struct stream {
 	bool closed;
 	struct stream_read *reads;
 	struct fuse_pollhandle *poll; /* the poller to wake, or NULL */
-	/* end of the last read: poll() is about the bytes from here on */
+	/* end of the last read: poll() checks for bytes from this offset on */
 	uint64_t pos;
 	struct stream *prev, *next;
 };
 
-/* Make a stream of CLASS. The caller sets its own members, and calls stream_open. FUSE thread. */
+/*
+ * Make a stream of CLASS. The caller sets the members after struct stream, and calls stream_open.
+ * FUSE thread.
+ */
 struct stream *stream_new(struct fs *fs, const struct stream_class *class);
 /* Answer the open REQ: its file reads from S. FUSE thread. */
 void stream_open(struct stream *s, fuse_req_t req, struct fuse_file_info *fi);
