@@ -2,8 +2,8 @@
 /*
  * The directories submit/ and dryrun/. kxfs submits a file that is written to submit/ as a job. For
  * a file in dryrun/, kxfs launches nothing: it replaces the file's contents by the manifest that it
- * would launch. Both apply only to a file whose name submits: the name ends in .yaml, .yml or
- * .json. docs/kxfs-submit.7 has the rules for users.
+ * would launch. Both apply only to a file whose name submits: the name ends in .yaml, .yml or .json
+ * (spec_name_submits). docs/kxfs-submit.7 has the rules for users.
  *
  * An upload is a file with its bytes (upload.h). A name may have a file and a NAME.error (names.h).
  * One lock guards uploads and names. A launch sends the contents of an upload to the backend and
