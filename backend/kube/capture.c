@@ -219,7 +219,7 @@ static struct follow *follow_log(struct capture *c, const struct spec_job *snaps
 	return log->follow;
 }
 
-/* Notify F, a log of job UID, if its run has ended or its pod is being deleted. */
+/* Report to F, a log of job UID, if its run has ended or its pod is being deleted. */
 static void check_run(struct capture *c, const char *uid, struct follow *f)
 {
 	const struct spec_pod_view *pod = pod_of(c, uid, follow_key(f));
@@ -235,8 +235,8 @@ static void check_run(struct capture *c, const char *uid, struct follow *f)
 }
 
 /*
- * Notify followed logs whose run or job has ended. If WANTED, also start to follow the logs of runs that have
- * begun.
+ * Report to each followed log if its run or its job has ended. If WANTED, also start to follow the logs of runs
+ * that have begun.
  */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			bool outlived)
@@ -245,7 +245,7 @@ static void update_logs(struct capture *c, const struct spec_job *snapshot, bool
 
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
-		/* the last followed log before L of the replica's own container */
+		/* the last log of the replica's own container that is followed, among the logs before L */
 		struct follow *before = NULL;
 
 		for (size_t j = 0; j < r->n_logs; j++) {
@@ -339,7 +339,7 @@ static struct capture_job *need_earlier(struct capture *c, const struct spec_job
 }
 
 /*
- * Add those lines of log L of R that are on disk, but not in the merged log, to the merged log. No more output of L
+ * Complete the merged log: add the lines of log L of R that are on disk but not merged yet. No more output of L
  * will arrive.
  */
 static void merge_rest(struct capture_job *job, const struct spec_replica *r,
@@ -368,7 +368,7 @@ void capture_merge_again(struct capture *c, const struct spec_job *snapshot, boo
 		capture_forget(c, snapshot->uid);
 }
 
-/* Return how the rest of the output of run KEY of job UID is available. */
+/* Return where the rest of the output of run KEY of job UID is available. */
 static enum run_end end_of(struct capture *c, const char *uid, const char *key)
 {
 	struct run run;

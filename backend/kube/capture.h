@@ -55,7 +55,7 @@ void capture_free(struct capture *c);
 /* --- jobs that are published --- */
 
 /*
- * Call this before SNAPSHOT is published. Notify the followed logs of containers that have ended. If WANTED, the
+ * Call this before SNAPSHOT is published. Report to each followed log if its container has ended. If WANTED, the
  * job is captured: also start to follow the logs of containers that have started. OUTLIVED: as in follow_job_ended.
  */
 void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted, bool outlived);

@@ -49,9 +49,7 @@ void commands_detach(struct commands *cs, const char *uid);
 
 /* --- for publish.c --- */
 
-/*
- * JOB is the version of job UID that will be published. Compare it with the command. True if it shows the outcome.
- */
+/* Compare JOB, the version of job UID that will be published, with the command. True if JOB shows the outcome. */
 bool commands_check(struct commands *cs, const char *uid, const struct spec_control *control,
 		    const struct spec_control_job *job);
 /* Return the values that spec_job.pending and spec_job.ignored must have for job UID. */

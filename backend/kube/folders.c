@@ -23,7 +23,7 @@
 #include "spec/job/status.h"
 
 #define SOON_MS 1000
-/* When a watch has shown the job of a submission, its record becomes LIVE within this time. */
+/* When a watch has shown the job of a submission, the submission's record becomes LIVE within this time. */
 #define SEEN_MS 500
 
 /* The output of one job on disk. */
@@ -53,7 +53,7 @@ struct folders {
 	loop_fn saved;
 	void *saved_data;
 	struct folder_entry *all;
-	/* set while some records could not be made, and kxfs will retry that */
+	/* set while kxfs must retry to make some records */
 	struct loop_timer retry;
 	bool stopping;
 };

@@ -63,7 +63,7 @@
 #define ENDING_MS  5000
 #define LEAVING_MS 500	  /* the same while the pod is being deleted */
 #define GONE_MS	   30000  /* the same if no further request is possible */
-#define FLOW_MS	   600000 /* then kxfs ends a stream even if it is not silent */
+#define FLOW_MS	   600000 /* after this time kxfs ends a stream even if it is not silent */
 /* If the log was complete this recently when the pod disappeared, assume that nothing is missing. */
 #define LATELY_MS 5000
 /*
@@ -179,7 +179,7 @@ struct follow {
 	enum fit fit;
 	enum trouble trouble;
 	enum printed printed;
-	int disk_err; /* with trouble DISK: the negative errno */
+	int disk_err; /* if TROUBLE is DISK: the negative errno */
 	struct slot slot;
 	bool reruns;	   /* see follow_run */
 	bool job_over;	   /* the job has ended, according to its controller */
@@ -192,10 +192,7 @@ struct follow {
 	unsigned failed;   /* number of requests in a row in which the disk failed */
 
 	struct log_writer *writer; /* NULL if the writer must be opened */
-	/*
-	 * In PAUSING and PAUSED it ends the pause. In ASKING and SLOWED it is the deadline of the request, if it is
-	 * set.
-	 */
+	/* Ends the pause in PAUSING and PAUSED. In ASKING and SLOWED: the deadline of the request, if it is set. */
 	struct loop_timer timer;
 	/* In CLOSING: the arguments of finish(). */
 	char *text;
@@ -482,7 +479,7 @@ static void pause_shortly(struct follow *f)
 }
 
 /*
- * Pause before the next request. N: the number of pauses in a row before this one, each of which makes this one
+ * Pause before the next request. N is the number of pauses in a row before this one. Each of them makes this pause
  * longer, up to MAX ms. If the run has ended, a lower limit applies, because its output may soon be gone. ASKED:
  * the server's Retry-After in ms, or 0.
  */
@@ -581,7 +578,7 @@ static void over(struct follow *f, enum step end)
 	stop(f);
 	if (f->slot.state != SLOT_PAUSED || !f->slot.retried)
 		output_log_end(f->output, f->key, NULL, NULL);
-	/* no output would follow, even if the user had the right */
+	/* clear the denial: no output would follow, even if the user had the right */
 	output_log_deny(f->output, f->key, NULL);
 	arrived(f);
 	if (end == COMPLETE) {
@@ -655,7 +652,7 @@ static void finish(struct follow *f, int err, const char *text)
 		closed(f);
 }
 
-/* Finish with ERR and TEXT. But if the log had all output until recently, finish with 0. */
+/* Finish with ERR and TEXT. But if the log had all output less than LATELY_MS ago, finish with 0. */
 static void lost(struct follow *f, int err, const char *text)
 {
 	bool all = f->all_ms && loop_now_ms() - f->all_ms < LATELY_MS;
@@ -949,8 +946,8 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * The probe has no output, so it is not known whether this log is the previous run's. If that remains so, assume
- * that it is not.
+ * The probe has no output, so it is not known whether this log is the previous run's. Try again. If the probes
+ * never have output, assume that this log is not the previous run's.
  */
 static void probed_nothing(struct follow *f, const struct podlog_result *r)
 {
@@ -1035,7 +1032,7 @@ static void on_done(void *data, const struct podlog_result *r)
 		trouble(f, DENIED, r->text);
 	}
 	loop_timer_stop(&f->timer);
-	/* Forget an earlier doubt or probe, because the container may run again before the next request. */
+	/* Reset FIT, because the container may run again before the next request. */
 	if (r->more || (r->outcome != PODLOG_OTHER && r->outcome != PODLOG_AGAIN))
 		f->fit = FITS;
 	if (r->more) {

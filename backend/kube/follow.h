@@ -16,7 +16,7 @@
 #include "backend/output/output.h"
 #include "spec/view/view.h"
 
-/* --- runs: each log has the output of one run of a container; pure functions --- */
+/* --- runs: pure functions --- */
 
 /*
  * Where the rest of a run's output is available. RUN_RUNNING: in the container's log; the run has not ended.
@@ -40,7 +40,9 @@ bool run_has_begun(const struct run *run);
 enum run_end run_end(const struct run *run);
 /* True if the container was started in this run. A container that could not be started has no output. */
 bool run_was_started(const struct run *run);
-/* Return how many runs of the container kxfs never saw between log I of R and the log before it. */
+/*
+ * Return the number of runs that are missing between log I of R and the log before it, because kxfs never saw them.
+ */
 unsigned run_missed_before(const struct spec_replica *r, size_t i);
 
 /* --- slots --- */
@@ -52,7 +54,7 @@ unsigned run_missed_before(const struct spec_replica *r, size_t i);
  *
  * A log is urgent if its run has ended or its pod is being deleted, because its output may soon be gone. An urgent
  * log moves to the front of the queue. It may use one of SLOTS_URGENT extra slots, because programs that run for
- * days may use all others. One thread; any thread may read N.
+ * days may use all others. Only one thread may use slots, but any thread may read N.
  */
 #define SLOTS_URGENT  64 /* extra slots for urgent logs */
 #define SLOTS_FIRST   8
@@ -163,7 +165,7 @@ void follow_leaving(struct follow *f);
  * cluster do. Then the log ends a minute after the job, unless the pod is being deleted.
  */
 void follow_job_ended(struct follow *f, bool over, bool outlived);
-/* End the pause of F, if it has no slot. OPENED: a reader opens the log and waits for its output. */
+/* If F is paused without a slot, end the pause. OPENED: a reader opens the log and waits for its output. */
 void follow_resume(struct follow *f, bool opened);
 /*
  * Call this when a later run of the container is followed, too. If the rest of F arrives soon, the merged log has

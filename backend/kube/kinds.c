@@ -62,8 +62,8 @@ struct kinds {
 	bool found;	    /* the first survey has ended */
 	bool early;	    /* an early survey was made since the last regular one */
 	/*
-	 * The result of this survey so far. UNSERVED: no slot has changed, but a kind is gone that the user was not
-	 * allowed to list. CHANGED: a slot shows another kind now, or none.
+	 * The result of this survey so far. UNSERVED: no slot has changed, but the cluster no longer serves a kind
+	 * that the user was not allowed to list. CHANGED: a slot shows another kind now, or none.
 	 */
 	enum { SAME, UNSERVED, CHANGED } survey;
 	struct lock lock;

@@ -107,7 +107,7 @@ static void on_review(void *data, const struct http_reply *reply)
 		loop_timer_set(&k->retry, FORBIDDEN_MS);
 }
 
-/* Request a review of the right to patch Workloads, which suspends and resumes jobs in a queue. */
+/* Ask the server whether this user may patch Workloads, as kxfs does to suspend and resume jobs in a queue. */
 static void ask_right(struct kueue *k)
 {
 	cleanup_free char *body =

@@ -128,8 +128,8 @@ struct spec_asked request_asked(const struct request *r, const char *verb, const
 void request_call(struct request *r, const char *name, const char *query,
 		  const struct http_call *call);
 /*
- * Call send() of R->ops after a pause of at least WAIT_MS, and return true. If R began too long ago
- * (REQUEST_FIND_OUT_MS), only return false.
+ * Call send() of R->ops after a pause of at least WAIT_MS, and return true. If R began more than
+ * REQUEST_FIND_OUT_MS ago, return false instead.
  */
 bool request_again(struct request *r, unsigned wait_ms);
 /* Answer R's request, and free R. */

@@ -65,7 +65,7 @@ enum change { UNCHANGED, USAGE_CHANGED, CHANGED };
 enum shown_wait {
 	WAIT_NOT,
 	WAIT_PODS,   /* publish it again in a second, since events of its pods may still arrive */
-	WAIT_OUTPUT, /* publish it again when no more output of it is expected */
+	WAIT_OUTPUT, /* publish it again when no more output of the job is expected */
 };
 
 /* The state of the last words of a job, if they come from the end of a log. */
@@ -109,7 +109,7 @@ struct publish {
 	/* for the jobs of each type: since when they are not confirmed, in ns; 0 if they are confirmed */
 	int64_t stale[WORLD_N_TYPES];
 	uint64_t confirmed;	   /* when STALE_SINCE was last cleared, by loop_now_ms */
-	struct loop_timer waiting; /* for jobs with a WAIT */
+	struct loop_timer waiting; /* runs while a job has a WAIT */
 	size_t n_running;	   /* number of jobs in jobs/ that run */
 	size_t n_captured;	   /* number of running jobs whose output is captured */
 };
@@ -365,7 +365,8 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 	ctx.events = events.v;
 	ctx.n_events = events.n;
 	snapshot = spec_view_job(job->view, pods, n, &ctx);
-	if (ctx.own) /* the object may lack this annotation, or have that of another submission */
+	/* the object may lack the submission's UUID, or have that of another submission */
+	if (ctx.own)
 		spec_set(&snapshot->submission, folder.key);
 	snapshot->object = spec_text_ref(job->object);
 	snapshot->pending = has_left(s) ? 0 : commands_pending(c->commands, job->uid);
@@ -521,8 +522,8 @@ static void make_history(struct publish *p, const struct spec_job *old)
 }
 
 /*
- * JOB is new. If a job of an earlier mount has the same id and the same kind, and this mount has not seen that job,
- * its object must be gone, since JOB's object has its name. Move that job to history/.
+ * JOB is new. If the store still has a job of an earlier mount with the same id and kind, the cluster no longer has
+ * that job, because the object of JOB has the same name. Move that job to history/.
  */
 static void displace(struct publish *p, const struct spec_job *job)
 {
@@ -810,8 +811,8 @@ static void settle_folder(void *data, const struct folder *folder)
 }
 
 /*
- * Mark the logs of OLD that have no end as truncated. OLD left jobs/ in an earlier mount, which may have ended
- * before it had captured all output.
+ * Mark the incomplete logs of OLD as truncated. OLD left jobs/ in an earlier mount, which may have ended before it
+ * had captured all output.
  */
 static void end_history(struct publish *p, const struct spec_job *old)
 {
@@ -871,7 +872,7 @@ void publish_begin(struct publish *p)
 		reconcile(p, s);
 }
 
-/* Settle a job of an earlier mount, after a list that arrived later than publish_begin. */
+/* Settle a job of an earlier mount, after a list that arrived after publish_begin. */
 static void settle_late(void *data, const struct folder *folder)
 {
 	struct publish *p = data;

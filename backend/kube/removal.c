@@ -257,8 +257,8 @@ static bool has_its_ends(const struct spec_job *job)
 }
 
 /*
- * While the mount is ending, a log without either mark is not settled, because the next mount may fetch the rest of
- * it.
+ * While the mount is ending, JOB is not settled if it has a log that is neither complete nor marked as lost, because
+ * the next mount may fetch the rest of that log.
  */
 bool kube_is_settled(struct backend *b, const struct spec_job *job)
 {

@@ -639,7 +639,10 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 		record_pin(s->record);
 	loop_timer_init(&s->shown, b->loop, on_shown, s);
 	request_begin(k->requests, &s->r, rq, &submit_ops);
-	/* An earlier POST may have succeeded, although no watch had reported the job when the user released it. */
+	/*
+	 * An earlier POST may have succeeded, although no watch had reported the job when the user released the
+	 * job.
+	 */
 	s->tried = rq->again ? TRIED_LOST : TRIED_NOTHING;
 	s->r.working = true;
 	loop_work(b->loop, prepare, prepared, s);

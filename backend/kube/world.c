@@ -227,8 +227,8 @@ static struct object *find_owned(const struct world *w, enum world_type type, co
 /* --- owners --- */
 
 /*
- * True if the object of VIEW, of TYPE, is owned by a job of another kind on this mount; always false on a
- * single-kind mount. Set *RET_LINK to true if the pods of the object belong to that job.
+ * VIEW is an object of TYPE. True if a job of another kind on this mount owns it; always false on a single-kind
+ * mount. Set *RET_LINK to true if the pods of the object belong to that job.
  */
 static bool is_part(const struct world *w, enum world_type type, const struct spec_job_view *view,
 		    bool *ret_link)
@@ -692,8 +692,8 @@ static void object_free(struct object *object)
 }
 
 /*
- * Put OBJECT into its tables. If its job has another object of this type, OBJECT takes its place in OWNED, since
- * the older object will be deleted soon.
+ * Put OBJECT into its tables. If its job has another object of this type, OBJECT replaces that object in OWNED,
+ * since the older one will be deleted soon.
  */
 static void enter_table(struct world *w, struct object *object)
 {
@@ -1069,7 +1069,7 @@ void world_pass_over(struct world *w, enum world_type type, const char *json, si
 bool world_has_room_again(struct world *w, enum world_type type)
 {
 	size_t n = n_kept(w, type), passed = HASH_COUNT(w->passed);
-	/* If PASSED has PASSED_MAX objects, more objects may have been passed over. */
+	/* PASSED has at most PASSED_MAX objects, so more objects may have been passed over. */
 	size_t room = passed < PASSED_MAX ? passed : SPEC_MAX_LISTED / 8;
 
 	if (!w->full[type] || is_listing(w, type) || n + room > SPEC_MAX_LISTED)

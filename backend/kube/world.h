@@ -54,7 +54,8 @@ struct world_job {
 	bool gone;		  /* its object was deleted */
 	unsigned round;		  /* world_rounds when the object last arrived */
 	size_t n_pods;		  /* number of its pods in the cluster */
-	int64_t since; /* when it was first seen; of the first list: when it was created; in ns */
+	/* In ns: when the job was first seen. For a job of the first list: when it was created. */
+	int64_t since;
 };
 
 /* JOB has changed. Called in the middle of the change, so it must not call functions of world. */
