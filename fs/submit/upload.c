@@ -25,7 +25,7 @@ struct uploads {
 	uint64_t versions; /* the version that was given last */
 };
 
-/* Contents. A file shows contents, and handles may have contents of their own. Under the lock. */
+/* The contents that a file shows, or that only one handle uses. Under the lock. */
 struct content {
 	/*
 	 * References: one if the file shows these contents, and one for each handle that has them.

@@ -57,7 +57,10 @@ struct ahead {
 	uint64_t next; /* offset of the end of the last read */
 	uint64_t run;  /* number of bytes read sequentially up to NEXT */
 
-	/* The ring, or NULL if there is none. FUSE thread, but only while FILL is NONE. */
+	/*
+	 * The ring, or NULL if there is none. Only the FUSE thread sets it, and only while FILL is
+	 * NONE.
+	 */
 	char *ring;
 	struct lock lock;
 	pthread_cond_t step; /* signals the end of a step */

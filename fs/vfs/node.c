@@ -340,8 +340,8 @@ int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 	}
 	err = node_entry(fs, node, e);
 	/*
-	 * The kernel must not cache the attributes of a live file: readers depend on its current
-	 * size.
+	 * Let the kernel cache the attributes of directories, but not of files: readers depend on a
+	 * file's current size.
 	 */
 	if (!err && S_ISDIR(e->attr.st_mode) && !node->class->live)
 		e->attr_timeout = FS_TIMEOUT;

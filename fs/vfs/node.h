@@ -56,7 +56,8 @@ const char *listing_name(const struct listing *l, size_t i);
 struct node_class {
 	const char *name;
 	mode_t mode; /* file type, and permissions before the umask is applied */
-	size_t size; /* size of the structure that begins with struct node; 0: only struct node */
+	/* size of the structure that begins with struct node; 0 for struct node itself */
+	size_t size;
 
 	/*
 	 * The value of node.live in new nodes. If it is true, the kernel does not cache the name of
