@@ -287,8 +287,8 @@ static void one_of_all(void *data)
 }
 
 /*
- * End the wait of the readers in OPENINGS, and free OPENINGS. Open the readers' logs in SNAPSHOT; if SNAPSHOT is
- * NULL, call the readers without opening the logs.
+ * End the wait of the readers in OPENINGS, and free OPENINGS. Open the logs of SNAPSHOT for which they wait. If
+ * SNAPSHOT is NULL, call the readers' callbacks instead.
  */
 static void end_openings(struct capture *c, struct capture_opening *openings,
 			 const struct spec_job *snapshot)

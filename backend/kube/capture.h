@@ -95,14 +95,12 @@ void capture_forget(struct capture *c, const char *uid);
 
 /*
  * A reader opens log KEY (NULL: the merged log) of SNAPSHOT. Start to follow the log, after any old output is
- * removed. Call DONE(ARG) once the log on disk has all output that exists now, or the missing output is not
- * available.
+ * removed. Call DONE(ARG) once the log on disk has all output that exists now, as far as it is available.
  */
 void capture_open(struct capture *c, const struct spec_job *snapshot, const char *key, loop_fn done,
 		  void *arg);
 /*
- * Call DONE(ARG) once the followed logs of job UID have all output that exists now, or the missing output is not
- * available.
+ * Call DONE(ARG) once the followed logs of job UID have all output that exists now, as far as it is available.
  */
 void capture_wait(struct capture *c, const char *uid, loop_fn done, void *arg);
 

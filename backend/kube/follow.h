@@ -117,8 +117,8 @@ struct follow_context {
 	 */
 	void (*changed)(void *data);
 	/*
-	 * If TEXT is not NULL, the server denies this user access to logs with this text. If TEXT is NULL, the
-	 * server has returned a log. FORBIDDEN may be NULL.
+	 * The server denies this user access to logs, and TEXT is its refusal. Or TEXT is NULL: the server has
+	 * returned a log. FORBIDDEN may be NULL.
 	 */
 	void (*forbidden)(void *data, const char *text);
 	void *data;    /* for FORBIDDEN */

@@ -23,7 +23,7 @@ struct removals;
 struct kube_parts {
 	struct backend *b;
 	const char *namespace;
-	const char *user; /* the label SPEC_LABEL_USER has this value for the user of this mount */
+	const char *user; /* the value of SPEC_LABEL_USER on objects of the mount's user */
 	struct world *world;
 	struct folders *folders;
 	struct capture *capture;

@@ -23,7 +23,7 @@ struct publish_config {
 	struct capture *capture;
 	struct commands *commands;
 	const char *namespace; /* borrowed */
-	/* the label SPEC_LABEL_USER has this value for the user of this mount; borrowed; NULL if unknown */
+	/* the value of SPEC_LABEL_USER on objects of the mount's user; borrowed; NULL if unknown */
 	const char *user;
 	const char *state_dir; /* borrowed */
 	struct group *group;   /* entered while an operation is in progress */
