@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The AppDef and its roles: tables of their fields, defaults, and checks of one role and of several
- * together. A document that a cluster would refuse later is refused now. Fields have TorchX's names
- * and meanings. app_value.c reads single values.
+ * Reads the AppDef and its roles: tables of their fields, defaults, and checks of one role and of
+ * several roles together. kxfs refuses a document now if a cluster would refuse the job later.
+ * Fields have TorchX's names and meanings. app_value.c reads single values.
  */
 #include "spec/app/app.h"
 
@@ -22,7 +22,7 @@
 	{                                                                                          \
 		.name = key, .required = must, .load = reader, .offset = at                        \
 	}
-/* A field that TorchX writes as null when it is not set. */
+/* A field that TorchX writes as null if it is not set. */
 #define NULLABLE(key, reader, at)                                                                  \
 	{                                                                                          \
 		.name = key, .nullable = true, .load = reader, .offset = at                        \
@@ -94,7 +94,7 @@ void spec_app_free(struct spec_app *app)
 
 /* --- roles --- */
 
-/* TorchX writes a special word for an entrypoint that is not set. */
+/* If the entrypoint is not set, TorchX writes a special word. */
 static void read_entrypoint(struct app_reader *r, const struct app_path *path,
 			    const struct spec_yaml *node, void *member)
 {
@@ -122,7 +122,10 @@ static void read_args(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* Names of variables must be valid for execve, and the API server accepts only printable ASCII. */
+/*
+ * The names of variables must be valid for execve. Also, the API server accepts only printable
+ * ASCII in them.
+ */
 static void read_env(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member)
 {
@@ -168,7 +171,7 @@ static void read_counts(struct app_reader *r, const struct app_path *path,
 
 /* --- ports --- */
 
-/* Return why NAME is not valid as the name of a port by Kubernetes's rules; NULL if it is valid. */
+/* Return why Kubernetes does not accept NAME as the name of a port; NULL if it does. */
 static const char *port_name_error(const char *name)
 {
 	size_t len = strlen(name);
@@ -302,7 +305,7 @@ static void read_mounts(struct app_reader *r, const struct app_path *path,
 
 /* --- fields that kxfs does not support --- */
 
-/* True if NODE is empty, or is the empty workspace {projects: {}}. */
+/* True if NODE is empty, or the empty workspace {projects: {}}. */
 static bool is_empty(const struct spec_yaml *node)
 {
 	const struct spec_yaml *projects = node->n == 2 ? spec_yaml_get(node, "projects") : NULL;
@@ -446,8 +449,8 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 }
 
 /*
- * No scheduler reads this field. So a value that is not text, such as an overlay for another
- * scheduler, is not an error here.
+ * No scheduler uses this field. So a value that is not text, such as an overlay for another
+ * scheduler, is not an error. Skip it.
  */
 static void read_metadata(struct app_reader *r, const struct app_path *path,
 			  const struct spec_yaml *node, void *member)
@@ -496,15 +499,15 @@ struct checker {
 	const struct spec_app *app;
 	const struct spec_yaml *root;
 	const struct spec_scheduler *scheduler; /* the scheduler whose rules for names apply */
-	struct lh_table *tasks;			/* normalised role name -> index + 1 */
-	size_t app_len;				/* length of the normalised app name */
+	struct lh_table *tasks;			/* normalized role name -> index + 1 */
+	size_t app_len;				/* length of the normalized app name */
 	size_t pod_len;				/* length of the longest pod name */
-	size_t pod_role;			/* the role that has it */
+	size_t pod_role;			/* index of the role with that pod name */
 };
 
 /*
- * Return NAME in the form that names of jobs and pods contain; NULL and an error if that form is
- * empty.
+ * Return NAME normalized, as the names of jobs and pods contain it. If nothing remains, add an
+ * error and return NULL.
  */
 static char *norm(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		  const char *name)
@@ -521,8 +524,8 @@ static char *norm(struct app_reader *r, const struct app_path *path, const struc
 }
 
 /*
- * Add an error if another role has the same normal form, since their tasks would have the same
- * name. NAME is taken over.
+ * NAME is the normalized name of role I; take ownership of it. If another role has the same
+ * normalized name, add an error, since the tasks of both would have the same name.
  */
 static void check_task(struct checker *c, const struct app_path *path, const struct spec_yaml *node,
 		       size_t i, char *name)
@@ -612,7 +615,8 @@ static void check_names(struct app_reader *r, const struct spec_app *app,
 	c.app_len = name ? strlen(name) : 0;
 	check_roles(&c);
 	/*
-	 * This scheduler does not shorten names of pods, so refuse a name that makes one too long.
+	 * Refuse an app or role name with which the name of a pod would be too long. POD_LEN is 0
+	 * if the scheduler shortens names.
 	 */
 	if (name && c.pod_len > SPEC_MAX_NAME)
 		app_error(r, &path, node,

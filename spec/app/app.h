@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The AppDef, written by a user or by TorchX. Fields, types and defaults are TorchX 0.7.0's (with
- * the retry policy ROLE of later versions), read strictly: an unknown field, a duplicate key, a
- * wrong type or a missing required field is an error with line, column and path. docs/appdef.5 is
- * its manual.
+ * The AppDef, written by a user or by TorchX. Fields, types and defaults are those of TorchX 0.7.0,
+ * with the retry policy ROLE of later versions. kxfs reads an AppDef strictly: an unknown field, a
+ * duplicate key, a wrong type or a missing required field is an error with line, column and path.
+ * docs/appdef.5 is the manual.
  *
- * The folder: app_document.c makes a YAML tree of a document, app.c reads a spec_app and its roles
- * from that tree (app_value.c reads single values, mount.c mounts, named_resource.c names of
- * resources), app_json.c writes a spec_app with all defaults. run_options.h has the options besides
- * the AppDef. macro.c expands macros for the code that makes cluster objects. The folder knows no
- * kinds of jobs: the known schedulers, their rules for names and their options are arguments.
+ * The files of this folder: app_document.c makes a YAML tree from a document. app.c reads a
+ * spec_app and its roles from that tree. app_value.c reads single values, mount.c mounts, and
+ * named_resource.c names of resources. app_json.c writes a spec_app with all defaults.
+ * run_options.h has the options besides the AppDef. macro.c expands macros for the code that makes
+ * cluster objects. The folder knows no kinds of jobs: the schedulers, their rules for names and
+ * their options are arguments.
  */
 #pragma once
 
@@ -31,16 +32,17 @@ struct spec_counts {
 enum spec_mount_type { SPEC_MOUNT_BIND, SPEC_MOUNT_VOLUME, SPEC_MOUNT_DEVICE };
 
 /*
- * A mount of a role: bind (a host folder), volume (a claim), device. Written as a map with "type",
- * or in TorchX's comma form ("type=bind,src=/a,dst=/b,readonly"). One such string may have several
- * mounts. Plain data: mount.c fills it in.
+ * A mount of a role: a directory of the host (bind), a persistent volume claim (volume), or a
+ * device. In a document, it is a map with "type", or a string in TorchX's comma form
+ * ("type=bind,src=/a,dst=/b,readonly"). One string may contain several mounts. Plain data: mount.c
+ * fills it in.
  */
 struct spec_mount {
 	enum spec_mount_type type;
 	char *src; /* host path, or the claim's name */
 	char *dst;
-	bool read_only;	   /* bind, volume */
-	char *permissions; /* device: a subset of r, w, m; NULL otherwise */
+	bool read_only;	   /* for bind and volume */
+	char *permissions; /* for device: letters of "rwm"; NULL otherwise */
 };
 
 enum spec_retry {
@@ -63,7 +65,8 @@ struct spec_resource {
 struct spec_role {
 	char *name;
 	char *image;
-	char *base_image; /* NULL if there is none; recorded, otherwise ignored as in TorchX */
+	/* NULL if not set. kxfs records it, but does not use it; nor does TorchX */
+	char *base_image;
 	char *entrypoint;
 	char **args;
 	size_t n_args;
@@ -89,56 +92,62 @@ struct spec_app {
 	char *scheduler_args; /* JSON text of a map; NULL if not set */
 };
 
-/* What reading an AppDef needs to know of a scheduler. */
+/* A scheduler, as far as the code that reads AppDefs has to know it. */
 struct spec_scheduler {
-	const char *name;   /* its name in a document's `scheduler`: "volcano" */
-	const char *also;   /* another scheduler whose documents this one also runs, or NULL */
+	const char *name; /* its name in a document's `scheduler`: "volcano" */
+	/* name of another scheduler; this one also runs documents for that one; or NULL */
+	const char *also;
 	const char *torchx; /* TorchX's name for it, which a document may also use */
 	/*
 	 * Return the length of the longest pod name of a role. K is the number of the role's last
 	 * replica, and LAST is the index of that replica's task in the job. APP and ROLE are the
-	 * lengths of the normal forms of the names. NULL if the kind shortens names to fit.
+	 * lengths of the names after spec_name_norm. The pointer is NULL if the kind shortens long
+	 * names.
 	 */
 	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);
 };
 
 #define SPEC_MAX_SCHEDULERS 8
 
-/* What reading an AppDef depends on besides the document; the caller fills it in. */
+/* What reading an AppDef depends on, besides the document. The caller fills it in. */
 struct spec_app_rules {
 	/*
-	 * The replacement of a leading "~" of a string-form bind source; NULL: such a source is
-	 * refused.
+	 * The replacement of a leading "~" in the source of a bind mount in string form. If NULL,
+	 * such a source is an error.
 	 */
 	const char *home;
 	/*
-	 * All schedulers that a document may name. The first has the strictest rules for names,
-	 * which apply if the document names no scheduler.
+	 * All schedulers that a document may name. The first one must have the strictest rules for
+	 * names, since they apply if the document names no scheduler.
 	 */
 	struct spec_scheduler known[SPEC_MAX_SCHEDULERS];
 	size_t n_known;
 	/*
-	 * The scheduler that will run the job: a document that names another one is an error. NULL:
-	 * the one in the document.
+	 * The scheduler that will run the job. It is an error if the document names another one. If
+	 * NULL, the document may name any known scheduler.
 	 */
 	const char *scheduler;
 };
 
-/* True if ROOT is a ready manifest, an object for a cluster: it has apiVersion or kind, and no roles. */
+/*
+ * True if ROOT is a ready manifest, which is an object for a cluster, instead of an AppDef. It has
+ * apiVersion or kind, and no roles.
+ */
 bool spec_app_is_manifest(const struct spec_yaml *root);
 
 /*
- * Like spec_yaml_parse, for a submitted file; a ready manifest is finished by SPEC_YAML_KUBECTL. A
- * file with several objects, or a List of objects, is refused with an error that lists them. If the
- * document is the output of `torchx run --dryrun --json`, *RET is the AppDef in it, with
- * `scheduler` and `scheduler_args`, at their original positions.
+ * Parse a submitted file, as spec_yaml_parse does. A ready manifest is finished with the rules
+ * SPEC_YAML_KUBECTL (spec_yaml_finish). Refuse a file with several objects, or with a List of
+ * objects, with an error that lists the objects. If the document is the output of `torchx run
+ * --dryrun --json`, *RET is the AppDef in that output, with the members `scheduler` and
+ * `scheduler_args` added. All nodes keep their positions in the file.
  */
 int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
 
 /*
- * Read and check a document. RULES are used only during the call. Existing errors in E do not stop
- * reading, but make it fail. Return 0 and *RET (free with spec_app_free), or the errno of E, which
- * then has at least one error.
+ * Read and check a document. RULES are used only during the call. If E already has errors, read the
+ * document nevertheless, but fail. Return 0 and *RET (free with spec_app_free), or the errno of E,
+ * which then has at least one error.
  */
 int spec_app_read(const struct spec_yaml *root, const struct spec_app_rules *rules,
 		  struct spec_app **ret, struct spec_errors *e);
@@ -147,8 +156,8 @@ void spec_app_free(struct spec_app *app);
 define_cleanup(spec_app_freep, struct spec_app *, spec_app_free)
 
 /*
- * Return the I-th name of all fields that spec_app_read knows: those of the AppDef, then of a role,
- * then of a resource. NULL after the last. For documentation and tests.
+ * Return the name of the I-th field that spec_app_read knows: first the fields of the AppDef, then
+ * those of a role, then those of a resource. NULL after the last one. For documentation and tests.
  */
 const char *spec_app_field(size_t i);
 
@@ -159,16 +168,16 @@ char *spec_app_json(const struct spec_app *app);
 const char *spec_retry_name(enum spec_retry retry);
 
 /*
- * Macros in args and env values, by the grammar of Python's string.Template.safe_substitute: "$$"
- * is "$"; "$name" and "${name}" are replaced if known and left unchanged otherwise. One pass, no
- * recursion.
+ * The values of the macros in args and env. Their grammar is that of Python's
+ * string.Template.safe_substitute: "$$" becomes "$". "$name" and "${name}" are replaced if the name
+ * is known, and remain unchanged otherwise. Macros in values are not expanded.
  */
 struct spec_macros {
 	const char *app_id;
 	const char *replica_id; /* decimal */
 	const char *img_root;
 	const char *base_img_root;
-	const char *rank0_env; /* the name of the variable with rank 0's host */
+	const char *rank0_env; /* name of the environment variable with the host of rank 0 */
 };
 
 /* Return TEXT with its macros replaced, malloc'ed. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The document of a file. A ready manifest is read as kubectl would read it. A file with several
- * objects is refused with a list of them.
+ * Reads the document in a file. kxfs reads a ready manifest as kubectl would. It refuses a file
+ * with several objects, with a list of them.
  *
- * A document is an AppDef, or the output of `torchx run --dryrun --json`: a map with "app" (the
- * AppDef), "scheduler", "cfg" (its run options, null if not set) and "request" (what TorchX would
- * have sent). Such output is converted into an AppDef. TorchX promises only to add keys, so unknown
- * keys are not an error.
+ * A document may also be an AppDef, or the output of `torchx run --dryrun --json`. That output is a
+ * map with "app" (the AppDef), "scheduler", "cfg" (the run options; null if an option is not set)
+ * and "request" (what TorchX would have sent). kxfs converts it into an AppDef. TorchX only
+ * promises to add keys in later versions, so unknown keys are not an error.
  */
 #include "spec/app/app.h"
 
@@ -15,7 +15,7 @@
 #include "spec/base/mem.h"
 #include "spec/yaml/yaml.h"
 
-/* Return the index of the value of KEY in MAP; 0 if it has none. */
+/* Return the index of the value of KEY in MAP->v; 0 if MAP does not have KEY. */
 static size_t find(const struct spec_yaml *map, const char *key)
 {
 	for (size_t i = 0; i < map->n; i += 2) {
@@ -34,7 +34,7 @@ static bool is_dry_run(const struct spec_yaml *root)
 	       !find(root, "apiVersion") && !find(app, "scheduler") && !find(app, "scheduler_args");
 }
 
-/* Move the entry of FROM whose value is at I to the map TO, under the key KEY. */
+/* Move an entry of FROM, whose value has the index I, to the map TO. Change its key to KEY. */
 static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const char *key)
 {
 	to->v = mem_grow(to->v, to->n + 2, sizeof(struct spec_yaml *));
@@ -46,8 +46,8 @@ static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const c
 }
 
 /*
- * True if KEY is a run option of TorchX's scheduler "kxfs" (contrib/torchx) that kxfs itself does
- * not have.
+ * True if KEY is a run option that only TorchX's scheduler "kxfs" (contrib/torchx) has, and not
+ * kxfs itself.
  */
 static bool is_of_plugin(const char *key)
 {
@@ -61,8 +61,8 @@ static bool is_of_plugin(const char *key)
 }
 
 /*
- * Return the AppDef in ROOT, which is taken over. An AppDef for the scheduler "kxfs" is valid for
- * any mount.
+ * Take ownership of ROOT, the output of torchx, and return the AppDef in it. Omit the scheduler
+ * "kxfs", since such an AppDef is valid for any mount.
  */
 static struct spec_yaml *unwrap(struct spec_yaml *root)
 {
@@ -75,7 +75,7 @@ static struct spec_yaml *unwrap(struct spec_yaml *root)
 		move(root, scheduler, app, "scheduler");
 	options = cfg ? root->v[cfg] : NULL;
 	if (options && options->type == SPEC_YAML_MAP) {
-		/* Omit options that are null, and those that only TorchX's plugin reads. */
+		/* Omit options that are null, and options of TorchX's plugin for kxfs. */
 		for (size_t i = 0; i < options->n; i += 2) {
 			struct spec_yaml *key = options->v[i], *value = options->v[i + 1];
 
@@ -103,10 +103,10 @@ static struct spec_yaml *unwrap(struct spec_yaml *root)
 struct contents {
 	FILE *out;  /* text that lists the first MAX_LISTED objects */
 	size_t n;   /* number of objects */
-	bool ready; /* one of them is for kubectl */
+	bool ready; /* at least one is a ready manifest */
 };
 
-/* Return the text at KEY of MAP (may be NULL); "?" if it is absent. */
+/* Return the text at KEY in MAP (may be NULL); "?" if MAP has no such text. */
 static const char *word(const struct spec_yaml *map, const char *key)
 {
 	const struct spec_yaml *value = map ? spec_yaml_get(map, key) : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes an AppDef as JSON, with all defaults filled in. spec_app_read of this and later versions
- * reads it back as the same AppDef. Fields that have no default and are not set are omitted.
+ * Writes an AppDef as JSON, with all defaults filled in. spec_app_read reads it back as the same
+ * AppDef, also in later versions of kxfs. A field that is not set and has no default is omitted.
  */
 #include <math.h>
 

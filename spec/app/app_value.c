@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The values of an AppDef: text, numbers, maps. Text is used as written. A number must have a form
- * that every YAML parser reads as the same number: "010", which is 8 to some parsers and 10 to
- * others, is refused with the reason.
+ * Reads the values of an AppDef: text, numbers, maps. Text is used as written. A number must have a
+ * form that every YAML parser reads as the same number. For example, "010" is 8 to some parsers and
+ * 10 to others, so it is refused, with this reason.
  */
 #include "spec/app/app_value.h"
 
@@ -12,7 +12,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
 
-/* More than any machine has; multiplied by 1000 it is still an exact whole number. */
+/* No machine has more of anything. Multiplied by 1000, this is still an exact whole number. */
 #define NUMBER_MAX 1e12
 
 static void put_path(FILE *out, const struct app_path *path)
@@ -38,8 +38,9 @@ char *app_path_text(const struct app_path *path)
 }
 
 /*
- * True if an error at NODE would only be counted: the list is full, and NODE is after all errors in
- * it. Then the text of the error need not be made, so a file with very many errors costs little.
+ * If the list of errors is full and NODE is after all errors in it, count an error at NODE and
+ * return true. The caller then does not make the error's text, so a file with very many errors
+ * costs little.
  */
 static bool is_dropped(struct app_reader *r, const struct spec_yaml *node)
 {
@@ -93,7 +94,7 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 
 #define MAX_FIELDS 24
 
-/* Names that other systems use for fields of an AppDef. */
+/* Names that other systems use for fields of an AppDef, and the AppDef's names. */
 static const struct {
 	const char *theirs, *ours;
 } synonyms[] = {
@@ -145,7 +146,7 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 			unknown_field(r, &at, key, fields);
 			continue;
 		}
-		/* The parser has reported the duplicate key; keep the first value. */
+		/* The parser has already reported the duplicate key. Keep the first value. */
 		if (seen[field - fields])
 			continue;
 		seen[field - fields] = true;
@@ -233,8 +234,8 @@ void app_read_text_map(struct app_reader *r, const struct app_path *path,
 /* --- numbers --- */
 
 /*
- * Return why TEXT, which looks like a number, is not accepted as one; NULL if it does not look like
- * a number.
+ * Return NULL if TEXT does not look like a number. Otherwise return why kxfs does not accept TEXT
+ * as a number.
  */
 static const char *why_not(const char *text)
 {
@@ -256,7 +257,7 @@ static const char *why_not(const char *text)
 	return NULL;
 }
 
-/* Add the error that NODE is not WANTED, with the reason. */
+/* Add the error that NODE is not of the type WANTED, with the reason. */
 static void refuse(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   const char *wanted)
 {
@@ -326,7 +327,7 @@ void app_read_number(struct app_reader *r, const struct app_path *path,
 
 /* --- anything --- */
 
-/* Check that NODE contains no NUL. */
+/* Return true if NODE contains no NUL. Otherwise add errors. */
 static bool check_any(struct app_reader *r, const struct app_path *path,
 		      const struct spec_yaml *node)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads an AppDef value by value: the position of a value, its type and range, and the errors.
- * Private to spec/app/. Every function adds its errors to the reader's list and continues, so that
- * all errors of a document are reported together.
+ * Functions that read single values of an AppDef: they check type and range, and add errors with
+ * the position of the value. Private to spec/app/. After an error, every function continues, so
+ * that all errors of a document are reported together.
  */
 #pragma once
 
@@ -15,8 +15,8 @@ struct app_reader {
 };
 
 /*
- * One step of a path; the steps are a chain from the value up to the document. Converted to text
- * only for errors.
+ * One step of a path. UP is the step before it, so a path is a chain from a value up to the
+ * document. It becomes text only in errors.
  */
 struct app_path {
 	const struct app_path *up;
@@ -25,9 +25,9 @@ struct app_path {
 };
 
 /*
- * A field of a map: its name, and the function that reads it into the struct (at OFFSET). If LOAD
- * is NULL, it is a whole number from MIN to MAX (int64_t). A null is refused before LOAD is called,
- * or treated as an absent field.
+ * A field of a map. LOAD reads its value into the member of the struct at OFFSET. If LOAD is NULL,
+ * the value is a whole number from MIN to MAX, and the member is an int64_t. LOAD never gets a
+ * null: a null is an error or, if NULLABLE, the same as an absent field.
  */
 struct app_field {
 	const char *name;
@@ -47,20 +47,20 @@ void app_error(struct app_reader *r, const struct app_path *path, const struct s
 char *app_path_text(const struct app_path *path);
 
 /*
- * Read a map field by field into INTO, which is empty. Unknown and missing fields are errors.
- * FIELDS ends with an empty one.
+ * Read the map NODE into the struct INTO, which is empty. Unknown and missing fields are errors. A
+ * field without a name ends FIELDS.
  */
 void app_read_map(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		  const struct app_field *fields, void *into);
 
 /*
- * True if NODE is of TYPE. If not, or if it is null, add an error. HINT explains how to write it;
- * may be "".
+ * True if NODE is of TYPE and not null. Otherwise add an error. HINT explains to the user how to
+ * write the value; it may be "".
  */
 bool app_is(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	    enum spec_yaml_type type, const char *hint);
 
-/* Functions for LOAD of struct app_field. Read any text; *MEMBER is a char *. */
+/* Functions for app_field.LOAD begin here. Read any text; *MEMBER is a char *. */
 void app_read_text(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member);
 /* Read a text that is not empty; *MEMBER is a char *. */
@@ -73,8 +73,8 @@ void app_read_name(struct app_reader *r, const struct app_path *path, const stru
 void app_read_json(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member);
 /*
- * Like app_read_json, for a map with parts of manifests: its scalars mean what they mean to
- * kubectl.
+ * Like app_read_json, for a map that contains parts of manifests: scalars have the types that
+ * kubectl gives them.
  */
 void app_read_object(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member);
@@ -89,12 +89,15 @@ void app_read_text_map(struct app_reader *r, const struct app_path *path,
 bool app_int(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	     int64_t min, int64_t max, int64_t *ret);
 
-/* Return the value as text (a collection as JSON), malloc'ed; NULL if an error was added. */
+/*
+ * Return the value of NODE as text, malloc'ed; a collection becomes JSON. NULL if an error was
+ * added.
+ */
 char *app_any(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node);
 
 /*
- * Append a zeroed element of SIZE bytes to the array whose address is V, and which has *N elements.
- * Return its address.
+ * V is the address of a pointer to an array with *N elements of SIZE bytes. Append a zeroed
+ * element, and return its address.
  */
 void *app_add(void *v, size_t *n, size_t size);
 
@@ -103,8 +106,8 @@ void *app_add(void *v, size_t *n, size_t size);
 void spec_mount_clear(struct spec_mount *m);
 
 /*
- * Append the mounts in NODE (a map or a string) to *V, *N. HOME replaces a leading "~" of a bind
- * source in the string form. Errors are added to E with PATH.
+ * Append the mounts in NODE (a map or a string) to the array *V of *N mounts. HOME replaces a
+ * leading "~" in the source of a bind mount in string form. Errors are added to E, with PATH.
  */
 void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path, const char *home,
 		      struct spec_mount **v, size_t *n, struct spec_errors *e);
@@ -112,11 +115,13 @@ void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path,
 /* --- named_resource.c --- */
 
 /*
- * Fill RET for the named resource NAME of TorchX 0.7.0 or a later version. Case is ignored if no
- * name matches exactly. Return 0, or -ENOENT if no name matches; *SUGGESTION is then a similar name
- * or NULL.
+ * Set RET to the named resource NAME of TorchX 0.7.0 or a later version. Ignore case if no name
+ * matches exactly. Return 0, or -ENOENT if there is no such name; then *SUGGESTION is a similar
+ * name or NULL.
  */
 int spec_named_resource(const char *name, struct spec_resource *ret, const char **suggestion);
 
-/* Return the I-th name of the table, NULL at its end: for documentation and tests. */
+/*
+ * Return the I-th name of a named resource; NULL after the last one. For documentation and tests.
+ */
 const char *spec_named_resource_name(size_t i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the conditions for starting a job: members of scheduler_args in its document. */
+/* Reads the conditions for starting a job from scheduler_args in the job's document. */
 #include "spec/app/hold.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The conditions under which a job of any kind starts. A document sets them in scheduler_args,
- * beside the run options; a mount has no options for them. kxfs holds such a job until its
+ * The conditions for starting a job, which may be of any kind. A document sets them in
+ * scheduler_args, beside the run options. A mount can't set them. kxfs holds the job until its
  * conditions are met (spec/record/held.h).
  */
 #pragma once
@@ -10,7 +10,7 @@
 
 struct spec_value;
 
-#define SPEC_MAX_AFTER 100 /* the most jobs that one job waits for */
+#define SPEC_MAX_AFTER 100 /* the largest number of jobs that one job can wait for */
 
 enum spec_after { SPEC_AFTER_OK, SPEC_AFTER_ANY, SPEC_AFTER_FAILED };
 
@@ -22,28 +22,32 @@ struct spec_hold_after {
 
 /* The conditions of one job. Plain data. */
 struct spec_hold {
-	bool hold;   /* held until a user releases it */
-	char *begin; /* when it starts, as written; NULL if not set */
+	bool hold; /* the job does not start before a user releases it */
+	/* The time before which the job does not start, as written. NULL if not set. */
+	char *begin;
 	struct spec_hold_after *after;
 	size_t n_after;
 };
 
 #define SPEC_N_HOLDS 3
-/* Return the name of a condition, "hold", ...: I is less than SPEC_N_HOLDS. */
+/* Return the name of condition I, such as "hold". I must be less than SPEC_N_HOLDS. */
 const char *spec_hold_name(size_t i);
 /* True if NAME is the name of a condition. */
 bool spec_hold_is(const char *name);
-/* Read VALUE, the member of scheduler_args with such a name, into H; errors are added to E. */
+/*
+ * VALUE is a member of scheduler_args that has the name of a condition. Read it into H. Add errors
+ * to E.
+ */
 void spec_hold_read(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e);
 bool spec_hold_is_empty(const struct spec_hold *h);
 void spec_hold_clear(struct spec_hold *h);
 
 /*
- * Parse the time in TEXT; *RET is in ns. "+2h" is relative to NOW; "2026-12-01T08:00:00+01:00" has
- * its own offset; "2026-12-01T08:00:00", "2026-12-01T08:00" and "2026-12-01" are local times of the
- * machine that runs kxfs. LOCAL converts these: its argument is the time read as UTC, and it
- * returns when a local clock shows the same time. A time before 1970 or after 2262 is moved into
- * one of these years, so that it fits in nanoseconds in every time zone. Return false if TEXT has
- * none of these forms.
+ * Parse the time in TEXT, and set *RET to it in ns. "+2h" is relative to NOW.
+ * "2026-12-01T08:00:00+01:00" has its own offset. "2026-12-01T08:00:00", "2026-12-01T08:00" and
+ * "2026-12-01" are local times of the machine that runs kxfs. LOCAL converts a local time: its
+ * argument is the time read as UTC, and it returns when a local clock shows that time. A time
+ * before 1970 or after 2262 is moved by so much that *RET does not overflow in any time zone.
+ * Return false if TEXT has none of these forms.
  */
 bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t utc), int64_t *ret);

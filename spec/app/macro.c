@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces macros. Everything else is copied unchanged, including a lone or trailing "$" and an
- * unclosed "${". Reading continues after such a "$", so the text that follows may be a macro. "$$"
- * becomes "$".
+ * Replaces macros in a text, and "$$" by "$". Copies everything else unchanged, including a "$" at
+ * the end, and a "${" that is not closed. The text after such a "$" may contain macros.
  */
 #include "spec/app/app.h"
 
@@ -15,8 +14,8 @@ static bool is_ident(char c, bool first)
 }
 
 /*
- * Match a macro at TEXT, which begins with "$". Set *VALUE to the macro's value and return the
- * length of the macro in TEXT; return 0 if the macro is unknown.
+ * TEXT begins with "$". If a known macro or "$$" is at TEXT, set *VALUE to its value and return its
+ * length in TEXT. Otherwise return 0.
  */
 static size_t match(const char *text, const struct spec_macros *m, const char **value)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mounts in both forms: the map, whose fields have the names of those in TorchX's classes, and the
- * string of TorchX's command line. The string has TorchX's quirks: "readonly=false" is read only,
- * and a later option replaces an earlier one.
+ * Reads mounts, in two forms. The fields of the map form have the names of the fields in TorchX's
+ * classes. The string form is that of TorchX's command line, with TorchX's quirks: "readonly=false"
+ * makes a mount read-only, and a later option replaces an earlier one.
  */
 #include "spec/app/app_value.h"
 
@@ -14,9 +14,11 @@ enum mount_option { MOUNT_TYPE, MOUNT_SRC, MOUNT_DST, MOUNT_READ_ONLY, MOUNT_PER
 
 struct mount_kind {
 	const char *name;
-	const char *fields[MOUNT_N]; /* names in the map form; NULL if this kind does not have
-				      * the field */
-	const char *form;	     /* the string form, for messages */
+	/*
+	 * Names of the fields in the map form; NULL if this kind of mount does not have the field.
+	 */
+	const char *fields[MOUNT_N];
+	const char *form; /* an example of the string form, for messages */
 };
 
 /* by enum spec_mount_type */
@@ -32,7 +34,7 @@ static const struct mount_kind mount_kinds[] = {
 			       "type=device,src=DEVICE[,dst=CONTAINER_PATH][,perm=rwm]"},
 };
 
-/* The mount that is being read, and its known fields. */
+/* The node from which mounts are being read, and the mounts read so far. */
 struct mount_reader {
 	const struct spec_yaml *node;
 	const struct app_path *path;
@@ -51,7 +53,7 @@ void spec_mount_clear(struct spec_mount *m)
 	*m = (struct spec_mount){0};
 }
 
-/* Add an error at NODE about its field KEY; "" is the mount as a whole. */
+/* Add an error at NODE about the mount's field KEY. "": the error is about the whole mount. */
 printf_like(4, 5) static void wrong(struct mount_reader *r, const struct spec_yaml *node,
 				    const char *key, const char *fmt, ...)
 {
@@ -72,13 +74,13 @@ static int kind_of(const char *word)
 	return -1;
 }
 
-/* Return the first character of PERM that is not a permission; 0 if all are. */
+/* Return the first character of PERM that is not a permission; 0 if there is none. */
 static char bad_permission(const char *perm)
 {
 	return perm[strspn(perm, "rwm")];
 }
 
-/* Append M, which is taken over. */
+/* Append M, and take ownership of its texts. */
 static void append(struct mount_reader *r, struct spec_mount *m)
 {
 	r->v = mem_grow(r->v, r->n + 1, sizeof(*r->v));
@@ -147,7 +149,8 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 		wrong(r, value, key->text, "must not be empty");
 	} else {
 		/*
-		 * If the key occurs twice, the field is already set; the parser has reported that.
+		 * The field may already be set if the key occurs twice. The parser has reported
+		 * that.
 		 */
 		free(*field);
 		*field = mem_copy(value->text, value->len);
@@ -155,8 +158,8 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 }
 
 /*
- * Return the enum spec_mount_type of a map without "type". TorchX writes such maps, with all fields
- * of the type. -1 if the fields fit no type.
+ * NODE is a map without "type". TorchX writes such maps, with all fields of a type. Return the enum
+ * spec_mount_type that has exactly these fields, or -1.
  */
 static int kind_of_keys(const struct spec_yaml *node)
 {
@@ -222,7 +225,7 @@ static const struct {
 	{"perm", MOUNT_PERM},
 };
 
-/* Options of one mount in the string; text is NULL if an option was not given. */
+/* The options of one mount in the string form. TEXT is NULL if an option is not in the string. */
 struct mount_options {
 	struct {
 		const char *text;
@@ -230,7 +233,9 @@ struct mount_options {
 	} v[MOUNT_N];
 };
 
-/* Return the option with the name WORD (LEN bytes); -1 and an error if there is none. */
+/*
+ * Return the option with the name WORD (LEN bytes). If there is none, add an error and return -1.
+ */
 static int option_of(struct mount_reader *r, const char *word, size_t len)
 {
 	const char *words[array_size(string_options) + 1] = {NULL};
@@ -254,8 +259,8 @@ static int option_of(struct mount_reader *r, const char *word, size_t len)
 }
 
 /*
- * Return SRC of a bind mount with a leading "~" replaced, malloc'ed; NULL and an error if "~" can't
- * be replaced.
+ * Return SRC, the source of a bind mount, with a leading "~" replaced (malloc'ed). If it can't be
+ * replaced, add an error and return NULL.
  */
 static char *expand_home(struct mount_reader *r, const char *src, size_t len)
 {
@@ -278,8 +283,8 @@ static char *expand_home(struct mount_reader *r, const char *src, size_t len)
 }
 
 /*
- * Return true if OPTION is given. Otherwise, or if it is empty, add an error and return false:
- * every mount of this KIND needs it.
+ * Every mount of this KIND needs OPTION. Return true if the string has it. If it is missing or
+ * empty, add an error and return false.
  */
 static bool is_given(struct mount_reader *r, const struct mount_options *o,
 		     enum mount_option option, const struct mount_kind *kind)
@@ -293,7 +298,10 @@ static bool is_given(struct mount_reader *r, const struct mount_options *o,
 	return false;
 }
 
-/* Finish one mount, whose options are complete. */
+/*
+ * O has all options of one mount. Append the mount to R. If KIND is NULL, no valid mount has begun:
+ * do nothing.
+ */
 static void end_mount(struct mount_reader *r, struct mount_options *o,
 		      const struct mount_kind *kind)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The named resources: those of TorchX 0.7.0, then those of later versions, with TorchX's values.
- * An "aws_TYPE" also requests a node of that instance type. Memory is computed as in TorchX: 96 %
- * of the machine's MiB, written as decimal megabytes.
+ * The table of named resources: first those of TorchX 0.7.0, then those of later versions, with
+ * TorchX's values. A resource "aws_TYPE" also requests a node of the instance type TYPE. Its memory
+ * is computed as TorchX does: 96 % of the MiB of such a machine, taken as decimal megabytes.
  */
 #include "spec/app/app_value.h"
 
@@ -14,7 +14,7 @@
 struct named {
 	const char *name;
 	int cpu, gpu, mem_mb;
-	int efa, neuron; /* devices, or 0 */
+	int efa, neuron; /* numbers of these devices */
 };
 
 static const struct named table[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads run options from text and JSON into typed values. Like TorchX, kxfs refuses a value of the
- * wrong type and never converts it. The exception is a whole number for a text option, which counts
- * as text, as in other fields.
+ * wrong type instead of converting it. There is one exception, as in other fields: an option of
+ * type text also accepts a whole number.
  */
 #include "spec/app/run_options.h"
 
@@ -16,11 +16,11 @@
 #include "spec/base/tree.h"
 #include "spec/base/value.h"
 
-#define MAX_OPTIONS 16 /* of a kind's table */
+#define MAX_OPTIONS 16 /* the largest number of options in a kind's table */
 
 struct run_value {
 	bool given;
-	bool refused;	/* an error about it was reported already */
+	bool refused;	/* an error about this value has been added */
 	char *text;	/* TEXT */
 	int64_t number; /* INT, BOOL, TIME */
 };
@@ -69,8 +69,8 @@ void spec_options_free(struct spec_options *o)
 }
 
 /*
- * Refuse the unknown option NAME. IN_FILE: it is in scheduler_args, where more options are valid
- * than on a mount.
+ * Add an error about the unknown option NAME, and return its errno. IN_FILE: NAME is in
+ * scheduler_args, which may also have conditions for starting the job.
  */
 static int refuse_unknown(const struct spec_options *o, const char *path, const char *name,
 			  bool in_file, struct spec_errors *e)
@@ -130,8 +130,8 @@ static int set_time(struct run_value *v, const struct spec_option *option, const
 }
 
 /*
- * Parse TEXT, which must be a decimal number as a whole. A number out of range becomes the nearest
- * end of the range.
+ * Parse TEXT, a decimal number. Return false if it is anything else. If the number is out of range,
+ * set *RET to the nearest number in the range.
  */
 static bool parse_int(const char *text, int64_t *ret)
 {
@@ -220,7 +220,7 @@ int spec_option_check(const char *whose, const struct spec_option *table, const 
 	return err;
 }
 
-/* Accept "namespace" in scheduler_args if it is the mount's namespace; it has no effect. */
+/* Add an error unless "namespace" in scheduler_args is the mount's namespace. It has no effect. */
 static void check_namespace(const struct spec_value *value, const char *namespace,
 			    struct spec_errors *e)
 {
@@ -287,7 +287,7 @@ void spec_options_merge(struct spec_options *o, const char *json, const char *na
 			struct spec_errors *e)
 {
 	cleanup_free struct spec_value *args = NULL;
-	/* only for the errors: spec_held_read reads the conditions again */
+	/* Read the conditions only to find errors. spec_held_read reads them again. */
 	struct spec_hold hold cleanup(spec_hold_clear) = {0};
 
 	if (json)

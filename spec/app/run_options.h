@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run options: the options that TorchX's schedulers take in addition to the AppDef, under their own
- * names. A mount has some ("-o queue=research"), a job may have its own (scheduler_args), which
- * take precedence. The caller's table of options defines their types and checks.
+ * Run options: what TorchX's schedulers accept as options besides the AppDef, under the same names.
+ * A mount may set some ("-o queue=research"). A job may set some in scheduler_args; these take
+ * precedence. The caller's table of options has their types and limits.
  */
 #pragma once
 
@@ -14,22 +14,26 @@ enum spec_option_type {
 	SPEC_OPTION_NAME, /* text that is the name of an object in the cluster, or "" */
 	SPEC_OPTION_INT,
 	SPEC_OPTION_BOOL,
-	SPEC_OPTION_TIME /* seconds, written with a unit ("4h"), since Slurm counts minutes
-			  * without one */
+	/*
+	 * Seconds. The text must have a unit ("4h"): without one, users of Slurm would mean
+	 * minutes.
+	 */
+	SPEC_OPTION_TIME
 };
 
 struct spec_option {
 	const char *name;
 	enum spec_option_type type;
 	bool required;
-	int64_t min, max;    /* bounds of an INT or a TIME */
-	const char *help;    /* one line for people */
-	const char *refusal; /* why it can't be used, for people; NULL if it can */
+	int64_t min, max; /* limits of an INT or a TIME */
+	const char *help; /* one line for the user */
+	/* text for the user: why the option can't be used; NULL if it can */
+	const char *refusal;
 };
 
 /*
- * Options that kxfs adds to TorchX's, for the tables of all kinds that have them;
- * docs/deviations.md.
+ * Rows for options that TorchX does not have, but kxfs does (docs/deviations.md). Each kind that
+ * supports one has its row in its table.
  */
 #define SPEC_TIME_LIMIT_OPTION                                                                     \
 	{                                                                                          \
@@ -42,37 +46,41 @@ struct spec_option {
 		.help = "how long after its end a job is removed"                                  \
 	}
 
-/* Return the option NAME of TABLE, which ends with one whose name is NULL; NULL if it has none. */
+/*
+ * Return the option NAME of TABLE, or NULL if TABLE does not have it. An option without a name ends
+ * TABLE.
+ */
 const struct spec_option *spec_option_find(const struct spec_option *table, const char *name);
 
 /* The values of the options of a table. */
 struct spec_options;
 
 /*
- * Create options without values. Errors name WHOSE ("volcano"). Both arguments are borrowed until
- * spec_options_free.
+ * Create options without values. WHOSE ("volcano") appears in errors. Both arguments are borrowed
+ * until spec_options_free.
  */
 struct spec_options *spec_options_new(const char *whose, const struct spec_option *table);
 void spec_options_free(struct spec_options *o);
 define_cleanup(spec_options_freep, struct spec_options *, spec_options_free)
 
 /*
- * Set an option from text, as on the command line. An unknown name or a value of the wrong type is
- * an error with the path "-o NAME". Return 0 or the errno of E.
+ * Set an option from text, as on the command line. If the name is unknown or the value has the
+ * wrong type, add an error with the path "-o NAME". Return 0 or the errno of E.
  */
 int spec_options_set(struct spec_options *o, const char *name, const char *value,
 		     struct spec_errors *e);
 
 /*
- * Check VALUE for the option NAME of TABLE. Return 0, or an errno with an error for people in
- * *RET_TEXT (one line, malloc'ed).
+ * Check whether VALUE is valid for the option NAME of TABLE. Return 0. Otherwise return an errno,
+ * and the error for the user in *RET_TEXT (one line, malloc'ed).
  */
 int spec_option_check(const char *whose, const struct spec_option *table, const char *name,
 		      const char *value, char **ret_text);
 
 /*
- * Set options from a job's scheduler_args (JSON text of a map, or NULL). A null restores the
- * option's default. "namespace" must equal NAMESPACE. Errors have the path "scheduler_args.NAME".
+ * Set options from a job's scheduler_args (the JSON text of a map, or NULL). A null unsets an
+ * option, even one that the mount has set. "namespace" must equal NAMESPACE. Errors have the path
+ * "scheduler_args.NAME".
  */
 void spec_options_merge(struct spec_options *o, const char *json, const char *namespace,
 			struct spec_errors *e);
@@ -81,7 +89,7 @@ void spec_options_merge(struct spec_options *o, const char *json, const char *na
 void spec_options_check(const struct spec_options *o, struct spec_errors *e);
 
 /*
- * Return the value of the option NAME, which must be in the table; NULL or false if it is not set.
+ * Return the value of the option NAME. NULL or false if it is not set. NAME must be in the table.
  */
 const char *spec_options_text(const struct spec_options *o, const char *name);
 /* Set *RET to the value of an INT or a TIME option. Return false if it is not set. */
