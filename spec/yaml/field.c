@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes and reads structs by a table, which has the name in JSON, the type and the range of each
- * field. Both directions use the same table, so they can't differ.
+ * Writes and reads structs by a table. For each field, the table has the name in JSON, the type and
+ * the range. Writing and reading use the same table, so they can't differ.
  */
 #include "spec/yaml/field.h"
 
@@ -12,7 +12,10 @@
 #include "spec/base/utf8.h"
 #include "spec/yaml/yaml.h"
 
-/* JSON is UTF-8, but a path on disk need not be: other bytes are written as a map with this member. */
+/*
+ * JSON is UTF-8, but a path on disk may contain other bytes. Such a text is written as a map with
+ * this member, which has the bytes in base64.
+ */
 #define BYTES "base64"
 
 void spec_fields_unset(const struct spec_field *fields, void *base)

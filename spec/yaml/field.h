@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Converts structs to JSON maps and back, by a table of their fields. Reading accepts any text,
- * since the disk is untrusted. Private to spec/.
+ * Converts structs to JSON maps and back, by a table of the struct's fields. Reading checks
+ * everything, since files on disk are untrusted. Private to spec/.
  */
 #pragma once
 
@@ -19,41 +19,45 @@ enum spec_field_type {
 	SPEC_FIELD_TIME, /* int64_t, ns since 1970 */
 };
 
-/* A row of a table; the last one has no KEY. */
+/* A row of a table of fields. The last row has no KEY. */
 struct spec_field {
 	const char *key;
 	enum spec_field_type type;
 	/*
-	 * The member may be missing; then reading leaves the struct's value unchanged. A field that
-	 * is added to a format later must be optional, unless the format's version is raised.
+	 * The member may be missing in the JSON map. Reading then leaves the value in the struct
+	 * unchanged. A field that is added to a format later must be optional, unless the version
+	 * of the format is increased.
 	 */
 	bool optional;
-	bool hidden; /* not shown to people */
+	bool hidden; /* left out in output for people */
 	size_t at;
 	int64_t min, max;	  /* INT, UNSIGNED, INT64 */
-	const char *const *words; /* WORD: the name of each value; ends with NULL */
+	const char *const *words; /* WORD: the name of each value; NULL at the end */
 };
 
 /*
- * A row for the member NAME of STRUCTURE, of type KIND. Further arguments set other members of
- * struct spec_field.
+ * A row for the member NAME of STRUCTURE, with the type KIND. Further arguments set other members
+ * of struct spec_field.
  */
 #define SPEC_FIELD(structure, name, kind, ...)                                                     \
 	{                                                                                          \
 		.key = #name, .type = kind, .at = offsetof(structure, name), __VA_ARGS__           \
 	}
 
-/* Free the texts of *BASE. */
+/* Free the texts of the struct at BASE. */
 void spec_fields_unset(const struct spec_field *fields, void *base);
 /*
- * Add the fields of *BASE to O. FOR PEOPLE, write a time as a date; otherwise as the exact number.
+ * Add the fields of the struct at BASE to O. If PEOPLE is true, leave out hidden fields and write
+ * times as dates. Otherwise write times as exact numbers.
  */
 void spec_fields_write(struct json_object *o, const struct spec_field *fields, const void *base,
 		       bool people);
 /*
- * Check O's member "version". Return 0 if it equals VERSION; -ENOTSUP if it differs; -EINVAL if it
- * is missing or not a number.
+ * Check the member "version" of O. Return 0 if it equals VERSION, -ENOTSUP if it is another number,
+ * and -EINVAL if it is missing or not a number.
  */
 int spec_fields_version(const struct spec_value *o, int64_t version);
-/* Read all FIELDS from O; its other members are ignored. Return 0 or -EINVAL. */
+/*
+ * Read all FIELDS from O into the struct at BASE. Ignore other members of O. Return 0 or -EINVAL.
+ */
 int spec_fields_read(const struct spec_value *o, const struct spec_field *fields, void *base);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The libraries that parse texts. */
+/* The libraries that parse JSON and YAML. */
 #pragma once
 
-/* Return their versions in this process: "json-c 0.16, libyaml 0.2.5". malloc'ed. */
+/*
+ * Return the versions of these libraries in this process: "json-c 0.16, libyaml 0.2.5". malloc'ed.
+ */
 char *spec_libraries(void);

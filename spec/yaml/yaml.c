@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses a document into a tree of nodes. libyaml scans and parses; this file builds the tree from
- * libyaml's events. libyaml's own tree would not do: it lacks data that is checked here (plain or
- * quoted, tags), and aliases share its nodes. Bounds are checked while the tree grows, so a small
- * hostile document can't make a large tree. Keys of a map are checked when the map is complete.
- * When the whole tree is complete, tags are checked and merge keys ("<<") expanded; their rules
- * depend on the kind of document, which the caller knows.
+ * Parses a document into a tree of nodes. libyaml scans and parses, and this file builds the tree
+ * from libyaml's events. libyaml can make a tree itself, but that tree lacks data that kxfs checks
+ * (plain or quoted, tags), and aliases share its nodes. This file checks limits while the tree
+ * grows, so a small hostile document can't make a large tree. It checks the keys of a map when the
+ * map is complete. It checks tags and expands merge keys ("<<") only when the whole tree is
+ * complete: the rules for them depend on the kind of document, which the caller determines then.
  */
 #include "spec/yaml/yaml.h"
 
@@ -18,7 +18,7 @@
 
 struct anchor {
 	struct spec_yaml *node;
-	bool open; /* its node is not complete yet */
+	bool open; /* NODE is not complete yet */
 };
 
 struct yaml_reader {
@@ -28,7 +28,7 @@ struct yaml_reader {
 	struct spec_errors *e;
 	struct lh_table *anchors; /* name -> struct anchor */
 	size_t nodes;
-	size_t expanded; /* bytes made by aliases */
+	size_t expanded; /* bytes of all copies made for aliases */
 };
 
 static int read_node(struct yaml_reader *r, const yaml_event_t *event, unsigned depth,
@@ -57,7 +57,7 @@ static void free_anchor(struct lh_entry *entry)
 	free(lh_entry_v(entry));
 }
 
-/* Make a table with text keys and capacity for N; FREE_ENTRY may be NULL. */
+/* Create a hash table with text keys and capacity for N entries. FREE_ENTRY may be NULL. */
 static struct lh_table *new_table(size_t n, lh_entry_free_fn *free_entry)
 {
 	struct lh_table *table = lh_kchar_table_new((int)n, free_entry);
@@ -103,7 +103,7 @@ static int new_node(struct yaml_reader *r, enum spec_yaml_type type, unsigned li
 	return 0;
 }
 
-/* Append CHILD, which is taken over. */
+/* Append CHILD to PARENT, and take ownership of it. */
 static void append(struct spec_yaml *parent, struct spec_yaml *child)
 {
 	parent->v = mem_more(parent->v, parent->n, sizeof(struct spec_yaml *));
@@ -111,8 +111,8 @@ static void append(struct spec_yaml *parent, struct spec_yaml *child)
 }
 
 /*
- * Store NODE under NAME. As YAML's specification requires, it replaces an earlier anchor of that
- * name.
+ * Store NODE as the anchor NAME; do nothing if NAME is NULL. As YAML's specification requires, the
+ * anchor replaces an earlier one with the same name.
  */
 static struct anchor *set_anchor(struct yaml_reader *r, const yaml_char_t *name,
 				 struct spec_yaml *node)
@@ -187,11 +187,9 @@ static int read_alias(struct yaml_reader *r, const yaml_event_t *event, unsigned
 	return copy_node(r, a->node, depth, ret);
 }
 
-/*
- * --- tags ("!!str 1"): only those of YAML's core schema are allowed, and must match the value ---
- */
+/* --- tags ("!!str 1"): those of YAML's core schema --- */
 
-/* True if an explicit tag other than !!str fits this scalar. */
+/* True if TAG fits the scalar NODE. TAG is not !!str, which fits every scalar. */
 static bool tag_fits(const char *tag, const struct spec_yaml *node)
 {
 	enum spec_yaml_value value = spec_yaml_resolve(node);
@@ -202,7 +200,10 @@ static bool tag_fits(const char *tag, const struct spec_yaml *node)
 	       (streq(tag, YAML_FLOAT_TAG) && (value == SPEC_YAML_FLOAT || value == SPEC_YAML_INT));
 }
 
-/* Check the tag of NODE, and set whether NODE is plain according to the tag. */
+/*
+ * Check the tag of NODE. Also set NODE's member PLAIN, since a tag determines whether a scalar is
+ * text.
+ */
 static void check_tag(struct spec_yaml *node, struct spec_errors *e)
 {
 	static const char *const core[] = {YAML_STR_TAG,  YAML_INT_TAG,	 YAML_FLOAT_TAG,
@@ -239,7 +240,7 @@ static void check_tag(struct spec_yaml *node, struct spec_errors *e)
 				"the value does not fit its tag !!%s", tag + strlen(prefix));
 }
 
-/* Check all tags below ROOT. */
+/* Check the tags of ROOT and of all nodes below it. */
 static void check_tags(struct spec_yaml *root, struct spec_errors *e)
 {
 	check_tag(root, e);
@@ -255,8 +256,8 @@ static bool is_merge_key(const struct spec_yaml *key)
 }
 
 /*
- * Check the keys of a complete map. Each key must be text. After a duplicate key reading continues,
- * with an error. Several merge keys in one map are valid.
+ * Check the keys of a complete map. Return an errno if a key is not text. If a key is a duplicate,
+ * add an error but return 0, so that reading continues. A map may have several merge keys.
  */
 static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 {
@@ -288,17 +289,17 @@ static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 }
 
 /*
- * A map that is being merged. Of a list of maps the last one is merged first. A key that exists
- * keeps its position and gets the later value. In PyYAML the merged pairs come first, so the map's
- * own keys win. In kubectl the merged pairs are where the merge key is written, so they replace own
- * keys before it.
+ * A map that is being built from a map with merge keys. If a key occurs again, it keeps its
+ * position and gets the later value. Of a list of maps, the last one is merged first, so the first
+ * one wins. In PyYAML, merged pairs come before the map's own pairs, so own keys win. In kubectl,
+ * merged pairs come at the position of the merge key, so they replace own keys before it.
  */
 struct yaml_merged {
 	struct spec_yaml *map;
 	struct lh_table *index; /* key -> position in map->v */
 };
 
-/* Add a pair, which is taken over. */
+/* Add a pair, and take ownership of KEY and VALUE. */
 static void put_pair(struct yaml_merged *m, struct spec_yaml *key, struct spec_yaml *value)
 {
 	struct lh_entry *found = lh_table_lookup_entry(m->index, key->text);
@@ -315,7 +316,7 @@ static void put_pair(struct yaml_merged *m, struct spec_yaml *key, struct spec_y
 	insert(m->index, key->text, (void *)(uintptr_t)at);
 }
 
-/* Move all pairs of FROM, which is empty afterwards. */
+/* Move all pairs of FROM to M. FROM is empty afterwards. */
 static void put_all(struct yaml_merged *m, struct spec_yaml *from)
 {
 	for (size_t i = 0; i < from->n; i += 2)
@@ -377,7 +378,7 @@ static void merge_map(struct spec_yaml *map, enum spec_yaml_rules rules, struct 
 	free(old.v);
 }
 
-/* Replace the merge keys of all maps under ROOT by the merged pairs. */
+/* In all maps of the tree ROOT, replace merge keys by the merged pairs. */
 static void merge(struct spec_yaml *root, enum spec_yaml_rules rules, struct spec_errors *e)
 {
 	bool merges = false;
@@ -471,7 +472,7 @@ static void forget_anchors(struct yaml_reader *r)
 	r->anchors = NULL;
 }
 
-/* Read the stream into the list DOCUMENTS. */
+/* Read all documents of the input, and append their roots to the list DOCUMENTS. */
 static int read_stream(struct yaml_reader *r, struct spec_yaml *documents)
 {
 	for (;;) {
@@ -576,11 +577,11 @@ const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key
 	return NULL;
 }
 
-/* --- the node of a path such as "roles[0].env.A", for errors that are found after parsing --- */
+/* --- paths such as "roles[0].env.A", for errors that are found after parsing --- */
 
 /*
- * If PATH begins with KEY, as "key", ".key" or "[\"key\"]", return the number of these bytes; else
- * 0.
+ * If PATH begins with KEY, written as "key", ".key" or "[\"key\"]", return the length of that
+ * beginning. Otherwise return 0.
  */
 static size_t match_key(const char *path, const char *key)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * YAML in and out. In: a document (JSON is YAML) becomes a tree of nodes with positions, in which
- * plain scalars have their text as written. Bytes, depth and aliases are bounded
- * (spec/base/limits.h), and duplicate keys are errors. Out: a JSON value becomes block YAML that
- * YAML 1.1 and 1.2 readers parse as the same value. Pure; a tree belongs to one thread.
+ * Reads and writes YAML. Reading makes a tree of nodes from a document (JSON is YAML, too). Each
+ * node has its position. A plain scalar has its text as written. Bytes, depth and the expansion of
+ * aliases are limited (spec/base/limits.h), and duplicate keys are errors. Writing makes block YAML
+ * from a JSON value. Readers of YAML 1.1 and 1.2 parse this YAML as the same value. All functions
+ * are pure. A tree belongs to one thread.
  *
- * The folder: yaml.c makes the tree, and finds the node of a path (yaml_input.c prepares its bytes
- * and explains libyaml's errors), yaml_json.c resolves scalars and makes a JSON value from a tree, as
- * TorchX and as kubectl do, yaml_emit.c writes a JSON value. field.h writes structs as JSON and reads
- * them back, by tables of their fields.
+ * The files of this folder: yaml.c makes the tree, and finds the node of a path. yaml_input.c
+ * prepares the bytes for libyaml, and explains libyaml's errors. yaml_json.c resolves scalars and
+ * makes a JSON value from a tree, by the rules of TorchX or of kubectl. yaml_emit.c writes a JSON
+ * value. field.h writes structs as JSON and reads them back, by tables of their fields.
  */
 #pragma once
 
@@ -19,8 +20,8 @@ struct json_object; /* json-c; never leaves spec/ (rule D4) */
 enum spec_yaml_type { SPEC_YAML_SCALAR, SPEC_YAML_LIST, SPEC_YAML_MAP };
 
 /*
- * A node. Plain data: once parsed, a tree does not change. A reader may make a node of its own, for
- * example for a position.
+ * A node. Plain data. A tree does not change after parsing. Code that reads a tree may make nodes
+ * of its own, for example to pass a position.
  */
 struct spec_yaml {
 	enum spec_yaml_type type;
@@ -28,62 +29,81 @@ struct spec_yaml {
 	/* scalar: */
 	char *text; /* UTF-8; LEN bytes, which may include NUL */
 	size_t len;
-	bool plain; /* not quoted, not block text, no explicit !!str: may be a null, number, boolean */
-	char *tag; /* as "tag:yaml.org,2002:int", for a scalar or a collection; or NULL */
-	/* list: items; map: keys and values in turn (2 * pairs), in the document's order */
+	/*
+	 * The scalar is not quoted, not a block, and has no tag !!str. So it may be a null, a
+	 * number or a boolean.
+	 */
+	bool plain;
+	/* The explicit tag of a scalar or collection, as "tag:yaml.org,2002:int"; or NULL. */
+	char *tag;
+	/*
+	 * For a list: its items. For a map: key, value, key, value, ..., in the document's order.
+	 */
 	struct spec_yaml **v;
 	size_t n;
 };
 
 /*
- * Parse all documents of a file; empty or null ones don't count. On success *RET is a list of their
- * roots (free with spec_yaml_free); finish each (spec_yaml_finish) before reading it. No document,
- * a syntax error, an unknown alias, a key that is not a scalar or contains NUL, and a duplicate key
- * are errors: they are added to E, and its errno is returned. Aliases become copies (with the
- * positions of the original), counted against SPEC_MAX_EXPANDED. If the trees are complete in spite
- * of errors (duplicate keys), *RET is set, so that the caller can look for more errors; else it is
- * NULL.
+ * Parse all documents of a file, except those that are empty or null. On success, *RET is a list of
+ * their roots. Call spec_yaml_finish for each root before reading it. Free the list with
+ * spec_yaml_free.
+ *
+ * Errors are added to E, and the function returns E's errno. Errors are: no document, a syntax
+ * error, an unknown alias, a key that is not a scalar or contains NUL, and a duplicate key. If
+ * duplicate keys are the only errors, *RET is set nevertheless, so that the caller can look for
+ * more errors. After any other error, *RET is NULL.
+ *
+ * An alias becomes a copy of the node that it refers to, with the positions of the original. The
+ * bytes of all copies count against SPEC_MAX_EXPANDED.
  */
 int spec_yaml_parse_all(const char *text, size_t len, struct spec_yaml **ret,
 			struct spec_errors *e);
 
-/* The rules where YAML parsers disagree. */
+/* Which rules to use where YAML parsers disagree. */
 enum spec_yaml_rules {
-	/* The tags of YAML 1.2's core schema only, and merge keys ("<<") as in PyYAML: own keys win. */
+	/*
+	 * Only the tags of YAML 1.2's core schema are valid. A map's own keys win over merged ones
+	 * ("<<"), as in PyYAML.
+	 */
 	SPEC_YAML_CORE,
-	/* Those of kubectl: see spec_yaml_to_object. */
+	/* The rules of kubectl: see spec_yaml_to_object. */
 	SPEC_YAML_KUBECTL,
 };
 
 /*
- * Check the tags of ROOT's nodes and expand its merge keys. Errors are added to E; the tree is
- * complete anyway.
+ * Check the tags of all nodes of ROOT, and expand merge keys. Add errors to E. The tree is complete
+ * even if there are errors.
  */
 void spec_yaml_finish(struct spec_yaml *root, enum spec_yaml_rules rules, struct spec_errors *e);
 
 /*
- * Take the only document out of the list DOCUMENTS. The caller owns the result, and still frees the
- * list.
+ * Take the only document out of the list DOCUMENTS, and return it. The caller owns the result, and
+ * must still free the list.
  */
 struct spec_yaml *spec_yaml_take_only(struct spec_yaml *documents);
 
-/* Like spec_yaml_parse_all, but *RET is the root of the only document, finished by SPEC_YAML_CORE. */
+/*
+ * Like spec_yaml_parse_all, for a file with one document; a second document is an error. *RET is
+ * the document's root, finished with the rules SPEC_YAML_CORE.
+ */
 int spec_yaml_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
 void spec_yaml_free(struct spec_yaml *root);
 define_cleanup(spec_yaml_freep, struct spec_yaml *, spec_yaml_free)
 
-/* Return the value of KEY in map M; NULL if absent. */
+/* Return the value of KEY in M, or NULL if M does not have KEY or is not a map. */
 const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key);
 
 /*
- * Implement spec_errors_find: return the position of PATH in the document ROOT, or of the longest
- * part of PATH that exists. Return false if no part does.
+ * Return the position of PATH in the document ROOT. If PATH does not exist, return the position of
+ * its longest beginning that exists. Return false if no part of PATH exists. This function
+ * implements spec_errors_find.
  */
 bool spec_yaml_find(void *root, const char *path, unsigned *ret_line, unsigned *ret_column);
 
 /*
- * The type of a scalar: by YAML 1.2's core schema if it is plain, else text. Numbers are decimal
- * (strtoll and strtod can parse them); "010", "0x10", "1_000", "1:30", ".inf" are text here.
+ * The type of a scalar. A plain scalar has its type by YAML 1.2's core schema. Any other scalar is
+ * text. Numbers are decimal, so strtoll and strtod can parse them: "010", "0x10", "1_000", "1:30",
+ * ".inf" are text here.
  */
 enum spec_yaml_value {
 	SPEC_YAML_NULL,
@@ -94,34 +114,35 @@ enum spec_yaml_value {
 };
 enum spec_yaml_value spec_yaml_resolve(const struct spec_yaml *scalar);
 
-/* True if this plain scalar is YAML's null (~, null, Null, NULL or nothing). */
+/* True if NODE is a plain scalar that means null in YAML (~, null, Null, NULL or nothing). */
 bool spec_yaml_is_null(const struct spec_yaml *node);
 
 /*
- * Return a JSON value, whose reference the caller owns, of a tree that was parsed without errors.
- * Plain scalars are converted by spec_yaml_resolve; a null is NULL, also at the root.
+ * Return the JSON value of NODE, a tree that was parsed without errors. The caller owns the
+ * reference. spec_yaml_resolve determines the types of scalars. A null becomes NULL, even at the
+ * root.
  */
 struct json_object *spec_yaml_to_json(const struct spec_yaml *node);
 
 /*
- * Make the JSON value that kubectl would send for a tree: plain scalars and keys are parsed as YAML
- * 1.1 (0755 is 493, yes is true, a key 0x1 is "1"), and tags are applied. Return 0, or the errno of
- * the errors added to E: a value or a key that JSON lacks, a value that does not fit its tag, two
- * keys that become equal.
+ * Make the JSON value that kubectl would send for NODE, a tree. Plain scalars and keys have the
+ * types of YAML 1.1 (0755 is 493, yes is true, a key 0x1 is "1"). Tags are applied. Return 0 and
+ * *RET. Otherwise add errors to E and return E's errno. Errors are: a value or a key that JSON
+ * can't express, a value that does not fit its tag, and two keys that become equal.
  */
 int spec_yaml_to_object(const struct spec_yaml *node, struct json_object **ret,
 			struct spec_errors *e);
 
 /*
- * Write VALUE as YAML text: keys in the object's order; strings that look like another type quoted;
- * multi-line text as literal blocks where that is lossless; Unicode unescaped. Collections nested
- * deeper than FLOW_DEPTH levels (the root is level 1) are written in flow style on one line;
- * FLOW_DEPTH 0 means no flow style. *RET is malloc'ed and NUL-terminated.
+ * Write VALUE as YAML text. Keys are in the object's order. Strings that look like another type are
+ * quoted. Text of several lines is a literal block if that is lossless. Unicode is not escaped.
+ * Collections nested deeper than FLOW_DEPTH levels (the root is level 1) are in flow style, on one
+ * line. If FLOW_DEPTH is 0, no collection is in flow style. *RET is malloc'ed and NUL-terminated.
  */
 void spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, size_t *ret_len);
 
 /*
- * Add KEY to O: a time in ns since 1970 as text, or null if it is 0. spec_yaml_emit writes it
- * without quotes, although YAML 1.1 readers then parse it as a time.
+ * Add the member KEY to O: the time NS (since 1970) as text, or null if NS is 0. spec_yaml_emit
+ * writes the text without quotes, although YAML 1.1 readers then parse it as a time.
  */
 void spec_yaml_add_time(struct json_object *o, const char *key, int64_t ns);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes a JSON value as YAML that YAML 1.1 and 1.2 readers parse as the same value. libyaml's
- * emitter is not used: it escapes all characters beyond U+FFFF, and its caller must know which
- * plain text a reader takes for another type. A string is written
- *   plain          if no reader can take it for another type;
- *   as a block     if it has several lines, in block context;
+ * Writes a JSON value as YAML that YAML 1.1 and 1.2 readers parse as the same value. This file does
+ * not use libyaml's emitter. That emitter escapes all characters beyond U+FFFF, and its caller must
+ * know which plain text a reader parses as another type. A string is written
+ *   plain          if no reader can parse it as another type;
+ *   as a block     if it has several lines and is in block context;
  *   'single' or "double" quoted otherwise.
- * Readers differ in the types of plain text: YAML 1.1 has many booleans, octal, binary and base-60
- * numbers and dates, 1.2 fewer. An unnecessary quote costs nothing, a missing one changes a value,
- * so strings are quoted in case of doubt.
+ * Readers differ in the types of plain text. YAML 1.1 has many booleans, octal, binary and base-60
+ * numbers, and dates; YAML 1.2 has fewer of these. An unnecessary quote costs nothing, but a
+ * missing one changes a value. So this file quotes a string in case of doubt.
  */
 #include "spec/yaml/yaml.h"
 
@@ -20,17 +20,17 @@
 #include "spec/yaml/yaml_input.h"
 
 /*
- * Longer keys are written as "? key", since a reader looks for the ":" of a simple key only in the
- * next 1024 characters.
+ * Longer keys are written as "? key". For a key without "?", readers expect the ":" within 1024
+ * characters.
  */
 #define SIMPLE_KEY_MAX 1000
 
-/* Marks a string as a time, by its address. */
+/* The address of this variable, as the userdata of a string, marks the string as a time. */
 static const char time_mark[] = "time";
 
 struct emitter {
 	FILE *out;
-	unsigned flow_depth; /* 0: none */
+	unsigned flow_depth; /* 0: no flow style */
 };
 
 static void emit_value(struct emitter *em, struct json_object *value, unsigned level,
@@ -51,7 +51,7 @@ void spec_yaml_add_time(struct json_object *o, const char *key, int64_t ns)
 
 /* --- the style of a string --- */
 
-/* Words that some parser reads as null, a boolean, a number, or a special key. */
+/* True if some parser reads the word TEXT as null, a boolean, a number, or a special key. */
 static bool is_word(const char *text, size_t len)
 {
 	static const char *const words[] = {"~",     "null", "true", "false", "yes",  "no",
@@ -66,8 +66,8 @@ static bool is_word(const char *text, size_t len)
 }
 
 /*
- * True if TEXT may be a number or a date in some notation: it has only characters of such
- * notations, and a digit.
+ * True if some parser may read TEXT as a number or a date. Then it has only characters that occur
+ * in these, and a digit or no letter.
  */
 static bool is_numeric(const char *text, size_t len)
 {
@@ -111,7 +111,7 @@ static bool is_printable(const char *text, size_t len, const char *extra)
 	return true;
 }
 
-/* True if TEXT, which is printable and not empty, may be plain. */
+/* True if TEXT can be written as a plain scalar. TEXT must be printable and not empty. */
 static bool is_plain(const char *text, size_t len, bool flow)
 {
 	if (!begins_plain(text, len) || text[len - 1] == ' ' || text[len - 1] == ':')
@@ -128,7 +128,7 @@ static bool is_plain(const char *text, size_t len, bool flow)
 	return !is_word(text, len) && !is_numeric(text, len);
 }
 
-/* True if a literal block is lossless for TEXT, and easier to read. */
+/* True if TEXT can be written as a literal block without loss, and is easier to read that way. */
 static bool is_literal(const char *text, size_t len)
 {
 	bool content = false;
@@ -175,7 +175,7 @@ static void put_double_quoted(FILE *out, const char *text, size_t len)
 	fputc('"', out);
 }
 
-/* Write a string on the current line, in its plainest style. FLOW: inside of [] or {}. */
+/* Write TEXT on the current line: plain if possible, else quoted. FLOW: it is inside [] or {}. */
 static void put_inline(struct emitter *em, const char *text, size_t len, bool flow)
 {
 	bool printable = len > 0 && is_printable(text, len, "");
@@ -184,8 +184,8 @@ static void put_inline(struct emitter *em, const char *text, size_t len, bool fl
 		fwrite(text, 1, len, em->out);
 	} else if (printable && (memchr(text, '"', len) || memchr(text, '\\', len))) {
 		/*
-		 * Double quotes would need escapes here, single quotes need none and are easier to
-		 * read.
+		 * In double quotes, the text would need escapes. In single quotes it does not, and
+		 * is easier to read.
 		 */
 		fputc('\'', em->out);
 		for (size_t i = 0; i < len; i++) {
@@ -210,9 +210,9 @@ static void put_string(struct emitter *em, struct json_object *value, bool flow)
 }
 
 /*
- * Write a literal block, with its lines at INDENT + 2; INDENT is the column of the collection
- * around it. If the text begins with white space, also write the indentation as a number, since a
- * parser could not tell the two apart.
+ * Write TEXT as a literal block. INDENT is the column of the collection around the block, and the
+ * lines begin at INDENT + 2. If TEXT begins with white space, also write the indentation as a
+ * number, since a parser could not tell indentation and text apart.
  */
 static void put_literal(struct emitter *em, const char *text, size_t len, unsigned indent)
 {
@@ -327,9 +327,9 @@ static void emit_list(struct emitter *em, struct json_object *list, unsigned lev
 }
 
 /*
- * Write VALUE after the ":" or "-" of a collection at column INDENT, up to the end of its last
- * line. In a list, a collection begins on the line of the dash. In a map, it begins on the next
- * line, and a list there is not indented further.
+ * Write VALUE after a ":" or "-", to the end of VALUE's last line. INDENT is the column of the
+ * collection around VALUE. If VALUE is a collection in a list, it begins on the line of the dash.
+ * In a map, it begins on the next line; a list in a map is not indented further.
  */
 static void emit_value(struct emitter *em, struct json_object *value, unsigned level,
 		       unsigned indent, bool in_list)

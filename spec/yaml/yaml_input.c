@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks a document's bytes before libyaml parses it, and translates libyaml's errors. Encoding and
- * characters are checked here, so that such an error has a position and a remedy. JSON's surrogate
- * pairs, which YAML lacks, are replaced. libyaml's errors are fixed texts about its scanner and
- * parser. A table translates them for the author of the document; an error that is not in the table
- * is shown unchanged.
+ * Checks a document's bytes before libyaml parses it, and explains libyaml's errors. This file
+ * checks encoding and characters itself, so that these errors have a position and a remedy. It
+ * replaces JSON's surrogate pairs, which YAML does not have. libyaml's errors are fixed texts about
+ * its scanner and parser. A table has an explanation of each for the author of the document. An
+ * error that is not in the table is shown unchanged.
  */
 #include "spec/yaml/yaml_input.h"
 
@@ -19,7 +19,7 @@ bool yaml_input_is_printable(uint32_t c)
 {
 	if (c < 0xa0)
 		return c >= 0x20 && c < 0x7f;
-	/* some readers' line breaks, byte order mark, noncharacters of the first plane */
+	/* line breaks of some readers, the byte order mark, noncharacters up to U+FFFF */
 	return c != 0x2028 && c != 0x2029 && c != 0xfeff && c != 0xfffe && c != 0xffff;
 }
 
@@ -30,7 +30,7 @@ static int refuse_char(uint32_t c, unsigned line, unsigned column, struct spec_e
 	if (c == 0)
 		return spec_errors_add(e, -EINVAL, line, column, "",
 				       "the file holds a NUL byte; is it text?");
-	/* Programs and archives begin like this. */
+	/* Programs and archives often begin with a control character. */
 	if (line == 1 && column == 1 && (c < 0x20 || c == 0x7f))
 		return spec_errors_add(
 			e, -EINVAL, line, column, "",
@@ -141,7 +141,7 @@ static size_t adapt(const char *s, const char *end, FILE *out)
 		return 12;
 	}
 	if (*s == '\\' && s + 1 < end) {
-		/* the second character can't begin another escape */
+		/* copy both: the second character does not begin another escape */
 		fwrite(s, 1, 2, out);
 		return 2;
 	}
@@ -160,7 +160,7 @@ static const char *skip_space(const char *s, const char *end)
 	return s;
 }
 
-/* Return the end of the JSON map at S. */
+/* A JSON map begins at S. Return the address after its end. */
 static const char *skip_map(const char *s, const char *end)
 {
 	size_t depth = 0;
@@ -180,8 +180,8 @@ static const char *skip_map(const char *s, const char *end)
 }
 
 /*
- * Return a copy of TEXT with "---" between its JSON maps; NULL if TEXT does not have several JSON
- * maps in a row.
+ * If TEXT has several JSON maps in a row, return a copy with "---" between them. Otherwise return
+ * NULL.
  */
 static char *split_maps(const char *text, size_t *len)
 {
@@ -211,7 +211,7 @@ char *yaml_input_from_json(const char *text, size_t *len)
 
 	if (s == end || (*s != '{' && *s != '['))
 		return NULL;
-	/* adapt() needs every backslash to be in a string, as in JSON. */
+	/* adapt() must get only valid JSON, in which every backslash is in a string. */
 	if (!needs_adapting(text, *len) || spec_value_parse(text, *len, &json) < 0)
 		return *s == '{' ? split_maps(text, len) : NULL;
 	out = text_stream(&ret, len);
@@ -225,8 +225,8 @@ char *yaml_input_from_json(const char *text, size_t *len)
 
 enum error_position {
 	HERE,	   /* where libyaml stopped */
-	BEGINNING, /* where the part that libyaml was parsing begins */
-	HERE_FROM, /* where libyaml stopped; the text also has the position of BEGINNING */
+	BEGINNING, /* at the beginning of the part that libyaml was parsing */
+	HERE_FROM, /* where libyaml stopped; the text also names the position BEGINNING */
 };
 
 #define TAB_TEXT "a tab can't be used to indent; use spaces"
@@ -286,7 +286,7 @@ static const struct {
 	 "the document has ended before this; check the indentation and the brackets"},
 };
 
-/* What errors of a whole family mean, if their problem is not in the table. */
+/* If the problem of an error is not in the table above, its context selects the explanation. */
 static const struct {
 	const char *context;
 	const char *text;
@@ -305,13 +305,13 @@ static int add_at(struct spec_errors *e, yaml_mark_t mark, const char *text)
 			       "%s", text);
 }
 
-/* Add the error that text can't begin with the character where P stopped. */
+/* P has stopped at a character that can't begin a text. Add an error with that character. */
 static int explain_char(const yaml_parser_t *p, const char *text, size_t len, struct spec_errors *e)
 {
 	size_t n = p->problem_mark.index, i = 0;
 	char c;
 
-	/* libyaml counts characters, not bytes: skip N characters. */
+	/* Skip N characters: libyaml's index counts characters, not bytes. */
 	while (i < len && (((unsigned char)text[i] & 0xc0) == 0x80 || n-- > 0))
 		i++;
 	c = i < len ? text[i] : '\0';

@@ -10,32 +10,33 @@
 #include "spec/base/error.h"
 
 /*
- * Refuse a file that is too large or in another encoding. On success *TEXT and *LEN exclude the
- * byte order mark. Return 0, -EINVAL or -EFBIG.
+ * Refuse a file that is too large, or that begins with the byte order mark of UTF-16 or UTF-32. If
+ * it begins with that of UTF-8, move *TEXT and *LEN past the mark. Return 0, -EINVAL or -EFBIG.
  */
 int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e);
 
 /*
- * Convert JSON that YAML does not accept. JSON writes characters beyond U+FFFF as two escapes,
- * "\ud83d\ude00", may have unescaped characters that YAML wants escaped, and may be a stream of
- * maps without separators, as jq(1) writes it. Return a malloc'ed copy with the same lines (unless
- * two maps share one), and its length in *LEN; NULL if libyaml can parse TEXT as it is.
+ * Return TEXT converted to YAML (malloc'ed), and the new length in *LEN, if TEXT is JSON that is
+ * not valid YAML. Return NULL if libyaml can parse TEXT as it is. JSON differs in three ways. It
+ * may have two escapes for one character beyond U+FFFF: "\ud83d\ude00". It may have characters that
+ * YAML requires to be escaped. And jq(1) writes several maps without separators. The result has the
+ * same lines as TEXT, except where two maps were on one line.
  */
 char *yaml_input_from_json(const char *text, size_t *len);
 
 /*
- * Refuse bytes that libyaml would refuse, or would read differently from what an editor shows:
- * bytes that are not UTF-8, control characters, Unicode's own line breaks, %TAG. Return 0 or
+ * Refuse text that libyaml would refuse, or would parse differently from what an editor shows: text
+ * with bytes that are not UTF-8, control characters, Unicode's own line breaks or %TAG. Return 0 or
  * -EINVAL.
  */
 int yaml_input_check(const char *text, size_t len, struct spec_errors *e);
 
 /*
- * Add the error that stopped PARSER, in kxfs's own wording. TEXT is the parser's input. Return
+ * Add the error that stopped PARSER, in kxfs's own words. TEXT is the input of PARSER. Return
  * -EINVAL.
  */
 int yaml_input_explain(const yaml_parser_t *parser, const char *text, size_t len,
 		       struct spec_errors *e);
 
-/* True if C needs no escape in YAML text for any parser. Line breaks and tabs are not included. */
+/* True if no YAML parser requires C to be escaped. False for line breaks and tabs. */
 bool yaml_input_is_printable(uint32_t c);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resolves plain scalars, and makes a JSON value of a tree, by two sets of rules.
+ * Resolves plain scalars, and makes a JSON value from a tree, by two sets of rules.
  *
- * AppDefs: YAML 1.2's core schema without the forms that another reader might parse differently. A
- * number is decimal and has no leading zero, a boolean is true or false; anything else is text.
+ * For AppDefs: YAML 1.2's core schema without the forms that another reader might parse
+ * differently. A number is decimal and has no leading zero. A boolean is true or false. Anything
+ * else is text.
  *
- * Manifests, as kubectl reads them by sigs.k8s.io/yaml and go.yaml.in/yaml/v2: the scalars of YAML
- * 1.1 except base 60, and some forms of Go's own (0o17; 08 is a float). A date is text. Types are
- * tried in the order of resolve.go in go.yaml.in/yaml/v2.
+ * For manifests: the rules of kubectl, which uses sigs.k8s.io/yaml and go.yaml.in/yaml/v2. Scalars
+ * are those of YAML 1.1 except base 60, and some forms of Go (0o17; 08 is a float). A date is text.
+ * Types are tried in the order of resolve.go in go.yaml.in/yaml/v2.
  */
 #include "spec/yaml/yaml.h"
 
@@ -37,7 +38,10 @@ static const char *skip_digits(const char *s)
 	return s;
 }
 
-/* [-+]?(0|[1-9][0-9]*) is an integer; with a fraction or exponent (also [-+]?.[0-9]+), a float. */
+/*
+ * Return INT for [-+]?(0|[1-9][0-9]*). Return FLOAT if a fraction or an exponent follows that, and
+ * for [-+]?.[0-9]+. Otherwise return TEXT.
+ */
 static enum spec_yaml_value number(const char *text)
 {
 	enum spec_yaml_value ret = SPEC_YAML_INT;
@@ -77,7 +81,7 @@ enum spec_yaml_value spec_yaml_resolve(const struct spec_yaml *node)
 
 	if (node->type != SPEC_YAML_SCALAR || !node->plain || strlen(node->text) != node->len)
 		return SPEC_YAML_TEXT;
-	/* Words and numbers have different first characters, so test for a number first. */
+	/* The order of these tests does not matter, since no word below is a number. */
 	value = number(node->text);
 	if (value != SPEC_YAML_TEXT)
 		return value;
@@ -96,7 +100,7 @@ struct json_object *spec_yaml_to_json(const struct spec_yaml *node)
 	struct json_object *ret;
 
 	if (node->type == SPEC_YAML_SCALAR) {
-		/* JSON's null is NULL. */
+		/* json-c's value for null is NULL. */
 		switch (spec_yaml_resolve(node)) {
 		case SPEC_YAML_NULL:
 			return NULL;
@@ -165,7 +169,10 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* True if TEXT is WORD, Word or word for a lower-case WORD. ".NaN" is a form of ".nan", too. */
+/*
+ * WORD is in lower case. True if TEXT is the same word in lower case, in upper case, or with one
+ * capital letter at its beginning. ".NaN" is a form of ".nan", too.
+ */
 static bool is_form_of(const char *text, const char *word)
 {
 	size_t upper = 0, letters = 0, first = strcspn(word, "abcdefghijklmnopqrstuvwxyz");
@@ -189,8 +196,9 @@ static unsigned digit_of(char c)
 }
 
 /*
- * Parse TEXT, a sign and digits of BASE, like strconv.ParseInt; a number beyond its range like
- * ParseUint. If BASE is 0, a prefix in TEXT gives the base.
+ * Parse TEXT, an optional sign and digits of BASE, like Go's strconv.ParseInt. If the number is too
+ * large for an int64_t, parse it like ParseUint. If BASE is 0, a prefix in TEXT determines the
+ * base.
  */
 static bool read_whole(const char *text, unsigned base, struct scalar *ret)
 {
@@ -276,7 +284,7 @@ static struct scalar resolve_text(const char *text)
 		return ret;
 	if (read_float(plain, &ret))
 		return ret;
-	/* ParseInt accepts a sign here, too. */
+	/* Go also accepts a sign after "0b". */
 	if (strncmp(plain, "0b", 2) == 0 && read_whole(plain + 2, 2, &ret))
 		return ret;
 	return none;
@@ -288,8 +296,8 @@ static bool is_tag(const struct spec_yaml *node, const char *tag)
 }
 
 /*
- * Find the type of NODE by its tag or its text. An unknown tag makes NODE text. Return false if the
- * text does not fit the tag.
+ * Set *RET to the value of NODE, by its tag or its text. If the tag is unknown, NODE is text.
+ * Return false if the text does not fit the tag.
  */
 static bool resolve(const struct spec_yaml *node, struct scalar *ret)
 {
@@ -337,8 +345,8 @@ static void refuse_tag(const struct spec_yaml *node, struct spec_errors *e)
 }
 
 /*
- * Return the text of NODE, malloc'ed, and its length; !!binary is decoded. NULL if an error was
- * added.
+ * Return the text of NODE, malloc'ed, and its length. If its tag is !!binary, decode the text.
+ * Return NULL if an error was added.
  */
 static char *text_of(const struct spec_yaml *node, size_t *ret_len, struct spec_errors *e)
 {
@@ -357,7 +365,10 @@ static char *text_of(const struct spec_yaml *node, size_t *ret_len, struct spec_
 	return NULL;
 }
 
-/* Return a FLOAT as a key. It is printed as a 32-bit float, as in sigs.k8s.io/yaml. */
+/*
+ * Return NUMBER as the text of a key: the shortest form of the 32-bit float, as in
+ * sigs.k8s.io/yaml.
+ */
 static char *float_key(double number)
 {
 	const float value = (float)number;
