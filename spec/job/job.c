@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs. The folder has the model of a job at one moment, whatever runs it, and the texts that show
- * it:
+ * Jobs. This folder has the model of a job at one moment, independent of what runs the job, and the
+ * texts that show it to users:
  *
- *   job.c         struct spec_job: a job, its roles, its replicas and their logs; its states, and when each phase began
- *   status.c      the texts of state, status, status.json, ctl, changes and of a replica
+ *   job.c         struct spec_job: a job, its roles, its replicas and their logs; states of jobs,
+ *                 and when each phase began
+ *   status.c      the texts of state, status, status.json, ctl, changes, and of a replica
  *   why.c         the paragraph of why
- *   usage.c       the text of usage: what it was given, and has used
+ *   usage.c       the text of usage: which resources the job was given, and has used
  *   last_words.c  the last output of a program before it failed
- *   list.c        the texts of list and list.jsonl: all jobs of a folder
- *   snapshot.c    a job on disk, and back
+ *   list.c        the texts of list and list.jsonl: all jobs of a directory
+ *   snapshot.c    writes a job to disk, and reads it back
  *
- * A backend makes a job, fills it, and publishes it; from then on it never changes and belongs to
- * all who hold a reference, on any thread. Only the texts of its object and its line are shared
- * between jobs. A mount may show ten thousand jobs. So a job, its roles and its replicas are one
- * block of memory, all empty strings are one, and long-lived jobs are packed: malloc would need
- * twice the memory for their many short strings.
+ * A backend makes a job, fills it in, and publishes it. A published job never changes, and belongs
+ * to all who hold a reference, on any thread. Snapshots of a job share only the JSON of the job's
+ * object. A mount may show ten thousand jobs, so memory matters: a job, its roles and its replicas
+ * are one block of memory, and all empty strings are one string. Jobs that are kept for long are
+ * packed, since malloc would need twice the memory for their many short strings.
  */
 #include "spec/job/job.h"
 
@@ -42,7 +43,7 @@ bool spec_state_is_final(enum spec_state state)
 
 static const struct {
 	const char *name;
-	const char *argument; /* NULL if it takes none */
+	const char *argument; /* NULL if the action has no argument */
 } actions[SPEC_N_ACTIONS] = {
 	[SPEC_SUSPEND] = {"suspend"},
 	[SPEC_RESUME] = {"resume"},
@@ -87,7 +88,7 @@ int spec_action_parse(const char *text, char **ret)
 	return -EINVAL;
 }
 
-/* The texts of a job; and those of a replica. */
+/* The offsets of all texts in a job, and of all texts in a replica. */
 #define JOB(name) offsetof(struct spec_job, name)
 static const size_t job_texts[] = {
 	JOB(id),	 JOB(uid),
@@ -152,8 +153,8 @@ void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 	size_t at = r->n_logs;
 
 	/*
-	 * The log comes after the other logs of its container. Logs of the replica's own container
-	 * come first.
+	 * Insert the log after the other logs of its container. The logs of the replica's own
+	 * container are the first in the list.
 	 */
 	while (at > 0 && !streq(r->logs[at - 1].container, container))
 		at--;
@@ -220,7 +221,7 @@ const struct spec_job *spec_job_ref(const struct spec_job *job)
 	return job;
 }
 
-/* --- transitions; the lists are short, so dropping the oldest moves all others --- */
+/* --- transitions --- */
 
 #define FIELD(name, type, ...) SPEC_FIELD(struct spec_transition, name, type, __VA_ARGS__)
 
@@ -326,7 +327,7 @@ static void each_string(struct spec_job *job, string_fn fn, void *data)
 		fn(&job->transitions.v[i].phase, data);
 }
 
-/* Replace FIELD, whose text belongs to another job, by a copy. */
+/* The text of *FIELD belongs to another job. Replace it by a copy. */
 static void own_string(char **field, void *data)
 {
 	const char *of_other = *field;
@@ -345,7 +346,7 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 	struct spec_job *job = spec_job_new(from->n_roles, from->n_replicas);
 	struct spec_role_status *roles = job->roles;
 	struct spec_replica *replicas = job->replicas;
-	/* Copy from ID on: other threads may be changing REFS. */
+	/* Do not copy the members before ID, since other threads may be changing REFS. */
 	const size_t head = offsetof(struct spec_job, id);
 
 	memcpy((char *)job + head, (const char *)from + head, sizeof(*job) - head);
@@ -394,20 +395,20 @@ static void job_free(struct spec_job *job)
 /* --- packing --- */
 
 /*
- * How many strings are remembered, so that an equal string nearby is shared: many replicas have the
- * same reason, node or phase.
+ * Number of recent strings with which the next string is compared. Equal strings are stored once,
+ * since many replicas have the same reason, node or phase.
  */
 #define N_RECENT 16
 
-/* The strings of a job, while it is being packed. */
+/* The strings of a job that is being packed. */
 struct job_strings {
-	char *recent[N_RECENT]; /* the newest distinct strings */
-	size_t n;		/* number of distinct strings so far */
+	char *recent[N_RECENT]; /* the last N_RECENT different strings */
+	size_t n;		/* number of different strings so far */
 	size_t size;
-	char *end; /* where the next string is placed */
+	char *end; /* where the next string will be stored */
 };
 
-/* Return the remembered string that equals TEXT, or NULL. */
+/* Return the recent string that equals TEXT, or NULL. */
 static char *find_recent(const struct job_strings *s, const char *text)
 {
 	for (size_t i = 0; i < min_of(s->n, (size_t)N_RECENT); i++)
@@ -467,7 +468,7 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 			(from->replicas[i].usage ? sizeof(*from->replicas[i].usage) : 0);
 	each_string(from, count_string, &counted);
 	end = mem_grow(NULL, size + counted.size, 1);
-	/* Strings come last, since everything else must be aligned. */
+	/* The strings are at the end, since everything else must be aligned. */
 	job = place(&end, from, 1, sizeof(*job));
 	job->packed = true;
 	job->roles = place(&end, from->roles, job->n_roles, sizeof(*job->roles));
@@ -505,8 +506,8 @@ void spec_job_unref(const struct spec_job *job)
 	if (!job)
 		return;
 	/*
-	 * Release: this thread's reads of the job are done before the count decreases. Acquire: the
-	 * reads of all other threads are done before this thread frees the job.
+	 * Release: this thread has finished reading the job before the count decreases. Acquire:
+	 * all other threads have finished reading it before this thread frees the job.
 	 */
 	before = __atomic_fetch_sub(&mutable->refs, 1, __ATOMIC_ACQ_REL);
 	assert(before > 0);
@@ -515,7 +516,8 @@ void spec_job_unref(const struct spec_job *job)
 }
 
 /*
- * Parse the number after the last dash of NAME. Return false if there is none, or it is too large.
+ * Parse the number after the last dash of NAME. Return false if there is no number, or if it is too
+ * large.
  */
 static bool trailing_number(const char *name, size_t *ret)
 {
@@ -551,8 +553,8 @@ const struct spec_replica *spec_job_replica(const struct spec_job *job, const ch
 	size_t k;
 
 	/*
-	 * Usually replica K is the K-th of its role. Try that first, so that listing a large job is
-	 * not quadratic.
+	 * A name usually ends in the replica's index in its role. Try that index first, so that
+	 * listing a large job does not take quadratic time.
 	 */
 	if (trailing_number(name, &k)) {
 		for (size_t i = 0; i < job->n_roles; i++) {

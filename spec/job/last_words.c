@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes last words of the lines of a text, or of a structured error, {"message": {"message": ...,
- * "extraInfo": ...}}.
+ * Makes the last words from the lines of a text, or from a structured error: {"message":
+ * {"message": ..., "extraInfo": ...}}.
  */
 #include "spec/job/status.h"
 
@@ -14,7 +14,7 @@
 struct line {
 	const char *p;
 	size_t n;
-	bool cut; /* the line began before P */
+	bool cut; /* the line begins before P */
 };
 
 struct lines {
@@ -31,8 +31,8 @@ static bool is_blank(const struct line *l)
 }
 
 /*
- * Split N bytes at TEXT into lines, and keep the first or the last ones that are not blank. A '\r'
- * also ends a line.
+ * Split the N bytes at TEXT into lines. Return the first lines that are not blank, or the last ones
+ * if FIRST is false. A '\r' also ends a line.
  */
 static struct lines split(const char *text, size_t n, bool first)
 {
@@ -65,8 +65,8 @@ static void put_line(FILE *out, struct line l)
 	cleanup_free char *clean = NULL;
 
 	/*
-	 * If the beginning of the line is missing anyway, keep the end of the line. Cut between
-	 * characters.
+	 * Keep the beginning of a line that is too long. If the beginning is missing already, keep
+	 * the end. Cut between characters.
 	 */
 	if (l.cut)
 		l.p += l.n - n;
@@ -100,7 +100,7 @@ char *spec_last_lines(const char *text, size_t n, bool part)
 {
 	struct lines lines = split(text, n, false);
 
-	/* The first line is incomplete: keep it only if it is the only one. */
+	/* The beginning of the first line is missing. Keep this line only if there is no other. */
 	if (part && lines.n > 0 && lines.v[0].p == text) {
 		lines.v[0].cut = true;
 		if (lines.n > 1)

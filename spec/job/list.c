@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list stores the bytes of all jobs in display order: the lines for list.jsonl, and the cells of
- * the table's lines except the age. A new text reuses the bytes of snapshots that the list already
- * has (found by revision), and formats the others. The table is then assembled from the cells,
- * since the width of a column depends on all jobs, and the age on the time.
+ * For each job, a spec_list stores bytes, in the order in which the jobs are shown. For list.jsonl
+ * they are the job's line; for the table, the cells of its line except the age. A new text reuses
+ * the bytes of snapshots that are already in the list (their revisions are equal), and formats the
+ * others. The table is then made from the cells. It can't be stored, since the width of a column
+ * depends on all jobs, and the age on the time.
  *
- * An age is a number of one unit, and the number is at least two: 119s, 119m, 47h, 2d. So the text
- * of old jobs rarely changes. Ages count whole seconds, so they change a text at most once per
- * second.
+ * An age is a number with one unit: 119s, 119m, 47h, 2d. From minutes on, the number is at least
+ * two. So the text of old jobs rarely changes. Ages are in whole seconds, so they change a text at
+ * most once per second.
  */
 #include "spec/job/list.h"
 
@@ -22,20 +23,21 @@ static const char *const titles[N_COLUMNS] = {"ID",	 "STATE",     "AGE",  "QUEUE
 
 #define GAP 2 /* blanks between two columns */
 /*
- * An id is never cut, since it is the name of a directory; a longer id only makes its line longer.
+ * An id is never cut, since it is the name of a directory. An id longer than this makes only its
+ * own line longer.
  */
 #define ID_WIDTH   64
 #define ID_MAX	   255
 #define CELL_WIDTH 40
-/* The last column has space for " (3 in QUEUE)", if the job's position is known. */
+/* If the job's position is known, " (3 in QUEUE)" follows the reason in the last column. */
 #define PLACE_WIDTH (CELL_WIDTH + 32)
 
 struct row {
 	uint64_t revision;
 	int64_t changed, created; /* ns */
-	const char *bytes;	  /* in the cached text; malloc'ed in a fresh row */
+	const char *bytes;	  /* in spec_list.kept; malloc'ed if the row is FRESH */
 	size_t len;
-	bool fresh, wanted; /* used while a new text is made */
+	bool fresh, wanted; /* used only while a new text is made */
 };
 
 struct spec_list {
@@ -43,16 +45,19 @@ struct spec_list {
 	struct row *rows; /* in display order */
 	size_t n;
 	/*
-	 * A hash table of the rows by revision, with MASK + 1 slots; at most half of them are used.
+	 * A hash table from revisions to rows, with MASK + 1 slots. At most half of the slots are
+	 * used.
 	 */
 	struct row **index;
 	size_t mask;
 	struct spec_text *kept; /* the bytes of all rows, concatenated */
 };
 
-/* --- the cells of a line, each terminated by a NUL, without the age --- */
+/* --- the cells of a line: each ends with a NUL; the age is not stored --- */
 
-/* Write TEXT as one word of at most MAX bytes. */
+/*
+ * Write TEXT to TO as one word of at most MAX bytes, with a NUL. Return the address after the NUL.
+ */
 static char *put_cell(char *to, const char *text, size_t max)
 {
 	char *const begin = to;
@@ -81,7 +86,7 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 	uint64_t desired = 0;
 	size_t n_ready = 0;
 
-	/* Count the replicas that run or have succeeded, and the requested ones. */
+	/* Count the requested replicas, and those that run or have succeeded. */
 	for (size_t i = 0; i < job->n_roles; i++)
 		desired += job->roles[i].desired;
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -109,9 +114,9 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 /* --- ages --- */
 
 /*
- * Print an age, "12m"; "-" if the job's creation time is unknown. If the job was created (CREATED,
- * ns) after NOW (s), by another clock, its age is 0. Return the length. If the age changes before
- * *UNTIL (s), lower *UNTIL to that time.
+ * Print the age of a job, "12m", and return the length of the text. CREATED is in ns, NOW in
+ * seconds. Print "-" if CREATED is 0. If CREATED is after NOW, by another clock, the age is 0.
+ * *UNTIL is in seconds: if the age changes before that time, set *UNTIL to the time of the change.
  */
 static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *until)
 {
@@ -129,7 +134,7 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 		i++;
 	number = age / units[i].seconds;
 	*until = min_of(*until, created / NS_PER_S + (number + 1) * units[i].seconds);
-	/* Not printf, which would take a third of the time of making the table. */
+	/* Do not use printf here: it would take a third of the time for the whole table. */
 	*--from = '\0';
 	*--from = units[i].unit;
 	do
@@ -144,7 +149,7 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 
 struct table {
 	size_t width[N_COLUMNS];
-	bool kinds;  /* there are jobs of several kinds, so the column KIND is shown */
+	bool kinds;  /* there are jobs of several kinds, so show the column KIND */
 	size_t size; /* upper bound of the size of all lines */
 	char *to;
 };
@@ -184,7 +189,7 @@ static void measure(struct table *t, const struct row *rows, size_t n, int64_t n
 	t->size = (n + 1) * line + long_ids;
 }
 
-/* The last column is not padded. */
+/* Write one cell, padded to the width of its column. Do not pad the last column. */
 static void put_column(struct table *t, enum column column, const char *cell)
 {
 	size_t len = strlen(cell), all = max_of(t->width[column], len) + GAP;
@@ -240,7 +245,10 @@ static struct spec_text *make_table(const struct spec_list *list, int64_t stale_
 
 /* --- the bytes of all rows --- */
 
-/* Order rows: the job that changed last comes first; of several, the newest. */
+/*
+ * Order rows: the job that changed last is the first. If the times are equal, the newest job is the
+ * first.
+ */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
@@ -252,7 +260,7 @@ static int compare_rows(const void *a, const void *b)
 	return x->revision > y->revision ? -1 : x->revision < y->revision;
 }
 
-/* Revisions are consecutive numbers, so their low bits serve as a hash. */
+/* Fill the hash table. Revisions are consecutive numbers, so their low bits are a good hash. */
 static void index_rows(struct spec_list *list)
 {
 	size_t room = 2;
@@ -271,8 +279,8 @@ static void index_rows(struct spec_list *list)
 }
 
 /*
- * Merge all rows in display order: those old rows (sorted) that are WANTED, and the N_FRESH rows of
- * FRESH.
+ * Merge rows into TO, in the order in which jobs are shown. Take the old rows that are WANTED,
+ * which are already sorted, and the N_FRESH rows of FRESH.
  */
 static void merge_rows(const struct spec_list *list, struct row *fresh, size_t n_fresh,
 		       struct row *to)
@@ -291,7 +299,7 @@ static void merge_rows(const struct spec_list *list, struct row *fresh, size_t n
 		*to++ = fresh[f++];
 }
 
-/* Move the bytes of all rows into one text. */
+/* Move the bytes of all N rows into one text, and return it. */
 static struct spec_text *keep_rows(struct row *rows, size_t n)
 {
 	struct spec_text *kept;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The texts of `list` and `list.jsonl`: all jobs of a folder, the one that changed last first. A
- * struct spec_list caches the line of each snapshot, so the next text only formats new snapshots.
- * Only one thread at a time may use it. The returned texts are reference counted.
+ * The texts of `list` and `list.jsonl`: all jobs of a directory, the one that changed last first. A
+ * struct spec_list caches the line of each snapshot. So for the next text, kxfs formats only new
+ * snapshots. Only one thread at a time may use a spec_list. The returned texts are reference
+ * counted.
  */
 #pragma once
 
@@ -18,11 +19,11 @@ void spec_list_free(struct spec_list *list); /* NULL is allowed */
 
 /*
  * Return the text for the N snapshots JOBS at the time NOW, with a new reference. STALE_SINCE is
- * the time since which the snapshots are unconfirmed, or 0. Both are in ns. The text remains valid
- * until *RET_UNTIL, if no job changes.
+ * the time since which the snapshots are unconfirmed, or 0. Both times are in ns. If no job
+ * changes, the text remains valid until *RET_UNTIL.
  *
- * In a table each job has one line, and each field is one word of printable ASCII, or "-" if it is
- * empty. Any other character in a field is shown as "?", and the rest of a long field as "...".
+ * In a table, each job has one line. Each field is one word of printable ASCII, or "-" if it is
+ * empty. Other characters become "?". A field that is too long ends in "...".
  */
 struct spec_text *spec_list_text(struct spec_list *list, const struct spec_job *const *jobs,
 				 size_t n, int64_t stale_since, int64_t now, int64_t *ret_until);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The texts of state, status, status.json, usage, ctl, changes and of a replica's status and usage.
- * status and status.json are the same tree in two formats, so they can't differ. But status omits
- * usage, which has a file of its own, and for a local job the keys that only a cluster fills.
+ * Makes the texts of state, status, status.json, usage, ctl and changes, and of a replica's status
+ * and usage. status and status.json are the same tree in two formats, so they can't contradict each
+ * other. But status leaves out the usage, which has its own file. For a local job, it also leaves
+ * out keys that have values only in a cluster.
  */
 #include "spec/base/time.h"
 #include "spec/job/status.h"
@@ -14,7 +15,7 @@
 
 /* Levels of status in block style: the job, its list of roles, a role, its list of replicas. */
 #define STATUS_BLOCK_DEPTH 4
-/* The same for usage; related numbers are on one line. */
+/* Levels of usage in block style. Related numbers are on one line. */
 #define USAGE_BLOCK_DEPTH 1
 
 const char *spec_status_state(enum spec_state state)
@@ -24,15 +25,15 @@ const char *spec_status_state(enum spec_state state)
 	return lines[state];
 }
 
-/* Add the name of the action in the bit set SET, or null if SET is empty. */
+/* Add the name of the first action in the bit set SET, or null if SET is empty. */
 static void put_action(struct json_object *o, const char *key, unsigned set)
 {
 	spec_tree_text(o, key, set ? spec_action_name((enum spec_action)__builtin_ctz(set)) : NULL);
 }
 
 /*
- * Add TEXT, which may come from outside. JSON and YAML escape the control characters of ASCII. But
- * JSON would pass on other characters that a terminal interprets, and bytes that are not UTF-8.
+ * Add TEXT, which may be untrusted. JSON and YAML escape the control characters of ASCII. But JSON
+ * does not escape other characters that control a terminal, nor bytes that are not UTF-8.
  */
 static void put_text(struct json_object *o, const char *key, const char *text)
 {
@@ -46,8 +47,8 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 }
 
 /*
- * Remove keys without values from status, where they would hide the others from people.
- * status.json, for programs, has all keys of every job.
+ * Remove keys without values, for status, which people read. status.json is for programs, so there
+ * each job has all keys.
  */
 static void drop_unfilled(struct json_object *o)
 {
@@ -71,7 +72,7 @@ static void drop_unfilled(struct json_object *o)
 	};
 
 	for (size_t i = 0; i < array_size(of_clusters); i++) {
-		/* json-c's boolean of null, an empty text and 0 is false. */
+		/* json-c converts null, an empty text and 0 to false. */
 		if (!json_object_get_boolean(json_object_object_get(o, of_clusters[i])))
 			json_object_object_del(o, of_clusters[i]);
 	}
@@ -82,7 +83,7 @@ static bool is_local(const struct spec_job *job)
 	return streq(job->backend, "local");
 }
 
-/* Add FLAVORS, in spec_job's format, as a list. */
+/* Add FLAVORS, which has the format of spec_job.flavors, as a list. */
 static void put_flavors(struct json_object *o, const char *flavors)
 {
 	struct json_object *list = spec_tree_add(o, "flavors", spec_tree_list(0));

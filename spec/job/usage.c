@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Usage of jobs and replicas. The usage of a job is the sum over its replicas; a sum is unknown if
- * a part of it is unknown. The usage of a replica that was never started is 0.
+ * Makes the text of the usage of jobs and replicas. The usage of a job is the sum of its replicas'
+ * usage. If the usage of one replica is unknown, the sum is unknown. A replica that was never
+ * started counts as 0.
  */
 #include "spec/job/job_tree.h"
 
@@ -14,22 +15,22 @@
 #define CORE	 1000.0 /* thousandths of a core */
 #define PER_CENT 100.0
 
-/* The properties of each source. */
+/* The properties of each enum spec_usage_source. */
 static const struct {
 	const char *name, *memory_kind;
-	bool is_sampled; /* usage after the last sample is not reported */
+	bool is_sampled; /* the source does not report usage after the last sample */
 } sources[SPEC_N_USAGE_SOURCES] = {
 	[SPEC_USAGE_LOCAL] = {"rusage+proc", "resident", false},
 	[SPEC_USAGE_METRICS] = {"metrics.k8s.io", "working_set", true},
 };
 
-/* The usage of one replica, or the sum of several. */
+/* The usage of one replica, or the sum for several replicas. */
 struct figures {
 	struct spec_request given;
 	struct spec_usage used;
 	bool is_known;	     /* a source reports the usage */
-	int64_t begun, seen; /* ns: beginning and end of the usage; 0 if unknown */
-	/* requested cores times their duration in ns; -1 if unknown */
+	int64_t begun, seen; /* ns: begin and end of the time that USED covers; 0 if unknown */
+	/* requested cores times the time for which they were requested, in ns; -1 if unknown */
 	double core_ns;
 };
 
@@ -89,12 +90,12 @@ static void put_number(struct json_object *o, const char *key, int64_t number)
 	spec_tree_number_or(o, key, max_of(number, UNKNOWN), UNKNOWN);
 }
 
-/* Return which part of the requested CPU time was used, in per cent. */
+/* Return how many per cent of the requested CPU time were used. */
 static int64_t efficiency(const struct figures *f)
 {
 	double used = (double)f->used.cpu_us * 1000;
 
-	/* If nearly nothing was requested, the quotient has no meaning. */
+	/* If almost no CPU was requested, the quotient is meaningless. */
 	if (!f->is_known || f->used.cpu_us < 0 || f->core_ns < 1 || used > 1e9 * f->core_ns)
 		return UNKNOWN;
 	return (int64_t)llround(used / f->core_ns * PER_CENT);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of `why`: one paragraph that people would otherwise have to assemble from status and
- * logs; empty for a job without problems. Line breaks in texts from outside become blanks.
+ * Makes the text of `why`: one paragraph, from data that people would otherwise have to collect
+ * from status and logs. It is empty for a job without problems. Line breaks in texts from outside
+ * become blanks.
  */
 #include "spec/base/amount.h"
 #include "spec/base/mem.h"
@@ -12,22 +13,25 @@
 
 #define LOCAL_ID_LEN 64
 
-/* Longer messages are cut; status has the whole message. */
+/* `why` cuts longer messages; `status` has the whole message. */
 #define MESSAGE_MAX 500
-/* The number of SIGKILL, on every system. */
+/* The number of SIGKILL. It is the same on every system. */
 #define KILL 9
-/* bytes; if all samples of a replica were below this, it was hardly killed for lack of memory */
+/*
+ * If all samples of a replica are below this number of bytes, lack of memory is hardly the reason
+ * why it was killed.
+ */
 #define MUCH_MEMORY (INT64_C(64) << 20)
-/* The largest number of printed ranges of replicas; status has all replicas. */
+/* `why` lists at most this many ranges of replicas; `status` has all replicas. */
 #define MAX_RANGES 50
 
-/* Print W as a part of one line; cut W if it is too long. */
+/* Print W on the current line. Cut W if it is too long. */
 static void put_words(FILE *out, struct spec_words w)
 {
 	for (size_t i = 0; i < w.n; i++) {
 		unsigned char c = (unsigned char)w.p[i];
 
-		/* The text is cut between characters. */
+		/* Cut between characters. */
 		if (i >= MESSAGE_MAX && (c & 0xc0) != 0x80) {
 			fputs(" ...", out);
 			return;
@@ -41,7 +45,7 @@ static void put_clean(FILE *out, const char *text)
 	put_words(out, (struct spec_words){text, strlen(text)});
 }
 
-/* Print W as the end of a sentence, with a full stop unless W has one. */
+/* Print W as the end of a sentence. Add a full stop unless W already ends with one. */
 static void put_words_end(FILE *out, struct spec_words w)
 {
 	put_words(out, w);
@@ -82,7 +86,7 @@ static void put_code(FILE *out, int code)
 	}
 }
 
-/* True if R's program ended by itself. If something else ended it, R has a reason. */
+/* True if the program of R ended by itself, according to R's reason. */
 static bool is_own_end(const struct spec_replica *r)
 {
 	return !*r->reason || streq(r->reason, "Error") || streq(r->reason, "Signal") ||
@@ -102,7 +106,7 @@ static void put_trouble(FILE *out, const char *what, const struct spec_replica *
 	put_end(out, *r->message ? r->message : r->reason);
 }
 
-/* True if MESSAGE names a program with blanks in its name: exec: "python train.py": ... */
+/* True if MESSAGE is about a program whose name has a blank: exec: "python train.py": ... */
 static bool has_blank(const char *message)
 {
 	const struct spec_words program = spec_words_program(message);
@@ -110,7 +114,7 @@ static bool has_blank(const char *message)
 	return program.n > 0 && memchr(program.p, ' ', program.n);
 }
 
-/* Print the remedy for a program of ROLE that could not be started, with MESSAGE. */
+/* A program of ROLE could not be started, and MESSAGE is the error. Print what the user can do. */
 static void put_start_hint(FILE *out, const char *role, const char *message)
 {
 	if (strcasestr(message, "argument list too long")) {
@@ -119,7 +123,7 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 		fputs(" are longer than the system allows: put long values into a file.", out);
 		return;
 	}
-	/* The message is about the output, or the helper, of a local replica. */
+	/* The error is about the output or the helper process of a local replica. */
 	if (strncmp(message, "its ", strlen("its ")) == 0) {
 		fputs(" The program did not cause this: submit the file again when that is fixed.",
 		      out);
@@ -134,8 +138,8 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 }
 
 /*
- * Print R's largest sample of memory, if R may have been killed for lack of memory. The samples
- * miss usage after the last one.
+ * If R may have been killed for lack of memory, print its largest sample of memory. The usage after
+ * the last sample is unknown.
  */
 static void put_seen(FILE *out, const struct spec_replica *r)
 {
@@ -149,7 +153,7 @@ static void put_seen(FILE *out, const struct spec_replica *r)
 	fputs(" of memory.", out);
 }
 
-/* Print how R failed, as the rest of a sentence that begins with its name. */
+/* R's name has been printed. Print the rest of the sentence: how R failed. */
 static void put_failure(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	const struct spec_request *given = job->roles[r->role].request;
@@ -194,7 +198,7 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 	put_seen(out, r);
 }
 
-/* Print how often the job was retried. AGAIN: another retry is about to begin. */
+/* Print how often the job was retried. AGAIN: it will be retried once more. */
 static void put_retries(FILE *out, const struct spec_job *job, bool again)
 {
 	bool none = job->max_retries == 0 && job->retries == 0;
@@ -206,7 +210,7 @@ static void put_retries(FILE *out, const struct spec_job *job, bool again)
 			job->max_retries);
 }
 
-/* Print that R was not retried because a rule of its Job forbids retries after this exit. */
+/* Print that R was not retried, because a rule of the job's podFailurePolicy forbids it. */
 static void put_policy(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	static const char key[] = " rule at index ";
@@ -228,7 +232,8 @@ static void put_policy(FILE *out, const struct spec_job *job, const struct spec_
 static void put_output(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	bool readable = !job->no_logs;
-	bool stopped = r->state == SPEC_FAILED && r->starts > 0; /* in a run after the failure */
+	/* The container was restarted after the failure, and then stopped. */
+	bool stopped = r->state == SPEC_FAILED && r->starts > 0;
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->n_logs; i++) {
@@ -256,8 +261,8 @@ static bool is_explained(const struct spec_replica *r)
 }
 
 /*
- * Return the replica that ended last, preferably one with an error; NULL if no replica is known to
- * have ended by itself.
+ * Return the replica that ended last with an error or, if none has an error, the one that ended
+ * last. NULL if no replica is known to have ended.
  */
 static const struct spec_replica *last_ended(const struct spec_job *job)
 {
@@ -275,7 +280,10 @@ static const struct spec_replica *last_ended(const struct spec_job *job)
 	return ret;
 }
 
-/* Print the numbers of the N failed replicas, in a job with one role: 1, 4-6. */
+/*
+ * Print how many replicas failed (N), if several did. If the job has one role, also print their
+ * numbers: 1, 4-6.
+ */
 static void put_failed(FILE *out, const struct spec_job *job, size_t n)
 {
 	const char *mark = ": ";
@@ -310,7 +318,9 @@ static void why_failed(FILE *out, const struct spec_job *job)
 		put_end(out, job->message);
 		return;
 	}
-	/* No replica has failed, so a policy of the job has ended it. */
+	/*
+	 * If no replica has failed, but replicas have ended, the job failed by a policy of its own.
+	 */
 	if (!r && streq(job->reason, job->phase) && !streq(job->phase, "Terminated") &&
 	    last_ended(job)) {
 		r = last_ended(job);
@@ -349,7 +359,8 @@ static void why_failed(FILE *out, const struct spec_job *job)
 /* --- jobs that have not failed --- */
 
 /*
- * Print how to resume a suspended job, if this mount can resume it; it allows the actions ALLOWED.
+ * Print how to resume a suspended job, if that is possible. ALLOWED: the actions that this mount
+ * allows.
  */
 static void put_resume(FILE *out, const struct spec_job *job, unsigned allowed)
 {
@@ -406,8 +417,8 @@ static void why_cancelled(FILE *out, const struct spec_job *job, unsigned allowe
 }
 
 /*
- * Return the hexadecimal id in the tag of a local image: kxfs and TorchX tag "sha256:ID" as
- * REPO:ID. Empty if IMAGE has no such tag.
+ * kxfs and TorchX tag a local image "sha256:ID" as REPO:ID. Return this hexadecimal ID. Return an
+ * empty text if IMAGE has no such tag.
  */
 static struct spec_words local_id(struct spec_words image)
 {
@@ -455,7 +466,10 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 	put_words(out, image);
 }
 
-/* Print the end of a sentence about a waiting replica: whether its attempt will time out. */
+/*
+ * Print the end of a sentence about a replica that waits. If the current attempt will time out, the
+ * end mentions that.
+ */
 static void put_abandoning(FILE *out, const struct spec_job *job)
 {
 	fputs(job->impatient ? ", if that is soon: this attempt times out after some minutes."
@@ -486,7 +500,7 @@ static void put_unschedulable(FILE *out, const struct spec_job *job, const struc
 	put_words_end(out, spec_words_unschedulable(r->message));
 }
 
-/* Print why R can't start, or has not started yet; N replicas wait for the same reason. */
+/* Print why R can't start, or has not started yet. N replicas wait for the same reason. */
 static void put_waiting(FILE *out, const struct spec_job *job, const struct spec_replica *r,
 			size_t n)
 {
@@ -510,7 +524,9 @@ static void put_waiting(FILE *out, const struct spec_job *job, const struct spec
 		fprintf(out, " It is the first of %zu replicas that wait for this.", n);
 }
 
-/* Print that a container of R fails repeatedly and is restarted in the same pod. */
+/*
+ * Print that a container of R fails repeatedly, and that the kubelet restarts it in the same pod.
+ */
 static void put_loop(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	char time[32];
@@ -563,10 +579,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 	size_t n_failed;
 
 	failed = spec_job_first_failed(job, &n_failed);
-	/*
-	 * The failure may belong to an earlier attempt, so the present reason for waiting comes
-	 * first.
-	 */
+	/* Print first why the job waits now. The failure may be from an earlier attempt. */
 	if (caused)
 		put_cause(out, job, allowed);
 	if (failed) {
@@ -593,7 +606,7 @@ static void why_unfinished(FILE *out, const struct spec_job *job, unsigned allow
 	}
 }
 
-/* Print that kxfs does not capture output of a cluster's job now, since writing to disk fails. */
+/* If writing to the disk fails, print that kxfs can't capture the output of this job now. */
 static void put_disk(FILE *out, const struct spec_job *job)
 {
 	const struct spec_replica *first = NULL;
@@ -629,8 +642,8 @@ static void put_disk(FILE *out, const struct spec_job *job)
 }
 
 /*
- * Print why the logs of a finished job in a cluster are incomplete: its pods still run, or kxfs is
- * still fetching output.
+ * The logs of a finished job in a cluster may be incomplete. Print why: pods still run, or kxfs has
+ * not fetched all output yet.
  */
 static void put_behind(FILE *out, const struct spec_job *job)
 {
@@ -685,7 +698,7 @@ void spec_status_why(const struct spec_job *job, unsigned allowed, char **ret, s
 	if (ftell(out) > 0)
 		fputc('\n', out);
 	text_stream_close(out);
-	/* The quoted texts come from outside. */
+	/* The text contains quotations that are untrusted. */
 	*ret = spec_utf8_is_clean(text, "\n\t") ? take_ptr(text)
 						: spec_utf8_clean_copy(text, "\n\t");
 	*ret_len = strlen(*ret);
