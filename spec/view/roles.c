@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The roles and tasks of a job, the order of its replicas, and the names of their directories.
+ *
  * Some objects do not contain the roles of their job, or the number of replicas of a role. The
  * snapshot of such a job has first the roles in the object, then those in the last snapshot, then
  * those that pods name, ordered by the creation times of the pods. kxfs never removes a role or
