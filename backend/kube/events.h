@@ -32,7 +32,7 @@ bool events_adopt(struct events *ev, const char *job, events_is_fn is, void *dat
 /* Drop the events of JOB. */
 void events_forget(struct events *ev, const char *job);
 
-/* The events of a job, oldest first. The array is malloc'ed, and each item is a new reference. */
+/* The events of a job, in the order of arrival. The array is malloc'ed, and each item is a new reference. */
 struct events_list {
 	struct spec_event_view **v;
 	size_t n;
