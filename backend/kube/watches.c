@@ -264,7 +264,7 @@ static void stop_optional(struct watched *x)
 		free(take_ptr(x->text));
 	}
 	world_set_watch_status(x->w->config.world, x->type, WORLD_ABSENT);
-	world_forget_sort(x->w->config.world, x->type);
+	world_forget_type(x->w->config.world, x->type);
 }
 
 static void optional_state(struct watched *x, bool first, bool lost)
@@ -272,7 +272,7 @@ static void optional_state(struct watched *x, bool first, bool lost)
 	struct watches *w = x->w;
 
 	if (lost)
-		world_forget_sort(w->config.world, x->type);
+		world_forget_type(w->config.world, x->type);
 	/* Some reasons in `why` are known only while the objects of this type are known. */
 	if (first || lost)
 		world_waiting_changed(w->config.world);

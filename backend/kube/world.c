@@ -1146,7 +1146,7 @@ void world_await_list(struct world *w, enum world_type type)
 	w->listing[type] = is_listing(w, type) ? LISTING : UNLISTED;
 }
 
-void world_forget_sort(struct world *w, enum world_type type)
+void world_forget_type(struct world *w, enum world_type type)
 {
 	world_list_begins(w, type);
 	world_list_ends(w, type);

@@ -134,7 +134,7 @@ bool world_has_listed(const struct world *w, enum world_type type);
  */
 void world_await_list(struct world *w, enum world_type type);
 /* Forget all objects of TYPE, as after an empty list, because the mount can't see them any more. */
-void world_forget_sort(struct world *w, enum world_type type);
+void world_forget_type(struct world *w, enum world_type type);
 /*
  * Update the job of TYPE from JSON, which was in the reply to a request. JSON may be older than the cache. WATCHED:
  * the resource version up to which the watch of these jobs is complete; "" while it relists. Return the job as it

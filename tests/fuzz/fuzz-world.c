@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any objects as they come from the watches of a cluster, one a line behind a letter: r RayJob, j Job, s JobSet, t
- * TrainJob, a SparkApplication, p pod, c RayCluster, l another part, e event; in upper case it is gone. A line of one
- * letter lists that sort anew: what does not come before the next such line of it is gone. Whatever leads to what, in
- * whichever order, in circles or not at all, each pod is one of one job, and all can be forgotten.
+ * Feeds the world objects of any contents, one a line after a letter for its type: r RayJob, j Job, s JobSet,
+ * t TrainJob, a SparkApplication, p pod, c RayCluster, l another part, e event. In upper case, the object was deleted.
+ * A line of only a letter relists the type: objects that don't follow before the next such line are gone. Owners may
+ * be missing, late or circular; each pod still belongs to at most one job, and everything can be forgotten.
  */
 /* asserts are what this is for, in every kind of build */
 #undef NDEBUG
@@ -36,17 +36,17 @@ int64_t loop_time_ns(void)
 
 /* --- the cluster --- */
 
-static const char sorts[] = "pelcrjsta";
+static const char types[] = "pelcrjsta";
 static const char *const kinds[] = {"rayjob", "job", "jobset", "trainjob", "sparkapplication"};
 
-static enum world_type sort_of(char letter)
+static enum world_type type_of(char letter)
 {
 	static const enum world_type of[] = {WORLD_PODS,      WORLD_EVENTS,   WORLD_PARTS,
 					     WORLD_PARTS + 1, WORLD_JOBS,     WORLD_JOBS + 1,
 					     WORLD_JOBS + 2,  WORLD_JOBS + 3, WORLD_JOBS + 4};
-	const char *at = strchr(sorts, tolower((unsigned char)letter));
+	const char *at = strchr(types, tolower((unsigned char)letter));
 
-	return at && *at ? of[at - sorts] : WORLD_N_TYPES;
+	return at && *at ? of[at - types] : WORLD_N_TYPES;
 }
 
 static void on_changed(void *data, const struct world_job *job)
@@ -93,17 +93,17 @@ static void check(struct world *w)
 static void tell(struct world *w, const char *line, size_t len)
 {
 	cleanup_free char *text = mem_copy(line, len);
-	enum world_type sort = sort_of(*text);
+	enum world_type type = type_of(*text);
 
-	if (sort == WORLD_N_TYPES)
+	if (type == WORLD_N_TYPES)
 		return;
 	if (len > 1) {
-		world_object(w, sort, text + 1, len - 1, isupper((unsigned char)*text));
+		world_object(w, type, text + 1, len - 1, isupper((unsigned char)*text));
 		return;
 	}
-	if (world_rounds(w, sort) % 2)
-		world_list_ends(w, sort);
-	world_list_begins(w, sort);
+	if (world_rounds(w, type) % 2)
+		world_list_ends(w, type);
+	world_list_begins(w, type);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -128,8 +128,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(w);
 		p = nl + 1;
 	}
-	for (const char *c = sorts; *c; c++)
-		world_forget_sort(w, sort_of(*c));
+	for (const char *c = types; *c; c++)
+		world_forget_type(w, type_of(*c));
 	check(w);
 	assert(world_n_pods(w) == 0);
 	world_each(w, forget, NULL);

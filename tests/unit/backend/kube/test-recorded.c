@@ -82,8 +82,8 @@ static void look(void *data, const struct world_job *job)
 	memcpy(rig.line, line, sizeof(line));
 }
 
-/* The sort of the objects of KIND; if ALL, Jobs and JobSets are shown too. */
-static enum world_type sort_of(const char *kind, bool all)
+/* The type of the objects of KIND; if ALL, Jobs and JobSets are shown too. */
+static enum world_type type_of(const char *kind, bool all)
 {
 	if (streq(kind, "Pod"))
 		return WORLD_PODS;
@@ -106,15 +106,15 @@ static void play(const struct story *story, bool all, const char *which)
 {
 	for (size_t i = 0; i < story->n; i++) {
 		const struct told *t = &story->v[i];
-		enum world_type sort = sort_of(t->kind, all);
+		enum world_type type = type_of(t->kind, all);
 		bool part =
-			sort == WORLD_JOBS + 1 || sort == WORLD_JOBS + 2 || world_is_of_parts(sort);
+			type == WORLD_JOBS + 1 || type == WORLD_JOBS + 2 || world_is_of_parts(type);
 
-		if (sort == WORLD_N_TYPES || !strchr(which, sort == WORLD_PODS ? 'p'
+		if (type == WORLD_N_TYPES || !strchr(which, type == WORLD_PODS ? 'p'
 							    : part	       ? 'o'
 									       : 'j'))
 			continue;
-		world_object(rig.w, sort, t->json, strlen(t->json), t->gone);
+		world_object(rig.w, type, t->json, strlen(t->json), t->gone);
 		world_each(rig.w, look, NULL);
 	}
 }

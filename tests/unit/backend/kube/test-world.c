@@ -167,7 +167,7 @@ static void test_own_queue(void **state)
 
 	fill();
 	tell(WORLD_OWN_QUEUE, false, "{" META ",'status':{'state':'Open'}}", "q1", "a");
-	world_forget_sort(rig.w, WORLD_QUEUES);
+	world_forget_type(rig.w, WORLD_QUEUES);
 	fake_pass(10000);
 	assert_changed("u2");
 	queue = world_queue(rig.w, WORLD_QUEUES, "q1");
