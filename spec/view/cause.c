@@ -317,8 +317,8 @@ static bool is_mount_failure(const struct spec_event_view *e)
 }
 
 /*
- * Return the replica whose pod E is about, if the replica is PENDING and has never started. Return
- * NULL if not, or if E is not about a pod that exists.
+ * Return the replica whose pod E is about, if the replica is PENDING and has never started.
+ * Otherwise return NULL. Also return NULL if E is not about a pod, or if that pod was deleted.
  */
 static const struct spec_replica *replica_of(const struct facts *f, const struct spec_event_view *e)
 {
@@ -512,7 +512,7 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 }
 
 /*
- * Return the cause: the job's queue has no capacity for it or, if QUEUE is false, the cluster has
+ * Return the cause: the job's queue has no capacity for the job. If QUEUE is false, the cluster has
  * none. In TEXT, KEY precedes the name of each resource that is exhausted.
  */
 static struct spec_cause is_full(const struct facts *f, const char *text, const char *key,
@@ -659,7 +659,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	for (size_t i = 0; i < pods.n; i++)
 		n += !pods.v[i].pod->gone && *pods.v[i].pod->node;
 	/*
-	 * All pods have nodes. So only events, for example about volumes, would show why they wait.
+	 * If all pods have nodes, only events (for example about volumes) would show why they wait.
 	 */
 	if (n >= job->n_replicas)
 		unseen &= SPEC_UNSEEN_EVENTS;

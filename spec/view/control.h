@@ -30,7 +30,7 @@ struct spec_control_asked {
 	enum spec_action action;
 	const char *argument; /* the name of a queue or class, or NULL */
 	/*
-	 * If the kind requests actions by creating an object: the name of that object. Each request
+	 * If the action is requested by creating an object: the name of that object. Each request
 	 * has a new name. A repetition of a request has the same name.
 	 */
 	const char *name;

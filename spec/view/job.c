@@ -152,7 +152,10 @@ int spec_job_view_parse(const struct spec_reader *reader, const char *json, size
 		v->suspends |= p->asked;
 		v->over |= !p->asked && (p->ending || spec_state_is_final(p->state));
 	}
-	/* Such a controller counts failures. The last failure is not followed by a retry. */
+	/*
+	 * A controller with such a limit counts failures. The last failure is not followed by a
+	 * retry.
+	 */
 	if (v->retry_limit > 0)
 		v->retries = min_of(v->retries, v->retry_limit - 1);
 	*ret = take_ptr(v);

@@ -40,10 +40,7 @@ struct spec_condition_view {
 	int64_t since;
 };
 
-/*
- * An admission check of a Workload that has not accepted the job yet, or has rejected it. Plain
- * data.
- */
+/* An admission check that has not accepted the job yet, or has rejected it. Plain data. */
 struct spec_check_view {
 	char *name;
 	char *state; /* Pending, Retry, Rejected */
@@ -122,7 +119,7 @@ struct spec_cluster_queue_view {
 };
 
 /*
- * Parse a LocalQueue. The view has its member LOCAL set. Return 0, or -EINVAL if JSON is not an
+ * Parse a LocalQueue, and set the member LOCAL of the view. Return 0, or -EINVAL if JSON is not an
  * object with a valid name and uid.
  */
 int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view **ret);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kueue's queues. A LocalQueue belongs to a namespace and has no quota of its own: its jobs use the
- * quota of a ClusterQueue. A ClusterQueue belongs to the whole cluster, and users often may not
- * read it. Neither object has the positions of waiting jobs. Kueue's visibility API computes them
- * on request.
+ * Reads Kueue's queues. A LocalQueue belongs to a namespace and has no quota of its own: its jobs
+ * use the quota of a ClusterQueue. A ClusterQueue belongs to the whole cluster, and users often may
+ * not read it. Neither object has the positions of waiting jobs. Kueue's visibility API computes
+ * them on request.
  */
 #include <errno.h>
 

@@ -19,7 +19,7 @@ struct spec_task_source {
 	char key[80];
 };
 
-/* What a phase in a job's object means. A row of the kind's table of phases. */
+/* A row of the kind's table of phases: what a phase in a job's object means. */
 struct spec_phase {
 	const char *name; /* NULL in the last row */
 	enum spec_state state;
@@ -63,15 +63,15 @@ struct spec_reader {
 	void (*status)(const struct spec_reader *reader, const struct spec_value *object,
 		       struct spec_job_view *v);
 	/*
-	 * The kind of the object that controls the pods, and the beginning of its apiVersion
-	 * ("batch/").
+	 * The object that controls the pods: the beginning of its apiVersion ("batch/"), and its
+	 * kind.
 	 */
 	const char *of_group, *of_kind;
 	/*
-	 * Return the uid of the object that POD belongs to, from POD's owner reference to its
-	 * controller. That is a job, or an object between the pod and its job; then set *RET_PART.
-	 * Return NULL if POD does not belong to this kind. If this function pointer is NULL, POD
-	 * belongs to its controller, provided that the controller matches OF_KIND and OF_GROUP.
+	 * Return the uid of the object to which POD belongs, by POD's owner reference to its
+	 * controller. It is a job, or an object between POD and its job. In the second case, set
+	 * *RET_PART. Return NULL if POD does not belong to this kind. If OWNER itself is NULL, POD
+	 * belongs to its controller, if the controller matches OF_GROUP and OF_KIND.
 	 */
 	const char *(*owner)(const struct spec_reader *reader, const struct spec_value *pod,
 			     bool *ret_part);
@@ -105,9 +105,8 @@ struct spec_reader {
 	 */
 	const char *no_more;
 	/*
-	 * True if the number of retries in the object is not the true one: it does not include
-	 * restarts of containers, and after the job's end it includes pods that the controller has
-	 * deleted.
+	 * True if the number of retries in the object is wrong: it does not include restarts of
+	 * containers, and after the job's end it includes pods that the controller has deleted.
 	 */
 	bool recounted;
 	bool remade; /* if the object is deleted, its owner creates it again */

@@ -63,8 +63,8 @@ static bool same_role(const struct placed *a, const struct placed *b)
 
 /*
  * Sort the N tasks at V into the order of the roles. Return true, normally. Return false if two
- * tasks of a role have the same id. TorchX never makes such a job, so each task then becomes a role
- * of its own.
+ * tasks of a role have the same id. TorchX never makes such a job. Each task is then a role of its
+ * own.
  */
 static bool place_tasks(struct placed *v, size_t n)
 {

@@ -217,9 +217,9 @@ static enum spec_state state_in(const struct spec_reader *reader, const char *ph
 }
 
 /*
- * Return when the I-th phase of C began. kxfs did not observe the beginning. Volcano updates the
- * time of a condition with each change within the phase. So if the first container started before
- * the time of the condition Running, that start was the beginning of RUNNING.
+ * Return when the I-th phase of C began, for a phase that kxfs did not see begin. Volcano updates
+ * the time of a condition with each change within the phase. So if the first container started
+ * before the time of the condition Running, that start was the beginning of RUNNING.
  */
 static int64_t began(const struct spec_job *job, const struct spec_transitions *c, size_t i,
 		     enum spec_state state)
@@ -346,8 +346,9 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 		const char *container = *r->blamed ? r->blamed : pod->main;
 
 		/*
-		 * The container failed, was restarted, and may have been stopped in its last run.
-		 * The last words of a run that was stopped explain nothing.
+		 * If STARTS is not 0, the container failed, was restarted, and may have been
+		 * stopped in its last run. The last words of a run that was stopped explain
+		 * nothing.
 		 */
 		if (r->starts > 0)
 			continue;
@@ -361,8 +362,8 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 }
 
 /*
- * Set the obstacle that keeps the job's pods from running. When Kueue has ended the pods because of
- * the obstacle, keep the last one.
+ * Set the obstacle that keeps the job's pods from running. When Kueue has evicted the job because
+ * of the obstacle, keep the text of the last snapshot.
  */
 static void fill_obstacle(struct spec_job *job, const struct spec_view_context *ctx)
 {

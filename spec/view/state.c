@@ -98,8 +98,8 @@ struct spec_standing spec_standing_of(const struct spec_job_view *view,
 	else
 		s.ended = final && view->changed ? view->changed : ctx->now;
 	/*
-	 * Return here unless the controller may report the end late and all pods have ended. In
-	 * that case, the job is over.
+	 * If the controller may report the end late, the job is over as soon as all pods have ended
+	 * and the controller will not restart it. In all other cases, return now.
 	 */
 	if (!ctx->reader->pods_decide || !s.phase || s.phase->state != SPEC_RUNNING ||
 	    view->hidden || !count_ends(pods, view, &ends) || goes_on(view, &ends))
@@ -272,7 +272,10 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	if (v.state == SPEC_FAILED && phase && phase->gives_up &&
 	    explain_given_up(&v, job, view, pods, ctx))
 		return v;
-	/* The reason in the object of a removed job is why the job waited, not why it ended. */
+	/*
+	 * Do not use the reason in the object of a removed job: it is why the job waited, not why
+	 * it ended.
+	 */
 	if (v.suspended && spec_kueue_is_off(ctx))
 		explain(&v, "Deactivated", "");
 	else if (v.suspended)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions that files of this folder offer each other: reading the metadata of an object, and
- * the steps that make a snapshot from views. Private to spec/view.
+ * Functions that several files of this folder use: they read the metadata of objects, and make a
+ * snapshot from views, step by step. Private to spec/view.
  */
 #pragma once
 
@@ -103,8 +103,8 @@ struct spec_placed_pods spec_place_pods(const struct spec_job_view *view,
 /* --- kueue_cause.c --- */
 
 /*
- * True if the job's Workload is deactivated, or if Kueue has finished it because it could not start
- * the job. Then Kueue does not admit the job automatically.
+ * True if the job's Workload is deactivated, or if Kueue could not start the job and has finished
+ * the Workload. Then Kueue does not admit the job automatically.
  */
 bool spec_kueue_is_off(const struct spec_view_context *ctx);
 /*

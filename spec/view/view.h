@@ -40,7 +40,7 @@ struct spec_container_view {
 	char *name;
 	char *reason; /* why the container is waiting or terminated */
 	char *message;
-	/* If the program has failed, its last output, from the kubelet. Otherwise "". */
+	/* If the program has failed: its last output, as the kubelet reports it. Otherwise "". */
 	char *words;
 	bool init;
 	enum spec_container_state state;
@@ -145,7 +145,7 @@ struct spec_job_view {
 	char *submitter;
 	char *submission;
 	char *owner_api; /* apiVersion of its controller, or "" */
-	char *user;	 /* value of the label by which `-o mine` selects jobs */
+	char *user;	 /* value of the label by which `-o mine` selects jobs, or "" */
 	/* Digest of an AppDef that did not fit into the object, or "". */
 	char *appdef_sha256;
 	unsigned retries, max_retries; /* attempts after the first: number so far, and limit */
@@ -246,8 +246,8 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
 /* The API group of a cluster's metrics of pods. */
 #define SPEC_METRICS_GROUP "metrics.k8s.io"
 /*
- * JSON describes that API group. Return the first version that both the server and kxfs support, as
- * "metrics.k8s.io/v1" (static), or NULL.
+ * JSON describes the API group metrics.k8s.io. Return the first version that both the server and
+ * kxfs support, as "metrics.k8s.io/v1" (static), or NULL.
  */
 const char *spec_metrics_version(const char *json, size_t len);
 /*
@@ -290,7 +290,11 @@ struct spec_view_context {
 	const char *user;
 	bool history;	/* the job is in history/, no longer in jobs/ */
 	bool pods_late; /* the server may not have reported all pods of the job yet */
-	int64_t since;	/* when kxfs first saw the job, or when the job was created */
+	/*
+	 * When kxfs first saw the job. For a job that existed before the mount, when it was
+	 * created.
+	 */
+	int64_t since;
 	/*
 	 * The job's pod group and queue. NULL if they do not exist, or if the user may not watch
 	 * them.
@@ -302,7 +306,8 @@ struct spec_view_context {
 	struct spec_kueue_facts kueue;
 	bool events_known; /* the user may watch events, so EVENTS is complete */
 	/*
-	 * Bit set of resources that would explain why jobs wait, but that this user may not watch:
+	 * Bit set of SPEC_UNSEEN_...: resources that would show why jobs wait, but that this user
+	 * may not watch.
 	 */
 	unsigned unseen;
 #define SPEC_UNSEEN_EVENTS 1u

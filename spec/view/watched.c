@@ -86,8 +86,8 @@ int spec_group_view_parse(const char *json, size_t len, struct spec_group_view *
 	conditions = spec_read_list(status, "conditions");
 	v->minimum = (unsigned)spec_read_int(spec, "minMember", 0);
 	/*
-	 * When the scheduler decides again, it keeps the condition of its last decision. So the
-	 * later condition counts.
+	 * When the scheduler decides again, it keeps the condition of the previous decision. So of
+	 * the two conditions, the later one counts.
 	 */
 	v->is_short = true_since(conditions, "Unschedulable") > true_since(conditions, "Scheduled");
 	spec_read_copy_word(&v->phase, status, "phase");

@@ -37,12 +37,16 @@ struct spec_group_view {
 	unsigned minimum;	   /* pods that must start together */
 	struct spec_amounts needs; /* what MINIMUM pods together request */
 	bool is_short;		   /* the scheduler reports insufficient capacity for these pods */
-	int64_t seen;		   /* when kxfs first saw the group, or when it was created */
+	/*
+	 * When kxfs first saw the group. For a group that existed before the mount, when it was
+	 * created.
+	 */
+	int64_t seen;
 };
 
 struct spec_event_view {
 	unsigned refs; /* atomic; only spec_event_view_ref and _unref touch it */
-	char *about;   /* uid of the object that it is about */
+	char *about;   /* uid of the object that the event is about */
 	char *kind;    /* kind of that object */
 	char *name;
 	char *type; /* Normal, Warning */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kueue's Workloads. The controller of a Workload is a job of any kind. The Workload shows whether
- * that job has quota, was admitted, or was evicted. Its podSets contain the templates of all the
- * job's pods; kxfs does not read them.
+ * Reads Kueue's Workloads. The controller of a Workload is a job of any kind. The Workload shows
+ * whether that job has quota, was admitted, or was evicted. Its podSets contain the templates of
+ * all the job's pods; kxfs does not read them.
  */
 #include <errno.h>
 
