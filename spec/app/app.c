@@ -236,7 +236,7 @@ static void read_capabilities(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* Ignore a field that TorchX writes into an AppDef but no manifest contains. */
+/* Ignore a field that TorchX writes into an AppDef, but that never becomes part of a manifest. */
 static void skip(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		 void *member)
 {

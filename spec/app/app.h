@@ -95,7 +95,10 @@ struct spec_app {
 /* A scheduler, as far as the code that reads AppDefs has to know it. */
 struct spec_scheduler {
 	const char *name; /* its name in a document's `scheduler`: "volcano" */
-	/* name of another scheduler; this one also runs documents for that one; or NULL */
+	/*
+	 * Name of another scheduler, or NULL. This scheduler also runs documents that name the
+	 * other one.
+	 */
 	const char *also;
 	const char *torchx; /* TorchX's name for it, which a document may also use */
 	/*
@@ -130,8 +133,8 @@ struct spec_app_rules {
 };
 
 /*
- * True if ROOT is a ready manifest, which is an object for a cluster, instead of an AppDef. It has
- * apiVersion or kind, and no roles.
+ * True if ROOT is a ready manifest (an object for a cluster) and not an AppDef: it has apiVersion
+ * or kind, and no roles.
  */
 bool spec_app_is_manifest(const struct spec_yaml *root);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads the document in a file. kxfs reads a ready manifest as kubectl would. It refuses a file
- * with several objects, with a list of them.
+ * with several objects; the error lists them.
  *
  * A document may also be an AppDef, or the output of `torchx run --dryrun --json`. That output is a
  * map with "app" (the AppDef), "scheduler", "cfg" (the run options; null if an option is not set)

@@ -234,8 +234,8 @@ void app_read_text_map(struct app_reader *r, const struct app_path *path,
 /* --- numbers --- */
 
 /*
- * Return NULL if TEXT does not look like a number. Otherwise return why kxfs does not accept TEXT
- * as a number.
+ * TEXT is not a valid number. If it looks like one, return why kxfs does not accept it. Otherwise
+ * return NULL.
  */
 static const char *why_not(const char *text)
 {

@@ -47,7 +47,7 @@ void spec_hold_clear(struct spec_hold *h);
  * "2026-12-01T08:00:00+01:00" has its own offset. "2026-12-01T08:00:00", "2026-12-01T08:00" and
  * "2026-12-01" are local times of the machine that runs kxfs. LOCAL converts a local time: its
  * argument is the time read as UTC, and it returns when a local clock shows that time. A time
- * before 1970 or after 2262 is moved by so much that *RET does not overflow in any time zone.
+ * before 1970 or after 2262 becomes the nearest time that fits in nanoseconds in every time zone.
  * Return false if TEXT has none of these forms.
  */
 bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t utc), int64_t *ret);

@@ -130,8 +130,8 @@ static int set_time(struct run_value *v, const struct spec_option *option, const
 }
 
 /*
- * Parse TEXT, a decimal number. Return false if it is anything else. If the number is out of range,
- * set *RET to the nearest number in the range.
+ * Parse TEXT, a decimal number. Return false if it is anything else. If the number does not fit
+ * into an int64_t, set *RET to the nearest one that does.
  */
 static bool parse_int(const char *text, int64_t *ret)
 {
@@ -220,7 +220,10 @@ int spec_option_check(const char *whose, const struct spec_option *table, const 
 	return err;
 }
 
-/* Add an error unless "namespace" in scheduler_args is the mount's namespace. It has no effect. */
+/*
+ * VALUE is "namespace" in scheduler_args. Add an error unless it is the mount's namespace. The
+ * option has no other effect.
+ */
 static void check_namespace(const struct spec_value *value, const char *namespace,
 			    struct spec_errors *e)
 {

@@ -32,8 +32,8 @@ struct spec_option {
 };
 
 /*
- * Rows for options that TorchX does not have, but kxfs does (docs/deviations.md). Each kind that
- * supports one has its row in its table.
+ * Rows for the tables of options of all kinds that support these options. TorchX does not have them
+ * (docs/deviations.md).
  */
 #define SPEC_TIME_LIMIT_OPTION                                                                     \
 	{                                                                                          \

@@ -205,12 +205,12 @@ struct spec_job {
 	char *phase; /* the backend's own word for the state */
 	char *reason;
 	char *message;
-	/* The last lines that the replica that failed first has printed (see status.h), or "". */
+	/* The last lines printed by the replica that failed first (see status.h), or "". */
 	char *last_words;
 	bool silent; /* the replica that failed first is known to have printed nothing */
 	/* kxfs can't read logs from the cluster, since this user has no right to. Not on disk. */
 	bool no_logs;
-	/* The job has ended, and kxfs will have the rest of its output soon. Not on disk. */
+	/* The job has ended, and the rest of its output will arrive soon. Not on disk. */
 	bool fetching;
 	bool behind; /* the job ended at least a second ago; not on disk */
 	/*
@@ -361,9 +361,12 @@ size_t spec_replica_logs_end(const struct spec_replica *r, size_t first);
  */
 char *spec_log_file(const char *container, size_t i, size_t n);
 
-/* Set the usage of R to USAGE; NULL if unknown. */
+/* Set the usage of R to a copy of USAGE. USAGE is NULL if the usage is unknown. */
 void spec_replica_set_usage(struct spec_replica *r, const struct spec_usage *usage);
-/* Set the resources given to each replica of ROLE to REQUEST; NULL if unknown. */
+/*
+ * Set the resources given to each replica of ROLE to a copy of REQUEST. REQUEST is NULL if they are
+ * unknown.
+ */
 void spec_role_set_request(struct spec_role_status *role, const struct spec_request *request);
 
 const struct spec_job *spec_job_ref(const struct spec_job *job);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For each job, a spec_list stores bytes, in the order in which the jobs are shown. For list.jsonl
+ * A spec_list stores bytes for each job, in the order in which the jobs are shown. For list.jsonl
  * they are the job's line; for the table, the cells of its line except the age. A new text reuses
  * the bytes of snapshots that are already in the list (their revisions are equal), and formats the
  * others. The table is then made from the cells. It can't be stored, since the width of a column

@@ -32,8 +32,8 @@ char *spec_status_obstacle(const struct spec_job *job);
 void spec_status_replica(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			 size_t *ret_len);
 /*
- * Make the text of the file usage, of a job and of a replica. It always has all keys. An unknown
- * value is null.
+ * Make the texts of two files named usage: of a job, and of a replica. Each always has all keys. An
+ * unknown value is null.
  */
 void spec_status_usage(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_replica_usage(const struct spec_job *job, const struct spec_replica *r, char **ret,

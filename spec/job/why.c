@@ -232,7 +232,7 @@ static void put_policy(FILE *out, const struct spec_job *job, const struct spec_
 static void put_output(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	bool readable = !job->no_logs;
-	/* The container was restarted after the failure, and then stopped. */
+	/* True if the container was restarted after the failure, and then stopped. */
 	bool stopped = r->state == SPEC_FAILED && r->starts > 0;
 	size_t n = 0;
 

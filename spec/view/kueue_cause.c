@@ -302,8 +302,8 @@ static void deactivated(struct kueue_text *m)
 
 	m->stops = true;
 	/*
-	 * Without a REASON, a user has deactivated the Workload: directly, or by writing suspend to
-	 * the job's ctl, in this kxfs or in another one.
+	 * If REASON is empty, a user has deactivated the Workload: directly, or by writing suspend
+	 * to the job's ctl, in this kxfs or in another one.
 	 */
 	if (!*reason) {
 		set(m, "Deactivated", m->ctx->kueue.fixed ? WHEN_ACTIVE_FIXED : WHEN_ACTIVE);

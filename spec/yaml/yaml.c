@@ -5,7 +5,7 @@
  * (plain or quoted, tags), and aliases share its nodes. This file checks limits while the tree
  * grows, so a small hostile document can't make a large tree. It checks the keys of a map when the
  * map is complete. It checks tags and expands merge keys ("<<") only when the whole tree is
- * complete: the rules for them depend on the kind of document, which the caller determines then.
+ * complete: the rules for them depend on the kind of document, which only the caller knows.
  */
 #include "spec/yaml/yaml.h"
 
@@ -103,7 +103,7 @@ static int new_node(struct yaml_reader *r, enum spec_yaml_type type, unsigned li
 	return 0;
 }
 
-/* Append CHILD to PARENT, and take ownership of it. */
+/* Append CHILD to PARENT, which then owns it. */
 static void append(struct spec_yaml *parent, struct spec_yaml *child)
 {
 	parent->v = mem_more(parent->v, parent->n, sizeof(struct spec_yaml *));

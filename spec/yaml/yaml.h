@@ -102,8 +102,8 @@ bool spec_yaml_find(void *root, const char *path, unsigned *ret_line, unsigned *
 
 /*
  * The type of a scalar. A plain scalar has its type by YAML 1.2's core schema. Any other scalar is
- * text. Numbers are decimal, so strtoll and strtod can parse them: "010", "0x10", "1_000", "1:30",
- * ".inf" are text here.
+ * text. Numbers are decimal, so that strtoll and strtod can parse them. Other forms are text here:
+ * "010", "0x10", "1_000", "1:30", ".inf".
  */
 enum spec_yaml_value {
 	SPEC_YAML_NULL,

@@ -66,8 +66,8 @@ static bool is_word(const char *text, size_t len)
 }
 
 /*
- * True if some parser may read TEXT as a number or a date. Then it has only characters that occur
- * in these, and a digit or no letter.
+ * True if some parser may read TEXT as a number or a date: all characters of TEXT occur in these,
+ * and TEXT has a digit or no letter.
  */
 static bool is_numeric(const char *text, size_t len)
 {

@@ -16,10 +16,10 @@
 int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e);
 
 /*
- * Return TEXT converted to YAML (malloc'ed), and the new length in *LEN, if TEXT is JSON that is
- * not valid YAML. Return NULL if libyaml can parse TEXT as it is. JSON differs in three ways. It
- * may have two escapes for one character beyond U+FFFF: "\ud83d\ude00". It may have characters that
- * YAML requires to be escaped. And jq(1) writes several maps without separators. The result has the
+ * If TEXT is JSON that is not valid YAML, return it converted to YAML (malloc'ed), with the new
+ * length in *LEN. Return NULL if libyaml can parse TEXT as it is. JSON differs in three ways. One
+ * character beyond U+FFFF may be two escapes: "\ud83d\ude00". Characters that YAML requires to be
+ * escaped may be unescaped. And jq(1) writes several maps without separators. The result has the
  * same lines as TEXT, except where two maps were on one line.
  */
 char *yaml_input_from_json(const char *text, size_t *len);
