@@ -143,8 +143,8 @@ struct spec_replica {
 	char *reason;
 	char *message;
 	/*
-	 * If another container than the main one blocks the replica or ended it, the name of that
-	 * container; else "".
+	 * If a container other than the main one blocks the replica or ended it: the name of that
+	 * container. Otherwise "".
 	 */
 	char *blamed;
 	int exit_code; /* -1 if unknown */

@@ -189,7 +189,7 @@ static int read_alias(struct yaml_reader *r, const yaml_event_t *event, unsigned
 
 /* --- tags ("!!str 1"): those of YAML's core schema --- */
 
-/* True if TAG fits the scalar NODE. TAG is not !!str, which fits every scalar. */
+/* True if TAG fits the scalar NODE. TAG must not be !!str, which fits every scalar. */
 static bool tag_fits(const char *tag, const struct spec_yaml *node)
 {
 	enum spec_yaml_value value = spec_yaml_resolve(node);
