@@ -616,20 +616,14 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		return spec_kueue_cause(job, view, ctx);
 	if (spec_state_is_final(job->state) || job->state == SPEC_UNKNOWN || job->history)
 		return ret;
-	/*
-	 * Kueue's reasons take precedence over the reason of a failed replica, since that may be
-	 * about an earlier attempt.
-	 */
+	/* Kueue's reason takes precedence: a failed replica may belong to an earlier attempt. */
 	if (*view->phase && *spec_kueue_queue(view, ctx))
 		ret = spec_kueue_cause(job, view, ctx);
 	/* If a replica has failed, its reason explains more than what other replicas wait for. */
 	if (*ret.reason || spec_job_first_failed(job, NULL))
 		return ret;
 	if (!*view->phase) {
-		/*
-		 * In this state the job has neither a pod group nor pods: no controller has acted
-		 * on it.
-		 */
+		/* SUBMITTED: no controller has made a pod group or pods for the job yet. */
 		if (job->state == SPEC_SUBMITTED && !ctx->stale_since && has_waited(&f, ctx->since))
 			ret = make(&no_controller, "no controller has processed it yet");
 		return ret;
@@ -658,9 +652,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		return ret;
 	for (size_t i = 0; i < pods.n; i++)
 		n += !pods.v[i].pod->gone && *pods.v[i].pod->node;
-	/*
-	 * If all pods have nodes, only events (for example about volumes) would show why they wait.
-	 */
+	/* If all pods have nodes, only events (as about volumes) would show why they wait. */
 	if (n >= job->n_replicas)
 		unseen &= SPEC_UNSEEN_EVENTS;
 	if (unseen && has_waited(&f, max_of(ctx->since, view->changed) +
