@@ -58,7 +58,7 @@ static const struct spec_task_view *task_of(const struct spec_job_view *view,
 /* --- pods without a number --- */
 
 /* A log in the last snapshot. Its key begins with the uid of the pod. */
-struct queue_known {
+struct known_log {
 	const char *key;
 	size_t replica;
 };
@@ -66,8 +66,7 @@ struct queue_known {
 /* Order by the uids of the pods. The uid is the part of a key before its first dot. */
 static int by_uid(const void *a, const void *b)
 {
-	const char *x = ((const struct queue_known *)a)->key,
-		   *y = ((const struct queue_known *)b)->key;
+	const char *x = ((const struct known_log *)a)->key, *y = ((const struct known_log *)b)->key;
 	size_t x_len = strcspn(x, "."), y_len = strcspn(y, ".");
 	int diff = memcmp(x, y, min_of(x_len, y_len));
 
@@ -86,20 +85,20 @@ static size_t place_of(const struct spec_job_view *view, const struct spec_job *
 							       : NO_PLACE;
 }
 
-static struct queue_known *known_of(const struct spec_job_view *view, const struct spec_job *before,
-				    size_t *ret_n)
+static struct known_log *known_of(const struct spec_job_view *view, const struct spec_job *before,
+				  size_t *ret_n)
 {
-	struct queue_known *ret;
+	struct known_log *ret;
 	size_t n = 0;
 
 	for (size_t i = 0; before && i < before->n_replicas; i++)
 		n += before->replicas[i].n_logs;
-	ret = new0_n(struct queue_known, n);
+	ret = new0_n(struct known_log, n);
 	*ret_n = n;
 	for (size_t i = 0; before && i < before->n_replicas; i++)
 		for (size_t k = 0; k < before->replicas[i].n_logs; k++)
-			ret[--n] = (struct queue_known){before->replicas[i].logs[k].key,
-							place_of(view, before, i)};
+			ret[--n] = (struct known_log){before->replicas[i].logs[k].key,
+						      place_of(view, before, i)};
 	qsort(ret, *ret_n, sizeof(*ret), by_uid);
 	return ret;
 }
@@ -122,14 +121,14 @@ static void number(const struct spec_job_view *view, struct spec_placed_pod *v, 
 {
 	const struct spec_pod_view **last cleanup_free =
 		new0_n(const struct spec_pod_view *, view->n_replicas);
-	struct queue_known *known cleanup_free = NULL;
+	struct known_log *known cleanup_free = NULL;
 	bool *is_known cleanup_free = new0_n(bool, n);
 	size_t n_known;
 
 	known = known_of(view, before, &n_known);
 	for (size_t i = 0; i < n; i++) {
-		const struct queue_known key = {.key = v[i].pod->meta.uid};
-		const struct queue_known *found =
+		const struct known_log key = {.key = v[i].pod->meta.uid};
+		const struct known_log *found =
 			bsearch(&key, known, n_known, sizeof(*known), by_uid);
 
 		is_known[i] = found && found->replica != NO_PLACE;
