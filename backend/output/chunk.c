@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Making chunks of a log's bytes: see chunk.h. */
+/* Makes chunks of a log's bytes; see chunk.h. */
 #include "backend/output/chunk.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include "spec/base/mem.h"
 
 /*
- * A log is far behind if more than BEHIND_BYTES wait. Two times are near if they differ by at most
- * BEHIND_NS.
+ * A log is far behind if more than BEHIND_BYTES of it wait to be merged. Two times are near each
+ * other if they differ by less than BEHIND_NS.
  */
 #define BEHIND_BYTES (256u << 10)
 #define BEHIND_NS    1000000u
@@ -86,8 +86,9 @@ void cutter_pause(struct cutter *c, struct chunks *ret)
 	if (bar.length == 0)
 		return;
 	/*
-	 * Don't count the prefix between BAR and the rest of OPEN: chunk_join counts it if it joins
-	 * the two again.
+	 * STARTS does not count a prefix before a chunk's first byte. So for the rest of OPEN,
+	 * subtract the prefixes within BAR, and the one before the byte that follows BAR.
+	 * chunk_join adds the latter if it joins the two again.
 	 */
 	c->open.starts -= bar.starts + 1;
 	c->open.from += bar.length;
@@ -104,8 +105,8 @@ void cutter_end(struct cutter *c, struct chunks *ret)
 }
 
 /*
- * Deliver a part of a line that is too long for one chunk. A '\r' at its end remains open, since a
- * '\n' may follow.
+ * Make a chunk of OPEN, which is full although its line continues. If its last byte is '\r', leave
+ * this byte in OPEN, because a '\n' may follow.
  */
 static void cutter_give_part(struct cutter *c, struct chunks *ret)
 {
@@ -124,9 +125,7 @@ static void cutter_give_part(struct cutter *c, struct chunks *ret)
 	c->open = cr;
 }
 
-/*
- * Make the first LENGTH bytes of OPEN the bar: they end with a '\r' that is not followed by '\n'.
- */
+/* Set BAR to the first LENGTH bytes of OPEN, which end with a '\r' that is not followed by '\n'. */
 static void cutter_note_bar(struct cutter *c, uint32_t length)
 {
 	c->bar = c->open;
@@ -135,7 +134,7 @@ static void cutter_note_bar(struct cutter *c, uint32_t length)
 	c->open.starts++;
 }
 
-/* Add N bytes of one line, which fit into the open chunk; only the last may be '\n'. */
+/* Add N bytes of one line to OPEN, which has space for them. Only the last byte may be '\n'. */
 static void cutter_take(struct cutter *c, const char *bytes, size_t n)
 {
 	uint32_t before = c->open.length;
@@ -191,7 +190,7 @@ void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struc
 	}
 }
 
-/* --- reading them from the disk --- */
+/* --- reading chunks from the disk --- */
 
 #define FEED_BUFFER (256u << 10)
 #define FEED_MAX    (4u << 20) /* bytes read in one run */
@@ -212,7 +211,7 @@ static int64_t time_of(const struct lines_record *r)
 	return r->line.ns ? r->line.ns : CHUNK_UNTIMED;
 }
 
-/* Begin the cutter at the feed's first byte, with the time of its line. */
+/* Start the cutter at the feed's first byte, with the time of the line that contains this byte. */
 static void run_begin(struct feed_run *r)
 {
 	struct feed *f = r->f;
@@ -230,7 +229,9 @@ static void run_begin(struct feed_run *r)
 	cutter_begin(&r->cutter, f->from, last != '\n', r->ns);
 }
 
-/* Pass the next N bytes, at BUF, to the cutter, with the times of their lines. */
+/*
+ * Pass the next N bytes of the log, which are at BUF, to the cutter, with the times of their lines.
+ */
 static void run_cut(struct feed_run *r, const char *buf, size_t n)
 {
 	while (n > 0) {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chunks, the units of the merged log. A chunk is one of these: whole lines of one log; a part of a
- * line that is too long for one chunk; or, of an incomplete line, the part up to its last '\r',
- * which a progress bar prints. The cutter makes chunks of a log's bytes as they arrive; a feed
- * reads them from the disk.
+ * Chunks are the units of the merged log. A chunk consists of whole lines of one log, or of a part
+ * of a line that is too long for one chunk. It may also be the beginning of an incomplete line, up
+ * to the line's last '\r': progress bars end each update with '\r' instead of '\n'. A cutter makes
+ * chunks of bytes that arrive. A feed makes chunks of bytes that it reads from the disk.
  */
 #pragma once
 
 #include "spec/base/base.h"
 
-#define CHUNK_MAX     65536	/* bytes of a chunk; a longer line is cut into several */
+/* largest size of a chunk in bytes; a longer line becomes several chunks */
+#define CHUNK_MAX     65536
 #define CHUNK_UNTIMED INT64_MIN /* the time of chunks that are not sorted */
 
 #define CHUNK_ENDS    1u /* the chunk ends with '\n' */
@@ -21,34 +22,34 @@ struct chunk {
 	int64_t ns;	 /* the time of the chunk's first line */
 	uint32_t length; /* length in bytes, at most CHUNK_MAX */
 	/*
-	 * Number of prefixes after its first byte: one for each further line, including lines that
-	 * end with '\r'.
+	 * Number of prefixes that the merged log shows after the chunk's first byte: one before
+	 * each line except the first. Here, a '\r' without '\n' also ends a line.
 	 */
 	uint32_t starts;
-	uint32_t lines; /* number of lines that end in the chunk, with '\n' */
+	uint32_t lines; /* number of '\n' in the chunk */
 	uint32_t flags;
 };
 
 /*
- * Append B, which follows A in the same log, to A. Return false if B does not follow A, or the two
- * are too long.
+ * If B directly follows A in the same log, append B to A. Return false if it does not, or if the
+ * result would be longer than CHUNK_MAX.
  */
 bool chunk_join(struct chunk *a, const struct chunk *b);
 /*
- * True if A and B, which follow each other in a log, should become one chunk of the merged log: if
- * they have the same time, or if the log is far behind (BYTES of it wait) and their times are so
- * near that lines of other logs between them do not matter.
+ * B follows A in the same log, of which BYTES wait to be merged. True if A and B should become one
+ * chunk of the merged log. That is so if they have the same time. It is also so if the log is far
+ * behind, and the two times are so near that a line of another log between them would not matter.
  */
 bool chunk_is_near(const struct chunk *a, const struct chunk *b, uint64_t bytes);
 
-/* Chunks of one log, in order. All 0 is an empty list. */
+/* A list of chunks of one log, in the order of their bytes. A zeroed list is empty. */
 struct chunks {
 	struct chunk *v; /* malloc'ed */
 	size_t n, room;
-	uint64_t bytes; /* bytes in all of them */
+	uint64_t bytes; /* total length of the chunks */
 };
 
-/* Add P, as one more chunk, or joined with the last one. */
+/* Add P to the list. If it is near the last chunk (chunk_is_near), join the two if possible. */
 void chunks_add(struct chunks *all, const struct chunk *p);
 /* Empty ALL, but keep its memory for later chunks. */
 void chunks_reuse(struct chunks *all);
@@ -56,53 +57,64 @@ void chunks_clear(struct chunks *all);
 
 struct cutter {
 	uint64_t at; /* offset of the next byte in the log */
-	int64_t ns;  /* time of the line that is open */
+	int64_t ns;  /* time of the current line */
 	bool midline;
 	bool cr;	   /* the last byte was '\r' */
-	struct chunk open; /* bytes that are not in a chunk yet */
+	struct chunk open; /* the bytes that are not in a delivered chunk yet */
 	/*
-	 * The part of OPEN up to the last lone '\r', which a progress bar prints. It may become a
-	 * chunk before the line ends. Its length is 0 if there is no such part.
+	 * The part of OPEN up to its last '\r' without '\n', as a progress bar prints it. It may
+	 * become a chunk before the line ends. Its length is 0 if there is no such part.
 	 */
 	struct chunk bar;
 };
 
-/* Begin at byte AT. If MIDLINE, this byte belongs to a line that began earlier, at the time NS. */
+/*
+ * Begin at byte AT of a log. If MIDLINE, this byte is in the middle of a line that began at the
+ * time NS.
+ */
 void cutter_begin(struct cutter *c, uint64_t at, bool midline, int64_t ns);
-/* Add N bytes; lines that begin in them were printed at NS. Append each complete chunk to RET. */
+/*
+ * Add the next N bytes of the log. Lines that begin in them were printed at NS. Append each
+ * complete chunk to RET.
+ */
 void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struct chunks *ret);
-/* Like cutter_add, for N > 0 bytes of one line. WHOLE: the last of them, and no other, is a '\n'. */
+/*
+ * Like cutter_add, but all N > 0 bytes are of one line. If WHOLE, the last byte is '\n'. No other
+ * byte is '\n'.
+ */
 void cutter_add_line(struct cutter *c, int64_t ns, const char *bytes, size_t n, bool whole,
 		     struct chunks *ret);
-/* No more bytes are available now: complete a chunk that ends with '\r'. */
+/*
+ * Call this when no more bytes are available now. If BAR is not empty, append it to RET as a chunk.
+ */
 void cutter_pause(struct cutter *c, struct chunks *ret);
-/* No byte will follow: complete the last chunk. */
+/* Call this when no more bytes will follow. Append the remaining bytes to RET as the last chunk. */
 void cutter_end(struct cutter *c, struct chunks *ret);
 
 /*
- * A run of the pool that reads the chunks of a log from the disk. It serves output of a local job's
- * helper, output from before kxfs started, and output beyond the memory limit. The log's writer
- * delivers all other chunks.
+ * A feed reads chunks of a log from the disk, on the pool. This is for output that a local job's
+ * helper has written, for output from before kxfs started, and for output beyond the memory limit.
+ * The log's writer delivers all other chunks from memory.
  */
 struct feed {
 	int dir_fd;
 	const char *id, *key;
 	uint64_t from;	/* the first byte that is not in a chunk yet */
-	uint64_t limit; /* bytes from here on are not read */
+	uint64_t limit; /* the offset at which the feed stops */
 	bool timed;	/* the chunks get the times of their lines; otherwise they are not sorted */
-	/* The log does not grow any more, so an incomplete line becomes a chunk, too. */
+	/* The log does not grow any more, so an incomplete last line becomes a chunk, too. */
 	bool final;
 
 	struct chunks chunks;
-	/* The bytes from FROM to SEEN, malloc'ed, if they are few; else NULL. */
+	/* The bytes from FROM to SEEN, malloc'ed, if there are only a few; else NULL. */
 	char *bytes;
 	uint64_t size; /* size of the log */
 	/*
-	 * All bytes before this offset are in chunks, or in an incomplete line. If it is below
-	 * SIZE, run the feed again.
+	 * All bytes before this offset are in chunks, or in an incomplete line. If SEEN is lower
+	 * than SIZE, another feed must read the rest.
 	 */
 	uint64_t seen;
 };
 
-/* Return 0 or a negative errno; there may be chunks in both cases. */
+/* Run F. Return 0 or a negative errno. In both cases F may have got chunks. */
 int feed_run(struct feed *f);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interface between a log's writer (writer.c) and the log's job (output.c): when the writer may
- * begin, and where it passes written bytes, so that the merged log gets them from memory. Only
- * these two use it. I/O thread.
+ * The interface between a log's writer (writer.c) and the log's job (output.c). The job notifies
+ * the writer when it may begin. The writer notifies the job of the bytes that it has written, so
+ * that the merged log gets them from memory. Only writer.c and output.c use this header. I/O
+ * thread.
  */
 #pragma once
 
@@ -12,27 +13,29 @@
 #include "backend/output/room.h"
 
 /*
- * A writer's references to its log and its job, valid as long as the log is entered or the writer
- * is open.
+ * What a writer uses of its log and its job. It is valid while the writer is open, and while the
+ * log is entered (output_log_enter).
  */
 struct feeder {
 	struct output_log *log;
 	struct file *file;
 	struct loop *loop;
 	struct room *room; /* where the writer counts the bytes of its table */
-	size_t *pending;   /* bytes of all writers that wait for the disk */
+	size_t *pending;   /* number of bytes, of all writers together, that wait for the disk */
 };
 
-/* Return the feeder of the log KEY of J, which has begun. */
+/* Return the feeder of the log KEY of J. The log must have begun. */
 struct feeder output_log_feeder(struct output_job *j, const char *key);
 /*
- * Call FN(DATA) when the file of L exists or the disk has refused it; immediately if one of these
- * is so already. If FN is NULL, cancel an earlier call. Only one caller can wait.
+ * Call FN(DATA) when the file of L exists, or when the disk has refused to create it. Call it
+ * immediately if this has already happened. If FN is NULL, cancel an earlier call. Only one caller
+ * can wait.
  */
 void output_log_when_open(struct output_log *l, loop_fn fn, void *data);
 /*
- * Return 0 if L may be written, else a negative errno. While the index can't be read, it may refer
- * to bytes of L that a crash of the machine has lost, and new bytes would take their place.
+ * Return 0 if L may be written, else a negative errno. L may not be written while the index of its
+ * job can't be read. The index may refer to bytes of L that a crash of the machine has lost, and
+ * new bytes would take their place.
  */
 int output_log_refusal(const struct output_log *l);
 /*
@@ -41,10 +44,10 @@ int output_log_refusal(const struct output_log *l);
 void output_log_enter(struct output_log *l);
 void output_log_leave(struct output_log *l);
 /*
- * The bytes from FROM to TO of L are on disk now. They consist of CHUNKS, and perhaps an incomplete
- * line.
+ * Notify L that its bytes from FROM to TO are on disk now. CHUNKS contains these bytes, except
+ * perhaps those of an incomplete last line.
  */
 void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 			const struct chunks *chunks);
-/* TO bytes of L are on disk now. The new ones must be read from there. */
+/* Notify L that TO bytes of it are on disk now. L must read the new ones from the disk. */
 void output_log_found(struct output_log *l, uint64_t to);

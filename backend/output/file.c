@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Logs on disk and their readers: see file.h. A reader (struct log) reads one form of the file, so
- * each file has two readers as members. Its descriptors are open while it has readers.
+ * Logs on disk and their readers; see file.h. A struct log reads one form of a file, and all
+ * readers of that form share it. So each file has two of them as members. A file's descriptors are
+ * open while it has readers.
  */
 #include "backend/output/file.h"
 
@@ -24,8 +25,8 @@
 struct log {
 	struct file *file;
 	enum log_form form;
-	bool opened;		  /* it was opened; under the lock */
-	struct stamp_place size;  /* where counting continues; under the lock */
+	bool opened;		  /* a reader has opened this form; under the lock */
+	struct stamp_place size;  /* where log_size continues to count lines; under the lock */
 	struct stamp_place place; /* where the next read probably begins; under the lock */
 };
 
@@ -48,7 +49,7 @@ struct file {
 	atomic_bool ended, denied;
 	atomic_bool cut; /* the file was removed before the log had ended */
 	atomic_uint fetching;
-	atomic_uint_least64_t size; /* the largest size so far */
+	atomic_uint_least64_t size; /* the largest size that the file has had so far */
 
 	/* I/O thread: */
 	struct {
@@ -63,12 +64,12 @@ struct file {
 	unsigned refs; /* including those of readers */
 	unsigned readers;
 	bool listed;
-	/* BEGUN: its job is open. PUBLISHED: the job has set INDEX. */
+	/* FOUND: no job has begun the log. BEGUN: a job has. PUBLISHED: INDEX was set. */
 	enum { FOUND, BEGUN, PUBLISHED } origin;
 	UT_hash_handle hh;
 	int fd, lines_fd;	 /* open while there are readers; else -1 */
 	struct merged *merged;	 /* the open merged log, while there are readers; else NULL */
-	struct index_size index; /* the size on disk, if its job has published that */
+	struct index_size index; /* the size of the merged index on disk, if PUBLISHED */
 };
 
 /* --- the table --- */
@@ -147,7 +148,10 @@ struct file *file_find(struct files *all, const char *id, const char *key)
 	return f;
 }
 
-/* Enter F into the table. Return F, or the existing file of that name. */
+/*
+ * Add F to the table. If the table has a file of that name already, free F. Return a reference to
+ * the file in the table.
+ */
 static struct file *file_list(struct files *all, struct file *f)
 {
 	struct file *other;
@@ -342,8 +346,8 @@ unsigned file_fetch(struct file *f, int more)
 /* --- readers --- */
 
 /*
- * Open the descriptors of a container's log. Output that has not arrived yet has an empty file
- * already.
+ * Open the descriptors of a container's log. If MADE, create an empty file if there is none, so
+ * that the log can be opened before its output arrives.
  */
 static int file_open_log(struct file *f, bool made, int *ret_fd, int *ret_lines_fd)
 {
@@ -443,7 +447,7 @@ void log_unref(struct log *log)
 
 /* --- size and bytes --- */
 
-/* Return the size of the index as its job has published it, or as it is on disk. */
+/* Get the size of the merged index: as the job has published it, or else as it is on disk. */
 static int file_index(struct file *f, struct index_size *ret)
 {
 	cleanup_fd int fd = -1;
@@ -484,8 +488,8 @@ void file_hold(struct file *f)
 }
 
 /*
- * Return the descriptor of the table of lines, which may have been made since F was opened; -1 if
- * there is none.
+ * Return the descriptor of F's table of lines; -1 if there is none. The table may have been created
+ * after F was opened.
  */
 static int file_lines(struct file *f)
 {
@@ -511,7 +515,7 @@ static struct stamper *stamper_new(int fd)
 	return s;
 }
 
-/* Return the length of a container's log of SIZE bytes in the form of LOG. */
+/* A container's log has SIZE bytes. Set *RET to its length in the form of LOG. */
 static int log_size(struct log *log, uint64_t size, uint64_t *ret)
 {
 	struct file *f = log->file;
@@ -593,7 +597,7 @@ ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off)
 	if (log->form == LOG_STAMPED)
 		return log_read_stamped(log, buf, n, off);
 	got = file_read_at(f->fd, buf, n, off);
-	/* Increase the size, because bytes beyond the reported size must not be readable. */
+	/* Bytes beyond the reported size must not be readable, so increase the reported size. */
 	if (got > 0)
 		file_grow(f, off + (uint64_t)got);
 	return got;
@@ -661,7 +665,7 @@ bool log_is_kept(struct log *log, struct log_early *e)
 	return e->end == 0 || !st.ended;
 }
 
-/* Return the status of a container's log without readers. */
+/* Get the status of a container's log that has no readers. */
 static int stat_unread(struct files *all, const char *id, const char *key, enum log_form form,
 		       struct log_stat *ret)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The folder of a job, STATE/jobs/ID, and the files in it. DIR_FD is STATE/jobs. Any thread. All
- * functions may wait for the disk, and do not follow links. Descriptors are close-on-exec; errors
- * are negative errnos.
+ * The folder of a job's output, STATE/output/ID, and the files in it. DIR_FD is STATE/output. Any
+ * thread. All functions may wait for the disk, and do not follow links. Returned descriptors are
+ * close-on-exec. Errors are negative errnos.
  */
 #pragma once
 
@@ -25,15 +25,15 @@ int folder_open(int dir_fd, const char *id, const char *sub, const char *name, i
 int folder_read(int dir_fd, const char *id, const char *name, char **ret, size_t *ret_len);
 /* Create ID, ID/logs and ID/lines if needed. */
 int folder_make(int dir_fd, const char *id);
-/* Create the folder NAME in DIR with mode 0700, whatever the umask is. */
+/* Create the folder NAME in DIR_FD, if it does not exist, with mode 0700 whatever the umask is. */
 int folder_make_one(int dir_fd, const char *name);
 /*
- * Open the log KEY for appending, and create it if needed; *RET_SIZE (RET_SIZE may be NULL) is its
- * size.
+ * Open the log KEY for appending, and create it if needed. Set *RET_SIZE to its size. RET_SIZE may
+ * be NULL.
  */
 int folder_open_log(int dir_fd, const char *id, const char *key, uint64_t *ret_size);
 
-/* Numbers in these files: little-endian, unaligned. */
+/* Write and read numbers in these files. They are little-endian, and need not be aligned. */
 static inline void bytes_put32(uint8_t *at, uint32_t v)
 {
 	v = htole32(v);

@@ -19,7 +19,7 @@
 #define INDEX_TORN_MAX 4096
 #define OUT_FIRST      16 /* initial capacity in records */
 
-/* A batch that is being written, or that could not be written and will be retried. */
+/* A batch of records that is being written, or that could not be written and will be retried. */
 struct index_batch {
 	char *keys; /* new lines of the table of keys */
 	size_t keys_len, n_keys;
@@ -46,13 +46,13 @@ struct index {
 	bool keys_known; /* the keys on disk were read */
 	bool cut;	 /* the torn end of the file was removed, but the file is not synced yet */
 	/*
-	 * By number: the size of each log at the first attempt to load the index. NULL if unknown,
-	 * and after loading.
+	 * The size that each log had at the first attempt to load the index, by the log's number.
+	 * NULL before that attempt, and after the index was loaded.
 	 */
 	uint64_t *sizes;
 	size_t keys_saved;	  /* number of keys on disk */
 	uint64_t keys_len;	  /* length in bytes of the keys on disk */
-	struct merge_record last; /* the last record that can't be extended */
+	struct merge_record last; /* the last closed record, which can't be extended any more */
 	struct index_size size;	  /* the size on disk */
 	uint8_t *out;		  /* encoded records that are not in BATCH */
 	size_t n_out, out_room;
@@ -97,8 +97,8 @@ static void index_add_number(struct index *x, uint32_t number)
 }
 
 /*
- * Number the loaded keys. Return false if a key occurs twice, which means that kxfs has not written
- * this table.
+ * Number the loaded keys. Return false if a key occurs twice, because kxfs never writes such a
+ * table.
  */
 static bool index_number_all(struct index *x)
 {
@@ -127,7 +127,7 @@ static uint64_t index_place(uint64_t number)
 	return MERGE_HEAD + number * MERGE_RECORD;
 }
 
-/* Find the size of each log. */
+/* Set X->sizes to the size of each log. */
 static int index_log_sizes(struct index *x)
 {
 	cleanup_free uint64_t *sizes = mem_zero_n(x->keys.n + 1, sizeof(*sizes));
@@ -148,8 +148,8 @@ static int index_log_sizes(struct index *x)
 }
 
 /*
- * Read all records up to the end, or to the first one that is not plausible, or refers to bytes
- * that a crash of the machine has lost. New records go there.
+ * Read the records. Stop at the first one that is not plausible, or that refers to bytes that a
+ * crash of the machine has lost. New records will replace that record and all after it.
  */
 static int index_load_records(struct index *x, int fd)
 {
@@ -200,9 +200,9 @@ static int index_load_file(struct index *x)
 	if (err)
 		return err;
 	/*
-	 * Remove the torn end, since later records must not follow it. Sync the file, because
-	 * another crash must not restore the torn end, whose bytes in the log may be different by
-	 * then.
+	 * Remove the torn end, so that new records do not follow it. Sync the file, so that another
+	 * crash of the machine does not restore the torn end. By then, the log may have other bytes
+	 * where its records point.
 	 */
 	whole = index_place(x->size.records);
 	if ((uint64_t)st.st_size > whole) {
@@ -341,14 +341,14 @@ const struct index_size *index_written(const struct index *x)
 	return &x->size;
 }
 
-/* Append R to the records to be written, which have space for it. */
+/* Encode R into the space that index_grow has made in OUT. */
 static void index_put(struct index *x, const struct merge_record *r)
 {
 	merge_encode(r, index_appended(x) - 1, x->out + (x->n_out - 1) * MERGE_RECORD);
 	x->last = *r;
 }
 
-/* Encode the open record, which is not extended any more. */
+/* Close the open record, if there is one, so that it can't be extended any more, and encode it. */
 static void index_close(struct index *x)
 {
 	struct merge_record r;
@@ -361,7 +361,7 @@ static void index_close(struct index *x)
 	x->open = false;
 }
 
-/* Make space for one more record at the end. */
+/* Make space for one more record at the end of OUT. */
 static void index_grow(struct index *x)
 {
 	if (x->n_out == x->out_room) {
@@ -415,7 +415,10 @@ static int index_write_keys(const struct index *x)
 	fd = folder_open(x->dir_fd, x->id, NULL, "merged.keys", O_WRONLY | O_CREAT);
 	if (fd < 0)
 		return fd;
-	/* Remove a torn line, which would be read as part of the next one. */
+	/*
+	 * Remove a torn line at the end of the file. Otherwise it would be read as a part of the
+	 * next line.
+	 */
 	err = disk_truncate(fd, x->keys_len);
 	return err < 0 ? err
 		       : file_pwrite_all(fd, x->batch.keys, x->batch.keys_len, (off_t)x->keys_len);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The index of a job's merged log on disk: `merged` and `merged.keys`, in merge.h's format. It is
- * loaded on the pool, continued in memory on the I/O thread, and written on the pool, one batch at
- * a time. Records that can't be written (a full disk) remain in memory, at most INDEX_WAITING_MAX
- * of them; the logs themselves are not touched here.
+ * The index of a job's merged log. On disk it is in the files `merged` and `merged.keys`, whose
+ * format is in merge.h. The pool loads it, the I/O thread appends records to it in memory, and the
+ * pool writes these, one batch at a time. If records can't be written, for example because the disk
+ * is full, they wait in memory, at most INDEX_WAITING_MAX of them. This module does not change the
+ * logs themselves.
  */
 #pragma once
 
@@ -14,7 +15,7 @@
 
 struct index;
 
-/* The part of an index that is on disk, for its readers. */
+/* The size of the part of an index that is on disk. Readers use only this part. */
 struct index_size {
 	uint64_t records;
 	uint64_t end;	 /* bytes of the merged log */
@@ -23,51 +24,60 @@ struct index_size {
 };
 
 /*
- * Read the size of the open file FD: whole records up to the last plausible one. Any thread. Return
- * 0 or a negative errno.
+ * Get the size of the index in the open file FD, up to the last plausible record. Any thread.
+ * Return 0 or a negative errno.
  */
 int index_size_read(int fd, struct index_size *ret);
 
 /*
- * Read the index of the job whose folder is ID in DIR_FD, and remove its torn end. Any thread, but
- * *RET belongs to the I/O thread. Return 0 or a negative errno. After an error, pass *RET, a
- * partial result, to the next attempt; for the first one it is NULL. Once index_knows_logs, logs
- * may be written between attempts: a record whose bytes were lost stays invalid when other bytes
- * take their place.
+ * Load the index of the job whose folder is ID in DIR_FD, and remove its torn end. Return 0 or a
+ * negative errno. At the first attempt, *RET must be NULL. After an error, *RET is a partial
+ * result: pass it to the next attempt. Any thread may call this, but otherwise *RET belongs to the
+ * I/O thread.
+ *
+ * Once index_knows_logs is true, logs may be written between attempts. Records are checked against
+ * the sizes that the logs had at the first attempt. So a record whose bytes were lost is not valid,
+ * even if other bytes have taken their place.
  */
 int index_load(int dir_fd, const char *id, struct index **ret);
 /*
- * Read the keys of the index of job ID; *RET_LEN is the length of the whole, valid lines. Any
- * thread.
+ * Read the keys of job ID's index from the disk. Set *RET_LEN to the length of the lines that are
+ * complete and valid. Any thread.
  */
 int index_read_keys(int dir_fd, const char *id, struct merge_keys *ret, uint64_t *ret_len);
 /*
- * True if X (may be NULL), which is not loaded yet, knows the size that each log had at the first
- * attempt.
+ * X is the partial result of a failed index_load, or NULL. True if X has the sizes that the logs
+ * had at the first attempt.
  */
 bool index_knows_logs(const struct index *x);
-/* Must not be called while a batch is being written. NULL is allowed. */
+/* Free X, which may be NULL. Do not call this while a batch is being written. */
 void index_free(struct index *x);
 
 /*
- * Return the number of the log KEY; give it one if it is new. KEY and PREFIX are valid
- * (merge_key_is_valid).
+ * Return the number of the log KEY. If KEY is new, add it and PREFIX, and give it a number. Both
+ * must be valid (merge_key_is_valid).
  */
 uint32_t index_number(struct index *x, const char *key, const char *prefix);
 /* Return how many bytes of log NUMBER are in the index, on disk or waiting. */
 uint64_t index_indexed(const struct index *x, uint32_t number);
-/* Append P, the next chunk of log NUMBER, to the merged log. There must be space (index_room). */
+/* Append P, the next chunk of log NUMBER, to the merged log. index_room must not be 0. */
 void index_append(struct index *x, uint32_t number, const struct chunk *p);
 size_t index_room(const struct index *x);
-/* End the line at the end of the merged log. Return false if no line was open. */
+/*
+ * If the merged log ends in the middle of a line, append a newline. Return true if a newline was
+ * appended.
+ */
 bool index_end_line(struct index *x);
 
-/* index_appended returns the number of all records; index_written the size on disk. */
+/*
+ * index_appended returns the number of all records, on disk or waiting. index_written returns the
+ * size on disk.
+ */
 uint64_t index_appended(const struct index *x);
 const struct index_size *index_written(const struct index *x);
 /*
- * Write the waiting records, if there are any and none is being written; then call WRITTEN(DATA,
- * err). The write is in GROUP.
+ * Write the waiting records on the pool. Then call WRITTEN(DATA, err). Do nothing if no record
+ * waits, or if a write is in progress. The write counts in GROUP.
  */
 void index_write(struct index *x, struct group *group, void (*written)(void *data, int err),
 		 void *data);

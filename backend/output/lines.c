@@ -71,7 +71,8 @@ static bool get_whole(const uint8_t *from, size_t len, uint64_t block, struct li
 	ret->line.ns = (int64_t)bytes_get64(from + 8);
 	ret->number = bytes_get64(from + 16);
 	/*
-	 * A crash of the machine may leave zeros, which are a valid record only in the first block.
+	 * A crash of the machine may leave zeros in the table. Zeros are a valid record only in the
+	 * first block.
 	 */
 	return ret->line.at <= INT64_MAX && ret->number <= ret->line.at &&
 	       (block == 0 || ret->number > 0);
@@ -87,8 +88,8 @@ static size_t put_difference(uint8_t *to, const struct lines_record *last,
 }
 
 /*
- * True if a record AT bytes and NUMBER lines after LAST is plausible. Each line has at least one
- * byte.
+ * True if a record may be AT bytes and NUMBER lines after LAST. Each line has at least one byte, so
+ * NUMBER can't be higher than AT.
  */
 static bool may_follow(const struct lines_record *last, uint64_t at, uint64_t number)
 {
@@ -144,8 +145,9 @@ size_t lines_count(const char *p, size_t n)
 }
 
 /*
- * Count N bytes that contain ENDS newlines. FIRST is the offset in them at which the first new line
- * begins; N if no line does.
+ * Add N bytes that contain ENDS newlines. FIRST is the offset, in these bytes, of the first line
+ * that begins in them; N if no line does. After these bytes, the last line is incomplete if
+ * MIDLINE. Set RET to the bytes to append to the table, and return their number.
  */
 static size_t lines_put(struct lines_encoder *e, int64_t ns, size_t n, size_t ends, size_t first,
 			bool midline, uint8_t ret[LINES_ADDED_MAX])
@@ -190,7 +192,7 @@ size_t lines_add_line(struct lines_encoder *e, int64_t ns, size_t n, bool whole,
 	return lines_put(e, ns, n, whole, e->midline ? n : 0, !whole, ret);
 }
 
-/* Add the bytes of the log that the table lacks, up to SIZE. */
+/* Add records for the bytes of the log that the table does not cover, up to SIZE. */
 static int mend_rest(int fd, int log_fd, uint64_t size, struct lines_encoder *e)
 {
 	cleanup_free char *buf = mem_grow(NULL, LINES_SPAN, 1);
@@ -234,8 +236,8 @@ int lines_mend(int fd, int log_fd, uint64_t size, struct lines_encoder *ret)
 	if (err == 0 && (uint64_t)st.st_size > ret->table) {
 		err = disk_truncate(fd, ret->table);
 		/*
-		 * Sync the truncation: otherwise a crash could restore the removed records when the
-		 * log has other bytes there.
+		 * Sync the truncation. Otherwise a crash of the machine could restore the removed
+		 * records, although the log has other bytes there by then.
 		 */
 		if (err == 0)
 			err = disk_sync_data(fd);
@@ -254,7 +256,7 @@ void lines_open(struct lines_reader *r, int fd)
 }
 
 /*
- * Read the present contents of BLOCK into R. Return 0; -ENOENT if they do not begin with a record;
+ * Read BLOCK from the disk into R. Return 0, -ENOENT if BLOCK does not begin with a valid record,
  * or another negative errno.
  */
 static int read_block(struct lines_reader *r, uint64_t block)
@@ -343,7 +345,10 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 	if (r->n < LINES_BLOCK)
 		return -ENOENT;
 	err = read_block(r, r->block + 1);
-	/* The differences are unsigned, so a decreasing offset is too large, and not plausible. */
+	/*
+	 * These differences are unsigned. If the offset decreases, the difference is huge, and not
+	 * plausible.
+	 */
 	if (err == 0 &&
 	    !may_follow(&last, r->last.line.at - last.line.at, r->last.number - last.number))
 		err = -ENOENT;
@@ -351,7 +356,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 		*ret = r->last;
 		return 0;
 	}
-	/* Return to the reader's last position, so that the caller can retry. */
+	/* Go back to the reader's last position, so that the caller can retry. */
 	if (read_block(r, r->block - 1) < 0)
 		r->n = 0;
 	r->last = last;

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of lines beside a log (STATE/jobs/ID/lines/KEY): where lines begin, when they were
- * printed, and their numbers. It is kept as long as the log. The writer of the log also writes it,
- * before the log's bytes, so that a kill in between leaves a table with records of missing bytes;
- * lines_mend removes those.
+ * The table of lines beside a log (STATE/output/ID/lines/KEY). It records where lines begin, when
+ * they were printed, and their numbers. kxfs keeps the table as long as the log. The writer of the
+ * log also writes the table, and writes it before the log's bytes. If the writer is killed in
+ * between, the table has records of bytes that the log does not have; lines_mend removes such
+ * records.
  *
- * The file is a sequence of blocks of LINES_BLOCK bytes; the last may be shorter. Each block begins
- * with a whole record (at, ns, number: 8 bytes each, little-endian); each further record has the
- * differences to the one before it (at: varint, ns: zigzag varint, number: varint). A byte 0 where
- * a record would begin ends a block early. So a record is found by bisection over the blocks, and
- * the tail can be read without the rest. There is one record for the first line of each time:
- * following lines with the same time, or of unknown time, share this record. But there is at least
- * one record each LINES_SPAN bytes, if a line begins there, so the bytes between two records can be
- * searched in bounded time.
+ * The file is a sequence of blocks of LINES_BLOCK bytes. The last block may be shorter. Each block
+ * begins with a whole record (at, ns, number: 8 bytes each, little-endian). Each further record has
+ * the differences to the record before it (at: varint, ns: zigzag varint, number: varint). If a
+ * byte 0 is where a record would begin, it ends the block early. So a record is found by bisection
+ * over the blocks, and the end of the table can be read without the rest.
  *
- * A line is a run of bytes that ends with '\n', or the last one, which is not complete yet. The
- * functions are for any thread of any process.
+ * Successive lines that have the same time, or whose time is unknown, share one record: that of the
+ * first of them. But if a line begins LINES_SPAN bytes or more after the last record's line, it
+ * gets a record of its own. So the bytes between two records can be searched in bounded time.
+ *
+ * A line is a run of bytes that ends with '\n'. The last line may lack the '\n', because it is not
+ * complete yet. Any thread of any process may call these functions.
  */
 #pragma once
 
@@ -25,7 +27,7 @@
 #define LINES_SPAN	(64u << 10)
 #define LINES_ADDED_MAX 64 /* the largest result of lines_add */
 
-/* A line of a log: it begins at byte AT and has the time NS since 1970, or 0 if unknown. */
+/* A line of a log. It begins at byte AT. NS is its time in ns since 1970; 0 if unknown. */
 struct log_line {
 	uint64_t at;
 	int64_t ns;
@@ -36,37 +38,42 @@ struct lines_record {
 	uint64_t number; /* number of the line, from 0 */
 };
 
-/* The state needed to continue a table. Plain data; all 0 for an empty log. */
+/* What the writer of a table must remember. Plain data; all 0 for an empty log. */
 struct lines_encoder {
-	uint64_t size;		  /* bytes of the log, including all that were added */
+	uint64_t size;		  /* size of the log, including the added bytes */
 	uint64_t lines;		  /* lines that begin in these bytes */
 	bool midline;		  /* the last line is not complete yet */
-	bool any;		  /* there is a record */
+	bool any;		  /* the table has at least one record */
 	struct lines_record last; /* the newest record */
-	uint64_t table;		  /* bytes of the table */
+	uint64_t table;		  /* size of the table in bytes */
 };
 
 /*
- * Add N bytes, 0 < N <= LINES_SPAN, printed at NS, which will be appended to the log. Write the
- * bytes to append to the table before that to RET, and return their number, which may be 0.
+ * Add N bytes (0 < N <= LINES_SPAN), which were printed at NS, and which the caller will append to
+ * the log. Set RET to the bytes that the caller must append to the table before that. Return their
+ * number, which may be 0.
  */
 size_t lines_add(struct lines_encoder *e, int64_t ns, const char *bytes, size_t n,
 		 uint8_t ret[LINES_ADDED_MAX]);
-/* Like lines_add, for any N > 0 bytes of one line. WHOLE: the last of them, and no other, is a '\n'. */
+/*
+ * Like lines_add, but for any N > 0 bytes of one line. If WHOLE, the last byte is '\n'. No other
+ * byte is '\n'.
+ */
 size_t lines_add_line(struct lines_encoder *e, int64_t ns, size_t n, bool whole,
 		      uint8_t ret[LINES_ADDED_MAX]);
 
 /*
- * Make the table FD (open for reading and writing) match the log LOG_FD, which has SIZE bytes:
- * remove its torn end and records of missing bytes, and add records of lines of unknown time for
- * bytes without a record. *RET continues the table. Return 0, or a negative errno if there can be
- * no table now. Reads the log from the last line of the table on.
+ * Make the table FD match the log LOG_FD, which has SIZE bytes. Remove the table's torn end, and
+ * records of bytes that the log does not have. Then read the log from the table's last line on, and
+ * add records of lines with an unknown time for the rest. FD must be open for reading and writing.
+ * Set *RET to the state with which a writer continues the table. Return 0, or a negative errno if
+ * the table can't be used now.
  */
 int lines_mend(int fd, int log_fd, uint64_t size, struct lines_encoder *ret);
 
 /* A reader of a table, which may be growing. */
 struct lines_reader {
-	int fd; /* the caller's */
+	int fd; /* the caller owns it */
 	uint64_t block;
 	size_t n;  /* bytes of the block that are in BYTES */
 	size_t at; /* offset in BYTES of the next record */

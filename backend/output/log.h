@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job's output for readers. A log is a stream of bytes that only grows at its end. It has the
- * output of one container in one attempt, or of all replicas merged; as it was printed, or with a
- * time before each line. Exactly the bytes below the reported size of a stream can be read. All
- * functions are for any thread and never wait for a network.
+ * The output of a job, for readers. A log is a sequence of bytes that grows only at its end. It has
+ * the output of one container in one attempt, or the merged output of all replicas. Its form is the
+ * output as it was printed, or the output with a time before each line. Exactly the bytes below the
+ * log's reported size can be read. Any thread may call these functions, unless noted otherwise.
+ * None of them waits for a network.
  */
 #pragma once
 
@@ -13,9 +14,7 @@
 
 struct log;
 
-/*
- * With LOG_STAMPED each line is preceded by its time and a blank: "2026-11-22T04:35:12.123456Z ".
- */
+/* LOG_STAMPED: before each line there is its time and a blank, "2026-11-22T04:35:12.123456Z ". */
 enum log_form { LOG_PLAIN, LOG_STAMPED };
 
 struct log_stat {
@@ -24,11 +23,13 @@ struct log_stat {
 	bool ended;    /* no more bytes will arrive */
 };
 
-/* Events of logs, for the owner of the output. I/O thread, no lock held. */
+/*
+ * Events of logs, for the owner of the output. They are called on the I/O thread, without a lock.
+ */
 struct output_events {
 	/*
-	 * LOG, which has readers, has grown or ended, or is denied or not. It is borrowed. May be
-	 * NULL.
+	 * LOG has grown or ended, or the result of log_is_denied has changed. This is called only
+	 * for a log that was opened. LOG is borrowed. May be NULL.
 	 */
 	void (*log)(void *data, struct log *log);
 	void *data;
@@ -39,20 +40,20 @@ define_cleanup(log_unrefp, struct log *, log_unref)
 #define cleanup_log cleanup(log_unrefp)
 
 /*
- * Return the status of LOG: 0 or a negative errno. ENDED is read before SIZE, so if the log has
- * ended, SIZE is final.
+ * Get the status of LOG. Return 0 or a negative errno. ENDED is read before SIZE, so SIZE is final
+ * if ENDED is true.
  */
 int log_stat(struct log *log, struct log_stat *ret);
 /*
- * Return the status of LOG (of form LOG_PLAIN) without accessing the disk: there may be more bytes.
- * MTIME is not set.
+ * Get the status of LOG, whose form must be LOG_PLAIN, without accessing the disk. The log may have
+ * more than SIZE bytes. MTIME is not set.
  */
 void log_peek(struct log *log, struct log_stat *ret);
 
 /* True if LOG has no captured output, because the cluster denies the user access to it. */
 bool log_is_denied(struct log *log);
 
-/* True if the output of the job was removed before LOG had ended, so its end is missing. */
+/* True if the job's output was removed before LOG had ended, so that the end of LOG is missing. */
 bool log_is_cut(struct log *log);
 
 /*
@@ -62,34 +63,37 @@ bool log_is_cut(struct log *log);
 ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off);
 
 /*
- * For followers of a log: its newest bytes, from memory, which may not be on disk yet, nor counted
- * in the size. In the rare case that they can be neither written nor fetched again, the log
- * continues with other output. Then a follower that has read them must stop (log_is_kept). I/O
- * thread.
+ * Followers can read the newest bytes of a log from memory, before these bytes are on disk and
+ * count in the log's size. In rare cases, kxfs can neither write such bytes nor fetch them again.
+ * Then the log continues with other output, and a follower that has read the bytes must stop
+ * (log_is_kept). Each follower has one struct log_early. I/O thread.
  */
 struct log_early {
-	/* Bytes before this were delivered before they were written; 0 if all are written. */
+	/*
+	 * The follower has read bytes up to this offset, some of them before they were written. 0:
+	 * all bytes that it has read are written.
+	 */
 	uint64_t end;
 	unsigned losses;
 };
 
 /*
- * Set *RET to the address of the bytes in memory at OFF, valid until the next event, and record in
- * E that they were read. Return their number, at most N; 0 if there are none. If RET is NULL, only
- * return the number.
+ * If the bytes at OFF are in memory, set *RET to their address, and record in E that the follower
+ * has read them. Return their number, at most N; 0 if they are not in memory. The address is valid
+ * until the next event. If RET is NULL, only return the number.
  */
 size_t log_read_early(struct log *log, struct log_early *e, const char **ret, size_t n,
 		      uint64_t off);
 /*
- * Return false if bytes that this follower got before they were written have been lost since; it
- * must get EIO.
+ * Return false if this follower has read bytes from memory that were lost before they were written.
+ * The follower must then get EIO.
  */
 bool log_is_kept(struct log *log, struct log_early *e);
 
 /*
- * True if all output that the program had printed when LOG was opened has arrived. Always true for
- * replica logs of local jobs. Otherwise log_when_arrived calls FN once, on the I/O thread, when the
- * output has arrived or can't arrive.
+ * log_has_arrived returns true if all output that the program had printed when LOG was opened has
+ * arrived. It is always true for replica logs of local jobs. log_when_arrived calls FN(DATA) once,
+ * on the I/O thread, when this output has arrived, or can't arrive any more.
  */
 bool log_has_arrived(struct log *log);
 void log_when_arrived(struct log *log, void (*fn)(void *data), void *data);

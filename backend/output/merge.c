@@ -11,7 +11,7 @@
 const uint8_t merge_head[MERGE_HEAD] = "kxfs merged 2\n";
 const struct merge_record merge_start = {.flags = MERGE_ENDS};
 
-/* FNV-1a of the record's number and its bytes before the check sum. */
+/* Return the checksum of a record: FNV-1a of its number, and of its bytes before the checksum. */
 static uint32_t merge_check(const uint8_t bytes[MERGE_RECORD], uint64_t number)
 {
 	uint32_t hash = 2166136261u;
@@ -116,10 +116,10 @@ struct merge_lines {
 	const char *buf;
 	size_t len;
 	size_t at;    /* where the next line begins */
-	size_t whole; /* end of the text up to the next '\n' after AT; 0 if not known yet */
+	size_t whole; /* offset after the next '\n' at or after AT; 0 if not known yet */
 };
 
-/* Return the end of the line that begins at AT, and move AT there. */
+/* Move AT to the end of the line that begins there, and return it. */
 static size_t merge_line(struct merge_lines *l)
 {
 	if (l->at >= l->whole) {
@@ -165,8 +165,8 @@ struct merge_record merge_next(const struct merge_record *last, uint32_t log, co
 }
 
 /*
- * The part of a stream of bytes that is kept: drop the first SKIP bytes, then write at most ROOM to
- * OUT.
+ * Selects a part of a stream of bytes: drops the first SKIP bytes, then writes at most ROOM bytes
+ * to OUT.
  */
 struct merge_window {
 	uint64_t skip;
@@ -199,17 +199,18 @@ static void merge_stamp(struct merge_window *w, const struct merge_style *style,
 	merge_emit(w, stamp, STAMP);
 }
 
-/*
- * --- many short lines: find the ends of lines in a whole block at once, and copy lines in steps of
- * a fixed length. Calling memchr and memcpy for each line would take three times as long. ---
- */
+/* --- many short lines --- */
 
+/*
+ * For many short lines, find the ends of all lines in a block at the same time, and copy lines in
+ * steps of a fixed length. Calling memchr and memcpy for each line would take three times as long.
+ */
 #define MERGE_STEP  16 /* bytes that are compared, or copied, in one step */
-#define MERGE_BLOCK 64 /* bytes in which all line ends are found at once */
+#define MERGE_BLOCK 64 /* size of a block: all line ends in it are found at the same time */
 
 typedef uint8_t merge_bytes __attribute__((vector_size(MERGE_STEP)));
 
-/* Return one bit for each byte of V; the bytes are 0 or 255. */
+/* Return a mask with one bit for each byte of V. The bytes of V are 0 or 255. */
 static inline uint64_t merge_bits(merge_bytes v)
 {
 #ifdef __SSE2__
@@ -234,8 +235,8 @@ static inline merge_bytes merge_load(const char *at)
 }
 
 /*
- * Return a bit for each byte of a block that ends a line: '\n', or '\r' that is not followed by
- * '\n'. One more byte must follow the block.
+ * Return a mask with a bit for each byte of BLOCK that ends a line: '\n', or '\r' that is not
+ * followed by '\n'. At least one more byte must follow BLOCK.
  */
 static inline uint64_t merge_ends(const char *block)
 {
@@ -261,14 +262,17 @@ struct merge_prefix {
 	char text[MERGE_PREFIX_MAX + MERGE_STEP];
 };
 
-/* The fields of merge_window and merge_lines that a run of whole lines changes. */
+/* Copies of those fields of merge_window and merge_lines that merge_run changes. */
 struct merge_run {
 	const char *line; /* the next line */
 	char *out, *out_end;
 	uint64_t skip;
 };
 
-/* Drop the next line, which ends before NEXT. Return false if a part of it must be kept. */
+/*
+ * Drop the next line, which ends before NEXT. If a part of it must be kept, do nothing and return
+ * false.
+ */
 static inline bool merge_drop_line(struct merge_run *run, const struct merge_prefix *prefix,
 				   const char *next)
 {
@@ -282,15 +286,18 @@ static inline bool merge_drop_line(struct merge_run *run, const struct merge_pre
 }
 
 /*
- * Copy the next line with its prefix; the buffer has MERGE_BLOCK bytes from NEXT on. Return false
- * if there is no space.
+ * Copy the next line, which ends before NEXT, with its prefix. The buffer must have at least
+ * MERGE_BLOCK bytes from NEXT on. Return false if OUT has no space.
  */
 static inline bool merge_copy_line(struct merge_run *run, const struct merge_prefix *prefix,
 				   const char *next)
 {
 	size_t n = (size_t)(next - run->line);
 
-	/* Most prefixes fit into one step, and most lines need at least two. */
+	/*
+	 * The copies below are of whole steps, so they may write more than needed. One step is
+	 * enough for most prefixes, and two steps for many lines.
+	 */
 	if ((size_t)(run->out_end - run->out) < prefix->len + n + 2 * MERGE_STEP)
 		return false;
 	memcpy(run->out, prefix->text, MERGE_STEP);
@@ -320,8 +327,8 @@ static inline bool merge_block(struct merge_run *run, const struct merge_prefix 
 }
 
 /*
- * Render lines from L.AT on, each with its prefix: first drop lines, then copy lines, a block at a
- * time. merge_render handles the rest, which may be everything.
+ * Render lines from L->at on, each with its prefix, a block at a time: first drop the lines that W
+ * skips, then copy lines. Leave the rest, which may be everything, to merge_render.
  */
 static void merge_run(struct merge_window *w, struct merge_lines *l,
 		      const struct merge_prefix *prefix)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a merged log: see merged.h. */
+/* Reads a merged log; see merged.h. */
 #include "backend/output/merged.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #define MERGED_BATCH	64  /* records read at the same time */
 #define MERGED_KEPT	64  /* logs whose descriptors are kept open */
 #define MERGED_HELD	512 /* the same limit while the job is being removed */
-#define MERGED_STAMPERS 16  /* logs with a stamper during one read */
+#define MERGED_STAMPERS 16  /* number of stampers during one read */
 
 /* A log that is part of the merged log. */
 struct merged_log {
@@ -28,7 +28,8 @@ struct merged {
 	char *id;
 	/* Descriptor of the index; -1 until it is needed; under the lock. */
 	int fd;
-	struct merged_log **logs; /* under the lock, but the logs remain valid */
+	/* the array is under the lock; the logs remain valid until merged_free */
+	struct merged_log **logs;
 	size_t n_logs;
 	size_t n_kept;	  /* logs with descriptors; under the lock */
 	uint64_t hint[2]; /* the record that was last read in each form; under the lock */
@@ -93,7 +94,7 @@ static int merged_index(struct merged *m)
 	return m->fd; /* another thread may have opened it meanwhile */
 }
 
-/* Return the offset at which R ends in FORM. */
+/* Return the offset, in the merged log in FORM, at which the rendering of R ends. */
 static uint64_t record_end(const struct merge_record *r, enum log_form form)
 {
 	return r->end + (form == LOG_STAMPED ? STAMP * r->stamps : 0);
@@ -109,7 +110,11 @@ static int merged_record(int fd, uint64_t i, struct merge_record *ret)
 	return n < MERGE_RECORD || merge_decode(bytes, i, ret) < 0 ? -EBADMSG : 0;
 }
 
-/* Find the number of the first record that ends after OFF, and its start in the merged log. */
+/*
+ * Find the first record whose rendering ends after OFF. Set *RET_I to the record's number, and
+ * *RET_BASE to the offset at which its rendering begins. HINT is a number near which the record may
+ * be.
+ */
 static int merged_find(int fd, const struct index_size *size, enum log_form form, uint64_t hint,
 		       uint64_t off, uint64_t *ret_i, uint64_t *ret_base)
 {
@@ -137,7 +142,7 @@ static int merged_find(int fd, const struct index_size *size, enum log_form form
 	return low < size->records ? 0 : -EBADMSG;
 }
 
-/* --- its logs --- */
+/* --- the logs of the merged log --- */
 
 /* Read the keys that M does not have yet. */
 static int merged_load_logs(struct merged *m)
@@ -180,8 +185,9 @@ static int merged_log(struct merged *m, uint32_t number, struct merged_log **ret
 }
 
 /*
- * Get descriptors of L and of its table of lines (-1 if it has none). If *RET_OWN, the caller
- * closes them; otherwise M keeps them open, which it does for at most KEEP logs.
+ * Get descriptors of L and of its table of lines (-1 if it has none). M keeps the descriptors of at
+ * most KEEP logs open. If *RET_OWN is set, the caller must close these descriptors; otherwise M
+ * keeps them open.
  */
 static int merged_open(struct merged *m, struct merged_log *l, size_t keep, int *ret_fd,
 		       int *ret_lines_fd, bool *ret_own)
@@ -267,7 +273,8 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 	if (err < 0)
 		return err;
 	/*
-	 * Each byte of the log makes at least one byte of the rendering, so more are never needed.
+	 * Each byte of the log makes at least one byte of the rendering, so this many bytes are
+	 * enough.
 	 */
 	want = (size_t)min_of((uint64_t)r->length, m->at - base + m->n);
 	got = file_read_sure(fd, m->src, want, r->offset);
@@ -288,13 +295,13 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 	m->n -= n;
 	m->at += n;
 	/*
-	 * If the disk has lost bytes, or can't return them now, fail instead of returning other
-	 * bytes; the reader may retry.
+	 * If the disk has lost bytes of the record, or can't return them now, fail. Do not skip
+	 * them: the reader may retry.
 	 */
 	return whole ? 0 : got < 0 ? (int)got : -EBADMSG;
 }
 
-/* Render records from I on, where the rendering is at BASE, until OUT is full. */
+/* Render records until OUT is full. Begin with record I, whose rendering begins at BASE. */
 static int read_records(struct merged_read *m, int fd, const struct index_size *size, uint64_t i,
 			uint64_t base)
 {

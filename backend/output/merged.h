@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a merged log: finds the record of an offset by bisection in the index on disk, which is not
- * loaded into memory, then renders record after record from the logs themselves. Any thread.
+ * Reads a merged log. It finds the record of an offset by bisection in the index on disk, and does
+ * not load the index into memory. Then it renders that record and the following ones, with the
+ * bytes of the logs themselves. Any thread.
  */
 #pragma once
 
@@ -11,14 +12,17 @@
 
 struct merged;
 
-/* LOCK, which is the caller's, protects the contents of the result. */
+/*
+ * Create a reader of the merged log of job ID. The caller owns LOCK, which protects the members of
+ * the reader.
+ */
 struct merged *merged_new(struct lock *lock, int dir_fd, const char *id);
 void merged_free(struct merged *m); /* NULL is allowed */
 /* Return the size of the merged log in FORM. */
 uint64_t merged_size(const struct index_size *size, enum log_form form);
 /*
- * Read up to N bytes at OFF of the part on disk (SIZE). Return the number of bytes, or a negative
- * errno.
+ * Read up to N bytes of the merged log in FORM, at OFF. SIZE is the size of the index on disk.
+ * Return the number of bytes, or a negative errno.
  */
 ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_form form, char *buf,
 		    size_t n, uint64_t off);

@@ -6,9 +6,9 @@
 
 #include "spec/base/mem.h"
 
-#define WAITING_MAX   16384 /* chunks of a source */
+#define WAITING_MAX   16384 /* the largest number of waiting chunks of a source */
 #define WAITING_FIRST 16
-#define WAITING_KEPT  4096 /* the largest capacity that is kept while no chunk waits */
+#define WAITING_KEPT  4096 /* the largest capacity of a queue that is kept while it is empty */
 
 struct order_waiting {
 	struct chunk chunk;
@@ -27,7 +27,8 @@ struct order_source {
 	 * number goes first.
 	 */
 	uint64_t seq;
-	uint64_t flush_to; /* chunks that begin before this byte are needed soon */
+	/* chunks that begin before this byte must not wait for long (order_flush_early) */
+	uint64_t flush_to;
 	/* Number of ticks for which all other sources still wait for this one, or 0. */
 	unsigned expected;
 	bool open, reading;
@@ -68,7 +69,7 @@ static void order_put(struct order *o, size_t position, struct order_source *s)
 	s->position = position;
 }
 
-/* Put S at PLACE of the heap, or sift it up or down. */
+/* Put S at POSITION of the heap, and move it up or down until the heap is in order. */
 static void order_sift(struct order *o, size_t position, struct order_source *s)
 {
 	while (position > 1 && order_before(s, o->heap[position / 2 - 1])) {

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of the lines of a job's logs in its merged log: by their times. Pure: no files, no
- * loop; the owner feeds printed output, and calls order_tick periodically.
+ * Decides in which order the lines of a job's logs go into the merged log: by their times. This
+ * module uses no files and no loop. Its owner feeds chunks to it, and calls order_tick
+ * periodically.
  *
  * Each log is a source of chunks. The earliest of all waiting chunks goes into the merged log as
  * soon as every open source has a waiting chunk, or when a chunk has waited for about a second. So
- * chunks that arrive within a second of each other are sorted. A source whose earlier output has
- * not arrived yet holds up all others: without limit while that is read from disk (order_read), for
- * ORDER_EXPECT_TICKS ticks while it arrives over the network (order_expect). Chunks without a time
- * are not sorted.
+ * chunks that arrive within a second of each other are sorted.
+ *
+ * If earlier output of a source has not arrived yet, all other sources wait. They wait without a
+ * limit while that output is read from disk (order_read), but for at most ORDER_EXPECT_TICKS ticks
+ * while it arrives over the network (order_expect). Chunks without a time do not wait, and are not
+ * sorted.
  */
 #pragma once
 
@@ -24,35 +27,41 @@ struct order_source;
 
 struct order *order_new(void);
 void order_free(struct order *o); /* Free its sources, too. NULL is allowed. */
-/* Add a source. DATA is the caller's. */
+/* Add a source. order_data returns DATA. */
 struct order_source *order_add(struct order *o, void *data);
 void *order_data(const struct order_source *s);
 
-/* order_open: more chunks of S may follow from now on. order_close: no more chunks will follow. */
+/*
+ * order_open: from now on, more chunks of S may follow. order_close: no more chunks of S will
+ * follow.
+ */
 void order_open(struct order_source *s);
 void order_close(struct order_source *s);
-/* EXPECTED: earlier output of S is about to arrive. Not EXPECTED: this is no longer so. */
+/*
+ * If EXPECTED, earlier output of S is about to arrive, so all other sources wait for it. If not,
+ * they no longer wait.
+ */
 void order_expect(struct order_source *s, bool expected);
-/* Like order_expect, but without a limit: S is being read from disk. */
+/* Like order_expect, but without a limit. READING: S is being read from disk. */
 void order_read(struct order_source *s, bool reading);
 
-/* Feed P, which follows everything that was fed to S before. */
+/* Feed P to S. P must follow the chunks that were fed to S before. */
 void order_feed(struct order_source *s, const struct chunk *p);
 /*
- * True if so many chunks of S wait that no more should be fed. Omitted ones are read from disk
- * later.
+ * True if so many chunks of S wait that the owner should feed no more. The owner reads the omitted
+ * chunks from disk later.
  */
 bool order_is_full(const struct order_source *s);
 /* True if no chunk of S waits. */
 bool order_is_empty(const struct order_source *s);
 /*
- * Let chunks of S that begin before byte TO of its log, now or later, wait for at most one more
- * tick.
+ * Let chunks of S that begin before byte TO of its log wait for at most one more tick. This
+ * includes chunks that are fed later.
  */
 void order_flush_early(struct order_source *s, uint64_t to);
 
 /*
- * Remove the next chunk in the order, and set *RET_SOURCE to its source. Return false if no chunk
+ * Remove the next chunk. Set *RET to it, and *RET_SOURCE to its source. Return false if no chunk
  * may be removed now.
  */
 bool order_next(struct order *o, struct order_source **ret_source, struct chunk *ret);
@@ -60,5 +69,5 @@ bool order_may_go(const struct order *o);
 /* True if any chunk waits. Then call order_tick each ORDER_TICK_MS. */
 bool order_waits(const struct order *o);
 void order_tick(struct order *o);
-/* From now on, let all chunks go without waiting. */
+/* From now on, let order_next return all chunks without waiting. */
 void order_drain(struct order *o);

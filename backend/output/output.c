@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The output of jobs. A job that is open has its logs (struct output_log), the order in which their lines go into the
- * merged log (order.c), and the index of that (index.c). Each log has a file (file.c), which its readers share; a log
- * that is fetched has a writer (writer.c) while something is fetched. Readers know only files.
+ * The output of jobs. An open job has its logs (struct output_log), the order in which their lines
+ * go into the merged log (order.c), and the index of the merged log (index.c). Each log has a file
+ * (file.c), which its readers share. While kxfs fetches a log, the log also has a writer
+ * (writer.c). Readers know only files.
  *
- * A writer puts bytes on the disk and then gives their chunks to the log, from memory, through
- * feeder.h. The log gives them to the order, and the order to the index. Instead, the pool reads
- * chunks from the disk (chunk.c) if a local job's helper writes the log, if the output existed
- * before kxfs started, or if more waits than memory may hold.
+ * A writer writes bytes to the disk. Then it passes their chunks, which are still in memory, to the
+ * log (feeder.h). The log passes them to the order, and the order to the index. In three cases, the
+ * pool reads the chunks from the disk instead (chunk.c): a local job's helper writes the log; the
+ * output existed before kxfs started; or more output waits than memory may hold.
  *
- * All of it belongs to the I/O thread, except struct file. Disk access is on the pool, with at most
- * one work for a log at a time. Each event of a log puts the log into the queue of its job and
- * posts job_step. Only job_step changes states; it calls waiting callers last. That is why jobs,
- * logs and arrivals are in one file. A job is freed when the group WORK is empty.
+ * All of this belongs to the I/O thread, except struct file. Disk access is on the pool, with at
+ * most one work for a log at a time. Each event of a log puts the log into the queue of its job,
+ * and posts job_step. job_step advances the job and the logs in the queue, and calls waiting
+ * callers last. Jobs, logs and arrivals are in one file because job_step needs the states of all of
+ * them. A job is freed when its group WORK is empty.
  *
  *	job	| what is under way				| what ends it				| next
  *	NEW	| work of an earlier job of this name		| that work has ended			| LOADING
  *	LOADING	| the pool makes the folder and reads the index	| done					| OPEN
- *		| logs that begin wait				| the disk refuses			| REFUSED
+ *		| logs that begin must wait			| the disk refuses			| REFUSED
  *	REFUSED	| a pause of one second				| the timer				| NEW
  *	OPEN	| logs advance, and the index is written	| the job is closed, and complete if	| GONE
  *		|						| its end was requested			|
@@ -59,10 +61,13 @@
 #define OUTPUT_RETRY_MS 1000
 #define OUTPUT_DRAIN_MS 5000
 #define OUTPUT_STEP	(4u << 20) /* the largest number of bytes that one step adds to an index */
-/* Limit of the new chunks of a log that wait while its older output is read from disk. */
+/*
+ * While older output of a log is read from disk, at most this many of its new chunks wait in its
+ * stash.
+ */
 #define OUTPUT_STASH_MAX 16384
 
-/* Chunks of a log that were written while it is read from disk. */
+/* Chunks of a log that were written while the log was being read from disk. */
 struct stash {
 	struct chunks chunks;
 	bool lost; /* some chunks were dropped, so the disk must be read again */
@@ -87,30 +92,37 @@ struct output_log {
 	struct order_source *source; /* NULL before its job is open, and if PREFIX is NULL */
 	enum log_life life;
 	bool ending; /* the log is complete: output_log_end was called */
-	/* kxfs writes it (writer.h): its chunks have times, and SIZE is its whole size. */
+	/*
+	 * kxfs itself writes the log (writer.h), so its chunks have times, and SIZE is its whole
+	 * size.
+	 */
 	bool fetched;
 	/*
-	 * The log was empty before this run of kxfs. If not, room_count has counted the bytes that
-	 * the file has when it is opened.
+	 * The log was empty before this run of kxfs. If it was not, room_count counts the bytes
+	 * that the file has when it is opened, so they must not be added again.
 	 */
 	bool anew;
 	bool expected;
 	unsigned writers; /* number of writers with work on the pool */
-	uint64_t size;	  /* known bytes on disk */
-	/* Bytes that were passed to the order, or belong to an incomplete line. */
+	uint64_t size;	  /* number of bytes that are known to be on disk */
+	/*
+	 * All bytes before this offset were passed to the order, or belong to an incomplete line.
+	 */
 	uint64_t seen;
-	uint64_t given;	    /* bytes that were passed to the order */
-	uint64_t readings;  /* number of times that it was read to its end */
-	uint64_t due;	    /* READINGS must reach this number, unless the log is fetched */
-	uint64_t whole;	    /* FED: the number of index records that include all of it */
+	uint64_t given;	   /* number of bytes that were passed to the order */
+	uint64_t readings; /* number of times that the log was read to its end */
+	uint64_t due;	   /* READINGS must reach this number, unless the log is fetched */
+	/* in FED: when the index on disk has this many records, it has all of the log */
+	uint64_t whole;
 	struct stash stash; /* READING */
-	loop_fn opened;	    /* called when its file exists or is refused; or NULL */
+	/* called when the log's file exists, or was refused by the disk; or NULL */
+	loop_fn opened;
 	void *opened_data;
-	loop_fn ended; /* called when it has ended; or NULL */
+	loop_fn ended; /* called when the log has ended; or NULL */
 	void *ended_data;
 	/*
-	 * Links of the job's queue, whose logs the next step advances. PREV is NULL if the log is
-	 * not queued.
+	 * Links of the job's list QUEUE. The job's next step advances the logs in this list. PREV
+	 * is NULL if the log is not in it.
 	 */
 	struct output_log *prev, *next;
 	/* Links of the job's list CALLING of logs whose ENDED is due. */
@@ -122,8 +134,8 @@ enum job_state { JOB_NEW, JOB_LOADING, JOB_REFUSED, JOB_OPEN, JOB_GONE };
 enum job_end { END_NONE, END_REQUESTED, END_DONE };
 
 /*
- * LOGGED: the disk has refused a write, and no write of the index has succeeded since. FAILING: it
- * has refused the index, and the retry is pending.
+ * LOGGED: the disk has refused an operation, and no write of the index has succeeded since.
+ * FAILING: the disk has refused a write of the index, and the retry is pending.
  */
 enum job_trouble { TROUBLE_NONE, TROUBLE_LOGGED, TROUBLE_FAILING };
 
@@ -135,11 +147,14 @@ struct output_job {
 	struct file *merged;
 	struct output_log *logs; /* by key */
 	struct output_log *queue;
-	/* Makes and removes the mark that the merged log may be incomplete. */
+	/*
+	 * Work that creates or removes the mark (UNMERGED): a file which shows that the merged log
+	 * may be incomplete.
+	 */
 	struct work_queue marks;
-	bool unmarked; /* the disk has refused that mark */
+	bool unmarked; /* the disk has refused to create the mark */
 	struct order *order;
-	struct index *index;	 /* NULL: NEW, LOADING; REFUSED: its partial result, or NULL */
+	struct index *index;	 /* before OPEN: a partial result of index_load, or NULL */
 	int refusal;		 /* REFUSED: the error */
 	struct loop_timer tick;	 /* runs while chunks wait */
 	struct loop_timer retry; /* runs after the disk has refused something */
@@ -149,18 +164,18 @@ struct output_job {
 	enum job_trouble trouble;
 	enum job_end end;
 	size_t n_live;		    /* logs that have not ended */
-	struct output_log *calling; /* logs with a function that is due */
-	/* Called after the removed job was freed; or NULL. */
+	struct output_log *calling; /* logs whose ENDED must be called */
+	/* Called after the job was freed, if it is being removed; else NULL. */
 	loop_fn gone;
 	void *gone_data;
 	UT_hash_handle hh;
-	struct output_job *next; /* the list of closed jobs */
+	struct output_job *next; /* link of the list GONE, of closed jobs that are not freed yet */
 };
 
 /*
  * UNAIMED: some logs of the job are not open yet, so the required bytes are not known. COLLECTING:
- * the required bytes are not all in the index. SYNCING: they are, and the index must be written to
- * disk.
+ * some required bytes are not in the index yet. SYNCING: the index has all of them, but must still
+ * be written to disk.
  */
 enum arrival_state { ARRIVAL_UNAIMED, ARRIVAL_COLLECTING, ARRIVAL_SYNCING };
 
@@ -184,15 +199,16 @@ struct output {
 	struct loop *loop;
 	struct files *files;
 	struct room *room;
-	output_fetch_fn fetch; /* NULL: output arrives without being fetched */
+	output_fetch_fn fetch; /* NULL: output need not be fetched */
 	void *fetch_data;
 	struct output_job *jobs; /* jobs that are open, by id */
 	struct output_job *gone;
 	struct arrival *arrivals;
-	size_t pending; /* bytes of all writers that wait for the disk */
+	size_t pending; /* number of bytes, of all writers together, that wait for the disk */
 	bool stopping, stopped;
-	struct loop_timer late; /* the time limit of a stop: abandons all output that still waits */
-	loop_fn over;		/* called when the output has stopped */
+	/* expires if a stop takes too long, and then abandons all output that still waits */
+	struct loop_timer late;
+	loop_fn over; /* called when the output has stopped */
 	void *over_data;
 	atomic_ullong captured_bytes, captured_lines;
 };
@@ -220,19 +236,19 @@ static void log_queue(struct output_log *l)
 	job_wake(l->job);
 }
 
-/* True if the disk has refused L, which is retried. */
+/* True if the disk has refused an operation on L, which kxfs will retry. */
 static bool log_is_refused(const struct output_log *l)
 {
 	return l->life == LOG_UNMADE || l->life == LOG_UNREAD;
 }
 
-/* True if L has a file, and some of it was not passed to the order yet. */
+/* True if L has a file, and kxfs may still have to pass output of L to the order. */
 static bool log_is_live(const struct output_log *l)
 {
 	return l->life == LOG_LIVE || l->life == LOG_READING || l->life == LOG_UNREAD;
 }
 
-/* Another process may have written more of L: request that it is read to its end. */
+/* Request that L is read to its end, because another process may have written more of it. */
 static void log_need_reading(struct output_log *l)
 {
 	l->due = l->readings + 1 + (l->life == LOG_READING);
@@ -247,7 +263,7 @@ static struct output_job *find_job(struct output *o, const char *id)
 	return j;
 }
 
-/* Return the closed job of this name that is not freed yet. */
+/* Return the closed job ID if it is not freed yet, else NULL. */
 static struct output_job *find_gone(struct output *o, const char *id)
 {
 	struct output_job *j = o->gone;
@@ -282,7 +298,9 @@ static void on_retry(void *data)
 	job_wake(j);
 }
 
-/* The disk has refused a request of J with ERR: log that once, and retry each second. */
+/*
+ * Handle ERR, with which the disk has refused a request of J: log it once, and retry every second.
+ */
 static void job_refused(struct output_job *j, int err)
 {
 	struct output *o = j->output;
@@ -301,7 +319,8 @@ static void job_refused(struct output_job *j, int err)
 /* --- waiting for output to arrive --- */
 
 /*
- * Set the targets of A: all present output of each log. Return false if some logs are not open yet.
+ * Set the targets of A: all output that each log has now. Return false if some logs are not open
+ * yet.
  */
 static bool arrival_aim(struct output_job *j, struct arrival *a)
 {
@@ -369,8 +388,8 @@ static bool arrival_is_due(struct output *o, struct arrival *a)
 }
 
 /*
- * Call the functions of all arrivals whose output has arrived. ID is the job that has made
- * progress; NULL checks all jobs.
+ * Call the functions of all arrivals whose output has arrived. If ID is not NULL, check only the
+ * arrivals of job ID.
  */
 static void arrivals_check(struct output *o, const char *id)
 {
@@ -419,9 +438,9 @@ void log_when_arrived(struct log *log, void (*fn)(void *data), void *data)
 	loop_post(o->loop, arrival_begin, a);
 }
 
-/* --- a log: its file is made --- */
+/* --- a log: making its file --- */
 
-/* The pool work that makes the file of a log; the log is kept until the work is done. */
+/* The pool work that makes the file of a log. The log is not freed before the work is done. */
 struct output_making {
 	struct work work;
 	struct output_log *log;
@@ -473,7 +492,10 @@ static void make_done(void *data)
 	free(m);
 }
 
-/* Give L its number in the index, in the order in which logs begin, and its source in the order. */
+/*
+ * Give L a number in the index and a source in the order. Logs are numbered in the order in which
+ * they begin.
+ */
 static void log_join(struct output_log *l)
 {
 	struct output_job *j = l->job;
@@ -499,8 +521,8 @@ static void log_make(struct output_log *l)
 		.run = make_work, .done = make_done, .data = m, .group = &j->work, .of_many = true};
 	l->life = LOG_MAKING;
 	/*
-	 * If a mark is in progress, make the file after it: the mark must precede the first byte of
-	 * a log.
+	 * If the mark is being created, create the file after it: the mark must exist before a log
+	 * has its first byte.
 	 */
 	if (j->marks.first)
 		work_enqueue(&m->work, j->output->loop, &j->marks);
@@ -508,11 +530,11 @@ static void log_make(struct output_log *l)
 		work_start(&m->work, j->output->loop);
 }
 
-/* --- a log: it has grown --- */
+/* --- a log: growing --- */
 
 /*
- * Pass CHUNKS to the order, except for bytes that were passed before. Return false if output
- * between the last passed byte and CHUNKS is missing.
+ * Pass CHUNKS to the order, except bytes that were passed before. Return false if output before one
+ * of them is missing, or if the order is full.
  */
 static bool log_give(struct output_log *l, const struct chunks *chunks)
 {
@@ -577,7 +599,7 @@ static void log_take(struct output_log *l, const struct output_reading *r)
 		log_set_size(l, f->size);
 	if (whole && f->size < min_of(f->limit, l->size))
 		l->size = f->size; /* the log was truncated */
-	/* Output that was written meanwhile is in the stash, if it was not too much. */
+	/* Output that was written during the read is in the stash, unless it was too much. */
 	if (l->stash.chunks.n > 0 && !l->stash.lost && l->seen >= f->size &&
 	    log_give(l, &l->stash.chunks))
 		l->seen = l->size;
@@ -635,7 +657,7 @@ static void log_read_disk(struct output_log *l)
 
 /* --- a log: its end --- */
 
-/* Schedule the function that waits for the end of L. */
+/* Schedule the call of L's ENDED, if it is set. */
 static void log_call_ended(struct output_log *l)
 {
 	if (l->ended && !l->call_prev)
@@ -681,7 +703,7 @@ static bool log_is_behind(const struct output_log *l)
 	       (l->ending && l->writers == 0);
 }
 
-/* L is not part of the merged log, so it is over as soon as its writer is done. */
+/* End L, which is not part of the merged log, as soon as its writer is done. */
 static void log_finish_alone(struct output_log *l)
 {
 	if (!l->ending || l->writers > 0)
@@ -697,7 +719,7 @@ static void log_step(struct output_log *l)
 {
 	if (log_is_refused(l) && l->ending) {
 		log_show_end(l);
-		/* Callers that wait for the end do not wait until the disk takes the log. */
+		/* Do not let callers that wait for the end of L wait until the disk accepts L. */
 		log_call_ended(l);
 	}
 	if (l->life == LOG_NEW && l->job->state == JOB_OPEN)
@@ -712,7 +734,7 @@ static void log_step(struct output_log *l)
 
 /* --- a job: its mark --- */
 
-/* Name of the mark, a file in the folder of a job until the job's merged log is complete. */
+/* Name of the mark. This file is in the folder of a job until the job's merged log is complete. */
 #define UNMERGED "unmerged"
 
 struct marking {
@@ -723,9 +745,10 @@ struct marking {
 };
 
 /*
- * The mark need not be synced: after a crash of the machine, a start reads it only if all logs are
- * recorded as complete. That record is written later, and synced together with the folder. If the
- * disk refuses the mark, the job continues without it, and the next log that begins retries.
+ * Create the mark. It need not be synced: after a crash of the machine, kxfs reads the mark only if
+ * all logs are recorded as complete. That record is written later than the mark, and synced
+ * together with the folder. If the disk refuses the mark, the job continues without it, and the
+ * next log that begins creates it.
  */
 static int mark(int dir_fd, const char *id)
 {
@@ -761,9 +784,9 @@ static int sync_log(void *data, int at, const char *name, unsigned char type)
 }
 
 /*
- * Remove the mark. Sync logs and index first: after a crash of the machine, a merged log without
- * the mark must be complete, and must not refer to bytes that a log has lost. An incomplete log was
- * not synced yet; a complete one was.
+ * Remove the mark. First sync the logs and the index: if the mark is missing after a crash of the
+ * machine, the merged log must be complete, and must not refer to bytes that a log has lost.
+ * Complete logs were synced before, but incomplete logs were not.
  */
 static void unmark_work(void *data)
 {
@@ -806,8 +829,8 @@ bool output_is_unmerged(const struct output *o, const char *id)
 	struct stat st;
 
 	/*
-	 * If the disk returns another error, assume that it is: adding the same output again does
-	 * no harm.
+	 * If the disk returns another error, assume that the merged log is incomplete: adding the
+	 * same output again does no harm.
 	 */
 	return folder_path(path, id, NULL, UNMERGED) &&
 	       disk_stat(files_dir(o->files), path, &st) != -ENOENT;
@@ -902,7 +925,7 @@ static void job_free(struct output_job *j)
 	free(j);
 }
 
-/* No work of J is in progress any more: free it. */
+/* Free J; called when no work of J is in progress any more. */
 static void job_over(void *data)
 {
 	struct output_job *j = data, *heir;
@@ -919,7 +942,7 @@ static void job_over(void *data)
 		return gone(arg);
 }
 
-/* Remove J from the table: it can't be found any more. */
+/* Remove J from the table, so that it can't be found any more. Free it when its work has ended. */
 static void job_go(struct output_job *j)
 {
 	struct output *o = j->output;
@@ -1015,14 +1038,17 @@ static void on_index_written(void *data, int err)
 	job_wake(j);
 }
 
-/* True if all of J's logs are in its index, on disk. */
+/* True if J's index on disk has all output of J's logs. */
 static bool job_is_whole(const struct output_job *j)
 {
 	return j->state == JOB_OPEN && j->n_live == 0 &&
 	       index_written(j->index)->records == index_appended(j->index);
 }
 
-/* Return the next due function of J's owner, or NULL if the owner has closed J meanwhile. */
+/*
+ * Return the next ENDED function that must be called, and set *RET_DATA to its argument. Return
+ * NULL if there is none.
+ */
 static loop_fn job_take_call(struct output_job *j, void **ret_data)
 {
 	struct output_log *l;
@@ -1059,8 +1085,8 @@ static void job_move(struct output_job *j)
 	else if (!loop_timer_is_set(&j->tick))
 		loop_timer_set(&j->tick, ORDER_TICK_MS);
 	/*
-	 * If J's end was requested and everything is in the index, end the merged log with the end
-	 * of a line.
+	 * If J's end was requested and the index has all output, end the last line of the merged
+	 * log, and then the merged log itself.
 	 */
 	if (j->end != END_REQUESTED || !job_is_whole(j))
 		return;
@@ -1150,8 +1176,8 @@ void output_job_close(struct output_job *j)
 	for (struct output_log *l = j->logs; l; l = l->hh.next)
 		l->ended = NULL;
 	/*
-	 * A job whose end was requested remains until its index is complete; any other one is
-	 * continued by the next start.
+	 * A job whose end was requested remains until its index is complete. The next start of kxfs
+	 * continues any other job.
 	 */
 	if (j->end != END_NONE && !j->output->stopped)
 		job_wake(j);
@@ -1309,12 +1335,17 @@ void output_job_remove(struct output *o, const char *id, room_fn done, void *dat
 
 	assert(!j || j->closed);
 	*r = (struct output_removal){o, text_copy(id), done, data};
-	/* A fetch that is done before the disk has removed them ends them, too (fetched). */
+	/*
+	 * Cut the logs now. A fetch that is done before they are removed ends them (see fetched),
+	 * and a log that has ended is not cut.
+	 */
 	files_cut(o->files, id);
 	if (j)
 		job_go(j);
 	j = find_gone(o, r->id);
-	/* Wait until no work for the job is in progress, which might create or write its files. */
+	/*
+	 * Work of the job might still create or write its files, so wait until all of it has ended.
+	 */
 	if (!j || j->gone)
 		return removal_run(r);
 	j->gone = removal_run;
@@ -1323,7 +1354,7 @@ void output_job_remove(struct output *o, const char *id, room_fn done, void *dat
 
 /* --- readers --- */
 
-/* Finish a fetch of a file. */
+/* Called when a fetch of the file DATA is done. */
 static void fetched(void *data)
 {
 	struct file *f = data;
@@ -1355,7 +1386,7 @@ static void fetch_here(void *data)
 	return o->fetch(o->fetch_data, file_id(f), file_key(f), fetched, f);
 }
 
-/* Return the file of a log, a new reference; NULL if no file can have this name. */
+/* Return a new reference to the file of a log; NULL if no file can have this name. */
 static struct file *find_file(struct output *o, const char *id, const char *key)
 {
 	char path[FOLDER_PATH_MAX];
@@ -1400,7 +1431,7 @@ int output_log_stat(struct output *o, const char *id, const char *key, enum log_
 	return err;
 }
 
-/* --- all of it --- */
+/* --- the output of all jobs --- */
 
 static int open_dir(const char *dir)
 {
@@ -1445,9 +1476,7 @@ void output_start(struct output *o)
 	room_count(o->room);
 }
 
-/*
- * All output that waited at the stop is on disk, in the indexes, or was abandoned: finish the stop.
- */
+/* Finish the stop: all output that waited is in the indexes on disk, or is abandoned now. */
 static void stop_now(void *data)
 {
 	struct output *o = data;
@@ -1464,7 +1493,7 @@ static void stop_now(void *data)
 	return o->over(o->over_data);
 }
 
-/* Finish the stop if no output is left that may still get to disk. */
+/* Finish the stop if no output is left that can still be written to disk. */
 static void stop_if_drained(void *data)
 {
 	struct output *o = data;

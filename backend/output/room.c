@@ -16,8 +16,8 @@
 
 /*
  * A folder is renamed before it is removed, so that its output disappears in one step, even if a
- * crash interrupts the removal. The new name contains the job's key, so other removals do not use
- * it.
+ * crash interrupts the removal. The new name contains the job's key, so no other removal uses this
+ * name.
  */
 #define ROOM_REMOVED ".removed-"
 
@@ -64,7 +64,10 @@ struct room_walk {
 	unsigned depth;
 };
 
-/* Count NAME, and optionally remove it, with all its contents. Never follows a link. */
+/*
+ * Add the size of NAME, with all its contents, to W->bytes. If W->remove, also remove it. Never
+ * follow a link.
+ */
 static int room_entry(void *data, int at, const char *name, unsigned char type)
 {
 	struct room_walk *w = data;
@@ -89,16 +92,19 @@ static int room_entry(void *data, int at, const char *name, unsigned char type)
 	return 0;
 }
 
-/* --- how much there is --- */
+/* --- counting --- */
 
 struct room_counting {
 	struct room *room;
 	struct room_walk walk;
-	long long before; /* room.bytes at its start */
+	long long before; /* the value of room.bytes when this count began */
 	bool again;	  /* this count repeats one during which files may have changed */
 };
 
-/* Count the folder of a job; or, if a crash has interrupted its removal, remove the rest of it. */
+/*
+ * Count the folder NAME of a job. If NAME is the rest of a removal that a crash has interrupted,
+ * remove it instead.
+ */
 static int count_folder(void *data, int at, const char *name, unsigned char type)
 {
 	struct room_counting *c = data;
@@ -123,9 +129,10 @@ static void count_work(void *data)
 static void count(struct room *room, bool again);
 
 /*
- * The count may or may not include bytes that were added meanwhile. Add them: too large a sum does
- * no harm, while too small a sum would let output exceed the limit until the next start. Then one
- * more count yields the exact sum, unless jobs print without pause.
+ * The count may or may not include bytes that were added meanwhile. Assume that it does not, and
+ * add them. If the sum is too large, that does no harm. If it were too small, output would exceed
+ * the limit until the next start. Then count once more, to get the exact sum. This count is not
+ * exact either if jobs print without pause.
  */
 static void count_done(void *data)
 {
@@ -165,7 +172,7 @@ struct room_removal {
 	struct file *merged; /* the merged log, if it has readers */
 	struct room_walk walk;
 	int err;
-	int left; /* an errno: why files remain; 0 if all are removed */
+	int left; /* why files remain, a negative errno; 0 if all are removed */
 	room_fn done;
 	void *data;
 };
@@ -189,7 +196,7 @@ static void remove_work(void *data)
 	if (r->merged)
 		file_hold(r->merged);
 	r->err = disk_rename(dir, r->id, dir, name);
-	/* An earlier removal of this job has left files. */
+	/* An earlier removal of this job has left files under the new name. Remove them first. */
 	if (r->err == -ENOTEMPTY || r->err == -EEXIST) {
 		remove_renamed(r, dir, name);
 		r->err = disk_rename(dir, r->id, dir, name);

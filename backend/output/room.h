@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts the disk space of the jobs' output, and frees space. Counting and removing run on the
- * pool, since both may take long. I/O thread, unless noted otherwise.
+ * Counts the disk space that the output of jobs uses, and removes the output of a job. Both run on
+ * the pool, because they may take long. I/O thread, unless noted otherwise.
  */
 #pragma once
 
@@ -19,7 +19,8 @@ uint64_t room_bytes(const struct room *room);
 /* Called when the folder was removed (ERR is 0), or could not be removed because of ERR. */
 typedef void (*room_fn)(void *data, int err);
 /*
- * Remove the folder of job ID; present readers can continue. Then call DONE(DATA); if DONE is NULL,
- * log an error. The caller ensures that nothing else uses the folder.
+ * Remove the folder of job ID. Readers that have opened a log can continue. Then call DONE(DATA,
+ * err). If DONE is NULL, log an error instead. The caller must ensure that nothing else uses the
+ * folder.
  */
 void room_remove(struct room *room, const char *id, room_fn done, void *data);

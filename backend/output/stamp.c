@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stamps, and one log with stamps: see stamp.h. */
+/* Stamps, and the stamped form of one log; see stamp.h. */
 #include "backend/output/stamp.h"
 
 #include <time.h>
@@ -32,7 +32,10 @@ void stamper_open(struct stamper *s, int fd)
 	stamp_print(0, s->text);
 }
 
-/* Set S.NOW to the record of the line with OFFSET. S.KNOWN is false if there is none. */
+/*
+ * Set S->now to the record for the line that contains byte OFFSET. If there is none, set S->known
+ * to false.
+ */
 static void stamper_find(struct stamper *s, uint64_t offset)
 {
 	if (s->known && s->now.line.at <= offset) {
@@ -66,15 +69,15 @@ void stamper_stamp(void *data, uint64_t offset, char ret[STAMP])
 
 /* --- a log with stamps --- */
 
-/* Return the offset of P in the stamped form of the log. */
+/* Return the offset that the position P of the log has in the stamped form. */
 static uint64_t stamp_offset(const struct stamp_place *p)
 {
 	return p->at + STAMP * p->lines;
 }
 
 /*
- * Return the nearest known position at or before OFF, to begin a search there. OFF counts WEIGHT
- * additional bytes for each line that begins before it.
+ * Return the last known position that is not after OFF, so that a search can begin there. OFF is an
+ * offset in a form of the log that has WEIGHT additional bytes before each line.
  */
 static struct stamp_place place_find(struct stamper *s, const struct stamp_place *place,
 				     uint64_t weight, uint64_t off)
@@ -90,7 +93,7 @@ static struct stamp_place place_find(struct stamper *s, const struct stamp_place
 	return p;
 }
 
-/* Advance P by the N bytes at BUF, which follow P. */
+/* Move P forward by N bytes. These bytes of the log are at BUF. */
 static void place_pass(struct stamp_place *p, const char *buf, size_t n)
 {
 	bool midline = buf[n - 1] != '\n';

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stamps: the times of lines in `stamped`, "2026-11-22T04:35:12.123456Z ", each STAMP bytes long,
- * so that the number of a log's lines determines the length of its stamped form. A line with an
- * unknown time gets the time of the line before it, or 1970. Any thread, but only one at a time may
+ * A stamp is the time before a line in the stamped form of a log: "2026-11-22T04:35:12.123456Z ".
+ * All stamps have STAMP bytes. So the length of the stamped form follows from the size of the log
+ * and the number of its lines. A line whose time is unknown gets the time of the line before it, or
+ * 1970 if no time is known. Any thread may call these functions, but only one thread at a time may
  * use a struct.
  */
 #pragma once
@@ -11,12 +12,15 @@
 
 #define STAMP 28
 
-/* Set RET to the stamp of the line with the byte at OFFSET of a log. */
+/* Set RET to the stamp of the line that contains byte OFFSET of a log. */
 typedef void (*stamp_fn)(void *data, uint64_t offset, char ret[STAMP]);
 
 void stamp_print(int64_t ns, char ret[STAMP]);
 
-/* Provides the stamps of one log's lines, fastest in order. */
+/*
+ * Provides the stamps of one log's lines. This is fastest if they are requested in the order of the
+ * lines.
+ */
 struct stamper {
 	struct lines_reader lines;
 	bool known; /* NOW is the record of the last request */
@@ -26,7 +30,9 @@ struct stamper {
 	char text[STAMP];
 };
 
-/* FD is the table of lines, owned by the caller; -1 without a table. */
+/*
+ * Initialize S. FD is the log's table of lines, or -1 if there is none. The caller still owns FD.
+ */
 void stamper_open(struct stamper *s, int fd);
 /* A stamp_fn, whose DATA is the stamper. */
 void stamper_stamp(void *data, uint64_t offset, char ret[STAMP]);
@@ -35,14 +41,15 @@ void stamper_stamp(void *data, uint64_t offset, char ret[STAMP]);
 struct stamp_place {
 	uint64_t at;
 	uint64_t lines;
-	bool midline; /* the last of these lines continues here */
+	bool midline; /* the last of these lines continues at AT */
 };
 
 /*
- * Functions on the stamped form of the log FD, which has SIZE bytes and the stamper S. *PLACE is
- * the position at which the search begins, all 0 at first; it is updated for the next search.
- * stamped_size sets *RET to the length of that form, stamped_read reads up to N bytes of it at OFF
- * and returns their number. Both read a part of the log, and return a negative errno on failure.
+ * Functions on the stamped form of the log FD, which has SIZE bytes. S provides the stamps. *PLACE
+ * is a position from which to search. It must be zeroed before the first call, and each call
+ * updates it for the next one. stamped_size sets *RET to the length of the stamped form.
+ * stamped_read reads up to N bytes at the offset OFF of the stamped form, and returns their number.
+ * Both read a part of the log, and return a negative errno if they fail.
  */
 int stamped_size(int fd, struct stamper *s, uint64_t size, struct stamp_place *place,
 		 uint64_t *ret);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A log's writer: see writer.h. One batch at a time is on the pool; lines that are added meanwhile make the next one.
+ * A log's writer; see writer.h. The pool writes one batch at a time. Lines that are added meanwhile
+ * go into the next batch.
  *
- *	state	| what is under way			| what ends it		| next
- *	WAITING	| the log's file is made (output.c)	| it is there, refused	| OPENING
- *	OPENING	| the pool opens it, mends its table	| done; refused		| READY; FAILED
- *	READY	| nothing, or a pause of a busy log	| flush, the timer	| WRITING
- *	WRITING	| the pool writes a batch		| done, and no more is	| READY; FAILED
- *		|					| flushed; refused	|
- *	LOOKING	| the pool reads the end of the log	| done			| READY
- *	SYNCING	| the pool syncs log and table		| done			| READY
- *	FAILED	| nothing				| close			| gone
+ *	state   | what is in progress                      | what ends it                  | next
+ *	WAITING | output.c creates the log's file          | it exists, or was refused     | OPENING
+ *	OPENING | the pool opens it, and mends its table   | done; the disk refuses        | READY; FAILED
+ *	READY   | nothing, or the pause of a busy log      | a flush; the end of the pause | WRITING
+ *	WRITING | the pool writes a batch                  | done, and no more was flushed | READY
+ *	        |                                          | the disk refuses              | FAILED
+ *	LOOKING | the pool reads the end of the log        | done                          | READY
+ *	SYNCING | the pool syncs the log and its table     | done                          | READY
+ *	FAILED  | nothing                                  | log_writer_close              | freed
  *
- * A closed writer is freed as soon as no work is in progress; flushed lines are written by then.
+ * After log_writer_close, flushed lines are still written. Then the writer is freed as soon as no
+ * work is in progress.
  */
 #include "backend/output/writer.h"
 
@@ -27,28 +29,30 @@
 #include "spec/base/mem.h"
 
 /*
- * Buffers up to this size are reused while the log is busy, and are kept for this long afterwards.
+ * While a log is busy, buffers of up to KEPT_BUFFER bytes are reused. They are freed KEPT_MS later.
  */
 #define KEPT_BUFFER (4u << 20)
 #define KEPT_MS	    200
 /*
- * Limits of the bytes that wait for the disk: of one log; of all logs together; and of one log
- * while all logs have reached theirs. Disks commonly pause for some tenths of a second, and a line
- * that finds no space must be fetched again.
+ * Limits of the bytes that wait for the disk: PENDING_ONE for one log, PENDING_ALL for all logs
+ * together. Each log may always have PENDING_LEAST, even if all logs together have reached their
+ * limit. Disks commonly pause for some tenths of a second, and a line that finds no space must be
+ * fetched again.
  */
 #define PENDING_ONE   (32u << 20)
 #define PENDING_ALL   (128u << 20)
 #define PENDING_LEAST (256u << 10)
 /*
- * When this many bytes arrive within WRITE_PAUSE_MS, writing is delayed for that time, to make
- * larger writes.
+ * A log is busy if the last batch and the next one together have WRITE_BUSY bytes or more. Then
+ * writes begin at least WRITE_PAUSE_MS apart, so that they are larger. If the next batch has
+ * WRITE_ENOUGH bytes, it is written without a pause.
  */
 #define WRITE_PAUSE_MS 5
 #define WRITE_BUSY     (16u << 10)
 #define WRITE_ENOUGH   (1u << 20)
 /*
- * A batch of a few lines is passed to followers of the log before it is written, since writing it
- * takes half of the time from the server to the reader.
+ * Followers of the log get a batch of up to this many bytes before it is written. Writing it first
+ * would take half of the time from the server to the reader.
  */
 #define EARLY_MAX (4u << 10)
 
@@ -59,7 +63,7 @@ struct bytes {
 
 /* A batch that waits to be written, or is being written. */
 struct batch {
-	uint64_t from; /* its offset in the log */
+	uint64_t from; /* the offset of the batch in the log */
 	struct bytes bytes;
 	struct bytes lines; /* bytes of the table */
 	struct bytes gaps;  /* offsets of gaps in the log, 8 bytes each, little-endian */
@@ -82,18 +86,19 @@ struct log_writer {
 	struct loop_timer rest;	 /* runs until the buffers of a busy log are freed */
 	struct lines_encoder lines;
 	struct cutter cutter;
-	uint64_t lost_at; /* where output was lost last */
+	uint64_t lost_at; /* the offset at which output was last lost */
 	/*
-	 * The line that arrived at LOST_AT right after a part of a line: the table has no record of
-	 * it. AT is 0 if there is no such line.
+	 * If output is lost in the middle of a line, the next received line continues that line on
+	 * disk. So the table has no record of the next line, and it is stored here. AT is 0 if
+	 * there is no such line.
 	 */
 	struct log_line torn;
 
-	/* The pool's, while OPENING, WRITING, LOOKING or SYNCING: */
+	/* In OPENING, WRITING, LOOKING and SYNCING, only the pool uses these members: */
 	int dir_fd;
 	char *id, *key;
 	int fd;
-	uint64_t on_disk; /* bytes of the log */
+	uint64_t on_disk; /* size of the log on disk */
 	bool timed;	  /* there is a table of lines; false if something else has its name */
 	unsigned gaps;	  /* number of gaps on disk when the log was opened */
 	struct batch work;
@@ -133,7 +138,7 @@ static void batch_clear(struct log_writer *w, struct batch *b)
 	*b = (struct batch){0};
 }
 
-/* Like batch_clear, but keep the buffer, which may be reused soon. */
+/* Like batch_clear, but keep the buffers, because they may be reused soon. */
 static void batch_reuse(struct log_writer *w, struct batch *b)
 {
 	struct bytes bytes = b->bytes;
@@ -151,7 +156,7 @@ static void batch_reuse(struct log_writer *w, struct batch *b)
 
 /*
  * Open the table, and create it if needed. Return a descriptor, or a negative errno. The writer of
- * another log may create the folder meanwhile.
+ * another log may create the directory of the tables at the same time.
  */
 static int open_table(const struct log_writer *w, int flags)
 {
@@ -165,8 +170,8 @@ static int open_table(const struct log_writer *w, int flags)
 }
 
 /*
- * Open the file of gaps, which exists only for an incomplete log. Return a descriptor, or a
- * negative errno.
+ * Open the file of gaps, which exists only if the log has gaps. Return a descriptor, or a negative
+ * errno.
  */
 static int open_gaps(const struct log_writer *w, int flags)
 {
@@ -175,7 +180,7 @@ static int open_gaps(const struct log_writer *w, int flags)
 	return folder_open(w->dir_fd, w->id, "lines", name, flags | O_NONBLOCK);
 }
 
-/* Append B to the file FD, and close FD, which may be a negative errno. */
+/* Append B to the file FD, and close FD. If FD is a negative errno, return it. */
 static int append(int fd, const struct bytes *b)
 {
 	cleanup_fd int file = fd;
@@ -184,8 +189,8 @@ static int append(int fd, const struct bytes *b)
 }
 
 /*
- * Write the batch: the table first. When lines at the log's end are received again, kxfs recognizes
- * them by their times, so the table must have all lines of the log.
+ * Write the batch, and its part of the table first. If kxfs receives lines at the log's end again,
+ * it recognizes them by their times. So the table must have all lines of the log.
  */
 static void write_work(void *data)
 {
@@ -206,8 +211,8 @@ static void write_work(void *data)
 }
 
 /*
- * Count the gaps that are followed by bytes of the log. Remove any other: kxfs was killed before it
- * wrote the bytes after that gap, and will find it again.
+ * Count the gaps that are followed by bytes of the log. Remove a gap at the log's end: kxfs was
+ * killed before it wrote the bytes after that gap, and will detect the gap again.
  */
 static int gaps_begin(struct log_writer *w)
 {
@@ -225,8 +230,8 @@ static int gaps_begin(struct log_writer *w)
 }
 
 /*
- * Make the table match the log, which can be read from FD. If the table's name is taken, the log's
- * lines have no times, and are not well sorted in the merged log.
+ * Make the table match the log, which can be read from FD. If something else has the table's name,
+ * the log's lines have no times, and are not well sorted in the merged log.
  */
 static int lines_begin(struct log_writer *w, int fd)
 {
@@ -263,8 +268,8 @@ static void open_work(void *data)
 }
 
 /*
- * Find the record of the line that contains byte AT; if records before it have the same time, the
- * first of these.
+ * Find the record of the line that contains byte AT. If the records before it have the same time,
+ * find the first of them.
  */
 static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *ret)
 {
@@ -279,7 +284,10 @@ static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *
 	return err < 0 && err != -ENOENT ? err : lines_find(r, 0, ret->line.at, ret);
 }
 
-/* Read the lines at the end of the log. Add TORN if it is after the last line of the table. */
+/*
+ * Read the lines at the end of the log from the table FD. Add TORN if it is after the last line of
+ * the table.
+ */
 static int read_lines(int fd, struct log_line torn, struct log_known *k)
 {
 	struct lines_reader r;
@@ -313,7 +321,7 @@ static void known_work(void *data)
 
 	k->bytes = mem_grow(NULL, n + 1, 1);
 	got = fd < 0 ? fd : file_read_at(fd, k->bytes, n, k->from);
-	/* A shorter log was truncated by another process. */
+	/* If the log is shorter than expected, another process has truncated it. */
 	w->err = got < 0 ? (int)got : (size_t)got < n ? -EIO : 0;
 	if (w->err < 0 || !w->timed)
 		return;
@@ -321,7 +329,7 @@ static void known_work(void *data)
 	w->err = table < 0 ? table : read_lines(table, w->torn, k);
 }
 
-/* Sync the file KEY in the directory SUB of the folder; if KEY is NULL, SUB itself. */
+/* Sync the file KEY in the directory SUB of the folder; if KEY is NULL, sync SUB itself. */
 static int sync_one(const struct log_writer *w, const char *sub, const char *key)
 {
 	cleanup_fd int fd = folder_open(w->dir_fd, w->id, key ? sub : NULL, key ? key : sub,
@@ -344,7 +352,7 @@ static void sync_work(void *data)
 		w->err = sync_one(w, "logs", NULL);
 	if (!w->err)
 		w->err = sync_one(w, "lines", NULL);
-	/* The folder may be new. */
+	/* The folder may be new, so also sync it, and the directory that contains it. */
 	if (!w->err)
 		w->err = sync_one(w, ".", NULL);
 	if (!w->err)
@@ -389,7 +397,7 @@ static void writer_end(struct log_writer *w)
 
 static void write_done(void *data);
 
-/* Let followers of the log read the batch that is being written from memory. */
+/* Until file_hide, let followers of the log read the current batch from memory. */
 static void writer_show(struct log_writer *w)
 {
 	file_show(w->feeder.file, w->work.from, w->work.bytes.v, w->work.bytes.len);
@@ -416,8 +424,8 @@ static void write_next(void *data)
 }
 
 /*
- * Write the flushed batch: now, or, if the log is busy, after a pause in which more is likely to
- * arrive.
+ * Write the flushed batch now. But if the log is busy, write it after a pause, because more lines
+ * are likely to arrive.
  */
 static void write_soon(struct log_writer *w)
 {
@@ -476,7 +484,10 @@ static void write_done(void *data)
 		batch_clear(w, &w->work);
 		batch_clear(w, &w->next);
 	} else if (!loop_timer_is_set(&w->rest)) {
-		/* All is written. If the log is busy, more is likely to arrive. */
+		/*
+		 * Everything is written. If the log is busy, keep the buffers for a moment, because
+		 * more lines are likely to arrive.
+		 */
 		if (w->began_len >= WRITE_BUSY)
 			loop_timer_set(&w->rest, KEPT_MS);
 		else
@@ -498,7 +509,10 @@ static void open_done(void *data)
 	return w->events.opened(w->events.data, min_of(w->err, 0));
 }
 
-/* The log's file exists, or the disk has refused it: open it, which then returns the error. */
+/*
+ * Called when the log's file exists, or the disk has refused to create it. Open it. In the second
+ * case, opening fails with the error.
+ */
 static void writer_open(void *data)
 {
 	struct log_writer *w = data;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes a fetched log: the I/O thread queues its bytes and the pool writes them, so that a slow or
- * full disk does not hold up others. The table of its lines is written with it, and the merged log
- * gets the written bytes from memory. The table is written before the bytes, so after a kill it has
- * the times of all lines in the log. These times and the end of the log (log_writer_known) show
- * where to continue. Only log_writer_sync syncs: after a crash of the machine, the table may be
+ * Writes a fetched log and the table of its lines. The I/O thread queues bytes, and the pool writes
+ * them, so that a slow or full disk does not delay other work. The merged log gets the written
+ * bytes from memory.
+ *
+ * The table is written before the log's bytes. So if kxfs is killed, the table has the times of all
+ * lines in the log. From these times and the end of the log (log_writer_known), the next kxfs knows
+ * where to continue. Only log_writer_sync syncs, so after a crash of the machine the table may be
  * older than the log. I/O thread only.
  */
 #pragma once
@@ -15,23 +17,29 @@
 struct log_writer;
 
 struct log_writer_events {
-	/* The log is open (ERR is 0), or opening it has failed for good. */
+	/*
+	 * The log is open (ERR is 0), or opening it has failed with ERR. After a failure, this
+	 * writer can't be used.
+	 */
 	void (*opened)(void *data, int err);
 	/*
-	 * All added lines are written (ERR is 0). Or the disk has failed (-ENOSPC, -EDQUOT, -EIO
-	 * ...), and this writer writes nothing more: close it, and open another when the disk may
-	 * work again.
+	 * If ERR is 0, all flushed lines are written. Otherwise the disk has failed (-ENOSPC,
+	 * -EDQUOT, -EIO ...), and this writer writes nothing more. Close it, and create another one
+	 * when the disk may work again.
 	 */
 	void (*written)(void *data, int err);
 	void *data;
 };
 
-/* Make a writer of the log KEY of J, which has begun (output_log_begin). EVENTS is copied. */
+/*
+ * Create a writer of the log KEY of J. The log must have begun (output_log_begin). EVENTS is
+ * copied.
+ */
 struct log_writer *log_writer_new(struct output_job *j, const char *key,
 				  const struct log_writer_events *events);
 /*
- * True if N more bytes may be added. If not, too many bytes already wait for the disk, of this log
- * or of all.
+ * True if N more bytes may be added. False if too many bytes, of this log or of all logs together,
+ * wait for the disk already.
  */
 bool log_writer_has_room(const struct log_writer *w, size_t n);
 /*
@@ -42,13 +50,13 @@ void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t 
 /* Write all lines added so far. */
 void log_writer_flush(struct log_writer *w);
 /*
- * Record that output is lost between the log's end and the next added bytes. A record of that gap
- * is on disk before those bytes.
+ * Record that output is lost between the bytes added so far and the next ones. The record of this
+ * gap is on disk before the next bytes.
  */
 void log_writer_lost(struct log_writer *w);
 /*
- * Return the number of gaps that were recorded on disk when the log was opened. After a kill,
- * nothing else records them.
+ * Return the number of gaps that were recorded on disk when the log was opened. If kxfs was killed,
+ * nothing else records these gaps.
  */
 unsigned log_writer_gaps(const struct log_writer *w);
 /* Return the number of bytes not written yet. */
@@ -57,10 +65,10 @@ size_t log_writer_pending(const struct log_writer *w);
 uint64_t log_writer_size(const struct log_writer *w);
 
 /*
- * The end of the log: the BYTES from FROM to SIZE, and the LINES that begin there, from the table.
- * LINES starts earlier, with the last line that begins at or before FROM; if lines before that one
- * have the same time, with the first of those. Both are malloc'ed, and may be taken over by setting
- * them to NULL.
+ * The end of a log. BYTES are the bytes of the log from FROM to SIZE. LINES are the lines of the
+ * table that contain these bytes. If lines before the first of them have the same time as it, LINES
+ * begins with those lines. BYTES and LINES are malloc'ed. To take ownership of them, set them to
+ * NULL.
  */
 struct log_known {
 	uint64_t from, size;
@@ -71,8 +79,9 @@ struct log_known {
 
 typedef void (*log_known_fn)(void *data, int err, struct log_known *known);
 /*
- * Read the last LEAST bytes of the log, or all of it, on the pool; log_writer_pending must be 0.
- * Then call FN(DATA) with 0 or a negative errno as ERR. Only one call may be in progress.
+ * Read the last LEAST bytes of the log on the pool, or all bytes if it has fewer.
+ * log_writer_pending must be 0. Then call FN(DATA, err, known), where err is 0 or a negative errno.
+ * Only one call may be in progress.
  */
 void log_writer_known(struct log_writer *w, size_t least, log_known_fn fn, void *data);
 typedef void (*log_synced_fn)(void *data, int err);
@@ -82,7 +91,7 @@ typedef void (*log_synced_fn)(void *data, int err);
  */
 void log_writer_sync(struct log_writer *w, log_synced_fn fn, void *data);
 /*
- * Close W: no more events follow, but flushed bytes are still written. Call this before its job is
- * closed. NULL is allowed.
+ * Close W. No more events follow, but flushed bytes are still written. Call this before W's job is
+ * closed. W may be NULL.
  */
 void log_writer_close(struct log_writer *w);
