@@ -8,8 +8,8 @@
  *	         |                             | 410: the list is too old by now       | LISTING (2nd time: WAITING)
  *	         |                             | a failure; PAGE_MS have passed        | WAITING
  *	         |                             | many pages with few objects           | WAITING, for a moment
- *	DOUBTING | a list of one object's      | its version is not before VERSION     | ASKING
- *	         | metadata                    | it is before: the server was set back | LISTING
+ *	DOUBTING | a list of one object's      | the server's version is not lower     | ASKING
+ *	         | metadata, for the version   | it is lower than VERSION              | LISTING
  *	         |                             | a failure; PAGE_MS have passed        | WAITING
  *	ASKING   | a watch, no reply yet       | its head; a refusal or failure        | STANDING; WAITING
  *	STANDING | a watch that sends events   | its end, after 5 s or more            | ASKING (DOUBTING)
@@ -18,8 +18,10 @@
  *	         |                             | 410: VERSION is too old by now        | LISTING (2nd time: WAITING)
  *	         |                             | an ERROR event; it is not a watch     | WAITING, then LISTING
  *	         |                             | watch_list_anew; watch_set_back       | LISTING
- *	WAITING  | a timer                     | it fires; watch_retry_now             | ASKING (DOUBTING); LISTING
- *	         |                             |                                       | without VERSION
+ *	WAITING  | a timer                     | it fires; watch_retry_now             | ASKING (DOUBTING);
+ *	         |                             |                                       | without VERSION: LISTING
+ *
+ * "ASKING (DOUBTING)": DOUBTING if the server's version must be checked first (is_to_confirm).
  *
  * kxfs prefetches the page after the current one as soon as its token arrives, so that the server
  * prepares it meanwhile. If the prefetch fails while the current page is still arriving, kxfs drops
@@ -30,17 +32,6 @@
  * relist, the old cache remains valid. If a watch breaks, kxfs restarts it within a moment, and the
  * cache counts as confirmed unless the restart fails. If watches break often (the network flaps),
  * the pauses before restarts grow, and the cache does not count as confirmed during these pauses.
- *
- * A server that was restored from a backup continues with lower versions. It accepts a watch from a
- * future version, and sends no events until it reaches that version. So in three cases kxfs checks
- * the server's version before it sends a watch. First, after the server was unreachable, or when
- * the cache was not confirmed for CONFIRM_MS; but at most once in CONFIRM_MS. Second, when a watch
- * was silent although the server sends bookmarks, or was silent after the server was unreachable;
- * the silence that leads to a check grows each time. Third, when the server was unreachable and a
- * reply to another request contained an object that no watch has reported. The owner requests an
- * immediate check if the version of such an object is lower than the watch's (watch_doubt). If a
- * list is older than the known version, the watch notifies its owner, which makes the server's
- * other watches relist (watch_set_back).
  *
  * Servers send a bookmark every minute. If a watch is silent for longer, its connection may be
  * dead, or the server may hang, so kxfs restarts the watch. If no reply arrives soon, the cache is
@@ -739,6 +730,21 @@ static void send_version(struct watch *w)
 	take_part(w, send_call(w, &call));
 }
 
+/*
+ * True if the server's version must be checked before the next watch. A server that was restored
+ * from a backup continues with lower versions. It accepts a watch from a version that it does not
+ * have yet, and sends no events until it reaches that version.
+ *
+ * So kxfs checks the version in three cases. First, after the server was unreachable, or when the
+ * cache was not confirmed for CONFIRM_MS; but at most once in CONFIRM_MS. Second, when a watch was
+ * silent although the server sends bookmarks, or was silent after the server was unreachable
+ * (HUSHED). Third, when the server was unreachable, and a reply to another request contained an
+ * object that no watch has reported (is_replied).
+ *
+ * If the version of such an object is lower than the watch's version, the owner calls watch_doubt,
+ * and kxfs checks immediately. If a list is older than the known version, the watch notifies its
+ * owner, which makes the server's other watches relist (watch_set_back).
+ */
 static bool is_to_confirm(const struct watch *w)
 {
 	uint64_t now = loop_now_ms();
