@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of the backend that fs/ calls. A backend owns the store of snapshots (jobs/), the output of jobs
- * (output/), and one implementation (local/ or kube/), which writes both and answers requests. This file finds the
- * implementation, starts and stops all parts in the right order, and posts requests to the I/O thread. Functions
- * that read the store and the output run on the calling thread. Start and stop block the calling thread until the
- * I/O thread has reported the result by backend_started or backend_stopped.
+ * The functions of the backend that fs/ calls. A backend owns the store of snapshots (jobs/), the
+ * output of jobs (output/), and one implementation (local/ or kube/), which writes both and answers
+ * requests. This file chooses the implementation, starts and stops all parts in the right order,
+ * and posts requests to the I/O thread. Functions that read the store and the output run on the
+ * calling thread. Start and stop block the calling thread until the I/O thread has reported the
+ * result by backend_started or backend_stopped.
  */
 #include "backend/backend.h"
 
@@ -22,9 +23,12 @@
 #include "spec/base/mem.h"
 
 #define BACKEND_START_S 60
-/* The time that a stop may take in addition to the grace period of processes, to record how they have ended. */
+/*
+ * Within this time a stop records how the processes have ended. The grace period of the processes
+ * comes before it.
+ */
 #define BACKEND_STOP_S 20
-/* The longest time until the removal of NAME.job is on disk. */
+/* The removal of NAME.job is written to disk within this time. */
 #define UNLINK_MS 500
 
 /* --- life --- */
@@ -51,8 +55,8 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 	if (!old || !new_job || old->history != new_job->history || !streq(old->id, new_job->id))
 		records_show(b->records, spec_job_key(new_job ? new_job : old), new_job);
 	/*
-	 * Don't archive a job whose output this kxfs does not capture, since another kxfs may capture it. Don't
-	 * archive a job that was never launched either, since it has no output.
+	 * Don't archive a job whose output this kxfs does not capture: another kxfs may capture and
+	 * archive it. Don't archive a job that was never launched: it has no output.
 	 */
 	if (b->config.archives && (taken || !new_job))
 		archive_job(b->archive, old, new_job);
@@ -394,7 +398,7 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 		return backend_text(b, job, which, &text, ret_len);
 	if (!job->has_appdef)
 		return -ENOENT;
-	/* If the job was not submitted from here, its document is in its object. */
+	/* A job that was submitted elsewhere has its document in its Kubernetes object. */
 	if (!job->own)
 		return backend_text(b, job, which, &text, ret_len);
 	err = record_file_stat(b->config.state_dir, spec_job_key(job), ret_len, &readable);
@@ -435,7 +439,7 @@ void backend_info(struct backend *b, FILE *out)
 	b->ops->info(b, out);
 }
 
-/* --- metrics that both implementations have; each adds its own --- */
+/* --- metrics of both implementations --- */
 
 static void print_jobs(struct backend *b, FILE *out)
 {
@@ -622,7 +626,7 @@ static void request_of_job(struct backend_request *rq, const char *id, const cha
 	request_post(rq);
 }
 
-/* The caller of a removal of a job for which other jobs may wait. */
+/* The caller that waits for the removal of a job. */
 struct request_removal {
 	struct backend *b;
 	backend_reply_fn reply;
@@ -658,8 +662,8 @@ static void on_removed(void *data, const struct backend_result *result)
 }
 
 /*
- * Make a request of KIND that removes a job. Its answer is delayed until the conditions of jobs that wait for this
- * job are on disk.
+ * Make a request of KIND, which removes a job. Held jobs may wait for that job. Call REPLY only
+ * when their records on disk show how that job ended.
  */
 static struct backend_request *removal_new(struct backend *b, enum backend_request_kind kind,
 					   backend_reply_fn reply, void *data)

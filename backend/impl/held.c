@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry is a job that the implementation does not know: its record (backend/jobs/records.h), whose key is the
- * UUID of the submission, the conditions in the record (spec/record/held.h), and the operation in progress. A
- * making is a submission that becomes a held job: its document is read, the implementation makes a dry run of it,
- * and its record is written.
+ * An entry is a job that the implementation does not know. It has a record
+ * (backend/jobs/records.h), whose key is the UUID of the submission. If the job is held, the record
+ * has conditions (spec/record/held.h). At most one operation on an entry is in progress. A making
+ * is a submission that becomes a held job. kxfs reads its document, the implementation makes a dry
+ * run of it, and kxfs writes its record.
  *
  *	making  | what is in progress              | what ends it           | next
  *	LOOK    | the pool reads its conditions    | no condition           | the request is passed on
@@ -18,7 +19,7 @@
  *	RESTS    | nothing                     | all conditions hold                       | LAUNCHES
  *	         |                             | another change of the record is due       | COMMITS
  *	         |                             | the record must be removed                | REMOVES
- *	         |                             | the disk has the record that it launched  | (freed)
+ *	         |                             | the disk records that it was launched     | (freed)
  *	LAUNCHES | the record becomes          | launched, or refused                      | COMMITS
  *	         | SUBMITTING; then its docu-  | the outcome is unknown, or the disk fails | RESTS
  *	         | ment is read, and submitted |                                           |
@@ -28,19 +29,22 @@
  *	REMOVES  | the record is being removed | it is removed                             | (freed)
  *	         |                             | the removal has failed                    | RESTS
  *
- * A job is launched at most once. Its record is SUBMITTING on disk, without conditions, before a request is sent or
- * a process is started. If the launch of a held job is refused temporarily, the record becomes HELD again, still
- * without conditions. If the outcome is unknown, because the reply was lost or kxfs was killed, the record remains
- * SUBMITTING until the job is seen. kxfs does not send the request again, unless the user writes `release`. If the
- * job is not seen within ten minutes, and all jobs are listed, a job that was not held becomes NEVER, and a job
- * that was held waits for the user. If the record of a local job is SUBMITTING at a start, and this machine does
- * not have the job, it was certainly not started: the record becomes HELD again, or NEVER if the job was not held.
+ * A job is launched at most once. Its record is SUBMITTING on disk, without conditions, before a
+ * request is sent or a process is started. If the launch of a held job is refused temporarily, the
+ * record becomes HELD again, still without conditions. If the outcome is unknown, because the reply
+ * was lost or kxfs was killed, the record remains SUBMITTING until the job is seen. kxfs does not
+ * repeat the request, unless the user writes `release`. If ten minutes have passed, and all jobs
+ * are listed, and the job is still not seen: the record of a job that was not held becomes NEVER,
+ * and a job that was held waits for the user. If the record of a local job is SUBMITTING at a
+ * start, and this machine does not have the job, it was certainly not started: the record becomes
+ * HELD again, or NEVER if the job was not held.
  *
- * store_events.changed reports changes of the jobs for which held jobs wait. Once after the start, when all jobs
- * are listed, kxfs looks these jobs up. When a job meets a condition, the condition is removed from the record
- * immediately. If the user removes that job, the answer waits until the new record is on disk, because the next
- * start could not find out how the job ended. The clock is read every few seconds, since the user may set it, and
- * the machine may sleep.
+ * store_events.changed reports changes of the jobs for which held jobs wait. Once after the start,
+ * when all jobs are listed, kxfs also looks up these jobs itself. When a job meets a condition, the
+ * condition is removed from the record immediately. If the user removes a job for which other jobs
+ * wait, kxfs answers only after their new records are on disk, because the next start could not
+ * find out how the removed job ended. kxfs reads the clock every few seconds, because the user may
+ * set it, and the machine may sleep.
  */
 #include "backend/impl/held.h"
 
@@ -63,23 +67,24 @@
 #include "spec/record/held.h"
 
 #define HELD_MAX 10000u /* largest number of held jobs */
-#define SOON_MS	 20	/* the time for which changes of jobs are collected */
-#define CLOCK_MS 5000	/* the period of reading the clock */
-#define RAN_MS	 60000	/* the period of noting that kxfs runs (RAN_FILE) */
-/* the shortest gap between these notes that is reported */
+#define SOON_MS	 20	/* kxfs collects changes of jobs for this time */
+#define CLOCK_MS 5000	/* how often kxfs reads the clock */
+#define RAN_MS	 60000	/* how often kxfs touches RAN_FILE */
+/* At a start, kxfs reports that it did not run for a while if RAN_FILE is older than this. */
 #define PAUSE_NS INT64_C(180000000000)
-/* first pause before a launch is retried; doubled each time, up to the next */
+/* first pause before a launch is retried; each failure doubles the pause, up to AGAIN_MAX_MS */
 #define AGAIN_MS     1000u
-#define AGAIN_MAX_MS 60000u /* longest pause */
+#define AGAIN_MAX_MS 60000u
 /*
- * The time that kxfs waits for a job that was not seen yet, or whose launch is unknown. By then the kind of the job
- * is shown if the cluster serves it (kinds.c).
+ * How long kxfs waits for a job to appear that was launched, or may have been launched. In this
+ * time it also finds out whether the cluster serves the job's kind (kube/kinds.c).
  */
 #define ASKED_MS     600000
-#define LAUNCHES_MAX 8	  /* largest number of launches at the same time */
-#define ANSWER_MS    3000 /* the longest delay of the answer to a removal (struct answer) */
+#define LAUNCHES_MAX 8 /* largest number of launches at the same time */
+/* the answer to a removal is delayed for at most this time (struct answer) */
+#define ANSWER_MS 3000
 
-/* A file in the state directory. Its mtime is the last time at which a kxfs ran. */
+/* A file in the state directory. Its mtime is the time at which a kxfs last ran. */
 #define RAN_FILE "ran"
 
 enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_SENDS, ENTRY_REMOVES };
@@ -100,15 +105,15 @@ struct held_entry {
 	struct backend_request *asker;
 	/* Numbers of conditions that are met: in memory, on disk, and in the write in progress. */
 	unsigned met, saved, writing;
-	bool unsettled; /* the jobs for which it waits must be looked up */
+	bool unsettled; /* look_up() must look up the jobs for which this job waits */
 	bool changed;	/* the snapshot must be made again */
 	bool begun;	/* its begin time had passed when the snapshot was made */
-	bool written;	/* with state LIVE: the state is on disk */
+	bool written;	/* the record is LIVE on disk, not only in memory */
 	/* With state SUBMITTING. In RESTS, SPEC_SENDING means that the job was certainly not launched. */
 	enum spec_sending sending;
 	/*
-	 * With SPEC_SENDING_ASKED or state LIVE: the time until which to wait for the job to appear, by
-	 * loop_now_ms.
+	 * With SPEC_SENDING_ASKED or state LIVE: wait until this time for the job to appear
+	 * (loop_now_ms).
 	 */
 	uint64_t asked;
 	char *refusal;	      /* why the last launch was refused, or NULL */
@@ -116,7 +121,7 @@ struct held_entry {
 	uint64_t next;	      /* when the next step is due, by loop_now_ms */
 	int64_t from, until;  /* see struct spec_held_progress */
 	struct held_waiting *waiting;
-	/* In LAUNCHES, for the pool: */
+	/* In LAUNCHES, used by the pool: */
 	struct work work;
 	char *text;
 	size_t len;
@@ -147,9 +152,9 @@ struct held {
 	struct loop_timer timer; /* fires at DUE */
 	uint64_t due;
 	struct loop_timer ran_timer;
-	struct work ran; /* one at a time */
+	struct work ran; /* touches RAN_FILE; in progress if NOTING */
 	bool noting;
-	int64_t last_ran; /* when a kxfs last ran, in ns; 0 if unknown */
+	int64_t last_ran; /* when a kxfs ran before this start, in ns; 0 if unknown */
 	enum { HELD_NEW, HELD_LOADS, HELD_SHOWS, HELD_LAUNCHES, HELD_STOPS } phase;
 };
 
@@ -158,7 +163,7 @@ static bool is_stopping(const struct held *h)
 	return h->phase == HELD_STOPS;
 }
 
-/* Make on_timer consider the entries within MS. */
+/* Make look_now consider all entries within MS. */
 static void consider_within(struct held *h, uint64_t ms)
 {
 	const uint64_t due = loop_now_ms() + ms;
@@ -175,7 +180,7 @@ static bool is_local_head(const struct spec_head *head)
 	return streq(head->backend, "local");
 }
 
-/* True if E's job would run on this machine, so that kxfs knows whether it was launched. */
+/* True if E's job is a local job, so that kxfs always knows whether it was launched. */
 static bool is_local(const struct held_entry *e)
 {
 	return is_local_head(record_head(e->r));
@@ -186,9 +191,9 @@ static enum record_state state_of(const struct held_entry *e)
 	return record_head(e->r)->state;
 }
 
-/* The reason of a record that must only be removed. */
+/* The reason in the record of a job that the user has removed. The record must still be deleted. */
 #define REMOVED "Removed"
-/* The reason of the record of a job that was not held, and that the server does not have. */
+/* The reason in the record of a job that was not held, and that the server does not have. */
 #define NOT_LAUNCHED "NotLaunched"
 
 /* True if the job was certainly launched. */
@@ -205,7 +210,7 @@ static bool is_gone(const struct held_entry *e)
 
 /* --- snapshots of jobs --- */
 
-/* Return the job that was launched from E; NULL if it was not seen yet, or is gone. */
+/* Return the job that was launched from E; NULL if the job was not seen yet, or was removed. */
 static const struct spec_job *job_of(const struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job =
@@ -326,14 +331,17 @@ static void resume(struct held_entry *e)
 	}
 }
 
-/* Free E, since the implementation has its job. */
+/* Free E, since the implementation now knows its job. */
 static void retire(struct held_entry *e)
 {
 	resume(e);
 	return entry_free(e);
 }
 
-/* The operation on E has ended: continue with E, and with the requests that wait for it. */
+/*
+ * End the operation on E. Run the requests that have waited for its end, and consider E's next
+ * step.
+ */
 static void rest(struct held_entry *e)
 {
 	e->state = ENTRY_RESTS;
@@ -342,7 +350,7 @@ static void rest(struct held_entry *e)
 	consider_within(e->h, 0);
 }
 
-/* Make the part `hold` of the record R. */
+/* Make the part `hold` of the record R, whose new head will be NEXT. */
 static char *hold_part(void *data, const struct record *r, const struct spec_head *next)
 {
 	const struct held *h = data;
@@ -360,7 +368,10 @@ static void launch(struct held_entry *e);
 static void commit(struct held_entry *e, const struct record_change *change,
 		   struct backend_request *asker);
 
-/* Answer the request for the change of E. The change has succeeded (ERR 0), or failed with ERR. */
+/*
+ * Answer the request that has asked for the change of E, if there is one. ERR is 0 if the disk has
+ * the change.
+ */
 static void answer_asker(struct held_entry *e, int err)
 {
 	struct backend_request *rq = take_ptr(e->asker);
@@ -368,7 +379,8 @@ static void answer_asker(struct held_entry *e, int err)
 	if (rq && rq->kind == BACKEND_CANCEL && !err) {
 		store_remove(e->h->b->store, record_head(e->r)->key);
 	} else if (rq && rq->kind == BACKEND_CONTROL) {
-		e->rec->hold = err;	 /* a release counts only if it is on disk */
+		/* if the disk has not recorded the release, the job stays held */
+		e->rec->hold = err;
 		show(e, loop_time_ns()); /* before the answer, so that the writer sees it */
 	}
 	if (rq)
@@ -406,7 +418,7 @@ static void on_committed(void *data, int err)
 		if (!err && h->b->up && !is_stopping(h))
 			return launch(e);
 		h->launching--;
-		/* No launch was requested yet. */
+		/* kxfs is stopping, and has not requested the launch yet: hold the job again. */
 		if (!err)
 			return commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
 	}
@@ -452,7 +464,7 @@ static void on_removed(void *data, int err)
 		backend_answer(asker, err, NULL, NULL);
 }
 
-/* Remove the record of E, which is not needed any more. */
+/* Remove the record of E from the disk, then free E and answer ASKER (may be NULL). */
 static void remove_record(struct held_entry *e, struct backend_request *asker)
 {
 	const struct spec_job *job cleanup_job =
@@ -475,7 +487,7 @@ static void end_for(struct held_entry *e, const char *reason, const char *why)
 		      NULL);
 }
 
-/* Note that the job of E was launched. This is final, even if the disk does not accept it now. */
+/* Note that the job of E was launched. This is final even if the disk can't record it now. */
 static void was_launched(struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job = job_of(e);
@@ -556,7 +568,7 @@ static void read_done(void *data)
 	}
 }
 
-/* Launch E, which is in LAUNCHES and whose record is SUBMITTING on disk. */
+/* Launch E. E must be in LAUNCHES, and its record must be SUBMITTING on disk. */
 static void launch(struct held_entry *e)
 {
 	struct held *h = e->h;
@@ -569,7 +581,7 @@ static void launch(struct held_entry *e)
 	work_start(&e->work, h->b->loop);
 }
 
-/* Make the record of E SUBMITTING, if it is not yet, and launch E. */
+/* Make the record of E SUBMITTING, unless it is already, and launch E. */
 static void begin_launch(struct held_entry *e)
 {
 	e->state = ENTRY_LAUNCHES;
@@ -589,7 +601,10 @@ static bool is_whole(const struct held *h)
 	return !b->ops->is_whole || b->ops->is_whole(b);
 }
 
-/* Look up the jobs for which E waits: a job may have ended or been removed without an event. */
+/*
+ * Look up the jobs for which E waits, because they may have ended or been removed before kxfs got
+ * events about them.
+ */
 static void look_up(struct held_entry *e)
 {
 	for (size_t i = 0; i < e->rec->n_after; i++) {
@@ -603,7 +618,10 @@ static void look_up(struct held_entry *e)
 	e->changed |= e->met != e->saved;
 }
 
-/* Decide about E, which is SUBMITTING and whose job was not seen. Return as consider(). */
+/*
+ * Take the next step of E, if one is due. E's record is SUBMITTING, and its job was not seen.
+ * Return the same as consider().
+ */
 static uint64_t consider_sent(struct held_entry *e, bool whole)
 {
 	const uint64_t now_ms = loop_now_ms();
@@ -630,7 +648,10 @@ static uint64_t consider_sent(struct held_entry *e, bool whole)
 	return e->sending == SPEC_SENDING_ASKED ? CLOCK_MS : 0;
 }
 
-/* Decide about E, which is HELD. JOB is its job if that exists nevertheless, else NULL. Return as consider(). */
+/*
+ * Take the next step of E, if one is due. E's record is HELD. JOB is NULL, or the job if it was
+ * launched although the record is HELD. Return the same as consider().
+ */
 static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, int64_t now,
 			      bool whole)
 {
@@ -644,7 +665,7 @@ static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, 
 		look_up(e);
 	e->changed |= begun != e->begun;
 	e->begun = begun;
-	if (job) { /* the job was launched already, so no request is sent */
+	if (job) { /* the job exists: this sends no request, and makes the record LIVE */
 		begin_launch(e);
 		return 0;
 	}
@@ -670,8 +691,8 @@ static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, 
 }
 
 /*
- * Decide about the next step of E, which RESTS. Return the time in ms after which to consider it again; 0 if no
- * timer is needed.
+ * Take the next step of E, if one is due. E is in RESTS. Return the time in ms after which E must
+ * be considered again; 0 if E needs no timer.
  */
 static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 {
@@ -708,7 +729,7 @@ static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 		}
 		return CLOCK_MS;
 	case RECORD_SUBMITTING:
-		if (job) { /* the job has appeared late */
+		if (job) { /* the job has appeared after the reply was lost */
 			was_launched(e);
 			return 0;
 		}
@@ -722,7 +743,7 @@ static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 	return again;
 }
 
-/* Like consider, for a mount that launches no jobs. It does not write records either. */
+/* Like consider, but for a read-only mount, which launches no jobs and writes no records. */
 static uint64_t consider_passive(struct held_entry *e, int64_t now, bool whole)
 {
 	const bool begun = !e->rec || e->rec->begin <= now;
@@ -784,7 +805,7 @@ struct held_making {
 	struct spec_job *shape;
 	struct record *r;
 	struct work work;
-	bool left; /* the record may exist after a power cut */
+	bool left; /* records_make has failed, but the record may reappear after a power cut */
 	char *manifest;
 	char *text; /* the error, as text for people */
 };
@@ -829,7 +850,10 @@ static struct held_entry *find(const struct held *h, const struct record *r)
 	return e;
 }
 
-/* Return the entry of R, a record of a job that was not held. Create it from the document TEXT if needed. */
+/*
+ * Return the entry of the record R, whose job was not held. If there is no entry, create it from
+ * the document TEXT.
+ */
 static struct held_entry *need_sent(struct held *h, struct record *r, const char *text, size_t len)
 {
 	struct held_entry *e = find(h, r);
@@ -877,14 +901,17 @@ void held_answered(struct held *h, struct record *r, const struct held_answer *a
 	return rest(e);
 }
 
-/* Note in RAN_FILE that a kxfs runs. Runs on the pool, periodically while a job is held. */
+/*
+ * Touch RAN_FILE to record that kxfs is running. Called on the pool, every RAN_MS while there are
+ * entries.
+ */
 static void ran_work(void *data)
 {
 	struct held *h = data;
 	cleanup_free char *path = text_print("%s/" RAN_FILE, h->b->config.state_dir);
 	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT);
 
-	/* Ignore errors: without the note, only the report of a gap is missing. */
+	/* Ignore errors: RAN_FILE serves only to report the time in which kxfs did not run. */
 	if (fd >= 0)
 		(void)disk_touch(fd, "", -1);
 }
@@ -1029,8 +1056,8 @@ static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 }
 
 /*
- * Return the time, in ns since 1970, at which the local clock shows the date and time that a UTC clock shows at UTC
- * (in ns).
+ * Return the time at which the local clock shows the date and time that a UTC clock shows at UTC.
+ * Both are in ns since 1970.
  */
 static int64_t local_moment(int64_t utc)
 {
@@ -1088,8 +1115,9 @@ static void look_done(void *data)
 }
 
 /*
- * True if the document of RQ may have conditions. A document must only be parsed if it has one of these words, or a
- * backslash, with which a word can be spelled differently.
+ * True if the document of RQ may have conditions, and must be parsed to find out. The names of
+ * conditions occur in such a document, or it contains a backslash, since a YAML escape can spell
+ * any name.
  */
 static bool may_hold(const struct backend_request *rq)
 {
@@ -1117,7 +1145,10 @@ static bool check_job(struct backend_request *rq)
 			       history ? "history" : "jobs");
 		return false;
 	}
-	/* A client that has found the job while it was held uses the UUID of its submission as uid. */
+	/*
+	 * A client that opened the job while it was held sends the UUID of the submission as its
+	 * uid.
+	 */
 	if (!streq(job->uid, rq->uid) && job->own && streq(job->submission, rq->uid))
 		text_set(&rq->uid, "%s", job->uid);
 	if (!streq(job->uid, rq->uid)) {
@@ -1128,7 +1159,11 @@ static bool check_job(struct backend_request *rq)
 	return true;
 }
 
-/* Return true if RQ is, or may be, about a job of this file. RQ is then answered or passed on later. */
+/*
+ * Return true if this file handles RQ, because RQ is about a held job, or its document may have
+ * conditions. RQ is then answered, or passed on, now or later. Return false if the caller must pass
+ * RQ on.
+ */
 static bool takes(struct held *h, struct backend_request *rq)
 {
 	const struct spec_job *job cleanup_job = NULL;
@@ -1217,7 +1252,10 @@ struct held_load {
 	void *data;
 };
 
-/* Read the documents of the records that were found, which have the shapes of the jobs. Runs on the pool. */
+/*
+ * Read the document of each record that was found, and make the shape of its job from the document.
+ * Runs on the pool.
+ */
 static void load_work(void *data)
 {
 	struct held_load *l = data;
@@ -1248,7 +1286,7 @@ static int by_age(const struct held_entry *x, const struct held_entry *y)
 	return strcmp(a->key, b->key);
 }
 
-/* Create the entry of a record that was found, and show its job. */
+/* Create the entry of the record FOUND, and show its job. */
 static void take_found(struct held *h, const struct held_found *found)
 {
 	struct held_entry *e = entry_new(h, found->r, found->rec, found->shape);
@@ -1294,7 +1332,10 @@ static void find_record(void *data, struct record *r)
 	cleanup_free char *part = NULL;
 	struct spec_held *rec = NULL;
 
-	/* A local job that was started is in the store, unless it was removed for good. */
+	/*
+	 * Skip jobs that the implementation knows. A local job that was started is in the store,
+	 * unless it was removed for good.
+	 */
 	if (record_is_going(r) || head->state == RECORD_LIVE || head->state == RECORD_HISTORY ||
 	    (is_local_head(head) && job))
 		return;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs that the implementations do not know. Held jobs were submitted, and are launched later, when their
- * conditions are met (spec/record/held.h). The others are jobs that were never launched, and jobs for which kxfs
- * does not know whether they were launched. This object is between requests and the implementation. When a job that
- * will be held is submitted, the implementation makes a dry run of it; later it launches the job like any other.
- * I/O thread, unless noted otherwise. The head of held.c lists the objects.
+ * The jobs that the implementations do not know. There are three sorts. A held job was submitted,
+ * and is launched later, when its conditions are met (spec/record/held.h). Other jobs were
+ * submitted but never launched. For the rest, kxfs does not know yet whether they were launched.
+ *
+ * This object receives requests before the implementation does. When a user submits a job that will
+ * be held, the implementation makes a dry run of it. When the conditions are met, the
+ * implementation launches it like any other job. All functions run on the I/O thread, unless noted
+ * otherwise. The head of held.c lists the objects.
  */
 #pragma once
 
@@ -32,49 +35,55 @@ struct held *held_new(struct backend *b);
 void held_free(struct held *h);
 
 /*
- * Handle RQ, a struct backend_request that was posted. Answer it if its job is one of those above, or does not
- * exist; otherwise pass it on to the implementation. A request about a held job that is being launched waits until
- * the job's record is LIVE on disk.
+ * Handle RQ, a struct backend_request that was posted. If RQ is about a job of this object, or
+ * about a job that does not exist, answer RQ. Otherwise pass RQ on to the implementation. If the
+ * job is held and its launch is in progress, RQ waits until the job's record is LIVE on disk.
  */
 void held_run(void *rq);
 
-/* ERR is 0, or -ETIMEDOUT if the disk does not accept it. */
+/* ERR is 0, or -ETIMEDOUT if the disk did not accept the records in time. */
 typedef void (*held_saved_fn)(void *data, int err);
-/* Call FN(DATA, err) once the disk has the record of each condition that is met, perhaps from within this call. */
+/*
+ * Call FN(DATA, err) once each condition that is met is recorded on disk. FN may be called before
+ * this function returns.
+ */
 void held_when_saved(struct held *h, held_saved_fn fn, void *data);
 
-/* The store has all other jobs: add the held ones, then call FN(DATA) once. */
+/*
+ * Add the jobs of this object to the store, then call FN(DATA) once. Call this when the store has
+ * all other jobs.
+ */
 void held_begin(struct held *h, loop_fn fn, void *data);
-/* The mount is up: launch jobs from now on. */
+/* Launch jobs from now on. Call this once the mount is up. */
 void held_take_charge(struct held *h);
 /*
- * Show the job of R, which is SUBMITTING. The job was not held; its launch was requested some time ago, and no
- * reply has arrived. TEXT is its document.
+ * Show the job of the record R, whose state is SUBMITTING. The job was not held. Its launch was
+ * requested some time ago, and no reply has arrived yet. TEXT is the job's document.
  */
 void held_sent(struct held *h, struct record *r, const char *text, size_t len);
 /* The result of a submission. Plain data. */
 struct held_answer {
-	int err;    /* 0: launched; -EINPROGRESS: unknown at present; else it was not launched */
+	int err;    /* 0: launched; -EINPROGRESS: not known yet; any other error: not launched */
 	bool heard; /* the submitter is waiting for this answer */
 	const char *why;  /* the reason for ERR; may be NULL */
-	const char *text; /* the document; not needed when the mount ends */
+	const char *text; /* the job's document; may be NULL when the mount ends */
 	size_t len;
 };
 /*
- * Note the result of the submission of R. If it was not launched: remove the record if HEARD; otherwise the record
- * becomes NEVER, and history/ shows the job. If the result is unknown, show the job as SUBMITTED until the result
- * is known.
+ * Record the result of the submission of R. If the job was not launched, remove the record if
+ * ANSWER->heard; otherwise set the record to NEVER, and show the job in history/. If the result is
+ * not known yet, show the job as SUBMITTED until the result is known.
  */
 void held_answered(struct held *h, struct record *r, const struct held_answer *answer);
 
-/* See store_events.changed; called for every job. */
+/* Handle a change of any job. See store_events.changed. */
 void held_changed(struct held *h, const struct spec_job *old, const struct spec_job *now);
 /*
- * Stop launching jobs, and call FN(DATA) once no operation is in progress. The implementation has already answered
- * all requests.
+ * Stop launching jobs, and call FN(DATA) once no operation is in progress. Call this after the
+ * implementation has answered all requests.
  */
 void held_stop(struct held *h, loop_fn fn, void *data);
 
-/* Return the text WHICH of JOB, which is held, as backend_text does. Any thread. */
+/* Return the text WHICH of the held job JOB, like backend_text. Any thread. */
 int held_text(const char *state_dir, const struct spec_job *job, enum backend_text which,
 	      char **ret, size_t *ret_len);

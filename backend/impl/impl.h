@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an implementation of the backend (local/, kube/) provides, and what it finds in struct backend. Only local/,
- * kube/, backend.c and the files of this folder include this header. Other files of the backend get what they need
- * as arguments.
+ * The interface between the backend and its implementations, local/ and kube/: the functions that
+ * an implementation provides (struct backend_ops), and the data that it may use (struct backend).
+ * Only local/, kube/, backend.c and the files of this folder include this header. Other files of
+ * the backend get what they need as arguments.
  */
 #pragma once
 
@@ -33,9 +34,10 @@ struct backend_ops {
 	void (*stop)(struct backend *b);
 	void (*fini)(struct backend *b);
 	/*
-	 * Handle a request, on the I/O thread. Answer it with backend_answer() exactly once, now or later. The job
-	 * with the request's id and uid is in the store, in the folder that the request needs. Check that the job
-	 * allows the action, because the implementation may know more than the snapshot.
+	 * Handle RQ on the I/O thread. Answer it with backend_answer() exactly once, now or later.
+	 * If RQ is about an existing job, the job with RQ's id and uid is in the store: in history/
+	 * for BACKEND_FORGET, else in jobs/. Check that the job allows the action, because the
+	 * implementation may have newer data than the snapshot.
 	 */
 	void (*request[BACKEND_N_REQUESTS])(struct backend *b, struct backend_request *rq);
 	/* See backend_text. Any thread. */
@@ -46,16 +48,17 @@ struct backend_ops {
 		      int64_t *ret_changed);
 	int64_t (*stale_since)(struct backend *b);
 	/*
-	 * Return true if all available output of JOB, which has ended, is on disk, and none of it is being removed.
-	 * On the I/O thread.
+	 * JOB has ended. Return true if all of its available output is on disk, and no output of
+	 * JOB is being removed. On the I/O thread.
 	 */
 	bool (*is_settled)(struct backend *b, const struct spec_job *job);
 	/*
-	 * Return the name of the directory in an archive for the jobs of this backend. Any thread.
+	 * Return the name of the directory in the archive for the jobs of this backend. Any thread.
 	 */
 	const char *(*namespace)(struct backend *b);
 	/*
-	 * Return true if every existing job is in the store. NULL: always true after the start. On the I/O thread.
+	 * Return true if every existing job is in the store. NULL if that is always true after the
+	 * start. On the I/O thread.
 	 */
 	bool (*is_whole)(struct backend *b);
 	/* See backend_trouble. May be NULL. */
@@ -63,16 +66,16 @@ struct backend_ops {
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
 	/*
-	 * Return the text of a queue, malloc'ed, made from the N snapshots JOBS of jobs/. May be NULL, if the text
-	 * needs only the queue's view.
+	 * Set *RET (malloc'ed) to the text of a queue. JOBS are the N snapshots in jobs/. NULL if
+	 * backend.c can make the text from the queue's view.
 	 */
 	void (*queue_text)(struct backend *b, const struct spec_job *const *jobs, size_t n,
 			   char **ret, size_t *ret_len);
 	/* Return the ClusterQueue NAME, a new reference; NULL if it is unknown. */
 	struct spec_cluster_queue_view *(*cluster_queue)(struct backend *b, const char *name);
-	/* See backend_wanted. NULL if the backend has no data that is requested only for readers. */
+	/* See backend_wanted. NULL if the backend requests no data on demand. */
 	void (*wanted)(struct backend *b, const struct spec_job *job);
-	/* See backend_usage_wanted. NULL as for WANTED. */
+	/* See backend_usage_wanted. May be NULL. */
 	void (*usage_wanted)(struct backend *b);
 	void (*info)(struct backend *b, FILE *out);
 	void (*metrics)(struct backend *b, FILE *out);
@@ -87,16 +90,16 @@ struct backend {
 	struct loop *loop;
 	struct store *store;
 	struct output *output;
-	struct records *records; /* has all records when OPS->start is called */
+	struct records *records; /* loaded before OPS->start is called */
 	struct held *held;
-	struct archive *archive; /* NULL: there is none */
+	struct archive *archive; /* NULL if no archive is configured */
 	void *impl;		 /* the implementation's own (backend_set_impl) */
 
 	/* Only for backend.c and request.c: */
 	struct wait started, stopped;
 	/* UP: between start and stop. STOPPING: the stop was requested. I/O thread. */
 	bool up, stopping;
-	/* The numbers of answered requests; [1]: those that failed. */
+	/* Numbers of answered requests by kind: [0] those that succeeded, [1] those that failed. */
 	atomic_ullong answered[BACKEND_N_REQUESTS][2];
 };
 
@@ -109,46 +112,51 @@ struct backend_request {
 	char *text;
 	size_t len;
 	char *submitter;
-	char *submission; /* a UUID; NULL in a dry run of a job that is not held */
-	mode_t readable;  /* these are as in struct backend_submission */
+	/* the UUID of the submission; NULL in a dry run of a job that is not held */
+	char *submission;
+	mode_t readable; /* READABLE, OWNED, OWNER, GROUP: see struct backend_submission */
 	bool owned;
 	uid_t owner;
 	gid_t group;
 	uint64_t seed[2]; /* if HELD: the job's name is derived from it */
 	/*
-	 * In a SUBMIT: launch a held job. The close of its file has already returned. If kxfs chooses the job's
-	 * uid, it is SUBMISSION. An earlier request, before a crash, may have launched the job. In a DRY_RUN: the
-	 * job will be held; refuse it if it could not be launched here.
+	 * In a SUBMIT: the job was held, and must be launched now. The close() of its file has
+	 * returned long ago. If kxfs chooses the job's uid, the uid is SUBMISSION. A kxfs that
+	 * crashed may have launched the job already. In a DRY_RUN: the job will be held. Refuse it
+	 * if this mount could not launch it.
 	 */
 	bool held;
-	/* HELD: the server may have carried out an earlier request, although kxfs did not see the job */
+	/*
+	 * with HELD: an earlier request may have launched the job, although kxfs did not see the
+	 * job
+	 */
 	bool again;
 	/* in a SUBMIT that is HELD: the backend that the dry run reported; else NULL */
 	char *backend;
 	char *id;
 	char *uid;
 	enum spec_action action;
-	char *argument; /* argument of the action; NULL: none */
+	char *argument; /* argument of the action; NULL if it has none */
 	backend_reply_fn reply;
 	bool (*waits)(void *data); /* see struct backend_submission */
 	void *data;
 };
 
-/* Reply and free RQ. TEXT may be NULL. */
+/* Reply to RQ with ERR, ID and TEXT, then free RQ. ID and TEXT may be NULL. */
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text);
-/* Like backend_answer, with a text formatted as by printf. */
+/* Reply to RQ with ERR and a text that is formatted as by printf, then free RQ. */
 void backend_refuse(struct backend_request *rq, int err, const char *fmt, ...) printf_like(3, 4);
 /* The result of a dry run. Borrowed. */
 struct backend_made {
 	const char *id, *backend, *namespace, *manifest;
 };
 void backend_answer_dry_run(struct backend_request *rq, const struct backend_made *made);
-/* Answer RQ with -EINVAL: a job in PHASE ignores its action. */
+/* Refuse RQ with -EINVAL, because its action has no effect on a job in PHASE. */
 void backend_answer_no_effect(struct backend_request *rq, const char *phase);
 
 /*
- * Make the head of the record of RQ, a submission. The caller sets its state, backend, namespace and id, and frees
- * it with spec_head_free.
+ * Make the head of the record for the submission RQ. The caller sets the head's state, backend,
+ * namespace and id, and frees the head with spec_head_free.
  */
 struct spec_head *backend_head(const struct backend_request *rq);
 
@@ -159,14 +167,14 @@ struct backend_request *backend_request_new(struct backend *b, enum backend_requ
 /* Pass RQ on to the implementation. */
 void backend_pass(struct backend_request *rq);
 /*
- * Pass on to the implementation a request of KIND for the document TEXT of the record HEAD. Call REPLY with the
- * result.
+ * Make a request of KIND for the held job with the record HEAD and the document TEXT, and pass it
+ * on to the implementation. Call REPLY with the result.
  */
 void backend_pass_held(struct backend *b, const struct spec_head *head,
 		       enum backend_request_kind kind, bool again, const char *text, size_t len,
 		       backend_reply_fn reply, void *data);
 
-/* --- what an implementation reports: BACKEND is a struct backend, so these serve as callbacks --- */
+/* --- reports of an implementation --- */
 
 static inline void backend_set_impl(struct backend *b, void *impl)
 {
@@ -183,8 +191,10 @@ static inline void backend_ready(void *data)
 }
 
 /*
- * Report that the first list has arrived (ERR 0), or has failed (ERR, for the reason TEXT). Only the first call
- * counts. After a cancelled start a call has no effect.
+ * Report that the first list of jobs has arrived (ERR is 0), or that it has failed (with ERR, for
+ * the reason TEXT). Only the first call has an effect. After a cancelled start no call has an
+ * effect. BACKEND is a struct backend; it is a void pointer so that this function can be a
+ * callback.
  */
 static inline void backend_started(void *backend, int err, const char *text)
 {
@@ -227,7 +237,7 @@ static inline void backend_held_stopped(void *data)
 	records_stop(b->records, backend_records_stopped, b);
 }
 
-/* Report that no operation of the implementation is in progress. */
+/* Report that the implementation has stopped: none of its operations is in progress. */
 static inline void backend_stopped(void *backend)
 {
 	struct backend *b = backend;

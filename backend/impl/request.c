@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes requests and answers them. backend.c posts requests, and held.c runs them. The log .kxfs/log gets a message
- * for each change of a job, and debug messages for each request and its answer. This file also makes the head of a
- * submission's record.
+ * Makes requests and answers them. backend.c posts requests, and held.c runs them. This file writes
+ * a message to .kxfs/log for each change of a job, and debug messages for each request and its
+ * answer. This file also makes the head of a submission's record.
  *
  *	state   | owner                       | what ends it                        | next
- *	posted  | the loop                    | the loop runs it                    | refused: answered; running
- *	        |                             | held.c answers it or passes it on   | answered; running
+ *	posted  | the loop, then held.c       | held.c answers it                   | answered (freed)
+ *	        |                             | held.c passes it on                 | running
  *	running | the implementation          | backend_answer or a similar call    | answered (freed)
  */
 #include <assert.h>
@@ -31,7 +31,10 @@ const char *request_name(enum backend_request_kind kind)
 	return request_names[kind];
 }
 
-/* Log the change that RQ has made to .kxfs/log. A refusal is reported only to the requester. */
+/*
+ * Write a message to .kxfs/log about the change that RQ has made. A request that fails is not
+ * logged there, since the requester gets the error.
+ */
 static void request_log_done(const struct backend_request *rq, const char *id)
 {
 	const struct spec_job *job cleanup_job = NULL;
@@ -39,7 +42,7 @@ static void request_log_done(const struct backend_request *rq, const char *id)
 	switch (rq->kind) {
 	case BACKEND_SUBMIT:
 		job = store_get(rq->b->store, BACKEND_JOBS, id);
-		/* A job whose launch was requested is shown as SUBMITTED until it is seen. */
+		/* A held job is PENDING. Once its launch is requested, it is shown as SUBMITTED. */
 		diag(DIAG_INFO, "%s: %s from %s", id,
 		     job && job->held && job->state == SPEC_PENDING ? "held" : "launched",
 		     rq->file);
