@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kxfs checks all jobs that are over each minute, when the next job is due, and soon after a
- * change. It does not check during a removal; the end of the removal starts the next check.
+ * Every minute, kxfs checks all finished jobs. It also checks them when the next job is due, and
+ * soon after a change. It does not check during a removal; the end of the removal starts the next
+ * check.
  */
 #include "backend/jobs/expiry.h"
 
@@ -25,7 +26,8 @@ struct expiry {
 };
 
 /*
- * Check in DELAY_MS, or earlier if an earlier check is due: frequent calls must not delay a check.
+ * Check in DELAY_MS. If a check is already due earlier, keep that time, so that frequent calls
+ * don't delay the check.
  */
 static void check_in(struct expiry *x, unsigned delay_ms)
 {
@@ -75,8 +77,9 @@ static bool may_go(const struct expiry *x, const struct spec_job *job)
 }
 
 /*
- * Remove the jobs that were in history long enough. If RETIRES, also move the jobs to history that
- * were in jobs/ long enough. Return the time until the next job is due, in ms.
+ * If not RETIRES, JOBS are in history/: remove those that were there for history_keep. If RETIRES,
+ * JOBS are in jobs/: move those whose ttl has passed to history/. Return the time until the next
+ * job is due, in ms.
  */
 static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retires)
 {
@@ -102,8 +105,9 @@ static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retir
 }
 
 /*
- * Among the jobs whose output may be removed, return the one whose last change is the oldest; NULL
- * if there is no such job. If LOST, search those that are not archived and can't be.
+ * Return the job of JOBS whose output may be removed and whose last change is the oldest; NULL if
+ * there is no such job. If LOST, consider only jobs that are not archived and that the archive
+ * can't accept. Otherwise consider only jobs that are archived or need not be.
  */
 static const struct spec_job *oldest(const struct expiry *x, const struct jobs *jobs, bool lost)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides how long jobs that are over, and their output, are kept. Jobs remain in history for
- * history_keep. Output remains until the spool limit requires its space: the output of the oldest
- * jobs in history is removed first, then the output of the oldest finished jobs in jobs/. The jobs
- * themselves remain, with their results. The output of a job that may still run is never removed.
- * The output of a job that is not archived yet is removed only if the archive accepts no jobs and
- * there is no other output to remove. I/O thread only.
+ * Decides how long kxfs keeps finished jobs and their output. Jobs remain in history/ for
+ * history_keep. Output remains until the spool limit is exceeded. Then kxfs first removes the
+ * output of the oldest jobs in history/, and next that of the oldest finished jobs in jobs/. The
+ * jobs themselves remain, with their results. kxfs never removes the output of a job that may still
+ * run. It removes the output of a job that is not archived yet only if the archive accepts no jobs
+ * and there is no other output to remove. I/O thread only.
  */
 #pragma once
 
@@ -19,28 +19,32 @@ struct output;
 struct expiry_config {
 	struct loop *loop;
 	struct store *store;
-	struct output *output; /* the output whose bytes count */
-	/* The archive: a job is kept until it is archived. NULL if there is no archive. */
+	struct output *output; /* its size on disk is compared with SPOOL_LIMIT */
+	/*
+	 * NULL if there is no archive. With an archive, kxfs keeps each job until it is archived.
+	 */
 	const struct archive *archive;
 	uint64_t spool_limit; /* in bytes */
 	int64_t history_keep; /* in seconds */
-	/* Return true if the finished JOB is completely on disk, with no write in progress. */
+	/*
+	 * JOB has finished. Return true if all its data are on disk, and no write is in progress.
+	 */
 	bool (*may_go)(void *data, const struct spec_job *job);
-	/* Return true if there is output of JOB. */
+	/* Return true if output of JOB is on disk. */
 	bool (*has_output)(void *data, const struct spec_job *job);
 	/*
-	 * Return true if a removal is in progress. Then no other removal begins until expiry_now or
-	 * expiry_soon is called.
+	 * Return true if a removal is in progress. No other removal then begins before a call of
+	 * expiry_now or expiry_soon.
 	 */
 	bool (*is_busy)(void *data);
 	/*
-	 * Start to move JOB, whose ttl has passed, to history; call expiry_soon at the end. NULL if
-	 * no job has a ttl.
+	 * The ttl of JOB has passed: start to move JOB to history/. Call expiry_soon when that has
+	 * ended. NULL if no job has a ttl.
 	 */
 	void (*retire)(void *data, const struct spec_job *job);
 	/*
-	 * remove: start to remove JOB; call expiry_now at the end. drop: start to remove only JOB's
-	 * output; call expiry_dropped at the end.
+	 * remove: start to remove JOB, and call expiry_now when that has ended. drop: start to
+	 * remove only JOB's output, and call expiry_dropped when that has ended.
 	 */
 	void (*remove)(void *data, const struct spec_job *job);
 	void (*drop)(void *data, const struct spec_job *job);
@@ -48,21 +52,22 @@ struct expiry_config {
 };
 
 /*
- * CONFIG is copied; the objects that it points to are borrowed. The owner calls expiry_soon when
- * all jobs are known.
+ * Create the object. CONFIG is copied; the objects that it points to are borrowed. The caller calls
+ * expiry_soon once all jobs are in the store.
  */
 struct expiry *expiry_new(const struct expiry_config *config);
 void expiry_free(struct expiry *x); /* NULL is allowed */
 
 /*
- * A job has finished, moved to history, or been removed: check what can be removed, in a second
- * (soon) or immediately (now). Many calls lead to one check. X may be NULL, in both functions,
- * because the mount is ending.
+ * Check what can be removed: in a second (expiry_soon) or immediately (expiry_now). Call this after
+ * a job has finished, moved to history, or been removed. Several calls can lead to a single check.
+ * X may be NULL, because the mount is ending.
  */
 void expiry_soon(struct expiry *x);
 void expiry_now(struct expiry *x);
 /*
- * The removal of the output of job ID has ended with ERR. If ERR is 0, log that, and check whether
- * enough space is free. Otherwise log the error, but only once for the same ERR.
+ * Report that the removal of the output of job ID has ended with ERR. If ERR is 0, log that, and
+ * check whether enough space is free. Otherwise log the error, unless the previous removal failed,
+ * too.
  */
 void expiry_dropped(struct expiry *x, const char *id, int err);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of launches by file; see job_files.h. The number of a launch is in its UUID. */
+/*
+ * The table of launches by file; see job_files.h. A launch has a number, which is a part of its
+ * UUID.
+ */
 #include "backend/jobs/job_files.h"
 
 #include <errno.h>
@@ -24,15 +27,16 @@ struct job_files {
 	void *data;
 	struct lock lock; /* protects all members below, all launches, and their heads */
 	struct job_files_name *names;
-	uint64_t number; /* number of the last launch */
+	uint64_t number; /* the largest number of any launch */
 	int64_t changed;
 };
 
-/*
- * --- the number in a UUID: 48 bits, of version 8, whose bits the program that makes it may choose
- * freely ---
- */
+/* --- the number in a UUID --- */
 
+/*
+ * The UUID of a launch has version 8, whose other bits may be chosen freely. Its first 48 bits are
+ * the number.
+ */
 int job_files_next_uuid(struct job_files *f, char ret[JOB_FILES_UUID])
 {
 	uint64_t number;
@@ -50,7 +54,7 @@ int job_files_next_uuid(struct job_files *f, char ret[JOB_FILES_UUID])
 	return 0;
 }
 
-/* Return the number of the launch UUID; 0 if UUID is of another kind. */
+/* Return the number in the launch UUID, or 0 if UUID was not made by job_files_next_uuid. */
 static uint64_t number_of(const char *uuid)
 {
 	unsigned high, low;
@@ -73,9 +77,9 @@ static bool is_sending(const struct job_launch *l)
 }
 
 /*
- * Return the launch that NAME.job shows, or would show if it were not removed; NULL if there is
- * none. While a launch is under way, NAME.job shows the launch before it, until the new job is in
- * the store.
+ * Return the launch that NAME.job shows. If NAME.job was removed, return the launch that it would
+ * show otherwise. Return NULL if there is no such launch. While a launch is in progress, NAME.job
+ * shows the launch before it, until the new job is in the store.
  */
 static struct job_launch *newest(const struct job_files_name *n)
 {
@@ -235,8 +239,8 @@ bool job_files_know(struct job_files *f, const char *digest)
 	const struct job_launch *l;
 
 	/*
-	 * This is called only to rename a file of an earlier mount, so an index would not be worth
-	 * its memory.
+	 * This is called only when a file of an earlier mount is renamed, so an index would not be
+	 * worth its memory.
 	 */
 	lock_scope(&f->lock);
 	for (const struct job_files_name *n = f->names; n; n = n->hh.next)

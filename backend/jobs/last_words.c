@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the words on the pool, with a timeout, because a process that waits for the end of a job
- * waits for them, too.
+ * Reads the last words on the pool, with a timeout: the job is reported as finished only after they
+ * are read, and processes may wait for that.
  */
 #include "backend/jobs/last_words.h"
 
@@ -21,7 +21,7 @@ struct last_words {
 	struct work work;
 	struct loop_timer timer;
 	char *error, *log;
-	/* The words that the pool has read; NULL if the log is empty. */
+	/* The result of the pool; NULL if the log is empty. */
 	char *words;
 	void (*fn)(void *data, const char *words); /* NULL after last_words_drop or the timeout */
 	void *data;

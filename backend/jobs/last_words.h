@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last words of a replica that has failed (spec/job/status.h), read from the state
- * directory. I/O thread.
+ * Reads the last words of a failed replica (spec/job/status.h) from the state directory. I/O
+ * thread.
  */
 #pragma once
 
@@ -11,14 +11,14 @@
 struct last_words;
 
 /*
- * Read the last words from the file ERROR, which the program may have written (may be NULL), or
- * else from the end of the log LOG; both are absolute paths. FN(DATA, words) is called once, not
- * from within this call. WORDS are borrowed: NULL if the log exists and is empty, "" if it has no
- * last words or the disk has not answered for some seconds. The read is in GROUP until the disk has
- * answered.
+ * Read the last words from the file ERROR, which the program may have written. If ERROR is NULL or
+ * the file has none, read them from the end of the log LOG. Both are absolute paths. Call FN(DATA,
+ * words) once, after this function has returned. WORDS is NULL if the log is empty. WORDS is "" if
+ * the log has no last words, or if the disk does not answer within some seconds. WORDS is borrowed.
+ * The operation is in GROUP until the disk has answered.
  */
 struct last_words *last_words_read(struct loop *loop, struct group *group, const char *error,
 				   const char *log, void (*fn)(void *data, const char *words),
 				   void *data);
-/* Cancel W, whose FN was not called yet: it will not be. NULL is allowed. */
+/* Cancel W: FN is not called any more. W must not have called FN yet. NULL is allowed. */
 void last_words_drop(struct last_words *w);

@@ -19,8 +19,8 @@
 #define FIRST_READ (16u << 10)
 #define MAX_FILE   (SPEC_HEAD_LINE + SPEC_MAX_HEAD + SPEC_MAX_FILE + SPEC_HEAD_MANIFEST)
 /*
- * Space for the last version of a record, which also has the end of each replica: ROOM_TIMES the
- * size of the first version, plus ROOM.
+ * The last version of a record also has the result of each replica. kxfs reserves space for it:
+ * ROOM_TIMES the size of the first version, plus ROOM.
  */
 #define ROOM	   (16u << 10)
 #define ROOM_TIMES 4
@@ -35,7 +35,7 @@ static int damaged_for(int err)
 	return err == -EFBIG || err == -ELOOP || err == -ENOTDIR || err == -EISDIR ? -EINVAL : err;
 }
 
-/* Read N bytes at OFF, or fail. */
+/* Read exactly N bytes at OFF. Fail with -EINVAL if the file is shorter. */
 static int read_exactly(int fd, char *buf, size_t n, uint64_t off)
 {
 	ssize_t got = file_read_sure(fd, buf, n, off);
@@ -43,12 +43,12 @@ static int read_exactly(int fd, char *buf, size_t n, uint64_t off)
 	return got < 0 ? (int)got : (size_t)got == n ? 0 : -EINVAL;
 }
 
-/* A file that is being read, up to the end of its head. */
+/* An open file of a record. Its contents are read up to the end of the head. */
 struct opened {
 	int fd;
 	struct spec_head_line line;
 	int64_t mtime;
-	char *text; /* the first line, the head, and perhaps more */
+	char *text; /* the first line, the head, and perhaps the beginning of the document */
 	size_t len; /* bytes of TEXT */
 };
 
@@ -93,7 +93,7 @@ static int open_record(const char *state_dir, const char *key, struct opened *o)
 	return err;
 }
 
-/* Return the document and the manifest of O, malloc'ed. *RET_SUM is their checksum. */
+/* Set *RET (malloc'ed) to the document and the manifest of O, and *RET_SUM to their checksum. */
 static int read_any(const struct opened *o, char **ret, uint64_t *ret_sum)
 {
 	const size_t n = o->line.document + o->line.manifest;
@@ -133,14 +133,17 @@ int record_file_read(const char *state_dir, const char *key, struct spec_head **
 		err = spec_head_parse(&o.line, o.text + SPEC_HEAD_LINE, &h);
 	if (err)
 		return err;
-	/* A file that was copied to another name is not a second job. */
+	/* A copy of a record under another name does not describe a second job. */
 	if (!streq(h->key, key))
 		return -EINVAL;
 	if (h->state == RECORD_HELD || h->state == RECORD_SUBMITTING)
 		err = read_rest(&o, &rest);
 	if (err)
 		return err;
-	/* record_file_mark writes only the letter; the file's mtime is the time of the move. */
+	/*
+	 * record_file_mark writes only the state letter, so SINCE is the file's mtime:
+	 * record_file_mark sets it to the time of the move.
+	 */
 	if (h->state == RECORD_HISTORY)
 		h->since = o.mtime;
 	*ret = take_ptr(h);
@@ -179,13 +182,16 @@ int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
 	return 0;
 }
 
-/* If the record of H has a plan, reserve space for its last change. Its file has N bytes. */
+/* If H has a plan, reserve space for the last change of H's record. The file has N bytes now. */
 static int keep_room(const char *dir, const struct spec_head *h, size_t n)
 {
 	return h->parts[RECORD_PLAN] ? file_keep_room(dir, h->key, ROOM_TIMES * n + ROOM) : 0;
 }
 
-/* Return the contents of a file, malloc'ed: H, then REST. LINE has REST's lengths and checksum. */
+/*
+ * Return the contents of a record's file, malloc'ed: the head H, then REST. LINE has the lengths of
+ * REST's parts and their checksum.
+ */
 static char *compose(const struct spec_head *h, struct spec_head_line *line, const char *rest,
 		     size_t *ret_len)
 {
@@ -254,8 +260,8 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 	line = (struct spec_head_line){.document = o.line.document,
 				       .manifest = held ? o.line.manifest : 0};
 	/*
-	 * Record the end of a job even if its document is damaged. Then keep the old checksum,
-	 * which shows the damage.
+	 * Record the end of a job even if its document is damaged. Then keep the old checksum, so
+	 * that the damage remains detectable.
 	 */
 	line.rest_sum = sum != o.line.rest_sum
 				? o.line.rest_sum
@@ -266,7 +272,8 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 	if (!err)
 		err = (h->over && !old->over ? file_write_last : file_write)(dir, h->key, all, n);
 	/*
-	 * The file's mtime is the time when the job became history; restore it after the rewrite.
+	 * The file's mtime is the time when the job moved to history/. The rewrite has changed it,
+	 * so restore it.
 	 */
 	if (!err && h->state == RECORD_HISTORY)
 		err = record_file_mark(state_dir, h->key, h->since);
@@ -305,7 +312,10 @@ char *record_file_of_damaged(const char *state_dir, const char *key)
 	if (file_read(path, MAX_FILE, &text, &len) < 0)
 		return NULL;
 	name = strstr(text, member);
-	/* If a power cut has damaged a new record, its job was not launched. */
+	/*
+	 * If a power cut has damaged the record of a job while it was SUBMITTING, the job was not
+	 * launched.
+	 */
 	if (!name || strstr(text, "\"state\":\"SUBMITTING\""))
 		return NULL;
 	name += strlen(member);
@@ -333,7 +343,7 @@ bool record_file_output_aside(const char *state_dir, const char *key, char **ret
 	struct stat st;
 
 	*ret_place = NULL;
-	/* disk_stat, because the record may be a dangling link. */
+	/* Don't use access(): the record may be a dangling link. */
 	if (disk_stat(AT_FDCWD, record, &st) != 0)
 		return false;
 	(void)file_aside_state(output, state_dir, key, ret_place);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files STATE/jobs/KEY, one for each job (spec/record/head.h). Each is replaced as a whole in
- * one synced step; only its state letter may change in place. Beside the record of a job that runs
- * here, .KEY.room reserves space for its last change. All functions wait for the disk, so they run
- * on the pool. They return 0 or a negative errno; -EINVAL: the file is damaged; -ENOTSUP: another
- * version of kxfs wrote it.
+ * The files STATE/jobs/KEY, one for each job (spec/record/head.h). A change replaces the whole file
+ * and syncs it, except that record_file_mark changes only the state letter in place. While a job
+ * runs on this machine, the file .KEY.room beside its record reserves space for the last change of
+ * the record. All functions wait for the disk, so they run on the pool. They return 0 or a negative
+ * errno. -EINVAL: the file is damaged. -ENOTSUP: another version of kxfs wrote it.
  */
 #pragma once
 
@@ -18,45 +18,58 @@ struct record_rest {
 	size_t manifest_len;
 };
 
-/* Read the head of KEY. The document's checksum is verified if the job is not launched yet. */
+/*
+ * Read the head of the record KEY. If the job is not launched yet, also verify the checksum of the
+ * document.
+ */
 int record_file_read(const char *state_dir, const char *key, struct spec_head **ret);
-/* Read the document, or with MANIFEST the manifest, after verifying its checksum. *RET is malloc'ed. */
+/*
+ * Verify the checksum, then read the document or, if MANIFEST is true, the manifest. *RET is
+ * malloc'ed.
+ */
 int record_file_read_rest(const char *state_dir, const char *key, bool manifest, char **ret,
 			  size_t *ret_len);
-/* The length of the document, and who may read it (see backend_submission.readable). */
+/* Return the length of the document, and who may read it (see backend_submission.readable). */
 int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
 		     unsigned *ret_readable);
 /*
- * Make the file of H, which is new. If H has a plan, also reserve space for its last change. After
- * an error there is no file; *RET_LEFT is then true if it may reappear after a power cut.
+ * Create the file for the new record H. If H has a plan, also reserve space for the record's last
+ * change. After an error there is no file; *RET_LEFT is true if the file may reappear after a power
+ * cut.
  */
 int record_file_make(const char *state_dir, const struct spec_head *h,
 		     const struct record_rest *rest, bool *ret_left);
 /*
- * Replace the head by H. A part that is NULL remains as on disk; a part that is "" is removed. The
- * document remains. The manifest remains while the job is held, or is being launched after it was
- * held. A damaged document remains as it is, but is an error unless the job is LIVE or HISTORY. The
- * first write in which the job is over uses the reserved space if the disk is full; afterwards no
- * space is reserved.
+ * Replace the head by H. If a part is NULL, keep the part on disk. If a part is "", remove it. Keep
+ * the document. Keep the manifest while the job is held, or is being launched after it was held.
+ * Keep a damaged document, but fail if the document is damaged and the job is not LIVE or HISTORY.
+ * If this write is the first with H->over, use the reserved space in case the disk is full, then
+ * release it.
  */
 int record_file_write(const char *state_dir, const struct spec_head *h);
 /*
- * Set the state letter of a LIVE record to HISTORY, with TIME as the time of the move. Do not sync.
+ * Set the state letter of a LIVE record to HISTORY, and the file's mtime to TIME, the time of the
+ * move. Don't sync.
  */
 int record_file_mark(const char *state_dir, const char *key, int64_t time);
-/* Remove the file. If SYNC, a return of 0 means that even a power cut does not bring it back. */
+/*
+ * Remove the file and its reserved space. If SYNC, success means that even a power cut does not
+ * bring the file back.
+ */
 int record_file_remove(const char *state_dir, const char *key, bool sync);
 /*
- * Return the name of the file in submit/ that the damaged record KEY belongs to, malloc'ed. NULL if
- * the record's bytes do not show a name, or show that the job was not launched.
+ * KEY is a damaged record. Return the name of the file in submit/ that launched its job, malloc'ed.
+ * Return NULL if the record's bytes contain no name, or show that the job was not launched.
  */
 char *record_file_of_damaged(const char *state_dir, const char *key);
 /*
- * Move a file that can't be used, because of ERR, to STATE/aside, unless PASSIVE; and report that.
+ * The file of the record KEY can't be used, because of ERR. Move it to STATE/aside, unless PASSIVE,
+ * and log a warning.
  */
 void record_file_put_aside(const char *state_dir, const char *key, bool passive, int err);
 /*
- * If the record of KEY is in STATE/aside, move the output of KEY there, too. Return true if the
- * record is there. *RET_PLACE is the output's new place, malloc'ed; NULL if it could not be moved.
+ * If the record KEY was moved to STATE/aside, move the output of KEY there, too. Return true if the
+ * record is there. Set *RET_PLACE to the output's new place, malloc'ed; to NULL if the output could
+ * not be moved.
  */
 bool record_file_output_aside(const char *state_dir, const char *key, char **ret_place);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records of jobs. The states of a record, and the only allowed changes (set_state asserts them):
+ * Records of jobs. The states of a record, and the only allowed changes (set_state checks them):
  *
- *	state	   | what is so			       | what ends it			| next
+ *	state	   | meaning			       | what ends it			| next
  *	HELD	   | nothing was sent or started; the  | all conditions hold		| SUBMITTING
  *		   | conditions are in the part `hold` | one can't hold, or the user	| NEVER
  *		   |				       | removes the job		|
@@ -16,7 +16,7 @@
  *	NEVER	   | nothing was launched	       | removal by the user, or expiry	| removed
  *		   |				       | a cluster has the job after all| LIVE
  *
- * Jobs that were not submitted here are LIVE or HISTORY.
+ * The record of a job that was not submitted through kxfs here is LIVE or HISTORY.
  *
  * The steps of writing the file of a record:
  *
@@ -56,43 +56,48 @@ enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_MARK, REQUEST_SAVE, RE
 struct records_request {
 	enum request_kind kind;
 	struct record_change change; /* COMMIT, MARK */
-	enum record_state from;	     /* COMMIT, MARK: the state before */
-	int64_t time;		     /* MARK: when */
+	enum record_state from;	     /* COMMIT, MARK: the state when the change was requested */
+	int64_t time;		     /* MARK: the time of the mark */
 	struct record_rest rest;     /* MAKE */
 	char *texts[MAX_TEXTS];	     /* the strings of CHANGE and REST */
 	size_t n_texts;
 	bool *left;	 /* MAKE */
-	bool ret_left;	 /* LEFT as the pool has set it */
+	bool ret_left;	 /* the value for *LEFT, set by the pool */
 	bool sync;	 /* REMOVE */
 	records_fn done; /* may be NULL */
 	void *data;
 	struct records_request *next;
 };
 
-/* The pending operations on a record. Freed when no operation is left. */
+/* The pending operations on a record. The writer is freed when no operation is left. */
 struct writer {
 	struct record *r;
 	struct work work;
-	struct records_request *requests; /* the first one is under way if WRITING */
+	struct records_request *requests; /* the first one is in progress if WRITING */
 	struct spec_head *next;		  /* the head that the pool writes */
 	const struct spec_job *snapshot;  /* the snapshot that the pool writes, or NULL */
-	/* Pinned; it is being marked so that NAME.job does not show it after the removal of R. */
+	/*
+	 * In a removal of R: an older record of the same file that is being marked, so that
+	 * NAME.job does not show its job after the removal. Pinned.
+	 */
 	struct record *older;
 	bool writing;
-	bool dirty; /* the record differs from its file */
+	bool dirty; /* R differs from its file */
 	struct backoff again;
-	struct loop_timer timer; /* until a change is saved */
+	struct loop_timer timer; /* fires when R must be saved */
 };
 
 struct record {
 	struct records *rs;
 	struct spec_head *head;
-	struct job_launch launch; /* in the table of files only when the record is on disk */
+	struct job_launch launch; /* added to FILES once the record is on disk */
 	struct writer *writer;	  /* NULL while there are no operations on the record */
 	unsigned pins;		  /* calls of record_pin without a record_unpin */
-	bool removed;		  /* its removal was requested */
-	bool seen;		  /* its uid is known; else the record is in the list UNSEEN */
-	bool has_uid;		  /* the record is also in BY_UID, because its uid is not its key */
+	bool removed;		  /* the removal of the record was requested */
+	/* the job's uid is known; if false, the record is in the list UNSEEN */
+	bool seen;
+	/* the record is in BY_UID, because the job's uid is not the key */
+	bool has_uid;
 	struct record *prev, *next; /* in UNSEEN */
 };
 
@@ -177,7 +182,7 @@ static const char *uid_of(const void *item)
 	return r->head->uid;
 }
 
-/* If the uid of R is known now, let records_by_uid find R. */
+/* If the uid of R's job has become known, make records_by_uid find R. */
 static void learn_uid(struct record *r)
 {
 	struct records *rs = r->rs;
@@ -212,7 +217,7 @@ static struct record *add(struct records *rs, struct spec_head *h)
 	return r;
 }
 
-/* Apply C to the head of R, which other threads read for NAME.job. */
+/* Apply C to the head of R, under the lock, since other threads read the head for NAME.job. */
 static void change_head(struct record *r, const struct record_change *c)
 {
 	const struct spec_head *h = r->head;
@@ -377,7 +382,7 @@ static void write_work(void *data)
 		w->work.err = record_file_remove(rs->state_dir, w->r->head->key, q->sync);
 		break;
 	}
-	/* ESTALE of a network disk must not look like the ESTALE of records_commit. */
+	/* Don't confuse ESTALE of a network disk with -ESTALE of records_commit. */
 	if (w->work.err == -ESTALE)
 		w->work.err = -EIO;
 }
@@ -388,7 +393,7 @@ static void set_part(struct spec_head *h, enum record_part part, const char *tex
 	h->parts[part] = text_copy(text);
 }
 
-/* Return the head that the pool will write: R's present head with the change of Q. */
+/* Return the head that the pool will write: a copy of R's head with the change that Q requests. */
 static struct spec_head *render(struct record *r, const struct records_request *q)
 {
 	struct spec_head *next = spec_head_copy(r->head);
@@ -409,7 +414,9 @@ static struct spec_head *render(struct record *r, const struct records_request *
 	return next;
 }
 
-/* True if R has changed its state in memory since Q, which changes the state, was requested. */
+/*
+ * True if Q is a COMMIT or a MARK, and the state of R in memory has changed since Q was requested.
+ */
 static bool is_overtaken(const struct record *r, const struct records_request *q)
 {
 	return (q->kind == REQUEST_COMMIT || q->kind == REQUEST_MARK) && r->head->state != q->from;
@@ -420,8 +427,9 @@ static void on_timer(void *data);
 static void remove_file(struct writer *w);
 
 /*
- * If NAME.job shows R, return the older record of the same file that NAME.job would show after all
- * requested removals; NULL if there is none.
+ * If R is the newest launch of its file, return the record that NAME.job would show after the
+ * removal of R: an older record of the same file whose own removal was not requested. Return NULL
+ * if there is none, or if it is unlinked.
  */
 static struct record *older_to_hide(const struct record *r)
 {
@@ -438,7 +446,7 @@ static struct record *older_to_hide(const struct record *r)
 	return NULL;
 }
 
-/* The write that marks the older record has ended with ERR. */
+/* Continue the removal. The write of the mark in the older record has ended with ERR. */
 static void on_older_hidden(void *data, int err)
 {
 	struct writer *w = data;
@@ -454,8 +462,8 @@ static void on_older_hidden(void *data, int err)
 }
 
 /*
- * Remove the file of W's record. An older job of its file in submit/ must not appear as NAME.job instead, even if kxfs
- * is killed, so the mark of the older record is on disk first.
+ * Remove the file of W's record. NAME.job must not show an older job of the same file afterwards,
+ * even if kxfs is killed. So first write a mark into the record of the older job, if there is one.
  */
 static void remove_file(struct writer *w)
 {
@@ -472,7 +480,7 @@ static void remove_file(struct writer *w)
 		       on_older_hidden, w);
 }
 
-/* Start the first request of W. Without a request, free W, unless its timer is set. */
+/* Start the first request of W. If W has no request and no change to write later, free W. */
 static void write_next(struct writer *w)
 {
 	struct record *r = w->r;
@@ -573,7 +581,7 @@ static void retry_later(struct writer *w, int err)
 	w->dirty = true;
 	if (!w->r->rs->stopping && !loop_timer_is_set(&w->timer))
 		loop_timer_set(&w->timer, backoff_next(&w->again, 0));
-	/* The mount ends, so the change is not retried. */
+	/* The mount is ending, so don't retry. */
 	w->dirty &= !w->r->rs->stopping;
 }
 
@@ -624,8 +632,8 @@ static void write_done(void *data)
 	LL_DELETE(w->requests, q);
 	if (conclude(r, q, err)) {
 		/*
-		 * No other request can be queued: a caller that removes a record makes no further
-		 * requests.
+		 * No other request is queued, because a caller that removes a record makes no
+		 * further requests for it.
 		 */
 		record_free(r);
 		request_free(q);
@@ -723,7 +731,7 @@ void records_mark(struct record *r, records_fn done, void *data)
 	add_request(r, q);
 }
 
-/* R differs from its file: write it within MS, and retry until the disk accepts it. */
+/* Write R, which differs from its file, within MS. Retry until the disk accepts it. */
 static void records_save(struct record *r, unsigned ms)
 {
 	struct writer *w = writer_of(r);
@@ -755,7 +763,7 @@ void records_remove(struct record *r, bool sync, records_fn done, void *data)
 
 /* --- the start --- */
 
-/* A file that can't be used. */
+/* A damaged file of a record. */
 struct records_damaged {
 	char *name;
 	int err;
@@ -773,7 +781,7 @@ struct records_load {
 	void *data;
 };
 
-/* True if NAME in the directory AT reserves space for a record that exists. */
+/* False if NAME in the directory AT reserves space for a record that does not exist. */
 static bool is_room_of_record(int at, const char *name)
 {
 	cleanup_free char *key = text_copy(name + 1);
@@ -827,8 +835,8 @@ static int by_key(const void *a, const void *b)
 }
 
 /*
- * Move the file of D to STATE/aside. NAME.job must not show an older job of the same file instead,
- * so first mark the newest of these as unlinked.
+ * Move the damaged file D to STATE/aside. Afterwards, NAME.job must not show an older job of the
+ * same file, so first mark the newest older record of that file as unlinked.
  */
 static void put_aside(const struct records_load *l, const struct records_damaged *d)
 {
@@ -841,7 +849,9 @@ static void put_aside(const struct records_load *l, const struct records_damaged
 		i--;
 	if (file && i > 0 && strcmp(l->heads[i - 1]->key, d->name) < 0) {
 		l->heads[i - 1]->unlinked = true;
-		/* If the disk refuses the mark, the next start retries. */
+		/*
+		 * If the mark can't be written, leave D in place, so that the next start retries.
+		 */
 		stays = stays || record_file_write(rs->state_dir, l->heads[i - 1]) < 0;
 	}
 	record_file_put_aside(rs->state_dir, d->name, stays, d->err);
@@ -854,12 +864,15 @@ static void load_work(void *data)
 	int err = disk_mkdir(AT_FDCWD, dir);
 
 	/*
-	 * Sync the name of the folder, which syncing a record does not do: a power cut must not
-	 * remove it.
+	 * Sync STATE, because a power cut must not remove the name jobs/. Writing a record syncs
+	 * only jobs/ itself.
 	 */
 	if ((!err || err == -EEXIST) && !l->rs->passive)
 		err = file_sync_dir(l->rs->state_dir);
-	/* A passive start, whose disk may be read-only, still reads the records. */
+	/*
+	 * A passive start reads the records even if jobs/ can't be created, because its disk may be
+	 * read-only.
+	 */
 	if (!err || l->rs->passive)
 		err = disk_list(AT_FDCWD, dir, load_one, l);
 	if (err && err != -ENOENT && !l->err) {
@@ -945,7 +958,7 @@ void records_free(struct records *rs)
 	if (!rs)
 		return;
 	job_files_set_changed(rs->files, NULL, NULL);
-	/* The removal of a record may move another one into its slot. */
+	/* Keep the index, because the removal of a record may move another record into its slot. */
 	for (size_t i = 0; (r = key_table_next(&rs->by_key, &i)); i--)
 		record_free(r);
 	key_table_clear(&rs->by_key);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each job is an entry, found by its uid, and by its id within its place. A place also has an array
- * of its entries in order of creation, so that a listing is one pass; a new job is usually the
- * newest, and is then appended. The store calls the listener after it has updated all tables and
- * released the lock.
+ * Each job is an entry. The store finds an entry by its uid, or by its id within its place. Each
+ * place also has an array of its entries in the order of creation, so that a listing is a single
+ * pass. A new job is usually the newest, so it is appended to the array. The store calls the
+ * listener after it has updated all tables and released the lock.
  */
 #include "backend/jobs/store.h"
 
@@ -19,12 +19,12 @@
 struct store_entry {
 	struct spec_job *job;
 	/*
-	 * The creation time that the job had when it was first seen; it determines the position in
-	 * the list.
+	 * The creation time in the first snapshot of the job. It determines the position in the
+	 * list, so it must not change.
 	 */
 	int64_t created;
 	enum backend_place place;
-	bool has_alias; /* the job can also be found by its submission */
+	bool has_alias; /* the entry is also in ALIASES */
 };
 
 struct store_place {
@@ -32,15 +32,15 @@ struct store_place {
 	struct store_entry **list;
 	size_t n;
 	int64_t changed;
-	uint64_t revision; /* number of the last change of any of its jobs */
+	uint64_t revision; /* STORE's revision at the last change of a job in this place */
 };
 
 struct store {
 	struct store_events events;
 	struct lock lock;  /* protects all members below */
-	uint64_t revision; /* number of the last change of any job */
+	uint64_t revision; /* counts the changes of all jobs */
 	struct key_table by_uid;
-	/* By submission: jobs that are ours and may have been held under it. */
+	/* By submission: jobs that were submitted here and now have another uid. */
 	struct key_table aliases;
 	struct store_place place[BACKEND_N_PLACES];
 };
@@ -144,13 +144,15 @@ static void store_touch(struct store_place *p)
 	p->changed = max_of(loop_time_ns(), p->changed + 1);
 }
 
-/* A snapshot of PLACE was added or removed. Return the number of that change. */
+/*
+ * Note that a snapshot of PLACE was added, replaced or removed. Return the number of that change.
+ */
 static uint64_t store_revise(struct store *store, enum backend_place place)
 {
 	return store->place[place].revision = ++store->revision;
 }
 
-/* Remove E from the tables of its place. */
+/* Remove E from the tables of its place, but not from the other tables. */
 static void store_unlist(struct store *store, struct store_entry *e)
 {
 	struct store_place *p = &store->place[e->place];
@@ -183,7 +185,10 @@ static void store_remove_alias(struct store *store, struct store_entry *e)
 	e->has_alias = false;
 }
 
-/* Make E findable by its submission, too, if E is ours and no other entry has that key. */
+/*
+ * Make store_find_uid find E by its submission, too, if E was submitted here and no other entry has
+ * that key.
+ */
 static void store_add_alias(struct store *store, struct store_entry *e)
 {
 	const char *submission = e->job->submission;
@@ -243,8 +248,8 @@ static struct store_entry *store_find_uid(struct store *store, const char *uid)
 #define UID_SHORT 8
 
 /*
- * Set RET to UID8 of UID: its first characters up to one that a name may not have. UID is
- * untrusted.
+ * Set RET to the UID8 of UID: at most 8 characters, up to the first one that is not allowed in an
+ * id. UID is untrusted.
  */
 static void store_short(const char *uid, char ret[UID_SHORT + 1])
 {
@@ -255,7 +260,7 @@ static void store_short(const char *uid, char ret[UID_SHORT + 1])
 		 uid);
 }
 
-/* Return the id of JOB without the ~UID8 that an earlier mount may have added. malloc'ed. */
+/* Return the id of JOB without a ~UID8 that an earlier mount may have added, malloc'ed. */
 static char *store_plain(const struct spec_job *job)
 {
 	char uid8[UID_SHORT + 1];
@@ -267,7 +272,9 @@ static char *store_plain(const struct spec_job *job)
 		       : text_copy(job->id);
 }
 
-/* Return ID~UID8 for JOB, with a number after it if another job of P has that id. malloc'ed. */
+/*
+ * Return the id ID~UID8 for JOB, malloc'ed. If another job in PLACE has this id, append a number.
+ */
 static char *store_other(struct store *store, enum backend_place place, const char *id,
 			 const struct spec_job *job)
 {
@@ -293,7 +300,10 @@ static struct spec_job *store_named(const struct spec_job *job, const char *id)
 	return spec_job_pack(copy);
 }
 
-/* Rename E, which must give up its id. Set *OLD to its old snapshot, and return its new one. */
+/*
+ * Rename E, because another job gets its id. Set *OLD to the old snapshot of E, and return the new
+ * one.
+ */
 static const struct spec_job *store_rename(struct store *store, struct store_entry *e,
 					   const struct spec_job **old)
 {
@@ -316,9 +326,9 @@ static void store_set_id(struct store_entry *f, const char *id)
 }
 
 /*
- * Set the id of F, which is about to enter its place. Return the entry that must give up this id,
- * or NULL. In jobs/ the entry that arrives last gets the id, since a cluster has only one job of a
- * name.
+ * Set the id of F, which will be added to its place. Return the other entry that has this id and
+ * must be renamed, or NULL. In jobs/ the entry that arrives last gets the id, since a cluster has
+ * only one job of a name.
  */
 static struct store_entry *store_name(struct store *store, struct store_entry *f)
 {
@@ -334,14 +344,14 @@ static struct store_entry *store_name(struct store *store, struct store_entry *f
 	return newer ? e : NULL;
 }
 
-/* A job that had to give up its id. */
+/* A job that was renamed, because another job got its id. */
 struct store_renamed {
 	const struct spec_job *old, *now;
 };
 
 /*
- * F's snapshot will replace that of E in the same place: give F the id of E. In jobs/, F keeps its
- * own id.
+ * Set the id of F, whose snapshot will replace that of E in the same place. In history/, F gets the
+ * id of E. In jobs/, F keeps its own id; if another job has it, rename that job.
  */
 static void store_keep_id(struct store *store, struct store_entry *e, struct store_entry *f,
 			  struct store_renamed *renamed)
@@ -355,9 +365,9 @@ static void store_keep_id(struct store *store, struct store_entry *e, struct sto
 }
 
 /*
- * Make FRESH's snapshot the current one of its uid, and set *OLD to the previous snapshot. If the
- * uid had an entry in the other place (jobs/ or history/), remove that entry from all tables and
- * set *GONE to it. If another job had the id, rename that job and set RENAMED.
+ * Make the snapshot of *FRESH the current one of its uid, and set *OLD to the previous snapshot. If
+ * the uid has an entry in the other place (jobs/ or history/), remove that entry from all tables
+ * and set *GONE to it. If another job had the id, rename that job and set *RENAMED.
  */
 static void store_swap(struct store *store, struct store_entry **fresh, struct store_entry **gone,
 		       struct store_renamed *renamed, const struct spec_job **old)
@@ -457,8 +467,8 @@ const struct spec_job *store_get_uid(struct store *store, const char *uid)
 }
 
 /*
- * Fill LIST, which has space for ROOM snapshots. Return false if there are more; *N is their
- * number.
+ * Fill LIST with the snapshots of PLACE, and set *N to their number. LIST has space for ROOM
+ * snapshots; if that is too little, return false.
  */
 static bool store_fill(struct store *store, enum backend_place place, const struct spec_job **list,
 		       size_t room, size_t *n)

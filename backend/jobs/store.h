@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The current snapshots of all jobs: two tables by id (jobs, history), and one by uid. Only the I/O
- * thread writes, any thread reads, under one lock. After each write the listener is called, without
- * the lock. This folder has the code that local jobs and jobs of a cluster share: records, the
- * store, last words, and expiry, which removes old jobs and output. The backend owns the store, and
- * its implementation (local, kube) owns the expiry.
+ * The current snapshots of all jobs, in one table by id for jobs/, another for history/, and one
+ * table by uid. Only the I/O thread writes; any thread reads; one lock protects the tables. After
+ * each write the store calls the listener without holding the lock.
+ *
+ * This folder has the code that local jobs and jobs of a cluster share: records, the store, last
+ * words, and expiry, which removes old jobs and output. The backend owns the store. The
+ * implementation of the backend (local, kube) owns the expiry.
  */
 #pragma once
 
@@ -25,20 +27,24 @@ struct store *store_new(const struct store_events *events);
 void store_free(struct store *store);
 
 /*
- * I/O thread: make JOB (whose reference the store takes over) the current snapshot of its uid.
- * JOB->history determines the place of the job; it is removed from the other place. An id is unique
- * in each place. In jobs/, the job that was put last gets the id; in history, the newest job does
- * (by creation, then uid). The other job is renamed to ID~UID8, where UID8 is the beginning of its
- * uid. A JOB that already has an id of this form keeps it, unless a newer job needs it. If JOB is
- * ours, it replaces the held job whose uid is JOB's submission. The store sets JOB's revision.
+ * I/O thread. Make JOB the current snapshot of its uid, and take ownership of the reference to JOB.
+ * JOB->history determines the place of the job. If the job was in the other place, it is removed
+ * there. If JOB was submitted here, it replaces the held job whose uid is JOB->submission. The
+ * store sets JOB->revision.
+ *
+ * An id is unique in each place. If two jobs have the same id, one keeps it: in jobs/ the job that
+ * was put last, in history/ the newest job (by creation, then uid). The store renames the other job
+ * to ID~UID8, where UID8 is the beginning of its uid. In history/ a job keeps this id when its
+ * snapshot is replaced.
  */
 void store_put(struct store *store, struct spec_job *job);
 /* I/O thread: remove the job with this uid from all tables. */
 void store_remove(struct store *store, const char *uid);
 
 /*
- * Any thread; see backend.h. A job of ours is also found by the UUID of its submission. That is its
- * uid while it is held; in a cluster it gets another uid when it is launched.
+ * Any thread; see backend.h. A job that was submitted here is also found by the UUID of its
+ * submission. While the job is held, this UUID is its uid. In a cluster, the job gets another uid
+ * when it is launched.
  */
 const struct spec_job *store_get(struct store *store, enum backend_place place, const char *id);
 const struct spec_job *store_get_uid(struct store *store, const char *uid);
