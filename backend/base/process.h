@@ -85,8 +85,9 @@ void process_limit_descriptors(rlim_t soft);
 
 /*
  * Start this program again, under the name ARGV[0], with the environment ENV, in a new session. FDS
- * become the descriptors 0, 1 and 2 of the new process (-1: /dev/null). Set *RET to its pid, for
- * which the caller must call waitpid. Return 0 or a negative errno. Call this on the pool.
+ * become the descriptors 0, 1 and 2 of the new process (-1: /dev/null). Set *RET to the pid of the
+ * new process; the caller must call waitpid for it. Return 0 or a negative errno. Call this on the
+ * pool.
  */
 int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret);
 

@@ -209,8 +209,8 @@ static struct curl_socket *socket_new(struct curl_loop *l, curl_socket_t fd)
 
 	if (err < 0) {
 		/*
-		 * Without polling, the transfer on this socket would never end, and this callback
-		 * can't report an error for it.
+		 * Without polling, the transfer on this socket would never end. This callback can't
+		 * report an error for it, so abort.
 		 */
 		diag(DIAG_ERROR, "can't poll a socket: %s", uv_strerror(err));
 		abort();
@@ -263,11 +263,11 @@ static void timer_init(struct curl_loop *l, uv_timer_t *timer)
 }
 
 /*
- * Make the pair of sockets close-on-exec with which other threads can wake a multi handle.
- * Otherwise a credential plugin would inherit it. Curl does not report the numbers of these
- * sockets, so search for them: they are local, non-blocking and not close-on-exec. No other socket
- * is all of that: another thread may have a socket without close-on-exec for a child, but that
- * socket is blocking.
+ * Other threads can wake a multi handle of curl through a pair of sockets. Make this pair
+ * close-on-exec, so that a credential plugin does not inherit it. Curl does not report the numbers
+ * of these sockets, so search for sockets that are local, non-blocking and not close-on-exec. No
+ * other socket has these three properties: a socket that another thread may be about to pass to a
+ * child is blocking.
  */
 static void close_wakeup_on_exec(void)
 {

@@ -51,7 +51,7 @@ struct http_reply {
 	bool again;
 	unsigned wait_ms; /* Retry-After in ms, at most 60 s; 0 if there is none */
 	int64_t date;	  /* the Date header, in s since 1970; 0 if there is none */
-	/* for people: why no HTTP reply arrived, from curl or the plugin; or "" */
+	/* for people: why there is no HTTP reply (text of curl or of the plugin); else "" */
 	const char *text;
 	/*
 	 * The body. Of an error reply (not 2xx), it has the first 64 KiB. Of a 2xx reply, it has

@@ -22,7 +22,7 @@
 #define PROBE_EACH_S  5L
 /* size of the buffer of a call or a stream; a thousand of them may exist */
 #define BUFFER	    (16L << 10)
-#define LIST_BUFFER (128L << 10) /* the same of a list, which may have several MiB */
+#define LIST_BUFFER (128L << 10) /* the same for a list, which may have several MiB */
 
 /* Set an option, unless CODE is already the error of an earlier option. */
 #define SET(code, easy, option, value)                                                             \
@@ -398,7 +398,7 @@ static const char *verb_of(enum http_method method, const char *path, bool named
 
 /*
  * Set *RET_VERB and RET_RESOURCE to the verb and the resource of a request, as RBAC rules name
- * them. PATH is /api/VERSION/... or /apis/GROUP/VERSION/..., where ... is
+ * them. PATH is /api/VERSION/REST or /apis/GROUP/VERSION/REST. REST is
  * [namespaces/NAME/]RESOURCE[/NAME[/PART]].
  */
 static void name_request(enum http_method method, const char *path, const char **ret_verb,

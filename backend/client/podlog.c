@@ -293,8 +293,8 @@ static void on_last_line(void *data, const struct http_reply *reply)
 	} else {
 		/*
 		 * The stream was not silent, or the kubelet has returned no line. In the second
-		 * case, its file is new, and may have been rotated before the stream had read all
-		 * of the old file. So check again later.
+		 * case, the kubelet's file is new, and may have been rotated before the stream had
+		 * read all of the old file. So check again later.
 		 */
 		set_doubt(p, silent ? min_of(2 * p->doubt_ms, (unsigned)DOUBT_MAX_MS) : DOUBT_MS);
 	}

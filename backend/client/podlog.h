@@ -14,7 +14,7 @@
  *	PODLOG_NO_RUN		400 (TEXT)					no such run, or it has not begun
  *	PODLOG_GONE		404 for the pod (TEXT)				there is no such pod
  *				another pod has its name			the same
- *				the newest run is later than the next one	the run is not available any more
+ *				the requested run is before the previous one	the run is not available any more
  *	PODLOG_REFUSED		anything else (TEXT, WAIT_MS)			not now
  *	PODLOG_CUT		a part of the stream (TEXT)			the connection broke
  *	PODLOG_BROKEN		nothing, or too late (TEXT)			the connection has failed

@@ -90,7 +90,10 @@ void watch_free(struct watch *w);
  */
 void watch_retry_now(struct watch *w);
 
-/* Make W relist. object() calls this if the owner has skipped an object that it now needs. */
+/*
+ * Make W relist. The owner calls this within object() if it needs an object that it has skipped
+ * before.
+ */
 void watch_list_anew(struct watch *w);
 
 /*

@@ -74,8 +74,8 @@ uint64_t file_grow(struct file *f, uint64_t size);
  */
 void file_notify(struct file *f);
 /*
- * Let followers of F read N bytes from memory until file_hide. These bytes are at BYTES, and at the
- * offset FROM in F. I/O thread.
+ * Until file_hide, let followers of F read the N bytes at the offset FROM from memory. In memory,
+ * these bytes are at BYTES. I/O thread.
  */
 void file_show(struct file *f, uint64_t from, const char *bytes, size_t n);
 void file_hide(struct file *f);

@@ -295,8 +295,8 @@ static inline bool merge_copy_line(struct merge_run *run, const struct merge_pre
 	size_t n = (size_t)(next - run->line);
 
 	/*
-	 * The copies below are of whole steps, so they may write more than needed. One step is
-	 * enough for most prefixes, and two steps for many lines.
+	 * The code below copies whole steps, so it may write more bytes than the line has. One step
+	 * is enough for most prefixes, and two steps for many lines.
 	 */
 	if ((size_t)(run->out_end - run->out) < prefix->len + n + 2 * MERGE_STEP)
 		return false;

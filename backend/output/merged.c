@@ -10,8 +10,8 @@
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
 
-#define MERGED_BATCH	64  /* records read at the same time */
-#define MERGED_KEPT	64  /* logs whose descriptors are kept open */
+#define MERGED_BATCH	64  /* number of records read in one call */
+#define MERGED_KEPT	64  /* the largest number of logs whose descriptors are kept open */
 #define MERGED_HELD	512 /* the same limit while the job is being removed */
 #define MERGED_STAMPERS 16  /* number of stampers during one read */
 
@@ -112,8 +112,7 @@ static int merged_record(int fd, uint64_t i, struct merge_record *ret)
 
 /*
  * Find the first record whose rendering ends after OFF. Set *RET_I to the record's number, and
- * *RET_BASE to the offset at which its rendering begins. HINT is a number near which the record may
- * be.
+ * *RET_BASE to the offset at which its rendering begins. HINT is a guess of the record's number.
  */
 static int merged_find(int fd, const struct index_size *size, enum log_form form, uint64_t hint,
 		       uint64_t off, uint64_t *ret_i, uint64_t *ret_base)

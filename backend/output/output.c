@@ -93,8 +93,8 @@ struct output_log {
 	enum log_life life;
 	bool ending; /* the log is complete: output_log_end was called */
 	/*
-	 * kxfs itself writes the log (writer.h), so its chunks have times, and SIZE is its whole
-	 * size.
+	 * kxfs itself writes the log (writer.h), so the log's chunks have times, and SIZE is its
+	 * whole size.
 	 */
 	bool fetched;
 	/*
@@ -533,8 +533,8 @@ static void log_make(struct output_log *l)
 /* --- a log: growing --- */
 
 /*
- * Pass CHUNKS to the order, except bytes that were passed before. Return false if output before one
- * of them is missing, or if the order is full.
+ * Pass CHUNKS to the order, except bytes that were passed before. Return false if output before a
+ * chunk is missing, or if the order is full.
  */
 static bool log_give(struct output_log *l, const struct chunks *chunks)
 {

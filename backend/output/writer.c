@@ -88,8 +88,8 @@ struct log_writer {
 	struct cutter cutter;
 	uint64_t lost_at; /* the offset at which output was last lost */
 	/*
-	 * If output is lost in the middle of a line, the next received line continues that line on
-	 * disk. So the table has no record of the next line, and it is stored here. AT is 0 if
+	 * If output is lost in the middle of a line, the line received next continues that line on
+	 * disk. The table then has no record of the received line, so TORN stores it. AT is 0 if
 	 * there is no such line.
 	 */
 	struct log_line torn;
