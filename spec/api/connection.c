@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes one connection from the entries of kubeconfig files: a context names a cluster and a user,
- * whose entries must fit together. Only the first error of a connection is reported, so the
- * functions that read fields return nothing: after an error they continue, and their results are
- * not used. No error quotes a value, which may be a secret.
+ * Makes a connection from the entries of kubeconfig files: a context names a cluster and a user,
+ * and their entries together describe the connection. Only the first error is reported. A function
+ * that reads a field therefore returns no error: reading continues, and the caller discards the
+ * result. No error quotes a value, which may be a secret.
  */
 #include <errno.h>
 #include <strings.h>
@@ -115,7 +115,7 @@ static struct connection_reader reader_of(const struct kubeconfig_entry *entry,
 	return (struct connection_reader){entry->file, entry->item, entry->body, e};
 }
 
-/* Report an error at NODE of R's file, unless there is one already. */
+/* Report an error at NODE in R's file, unless an error was already reported. */
 printf_like(3, 4) static void wrong(struct connection_reader *r, const struct spec_yaml *node,
 				    const char *fmt, ...)
 {
@@ -136,7 +136,7 @@ static const struct spec_yaml *field(const struct connection_reader *r, const ch
 	return v && !spec_yaml_is_null(v) ? v : NULL;
 }
 
-/* Set *RET to the text of V, called KEY in errors; "" if V is NULL or not a text. */
+/* Set *RET to the text of V; "" if V is NULL or not a text. Errors call the field KEY. */
 static void set_text(struct connection_reader *r, const struct spec_yaml *v, const char *key,
 		     char **ret)
 {
@@ -153,7 +153,7 @@ static void set_text(struct connection_reader *r, const struct spec_yaml *v, con
 }
 
 /*
- * Like set_text, for a text that becomes part of a header line: it must have no control characters.
+ * Like set_text, for a text that becomes part of an HTTP header. Control characters are an error.
  */
 static void set_header(struct connection_reader *r, const struct spec_yaml *v, const char *key,
 		       char **ret)
@@ -191,7 +191,7 @@ static bool read_bool(struct connection_reader *r, const char *key)
 	return false;
 }
 
-/* Make PATH absolute if it is relative to the directory of R's file. */
+/* If PATH is relative, make it absolute by prepending the directory of R's file. */
 static void make_absolute(struct connection_reader *r, char **path)
 {
 	const char *slash = strrchr(r->file, '/');
@@ -206,7 +206,7 @@ static void read_path(struct connection_reader *r, const char *key, char **ret)
 	make_absolute(r, ret);
 }
 
-/* Read base64-encoded PEM. */
+/* Set *RET to the PEM text that field KEY contains in base64. */
 static void read_pem(struct connection_reader *r, const char *key, char **ret)
 {
 	cleanup(text_wipe) char *text = NULL;
@@ -227,8 +227,8 @@ static void read_pem(struct connection_reader *r, const char *key, char **ret)
 }
 
 /*
- * Return the list KEY; NULL if it is absent. NULL with an error if it is not a list; the error says
- * that it must be a list of WHAT.
+ * Return the list KEY; NULL if it is absent. If the field is not a list, report that it must be a
+ * list of WHAT, and return NULL.
  */
 static const struct spec_yaml *read_list(struct connection_reader *r, const char *key,
 					 const char *what)
@@ -243,7 +243,10 @@ static const struct spec_yaml *read_list(struct connection_reader *r, const char
 typedef void (*set_fn)(struct connection_reader *r, const struct spec_yaml *v, const char *key,
 		       char **ret);
 
-/* Read the list KEY of WHAT: SET reads each item, and calls it ITEM in errors. */
+/*
+ * Read the list KEY. SET reads each item. In errors, WHAT names the items ("texts") and ITEM names
+ * one of them ("an argument").
+ */
 static void read_texts(struct connection_reader *r, const char *key, const char *what, set_fn set,
 		       const char *item, char ***ret, size_t *ret_n)
 {
@@ -256,7 +259,7 @@ static void read_texts(struct connection_reader *r, const char *key, const char 
 		set(r, v->v[*ret_n], item, &(*ret)[*ret_n]);
 }
 
-/* True if URL has one of SCHEMES, a host, only valid characters, and nothing after its path. */
+/* True if URL has one of SCHEMES, a host and only valid characters, but no query or fragment. */
 static bool is_url(const char *url, const char *const *schemes)
 {
 	const char *host = NULL;
@@ -467,8 +470,8 @@ static int find_context(const struct spec_kubeconfig *k, const char *name,
 }
 
 /*
- * Find the entry of KIND that R's context names. Return false if the context names none, or (with
- * an error) one that does not exist.
+ * Find the entry of KIND ("cluster" or "user") that R's context names. Return false if the context
+ * names none. If the named entry does not exist, report an error and return false.
  */
 static bool find_named(const struct spec_kubeconfig *k, struct connection_reader *r,
 		       const char *kind, struct kubeconfig_entry *ret)

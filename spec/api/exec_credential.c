@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ExecCredential objects: input and output of an exec plugin. The output has secrets, so an error
- * about it has positions and names of fields, never its text.
+ * ExecCredential objects, which are the input and the output of an exec plugin. The output contains
+ * secrets. So errors about it contain only positions and names of fields, never its text.
  */
 #include <errno.h>
 
@@ -77,7 +77,7 @@ static int parse(const char *text, size_t len, struct spec_yaml **ret, struct sp
 	return (*ret)->type == SPEC_YAML_MAP ? 0 : refuse(e, *ret, "it is not an object");
 }
 
-/* Set the text of field KEY of STATUS, "" if it is absent. */
+/* Set *RET to the text of STATUS's field KEY; "" if the field is absent. */
 static int read_text(const struct spec_yaml *status, const char *key, char **ret,
 		     struct spec_errors *e)
 {

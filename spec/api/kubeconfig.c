@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kubeconfig files: parsed, stored unchanged, and searched in their order. This has the effect of
- * merging them: of two entries with the same name, the whole first one is used. connection.c reads
- * the fields of those entries that a connection uses.
+ * Parses kubeconfig files, stores them unchanged, and searches them in their order. If several
+ * entries have the same name, the first one is used as a whole, as if the files were merged.
+ * connection.c reads the fields of the entries.
  */
 #include <errno.h>
 
@@ -11,7 +11,7 @@
 
 struct kubeconfig_file {
 	char *name;		/* an absolute path */
-	struct spec_yaml *root; /* a map; its lists of entries are valid */
+	struct spec_yaml *root; /* a map; check_file has checked its lists */
 };
 
 struct spec_kubeconfig {
@@ -51,7 +51,7 @@ static bool is_blank(const char *text, size_t n)
 	return n == 0;
 }
 
-/* True if the text has only blank lines, comments and document marks. */
+/* True if the text has only blank lines, comments and "---" lines. */
 static bool is_empty(const char *text, size_t len)
 {
 	while (len > 0) {
@@ -68,7 +68,7 @@ static bool is_empty(const char *text, size_t len)
 	return true;
 }
 
-/* True if the error TEXT quotes the word that the file has at LINE and COLUMN. */
+/* True if TEXT, an error, quotes the word at LINE and COLUMN of FILE. */
 static bool quotes_file(const char *text, const char *file, size_t len, unsigned line,
 			unsigned column)
 {
@@ -81,7 +81,8 @@ static bool quotes_file(const char *text, const char *file, size_t len, unsigned
 			line--;
 	}
 	/*
-	 * Columns count characters and not bytes; the text before a secret is nearly always ASCII.
+	 * COLUMN counts characters but is used as a number of bytes here: the text before a secret
+	 * is nearly always ASCII.
 	 */
 	at += min_of((size_t)(column ? column - 1 : 0), (size_t)(end - at));
 	while (at < end && strchr("*&!\"'<", *at) && *at)
@@ -93,8 +94,8 @@ static bool quotes_file(const char *text, const char *file, size_t len, unsigned
 }
 
 /*
- * Parse TEXT. If a parser's error quotes the file, replace it by one that does not: a secret that
- * begins with "*", "&" or "!" would otherwise be shown.
+ * Parse TEXT. A secret that begins with "*", "&" or "!" is invalid YAML unless it is quoted, and
+ * the parser's error may show it. Replace such an error by one that does not quote the file.
  */
 static int parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
 {
@@ -122,7 +123,7 @@ static int by_name(const void *a, const void *b)
 	return cmp ? cmp : (x->line > y->line) - (x->line < y->line);
 }
 
-/* Check the entries of one kind: a list of maps with distinct names. */
+/* Check that the entries of KIND are a list of maps with distinct names. */
 static int check_entries(const struct spec_yaml *root, const char *kind, struct spec_errors *e)
 {
 	cleanup_free const struct spec_yaml **v = NULL;
@@ -203,7 +204,7 @@ int spec_kubeconfig_merge(struct spec_kubeconfig *k, const char *file, const cha
 	return 0;
 }
 
-/* --- searching them --- */
+/* --- searching the files --- */
 
 static const struct spec_yaml *entries(const struct kubeconfig_file *file, const char *kind)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kubeconfig files as kubectl reads them, and the protocol of exec credential plugins. The caller
- * reads the files (rule D1): each is parsed separately and merged into the earlier ones, where the
- * first value of a field counts. The result is one connection: a server, and the credentials for
- * it. No message contains a token, a password or a key.
+ * Reads kubeconfig files as kubectl does, and implements the protocol of exec credential plugins.
+ * The caller reads the files from disk (rule D1) and passes their texts in order. If several files
+ * set the same field, the first value counts. The result is one connection: a server, and the
+ * credentials for it. No error contains a token, a password or a key.
  */
 #pragma once
 
@@ -14,8 +14,7 @@ struct spec_kubeconfig;
 
 /* An exec credential plugin. COMMAND is NULL if the user has no plugin. */
 struct spec_exec {
-	char *command; /* a path relative to the file has been made absolute; a bare word is
-		        * searched in PATH */
+	char *command; /* an absolute path, or a name without "/" to search in PATH */
 	char **args;   /* n_args */
 	size_t n_args;
 	struct spec_pair *env;
@@ -23,12 +22,13 @@ struct spec_exec {
 	char *api_version; /* client.authentication.k8s.io/v1 or v1beta1 */
 	char *install_hint;
 	bool provide_cluster_info;
-	char *cluster_config; /* JSON: the cluster entry's configuration for plugins, or "" */
+	char *cluster_config; /* the cluster's configuration for plugins, as JSON; or "" */
 };
 
 /*
- * A connection. No string is NULL; "" means "not given". Paths are absolute. A text that becomes a
- * header line has no control characters; a server or proxy is a URL with a known scheme.
+ * A connection. Only exec.command may be NULL; any other string that is not given is "". Paths are
+ * absolute. A text that becomes part of an HTTP header has no control characters. SERVER, and
+ * PROXY_URL if given, are URLs with a known scheme.
  */
 struct spec_connection {
 	char *context;
@@ -40,11 +40,11 @@ struct spec_connection {
 	char *ca_file;
 	char *ca_pem; /* decoded; takes precedence over the file */
 	char *token;
-	char *token_file;      /* takes precedence over token, which is used while the file can't
-			        * be read */
+	char *token_file;      /* if given, TOKEN is used only while this file can't be read */
 	char *user, *password; /* not together with a token */
 	char *cert_file, *key_file;
-	char *cert_pem, *key_pem; /* each takes precedence over its file; a certificate has a key */
+	/* Each takes precedence over its file. A certificate and a key are only given together. */
+	char *cert_pem, *key_pem;
 	char *as, *as_uid;
 	char **as_groups;
 	size_t n_as_groups;
@@ -61,40 +61,45 @@ void spec_kubeconfig_free(struct spec_kubeconfig *k);
 define_cleanup(spec_kubeconfig_freep, struct spec_kubeconfig *, spec_kubeconfig_free)
 
 /*
- * Merge the text of one file, whose relative paths are relative to the directory of FILE, an
- * absolute path. Unknown fields are ignored, as in kubectl; an empty file is allowed and adds
- * nothing. Return 0 or the errno of E, whose positions are in this file.
+ * Parse TEXT, the contents of FILE, and add it after the files merged so far. FILE is an absolute
+ * path; relative paths in TEXT start at its directory. Unknown fields are ignored, as in kubectl.
+ * An empty file is valid and adds nothing. Return 0 or the errno of E. The positions in E refer to
+ * TEXT.
  */
 int spec_kubeconfig_merge(struct spec_kubeconfig *k, const char *file, const char *text, size_t len,
 			  struct spec_errors *e);
 
 /*
- * Make the connection of CONTEXT ("": the current one). Errors are an unknown context (with a
- * suggestion), cluster or user, a server that is not a URL, data that is not base64, an
- * auth-provider (no longer supported by Kubernetes), and a plugin that needs a terminal. E, which
- * must be empty, gets the first error, with its position (line, and the file in its path) and its
- * remedy. Clear *RET in any case.
+ * Make the connection of CONTEXT ("": the current context). Return 0 or the errno of E. E must be
+ * empty. It receives only the first error, with its remedy; the error's path has the file and the
+ * line. The caller clears *RET also after an error.
+ *
+ * These are errors: an unknown context (the text suggests a similar name), cluster or user; a
+ * server that is not a URL; data that is not base64; an auth-provider, which Kubernetes no longer
+ * supports; and a plugin that needs a terminal.
  */
 int spec_kubeconfig_connect(const struct spec_kubeconfig *k, const char *context,
 			    struct spec_connection *ret, struct spec_errors *e);
 
 /*
- * Return the namespaces that can be mounted: each context with its namespace, "CONTEXT/NAMESPACE"
- * as on the command line, in the order of the files. The array ends with NULL; it and its texts are
- * malloc'ed.
+ * Return the namespaces that can be mounted, as the command line names them: "CONTEXT/NAMESPACE"
+ * for each context, with the namespace that the context sets. They are in the order of the files.
+ * The array ends with NULL; the caller frees it and its texts.
  */
 char **spec_kubeconfig_contexts(const struct spec_kubeconfig *k);
 
 /*
- * Make the connection of a pod of the cluster (service account): HOST and PORT are from its
- * environment, NAMESPACE is from its file, or "". Return 0 or -EINVAL.
+ * Make the connection of a program that runs in a pod and uses its service account. HOST and PORT
+ * are the values of the variables KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. NAMESPACE is
+ * the content of the service account's file, or "". Return 0, or -EINVAL if HOST or PORT is
+ * invalid.
  */
 int spec_kubeconfig_in_cluster(const char *host, const char *port, const char *namespace,
 			       struct spec_connection *ret);
 
 /*
- * Return the value of KUBERNETES_EXEC_INFO for the plugin of C; CA_PEM is the contents of
- * c->ca_file, or NULL. malloc'ed.
+ * Return the value of the variable KUBERNETES_EXEC_INFO for C's plugin, malloc'ed. CA_PEM is the
+ * contents of c->ca_file, or NULL.
  */
 char *spec_exec_info(const struct spec_connection *c, const char *ca_pem);
 
@@ -106,8 +111,8 @@ struct spec_credential {
 
 void spec_credential_clear(struct spec_credential *c);
 /*
- * Parse a plugin's stdout. API_VERSION is the one in the kubeconfig. Return 0 or the errno of E.
- * Clear *RET in any case.
+ * Parse the output of a plugin. API_VERSION is the version in the kubeconfig, which the output must
+ * have too. Return 0 or the errno of E. The caller clears *RET also after an error.
  */
 int spec_exec_reply(const char *text, size_t len, const char *api_version,
 		    struct spec_credential *ret, struct spec_errors *e);

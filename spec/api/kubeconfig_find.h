@@ -6,24 +6,27 @@
 #include "spec/yaml/yaml.h"
 
 /*
- * An entry NAME of the list of contexts, clusters or users. BODY is the map in it, or NULL if that
- * is empty. Everything is borrowed.
+ * One entry of the list of contexts, clusters or users. BODY is the map with the entry's fields, or
+ * NULL if the map is empty. The kubeconfig owns everything.
  */
 struct kubeconfig_entry {
 	const char *file;	      /* an absolute path */
-	const struct spec_yaml *item; /* {name: NAME, KIND: body} */
+	const struct spec_yaml *item; /* {name: NAME, KIND: BODY} */
 	const struct spec_yaml *body;
 };
 
-/* Find the entry NAME of the KIND "context", "cluster" or "user". */
+/* Find the entry NAME. KIND is "context", "cluster" or "user". */
 bool kubeconfig_find(const struct spec_kubeconfig *k, const char *kind, const char *name,
 		     struct kubeconfig_entry *ret);
 
-/* Return the name of the current context and the file that sets it; NULL if none does. */
+/*
+ * Return the name of the current context, and set *RET_FILE to the file that names it. Return NULL
+ * if no file names a current context.
+ */
 const struct spec_yaml *kubeconfig_current(const struct spec_kubeconfig *k, const char **ret_file);
 
 /*
- * Return the names of all contexts, borrowed, in an array that ends with NULL and that the caller
- * frees.
+ * Return the names of all contexts, in an array that ends with NULL. The caller frees the array;
+ * the kubeconfig owns the names.
  */
 const char **kubeconfig_names(const struct spec_kubeconfig *k);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One object of a cluster: the data that kxfs wrote into it, and its text for people; and one event
- * of a watch. An event only copies the text of its object, which may have a megabyte: the caller
- * parses it.
+ * Reads one object of a cluster: the data that kxfs wrote into it, and its text as YAML. Also
+ * parses an event of a watch, whose object may have a megabyte. spec_event_parse therefore only
+ * copies the object's text, and the caller parses it.
  */
 #include "spec/api/object.h"
 
@@ -14,7 +14,7 @@
 #include "spec/base/value.h"
 #include "spec/yaml/yaml.h"
 
-/* Return the annotation KEY, valid as long as O; or "". */
+/* Return O's annotation KEY, or "" if O has none. It is valid as long as O. */
 static const char *annotation(const struct spec_value *o, const char *key)
 {
 	return spec_read_text(spec_read_map(spec_read_map(o, "metadata"), "annotations"), key);
@@ -125,7 +125,8 @@ int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len)
 	if (err < 0)
 		return err;
 	/*
-	 * The splitter drops these from lists and watches, but a reply to a request still has them.
+	 * The splitter removes managedFields from lists and watches, but replies to other requests
+	 * contain them.
 	 */
 	if (json_object_object_get_ex(o, "metadata", &metadata) &&
 	    json_object_is_type(metadata, json_type_object))
@@ -200,7 +201,7 @@ int spec_event_parse(const char *json, size_t len, struct spec_event *ret)
 		return -EINVAL;
 	e.object = mem_copy(object.p, e.len);
 	if (e.type == SPEC_EVENT_ERROR) {
-		/* The object of an ERROR event, a Status. */
+		/* The object of an ERROR event is a Status. */
 		cleanup_free struct spec_value *o = NULL;
 
 		if (spec_value_parse_map(e.object, e.len, &o) == 0)

@@ -1,74 +1,74 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One object of a cluster, as a server sends it: its text as YAML, and the data that kxfs wrote
- * into it, which other clients may have changed. Also one event of a watch, which contains an
- * object.
+ * Reads one object of a cluster from the JSON text that a server sends. Returns the object as YAML,
+ * and the data that kxfs wrote into it, which other clients may have changed. Also parses an event
+ * of a watch, which contains an object.
  *
- * The folder parses bytes from servers and from configuration files. split.h cuts the body of a
- * list or a watch into texts of objects or events, object.h reads one of them, refusal.h maps a
- * failed reply to an errno and a text for people. kubeconfig.h makes a connection from kubeconfig
- * files (kubeconfig.c stores and searches them, connection.c reads the entries) and handles the
- * output of credential plugins (exec_credential.c). All functions are pure; a spec_split,
- * spec_kubeconfig or spec_connection belongs to one thread and owns everything that it points to.
+ * The folder parses bytes from servers and from configuration files. split.h splits the body of a
+ * list or a watch into the texts of its objects or events. object.h reads one such text. refusal.h
+ * finds the errno of a failed reply and explains the reply to people. review.h asks what the user
+ * may do. kubeconfig.h makes a connection from kubeconfig files (kubeconfig.c stores and searches
+ * them, connection.c reads the entries) and parses the output of credential plugins
+ * (exec_credential.c). All functions are pure. A spec_split, spec_kubeconfig or spec_connection
+ * belongs to one thread and owns everything that it points to.
  */
 #pragma once
 
 #include "spec/base/base.h"
 
 /*
- * True if the submission SUBMISSION (a UUID) created the object, according to its annotation
- * kxfs/submission.
+ * True if the submission SUBMISSION (a UUID) created the object. The object's annotation
+ * kxfs/submission names its submission.
  */
 bool spec_object_is_submission(const char *json, size_t len, const char *submission);
 
-/* The object expected in a reply; NULL: any. */
+/* The object that is expected in a reply. A member that is NULL matches any value. */
 struct spec_object_wanted {
 	const char *kind;
 	const char *name;
 	const char *uid;
 	/*
-	 * The submission that created it. An object without this annotation matches too, since a
-	 * webhook may have removed annotations.
+	 * The UUID of the submission that created the object. An object without the annotation
+	 * kxfs/submission also matches, since a webhook may have removed its annotations.
 	 */
 	const char *submission;
 };
 
-/* True if the text is one object of a cluster, and the expected one. A Status is not an object. */
+/* True if the text is one object that matches W. A Status never matches. */
 bool spec_object_is(const char *json, size_t len, const struct spec_object_wanted *w);
 /* True if the text is a Status that reports success. */
 bool spec_object_is_success(const char *json, size_t len);
-/* True if A and B, versions of an object or a list, are numbers and A is at most B. */
+/* Compare two resourceVersions. True if A and B are decimal numbers and A is at most B. */
 bool spec_version_is_up_to(const char *a, const char *b);
 /*
- * Return the member KEY, "name" or "uid", of the object's metadata, as written and at most 254
- * bytes; malloc'ed. "" if it has none.
+ * Return the member KEY ("name" or "uid") of the object's metadata, malloc'ed, with its JSON
+ * escapes. Return "" if the object has no such member, or if the member has more than 254 bytes.
  */
 char *spec_object_name(const char *json, size_t len, const char *key);
 
-/* The run of one container, according to a list of pods. */
+/* The newest run of one container. It is read from a list of pods that has at most one pod. */
 struct spec_listed_run {
-	char *uid;    /* uid of the first pod of the list, malloc'ed; "" if the list is empty */
-	int restarts; /* runs of the container before its newest; -1 if its status has none */
-	bool between; /* the newest run has ended, and the container waits for its restart */
+	char *uid;    /* uid of the pod, malloc'ed; "" if the list is empty */
+	int restarts; /* restartCount of the container; -1 if the pod's status has none */
+	bool between; /* this run has ended, and the container waits for its restart */
 };
 
 /*
- * Find the run of CONTAINER, which may also be an init container. Return 0, or -EINVAL if the text
- * is not a list.
+ * Find the newest run of CONTAINER in the first pod of a list. CONTAINER may also be an init
+ * container. Return 0, or -EINVAL if the text is not a list.
  */
 int spec_object_listed_run(const char *json, size_t len, const char *container,
 			   struct spec_listed_run *ret);
 
 /*
- * Copy the AppDef in the annotation kxfs/appdef of the object to *RET, malloc'ed and
- * NUL-terminated. Return 0; -ENOENT if the object has no such annotation; -EINVAL if the text is
- * not an object.
+ * Set *RET to the AppDef in the object's annotation kxfs/appdef, malloc'ed and NUL-terminated.
+ * Return 0; -ENOENT if the object has no such annotation; -EINVAL if the text is not an object.
  */
 int spec_object_appdef(const char *json, size_t len, char **ret, size_t *ret_len);
 
 /*
- * Write the object without its managedFields as YAML, for manifest.yaml, to *RET, malloc'ed and
- * NUL-terminated. Return 0, or -EINVAL if the text is not an object.
+ * Set *RET to the object as YAML, malloc'ed and NUL-terminated, without managedFields. This is the
+ * text of manifest.yaml. Return 0, or -EINVAL if the text is not an object.
  */
 int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len);
 
@@ -84,17 +84,21 @@ enum spec_event_type {
 
 struct spec_event {
 	enum spec_event_type type;
-	char *resource_version; /* of the object; "" only in an error */
-	/* The code of an error (410, 504, ...), or 0 if it has none; 0 in other events. */
+	char *resource_version; /* the object's; "" only in an ERROR event */
+	/*
+	 * In an ERROR event, the code of its Status (410, 504, ...), or 0 if the Status has none.
+	 * In any other event, 0.
+	 */
 	int code;
-	char *object; /* JSON text of the object (in an error: of the Status); NUL-terminated */
+	/* JSON text of the object or, in an ERROR event, of the Status; NUL-terminated */
+	char *object;
 	size_t len;
 };
 
 /*
- * Parse JSON, an event of a watch that a splitter has delivered (spec/api/split.h). The event's
- * object is copied but not parsed; only its brackets are known to match. Return 0, or -EINVAL if
- * the event is malformed or has an unknown type.
+ * Parse JSON, which is one event of a watch, from a splitter (spec/api/split.h). Copy the event's
+ * object without parsing it; the splitter has only checked that its brackets match. Return 0, or
+ * -EINVAL if the event is malformed or has an unknown type.
  */
 int spec_event_parse(const char *json, size_t len, struct spec_event *ret);
 void spec_event_clear(struct spec_event *e);

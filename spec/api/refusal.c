@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Explains failed replies to a user. Servers, webhooks and proxies all send such replies; kxfs has
- * its own text for refusals that it knows, and quotes any other, cleaned and shortened.
+ * Explains failed replies to users. A server, a webhook or a proxy may have sent the reply. kxfs
+ * has its own texts for the refusals that it knows. In any other case it quotes the reply's
+ * message, cleaned and shortened.
  */
 #include "spec/api/refusal.h"
 
@@ -14,7 +15,7 @@
 #include "spec/base/words.h"
 
 #define MESSAGE_MAX 600 /* bytes of a quoted message */
-#define MANY	    8	/* the number of named fields; further ones are counted */
+#define MANY	    8	/* names at most this many fields, and counts the others */
 #define NOT_SERVED  "404 page not found\n"
 
 struct reply {
@@ -34,8 +35,8 @@ static bool has(const struct reply *r, const char *part)
 }
 
 /*
- * Find the text between FROM and TO in the message: *RET, of *N bytes. Return false if the message
- * has no such text.
+ * Find the text between FROM and TO in the message. If TO is "", the text ends with the message.
+ * Set *RET to its start and *N to its length. Return false if the message has no such text.
  */
 static bool between(const struct reply *r, const char *from, const char *to, const char **ret,
 		    int *n)
@@ -53,7 +54,7 @@ static bool between(const struct reply *r, const char *from, const char *to, con
 	return true;
 }
 
-/* Reduce the page TEXT (HTML) to its visible words. */
+/* Reduce TEXT, an HTML page, to its visible words. */
 static void strip_page(char *text)
 {
 	char *to = text;
@@ -65,7 +66,7 @@ static void strip_page(char *text)
 		memmove(to, p, n);
 		to += n;
 		p += n;
-		/* A script or a style has no text for people. */
+		/* Skip scripts and styles, which contain no text for people. */
 		if (strncasecmp(p, "<script", 7) == 0 && strcasestr(p, "</script"))
 			p = strcasestr(p, "</script");
 		else if (strncasecmp(p, "<style", 6) == 0 && strcasestr(p, "</style"))
@@ -78,8 +79,8 @@ static void strip_page(char *text)
 }
 
 /*
- * Return the server's message, or the words of a page that a proxy sent instead; "" if neither has
- * text for people.
+ * Return the message of the Status O. If O is NULL, return the text of BODY, without tags if it is
+ * an HTML page of a proxy. Return "" if there is no text.
  */
 static char *read_message(const struct spec_value *o, const char *body, size_t len)
 {
@@ -97,7 +98,7 @@ static char *read_message(const struct spec_value *o, const char *body, size_t l
 
 /* --- writing --- */
 
-/* Write the text of a reply. Return ERR. */
+/* Write the text for people. Return ERR. */
 printf_like(3, 4) static int put(struct reply *r, int err, const char *fmt, ...)
 {
 	va_list ap;
@@ -108,7 +109,7 @@ printf_like(3, 4) static int put(struct reply *r, int err, const char *fmt, ...)
 	return err;
 }
 
-/* Write the request, WHAT happened to it, and the server's message. */
+/* Write the request, then WHAT happened to it, then the server's message. Return ERR. */
 static int put_failed(struct reply *r, int err, const char *what)
 {
 	/* "create jobs.batch.volcano.sh NAME" */
@@ -117,9 +118,12 @@ static int put_failed(struct reply *r, int err, const char *what)
 	return put(r, err, ": %s (%d)%s%s", what, r->status, *r->message ? ": " : "", r->message);
 }
 
-/* --- each kind of refusal --- */
+/* --- the kinds of refusals --- */
 
-/* ... "exceeded quota: q1, requested: count/jobs=1, used: count/jobs=2, limited: count/jobs=0" */
+/*
+ * Handle "... exceeded quota: q1, requested: count/jobs=1, used: count/jobs=2, limited:
+ * count/jobs=0".
+ */
 static int quota(struct reply *r)
 {
 	const char *name, *requested, *used, *limited;
@@ -154,8 +158,8 @@ static int forbidden(struct reply *r)
 		return put(r, -EACCES, "namespace %s is being deleted and accepts no new objects",
 			   r->asked->namespace);
 	/*
-	 * The user's rights are not the cause: an admission plugin of the server refuses the
-	 * object.
+	 * This message is not about the user's rights (it would contain " cannot "). So an
+	 * admission plugin of the server refuses the object.
 	 */
 	if (*r->message && !has(r, " cannot ") && strcmp(r->reason, "Forbidden") == 0)
 		return put_failed(r, -EACCES, "forbidden");
@@ -178,7 +182,9 @@ static int forbidden(struct reply *r)
 		   n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
 }
 
-/* ... strict decoding error: unknown field "a.b", unknown field "c", duplicate field "d" */
+/*
+ * Handle "... strict decoding error: unknown field "a.b", unknown field "c", duplicate field "d"".
+ */
 static int strict(struct reply *r)
 {
 	const char *at = strstr(r->message, "strict decoding error: ");
@@ -201,7 +207,10 @@ static int strict(struct reply *r)
 	return -EINVAL;
 }
 
-/* Report a refusal by a webhook; its message is about the object. */
+/*
+ * Handle a webhook's refusal. Known messages of Volcano's webhook get a text of their own; any
+ * other message is quoted.
+ */
 static int webhook(struct reply *r)
 {
 	const char *text = strstr(r->message, " denied the request: ");
@@ -245,7 +254,7 @@ static int bad_request(struct reply *r)
 	return put(r, -EINVAL, "the cluster refuses it: %s", r->message);
 }
 
-/* 422: each cause has a field and a message. */
+/* Handle status 422. The Status has a list of causes; each has a field and a message. */
 static int invalid(struct reply *r)
 {
 	const struct spec_value *causes =
@@ -292,8 +301,8 @@ static int not_found(struct reply *r)
 			"it.",
 			resource, product);
 	/*
-	 * The kubelet returns this. The pod itself exists, or else the server would have answered
-	 * without asking the kubelet.
+	 * This 404 is from the kubelet. The API server finds the pod, or else it would not have
+	 * forwarded the request to the kubelet.
 	 */
 	if (strcmp(kind, "pods/log") == 0)
 		return put(r, -EAGAIN,
@@ -344,7 +353,9 @@ static int server_error(struct reply *r)
 	if (between(r, "failed calling webhook \"", "\"", &name, &n)) {
 		why = strrchr(r->message, ':');
 		fprintf(r->out, "the cluster can't check it: its webhook %.*s", n, name);
-		/* Webhooks of several products share a name, so also print the service. */
+		/*
+		 * Webhooks of different products may have the same name, so also print the service.
+		 */
 		if (between(r, "Post \"https://", "\"", &url, &m))
 			fprintf(r->out, " (%.*s)", min_of(m, (int)strcspn(url, ":/?")), url);
 		return put(r, -EIO, " does not answer%s\nInform the cluster's administrator.",
@@ -426,7 +437,7 @@ bool spec_reply_did_nothing(int status, const char *body, size_t len)
 		return true;
 	if (status / 100 == 2)
 		return false;
-	/* The API server's reply if the product of this API is not installed. */
+	/* The API server sends this reply if the product that serves this API is not installed. */
 	if (status == 404 && len == strlen(NOT_SERVED) && memcmp(body, NOT_SERVED, len) == 0)
 		return true;
 	if (spec_value_parse_map(body, len, &o) < 0 || !streq(spec_read_text(o, "kind"), "Status"))

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The meaning of a failed reply: an errno, and a text for people (docs/kxfs-layout.5, errors). */
+/* Finds what a failed reply means: an errno, and a text for people (docs/kxfs-layout.5, errors). */
 #pragma once
 
 #include "spec/base/base.h"
 
-/* The request, for the text of its reply. Plain data. */
+/* The request whose reply is explained. Plain data. */
 struct spec_asked {
 	const char *verb;     /* "create" */
 	const char *resource; /* "jobs.batch.volcano.sh" */
 	const char *namespace;
 	const char *name; /* or "" */
-	size_t sent;	  /* bytes of the body of the request; for EFBIG */
+	size_t sent;	  /* bytes of the request's body; the text of EFBIG contains it */
 };
 
 /*
@@ -20,23 +20,27 @@ struct spec_asked {
 char *spec_asked_resource(const char *plural, const char *api_version);
 
 /*
- * Return the errno of a reply that is not 2xx, or is a 2xx with an unexpected body, and its text
- * for people: one to three lines without a newline at the end, no Go dump, no credential, and the
- * remedy if that is known. BODY is a Status object, or anything. Never 0: -EINVAL, -EFBIG, -EACCES,
- * -EDQUOT, -ENOENT, -EOPNOTSUPP, -EEXIST, -ESTALE (a precondition; 410), -EAGAIN (nothing was done;
- * retry), -ETIMEDOUT, -EIO. *RET_TEXT is malloc'ed.
+ * Return the errno of a failed reply, and set *RET_TEXT to its text for people, malloc'ed. A reply
+ * has failed if its STATUS is not 2xx, or if it is 2xx with an unexpected body. BODY may be a
+ * Status object or anything else. The text has one to three lines, without a newline at the end,
+ * and the remedy if kxfs knows one. It contains no Go dump and no credential.
+ *
+ * The errno is never 0. It is one of -EINVAL, -EFBIG, -EACCES, -EDQUOT, -ENOENT, -EOPNOTSUPP,
+ * -EEXIST, -ESTALE (a precondition failed, or status 410), -EAGAIN (nothing was done; retry),
+ * -ETIMEDOUT and -EIO.
  */
 int spec_reply_errno(int status, const char *body, size_t len, const struct spec_asked *asked,
 		     char **ret_text);
 
 /*
- * True if a request with this failed reply certainly had no effect. Only the API server itself can
- * guarantee that, by a Status: other replies may come from a proxy or a login page in front of the
- * server, after the server's own reply was lost. But a proxy does not forward a request that it
- * refuses with 401, 413 or 429, so these are trusted from any sender.
+ * True if a request with this failed reply certainly had no effect. In general only a Status from
+ * the API server itself can guarantee that. Any other reply may come from a proxy or a login page
+ * in front of the server, while the server's own reply was lost. But 401, 413 and 429 are trusted
+ * from any sender, because a proxy that sends one of them has not forwarded the request.
  */
 bool spec_reply_did_nothing(int status, const char *body, size_t len);
 /*
- * True if a webhook did not answer the API server, which calls webhooks before it changes anything.
+ * True if the request failed because a webhook did not answer the API server. The request then had
+ * no effect, since the server calls webhooks before it changes anything.
  */
 bool spec_reply_is_unchecked(int status, const char *body, size_t len);

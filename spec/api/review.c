@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reviews of rights, versions, and their replies. */
+/* Makes the texts of reviews, and parses the replies to them and to "/version". */
 #include "spec/api/review.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ char *spec_rules_ask(const char *namespace)
 	return spec_tree_print(o);
 }
 
-/* True if the list KEY of RULE has this WORD, or all. */
+/* True if the list KEY of RULE contains WORD or "*". */
 static bool names(const struct spec_value *rule, const char *key, const char *word)
 {
 	const struct spec_value *list = spec_read_list(rule, key);

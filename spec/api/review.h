@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queries about a server and the user: its version, whether the user has a right, and the list of
- * the user's rights (SelfSubjectAccessReview and SelfSubjectRulesReview of authorization.k8s.io/v1,
- * which every authenticated user may create).
+ * Asks a server for its version, whether the user has a right, and for the list of the user's
+ * rights. The last two use SelfSubjectAccessReview and SelfSubjectRulesReview of
+ * authorization.k8s.io/v1, which every authenticated user may create.
  */
 #pragma once
 
@@ -12,26 +12,29 @@
 #define SPEC_RULES_PATH	 "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 
 /*
- * Return the JSON text of a review: may the user VERB the RESOURCE ("pods/log") of GROUP in
- * NAMESPACE ("": in the whole cluster)? malloc'ed.
+ * Return the JSON text of a SelfSubjectAccessReview, malloc'ed. It asks whether the user may VERB
+ * the RESOURCE ("pods/log") of GROUP in NAMESPACE; "" means the whole cluster.
  */
 char *spec_review_ask(const char *group, const char *resource, const char *verb,
 		      const char *namespace);
-/* Parse the reply to that review. Return 0, or -EINVAL if it is malformed. */
+/* Parse the reply to the review of spec_review_ask. Return 0, or -EINVAL if it is malformed. */
 int spec_review_reply(const char *json, size_t len, bool *ret_allowed);
 
-/* Return the JSON text of a review of the user's rights in NAMESPACE. malloc'ed. */
+/*
+ * Return the JSON text of a SelfSubjectRulesReview for NAMESPACE, malloc'ed. It asks for the list
+ * of the user's rights.
+ */
 char *spec_rules_ask(const char *namespace);
 /*
- * Find in the reply to spec_rules_ask whether the user may VERB each RESOURCE of GROUP. Return 0;
- * -EINVAL if the reply is malformed; -ENODATA if the reply is incomplete because an authorizer of
- * the server can't list rules.
+ * Find out from the reply to spec_rules_ask whether the user may VERB every object of RESOURCE in
+ * GROUP. Return 0; -EINVAL if the reply is malformed; -ENODATA if the list is incomplete, because
+ * an authorizer of the server can't list its rules.
  */
 int spec_rules_reply(const char *json, size_t len, const char *group, const char *resource,
 		     const char *verb, bool *ret_allowed);
 
 /*
- * Return the version in the reply to "/version" ("v1.30.2"), cleaned, malloc'ed; -EINVAL if it has
- * none.
+ * Set *RET to the version ("v1.30.2") in the reply to "/version", malloc'ed and without control
+ * characters. Return 0, or -EINVAL if the reply has no version.
  */
 int spec_version_reply(const char *json, size_t len, char **ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One pass over the bytes, by an automaton that has the expected syntax (the state), the position
- * (a stack of levels), and whether the present bytes are copied to the output.
+ * A state machine that reads the bytes in one pass. It stores what syntax it expects (the state),
+ * where it is (a stack of levels), and whether it copies the current bytes to the output.
  *
  *   state         what comes next                    and then
  *   TOP           the "{" of a document              KEY_OR_END
@@ -17,12 +17,15 @@
  *                 or dropped as a whole
  *   NEXT          "," or the bracket that closes     KEY or VALUE, or as after a value
  *   DONE          only white space: a LIST is over   (an error)
- *   After a value: NEXT within a level; outside of all, DONE in a LIST and TOP in a watch.
  *
- * Only levels where some members are kept and others are not are read member by member: as deep as
- * the tables, since a list in a list, which no table expects, is kept as a whole. Most bytes are in
- * values that are kept or dropped as a whole. There only brackets and quotes matter, and are
- * searched eight bytes at a time. The rest of an object with an error is skipped in the same way.
+ * After a value, the next state is NEXT within a level. Outside all levels it is DONE in a LIST and
+ * TOP in a watch.
+ *
+ * The splitter reads a level member by member only if it keeps some members and drops others. So
+ * the depth of the tables bounds the number of levels; a list in a list, which no table expects, is
+ * kept as a whole. Most bytes are in values that are kept or dropped as a whole (WITHIN). Only
+ * brackets and quotes matter there, and the splitter searches for them eight bytes at a time. It
+ * skips the rest of an object with an error in the same way.
  */
 #include "spec/api/split.h"
 
@@ -61,10 +64,10 @@ enum position {
 	LIST_METADATA,
 	ITEMS,
 	EVENT,
-	OBJECT, /* an object, and all levels in it that have a table */
+	OBJECT, /* an object, and the values in it that have a table of their own */
 };
 
-/* The position of a value; PICK is the table of an OBJECT. */
+/* The position of a value. If it is OBJECT, PICK is the table of the value's members. */
 struct where {
 	enum position position;
 	const struct spec_pick *pick;
@@ -72,13 +75,13 @@ struct where {
 
 struct level {
 	bool list;
-	bool some; /* a member of it was copied */
+	bool some; /* a member of this level was copied */
 	struct where where;
 };
 
 /*
- * COPYING: bytes that are read are copied to OUT. DROPPING: like COPYING, but not the present
- * member.
+ * COPYING: the splitter copies the bytes that it reads to OUT. DROPPING: it does not copy them,
+ * because they belong to a dropped member of the object being copied.
  */
 enum copying { COPY_NOTHING, COPYING, DROPPING };
 
@@ -95,21 +98,21 @@ struct spec_split {
 	struct spec_nest nest; /* in WITHIN */
 	bool in_key;
 	char key[MAX_KEY];
-	size_t key_len; /* may be larger than MAX_KEY: a long key */
+	size_t key_len; /* greater than MAX_KEY if the key is too long, and not in KEY */
 
 	enum copying copying;
-	const char *run; /* bytes of the input that belong to OUT, but are not copied yet */
+	const char *run; /* input bytes that belong to OUT but are not copied yet */
 	size_t run_len;
-	const char *comma;	/* in the input, before the present member of an object */
-	struct where value;	/* position of the present value */
-	unsigned captured_at;	/* the depth around the value that is copied */
-	enum position captured; /* and its position */
-	char *out;		/* with a NUL at its end once it is not empty */
+	const char *comma;	/* the comma before the current member, in the input */
+	struct where value;	/* position of the current value */
+	unsigned captured_at;	/* depth of the level that contains the copied value */
+	enum position captured; /* position of the copied value */
+	char *out;		/* the copied bytes; NUL-terminated unless empty */
 	size_t out_len, out_room;
-	size_t key_at; /* where the present member begins in OUT, including its comma */
+	size_t key_at; /* where the current member begins in OUT, with the comma before it */
 	/*
-	 * The error in the value that is copied, as in spec_split_fn. After an error no more of the
-	 * value is copied.
+	 * The error in the value that is being copied (see spec_split_fn), or 0. After an error,
+	 * the rest of the value is not copied.
 	 */
 	int wrong;
 
@@ -117,7 +120,9 @@ struct spec_split {
 	char *resource_version, *next;
 };
 
-/* All members but managedFields, which records which client set which field. */
+/*
+ * Keeps all members except managedFields, in which the server records which client set which field.
+ */
 const struct spec_pick spec_metadata_pick[] = {
 	{.key = "managedFields", .keep = false},
 	{.keep = true},
@@ -173,7 +178,10 @@ static void flush(struct spec_split *s)
 	s->out[s->out_len] = '\0';
 }
 
-/* Copy BYTES, which are a part of the input. Consecutive bytes are copied together. */
+/*
+ * Append BYTES, a part of the input, to the output. Bytes that follow each other in the input are
+ * collected in the run and copied together.
+ */
 static void copy(struct spec_split *s, const char *bytes, size_t n)
 {
 	if (s->copying != COPYING || s->wrong)
@@ -187,7 +195,10 @@ static void copy(struct spec_split *s, const char *bytes, size_t n)
 	s->run_len = s->wrong ? 0 : n;
 }
 
-/* Parse the output, which is the metadata of a list: its version and the token of the next page. */
+/*
+ * The output is the metadata of a list. Parse it, and store the list's version and the token of the
+ * next page.
+ */
 static int take_metadata(struct spec_split *s)
 {
 	cleanup_free struct spec_value *o = NULL;
@@ -209,7 +220,10 @@ static int take_metadata(struct spec_split *s)
 	return 0;
 }
 
-/* Deliver an object with an error: the output has only its beginning. */
+/*
+ * Deliver an object that has an error. Only its beginning is in the output, so deliver the name,
+ * uid and resourceVersion that this beginning has.
+ */
 static int deliver_short(struct spec_split *s)
 {
 	static const char *const keys[] = {"name", "uid", "resourceVersion"};
@@ -241,7 +255,7 @@ static int deliver_short(struct spec_split *s)
 	return s->fn(s->data, text, len, s->wrong);
 }
 
-/* Deliver the copied value, which is complete. */
+/* Deliver the value that was copied to the output. */
 static int deliver(struct spec_split *s)
 {
 	int err;
@@ -268,7 +282,7 @@ static struct level *top(struct spec_split *s)
 	return &s->levels[s->depth - 1];
 }
 
-/* Return the row of PICK for the present key. */
+/* Return the row of PICK for the current key. */
 static const struct spec_pick *row_of(const struct spec_split *s, const struct spec_pick *pick)
 {
 	while (pick->key && (strncmp(pick->key, s->key, s->key_len) != 0 || pick->key[s->key_len]))
@@ -281,7 +295,9 @@ static bool key_is(const struct spec_split *s, const char *key)
 	return s->key_len == strlen(key) && memcmp(s->key, key, s->key_len) == 0;
 }
 
-/* Return the position of the value under the present key of the level IN. */
+/*
+ * Return the position of the current key's value. IN is the position of the level that has the key.
+ */
 static struct where member(const struct spec_split *s, const struct where *in)
 {
 	static const struct spec_pick unknown[] = {{.keep = true}};
@@ -304,7 +320,7 @@ static struct where member(const struct spec_split *s, const struct where *in)
 	}
 }
 
-/* Handle the end of a value. DEPTH is already the depth of the level around the value. */
+/* Handle the end of a value. The level of the value itself was already removed from the stack. */
 static int value_done(struct spec_split *s)
 {
 	s->state = NEXT;
@@ -358,7 +374,7 @@ static bool is_literal(char c)
 	       c == '-' || c == '+' || c == '.';
 }
 
-/* True if a value that begins with C is valid in a LIST at PLACE. */
+/* True if a value that begins with C is valid in a LIST at POSITION. */
 static bool fits(struct spec_split *s, char c, enum position position)
 {
 	if (position == ITEMS) {
@@ -409,7 +425,7 @@ static int next_member(struct spec_split *s, const char *at)
 {
 	if (!top(s)->list) {
 		s->state = KEY;
-		s->comma = at; /* begin_key copies the comma if an earlier member was copied */
+		s->comma = at; /* begin_key copies this comma if an earlier member was copied */
 		return 0;
 	}
 	s->state = VALUE;
@@ -459,7 +475,7 @@ static int string_end(struct spec_split *s)
 	s->value = member(s, &top(s)->where);
 	if (s->copying != COPYING || s->value.position != DROPPED)
 		return 0;
-	/* The member is dropped: remove its key, if it was copied. */
+	/* The member is dropped. Its key may already be in the run or in OUT, so remove the key. */
 	if (!s->wrong && s->key_at >= s->out_len) {
 		s->run_len = s->key_at - s->out_len;
 	} else if (!s->wrong) {
@@ -497,7 +513,7 @@ static int escaped_byte(struct spec_split *s, const char **p)
 
 	if ((unsigned char)*at < 0x20)
 		return -EINVAL;
-	/* A key with escapes counts as an unknown one. */
+	/* Make the key too long, so that no table contains it. */
 	s->key_len = s->in_key ? MAX_KEY + 1 : s->key_len;
 	s->state = STRING;
 	copy(s, at, 1);
@@ -517,7 +533,7 @@ static int literal_bytes(struct spec_split *s, const char **p, const char *end)
 
 static int nested_bytes(struct spec_split *s, const char **p, const char *end)
 {
-	/* Only values that will be parsed have a limit for their depth. */
+	/* Limit the depth only of values that are delivered, because a parser will read them. */
 	const size_t max = s->copying == COPYING && !s->wrong ? MAX_LEVELS - s->depth : SIZE_MAX;
 	const char *from = *p;
 
@@ -562,7 +578,7 @@ int spec_split_feed(struct spec_split *s, const char *bytes, size_t n)
 	while (!s->err && p < end)
 		s->err = advance(s, &p, end);
 	flush(s);
-	s->comma = comma; /* drop the pointer into the caller's input */
+	s->comma = comma; /* COMMA must not point into the caller's input after this */
 	return s->err;
 }
 
