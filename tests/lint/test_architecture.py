@@ -24,7 +24,7 @@ from files import C_FILES, ROOT, name_of
 BUILD = pathlib.Path(os.environ.get("KXFS_BUILD", ROOT / "build"))
 TOPS = ("spec", "backend", "fs")
 
-# The drawing of docs/architecture.md: which libraries each may use. The order is the order of the floors.
+# Which libraries each may use, in the order of docs/architecture.md.
 USES = {
     "spec/base": (),
     "spec/yaml": ("spec/base",),
