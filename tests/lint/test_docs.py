@@ -14,7 +14,7 @@ import peers  # noqa: E402
 
 PAGES = ["CONTRIBUTING.md", "README.md", "SECURITY.md",
          *sorted(name_of(path) for folder in ("docs", "tests") for path in (ROOT / folder).rglob("*.md"))]
-WORDS_MAX = 31750  # of all documents together, as wc -w counts them
+WORDS_MAX = 31700  # of all documents together, as wc -w counts them
 PATH = re.compile(r"`((?:spec|backend|fs|share|tests|contrib|docs)/[\w./-]+)`")
 
 
