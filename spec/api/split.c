@@ -578,7 +578,7 @@ int spec_split_feed(struct spec_split *s, const char *bytes, size_t n)
 	while (!s->err && p < end)
 		s->err = advance(s, &p, end);
 	flush(s);
-	s->comma = comma; /* COMMA must not point into the caller's input after this */
+	s->comma = comma; /* forget the address of a comma in BYTES */
 	return s->err;
 }
 

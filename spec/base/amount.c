@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Amounts of resources, by the grammar of Kubernetes' Quantity: a decimal number, followed by a
- * decimal or binary suffix or an exponent of ten.
+ * Parses amounts of resources by the grammar of Kubernetes' Quantity: a decimal number, then a
+ * decimal suffix, a binary suffix or an exponent of ten.
  */
 #include "spec/base/amount.h"
 
 #include "spec/base/mem.h"
 #include "spec/base/value.h"
 
-#define MAX_AMOUNTS 64 /* resources in a list; more are left out */
+#define MAX_AMOUNTS 64 /* resources in a list; any more are ignored */
 #define MAX_DIGITS  40
 
 void spec_amounts_read(struct spec_amounts *a, const struct spec_value *map)
@@ -92,7 +92,10 @@ double spec_amount_value(const char *text)
 	size_t n = whole + (text[whole] == '.') + fraction;
 	double value = 0, digit = 1, by = scale(text + n);
 
-	/* strtod accepts more than this grammar, and its decimal point depends on the locale. */
+	/*
+	 * Don't use strtod: it accepts more than this grammar, and its decimal point depends on the
+	 * locale.
+	 */
 	if (whole + fraction == 0 || n > MAX_DIGITS || by == 0)
 		return -1;
 	for (size_t i = 0; i < whole; i++)
@@ -102,14 +105,14 @@ double spec_amount_value(const char *text)
 	return value * by;
 }
 
-/* True if NAME is counted in bytes. */
+/* True if the resource NAME is measured in bytes. */
 static bool is_bytes(const char *name)
 {
 	return strstr(name, "memory") || strstr(name, "storage") ||
 	       strncmp(name, "hugepages-", strlen("hugepages-")) == 0;
 }
 
-/* Print VALUE with at most DIGITS after the point, without trailing zeros. */
+/* Print VALUE with at most DIGITS digits after the decimal point, and without trailing zeros. */
 static void put_number(FILE *out, double value, int digits)
 {
 	char text[400];

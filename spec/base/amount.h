@@ -19,10 +19,10 @@ struct spec_amounts {
 	size_t n;
 };
 
-/* Fill A, which must be empty, from MAP (name of a resource: amount). MAP may be NULL. */
+/* Fill A from MAP, which maps names of resources to amounts. A must be empty; MAP may be NULL. */
 void spec_amounts_read(struct spec_amounts *a, const struct spec_value *map);
 void spec_amounts_clear(struct spec_amounts *a);
-/* Return the amount of NAME, borrowed; "" if the list has none. */
+/* Return the text of NAME's amount, borrowed; "" if A has no such resource. */
 const char *spec_amounts_get(const struct spec_amounts *a, const char *name);
 bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts *b);
 
@@ -31,5 +31,5 @@ bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts 
  * amount.
  */
 double spec_amount_value(const char *text);
-/* Print VALUE of resource NAME for people: "2.4", "1.5 GiB". */
+/* Print VALUE, an amount of the resource NAME in base units, for people: "2.4", "1.5 GiB". */
 void spec_amount_print(FILE *out, const char *name, double value);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small helpers that every file of kxfs may use: cleanup at the end of a scope (rule E3: each
- * function shows by itself that it does not leak), transfer of ownership, and a few macros.
+ * Small helpers that every file of kxfs may use: cleanup at the end of a scope (rule E3), transfer
+ * of ownership, and a few macros.
  *
- * The folder: every part of spec/ uses it, and it depends on no other part of kxfs. mem.h allocates
- * memory (and never fails), error.h collects the errors of a document, tree.h builds JSON to be
- * written, value.h parses JSON and reads its members, span.h finds members in JSON text without
- * parsing it. time.h, amount.h, name.h, words.h and utf8.h parse and print times, quantities, names
- * and texts; encode.h encodes bytes. limits.h has every bound on data from outside. All functions
- * are pure and may be called on any thread; the caller owns the values that they return.
+ * Every part of spec/ uses this folder; the folder depends on no other part of kxfs. mem.h
+ * allocates memory (and never fails), error.h collects the errors of a document, tree.h builds JSON
+ * to be written, value.h parses JSON and reads its members, span.h finds members in JSON text
+ * without parsing it. time.h, amount.h, name.h, words.h and utf8.h parse and print times,
+ * quantities, names and texts; encode.h encodes bytes. limits.h has every bound on data from
+ * outside. All functions are pure and may be called on any thread; the caller owns the values that
+ * they return.
  */
 #pragma once
 
@@ -21,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Run FN(&variable) when the variable's scope ends. FN must accept a pointer to NULL. */
+/* Call FN(&variable) when the variable's scope ends. FN must accept a variable that is NULL. */
 #define cleanup(fn)	       __attribute__((cleanup(fn)))
 #define printf_like(fmt, args) __attribute__((format(printf, fmt, args)))
 #define must_check	       __attribute__((warn_unused_result))
@@ -44,8 +45,8 @@ static inline void base_fclose(FILE **f)
 }
 
 /*
- * Define the function NAME for cleanup() of a variable of TYPE. It calls END with the variable's
- * value; END must accept NULL.
+ * Define NAME as a function for cleanup() of variables of TYPE. NAME calls END with the variable's
+ * value, so END must accept NULL.
  */
 #define define_cleanup(name, type, end)                                                            \
 	static inline void name(type *variable)                                                    \
@@ -57,7 +58,10 @@ static inline void base_fclose(FILE **f)
 #define cleanup_fd   cleanup(base_close_fd)
 #define cleanup_file cleanup(base_fclose)
 
-/* Return the pointer P and set P to NULL: the caller takes the ownership from P. */
+/*
+ * Return the pointer P and set P to NULL. So the caller owns the object, and P's cleanup does
+ * nothing.
+ */
 #define take_ptr(p)                                                                                \
 	({                                                                                         \
 		__typeof__(p) *take_from_ = &(p);                                                  \

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Base64, percent-encoding, SHA-256 and FNV-1a. The names in SHA-256 are those of the standard. */
+/*
+ * Base64, percent-encoding, SHA-256 and FNV-1a. Names in the code of SHA-256 are those of FIPS
+ * 180-4.
+ */
 #include "spec/base/encode.h"
 
 #include "spec/base/mem.h"
@@ -17,8 +20,8 @@ static unsigned base64_digit(char c)
 }
 
 /*
- * Write the N - 1 bytes of a group of N characters. Return false if the last character has bits
- * beyond these bytes.
+ * Decode a group of N base64 digits: write its N - 1 bytes to *TO. Return false if the last digit
+ * has bits that belong to none of these bytes and are not 0.
  */
 static bool decode_group(const unsigned v[4], size_t n, char **to)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes as text: base64 and the percent-encoding of URLs; and their hashes: SHA-256 and FNV-1a. */
+/*
+ * Encodes bytes as text (base64, and the percent-encoding of URLs) and hashes them (SHA-256,
+ * FNV-1a).
+ */
 #pragma once
 
 #include "spec/base/base.h"
@@ -13,21 +16,21 @@ char *spec_base64_decode(const char *text, size_t len, size_t *ret_len);
 char *spec_base64_encode(const void *data, size_t len);
 
 /*
- * Percent-encode TEXT for the query or the path of a URL: all characters but letters, digits and
- * "-._~". Return it malloc'ed.
+ * Percent-encode TEXT for the query or the path of a URL. Only letters, digits and "-._~" are not
+ * encoded. Return the result, malloc'ed.
  */
 char *spec_url_escape(const char *text);
 
 /*
  * Write the SHA-256 digest (FIPS 180-4) of LEN bytes in lower-case hexadecimal. kxfs has its own
- * implementation because none of its libraries has one; it need not be fast, since kxfs only hashes
- * texts to identify them.
+ * implementation because none of its libraries has one. Speed does not matter, since kxfs only
+ * hashes texts to identify them.
  */
 void spec_sha256(const void *data, size_t len, char ret[65]);
 
 #define SPEC_FNV1A_INIT UINT64_C(14695981039346656037)
 /*
- * Return the 64-bit FNV-1a hash of the LEN bytes at DATA, continued from HASH, the hash of the bytes
- * before them; at first SPEC_FNV1A_INIT. It is fast, and detects damage, but no forgery.
+ * Return the 64-bit FNV-1a hash of LEN bytes at DATA. HASH is the hash of the bytes before them, or
+ * SPEC_FNV1A_INIT if there are none. This hash is fast. It detects damage, but not forgery.
  */
 uint64_t spec_fnv1a(uint64_t hash, const void *data, size_t len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of a document's errors, sorted by position, so that a person can read it from top to
- * bottom, whatever the order of the checks. The texts may quote bytes of the document and are
- * printed on terminals, so control characters are escaped and long texts shortened.
+ * The list of a document's errors. It is sorted by position, whatever the order of the checks, so
+ * that a person can read it from top to bottom. The texts may quote the document and are printed on
+ * terminals. So control characters are escaped, and long texts are shortened.
  */
 #include "spec/base/error.h"
 
@@ -14,15 +14,15 @@
 #include "spec/base/utf8.h"
 
 /*
- * The longest text of an error. A longer text loses its middle, since its beginning names the error
- * and its end the remedy.
+ * The maximum length of an error's text. A longer text is cut in the middle, since its beginning
+ * describes the error and its end the remedy.
  */
 #define TEXT_MAX  1000
 #define TEXT_HEAD 600
 #define TEXT_TAIL 300
 
 #define SUGGEST_MAX 64
-#define PART_MIN    4 /* shorter words occur in too many others */
+#define PART_MIN    4 /* a shorter word is a part of too many others */
 
 static void clear(struct spec_error *x)
 {
@@ -43,7 +43,10 @@ static bool is_continuation(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* Return a clean copy of TEXT. If TEXT is too long, cut its middle out, between characters. */
+/*
+ * Return a copy of TEXT with escaped control characters. If it is too long, remove its middle, but
+ * no part of a character.
+ */
 static char *printable(const char *text)
 {
 	static const char gap[] = " ... ";
@@ -68,8 +71,8 @@ static bool is_before(const struct spec_error *a, const struct spec_error *b)
 }
 
 /*
- * Insert NEW (taken over) by its position. If the list is full, drop the error with the last
- * position.
+ * Take ownership of NEW and insert it at its position, unless the list has an equal error. If the
+ * list is full, drop the error that comes last, which may be NEW.
  */
 static void insert(struct spec_errors *e, struct spec_error *new)
 {
@@ -179,8 +182,8 @@ char *spec_errors_text(const struct spec_errors *e, const char *file)
 }
 
 /*
- * Return the edit distance of A and B, with transpositions of neighbours, ignoring case. Both are
- * at most SUGGEST_MAX long.
+ * Return the edit distance of A and B, ignoring case. A transposition of neighbouring letters
+ * counts as one edit. A and B are at most SUGGEST_MAX long.
  */
 static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
@@ -225,7 +228,10 @@ const char *spec_suggest(const char *word, const char *const *words)
 		if (n > SUGGEST_MAX)
 			continue;
 		d = distance(word, len, *words, n);
-		/* with as many edits as it has letters, any word becomes any other */
+		/*
+		 * Require fewer edits than letters, because that many edits turn any word into any
+		 * other.
+		 */
 		if (d < max_of(len, n) && (ret ? d < best : d <= best)) {
 			best = d;
 			ret = *words;

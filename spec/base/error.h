@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The errors in a document, for the person who wrote it: a bounded list with position and path.
- * Functions that read documents take a list and continue after an error, so that all errors of a
- * file are reported together (at most SPEC_MAX_ERRORS; further ones are counted).
+ * The errors in a document, with position and path, for the person who wrote it. Functions that
+ * read documents receive this list and continue after an error, so that kxfs reports all errors of
+ * a file together. The list has at most SPEC_MAX_ERRORS errors; any more are only counted.
  */
 #pragma once
 
@@ -18,8 +18,11 @@ struct spec_error {
 struct spec_errors {
 	struct spec_error *v;
 	size_t n;
-	size_t dropped; /* errors beyond SPEC_MAX_ERRORS */
-	/* The errno of the worst error: -EFBIG (a bound) or -EINVAL; 0 if there is none. */
+	size_t dropped; /* number of errors that are not in V */
+	/*
+	 * -EFBIG if an error is -EFBIG (a bound was exceeded); else -EINVAL; 0 if there is no
+	 * error.
+	 */
 	int err;
 };
 
@@ -28,39 +31,39 @@ struct spec_errors {
 /* Release what E owns; E is empty afterwards. */
 void spec_errors_clear(struct spec_errors *e);
 
-/* Count an error without a text, as spec_errors_add does when the list is full. */
+/* Only count an error, as spec_errors_add does when the list is full. */
 void spec_errors_drop(struct spec_errors *e);
 
 /*
- * Add one error, unless the list has it already. ERR is -EINVAL or -EFBIG. Return ERR, for "return
- * spec_errors_add(...)".
+ * Add one error, unless an equal one is already in the list. ERR is -EINVAL or -EFBIG. Return ERR,
+ * so that a caller can write "return spec_errors_add(...)".
  */
 int spec_errors_add(struct spec_errors *e, int err, unsigned line, unsigned column,
 		    const char *path, const char *fmt, ...) printf_like(6, 7);
 
 /*
- * Set the position of each error that has none: FIND returns the position of the error's path, or
- * false if it does not know the path. Then sort the errors by position.
+ * Set the position of each error that has no position, then sort the errors. FIND sets the position
+ * of PATH, an error's path. It returns false if it does not know PATH.
  */
 typedef bool (*spec_errors_find)(void *data, const char *path, unsigned *ret_line,
 				 unsigned *ret_column);
 void spec_errors_locate(struct spec_errors *e, spec_errors_find find, void *data);
 
 /*
- * Return the text of E for people, one error a line: "FILE:LINE:COLUMN: path: text\n" (without
- * unknown parts), then a line that counts the dropped errors. malloc'ed.
+ * Return the errors as text for people, malloc'ed. Each error has one line, "FILE:LINE:COLUMN:
+ * path: text", without the parts that are unknown. A last line counts the dropped errors.
  */
 char *spec_errors_text(const struct spec_errors *e, const char *file);
 
 /*
- * Print the map key KEY as a step of an error's path: .KEY, or ["KEY"] if it is not a plain word.
- * Omit the dot if KEY is the FIRST step.
+ * Print KEY, the key of a map, as one step of an error's path: .KEY, or ["KEY"] if KEY is not a
+ * plain word. Omit the dot if KEY is the FIRST step.
  */
 void spec_errors_key(FILE *out, const char *key, bool first);
 
 /*
- * Return the word of WORDS (NULL-terminated) that is nearest to WORD, for "did you mean". A word is
- * near if its edit distance (with transpositions, ignoring case) is at most 1 + length/4. If no
- * word is near, return the first one that contains WORD ("replicas": "num_replicas"), or NULL.
+ * Return the one of WORDS (NULL-terminated) that is most similar to WORD, for "did you mean". The
+ * edit distance (ignoring case, with transpositions) must be at most 1 + length/4. If no word is
+ * similar enough, return the first one that contains WORD ("replicas": "num_replicas"), or NULL.
  */
 const char *spec_suggest(const char *word, const char *const *words);

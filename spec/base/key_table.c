@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Open addressing with linear probing; at most three quarters of the slots are used. */
+/*
+ * A hash table with open addressing and linear probing. At most three quarters of its slots are
+ * used.
+ */
 #include "spec/base/key_table.h"
 
 #include <assert.h>
@@ -17,7 +20,10 @@ static size_t home(const struct key_table *t, const char *key)
 	return (size_t)(hash ^ hash >> 32) & (t->room - 1);
 }
 
-/* Return the slot of the item with the key KEY, or the free slot where the search for it ends. */
+/*
+ * Return the slot of the item that has KEY. If there is no such item, return the free slot at which
+ * the search for it ends.
+ */
 static size_t find(const struct key_table *t, const char *key)
 {
 	size_t i = home(t, key);
@@ -65,8 +71,8 @@ void key_table_remove(struct key_table *t, const void *item)
 	assert(t->slots[gap] == item);
 	t->n--;
 	/*
-	 * A search ends at a free slot. So move an item into the gap if the search for it would now
-	 * end there.
+	 * A search ends at the first free slot, which is now the gap. So move an item into the gap
+	 * if the search for this item would pass the gap.
 	 */
 	for (size_t i = (gap + 1) & mask; t->slots[i]; i = (i + 1) & mask) {
 		const size_t from = home(t, t->key(t->slots[i]));

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash table of items; the key is a string in each item. The table stores only the addresses of
- * the items, so an item costs about 16 bytes instead of the 56 of a UT_hash_handle. This matters
- * for tables of all jobs.
+ * A hash table of items, each of which contains its key, a string. The table stores only the
+ * addresses of the items. So it needs about 16 bytes per item, while a UT_hash_handle has 56. This
+ * matters for tables of all jobs.
  */
 #pragma once
 
 #include "spec/base/base.h"
 
 struct key_table {
-	/* Return the key of ITEM. It does not change while ITEM is in the table. */
+	/* Return the key of ITEM. The key must not change while ITEM is in the table. */
 	const char *(*key)(const void *item);
 	void **slots; /* malloc'ed; a free slot is NULL */
 	size_t n;     /* items */
 	size_t room;  /* slots: 0 or a power of two */
 };
 
-/* Return the item with the key KEY, or NULL. */
+/* Return the item that has KEY, or NULL. */
 void *key_table_find(const struct key_table *t, const char *key);
-/* Add ITEM, whose key must not be in the table yet. */
+/* Add ITEM. The table must not have an item with the same key. */
 void key_table_add(struct key_table *t, void *item);
-/* Remove ITEM, which is in the table. */
+/* Remove ITEM, which must be in the table. */
 void key_table_remove(struct key_table *t, const void *item);
-/* Empty the table, and free its memory. */
+/* Remove all items, and free the table's memory but not the items. */
 void key_table_clear(struct key_table *t);
-/* Iterate over the items, in no order: return the next one from slot *I on, or NULL. *I is 0 first. */
+/*
+ * Return the next item, in no particular order, or NULL after the last one. *I is 0 before the
+ * first call; the function advances it.
+ */
 void *key_table_next(const struct key_table *t, size_t *i);

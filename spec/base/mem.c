@@ -98,7 +98,7 @@ void text_stream_close(FILE *f)
 		mem_out();
 }
 
-/* All empty fields point to this; it is never written or freed. */
+/* All fields with an empty text point to this; it is never written or freed. */
 static const char empty_text[] = "";
 
 char *spec_empty(void)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small allocations (rule E4). These functions never fail: they end the program when memory is
- * exhausted. Then kxfs could not answer requests anyway, and the files on disk are always
- * consistent, so the next start continues. Callers check a size from outside that may be large (a
- * document, a body, a list) against its bound first. Any thread.
+ * Small allocations (rule E4), on any thread. These functions never fail: if memory is exhausted,
+ * they end the program. kxfs could not answer requests without memory anyway. The files on disk are
+ * always consistent, so kxfs continues from them at its next start. If a size comes from outside
+ * and may be large (a document, a body, a list), the caller first checks it against its bound.
  */
 #pragma once
 
@@ -11,22 +11,22 @@
 
 #define returns_memory __attribute__((malloc, returns_nonnull, warn_unused_result))
 
-/* Allocate SIZE zero bytes (SIZE 0: at least one). */
+/* Allocate SIZE zeroed bytes, or at least one byte if SIZE is 0. */
 returns_memory void *mem_zero(size_t size);
-/* Allocate N elements of SIZE zero bytes each. */
+/* Allocate N elements of SIZE bytes each, zeroed. */
 returns_memory void *mem_zero_n(size_t n, size_t size);
-/* Enlarge P (may be NULL) for N elements of SIZE bytes; new bytes are not set. */
+/* Reallocate P (may be NULL) for N elements of SIZE bytes each. Added bytes are not initialized. */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_grow(void *p, size_t n, size_t size);
 /*
- * Make room for one more element in P, an array of N elements of SIZE bytes that only this function
- * has allocated (NULL: an empty one). The capacity doubles when N is a power of two, so the caller
- * need not store it.
+ * Reallocate P, an array of N elements of SIZE bytes each, if it has no space for one more. P is
+ * NULL if N is 0, and only this function may have allocated it. The capacity doubles whenever N is
+ * a power of two, so the caller need not store it.
  */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_more(void *p, size_t n, size_t size);
-/* Return a copy of N bytes, followed by a NUL. */
+/* Return a copy of N BYTES, followed by a NUL. */
 returns_memory char *mem_copy(const void *bytes, size_t n);
 
-/* Allocate a zeroed TYPE; or N of them. */
+/* Allocate one zeroed TYPE, or N of them. */
 #define new0(type)	((type *)mem_zero(sizeof(type)))
 #define new0_n(type, n) ((type *)mem_zero_n((n), sizeof(type)))
 
@@ -35,11 +35,14 @@ returns_memory char *text_copy(const char *text);
 /* Return the text that printf would print. */
 returns_memory printf_like(1, 2) char *text_print(const char *fmt, ...);
 returns_memory printf_like(1, 0) char *text_vprint(const char *fmt, va_list ap);
-/* Free *FIELD and set it to the text that printf would print. The arguments may point into the old text. */
+/*
+ * Set *FIELD to the text that printf would print, and free its old text. The arguments may point
+ * into the old text.
+ */
 printf_like(2, 3) void text_set(char **field, const char *fmt, ...);
 /*
- * For a function that has "..." after FMT: return the text that printf would print for these
- * arguments.
+ * Return the text that printf would print for FMT and the variadic arguments of the calling
+ * function. FMT must be its last parameter before "...".
  */
 #define text_of_args(fmt)                                                                          \
 	({                                                                                         \
@@ -51,35 +54,35 @@ printf_like(2, 3) void text_set(char **field, const char *fmt, ...);
 		text_;                                                                             \
 	})
 
-/* Overwrite *FIELD, a secret, free it and set it to NULL. It may be NULL. */
+/* Overwrite the secret in *FIELD, free it and set *FIELD to NULL. *FIELD may be NULL. */
 void text_wipe(char **field);
 
 /*
- * Open a stream to memory. text_stream_close sets *RET to the written bytes (malloc'ed,
+ * Open a stream that writes to memory. text_stream_close sets *RET to the written bytes (malloc'ed,
  * NUL-terminated) and *RET_LEN to their number.
  */
 __attribute__((returns_nonnull)) FILE *text_stream(char **ret, size_t *ret_len);
 void text_stream_close(FILE *f);
 
 /*
- * A mount may show ten thousand jobs, and many texts of jobs, their parts, amounts and records are
- * empty. All these empty texts share one static string, so set and free such a field only by the
- * functions below.
+ * A mount may show ten thousand jobs, and many of their texts are empty. To save memory, all empty
+ * texts share one static string. So set and free fields with such texts only with the functions
+ * below.
  */
 char *spec_empty(void);
-/* Release *FIELD (NULL is allowed) and make it a copy of VALUE (NULL counts as ""). */
+/* Free the text in *FIELD (may be NULL) and set *FIELD to a copy of VALUE (NULL means ""). */
 void spec_set(char **field, const char *value);
-/* Release the texts in the fields whose addresses are given, and set the fields to NULL. */
+/* Free the texts in the fields, whose addresses are the arguments, and set the fields to NULL. */
 #define spec_unset(...) mem_unset((char **const[]){__VA_ARGS__, NULL})
 void mem_unset(char **const *fields); /* terminated by NULL */
 
-/* End the program, as all functions above do when memory is exhausted. */
+/* End the program because memory is exhausted. */
 _Noreturn void mem_out(void);
 
 /*
- * A text with several owners, for example snapshots of one job, or processes that have opened the
- * same file. It is immutable once published. The reference count is atomic, so any thread may hold
- * a reference. Plain data.
+ * A text with several owners, for example the snapshots of one job, or the processes that have
+ * opened the same file. The text must not change after it is shared. The reference count is atomic,
+ * so each owner may be on another thread. Plain data.
  */
 struct spec_text {
 	unsigned refs; /* atomic; only spec_text_ref and spec_text_unref touch it */
@@ -88,8 +91,8 @@ struct spec_text {
 };
 
 /*
- * Return a copy of LEN bytes, with one reference; if TEXT is NULL, LEN zeros for the caller to
- * fill.
+ * Return a text with one reference: a copy of the LEN bytes at TEXT. If TEXT is NULL, it has LEN
+ * zeros, which the caller may overwrite before sharing it.
  */
 struct spec_text *spec_text_new(const char *text, size_t len);
 struct spec_text *spec_text_ref(struct spec_text *t);
@@ -107,7 +110,7 @@ struct spec_map {
 	size_t n;
 };
 
-/* Release all that M owns; it is empty afterwards. */
+/* Free everything that M owns. M is empty after this. */
 static inline void spec_map_clear(struct spec_map *m)
 {
 	for (size_t i = 0; i < m->n; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes names as TorchX does, and checks names from outside before they are used as labels or file
+ * Makes names as TorchX does. Checks names from outside before kxfs uses them as labels or file
  * names.
  */
 #include "spec/base/name.h"
@@ -13,8 +13,8 @@
 #include "spec/base/utf8.h"
 
 /*
- * No vowels, no y, no 8, so that a suffix never is a word by chance. The first 20 characters are
- * the letters.
+ * There are no vowels, no y and no 8, so that a suffix does not look like a word. The first 20
+ * characters are the letters.
  */
 static const char suffix_alphabet[] = "bcdfghjklmnpqrstvwxz012345679";
 
@@ -22,7 +22,7 @@ static const char suffix_alphabet[] = "bcdfghjklmnpqrstvwxz012345679";
 
 #define SUFFIX_LETTERS 20
 #define SUFFIX_ALL     29
-#define SUFFIX_USUAL   12 /* characters; one in 2000 of all 64-bit numbers yields fewer */
+#define SUFFIX_USUAL   12 /* characters; only 1 in 2000 suffixes is shorter */
 
 void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX])
 {
@@ -106,7 +106,7 @@ void spec_name_uuid(const unsigned char random[16], char ret[37])
 	}
 }
 
-/* True if the N characters at NAME form a label, of any length. */
+/* True if the N characters at NAME have the form of a DNS label, whatever their number. */
 static bool is_label(const char *name, size_t n)
 {
 	if (n == 0 || name[0] == '-' || name[n - 1] == '-')
@@ -141,7 +141,7 @@ bool spec_name_is_file(const char *name)
 	       spec_utf8_is_clean(name, "");
 }
 
-/* True if ROLE can begin a file name without changes. */
+/* True if ROLE can be used unchanged at the beginning of a file name. */
 static bool is_plain(const char *role)
 {
 	static const char allowed[] =
@@ -174,9 +174,9 @@ bool spec_name_submits(const char *name)
 	       (!strcasecmp(dot, ".yaml") || !strcasecmp(dot, ".yml") || !strcasecmp(dot, ".json"));
 }
 
-/* --- values of labels; character classes are those of ASCII, whatever the locale --- */
+/* --- values of labels, in ASCII in any locale --- */
 
-#define HASH_LEN 16 /* hexadecimal digits, enough to make equal hashes of two users unlikely */
+#define HASH_LEN 16 /* hexadecimal digits; two users are unlikely to have the same hash */
 
 static bool is_alnum(char c)
 {
@@ -205,7 +205,7 @@ char *spec_label_clean(const char *value)
 	size_t n = 0;
 
 	for (; *value && n < SPEC_MAX_NAME; value++) {
-		/* a multibyte character becomes one "." */
+		/* Skip continuation bytes: a multibyte character becomes only one ".". */
 		if (((unsigned char)*value & 0xc0) == 0x80)
 			continue;
 		if (n > 0 || is_alnum(*value))
@@ -220,8 +220,8 @@ char *spec_label_clean(const char *value)
 char *spec_label_user(const char *submitter)
 {
 	/*
-	 * A user name may contain an @ (a directory service has names like ada@example.org); a host
-	 * name can't.
+	 * The host name begins after the last @: a user name may contain an @ (a directory service
+	 * has names like ada@example.org), but a host name can't.
 	 */
 	const char *at = strrchr(submitter, '@');
 	cleanup_free char *user =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names: TorchX's normalisation and random suffix, DNS labels, label values, file names.
- * Randomness is a parameter (spec/ has none of its own).
+ * Makes and checks names: TorchX's normal form and random suffix, DNS labels, values of labels,
+ * file names. The caller passes random numbers, since spec/ has no source of randomness.
  */
 #pragma once
 
@@ -10,29 +10,30 @@
 #define SPEC_SUFFIX_MAX 15 /* 14 characters and NUL */
 
 /*
- * Write the suffix that TorchX's make_unique makes of the random number V: one of 20 letters, then
- * any of 29 characters; "" for 0.
+ * Write the suffix that TorchX's make_unique makes from the random number V. Its first character is
+ * one of 20 letters, and each further one is one of 29 letters and digits. The suffix of 0 is "".
  */
 void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX]);
 
 /*
- * True if TEXT looks like a suffix of spec_name_suffix: it has 12 to 14 characters, as for nearly
- * all 64-bit numbers.
+ * True if TEXT can be a suffix from spec_name_suffix and has 12 to 14 characters, as nearly all
+ * suffixes of 64-bit numbers have.
  */
 bool spec_name_is_suffix(const char *text);
 
 /*
- * Return a name for a job of APP, malloc'ed: APP's normal form (spec_name_norm), a dash and the
- * suffix of V. There is no dash if one of the two is empty.
+ * Return a name for a job of APP, malloc'ed: APP's normal form (spec_name_norm), a dash, and the
+ * suffix of V. Omit the dash if the normal form or the suffix is empty.
  */
 char *spec_name_job(const char *app, uint64_t v);
 
-/* Write a random (version 4) UUID of 16 random bytes. */
+/* Write a version 4 UUID made from 16 RANDOM bytes. */
 void spec_name_uuid(const unsigned char random[16], char ret[37]);
 
 /*
- * Normalise NAME as TorchX's normalize_str does, except its bug (BUG-9 in docs/deviations.md):
- * lower case, only [a-z0-9-], all dashes stripped at both ends. The result may be empty; malloc'ed.
+ * Return the normal form of NAME, malloc'ed: lower case, only [a-z0-9-], without dashes at both
+ * ends. It may be empty. This is the result of TorchX's normalize_str without its bug (BUG-9 in
+ * docs/deviations.md).
  */
 char *spec_name_norm(const char *name);
 
@@ -40,8 +41,8 @@ char *spec_name_norm(const char *name);
 bool spec_name_is_label(const char *name);
 
 /*
- * True if NAME is valid as the name of an object: labels joined by dots (a DNS-1123 subdomain), at
- * most 253 characters.
+ * True if NAME is a valid name of a Kubernetes object: labels joined by dots (a DNS-1123
+ * subdomain), at most 253 characters.
  */
 bool spec_name_is_object(const char *name);
 
@@ -52,44 +53,47 @@ bool spec_name_is_object(const char *name);
 bool spec_name_is_file(const char *name);
 
 /*
- * Return the directory of replica K of a role: ROLE-K. ROLE is the name as written if it is
- * [A-Za-z0-9._-]+ without a leading '.' or '-', else its normal form, or "role" if that is empty.
- * malloc'ed.
+ * Return the name of the directory of replica K, "ROLE-K", malloc'ed. Use the role's name unchanged
+ * if it is [A-Za-z0-9._-]+ without a leading '.' or '-'. Otherwise use its normal form, or "role"
+ * if that is empty.
  */
 char *spec_name_replica_dir(const char *role, unsigned k);
 
 /*
- * True if JOB_ID, the variable TORCHX_JOB_ID of an AppDef, is a handle of TorchX's scheduler kxfs
- * (contrib/torchx), which kxfs keeps. Other values lack the namespace, or are not handles.
+ * True if JOB_ID is a handle from TorchX's scheduler kxfs (contrib/torchx). JOB_ID is the variable
+ * TORCHX_JOB_ID of an AppDef. kxfs keeps only such a handle: any other value lacks the namespace,
+ * or is not a handle.
  */
 bool spec_name_is_handle(const char *job_id);
 
-/* True if kxfs submits a file of this name in submit/: *.yaml, *.yml, *.json, no leading dot. */
+/*
+ * True if kxfs submits a file with this name when it is written in submit/: *.yaml, *.yml or
+ * *.json, without a leading dot.
+ */
 bool spec_name_submits(const char *name);
 
 /*
- * Values of Kubernetes labels are empty, or have at most 63 characters of [A-Za-z0-9._-], beginning
- * and ending with a letter or a digit. The functions below convert any text that a user wrote into
- * a valid value.
+ * The value of a Kubernetes label is empty, or has at most 63 characters of [A-Za-z0-9._-] and
+ * begins and ends with a letter or a digit. The functions below turn any text into a valid value.
  */
 
 /*
- * kxfs gives this label to a job and its pods. The value names the user who submitted the job
- * (spec_label_user).
+ * kxfs sets this label of a job and its pods to the user who submitted the job (spec_label_user).
  */
 #define SPEC_LABEL_USER "kxfs/user"
 
 bool spec_label_is_valid(const char *value);
 
 /*
- * Return VALUE as a label value, malloc'ed: replace each other character by ".", remove all but
- * letters and digits at both ends, and cut the rest to 63 characters. A valid value is unchanged.
+ * Turn VALUE into a valid label value, malloc'ed: replace each invalid character by ".", strip all
+ * but letters and digits from both ends, and cut the rest to 63 characters. A valid VALUE is
+ * returned unchanged.
  */
 char *spec_label_clean(const char *value);
 
 /*
- * Return the user name in SUBMITTER (user@host) as a label value, the same on every host;
- * malloc'ed. If the name is not a valid value, return its valid part and a hash of the whole name,
- * so that different users have different labels.
+ * Return the user name in SUBMITTER (user@host) as a label value, malloc'ed. It is the same on
+ * every host. If the user name is not a valid value, the result is its valid part and a hash of the
+ * whole name, so that different users have different labels.
  */
 char *spec_label_user(const char *submitter);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Scanning JSON text. */
+/* Scans JSON text without parsing it. */
 #include "spec/base/span.h"
 
 #include <endian.h>
 
 /*
- * Test eight bytes at once. HAS(C) and HAS_LESS(C) are true if a byte may equal C, or be less than
- * C; the caller then checks each byte. equal() sets the lowest bit of exactly those bytes that
- * equal C.
+ * Test eight bytes, the word W, at once. HAS and HAS_LESS are not 0 if W may have a byte that
+ * equals C, or that is less than C; the caller then checks each byte. equal() sets the lowest bit
+ * of exactly those bytes that equal C.
  */
 #define EACH(c)	       (UINT64_C(0x0101010101010101) * (c))
 #define HAS_LESS(w, c) (((w)-EACH(c)) & ~(w)&EACH(0x80))
@@ -21,8 +21,8 @@ static uint64_t equal(uint64_t w, unsigned char c)
 }
 
 /*
- * Add up the lowest bits of eight bytes: each byte of the result is the sum of the bits up to it,
- * so the highest byte is the total.
+ * Each byte of BITS is 0 or 1. Return a word in which each byte is the sum of the bytes of BITS up
+ * to its position. The highest byte is the sum of all eight.
  */
 static uint64_t sums(uint64_t bits)
 {
@@ -62,8 +62,8 @@ static void nest_byte(struct spec_nest *n, char c)
 }
 
 /*
- * Like nest_byte, for the eight bytes W. If W may end the nest, nest too deep or contain a
- * backslash, do nothing and return false.
+ * Like nest_byte, for the eight bytes in W. But if W may end the outermost brackets, exceed the
+ * depth MAX or contain a backslash, do nothing and return false.
  */
 static bool nest_word(struct spec_nest *n, size_t max, uint64_t w)
 {
@@ -73,9 +73,9 @@ static bool nest_word(struct spec_nest *n, size_t max, uint64_t w)
 		return false;
 	if (n->string && !quotes)
 		return true;
-	/* A byte is within a string if the number of quotes up to it is odd. */
+	/* A byte is within a string if the number of quotes before it is odd. */
 	within = (sums(quotes) ^ EACH(n->string)) & EACH(1);
-	w |= EACH(0x20); /* after this both kinds of brackets are equal */
+	w |= EACH(0x20); /* turns [ into { and ] into } */
 	open = sums(equal(w, '{') & ~within) >> 56;
 	close = sums(equal(w, '}') & ~within) >> 56;
 	if (close >= n->depth || open > max - n->depth)
@@ -94,7 +94,10 @@ const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const
 		if (end - p >= (ptrdiff_t)sizeof(w)) {
 			memcpy(&w, p, sizeof(w));
 			stop = p + sizeof(w);
-			/* The first byte in memory becomes the lowest byte of the word. */
+			/*
+			 * nest_word expects the first byte in memory as the lowest byte of the
+			 * word.
+			 */
 			if (nest_word(n, max, le64toh(w))) {
 				p = stop;
 				continue;
@@ -116,7 +119,7 @@ static void skip_space(struct spec_span *s)
 		s->p++;
 }
 
-/* Move S after the string at its start. */
+/* Move the start of S past the string that it begins with. */
 static bool skip_string(struct spec_span *s)
 {
 	if (s->p == s->end || *s->p != '"')
@@ -132,7 +135,9 @@ static bool skip_string(struct spec_span *s)
 	return false;
 }
 
-/* Move S after a bracket and everything up to its closing bracket. */
+/*
+ * Move the start of S past the bracket that it begins with, to after the matching closing bracket.
+ */
 static bool skip_brackets(struct spec_span *s)
 {
 	struct spec_nest nest = {.depth = 1};
@@ -141,7 +146,7 @@ static bool skip_brackets(struct spec_span *s)
 	return nest.depth == 0;
 }
 
-/* Move S after the value at its start; *RET is the value. */
+/* Move the start of S past the value that it begins with, and set *RET to this value. */
 static bool take_value(struct spec_span *s, struct spec_span *ret)
 {
 	bool ok;
@@ -163,7 +168,7 @@ static bool take_value(struct spec_span *s, struct spec_span *ret)
 	return ok;
 }
 
-/* Move S after C if C is next. */
+/* If the next byte of S after white space is C, move the start of S past it and return true. */
 static bool take_char(struct spec_span *s, char c)
 {
 	skip_space(s);
@@ -181,7 +186,7 @@ bool spec_span_is(struct spec_span value, const char *text)
 	       memcmp(value.p + 1, text, n) == 0;
 }
 
-/* Find the value of KEY in OBJECT. PART: accept a truncated value. */
+/* Find the value of KEY in OBJECT. With PART, accept a value that is truncated. */
 static bool find(struct spec_span object, const char *key, bool part, struct spec_span *ret)
 {
 	struct spec_span name, value;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds members in JSON text without parsing it, by counting brackets outside strings. For objects
- * of a megabyte where only a few bytes matter. Private to spec/.
+ * Finds members in JSON text without parsing it: it counts brackets that are not in strings. kxfs
+ * uses it for objects of up to a megabyte of which only a few bytes matter. Private to spec/.
  */
 #pragma once
 
@@ -18,43 +18,47 @@ static inline size_t spec_span_len(struct spec_span s)
 }
 
 /*
- * Find the value of KEY in the map S; if there are several, the last one, as a parser would. A key
- * with escapes is not recognised. Return false if the map has no such member, or the text before it
- * is not JSON.
+ * Find the value of KEY in the map S. If S has several members KEY, use the last one, as a parser
+ * would. A key with escapes is never found. Return false if S has no such member, or is not JSON
+ * before it.
  */
 bool spec_span_member(struct spec_span s, const char *key, struct spec_span *ret);
 
 /*
- * Like spec_span_member, for the N members KEYS in one pass. For a member that does not exist, P of
- * its span is NULL.
+ * Find N members in one pass, as spec_span_member does for one. If KEYS[i] is not found, P of
+ * RET[i] is NULL.
  */
 void spec_span_members(struct spec_span s, const char *const *keys, size_t n,
 		       struct spec_span *ret);
 
-/* Like spec_span_member; if the text ends within the value, *RET is the existing part. */
+/*
+ * Like spec_span_member, but also accept a truncated value: one within which S ends. *RET is then
+ * the part that exists.
+ */
 bool spec_span_begun(struct spec_span s, const char *key, struct spec_span *ret);
 
-/* True if S is the string TEXT. */
+/* True if S is a JSON string (with its quotes) whose contents are TEXT. */
 bool spec_span_is(struct spec_span s, const char *text);
 
 /*
- * The state of skipping a bracketed value, which may arrive in several chunks. DEPTH is 1 after the
- * opening bracket, and 0 after the matching closing one; all other members are false at first. An
- * opening "{" may be closed by "]": the kinds of brackets are not compared.
+ * The state of a scan that skips a value in brackets. The value may arrive in several chunks. Set
+ * DEPTH to 1 after the opening bracket, and all other members to false. DEPTH is 0 after the
+ * matching closing bracket. The scan does not compare the kinds of brackets: "]" also closes "{".
  */
 struct spec_nest {
 	size_t depth;
-	bool string, escape; /* within a string; after a backslash in it */
+	bool string, escape; /* the next byte is in a string; it follows a backslash there */
 };
 
 /*
- * Continue to skip at P. Return the address after the skipped bytes: END, or after the closing
- * bracket, or after a bracket that opens a level deeper than MAX (then DEPTH is MAX + 1).
+ * Continue the scan with the bytes from P to END. Return the address after the last skipped byte.
+ * The scan stops at END, after the matching closing bracket, or after a bracket that opens a level
+ * deeper than MAX (then DEPTH is MAX + 1).
  */
 const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const char *end);
 
 /*
- * Return the end of the run of plain characters that begins at P in a string: END, a quote, a
- * backslash or a control character.
+ * P is in a string. Return the address of the next quote, backslash or control character, or END if
+ * there is none.
  */
 const char *spec_span_plain(const char *p, const char *end);

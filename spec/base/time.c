@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses RFC 3339 without strptime, which accepts no fractions and no text with a given length: the
- * lines of a log have both.
+ * Parses RFC 3339 times. It does not use strptime, which does not parse fractions of a second and
+ * needs a NUL at the end of the text. The times in a log have a fraction, and output follows them.
  */
 #include "spec/base/time.h"
 
@@ -17,7 +17,7 @@ static bool take_char(struct cursor *c, char a, char b)
 	return true;
 }
 
-/* Parse exactly N digits, a number from MIN to MAX. */
+/* Parse a number that has exactly N digits and is from MIN to MAX. */
 static bool take_number(struct cursor *c, size_t n, int min, int max, int *ret)
 {
 	int value = 0;
@@ -36,7 +36,9 @@ static bool take_number(struct cursor *c, size_t n, int min, int max, int *ret)
 	return true;
 }
 
-/* Parse an offset, in seconds east of Greenwich. */
+/*
+ * Parse the offset from UTC ("Z" or "+01:00"), and set *RET to it in seconds, positive in the east.
+ */
 static bool take_offset(struct cursor *c, int *ret)
 {
 	int sign, hours, minutes;
@@ -55,8 +57,8 @@ static bool take_offset(struct cursor *c, int *ret)
 }
 
 /*
- * Return the days since 1970-01-01 of a day of the Gregorian calendar. Years begin in March here,
- * so that a leap day is the last of its year.
+ * Return the number of days from 1970-01-01 to a day of the Gregorian calendar. Years are counted
+ * from March to February here, so that a leap day is the last day of its year.
  */
 static int64_t days_of(int year, int month, int day)
 {

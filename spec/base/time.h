@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Converts times as Kubernetes and container runtimes write them (RFC 3339) to ns since 1970 and
- * back; and durations.
+ * Converts RFC 3339 times, which Kubernetes and container runtimes write, to ns since 1970 and
+ * back. Also parses and prints durations.
  */
 #pragma once
 
@@ -23,23 +23,21 @@ static inline struct timespec spec_time_spec(int64_t ns)
 }
 
 /*
- * Parse the time at the start of TEXT: "2026-11-21T09:08:40Z", with or without a fraction, also
- * with an offset instead of Z. Return its length in bytes; 0 if TEXT does not begin with a time, or
- * the month does not have that day. Digits beyond ns are dropped; a time beyond int64_t becomes the
- * nearest one within.
+ * Parse the time at the start of TEXT: "2026-11-21T09:08:40Z", perhaps with a fraction of a second,
+ * or with an offset instead of Z. Return its length in bytes. Return 0 if TEXT does not begin with
+ * a time, or the month does not have that day. Digits of the fraction beyond ns are ignored. If the
+ * time does not fit in int64_t, *RET_NS is INT64_MIN or INT64_MAX.
  */
 size_t spec_time_parse(const char *text, size_t len, int64_t *ret_ns);
 
 /*
- * Parse a duration that a person writes: digits and one of s m h d, or only digits, which are
- * seconds. A duration beyond int64_t becomes the longest one within. Return false if TEXT is not a
- * duration.
+ * Parse a duration that a person has written: digits followed by s, m, h or d, or only digits,
+ * which mean seconds. If the duration does not fit in int64_t, *RET_SECONDS is the longest one that
+ * does. Return false if TEXT is not a duration.
  */
 bool spec_time_span_parse(const char *text, int64_t *ret_seconds);
-/* Write the text of a duration, in the largest unit that divides it: "90s", "4h", "2d". */
+/* Write a duration as text, in the largest unit that divides it: "90s", "4h", "2d". */
 void spec_time_span_text(int64_t seconds, char ret[24]);
 
-/*
- * Write the text "2026-11-21T09:08:40Z" of a time in ns, without fractions of a second; "" for 0.
- */
+/* Write a time in ns as "2026-11-21T09:08:40Z", without fractions of a second; "" if NS is 0. */
 void spec_time_text(int64_t ns, char ret[32]);

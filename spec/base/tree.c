@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON trees, which json-c stores and writes; value.h parses. */
+/* Builds JSON trees with json-c. value.h parses JSON. */
 #include "spec/base/tree.h"
 
 #include <errno.h>
@@ -104,7 +104,10 @@ struct json_object *spec_tree_decimal(const char *text)
 	big = strtoull(text, NULL, 10);
 	if (whole && *text != '-' && errno == 0)
 		return spec_tree_uint(big);
-	/* JSON readers parse a number beyond 64 bits as a double. */
+	/*
+	 * Use a double if the number does not fit in 64 bits: JSON readers parse it as a double
+	 * too.
+	 */
 	d = strtod(text, NULL);
 	return isfinite(d) ? spec_tree_double(d) : spec_tree_string(text);
 }

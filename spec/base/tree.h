@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds JSON values member by member. Unless noted otherwise, keys are literals and each is added
- * once. Memory does not fail (rule E4). Private to spec/.
+ * Builds JSON values member by member. Unless a comment says otherwise, a key is a string literal,
+ * and O does not have it yet. The functions never fail (rule E4). Private to spec/.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ struct spec_value;
 define_cleanup(spec_tree_put, struct json_object *, json_object_put)
 #define cleanup_json cleanup(spec_tree_put)
 
-/* Add VALUE, which is taken over; NULL is JSON's null. Return it, borrowed. */
+/* Add VALUE to O, which takes ownership of it. NULL adds JSON's null. Return VALUE, borrowed. */
 static inline struct json_object *spec_tree_add(struct json_object *o, const char *key,
 						struct json_object *value)
 {
@@ -25,7 +25,7 @@ static inline struct json_object *spec_tree_add(struct json_object *o, const cha
 	return value;
 }
 
-/* Append VALUE, which is taken over, to the list LIST. Return it, borrowed. */
+/* Append VALUE to LIST, which takes ownership of it. Return VALUE, borrowed. */
 static inline struct json_object *spec_tree_append(struct json_object *list,
 						   struct json_object *value)
 {
@@ -34,7 +34,7 @@ static inline struct json_object *spec_tree_append(struct json_object *list,
 	return value;
 }
 
-/* Create values; a list has capacity for N. */
+/* Create a value. A list gets capacity for N items. */
 struct json_object *spec_tree_map(void);
 struct json_object *spec_tree_list(size_t n);
 struct json_object *spec_tree_string(const char *text);
@@ -45,7 +45,7 @@ struct json_object *spec_tree_uint(uint64_t value);
 struct json_object *spec_tree_double(double value);
 struct json_object *spec_tree_bool(bool value);
 
-/* Add TEXT, or null if it is NULL. */
+/* Add TEXT, or JSON's null if TEXT is NULL. */
 static inline void spec_tree_text(struct json_object *o, const char *key, const char *text)
 {
 	spec_tree_add(o, key, text ? spec_tree_string(text) : NULL);
@@ -56,7 +56,7 @@ static inline void spec_tree_number(struct json_object *o, const char *key, int6
 	spec_tree_add(o, key, spec_tree_int(number));
 }
 
-/* Add NUMBER, or null if it is NONE. */
+/* Add NUMBER, or JSON's null if NUMBER equals NONE. */
 static inline void spec_tree_number_or(struct json_object *o, const char *key, int64_t number,
 				       int64_t none)
 {
@@ -64,33 +64,39 @@ static inline void spec_tree_number_or(struct json_object *o, const char *key, i
 }
 
 /*
- * Return the integer TEXT of JSON or YAML as a JSON value: a double if it does not fit in 64 bits,
- * as JSON readers parse it; a string if it is too large for a double.
+ * Return the integer in TEXT, which is from JSON or YAML, as a JSON value. If it does not fit in 64
+ * bits, return a double, as JSON readers do. If it does not fit in a double, return a string.
  */
 struct json_object *spec_tree_decimal(const char *text);
 
 /*
- * Write a double as the shortest decimal that reads back as the same value, in a form that is a
- * float in JSON, YAML 1.1 and 1.2 ("0.1", "2.0", "1.0e+22"). RET has 32 bytes.
+ * Write a double as the shortest decimal number that is parsed as the same double. The form ("0.1",
+ * "2.0", "1.0e+22") is a float in JSON, YAML 1.1 and YAML 1.2.
  */
 void spec_tree_double_text(double value, char ret[32]);
 
-/* Return a tree that is a copy of V; NULL if V is null. */
+/* Return a copy of V as a tree; NULL if V is JSON's null. */
 struct json_object *spec_tree_of(const struct spec_value *v);
-/* Return a tree of JSON text; NULL if the text is null, or not JSON (value.h). */
+/*
+ * Parse JSON text and return its tree. Return NULL if the text is JSON's null, or is not JSON
+ * (value.h).
+ */
 struct json_object *spec_tree_parse(const char *text);
 
 /* Return VALUE as JSON text on one line without spaces, malloc'ed. */
 char *spec_tree_print(struct json_object *value);
 
-/* Like spec_tree_add, but KEY is copied, and O may have it already. */
+/* Like spec_tree_add, but copy KEY, and replace the member KEY if O has one. */
 void spec_tree_set(struct json_object *o, const char *key, struct json_object *value);
 
 /*
- * Return the value at PATH in VALUE (may be NULL), borrowed; NULL if it does not exist. PATH is
- * keys joined by dots; "" is VALUE itself.
+ * Return the value at PATH in VALUE, borrowed; NULL if there is none. PATH is the keys that lead to
+ * it, joined by dots; "" is VALUE itself. VALUE may be NULL.
  */
 struct json_object *spec_tree_find(struct json_object *value, const char *path);
 
-/* Add all members of FROM to O. FROM's keys are literals; both trees share the values. */
+/*
+ * Add all members of FROM to O. FROM's keys must be string literals. Both objects then share the
+ * values.
+ */
 void spec_tree_add_all(struct json_object *o, struct json_object *from);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Standard UTF-8: no overlong forms, no surrogates, nothing beyond U+10FFFF. If bytes are not
- * UTF-8, the first of them is escaped and reading continues after it.
+ * Decodes and cleans UTF-8. Overlong forms, surrogates and numbers above U+10FFFF are invalid. If
+ * bytes are invalid, the first of them is escaped, and decoding continues after it.
  */
 #include "spec/base/utf8.h"
 
@@ -42,7 +42,7 @@ int spec_utf8_hex4(const char *p)
 			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
 						   : -1;
 
-		/* The bit operation above may turn a control character into a digit. */
+		/* The bit operation above turns some control characters into digits. */
 		if (digit < 0 || (unsigned char)p[i] < 0x20)
 			return -1;
 		ret = ret << 4 | digit;
@@ -74,8 +74,8 @@ static bool is_control(uint32_t c)
 }
 
 /*
- * Return the length of the character at S, which is not the end of the text; 0 if the bytes are not
- * UTF-8. *RET_CLEAN: the character needs no escape.
+ * Return the length in bytes of the character at S; 0 if it is not valid UTF-8. S must not be at
+ * the end of its text. Set *RET_CLEAN if the character needs no escape.
  */
 static size_t read_char(const unsigned char *s, const char *keep, bool *ret_clean)
 {

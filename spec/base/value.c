@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON as in RFC 8259, parsed in one pass over a copy of the text. Escapes are replaced, and
- * strings and words terminated, in the copy.
+ * Parses JSON (RFC 8259) in one pass over a copy of the text. The parser writes into this copy: it
+ * replaces escapes, and ends each string and word with a NUL.
  *
- * Values are appended at the low end of one array. When a map or a list ends, its values move to
- * the high end, where they remain. There are at most as many values as brackets and commas, so the
- * two ends never meet.
+ * The parser appends each value at the low end of one array. When a map or a list ends, the parser
+ * moves its values to the high end, where they remain. The number of brackets and commas bounds the
+ * number of values, so the array is large enough.
  */
 #include "spec/base/value.h"
 
@@ -18,25 +18,25 @@
 #include "spec/base/time.h"
 #include "spec/base/utf8.h"
 
-/* Maximum depth of nesting: a splitter accepts everything below it. */
+/* The maximum depth of nesting. A splitter (spec/api/split.h) accepts no deeper value. */
 #define MAX_DEPTH (2 * SPEC_MAX_DEPTH + 2)
 
-#define REPLACEMENT 0xfffd /* in place of half a surrogate pair */
+#define REPLACEMENT 0xfffd /* replaces half a surrogate pair */
 
 struct parser {
-	char *p; /* the next byte to parse, in the copy, which ends with a NUL */
+	char *p; /* the next byte of the copy to parse; the copy ends with a NUL */
 	/*
-	 * The end of the last word. The parser writes a NUL there after it has read the byte. NULL
-	 * if the word is already terminated.
+	 * The byte after the last word, where the parser writes a NUL once it has parsed that byte.
+	 * NULL if the word is already terminated.
 	 */
 	char *word_end;
-	struct spec_value *low;		    /* after the last value at the low end */
+	struct spec_value *low;		    /* where the next value goes at the low end */
 	struct spec_value *high;	    /* the first value at the high end */
-	struct spec_value *open[MAX_DEPTH]; /* maps and lists that have not ended */
+	struct spec_value *open[MAX_DEPTH]; /* the unfinished maps and lists around P */
 	unsigned depth;
 };
 
-/* Return the next byte that is not white space. */
+/* Skip white space and return the byte after it, without moving past that byte. */
 static char next(struct parser *s)
 {
 	while (*s->p == ' ' || *s->p == '\n' || *s->p == '\t' || *s->p == '\r')
@@ -44,7 +44,7 @@ static char next(struct parser *s)
 	return *s->p;
 }
 
-/* Return the next byte that is not white space, and move S after it. */
+/* Skip white space, return the byte after it, and move past that byte. */
 static char take(struct parser *s)
 {
 	char c = next(s);
@@ -79,8 +79,9 @@ static char *put_utf8(char *to, unsigned c)
 }
 
 /*
- * Decode the escape \uXXXX, or a surrogate pair of two escapes; S is after the "u". Return the end
- * of the bytes written to TO; NULL if the escape is invalid.
+ * Decode an escape \uXXXX, or two such escapes if they are a surrogate pair. S is after the first
+ * "u". Write the character to TO, and return the end of the written bytes. Return NULL if the
+ * escape is invalid.
  */
 static char *put_unicode(struct parser *s, char *to)
 {
@@ -100,8 +101,8 @@ static char *put_unicode(struct parser *s, char *to)
 }
 
 /*
- * Parse a string after its opening quote. Return its text, of *RET_LEN bytes; NULL if it is
- * unterminated or invalid. END is the end of the copy.
+ * Parse a string; S is after its opening quote. END is the end of the copy. Return the string's
+ * text, and its length in *RET_LEN. Return NULL if the string is invalid or has no closing quote.
  */
 static const char *string(struct parser *s, const char *end, unsigned *ret_len)
 {
@@ -204,7 +205,10 @@ static bool scalar(struct parser *s, struct spec_value *v, const char *end)
 
 /* --- structure --- */
 
-/* Parse the next value, or the beginning of a map or a list. KEY is its key in a map. */
+/*
+ * Parse the next value. Of a map or a list, parse only the opening bracket. If the value is a
+ * member of a map, KEY is its key.
+ */
 static bool begin(struct parser *s, const char *key, const char *end)
 {
 	struct spec_value *v = s->low++;
@@ -221,7 +225,7 @@ static bool begin(struct parser *s, const char *key, const char *end)
 	return true;
 }
 
-/* Parse a member or an item of the innermost map or list. */
+/* Parse the next member of the innermost map, or the next item of the innermost list. */
 static bool item(struct parser *s, const char *end)
 {
 	const char *key;
@@ -369,7 +373,7 @@ int64_t spec_read_time(const struct spec_value *o, const char *key)
 	const char *text = spec_read_text(o, key);
 	int64_t ns;
 
-	/* Drop fractions of a second: only some times of an object have them. */
+	/* Ignore fractions of a second, since only some times of an object have them. */
 	if (!*text || spec_time_parse(text, strlen(text), &ns) != strlen(text))
 		return 0;
 	return ns > 0 && ns < INT64_MAX ? ns - ns % NS_PER_S : 0;

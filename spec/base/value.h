@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A JSON text from outside as read-only values. All values of a text are in one block of memory with
- * the text itself, so that reading ten thousand objects does not allocate and free a million small
- * blocks. A member that is absent, null or of another type counts as empty, and texts are bounded.
- * Private to spec/.
+ * Parses JSON text from outside into read-only values. One block of memory has the text and all its
+ * values, so that reading ten thousand objects does not need a million small allocations. Functions
+ * that read a member treat it as absent if it is null or has another type. Texts have a maximum
+ * length. Private to spec/.
  */
 #pragma once
 
@@ -19,21 +19,26 @@ enum spec_value_type {
 };
 
 struct spec_value {
-	const char *key; /* its key, if it is a member of a map; else "" */
+	const char *key; /* the value's key in a map; else "" */
 	/*
-	 * A string without quotes and escapes; another scalar as written; "" for a map or a list.
+	 * For a string, its contents without quotes and escapes. For another scalar, its text as
+	 * written. For a map or a list, "".
 	 */
 	const char *text;
-	/* The values of a map or a list in the order of the text; a key may occur twice. */
+	/*
+	 * The members of a map, or the items of a list, in the order of the text. A key may occur
+	 * twice.
+	 */
 	const struct spec_value *items;
-	unsigned n; /* values in a map or a list; bytes of a string, which may contain a NUL */
+	unsigned n; /* number of items; or bytes of a string, which may contain a NUL */
 	enum spec_value_type type;
 };
 
 /*
- * Parse LEN bytes of JSON; the caller has checked LEN against a bound. Nesting is limited as in a
- * splitter (spec/api/split.h); strings are not checked to be UTF-8. Return 0 and *RET, to be
- * released by one free(); -EINVAL if the text is not JSON, or has INT_MAX bytes or more.
+ * Parse LEN bytes of JSON. The caller has checked LEN against a bound. The depth of nesting is
+ * limited as in a splitter (spec/api/split.h). Strings need not be valid UTF-8. Return 0 and set
+ * *RET, which the caller releases by one free(). Return -EINVAL if the text is not JSON, or has
+ * INT_MAX bytes or more.
  */
 int spec_value_parse(const char *json, size_t len, struct spec_value **ret);
 
@@ -45,49 +50,52 @@ int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret);
 
 /* --- members --- */
 
-#define READ_MAX_WORD	 255  /* bytes of a name, a reason, a phase */
+#define READ_MAX_WORD	 255  /* bytes of a name, a reason or a phase */
 #define READ_MAX_MESSAGE 2048 /* bytes of a text for people */
 
 /*
- * Return the member KEY of O, which may be NULL; the last one if there are two. NULL if O is not a
- * map, or has no such member.
+ * Return the member KEY of O, or the last one if O has several. Return NULL if O has no such
+ * member, is not a map, or is NULL.
  */
 const struct spec_value *spec_read_member(const struct spec_value *o, const char *key);
-/* Like spec_read_member; NULL also if the member is of another type. */
+/* Like spec_read_member, but return NULL if the member is not a map, or not a list. */
 const struct spec_value *spec_read_map(const struct spec_value *o, const char *key);
 const struct spec_value *spec_read_list(const struct spec_value *o, const char *key);
-/* Return the text of the member KEY, borrowed; "" if it is absent. */
+/* Return the text of the string KEY in O, borrowed; "" if it is absent. */
 const char *spec_read_text(const struct spec_value *o, const char *key);
-/* Return the number in the member KEY; NONE if it is absent, or not between 0 and INT32_MAX. */
+/* Return the number KEY in O; NONE if it is absent, or not between 0 and INT32_MAX. */
 int spec_read_int(const struct spec_value *o, const char *key, int none);
-/* Return the string in the member KEY, or a number there as it is written; "" if it is absent. */
+/* Return the text of the string or number KEY in O, a number as written; "" if it is absent. */
 const char *spec_read_word(const struct spec_value *o, const char *key);
-/* Return the boolean in the member KEY; NONE if it is absent. */
+/* Return the boolean KEY in O; NONE if it is absent. */
 bool spec_read_flag(const struct spec_value *o, const char *key, bool none);
-/* Return the boolean in the member KEY; false if it is absent. */
+/* Return the boolean KEY in O; false if it is absent. */
 bool spec_read_bool(const struct spec_value *o, const char *key);
 /*
- * Return the time in the member KEY, "2026-11-21T09:08:40Z", as ns since 1970, in whole seconds. 0
- * if it is absent, or beyond int64_t.
+ * Return the time KEY in O ("2026-11-21T09:08:40Z") in ns since 1970, rounded down to a whole
+ * second. Return 0 if it is absent, is not after 1970-01-01, or does not fit in int64_t.
  */
 int64_t spec_read_time(const struct spec_value *o, const char *key);
 
 /*
- * Return the I-th item of a list or the I-th member of a map, and the number of them. LIST may be
- * NULL.
+ * Return the I-th item of a list or member of a map, or NULL if there is none; and return their
+ * number. LIST may be NULL.
  */
 const struct spec_value *spec_read_at(const struct spec_value *list, size_t i);
 size_t spec_read_count(const struct spec_value *list);
-/* Return the first item of LIST (may be NULL) whose member KEY is TEXT, or NULL. */
+/* Return the first item of LIST whose string KEY equals TEXT, or NULL. LIST may be NULL. */
 const struct spec_value *spec_read_item(const struct spec_value *list, const char *key,
 					const char *text);
 
-/* Return the number in TEXT, which has only decimal digits, at most INT32_MAX; -1 otherwise. */
+/*
+ * Return the number in TEXT; -1 if TEXT is not only decimal digits, or the number is greater than
+ * INT32_MAX.
+ */
 int spec_read_digits(const char *text);
 
-/* Like spec_set, but copy at most MAX bytes of TEXT, cut between characters. */
+/* Like spec_set, but copy at most MAX bytes of TEXT. A cut is never within a character. */
 void spec_read_copy(char **field, const char *text, size_t max);
-/* Like spec_read_copy, with the text of member KEY of O, at most READ_MAX_WORD bytes of it. */
+/* Like spec_read_copy, for the string KEY in O. Copy at most READ_MAX_WORD bytes. */
 void spec_read_copy_word(char **field, const struct spec_value *o, const char *key);
-/* Like spec_read_copy, with the text of O's member "message", at most READ_MAX_MESSAGE bytes of it. */
+/* Like spec_read_copy, for the string "message" in O. Copy at most READ_MAX_MESSAGE bytes. */
 void spec_read_copy_message(char **field, const struct spec_value *o);

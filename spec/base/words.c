@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the cause in the error chains of kubelet, runtime and scheduler. */
+/* Finds the cause of an error in the messages of the kubelet, the runtime and the scheduler. */
 #include "spec/base/time.h"
 #include "spec/base/words.h"
 
@@ -10,7 +10,7 @@ static struct spec_words to_end(const char *p)
 	return (struct spec_words){p, strlen(p)};
 }
 
-/* Return the quoted text after KEY; empty if there is none. */
+/* Return the text in quotes that directly follows KEY; an empty text if there is none. */
 static struct spec_words quoted(const char *text, const char *key)
 {
 	const char *p = strstr(text, key);
@@ -58,8 +58,8 @@ struct spec_words spec_words_pull(const char *message)
 	for (const char *p = message; (p = strstr(p, ": ")); p += 2)
 		last = p + 2;
 	/*
-	 * A chain may end with "Back-off pulling image ...", which is not a cause: it means that
-	 * the pull is retried.
+	 * A chain may end with "Back-off pulling image ...". This is not a cause, but means that
+	 * the kubelet retries the pull.
 	 */
 	return strstr(last, "pulling image ") ? nothing : to_end(last);
 }
@@ -119,7 +119,7 @@ struct spec_words spec_words_unschedulable(const char *message)
 	const char *end = strstr(message, ". ");
 
 	/*
-	 * The cause is the sentence that counts the nodes. Cut off what plugins add about
+	 * The first sentence, which counts the nodes, has the cause. Omit what plugins add about
 	 * preemption.
 	 */
 	return preemption && end && end < preemption

@@ -1,55 +1,61 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cluster's messages about a container or a pod, shortened for people: error chains of the
- * runtime and the scheduler are reduced to their cause. An unrecognised message is returned
- * unchanged.
+ * Shortens a cluster's messages about a container or a pod for people. Of an error chain of the
+ * runtime or the scheduler, only the cause remains. An unrecognised message is returned unchanged.
  */
 #pragma once
 
 #include "spec/base/base.h"
 
-/* A part of a text, not terminated. */
+/* A part of a text, without a NUL at its end. It is empty if N is 0. */
 struct spec_words {
 	const char *p;
 	size_t n;
 };
 
-/* Return the image in MESSAGE of a failed pull; empty if it names none. */
+/* Return the image named in MESSAGE, which reports a failed pull; empty if no image is named. */
 struct spec_words spec_words_image(const char *message);
-/* Return why the pull failed; empty if the message gives no reason. */
+/* Return the reason for a failed pull from MESSAGE; empty if it has none. */
 struct spec_words spec_words_pull(const char *message);
-/* True if a container with the waiting reason REASON could not pull its image. */
+/* True if REASON, why a container waits, means that its image could not be pulled. */
 bool spec_words_is_pull(const char *reason);
 /*
- * Return how long (ns) a container waits for its restart, according to MESSAGE ("back-off 2m40s
- * ..."); 0 if it gives no time.
+ * Return how long a container waits for its restart, in ns, from a MESSAGE like "back-off 2m40s
+ * ..."; 0 if MESSAGE has no time.
  */
 int64_t spec_words_backoff(const char *message);
 /*
- * True if the scheduler's MESSAGE means that enough pods of a gang run, but the capacity is
- * insufficient for the rest.
+ * True if the scheduler's MESSAGE means that enough pods of a gang are running, but this pod waits
+ * because the cluster has no capacity for the rest.
  */
 bool spec_words_is_beside_gang(const char *message);
 /*
- * True if the scheduler's MESSAGE only means that it has not yet bound a pod that already has a
- * node.
+ * True if the scheduler's MESSAGE only means that the scheduler has chosen a node for the pod and
+ * has not bound the pod to it yet.
  */
 bool spec_words_is_passing(const char *message);
-/* Return the program that could not be started according to MESSAGE; empty if it names none. */
+/* Return the program that, according to MESSAGE, could not be started; empty if none is named. */
 struct spec_words spec_words_program(const char *message);
-/* Return why the runtime could not start a container. */
+/* Return the reason in MESSAGE why the runtime could not start a container. */
 struct spec_words spec_words_start(const char *message);
-/* Return why no node accepts a pod, without the scheduler's words about preemption. */
+/*
+ * Return the reason in the scheduler's MESSAGE why no node accepts a pod, without its remarks about
+ * preemption.
+ */
 struct spec_words spec_words_unschedulable(const char *message);
 /*
- * Some servers pass on another server's error as Go prints its struct. Replace TEXT by the message
- * of that error, which is the quoted text after "Message:". Return false and leave TEXT unchanged
- * if it is not such a dump.
+ * Some servers forward another server's error as a dump of a Go struct. Replace TEXT, such a dump,
+ * by the error's message: the quoted text after "Message:". If TEXT is not such a dump, return
+ * false and leave it unchanged.
  */
 bool spec_words_undump(char *text);
-/* Make TEXT one line without control characters, of about MAX bytes at most, cut between characters. */
+/*
+ * Turn TEXT into one line without control characters, and shorten it to about MAX bytes. A cut is
+ * never within a character.
+ */
 void spec_words_clean(char *text, size_t max);
 /*
- * Return the persistent volume claim that is missing according to MESSAGE; empty if it names none.
+ * Return the persistent volume claim that, according to MESSAGE, is missing; empty if none is
+ * named.
  */
 struct spec_words spec_words_claim(const char *message);
