@@ -247,7 +247,8 @@ bool backend_stop(struct backend *b)
 	loop_post(b->loop, backend_run_stop, b);
 	if (wait_get(&b->stopped, seconds, NULL) == 0)
 		return true;
-	diag(DIAG_ERROR, "jobs did not end within %u s; the next start ends the rest", seconds);
+	diag(DIAG_ERROR, "some jobs did not end within %u s; the next start of kxfs ends them",
+	     seconds);
 	return false;
 }
 
@@ -463,7 +464,7 @@ static void print_requests(struct backend *b, FILE *out)
 	static const char *const results[] = {"ok", "error"};
 
 	print_metric_head(out, "requests_total", "counter",
-			  "Submissions, cancellations and so on that were answered");
+			  "Submissions, cancellations and other requests that kxfs answered");
 	for (size_t i = 0; i < BACKEND_N_REQUESTS; i++)
 		for (size_t r = 0; r < array_size(results); r++)
 			fprintf(out,
@@ -483,7 +484,7 @@ void backend_metrics(struct backend *b, FILE *out)
 		 store_count(b->store, BACKEND_HISTORY)},
 		{"captured_bytes_total", "counter", "Bytes of output that were captured", bytes},
 		{"captured_lines_total", "counter", "Lines of output that were captured", lines},
-		{"spool_bytes", "gauge", "Output of jobs on disk", output_bytes(b->output)},
+		{"spool_bytes", "gauge", "Bytes of job output on disk", output_bytes(b->output)},
 		{"spool_limit_bytes", "gauge", "Limit of kxfs_spool_bytes", b->config.spool_limit},
 	};
 	print_metrics(out, metrics, array_size(metrics));
@@ -638,8 +639,8 @@ static void removal_end(void *data, int err)
 	struct request_removal *m = data;
 	const struct backend_result result = {
 		.err = err,
-		.text = err ? "the job is removed, but the disk did not record its result, which "
-			      "other jobs wait for"
+		.text = err ? "kxfs removed the job, but could not write its result to disk, "
+			      "and other jobs wait for this result"
 			    : "",
 		.id = "",
 		.manifest = "",

@@ -86,11 +86,9 @@ static void set_trouble(struct archive *a, char *text)
 	}
 	if (text && !old)
 		diag(DIAG_WARNING,
-		     "archive: %s; jobs that are not archived stay in the state "
-		     "directory, and kxfs retries",
-		     text);
+		     "archive: %s; kxfs keeps the jobs in the state directory and retries", text);
 	else if (!text && old)
-		diag(DIAG_INFO, "archive: all jobs can be archived again");
+		diag(DIAG_INFO, "archive: archiving works again");
 	free(old);
 }
 
@@ -105,7 +103,8 @@ static bool hangs(const struct archive *a)
 static char *get_trouble(struct archive *a)
 {
 	if (hangs(a))
-		return text_print("%s: does not answer", a->config.dir);
+		return text_print("%s: does not respond; check its disk or file server",
+				  a->config.dir);
 	lock_scope(&a->lock);
 
 	return a->trouble ? text_copy(a->trouble) : NULL;
@@ -307,7 +306,9 @@ static void on_stopped(void *data)
 	loop_timer_stop(&a->timer);
 	loop_timer_stop(&a->late);
 	if (a->waiting)
-		diag(DIAG_INFO, "%llu jobs are not archived yet; the next start continues",
+		diag(DIAG_INFO,
+		     "%llu jobs are not archived yet; the next start of kxfs "
+		     "continues",
 		     atomic_load(&a->waiting));
 	if (a->stopped)
 		take_ptr(a->stopped)(a->stopped_data);
@@ -374,7 +375,7 @@ int archive_check(const char *dir, const char *state_dir, char **ret_text)
 	err = thread_start(check_thread, q, NULL) < 0 ? -ETIMEDOUT
 						      : wait_get(&q->over, CHECK_S, ret_text);
 	if (err == -ETIMEDOUT) { /* the hanging thread still uses Q, so do not free it */
-		text_set(ret_text, "%s: does not answer", dir);
+		text_set(ret_text, "%s: does not respond; check its disk or file server", dir);
 		return err;
 	}
 	wait_clear(&q->over);

@@ -60,7 +60,8 @@ static int here(struct copy *c, int err, const char *name)
 int copy_open(const char *dir, const char *state_dir, char **why)
 {
 	static const char text[] =
-		"kxfs archives jobs in this directory; it is known by this file\n";
+		"kxfs archives jobs in this directory and recognizes the directory by this "
+		"file\n";
 	/* "/." follows DIR if it is a symbolic link */
 	cleanup_free char *path = text_print("%s/.", dir);
 	cleanup_free char *record = text_print("%s/" KNOWN, state_dir ? state_dir : ""),
@@ -79,8 +80,9 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 		return err ? explain(why, err, dir, "") : take_fd(&fd);
 	}
 	if (file_read(record, PATH_MAX, &known, &len) == 0 && streq(known, dir) && lacks) {
-		*why = text_print("%s is not the archive of the last start, because it has no " MARK
-				  ": is it mounted? To use it as a new archive, remove %s",
+		*why = text_print("%s has no " MARK
+				  ", so it is not the archive that kxfs used last: is its disk "
+				  "mounted? To use this directory as a new archive, remove %s",
 				  dir, record);
 		return -ENODEV;
 	}

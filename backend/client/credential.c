@@ -259,7 +259,8 @@ static int read_token(const char *file, char **ret, char **ret_text)
 	for (size_t i = begin; i < len; i++)
 		if ((unsigned char)text[i] <= ' ' || text[i] == 0x7f)
 			return refuse_file(ret_text, -EINVAL, "token", file,
-					   "it holds more than one line, or no text");
+					   "it contains a blank, a line break or a control "
+					   "character");
 	*ret = mem_copy(text + begin, len - begin);
 	return 0;
 }
@@ -420,7 +421,9 @@ static void read_is_late(void *data)
 	struct credential *cr = data;
 
 	cr->files_state = LATE;
-	files_failed(cr, -ETIMEDOUT, "the files with the credentials can't be read in time");
+	files_failed(cr, -ETIMEDOUT,
+		     "kxfs could not read the credential files of the "
+		     "kubeconfig in time");
 	if (cr->waiters)
 		refresh(cr);
 	answer_all(cr);

@@ -331,8 +331,8 @@ static void too_late(struct http_request *rq)
 {
 	bool idle = rq->call.stream && is_good(rq);
 	bool connects = !rq->now.sent && rq->state != ASKING;
-	const char *what = idle			 ? "no byte arrived"
-			   : rq->state == ASKING ? "no credential"
+	const char *what = idle			 ? "the server sent no data"
+			   : rq->state == ASKING ? "no credentials"
 			   : connects		 ? "no connection"
 			   : rq->now.head	 ? "incomplete answer"
 						 : "no answer";
@@ -553,8 +553,8 @@ static void send_try(struct http_request *rq, const struct credential_parts *par
 	err = http_easy_init(&rq->easy, &config);
 	if (err) {
 		finish(rq, err,
-		       err == -EACCES	? "the credential holds a control character"
-		       : err == -EINVAL ? "the path of the request is not valid"
+		       err == -EACCES	? "the credential contains a control character"
+		       : err == -EINVAL ? "the request path is not valid"
 					: strerror(-err));
 		return;
 	}
@@ -635,7 +635,7 @@ static void answered(struct http_request *rq)
 	bool harmless = may_repeat(rq) || did_nothing(rq);
 	unsigned asked = retry_after(rq);
 	cleanup_free char *text =
-		text_print("%s: the answer is HTTP %d", rq->http->server.name, rq->status);
+		text_print("%s: the server returned HTTP %d", rq->http->server.name, rq->status);
 
 	rq->now.sent = false;
 	if (rq->status == 401 && !rq->renewed &&
@@ -664,7 +664,7 @@ static void broken(struct http_request *rq, CURLcode code)
 	}
 	text = http_error_text(code,
 			       code == CURLE_ABORTED_BY_CALLBACK
-				       ? "the connection broke before an answer arrived"
+				       ? "the connection broke before the server answered"
 				       : rq->easy.words,
 			       &rq->http->server);
 	if (harmless && !rq->now.passed_on && http_error_passes(code) && wait_to_retry(rq, 0, text))
@@ -901,7 +901,8 @@ char *http_trouble(const struct http *http)
 	if (http->heard)
 		return NULL;
 	if (http->requests && http->requests->state == ASKING)
-		return text_print("%s: kxfs waits for the credentials", http->server.name);
+		return text_print("%s: kxfs is still waiting for the credentials",
+				  http->server.name);
 	return http_error_text(CURLE_OPERATION_TIMEDOUT, "no answer yet", &http->server);
 }
 

@@ -306,39 +306,39 @@ static const char *error_hint(CURLcode code, const struct http_server *s)
 {
 	switch (code) {
 	case CURLE_PEER_FAILED_VERIFICATION:
-		return s->ca_pem
-			       ? "; certificate-authority and tls-server-name of the kubeconfig "
-				 "must fit this server"
-			       : "; the kubeconfig names no certificate-authority, so the system's "
-				 "must know this server";
+		return s->ca_pem ? "; certificate-authority and tls-server-name in the "
+				   "kubeconfig must match this server"
+				 : "; the kubeconfig names no certificate-authority, so the "
+				   "system's certificates must include this server's authority";
 	case CURLE_SSL_CERTPROBLEM:
-		return "; client-certificate and client-key of the kubeconfig (or of its plugin) "
-		       "must be PEM, belong together and need no pass phrase";
+		return "; client-certificate and client-key in the kubeconfig (or from its "
+		       "plugin) must be PEM, must belong together and must not need a passphrase";
 	case CURLE_SSL_CACERT_BADFILE:
-		return "; certificate-authority of the kubeconfig must be PEM";
+		return "; certificate-authority in the kubeconfig must be PEM";
 	case CURLE_SSL_CONNECT_ERROR:
-		return "; is server of the kubeconfig right, and does it speak https?";
+		return "; is the server's URL in the kubeconfig right, and does the server use "
+		       "TLS?";
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_CONNECT:
 	case CURLE_OPERATION_TIMEDOUT:
-		return "; is server of the kubeconfig right, and can it be reached from here (VPN, "
-		       "proxy)?";
+		return "; is the server's URL in the kubeconfig right, and can this machine "
+		       "reach it (VPN, proxy)?";
 	case CURLE_RECV_ERROR:
 	case CURLE_GOT_NOTHING:
 	case CURLE_HTTP2:
 		return s->tls ? ""
-			      : "; if this server speaks https, server of the kubeconfig must "
+			      : "; if this server uses TLS, its URL in the kubeconfig must "
 				"begin with https:";
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_PROXY:
-		return "; see proxy-url of the kubeconfig, and HTTPS_PROXY and NO_PROXY";
+		return "; check proxy-url in the kubeconfig, HTTPS_PROXY and NO_PROXY";
 	/*
 	 * Curl also uses this code for received data that it refuses. That is the case here,
 	 * because a real lack of memory ends the program.
 	 */
 	case CURLE_OUT_OF_MEMORY:
-		return "; the answer is not HTTP, its head is too long, or it is compressed "
-		       "too much";
+		return "; the answer is not HTTP, its header is too long, or its compression "
+		       "ratio is too high";
 	default:
 		return "";
 	}

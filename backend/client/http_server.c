@@ -53,7 +53,7 @@ static int server_ca(struct http_server *s, const struct spec_connection *c, cha
 	return !err ? 0
 		    : refuse(err, ret_text, "the certificate authority%s%s of context %s: %s",
 			     *c->ca_pem ? "" : " ", *c->ca_pem ? "" : c->ca_file, c->context,
-			     err == -EINVAL ? "no PEM text" : strerror(-err));
+			     err == -EINVAL ? "it is not PEM" : strerror(-err));
 }
 
 /* --- the user --- */
@@ -67,7 +67,9 @@ static int server_header(struct http_server *s, const char *name, const char *ke
 	if (!*value)
 		return 0;
 	if (!http_header_ok(value))
-		return refuse(-EINVAL, ret_text, "%s%s of the kubeconfig holds a control character",
+		return refuse(-EINVAL, ret_text,
+			      "%s%s in the kubeconfig contains a control "
+			      "character",
 			      name, key);
 	line = text_print("%s%s: %s", name, key, value);
 	list = curl_slist_append(s->impersonate, line);
@@ -252,10 +254,9 @@ static int server_proxy(struct http_server *s, const struct spec_connection *c, 
 		known = known || strncmp(proxy, kinds[i], strlen(kinds[i])) == 0;
 	if (known)
 		return 0;
-	return refuse(
-		-EINVAL, ret_text,
-		"the proxy (proxy-url of the kubeconfig, HTTPS_PROXY) must be a URL with http, "
-		"https or socks5");
+	return refuse(-EINVAL, ret_text,
+		      "the proxy (proxy-url in the kubeconfig, or HTTPS_PROXY) must be a URL that "
+		      "begins with http:, https: or socks5:");
 }
 
 /*
@@ -275,7 +276,7 @@ static int server_parse(CURLU *u, const char *url, char **scheme, char **host, c
 static int server_no_url(const struct spec_connection *c, char **ret_text)
 {
 	return refuse(-EINVAL, ret_text,
-		      "the server of context %s is not a URL with https or http, or its "
+		      "context %s: its server is not an https or http URL, or its "
 		      "tls-server-name is not a host name",
 		      c->context);
 }

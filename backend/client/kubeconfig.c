@@ -56,7 +56,7 @@ static int add_file(struct spec_kubeconfig *k, const char *dir, const char *path
 	if (err == -EINVAL)
 		return refuse(err, ret_text, "kubeconfig %s: it is not a regular file", path);
 	if (err == -EFBIG)
-		return refuse(err, ret_text, "kubeconfig %s: it has more than 1 MiB", path);
+		return refuse(err, ret_text, "kubeconfig %s: it is larger than 1 MiB", path);
 	if (err < 0)
 		return refuse(err, ret_text, "kubeconfig %s: %s", path, strerror(-err));
 	err = spec_kubeconfig_merge(k, file, text, len, &e);
@@ -84,8 +84,8 @@ static int add_list(struct spec_kubeconfig *k, const char *dir, const char *list
 	if (any)
 		return 0;
 	return refuse(-ENOENT, ret_text,
-		      "no file of KUBECONFIG (%s) exists; correct it, unset it, or give -o "
-		      "kubeconfig=FILE",
+		      "none of the files in KUBECONFIG (%s) exists; correct or unset "
+		      "KUBECONFIG, or give -o kubeconfig=FILE",
 		      list);
 }
 
@@ -107,8 +107,8 @@ static int in_cluster(const char *context, struct spec_connection *ret, char **r
 	if (*context)
 		return refuse(
 			-EINVAL, ret_text,
-			"there is no context \"%s\": this is a pod's service account, without a "
-			"kubeconfig",
+			"there is no context \"%s\": without a kubeconfig, kxfs uses the pod's "
+			"service account, which has no contexts",
 			context);
 	err = file_read_other(SERVICE_ACCOUNT "/namespace", 256, &namespace, &len);
 	if (err < 0 && err != -ENOENT)
@@ -118,11 +118,10 @@ static int in_cluster(const char *context, struct spec_connection *ret, char **r
 	namespace[strcspn(namespace, " \t\r\n")] = '\0';
 	err = spec_kubeconfig_in_cluster(host, port ? port : "443", namespace ? namespace : "",
 					 ret);
-	return err == -EINVAL
-		       ? refuse(err, ret_text,
-				"KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not "
-				"the address of a server")
-		       : err;
+	return err == -EINVAL ? refuse(err, ret_text,
+				       "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT do not "
+				       "form the address of a server")
+			      : err;
 }
 
 /*

@@ -183,7 +183,7 @@ static void plugin_answer(struct plugin *p)
 	errors = spec_errors_text(&e, NULL);
 	if (*errors)
 		errors[strlen(errors) - 1] = '\0';
-	what = text_print("gave no credential: %s", errors);
+	what = text_print("returned no credential: %s", errors);
 	plugin_finish(p, -EACCES, NULL, what);
 }
 
@@ -196,7 +196,7 @@ static void plugin_ended(struct plugin *p)
 		return;
 	}
 	if (WIFSIGNALED(p->status))
-		snprintf(what, sizeof(what), "was ended by signal %d", WTERMSIG(p->status));
+		snprintf(what, sizeof(what), "was killed by signal %d", WTERMSIG(p->status));
 	else
 		snprintf(what, sizeof(what), "ended with exit code %d", WEXITSTATUS(p->status));
 	plugin_finish(p, -EACCES, NULL, what);
@@ -211,7 +211,9 @@ static void plugin_on_timer(void *data)
 	if (p->state == EXITED)
 		plugin_ended(p);
 	else
-		plugin_finish(p, -ETIMEDOUT, NULL, "gave no answer within 60 s and was ended");
+		plugin_finish(p, -ETIMEDOUT, NULL,
+			      "did not answer within 60 s, so kxfs killed "
+			      "it");
 }
 
 static void plugin_exited(void *data)
@@ -272,7 +274,9 @@ static void plugin_on_out(void *data)
 	if (n == 0)
 		return;
 	if (p->len + n > PLUGIN_OUT_MAX) {
-		plugin_finish(p, -EACCES, NULL, "gave no credential: its answer has over 1 MiB");
+		plugin_finish(p, -EACCES, NULL,
+			      "returned no credential: its output is larger "
+			      "than 1 MiB");
 		return;
 	}
 	if (p->len + n > p->room) {

@@ -400,11 +400,13 @@ static void judge(struct podlog *p, const struct spec_listed_run *newest)
 	if (!streq(newest->uid, p->config.uid))
 		finish(p, PODLOG_GONE, 0, "the pod is gone");
 	else if (newest->restarts < 0 || restarts < restart)
-		finish(p, PODLOG_WHICH_RUN, 0, "the pod's status does not show which run it is");
+		finish(p, PODLOG_WHICH_RUN, 0,
+		       "the pod's status does not show which run of "
+		       "the container this log belongs to");
 	else if (restarts > restart + 1 || (restarts == restart + 1 && newest->between))
-		finish(p, PODLOG_GONE, 0, "the container has been restarted since");
+		finish(p, PODLOG_GONE, 0, "the container was restarted meanwhile");
 	else if (restarts == restart && p->config.previous && !newest->between)
-		finish(p, PODLOG_WHICH_RUN, 0, "the container has not been restarted");
+		finish(p, PODLOG_WHICH_RUN, 0, "the pod's status does not show the restart yet");
 	else if (restarts == restart + 1 && !p->config.previous)
 		finish(p, PODLOG_NEXT_RUN, 0, "");
 	else
@@ -420,9 +422,9 @@ static void on_answer(void *data, const struct http_reply *reply)
 	if (reply->err < 0 || reply->status != 200 ||
 	    spec_object_listed_run(reply->body, reply->len, p->config.container, &newest) < 0) {
 		finish(p, PODLOG_WHICH_RUN, reply->wait_ms,
-		       *reply->text
-			       ? reply->text
-			       : "the server does not report which run of the container this is");
+		       *reply->text ? reply->text
+				    : "the server does not report which run of the container this "
+				      "log belongs to");
 		return;
 	}
 	judge(p, &newest);

@@ -280,7 +280,8 @@ static void failed(struct watch *w, const struct http_reply *reply)
 /* The server no longer has the known version: relist, now or after a pause. */
 static void expired(struct watch *w)
 {
-	diag(DIAG_INFO, "%s: the watch position has expired; listing again", w->resource);
+	diag(DIAG_INFO, "%s: the resource version of the watch has expired; relisting",
+	     w->resource);
 	forget_version(w);
 	/* Relist now, unless requests have been failing; then pause. */
 	if (w->backoff.failures)
@@ -322,9 +323,10 @@ static int on_item(void *data, const char *json, size_t len, int wrong)
 static void page_failed(struct watch *w, const struct http_reply *reply)
 {
 	cleanup_free char *text =
-		text_print("it has more than %d objects, or a page of it more than %d MiB%s%s",
+		text_print("the list has more than %d objects, or one of its pages more than "
+			   "%d MiB%s%s",
 			   SPEC_MAX_LISTED, SPEC_MAX_PAGE_MIB,
-			   w->config.fewer ? "; to request fewer, use " : "",
+			   w->config.fewer ? "; to list fewer objects, use " : "",
 			   w->config.fewer ? w->config.fewer : "");
 	const struct http_reply large = {.err = -EFBIG, .text = text, .body = ""};
 	bool passes = reply->err || reply->status >= 500 || reply->status == 429;
@@ -365,7 +367,8 @@ static void take_ahead(struct watch *w)
 static void page_done(struct watch *w)
 {
 	static const struct http_reply endless = {.err = -EINVAL,
-						  .text = "the list does not end",
+						  .text = "the server sends more and more pages "
+							  "of the list",
 						  .body = ""};
 	const struct watch_part *part = w->part;
 	struct spec_list_meta meta;
@@ -535,8 +538,8 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	}
 	if (w->event_err || reply->err == -EINVAL || reply->err == -EFBIG) {
 		/* The stream contained an ERROR event, or was not a watch. Relist in both cases. */
-		diag(DIAG_INFO, "%s: the watch ended with %s; listing again", w->resource,
-		     w->event_err ? "an error of the server" : strerror(-reply->err));
+		diag(DIAG_INFO, "%s: the watch ended with %s; relisting", w->resource,
+		     w->event_err ? "a server error" : strerror(-reply->err));
 		forget_version(w);
 		return back_off(w, reply->wait_ms);
 	}
@@ -705,7 +708,7 @@ static void on_version(void *data, const struct http_reply *reply)
 	known = is_replied(w) ? w->replied : w->version;
 	if (is_set_back(meta.resource_version, known)) {
 		diag(DIAG_WARNING,
-		     "%s: the server is at version %s, though it was at %s before; listing again",
+		     "%s: the server's resource version is %s now, but was %s before; relisting",
 		     w->resource, meta.resource_version, known);
 		forget_version(w);
 		return send_next(w);
@@ -757,7 +760,8 @@ static bool is_to_confirm(const struct watch *w)
 static void on_timer(void *data)
 {
 	static const struct http_reply late = {.err = -ETIMEDOUT,
-					       .text = "no complete page within 300 s",
+					       .text = "the server sent no complete page of "
+						       "the list within 300 s",
 					       .body = ""};
 	struct watch *w = data;
 
@@ -776,7 +780,7 @@ static void send_next(struct watch *w)
 	 */
 	if (w->version && w->versions != SURE && w->config.unreported &&
 	    w->config.unreported(w->config.data)) {
-		diag(DIAG_INFO, "%s: the watch missed deletions; listing again", w->resource);
+		diag(DIAG_INFO, "%s: the watch missed deletions; relisting", w->resource);
 		forget_version(w);
 	}
 	if (!w->version)

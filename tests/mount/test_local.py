@@ -742,14 +742,14 @@ def test_does_not_answer(make_kx, place):
         with disk.still():
             job = kx.submit(app("echo first"))
             job.finish()
-            wait_for(lambda: f'archive_error: "{place}: does not answer"' in kx.read(".kxfs/info"), what=kx.said)
+            wait_for(lambda: f'archive_error: "{place}: does not respond"' in kx.read(".kxfs/info"), what=kx.said)
             assert "kxfs_archive_failing 1" in kx.read(".kxfs/metrics")
             other = kx.submit(app("echo second"))
             other.finish()
             assert other.read("log") == "main/0 second\n" and sorted(kx.ls("jobs")) == sorted([job.id, other.id])
             disk.hang("mkdir", "kxfs-doctor")
             said = run([kx.binary, "doctor", "-o", f"archive={place},state={kx.base}/other", "local:"], check=False).stdout
-            assert f"{place}: does not answer" in said
+            assert f"{place}: does not respond" in said
             disk.hang("mkdir", "local")
         disk.go_on()
         for one in job, other:

@@ -295,7 +295,7 @@ def test_takes_nothing(room, capture, archive, server, volcano, how):
     wait_for(lambda: capture.metric("archive_failing") == 1 and capture.metric("archive_waiting_jobs") == 1,
              what=capture.kx.said)
     server.store.remove(st.JOBS, "test", "during")
-    said = {"away": "is not the archive of the last start", "readonly": "Read-only file system",
+    said = {"away": "is not the archive that kxfs used last", "readonly": "Read-only file system",
             "full": "No space left on device"}[how]
     assert f"kxfs: archive: {room}" in capture.kx.said() and said in capture.kx.said()
     record = harness.record(capture.state, "during")
@@ -389,7 +389,7 @@ def test_start(capture, archive):
     capture.end()
     assert [path.name for path in archive.dir.iterdir()] == [".kxfs-archive"]
     (archive.dir / ".kxfs-archive").unlink()
-    assert f"{archive.dir} is not the archive of the last start" in capture.fails()
+    assert f"{archive.dir} has no .kxfs-archive, so it is not the archive" in capture.fails()
     (capture.state / "archive").unlink()
     capture.up()
 

@@ -109,7 +109,7 @@ def test_http_to_https(said, pki):
         config = kubeconfig.config(secure)
         cluster = config["clusters"][0]["cluster"]
         cluster["server"] = cluster["server"].replace("https:", "http:")
-        assert said(config).endswith("; if this server speaks https, server of the kubeconfig must begin with https:\n")
+        assert said(config).endswith("; if this server uses TLS, its URL in the kubeconfig must begin with https:\n")
 
 
 @pytest.mark.waits
@@ -119,15 +119,15 @@ def test_server_is_down(said, server):
     assert waiting.endswith(refused.split(": ", 2)[2]), "the reason, before it gives up"
     # The words before the semicolon depend on curl's version.
     assert re.search("Couldn't connect to server|Connection refused", refused)
-    assert "; is server of the kubeconfig right, and can it be reached from here" in refused
+    assert "; is the server's URL in the kubeconfig right, and can this machine reach it" in refused
 
 
 @pytest.mark.waits
 @pytest.mark.parametrize("how, reason", [
-    ("name", r"Could not resolve host: nowhere\.invalid; is server of the kubeconfig right"),
-    ("silent", r"no answer yet; is server of the kubeconfig right"),
-    ("busy", r"the answer is HTTP 503"),
-    ("plugin", "kxfs waits for the credentials")])
+    ("name", r"Could not resolve host: nowhere\.invalid; is the server's URL in the kubeconfig right"),
+    ("silent", r"no answer yet; is the server's URL in the kubeconfig right"),
+    ("busy", r"the server returned HTTP 503"),
+    ("plugin", "kxfs is still waiting for the credentials")])
 def test_says_what_it_waits_for(make_kx, server, how, reason):
     """After some seconds it names the server and the reason, and continues."""
     user = kubeconfig.plugin("sleep", "1000") if how == "plugin" else None
@@ -173,7 +173,7 @@ def test_no_cluster(make_kx):
     for source, mentioned in ((), True), (("volcano:",), False):
         p = run([kx.binary, *source, str(kx.mnt)], check=False, cwd=kx.work,
                 env={**kx.env(), "KUBECONFIG": "/nowhere", "XDG_STATE_HOME": str(kx.base)})
-        assert p.returncode == 1 and "no file of KUBECONFIG (/nowhere) exists" in p.stderr
+        assert p.returncode == 1 and "none of the files in KUBECONFIG (/nowhere) exists" in p.stderr
         assert (f"kxfs local: {kx.mnt}\n" in p.stderr) == mentioned
         assert not (kx.base / "kxfs").exists()
 
@@ -657,6 +657,6 @@ def test_a_disk_that_hangs(make_kx, server, tmp_path):
             p = run([kx.binary, "doctor", "volcano:test"], check=False,
                     env={**kx.env(), "KUBECONFIG": str(path), "LSAN_OPTIONS": "detect_leaks=0"})
     assert p.returncode == 1 and p.stdout.endswith("""
-  wrong    get /version: the files with the credentials can't be read in time
+  wrong    get /version: kxfs could not read the credential files of the kubeconfig in time
 Mounting will not work.
 """), p.stderr

@@ -764,7 +764,7 @@ void gaps_reported(const char *text)
 	} all[] = {
 		{"what it printed while it could not be followed may be lost", true, false, false},
 		{"its end was lost by log rotation, perhaps with later output", true, false, false},
-		{"the container has been restarted since", false, true, false},
+		{"the container was restarted meanwhile", false, true, false},
 		{"the pod, or this run of it, is gone", false, true, true},
 		{": the pod is gone", false, false, true},
 	};

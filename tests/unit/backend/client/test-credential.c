@@ -502,8 +502,8 @@ static void test_plugin_answers_badly(void **state)
 	static const char *const bad[][2] = {
 		{"echo s3cret\n", "is not an ExecCredential"},
 		{"true\n", "is not JSON"},
-		{"kill -9 $$\n", "was ended by signal 9"},
-		{"yes s3cret | head -c 2000000\n", "over 1 MiB"},
+		{"kill -9 $$\n", "was killed by signal 9"},
+		{"yes s3cret | head -c 2000000\n", "larger than 1 MiB"},
 		{"head -c 100000 /dev/zero | tr '\\0' w >&2\necho words >&2\nexit 1\n", "words"},
 	};
 	struct ask a;
@@ -676,7 +676,7 @@ static void test_kubeconfig_files(void **state)
 	load(NULL, "a", 0, "https://two");
 	snprintf(text, sizeof(text), "%s/nope:%s/no", dir, dir);
 	setenv("KUBECONFIG", text, 1);
-	load(NULL, "", -ENOENT, "no file of KUBECONFIG");
+	load(NULL, "", -ENOENT, "none of the files in KUBECONFIG");
 	snprintf(text, sizeof(text), "%s/bad", dir);
 	setenv("KUBECONFIG", text, 1);
 	load(NULL, "", -EINVAL, "/bad:2:3: ");

@@ -369,7 +369,7 @@ static void test_cut_of_a_used_connection(void **state)
 		rig_ask_call(&c, path);
 		assert_int_equal(c.err, -EIO);
 		assert_true(c.sent);
-		assert_non_null(strstr(c.text, "before an answer arrived"));
+		assert_non_null(strstr(c.text, "before the server answered"));
 		assert_int_equal(rig_stats(id).seen, 1);
 	}
 }

@@ -99,17 +99,17 @@ static void test_server_refused(void **state)
 
 	for (size_t i = 0; i < array_size(servers); i++) {
 		c.server = STR(servers[i]);
-		server_init_fails(&c, "the server of context prod");
+		server_init_fails(&c, "context prod: its server");
 	}
 	c = plain();
 	c.tls_server_name = STR("a/b");
 	server_init_fails(&c, "tls-server-name");
 	c = plain();
 	c.proxy_url = STR("socks4://a");
-	server_init_fails(&c, "http, https or socks5");
+	server_init_fails(&c, "http:, https: or socks5:");
 	c = plain();
 	c.ca_pem = STR("rubbish");
-	server_init_fails(&c, "no PEM");
+	server_init_fails(&c, "is not PEM");
 	c = plain();
 	c.ca_file = STR("/");
 	server_init_fails(&c, "certificate authority / of");
@@ -213,8 +213,8 @@ static void test_errors(void **state)
 	struct http_server s = {.name = STR("a:1"), .proxy = STR("")};
 	cleanup_free char *text = http_error_text(CURLE_COULDNT_CONNECT, "", &s);
 
-	assert_string_equal(text, "a:1: Couldn't connect to server; is server of the kubeconfig "
-				  "right, and can it be reached from here (VPN, proxy)?");
+	assert_string_equal(text, "a:1: Couldn't connect to server; is the server's URL in the "
+				  "kubeconfig right, and can this machine reach it (VPN, proxy)?");
 	assert_int_equal(http_error_errno(CURLE_COULDNT_RESOLVE_HOST), -EHOSTUNREACH);
 	assert_int_equal(http_error_errno(CURLE_PEER_FAILED_VERIFICATION), -EIO);
 	assert_false(http_error_passes(CURLE_PEER_FAILED_VERIFICATION));

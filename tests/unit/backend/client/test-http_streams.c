@@ -114,7 +114,7 @@ static void test_idle(void **state)
 	assert_int_equal(c.err, -ETIMEDOUT);
 	assert_int_equal(c.status, 200);
 	assert_int_equal(c.bytes, 80);
-	assert_non_null(strstr(c.text, "no byte arrived within 60.0 s"));
+	assert_non_null(strstr(c.text, "the server sent no data within 60.0 s"));
 	assert_false(quiet.over);
 	assert_int_equal(quiet.bytes, 0);
 }

@@ -229,8 +229,8 @@ static void test_list_endless(void **state)
 	fake_end(rq, &(struct http_reply){.err = err, .status = 200});
 	expect_told("state-27 ");
 	assert_string_equal(world.text,
-			    "list pods: it has more than 200000 objects, or a page of it "
-			    "more than 512 MiB; to request fewer, use -o mine");
+			    "list pods: the list has more than 200000 objects, or one of its pages "
+			    "more than 512 MiB; to list fewer objects, use -o mine");
 	assert_false(fake_wait(299000));
 	assert_true(fake_wait(301000));
 	request("limit=50");
@@ -287,7 +287,7 @@ static void test_tokens_endless(void **state)
 		fake_answer(request("limit=50"), 200, PAGE("7", "more", ""));
 	}
 	assert_int_equal(world.err, -EINVAL);
-	assert_non_null(strstr(world.text, "does not end"));
+	assert_non_null(strstr(world.text, "more and more pages"));
 	assert_in_range(n, 50, 200);
 	assert_true(fake.now - begun >= (n - 25) * 50);
 }

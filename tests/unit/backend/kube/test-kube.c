@@ -211,9 +211,9 @@ static void test_too_many(void **state)
 		bool mine;
 		const char *end;
 	} table[] = {
-		{"jobs?limit", false, "; to request fewer, use -o mine or -o selector="},
-		{"jobs?limit", true, "; to request fewer, use -o selector="},
-		{"pods?limit", false, "; to request fewer, use -o mine"},
+		{"jobs?limit", false, "; to list fewer objects, use -o mine or -o selector="},
+		{"jobs?limit", true, "; to list fewer objects, use -o selector="},
+		{"pods?limit", false, "; to list fewer objects, use -o mine"},
 		{"pods?limit", true, " MiB"},
 	};
 
