@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads one stream of a log: removes the times of lines, and compares the beginning of the stream, which repeats known
- * output, with that output (overlap.c) until the first new byte. From there on all output is delivered.
+ * Reads one stream of a log and removes the times of its lines. A stream first repeats known output,
+ * so overlap.c compares it with that output. From the first new byte on, all output is delivered.
  *
- *	STATE	what the next byte is		ends with			next
- *	BEFORE	of a time, or a message		a time and its blank		CONTENT
+ *	STATE	the next byte belongs to	ends with			next
+ *	BEFORE	a time, or a message		a time and its blank		CONTENT
  *						anything else			OTHER, or BEFORE at a newline
  *	CONTENT	output				the end of the line		BEFORE
  *						SPEC_LOGLINE_ENTRY bytes	MIDDLE
- *	MIDDLE	perhaps of a part's time	a time and its blank		CONTENT
+ *	MIDDLE	a part's time, or output	a time and its blank		CONTENT
  *						anything else, which is output	CONTENT, or BEFORE at a newline
- *	OTHER	of a message			the end of the line		BEFORE
+ *	OTHER	a message			the end of the line		BEFORE
  */
 #include "spec/logline/logline.h"
 
@@ -25,27 +25,29 @@
 #define TEXT_MAX     512
 #define SECOND_CHARS 20 /* "2026-11-21T09:08:40." */
 /*
- * The longest time between two parts of a line. It is unlikely that exactly where a line is cut, a
- * program has printed a time this close to the time of the line.
+ * The maximum difference between the times of two parts of a line. It makes it unlikely that kxfs
+ * mistakes a time in the output, right where a line may be cut, for the time of a part.
  */
 #define PART_MAX (INT64_C(30) * 86400 * NS_PER_S)
 
 enum line_state { BEFORE, CONTENT, MIDDLE, OTHER };
 
 struct spec_logline {
-	struct overlap *overlap; /* NULL: the next bytes are new */
+	struct overlap *overlap; /* NULL after all known output: every further byte is new */
 	struct spec_logline_past *past;
-	int64_t since; /* the stream was requested from this time on; 0: from the log's start */
+	/*
+	 * The stream was requested from this time on; 0 if it was requested from the log's start.
+	 */
+	int64_t since;
 	bool force, gap;
 	enum line_state state;
-	uint64_t n;   /* bytes of the stream */
-	size_t entry; /* bytes of contents after the last time; at most SPEC_LOGLINE_ENTRY */
+	uint64_t n;   /* bytes of the stream so far */
+	size_t entry; /* bytes of output since the last time, counted up to SPEC_LOGLINE_ENTRY */
 	bool any;     /* a line has begun */
 	int64_t line_ns;
-	char prefix
-		[PREFIX_MAX]; /* bytes of what may be a time, if they arrived in several chunks */
+	char prefix[PREFIX_MAX]; /* bytes that may be a time, kept until the next chunk arrives */
 	size_t n_prefix;
-	char second[SECOND_CHARS]; /* the last parsed time, down to the second */
+	char second[SECOND_CHARS]; /* the text of the last time up to its seconds */
 	int64_t second_ns;
 	char text[TEXT_MAX];
 	size_t n_text;
@@ -105,8 +107,8 @@ static void add_text(struct spec_logline *l, const char *bytes, size_t n)
 /* --- lines and their contents --- */
 
 /*
- * The comparison is over, since all known output has arrived or is missing: the rest of the stream
- * is new.
+ * End the comparison with the known output, because all of it has arrived or is missing. Deliver
+ * the held bytes. The rest of the stream is new.
  */
 static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
@@ -117,8 +119,9 @@ static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 }
 
 /*
- * The stream does not include the known end. LINE: the line that begins now is the first newer one.
- * Without LINE, some newer output was first mistaken for known output.
+ * Handle a stream that does not include the known end. With LINE, the line that begins now is the
+ * first one that is newer. Without LINE, newer output was mistaken for known output and skipped, so
+ * the caller needs another stream.
  */
 static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void *data)
 {
@@ -131,13 +134,16 @@ static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void
 	return begin_new(l, fn, data);
 }
 
-/* Begin a line of time NS, or (PART) a part of a line; NEXT has N bytes of its contents. */
+/*
+ * Begin a line with the time NS or, with PART, a part of a line. NEXT has the first N bytes of the
+ * line or part.
+ */
 static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char *next, size_t n,
 		      spec_logline_fn fn, void *data)
 {
 	const char *newline;
 
-	l->line_ns = max_of(ns, (int64_t)0); /* no log is so old */
+	l->line_ns = max_of(ns, (int64_t)0); /* no log is from before 1970 */
 	l->state = CONTENT;
 	l->entry = 0;
 	l->any = true;
@@ -159,7 +165,7 @@ static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char 
 	}
 }
 
-/* Process bytes of a line after its time. */
+/* Process N bytes of a line's output. */
 static int take_content(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data)
 {
@@ -183,7 +189,7 @@ static int take_content(struct spec_logline *l, const char *bytes, size_t n, spe
 
 /* --- times --- */
 
-/* Return the value of nine digits, or -1. */
+/* Return the number in the nine digits at TEXT; -1 if one of them is not a digit. */
 static int64_t parse_fraction(const char *text)
 {
 	int64_t ret = 0;
@@ -199,8 +205,8 @@ static int64_t parse_fraction(const char *text)
 }
 
 /*
- * Parse the time at BYTES as spec_time_parse does. Most lines have the same second as the line
- * before them, and nine digits, so usually only the digits are parsed.
+ * Parse the time at BYTES, like spec_time_parse but faster. Most times have the same second as the
+ * time before them and a fraction of nine digits. Of such a time, only the fraction is parsed.
  */
 static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, int64_t *ret_ns)
 {
@@ -222,8 +228,8 @@ static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, in
 }
 
 /*
- * Process C, a byte that may belong to a line's time. Used when the bytes before a line's contents
- * arrive in several chunks.
+ * Process C, a byte that may belong to the time of a line. This handles a time that arrives in
+ * several chunks, since take_time does not. NEXT has the N bytes after C.
  */
 static int take_prefix(struct spec_logline *l, char c, const char *next, size_t n,
 		       spec_logline_fn fn, void *data)
@@ -245,8 +251,8 @@ static int take_prefix(struct spec_logline *l, char c, const char *next, size_t 
 }
 
 /*
- * Process a time and its blank if both are in this chunk. Return their number of bytes; 0 if BYTES
- * are something else.
+ * If BYTES begin with a time and a blank, process these and return their number. Otherwise, or if
+ * fewer than PREFIX_MAX bytes are in this chunk, return 0.
  */
 static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
@@ -266,7 +272,7 @@ static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spe
 
 /* --- times in the middle of lines --- */
 
-/* True if TEXT can be the beginning of a kubelet's time and the space after it. */
+/* True if the N bytes at TEXT can be the beginning of a kubelet's time and the blank after it. */
 static bool may_be_time(const char *text, size_t n)
 {
 	static const char form[] = "0000-00-00T00:00:00.";
@@ -282,7 +288,7 @@ static bool may_be_time(const char *text, size_t n)
 	return n < PREFIX_MAX && !memchr(text, '\0', n);
 }
 
-/* Deliver the bytes that looked like a time as output. */
+/* The collected bytes looked like a time, but are not one: deliver them as output. */
 static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
 	size_t n = l->n_prefix;
@@ -293,8 +299,8 @@ static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data
 }
 
 /*
- * Process C, the next byte after a cut in a line: it belongs to the time of the line's next part,
- * or to the contents. NEXT has the N bytes after C.
+ * Process C, a byte after a position where the runtime may have cut a line. C belongs to the time
+ * of the line's next part, or it is output. NEXT has the N bytes after C.
  */
 static int take_middle(struct spec_logline *l, char c, const char *next, size_t n,
 		       spec_logline_fn fn, void *data)
@@ -321,8 +327,8 @@ static int take_middle(struct spec_logline *l, char c, const char *next, size_t 
 /* --- the bytes of a stream --- */
 
 /*
- * Process contents up to the end of the line, or up to where the runtime may have cut it. Return
- * the number of bytes.
+ * Process output up to the end of the line, or up to the next position where the runtime may have
+ * cut the line. Return the number of processed bytes.
  */
 static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
@@ -343,7 +349,7 @@ static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spe
 	return n;
 }
 
-/* Process some of N bytes that are not contents. Return how many were processed. */
+/* Process bytes that are not output, up to the end of the line. Return their number. */
 static size_t take_other(struct spec_logline *l, const char *bytes, size_t n)
 {
 	const char *newline = memchr(bytes, '\n', n);
@@ -391,8 +397,8 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 }
 
 /*
- * True if the previous stream also ended here: then the stream is probably complete. Otherwise
- * remember the end for the next stream.
+ * Record where the stream ended. True if the previous stream ended at the same byte: then both are
+ * probably complete.
  */
 static bool has_ended_again(struct spec_logline *l)
 {
@@ -410,10 +416,7 @@ int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data)
 	bool again;
 
 	if (l->state == MIDDLE && l->n_prefix > 0) {
-		/*
-		 * A line was cut, and the stream ends in the middle of what may be the time of the
-		 * line's next part.
-		 */
+		/* The stream ends within what may be the time of a line's next part. */
 		if (!has_ended_again(l))
 			return -EAGAIN;
 		if (!l->overlap)

@@ -1,37 +1,46 @@
 /* SPDX-License-Identifier: MIT */
-/* Guesses of where a stream begins in its log: see overlap.h. */
+/* Makes and checks guesses of where a stream begins in its log: see overlap.h. */
 #include "spec/logline/overlap.h"
 
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
 #define GUESSES_MAX 256
-/* Bytes needed to recognize a line whose time is not known. */
+/* If the time of a line is unknown, a guess must match at least this many bytes. */
 #define PROOF 256
 
 struct guess {
 	uint64_t at; /* the offset in the log of the stream's next byte */
-	uint64_t n;  /* bytes since the guess was made */
-	bool timed;  /* a line was recognized by its time */
-	bool part;   /* it was made for a part of a line, whose time may be any later one */
+	uint64_t n;  /* bytes that the guess has matched so far */
+	bool timed;  /* the time of a line has confirmed the guess */
+	/*
+	 * The guess was made for a part of a line. The time of a part may be any time later than
+	 * the line's.
+	 */
+	bool part;
 };
 
 struct overlap {
 	struct spec_logline_known known;
 	bool force;
-	int64_t earliest, latest; /* times of known lines; EARLIEST is 0 if a time is unknown */
-	bool begun;		  /* a line of the stream is open */
-	int64_t ns;		  /* the time of that line */
-	bool skipped;		  /* a line newer than the known end was mistaken for a known one */
+	/* of the times of known lines; EARLIEST is 0 if a time is unknown */
+	int64_t earliest, latest;
+	bool begun; /* a line of the stream has begun */
+	int64_t ns; /* the time of the line that has begun last */
+	/* a line that is newer than the known end was mistaken for a known one */
+	bool skipped;
 	struct guess guesses[GUESSES_MAX];
 	size_t n_guesses;
 	/*
-	 * A guess for a part of a line has reached the end of the log, but does not count: more
-	 * bytes may be new, or may belong to another run.
+	 * A guess for a part of a line has reached the end of the known output, but without FORCE
+	 * it does not count: the next bytes may be new, or may belong to another run.
 	 */
 	bool doubtful;
 
-	/* A guess has reached the end of the log, and all later bytes are held here: */
+	/*
+	 * A guess has reached the end of the known output. HELD has all bytes of the stream after
+	 * that.
+	 */
 	bool reached;
 	char *held;
 	size_t n_held, held_room;
@@ -47,7 +56,10 @@ struct overlap *overlap_new(struct spec_logline_known *known, bool force)
 	struct spec_line *lines = new0_n(struct spec_line, known->n_lines + 1);
 	size_t n = 0;
 
-	/* Lines that follow with the same time share one record, and the first record contains FROM. */
+	/*
+	 * Keep one record for adjacent lines with the same time. Add a record if none of the
+	 * records contains the byte at FROM.
+	 */
 	if (known->n_lines == 0 || known->lines[0].at > known->from)
 		n++;
 	for (size_t i = 0; i < known->n_lines; i++)
@@ -82,8 +94,8 @@ void overlap_free(struct overlap *o)
 int64_t overlap_since(const struct overlap *o)
 {
 	/*
-	 * After the clock was set back, the output printed since then is only in a stream from an
-	 * earlier time.
+	 * If all known output is in memory, request the whole log: if the clock was set back, newer
+	 * output has times before EARLIEST.
 	 */
 	return o->known.from == 0 ? 0 : o->earliest / NS_PER_S * NS_PER_S;
 }
@@ -104,7 +116,10 @@ static size_t record_of(const struct overlap *o, uint64_t at)
 	return low;
 }
 
-/* True if the N bytes equal the known bytes at AT. Bytes that are not in memory count as equal. */
+/*
+ * True if the N BYTES equal the known bytes at the offset AT. Known bytes that are not in memory
+ * count as equal.
+ */
 static bool is_same(const struct overlap *o, uint64_t at, const char *bytes, size_t n)
 {
 	const struct spec_logline_known *k = &o->known;
@@ -122,10 +137,10 @@ static bool is_same(const struct overlap *o, uint64_t at, const char *bytes, siz
 
 /* --- guesses --- */
 
-/* How a line of the stream begins. */
+/* The beginning of a line of the stream. */
 struct line_start {
 	int64_t ns;
-	const char *next; /* N bytes of the line */
+	const char *next; /* the first N bytes of the line */
 	size_t n;
 };
 
@@ -136,14 +151,14 @@ static void add_guess(struct overlap *o, struct guess g, const struct line_start
 }
 
 /*
- * Add guesses that the stream's line is one of the known lines from LINE to END, or a part of one
- * that begins where the runtime may have cut it. EACH: any of these lines may have the time of the
- * stream's line. TIMED: all of them have it.
+ * Add guesses for the known lines between the offsets LINE and END. A guess is that the stream's
+ * line S is one of these lines, or a part that the runtime may have cut from one of them. With
+ * EACH, any of these lines may have the time of S. With TIMED, all of them have it.
  */
 static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool each, bool timed,
 			 const struct line_start *s)
 {
-	/* The beginnings of lines before FROM are unknown. */
+	/* Where lines begin before FROM is unknown. */
 	uint64_t at = max_of(line, o->known.from);
 	bool is_start = at == line;
 
@@ -163,14 +178,14 @@ static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool ea
 }
 
 /*
- * Add a guess for each known line that may be the line that begins in the stream; better guesses
- * come first. FIRST: it is the first line of the stream.
+ * Add a guess for each known line that the stream's line S may be. FIRST: S is the first line of
+ * the stream.
  */
 static void make_guesses(struct overlap *o, const struct line_start *s, bool first)
 {
 	const struct spec_logline_known *k = &o->known;
 
-	/* A stream may begin with lines from before the known end, up to a whole second of them. */
+	/* S is from before the known end. A stream may begin with up to a second of such lines. */
 	if (s->ns < o->earliest)
 		return;
 	for (size_t i = 0; i < k->n_lines; i++) {
@@ -191,8 +206,8 @@ static void make_guesses(struct overlap *o, const struct line_start *s, bool fir
 }
 
 /*
- * True if G still fits when a line of time NS, or a part of a line, begins here in the stream. The
- * time may confirm G.
+ * A line, or a part of a line (PART), begins in the stream and has the time NS. Return true if this
+ * is possible by the guess G. If the time confirms G, note that in G.
  */
 static bool may_begin(const struct overlap *o, struct guess *g, int64_t ns, bool part)
 {
@@ -257,10 +272,7 @@ enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const
 		return OVERLAP_NONE;
 	if (o->reached)
 		hold_line(o);
-	/*
-	 * If this is a known line, there is already a guess from an earlier known line, or its own
-	 * guess is made here.
-	 */
+	/* If no guess is left, this line may be the first known line of the stream. */
 	if (o->n_guesses == 0)
 		make_guesses(o, &start, first);
 	if (o->n_guesses == 0 && ns > o->latest)
@@ -301,7 +313,10 @@ enum overlap_answer overlap_bytes(struct overlap *o, const char *bytes, size_t n
 		return OVERLAP_NEW;
 	}
 	if (o->reached) {
-		/* Bounded: by some guess, each held byte equals a byte of the known end. */
+		/*
+		 * The number of held bytes is bounded: by a remaining guess, each of them equals a
+		 * byte of the known end.
+		 */
 		if (o->n_held + n > o->held_room) {
 			o->held_room = max_of(2 * o->held_room, o->n_held + n);
 			o->held = mem_grow(o->held, o->held_room, 1);
@@ -342,8 +357,8 @@ bool overlap_is_found(const struct overlap *o)
 enum overlap_answer overlap_end(struct overlap *o, bool again)
 {
 	/*
-	 * A stream may break anywhere; but if two streams end at the same byte, they are probably
-	 * complete.
+	 * A stream may break at any byte. But if two streams end at the same byte, both are
+	 * probably complete.
 	 */
 	return o->reached && again ? OVERLAP_NEW : OVERLAP_KNOWN;
 }

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds where in a stream the known end of its log ends. Each line of the stream whose time may be
- * that of a known line yields a guess of the stream's offset in the log. A guess is dropped as soon
- * as a line has another time than the known line at that offset, or a byte differs. Once a guess
- * has reached the end of the log, all later bytes are new. But other guesses for the same line may
- * remain, by which some of these bytes are known. Then later bytes are held until the other guesses
- * have proved right or wrong, since no line may be delivered twice.
+ * Finds the first byte of a stream that is after the known end of its log. If the time of a line in
+ * the stream may be that of a known line, this yields a guess of the stream's offset in the log. A
+ * guess is dropped as soon as a byte differs from the known byte at the guessed offset, or a line's
+ * time from the known line's. If a guess reaches the end of the known output, all later bytes are
+ * new by this guess. But by other guesses that remain, some of these bytes may be known. So the
+ * bytes are held until every other guess has proved right or wrong, since no line may be delivered
+ * twice.
  *
- * If no times are known (a crash of the machine has lost the end of the table of lines), only the
- * bytes decide, and a guess needs at least 256 of them. If a stream may begin in the middle of a
- * line, with a part that the runtime has cut, the time of that part is not usable, and its few
- * bytes may also occur in the output of another run. Such a guess counts only if the caller knows
- * that nothing else is available (FORCE). Private to spec/logline.
+ * A crash of the machine may have lost the end of the table of lines. Then the times of some known
+ * lines are unknown; only bytes decide, and a guess must match at least 256 of them. A stream may
+ * also begin in the middle of a line, with a part that the runtime has cut off. The time of the
+ * part proves nothing, and its few bytes may also occur in the output of another run. So a guess
+ * for a part counts only with FORCE: the caller then knows that no other stream is available.
+ * Private to spec/logline.
  */
 #pragma once
 
@@ -20,37 +22,38 @@
 struct overlap;
 
 enum overlap_answer {
-	OVERLAP_KNOWN, /* these bytes are known, or may be */
-	OVERLAP_NEW,   /* the bytes after these are new, and so are the held ones */
-	OVERLAP_NONE,  /* a line newer than the known end, which is not in the stream */
+	OVERLAP_KNOWN, /* these bytes are known, or may be known */
+	OVERLAP_NEW,   /* all bytes after these are new, and also the held ones */
+	OVERLAP_NONE,  /* the stream has a newer line, but does not include the known end */
 };
 
-/* Start. KNOWN is taken over, and is not empty. */
+/* Start to compare a stream. Take ownership of KNOWN, which must not be empty. */
 struct overlap *overlap_new(struct spec_logline_known *known, bool force);
 void overlap_free(struct overlap *o);
-/* Return the time from which to request the stream, ns; 0: from the log's start. */
+/* Return the time in ns from which to request the stream; 0 means from the log's start. */
 int64_t overlap_since(const struct overlap *o);
 /*
- * Begin a line of time NS; or, with PART, a part of a line that the runtime has cut. NEXT has the
- * first N bytes of it; N may be 0.
+ * Begin a line with the time NS or, with PART, a part of a line that the runtime has cut off. NEXT
+ * has the first N bytes of the line or part; N may be 0.
  */
 enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const char *next,
 				 size_t n);
 /*
- * Process up to N bytes of that line. *RET_N is the number of processed bytes: fewer than N when a
- * guess ends, right or wrong.
+ * Process up to N bytes of the line that overlap_line has begun. Set *RET_N to the number of
+ * processed bytes. It is less than N if a guess reaches the end of the known output, or if the next
+ * bytes are new.
  */
 enum overlap_answer overlap_bytes(struct overlap *o, const char *bytes, size_t n, size_t *ret_n);
 /*
- * End the stream. AGAIN: the stream before ended at the same byte. Return OVERLAP_NEW if the held
- * bytes now count as new.
+ * End the stream. With AGAIN, the previous stream ended at the same byte. Return OVERLAP_NEW if the
+ * held bytes count as new, or else OVERLAP_KNOWN.
  */
 enum overlap_answer overlap_end(struct overlap *o, bool again);
-/* True if the stream has shown any of the known end. */
+/* True if the stream includes, or may include, a part of the known end. */
 bool overlap_is_found(const struct overlap *o);
 /* True if a line of time NS is newer than all known ones. */
 bool overlap_is_newer(const struct overlap *o, int64_t ns);
-/* After OVERLAP_NONE: true if some bytes were newer, but a guess had taken them for known. */
+/* Call this after OVERLAP_NONE. True if newer bytes were mistaken for known ones and skipped. */
 bool overlap_has_skipped(const struct overlap *o);
-/* Deliver the held bytes. Return 0, or the result of FN. */
+/* Call FN with the held bytes. Return 0, or the error of FN. */
 int overlap_release(struct overlap *o, spec_logline_fn fn, void *data);
