@@ -397,7 +397,8 @@ static void delay(struct held_entry *e)
 static void delay_launch(struct held_entry *e, const char *why)
 {
 	if (!streq(e->refusal, why))
-		diag(DIAG_WARNING, "%s: could not be launched yet: %s", record_head(e->r)->id, why);
+		diag(DIAG_WARNING, "%s: can't be launched yet; kxfs retries: %s",
+		     record_head(e->r)->id, why);
 	text_set(&e->refusal, "%s", why);
 	delay(e);
 }
@@ -561,7 +562,7 @@ static void read_done(void *data)
 		why = text_print("its record can't be read: %s", file_fault(e->work.err));
 		launch_ended(e, -EIO, why);
 	} else if (!b->up) {
-		launch_ended(e, -ECANCELED, "kxfs is ending");
+		launch_ended(e, -ECANCELED, "kxfs is shutting down");
 	} else {
 		backend_pass_held(b, record_head(e->r), BACKEND_SUBMIT, again, text, e->len,
 				  on_launched, e);
@@ -630,17 +631,17 @@ static uint64_t consider_sent(struct held_entry *e, bool whole)
 		end_for(e, "LaunchFailed", e->refusal);
 	} else if (e->sending == SPEC_SENDING && !e->rec) {
 		end_for(e, NOT_LAUNCHED,
-			"nothing was launched, because kxfs ended before that; writing its file again "
+			"kxfs ended before it launched the job; writing the file again "
 			"launches a new job");
 	} else if (e->sending == SPEC_SENDING) {
 		commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
 	} else if (e->sending == SPEC_SENDING_ASKED && whole && now_ms >= e->asked && !e->rec) {
 		diag(DIAG_INFO,
-		     "%s: there is no such job: it was not launched, or it is gone again",
+		     "%s: the server has no such job: it was not launched, or was removed again",
 		     record_head(e->r)->id);
 		end_for(e, NOT_LAUNCHED,
-			"nothing was launched, or the job has been removed since; writing its file again "
-			"launches a new job");
+			"the job was not launched, or was removed since; writing the file "
+			"again launches a new job");
 	} else if (e->sending == SPEC_SENDING_ASKED && whole && now_ms >= e->asked) {
 		e->sending = SPEC_SENDING_LOST;
 		e->changed = true;
@@ -952,8 +953,8 @@ static void on_made(void *data, int err)
 		m->text = text_print(
 			"%s: the job can't be recorded in %s/jobs: %s; %s\n", m->rq->file,
 			h->b->config.state_dir, strerror(-err),
-			m->left ? "and its record can't be removed. The next start of kxfs "
-				  "reports whether the job is held"
+			m->left ? "kxfs could not remove the record either. The next start of "
+				  "kxfs shows whether the job is held"
 				: "nothing was launched");
 		return making_end(m, m->left ? -EINPROGRESS : err, NULL, m->text);
 	}
@@ -997,8 +998,8 @@ static void on_dry_run(void *data, const struct backend_result *result)
 		m->text = other ? text_print("%s: a job named %s exists already; nothing was "
 					     "launched\n",
 					     head->file, result->id)
-				: text_print("%s: %u jobs are held already; nothing was "
-					     "launched\n",
+				: text_print("%s: kxfs already holds %u jobs, which is the "
+					     "limit; nothing was launched\n",
 					     head->file, HELD_MAX);
 		return making_end(m, other ? -EEXIST : -ENOSPC, NULL, m->text);
 	}
@@ -1104,7 +1105,7 @@ static void look_done(void *data)
 	if (m->work.err)
 		return making_end(m, m->work.err, NULL, m->text);
 	if (!b->up)
-		return making_end(m, -ENOTCONN, NULL, "kxfs is ending");
+		return making_end(m, -ENOTCONN, NULL, "kxfs is shutting down");
 	if (m->rec && rq->kind == BACKEND_SUBMIT)
 		return backend_pass_held(b, m->head, BACKEND_DRY_RUN, false, rq->text, rq->len,
 					 on_dry_run, m);
@@ -1153,7 +1154,9 @@ static bool check_job(struct backend_request *rq)
 		text_set(&rq->uid, "%s", job->uid);
 	if (!streq(job->uid, rq->uid)) {
 		backend_refuse(rq, -ESTALE,
-			       "%s is another job now; read its status before you retry", rq->id);
+			       "%s is now the name of another job; read its status before you "
+			       "retry",
+			       rq->id);
 		return false;
 	}
 	return true;
@@ -1198,8 +1201,8 @@ static bool takes(struct held *h, struct backend_request *rq)
 	} else if (rq->kind == BACKEND_CANCEL && state_of(e) == RECORD_SUBMITTING &&
 		   e->sending != SPEC_SENDING_LOST) {
 		backend_refuse(rq, -EAGAIN,
-			       "it is not known yet whether it was launched: nothing was "
-			       "removed; try again later");
+			       "kxfs does not know yet whether the job was launched, so it "
+			       "removed nothing; try again later");
 	} else if (rq->kind == BACKEND_CANCEL) {
 		commit(e,
 		       &(struct record_change){.state = RECORD_NEVER,
@@ -1228,9 +1231,12 @@ void held_run(void *data)
 	bool is_new = rq->kind == BACKEND_SUBMIT || rq->kind == BACKEND_DRY_RUN;
 
 	if (!rq->b->up)
-		backend_refuse(rq, -ENOTCONN, "kxfs is ending");
+		backend_refuse(rq, -ENOTCONN, "kxfs is shutting down");
 	else if (rq->kind == BACKEND_SUBMIT && !rq->submission)
-		backend_refuse(rq, -EIO, "%s: the kernel gives no random bytes", rq->file);
+		backend_refuse(rq, -EIO,
+			       "%s: the kernel returned no random bytes; nothing was "
+			       "launched",
+			       rq->file);
 	else if ((is_new || check_job(rq)) && !takes(rq->b->held, rq))
 		backend_pass(rq);
 }
@@ -1342,7 +1348,8 @@ static void find_record(void *data, struct record *r)
 	part = record_take_part(r, RECORD_HOLD);
 	if ((head->state != RECORD_SUBMITTING || head->held) && spec_held_parse(part, &rec) < 0) {
 		diag(DIAG_ERROR,
-		     "%s: kxfs can't read what the job waits for, so it will never be launched",
+		     "%s: kxfs can't read what the job waits for, so the job will never be "
+		     "launched",
 		     record_head(r)->id);
 		return;
 	}
@@ -1400,7 +1407,7 @@ void held_stop(struct held *h, loop_fn fn, void *data)
 	DL_FOREACH2(h->list, e, next_entry)
 		while ((p = e->waiting)) {
 			LL_DELETE(e->waiting, p);
-			backend_answer(p->rq, -ENOTCONN, NULL, "kxfs is ending");
+			backend_answer(p->rq, -ENOTCONN, NULL, "kxfs is shutting down");
 			free(p);
 		}
 	group_when_empty(&h->group, fn, data);

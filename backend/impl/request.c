@@ -120,10 +120,10 @@ void backend_refuse(struct backend_request *rq, int err, const char *fmt, ...)
 
 void backend_answer_no_effect(struct backend_request *rq, const char *phase)
 {
-	backend_refuse(
-		rq, -EINVAL,
-		"%s would have no effect: the job is %s; read ctl for the actions that have one",
-		spec_action_name(rq->action), phase);
+	backend_refuse(rq, -EINVAL,
+		       "%s has no effect while the job is %s; read ctl for the actions that are "
+		       "possible now",
+		       spec_action_name(rq->action), phase);
 }
 
 struct spec_head *backend_head(const struct backend_request *rq)

@@ -143,16 +143,17 @@ static void make_room(struct expiry *x, const struct jobs *history)
 		job = job ? job : oldest(x, &jobs, lost);
 		if (job && lost)
 			diag(DIAG_WARNING,
-			     "%s: its output is removed before it is archived, since the archive can't be "
-			     "written to",
+			     "%s: kxfs removes the job's output before archiving it, because "
+			     "the archive can't be written to",
 			     job->id);
 	}
 	if (!job && !x->warned)
 		diag(DIAG_WARNING,
 		     "the spool has %" PRIu64 " bytes, more than its limit of %" PRIu64
-		     "; nothing is removed, since all of it belongs to jobs that may still print%s",
+		     "; kxfs removes nothing, because all output belongs to jobs that may "
+		     "still print%s",
 		     output_bytes(x->config.output), x->config.spool_limit,
-		     x->config.archive ? " or are still to be archived" : "");
+		     x->config.archive ? " or are not archived yet" : "");
 	x->warned = !job;
 	if (job)
 		x->config.drop(x->config.data, job);
@@ -164,13 +165,13 @@ void expiry_dropped(struct expiry *x, const char *id, int err)
 		return;
 	if (err == 0)
 		diag(DIAG_INFO,
-		     "%s: its output is removed, as the oldest: the spool was over its limit of %" PRIu64
-		     " bytes",
+		     "%s: kxfs removed the job's output, which was the oldest, because the "
+		     "spool was over its limit of %" PRIu64 " bytes",
 		     id, x->config.spool_limit);
 	else if (!x->failed)
 		diag(DIAG_ERROR,
-		     "%s: its output can't be removed, and the spool is over its limit of %" PRIu64
-		     " bytes: %s; kxfs retries",
+		     "%s: kxfs can't remove the job's output, although the spool is over its "
+		     "limit of %" PRIu64 " bytes: %s; kxfs retries",
 		     id, x->config.spool_limit, strerror(-err));
 	x->failed = err < 0;
 	check_in(x, err < 0 ? SELDOM_MS : 0);

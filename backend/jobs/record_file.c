@@ -332,8 +332,8 @@ void record_file_put_aside(const char *state_dir, const char *key, bool passive,
 	cleanup_free char *name = text_print("%s.record", key);
 	const int moved = passive ? -EROFS : file_aside_state(path, state_dir, name, &place);
 
-	diag(DIAG_WARNING, "%s %s; its job is not shown, and never launched; the record is %s",
-	     path, file_fault(err), moved ? "left there" : place);
+	diag(DIAG_WARNING, "%s %s; kxfs neither shows nor launches its job; the record %s%s", path,
+	     file_fault(err), moved ? "stays there" : "was moved to ", moved ? "" : place);
 }
 
 bool record_file_output_aside(const char *state_dir, const char *key, char **ret_place)

@@ -572,7 +572,7 @@ static void report_failure(const struct record *r, int err, unsigned failures)
 	if (!failures)
 		diag(DIAG_ERROR, "%s: its record %s/jobs/%s can't be written: %s%s", r->head->id,
 		     r->rs->state_dir, r->head->key, strerror(-err),
-		     r->rs->stopping ? "" : "; kxfs retries until it can");
+		     r->rs->stopping ? "" : "; kxfs keeps retrying");
 }
 
 static void retry_later(struct writer *w, int err)
@@ -812,8 +812,8 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	if (!err && rs->reader)
 		err = rs->reader(rs->reader_data, head);
 	if (err && file_fault_may_pass(err)) {
-		l->text = text_print("%s/jobs/%s can't be read: %s; to start without that job, mv "
-				     "%s/jobs/%s elsewhere",
+		l->text = text_print("%s/jobs/%s can't be read: %s; to start without that job, "
+				     "move %s/jobs/%s elsewhere",
 				     rs->state_dir, name, strerror(-err), rs->state_dir, name);
 		return l->err = err;
 	}

@@ -329,7 +329,7 @@ static void blame(struct local_job *job, const struct local_replica *rep)
 	bool known = !*fault || strstr(rec->message, fault);
 	cleanup_free char *text =
 		text_print("%s: %s%s%s", rec->name, rec->message,
-			   known ? "" : "; it is not restarted: ", known ? "" : fault);
+			   known ? "" : "; kxfs does not restart it: ", known ? "" : fault);
 
 	job->blamed = true;
 	local_record_set_reason(job->record, rec->reason, text);
@@ -861,7 +861,7 @@ void local_jobs_metrics(struct local_jobs *jobs, FILE *out)
 	const struct print_metric metrics[] = {
 		{"local_restarts_total", "counter", "Restarts by a retry policy",
 		 atomic_load(&jobs->n_restarts)},
-		{"local_record_failures_total", "counter", "Writes of a job's record that failed",
+		{"local_record_failures_total", "counter", "Failed writes of job records",
 		 atomic_load(&jobs->n_unsaved)},
 	};
 

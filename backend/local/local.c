@@ -196,14 +196,13 @@ static int choose_gpus(int wanted, uint64_t *ret, char **ret_text)
 		return 0;
 	if (read_visible(list, ret) < 0) {
 		*ret = 0;
-		*ret_text =
-			text_print("CUDA_VISIBLE_DEVICES=%s: name GPUs by their numbers, or set "
-				   "gpus=0",
-				   list);
+		*ret_text = text_print("CUDA_VISIBLE_DEVICES=%s: list GPUs by number, or mount "
+				       "with -o gpus=0",
+				       list);
 		return -EINVAL;
 	}
 	if (wanted > __builtin_popcountll(*ret)) {
-		*ret_text = text_print("gpus=%d: CUDA_VISIBLE_DEVICES=%s leaves fewer to kxfs",
+		*ret_text = text_print("-o gpus=%d: CUDA_VISIBLE_DEVICES=%s lists fewer GPUs",
 				       wanted, list);
 		return -EINVAL;
 	}
@@ -283,7 +282,8 @@ static void on_stop_late(void *data)
 	struct local *l = data;
 
 	diag(DIAG_ERROR,
-	     "%zu jobs have not ended or can't be recorded; the next start continues with them",
+	     "%zu jobs did not end or could not be recorded; the next start of kxfs takes care "
+	     "of them",
 	     local_jobs_count(l->jobs));
 	local_jobs_leave(l->jobs);
 	return on_stopped(l);

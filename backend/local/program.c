@@ -161,7 +161,7 @@ static char *why_not_started(const struct spec_record *rec, const struct spec_re
 	case TASK_APP:
 		return text_copy(rec->fault);
 	case TASK_OUTPUT:
-		return text_print("its output can't be kept: %s", strerror(end->err));
+		return text_print("its output can't be stored: %s", strerror(end->err));
 	case TASK_CWD:
 		return text_print("working directory \"%s\": %s", rec->work_dir,
 				  strerror(end->err));
@@ -191,7 +191,7 @@ char *program_end_text(const struct spec_record *rec, const struct spec_replica 
 		return text_copy("the helper process that ran it was killed");
 	if (end->err == ETIMEDOUT) {
 		spec_time_span_text(rec->job->time_limit, name);
-		return text_print("ran longer than its limit of %s", name);
+		return text_print("ran longer than its time limit of %s", name);
 	}
 	if (end->sig)
 		return text_print("ended by signal %s", name);

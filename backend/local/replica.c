@@ -148,7 +148,8 @@ void local_replica_open_log(struct local_replica *rep)
 
 	/* The start of the program retries this, and reports the error if it fails again. */
 	if (err < 0)
-		diag(DIAG_DEBUG, "%s: a log can't be made yet: %s", id_of(rep), strerror(-err));
+		diag(DIAG_DEBUG, "%s: a log file can't be created yet: %s", id_of(rep),
+		     strerror(-err));
 }
 
 void local_replica_close_log(struct local_replica *rep)
@@ -191,12 +192,13 @@ static void note_leftovers(const struct local_replica *rep, const struct task_en
 
 	if (end->late)
 		diag(DIAG_WARNING,
-		     "%s: %s: its output is still open after its end, by a process that is not the job's; what was "
-		     "printed until now is kept, nothing after it",
+		     "%s: %s: the program has ended, but a process outside the job still has "
+		     "its output open; kxfs ignores what that process prints from now on",
 		     id, name);
 	if (end->left)
 		diag(DIAG_WARNING,
-		     "%s: %s: not all processes that it started are gone, though they were sent SIGKILL",
+		     "%s: %s: some processes of this replica still exist, although kxfs sent "
+		     "them SIGKILL",
 		     id, name);
 }
 
@@ -862,7 +864,7 @@ void local_replicas_outlive(struct local_replicas *all)
 void local_replicas_metrics(struct local_replicas *all, FILE *out)
 {
 	const struct print_metric metrics[] = {
-		{"local_processes", "gauge", "Replicas whose process runs",
+		{"local_processes", "gauge", "Replicas whose process is running",
 		 atomic_load(&all->n_running)},
 		{"local_starts_total", "counter", "Processes started",
 		 atomic_load(&all->n_started)},

@@ -164,7 +164,8 @@ void local_requests_unwritten(struct local_requests *c, struct local_job *job, i
 			      uint64_t change)
 {
 	cleanup_free char *text = text_print(
-		"its state can't be recorded: %s. The change is in effect, but a crash of kxfs undoes it",
+		"the change is in effect, but kxfs could not write it to disk: %s. A crash of "
+		"kxfs would undo the change",
 		strerror(-err));
 	struct local_wait *w, *next;
 
@@ -233,7 +234,8 @@ void local_requests_action(struct local_requests *c, struct backend_request *rq)
 	if (!job || !still_allows(job, action)) {
 		backend_answer(
 			rq, -EINVAL, NULL,
-			"the job's phase has just changed; read ctl for the actions that it accepts now");
+			"the job's phase has just changed; read ctl for the actions that are "
+			"possible now");
 		return;
 	}
 	if (action == SPEC_SUSPEND)
@@ -344,13 +346,12 @@ static void job_dir_found(void *data, void *question)
 
 	s->looked = true;
 	if (!p || !p->path)
-		s->fault = text_print("%s: %s: no job can run there", s->asked,
-				      p ? strerror(p->err) : "does not answer");
+		s->fault = text_print("%s: %s; jobs can't run in this directory", s->asked,
+				      p ? strerror(p->err) : "does not respond");
 	else if (config->mountpoint && file_is_below(p->path, config->mountpoint))
-		s->fault =
-			text_print("%s: is in the mount, which a job would keep busy: name another "
-				   "directory",
-				   s->asked);
+		s->fault = text_print("%s: is inside the mount, and a job that runs there would "
+				      "prevent unmounting: name another directory",
+				      s->asked);
 	work_start(&s->work, s->c->b->loop);
 }
 
@@ -440,8 +441,8 @@ static int refuse_scheduler(struct local_submit *s, const char *scheduler, struc
 		return -EFBIG;
 	}
 	spec_errors_add(e, -EINVAL, 0, 0, "scheduler",
-			"this mount runs local jobs; mount %s to submit it there, or write it to "
-			"dryrun/ to see its manifest",
+			"this mount runs only local jobs; submit the file on a mount of %s, or "
+			"write it to dryrun/ to see its manifest",
 			scheduler);
 	spec_local_locate(s->rq->text, s->rq->len, e);
 	s->text = spec_errors_text(e, s->rq->file);
@@ -604,8 +605,8 @@ static void refuse(struct local_submit *s, int err)
 static void leave(struct local_submit *s, int err)
 {
 	s->text = text_print(
-		"%s: the job can't be recorded in %s: %s; and its record can't be removed. The next "
-		"start of kxfs reports whether the job was launched\n",
+		"%s: the job can't be recorded in %s: %s; kxfs could not remove the record "
+		"either. The next start of kxfs shows whether the job was launched\n",
 		s->rq->file, s->c->b->config.state_dir, strerror(-err));
 	return refuse(s, -EINPROGRESS);
 }

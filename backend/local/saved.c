@@ -282,7 +282,8 @@ static void read_stray(struct recover *r, const char *key)
 
 	if (o) {
 		diag(DIAG_WARNING,
-		     "%s: a program is running whose job has no record; it keeps its slot and its GPUs until it ends",
+		     "%s: a program is running, but its job has no record; the program keeps "
+		     "its slot and its GPUs until it ends",
 		     dir);
 		r->orphans = mem_more(r->orphans, r->n_orphans, sizeof(struct orphan *));
 		r->orphans[r->n_orphans++] = o;
@@ -421,8 +422,10 @@ static void resume(struct saved *saved, struct item *item)
 
 	job = local_job_new(saved->jobs, records_by_key(saved->b->records, item->head->key), rec);
 	if (!job) {
-		diag(DIAG_ERROR, "%s: its logs can't be opened: %s; it is not shown", rec->job->id,
-		     strerror(errno));
+		diag(DIAG_ERROR,
+		     "%s: the job's logs can't be opened: %s; kxfs does not show "
+		     "the job",
+		     rec->job->id, strerror(errno));
 		return;
 	}
 	item->rec = NULL;
@@ -485,11 +488,10 @@ static void recover_done(void *data)
 	while (r->n_orphans && !r->err)
 		local_jobs_add_orphan(saved->jobs, r->orphans[--r->n_orphans]);
 	if (is_shortage(r->err))
-		text_set(
-			&text,
-			"the processes of jobs that run can't be reached: %s; kxfs needs a descriptor "
-			"for each (ulimit -Hn). They run on",
-			strerror(-r->err));
+		text_set(&text,
+			 "kxfs can't reconnect to the running jobs: %s; it needs one file "
+			 "descriptor per process (raise ulimit -Hn). The jobs continue to run",
+			 strerror(-r->err));
 	else if (r->err < 0)
 		text = text_print("%s/output can't be read: %s", b->config.state_dir,
 				  strerror(-r->err));

@@ -229,7 +229,8 @@ static void sought(void *data)
 	if (task->seek.failures == SEEK_TRIES)
 		diag(DIAG_WARNING,
 		     "%s/" HELPER_DIR
-		     "/%s: the process that runs it does not answer: %s; kxfs retries until it does",
+		     "/%s: the helper process of this replica does not answer: %s; kxfs keeps "
+		     "retrying",
 		     task->dir, task->name, strerror(-task->found.err));
 	loop_timer_set(&task->timer, backoff_next(&task->seek, 0));
 }

@@ -1453,7 +1453,7 @@ int output_new(struct loop *loop, const char *state_dir, const struct output_eve
 	struct output *o;
 
 	if (fd < 0) {
-		*ret_text = text_print("can't keep output in %s: %s", dir, strerror(-fd));
+		*ret_text = text_print("can't store output in %s: %s", dir, strerror(-fd));
 		return fd;
 	}
 	o = new0(struct output);

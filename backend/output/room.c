@@ -220,7 +220,7 @@ static void remove_done(void *data)
 	room->recount |= room->counting;
 	if (!r->err && r->left < 0) {
 		diag(DIAG_ERROR,
-		     "%s: some of its files can't be removed: %s; the next start tries again",
+		     "%s: some of its files can't be removed: %s; the next start of kxfs retries",
 		     r->id, strerror(-r->left));
 	}
 	files_forget(room->files, r->id);

@@ -176,7 +176,7 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 		fputs(" needs more memory, or must use less.", out);
 	} else if (streq(r->reason, "DeadlineExceeded")) {
 		spec_time_span_text(job->time_limit, limit);
-		fprintf(out, " ran longer than its limit%s%s.", job->time_limit ? " of " : "",
+		fprintf(out, " ran longer than its time limit%s%s.", job->time_limit ? " of " : "",
 			job->time_limit ? limit : "");
 	} else if (streq(r->reason, "OutputLost")) {
 		fputs(" failed: ", out);

@@ -117,5 +117,5 @@ def test_time_limit(kx, world):  # noqa: F811
     wait_for(lambda: gone.id not in world.jobs(), what="the other to be removed")
     mount.start()
     wait_for(lambda: (job.state(), job.status()["reason"]) == ("FAILED", "DeadlineExceeded"), what="its end to be shown")
-    assert "ran longer than its limit of 10s" in job.read("why")
+    assert "ran longer than its time limit of 10s" in job.read("why")
     assert job.read("main-0", "log").startswith("begin\n")

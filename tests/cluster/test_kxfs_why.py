@@ -99,7 +99,7 @@ def test_time_limit(kx, world):
     wait_for(lambda: [pod["status"].get("phase") for pod in world.pods(job.id)] == ["Failed"], what="the end of the pod")
     kx.start()
     job.finish("FAILED")
-    says(job, rf"main-0 ran longer than its limit of 5s\. {NO_RETRY}[\s\S]*", "DeadlineExceeded")
+    says(job, rf"main-0 ran longer than its time limit of 5s\. {NO_RETRY}[\s\S]*", "DeadlineExceeded")
     assert job.status()["deadline"] is None
 
 

@@ -615,7 +615,7 @@ def test_a_record_that_cannot_be_taken_away(slow):
     text = harness.app(f"echo run >> {kx.work}/runs")
     assert harness.err_of(kx.write, "submit/x.yaml", text) == "EINPROGRESS"
     error = kx.read("submit/x.yaml.error")
-    assert "can't be removed" in error and "next start of kxfs reports" in error
+    assert "could not remove the record" in error and "next start of kxfs shows" in error
     assert "nothing was launched" not in error.lower()
     disk.go_on()
     kx.restart()
@@ -678,7 +678,7 @@ def test_what_can_t_be_removed(slow):
 
 
 def outputs_removed(kx):
-    return [line for line in kx.read(".kxfs", "log").splitlines() if "its output" in line]
+    return [line for line in kx.read(".kxfs", "log").splitlines() if "the job's output" in line]
 
 
 def test_a_scratch_file_is_closed_when_the_disk_has_it(slow):
@@ -732,7 +732,7 @@ def test_the_limit_makes_room_on_a_full_disk(slow, error):
     logs = kx.folder(old.id) / "logs"
     harness.wait_for(lambda: not logs.exists() and outputs_removed(kx), what="the room")
     time.sleep(3)
-    assert len(outputs_removed(kx)) == 1 and f"{old.id}: its output is removed, as the oldest" in outputs_removed(kx)[0]
+    assert len(outputs_removed(kx)) == 1 and f"{old.id}: kxfs removed the job's output, which was the oldest" in outputs_removed(kx)[0]
     assert new.log() == bytes(3000000) and old.state() == "SUCCEEDED" and old.log() == b""
     disk.go_on()
     kx.restart()
@@ -752,7 +752,7 @@ def test_the_limit_can_t_make_room(slow):
     harness.wait_for(lambda: outputs_removed(kx), what="the message")
     time.sleep(3)
     (said,) = outputs_removed(kx)
-    assert f"{old.id}: its output can't be removed, and the spool is over its limit of 4194304 bytes" in said
+    assert f"{old.id}: kxfs can't remove the job's output, although the spool is over its limit of 4194304 bytes" in said
     assert old.log() == bytes(3000000)
 
 

@@ -110,7 +110,7 @@ def test_record_unread(make_kx, options):
         disk.hang("open", f"/jobs/{record.name}", errno.EIO)
         said = refused(kx)
         assert f"{record} can't be read: Input/output error" in said
-        assert f"to start without that job, mv {record} elsewhere" in said
+        assert f"to start without that job, move {record} elsewhere" in said
         disk.go_on()
         is_left(kx, job, pid)
         assert waits.state() == "PENDING" and not (kx.work / "began").exists()
@@ -138,7 +138,7 @@ def test_record_damaged(make_kx, options, how):
             record.unlink()
         kx.start()
         assert kx.ls("jobs") == [waits.id]
-        assert f"{kx.state}/output/{record.name}: a program is running whose job has no record" in kx.read(".kxfs/log")
+        assert f"{kx.state}/output/{record.name}: a program is running, but its job has no record" in kx.read(".kxfs/log")
         late = kx.submit(app("touch late", resource=given))
         assert waits.state() == late.state() == "PENDING"
         if "gpus" in options:

@@ -303,7 +303,7 @@ class Day:
             return
         assert self.fault and (said or late), said
         assert error, said
-        if "The next start of kxfs reports whether" in error:
+        if "The next start of kxfs shows whether" in error:
             self.kx.restart()
             job, error = self.verdict(name)
             assert job or "nothing was launched" in error, error

@@ -120,10 +120,11 @@ def test_directory_of_a_job(kx, tmp_path):
 def test_directory_that_is_none(kx, tmp_path, door):
     (tmp_path / "file").write_text("")
     cases = {"work": "must be an absolute path"}
-    for place, why in [(tmp_path / "missing", "No such file or directory: no job can run there"),
-                       (tmp_path / "file", "Not a directory: no job can run there"),
-                       (kx.mnt, "is in the mount, which a job would keep busy: name another directory"),
-                       (kx.mnt / "jobs", "is in the mount, which a job would keep busy: name another directory")]:
+    inside = "is inside the mount, and a job that runs there would prevent unmounting: name another directory"
+    for place, why in [(tmp_path / "missing", "No such file or directory; jobs can't run in this directory"),
+                       (tmp_path / "file", "Not a directory; jobs can't run in this directory"),
+                       (kx.mnt, inside),
+                       (kx.mnt / "jobs", inside)]:
         cases[place] = f"{place}: {why}"
     for place, why in cases.items():
         assert err_of(kx.write, f"{door}/x.yaml", in_dir(place)) == "EINVAL"
@@ -310,7 +311,7 @@ def test_directories_that_hang(make_kx):
             for p in waiting:
                 assert p.wait(timeout=60) != 0
             for file in files:
-                assert "does not answer: no job can run there" in kx.read("submit", f"{file.name}.error")
+                assert "does not respond; jobs can't run in this directory" in kx.read("submit", f"{file.name}.error")
             assert kx.end() == 0
     finally:
         disk.close()
@@ -412,7 +413,7 @@ def test_who_is_not_of_the_job_holds_nothing_back(kx):
     (kx.work / "go").touch()
     job.finish()
     assert job.log() == f"{pid}\ndone\n".encode()
-    assert job.id in kx.read(".kxfs", "log") and "output is still open" in kx.read(".kxfs", "log")
+    assert job.id in kx.read(".kxfs", "log") and "still has its output open" in kx.read(".kxfs", "log")
     assert err_of(os.write, fd, b"late") == "EPIPE"
     os.close(fd)
 

@@ -217,7 +217,7 @@ def test_damaged_record(kx):
     kx.start()
     assert good.log() == b"good\n"
     aside = kx.state / "aside"
-    assert f"{record} is damaged; its job is not shown" in kx.read(".kxfs", "log")
+    assert f"{record} is damaged; kxfs neither shows nor launches its job" in kx.read(".kxfs", "log")
     assert f"the record is {aside}/{record.name}.record" in kx.read(".kxfs", "log")
     assert (aside / f"{record.name}.record").read_text() == '{"id": ['
     assert (aside / record.name / "logs" / "main-0.0").read_bytes() == b"bad\n"
@@ -276,7 +276,7 @@ def test_damaged_byte_of_a_record(kx, request):
     kept.finish()
     assert sorted(kx.ls("jobs")) == sorted([job.id, kept.id]), seed
     assert (kx.work / "started").read_text() == "app-whole\n", seed
-    assert " is damaged; its job is not shown, and never launched; the record is" in kx.read(".kxfs", "log")
+    assert " is damaged; kxfs neither shows nor launches its job; the record " in kx.read(".kxfs", "log")
     assert kx.submit(app("true")).finish()
 
 
@@ -323,7 +323,7 @@ def test_appdef_that_a_later_version_refuses(kx):
     (kx.work / "go").touch()
     job.until("FAILED")
     assert job.log() == b"begun\nout\n" and job.status()["retries"] == 0
-    assert f"exit code 3; it is not restarted: {WHY}" in job.status()["message"]
+    assert f"exit code 3; kxfs does not restart it: {WHY}" in job.status()["message"]
     # For a finished job, only the AppDef is shown.
     kx.end()
     refused(kx, over, text)
@@ -854,7 +854,7 @@ def test_unmount_waits_only_so_long(make_kx):
     kill(helper, signal.SIGSTOP)
     try:
         assert kx.end() == 0, kx.said()
-        assert "1 jobs have not ended" in kx.said() and alive(pid)
+        assert "1 jobs did not end" in kx.said() and alive(pid)
     finally:
         kill(helper, signal.SIGCONT)
     all_gone(kx, [pid])

@@ -299,7 +299,7 @@ def test_damaged(kx):
             record.write_bytes(data[:40])
     kx.start()
     assert kx.ls("jobs") == [good.id]
-    assert kx.read(".kxfs/log").count("is damaged; its job is not shown, and never launched; the record is") == 3
+    assert kx.read(".kxfs/log").count("is damaged; kxfs neither shows nor launches its job; the record ") == 3
     assert len(records.files(kx)) == 1 and len(list((kx.state / "aside").iterdir())) == 3
     kx.restart()
     assert kx.ls("jobs") == [good.id] and "is damaged" not in kx.read(".kxfs/log")
@@ -729,8 +729,8 @@ def test_gpus_that_kxfs_was_given(make_kx, visible, options, given):
     wait_for(lambda: str(queue(kx)["gpus_free"]) == given, what="the GPUs to be free")
 
 
-@pytest.mark.parametrize("visible,why", [("1,2", "gpus=3: CUDA_VISIBLE_DEVICES=1,2 leaves fewer to kxfs"),
-                                         ("GPU-1b5", "CUDA_VISIBLE_DEVICES=GPU-1b5: name GPUs by their numbers")])
+@pytest.mark.parametrize("visible,why", [("1,2", "gpus=3: CUDA_VISIBLE_DEVICES=1,2 lists fewer GPUs"),
+                                         ("GPU-1b5", "CUDA_VISIBLE_DEVICES=GPU-1b5: list GPUs by number")])
 def test_gpus_that_kxfs_was_not_given(make_kx, visible, why):
     kx = make_kx("gpus=3", start=False, env={"CUDA_VISIBLE_DEVICES": visible})
     with pytest.raises(AssertionError, match=why):

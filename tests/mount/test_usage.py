@@ -320,8 +320,8 @@ def exceeded(job, limit, more=""):
     job.finish("FAILED")
     status, main = job.status(), job.replica()
     assert (status["reason"], main["reason"]) == ("DeadlineExceeded", "DeadlineExceeded")
-    assert status["message"] == f"main-0: ran longer than its limit of {limit}"
-    assert job.read("why").startswith(f"main-0 ran longer than its limit of {limit}. {more}")
+    assert status["message"] == f"main-0: ran longer than its time limit of {limit}"
+    assert job.read("why").startswith(f"main-0 ran longer than its time limit of {limit}. {more}")
     assert re.search(r"^deadline: null$", job.read("status"), re.MULTILINE)
 
 

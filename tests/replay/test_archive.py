@@ -322,7 +322,7 @@ def test_room_that_is_needed(room, capture, archive, server, volcano):
     """If nothing else is left, the spool limit removes output that can't be archived, and that is reported."""
     capture.up("spool_limit=1M")
     print_and_end(server, volcano, "large", "".join(f"line {i}\n" for i in range(200000)))
-    wait_for(lambda: "large: its output is removed before it is archived" in capture.kx.said(), what=capture.kx.said)
+    wait_for(lambda: "large: kxfs removes the job's output before archiving it" in capture.kx.said(), what=capture.kx.said)
     mount("-o", "remount,rw,size=64m", room)
     archive.has("large", capture.kx.said)
     assert archive.state("large") == "SUCCEEDED"

@@ -795,7 +795,7 @@ def test_not_launched(clocked, server, clock):
     assert job.never() == "CANCELLED"
     assert readers.end() == (["CANCELLED\n", ""], ["SUBMITTED", "CANCELLED"])
     assert clocked.ls("jobs") == [] and listed(clocked, "history", job.id) == ("CANCELLED", "NotLaunched")
-    words = "nothing was launched, or the job has been removed since; writing its file again launches a new job"
+    words = "the job was not launched, or was removed since; writing the file again launches a new job"
     assert clocked.read("history", job.id, "why") == f"The job was cancelled: {words}.\n"
     assert clocked.read("history", job.id, "app.yaml") == harness.app("true")
     read_all(clocked / "history" / job.id)

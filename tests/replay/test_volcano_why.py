@@ -301,7 +301,7 @@ def test_time_limit(server, make_mount):
     server.store.change(st.JOBS, "test", "slow", lambda tree: tree["status"]["state"].update(phase="Failed"))
     slow.finish("FAILED")
     harness.wait_for(lambda: slow.status()["reason"] == "DeadlineExceeded", what="the pod's word")
-    assert why(kx, "slow").startswith("main-0 ran longer than its limit of 4h. It was not retried")
+    assert why(kx, "slow").startswith("main-0 ran longer than its time limit of 4h. It was not retried")
     assert (slow.status()["time_limit"], slow.status()["deadline"]) == (14400, None)
 
 

@@ -271,13 +271,13 @@ static void test_requests(void **state)
 
 	backend_control(world.b, "app-1", "uid-1", SPEC_RESUME, NULL, on_reply, &a);
 	expect(&a, -EINVAL,
-	       "resume would have no effect: the job is Running; read ctl for "
-	       "the actions that have one");
+	       "resume has no effect while the job is Running; read ctl for "
+	       "the actions that are possible now");
 
 	/* These requests never reach the implementation. */
 	strcpy(world.seen, "nothing");
 	backend_cancel(world.b, "app-1", "uid-2", on_reply, &a);
-	expect(&a, -ESTALE, "app-1 is another job now; read its status before you retry");
+	expect(&a, -ESTALE, "app-1 is now the name of another job; read its status before you retry");
 	backend_cancel(world.b, "app-2", "uid-1", on_reply, &a);
 	expect(&a, -ENOENT, "there is no job app-2 in jobs/");
 	backend_forget(world.b, "app-1", "uid-1", on_reply, &a);
@@ -305,7 +305,7 @@ static void test_later(void **state)
 	backend_stop(world.b);
 	/* A request after the end gets an answer, too. */
 	submit(&a, "app");
-	expect(&a, -ENOTCONN, "kxfs is ending");
+	expect(&a, -ENOTCONN, "kxfs is shutting down");
 }
 
 static char *print(void (*fn)(struct backend *, FILE *))

@@ -709,7 +709,7 @@ static void test_unread(void **state)
 	submit("a", "hold: true", "submit 0 a-1");
 	path = text_print("%s/jobs/%s", base, uuid_of("a"));
 	said = text_print(
-		"%s can't be read: Input/output error; to start without that job, mv %s elsewhere",
+		"%s can't be read: Input/output error; to start without that job, move %s elsewhere",
 		path, path);
 	expect_start_fails(uuid_of("a"), said);
 }

@@ -484,7 +484,7 @@ static void test_spool_order(void **state)
 	for (size_t i = 0; i < array_size(order); i++) {
 		char text[64];
 
-		snprintf(text, sizeof(text), "%s: its output is removed", order[i]);
+		snprintf(text, sizeof(text), "%s: kxfs removed the job's output", order[i]);
 		at = at ? strstr(at, text) : NULL;
 		if (!at)
 			fail_msg("%s did not go in its turn:\n%s", order[i], said);
@@ -497,7 +497,7 @@ static void test_spool_order(void **state)
 	assert_true(has_file("live", "logs/p-live.a.0"));
 	/* The message comes once. */
 	expect_said(
-		"more than its limit of 10; nothing is removed, since all of it belongs to jobs that may still print");
+		"more than its limit of 10; kxfs removes nothing, because all output belongs to jobs that may still print");
 	free(take_ptr(said));
 	said = diag_text(&len);
 	at = strstr(said, "may still print");

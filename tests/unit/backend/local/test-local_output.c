@@ -154,7 +154,7 @@ static void test_held(void **state)
 	until(has_state(w, id, SPEC_SUCCEEDED));
 	snprintf(expected, sizeof(expected), "%d\ndone\n", (int)pid);
 	assert_true(log_is(w, id, "main-0.0", expected));
-	assert_true(said("main-0: its output is still open"));
+	assert_true(said("main-0: the program has ended, but a process"));
 	until(world_helpers(w, NULL) == 0);
 	signal(SIGPIPE, SIG_IGN);
 	assert_true(write(fd, "late\n", 5) < 0 && errno == EPIPE);

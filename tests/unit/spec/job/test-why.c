@@ -154,7 +154,7 @@ static void test_time_limit(void **state)
 	for (size_t i = 0; i < array_size(table); i++) {
 		job->time_limit = table[i].limit;
 		snprintf(want, sizeof(want),
-			 "trainer-0 ran longer than its limit%s. It was not retried, "
+			 "trainer-0 ran longer than its time limit%s. It was not retried, "
 			 "because max_retries is 0. Its output is in trainer-0/log.\n",
 			 table[i].said);
 		assert_why(job, want);
@@ -205,8 +205,8 @@ static void test_start_error(void **state)
 	assert_why(job, "trainer-1 could not be started: working directory \"/x\": No "
 			"such file or directory. It was not retried, because "
 			"max_retries is 0.\n");
-	set(&r->message, "its output can't be kept: No space left on device");
-	assert_why(job, "trainer-1 could not be started: its output can't be kept: No "
+	set(&r->message, "its output can't be stored: No space left on device");
+	assert_why(job, "trainer-1 could not be started: its output can't be stored: No "
 			"space left on device. The program did not cause this: submit "
 			"the file again when that is fixed. It was not retried, because "
 			"max_retries is 0.\n");
