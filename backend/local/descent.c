@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * descent_signal searches all of /proc, because it must not miss a process. descent_sample, which
- * runs every second even on machines with thousands of processes, follows
- * /proc/PID/task/TID/children instead; it may miss a process that is starting or ending.
+ * descent_signal searches all of /proc, because it must not miss a process. descent_sample runs
+ * every second, even on machines with thousands of processes. So it reads only
+ * /proc/PID/task/TID/children of each descendant, and may miss a process that is starting or
+ * ending.
  */
 #include "backend/local/descent.h"
 
@@ -93,7 +94,10 @@ static ssize_t read_proc(const char *path, char *ret, size_t size)
 	return fd < 0 || (n < 0 && len == 0) ? -1 : (ssize_t)len;
 }
 
-/* Add the children of thread TID of process PID. Return false if the kernel does not list them. */
+/*
+ * Append the children of thread TID of process PID to TO. Return false if the kernel does not list
+ * them.
+ */
 static bool add_children(struct pids *to, long pid, long tid)
 {
 	static char text[CHILDREN_MAX];
@@ -112,7 +116,7 @@ static bool add_children(struct pids *to, long pid, long tid)
 	return true;
 }
 
-/* Add the children of all threads of PID. */
+/* Append the children of all threads of PID to TO. */
 static void add_all_children(struct pids *to, long pid)
 {
 	char path[64];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All processes that descend from one process, as /proc shows them. For helpers and guards, which may wait for /proc.
+ * Finds the descendants of a process in /proc. Only helpers and guards use this, since reading
+ * /proc may block.
  */
 #pragma once
 
@@ -8,9 +9,10 @@
 
 #include "spec/base/base.h"
 
-/* A sample of such processes. Plain data. */
+/* The usage of a set of processes at one moment. Plain data. */
 struct descent {
-	int64_t cpu_us; /* CPU time of the processes, and of all children that they have waited for */
+	/* CPU time of the processes, and of all children for which they have waited */
+	int64_t cpu_us;
 	int64_t memory; /* resident bytes */
 };
 
@@ -18,9 +20,9 @@ struct descent {
 void descent_signal(pid_t root, int sig);
 
 /*
- * Sample all processes that descend from this one, whose first thread has started them. If SHARED,
- * count only the process's share of each shared page (Pss). That takes longer, and waits while a
- * process has its memory map locked. Otherwise count all resident pages (Rss). Return false if the
- * kernel does not list child processes.
+ * Sample all descendants of this process. Its first thread must have started its children. If
+ * SHARED, count only each process's share of shared pages (Pss). That takes longer, and waits while
+ * a process has its memory map locked. Otherwise count all resident pages (Rss). Return false if
+ * the kernel does not list child processes.
  */
 bool descent_sample(bool shared, struct descent *ret);

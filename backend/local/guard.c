@@ -18,32 +18,37 @@
 #include "backend/local/descent.h"
 #include "spec/base/mem.h"
 
-/*
- * --- the sampler: a thread that samples the usage of all processes of the attempt until this
- * process exits. It is a thread, because reading /proc may hang if the disk of a process hangs, and
- * the guard must not. ---
- */
+/* --- the sampler --- */
 
-/* The time between samples; longer if a sample costs more than 1/SHARE of it. */
-#define PAUSE_MS 1000
-#define FIRST_MS 100 /* until the first sample */
 /*
- * Samples take at most 1/SHARE of the time; they cost about a fifth more than their own CPU time.
+ * A thread of the guard samples the usage of all processes of the attempt until the guard exits.
+ * Reading /proc may hang if the disk of a process hangs, and the guard itself must not hang.
+ */
+/* The time between two samples. It is longer if a sample takes more than 1/SHARE of it. */
+#define PAUSE_MS 1000
+#define FIRST_MS 100 /* the time until the first sample */
+/*
+ * Sampling takes at most 1/SHARE of the time. This counts the CPU time of the thread; the full cost
+ * is about a fifth more.
  */
 #define SHARE 600
 /*
- * Once a sample has cost more CPU time than this, later samples count shared pages in full
- * (descent_sample).
+ * If a sample takes more CPU time than this, later samples count shared pages in full, which is
+ * faster (descent_sample).
  */
 #define DEAR_US 20000
 
 struct sampler {
 	struct lock lock;	 /* protects USAGE */
-	struct task_usage usage; /* the newest */
-	int64_t returned;	 /* the number of samples at the last call of sampler_news */
+	struct task_usage usage; /* the newest sample */
+	int64_t returned;	 /* USAGE.samples at the last call of sampler_news */
 	/* The members below belong to the thread: */
 	bool shared; /* count only the processes' share of shared pages (descent_sample) */
-	long own_maxrss; /* peak memory of this process, in KiB: a child has as much before it becomes the program */
+	/*
+	 * peak memory of the guard in KiB; a forked child has as much before it executes the
+	 * program
+	 */
+	long own_maxrss;
 };
 
 static int64_t clock_us(clockid_t clock)
@@ -62,7 +67,10 @@ static void note_time(struct task_usage *u)
 		u->first = u->last;
 }
 
-/* Add the peak memory of ended processes to U, and return their CPU time. */
+/*
+ * Raise U's peak memory to that of the ended processes, if that is higher. Return the CPU time of
+ * all ended processes.
+ */
 static int64_t count_ended(const struct sampler *sampler, struct task_usage *u)
 {
 	struct rusage ended;
@@ -74,7 +82,7 @@ static int64_t count_ended(const struct sampler *sampler, struct task_usage *u)
 	       ended.ru_utime.tv_usec + ended.ru_stime.tv_usec;
 }
 
-/* Take one sample. Return the time until the next one, in ms. */
+/* Take one sample. Return the time until the next sample, in ms. */
 static int64_t sampler_once(struct sampler *sampler, int64_t *seen_us)
 {
 	int64_t cost = clock_us(CLOCK_THREAD_CPUTIME_ID), now, ended_us, was_us;
@@ -89,7 +97,10 @@ static int64_t sampler_once(struct sampler *sampler, int64_t *seen_us)
 	if (known) {
 		note_time(&u);
 		was_us = u.cpu_us;
-		/* A process that ended between the two counts may be missing in both. */
+		/*
+		 * A process that ended between the two counts may be missing in both. CPU time must
+		 * not decrease because of that.
+		 */
 		u.cpu_us = max_of(u.cpu_us, ended_us + all.cpu_us);
 		if (u.samples++ && now > *seen_us)
 			u.cpu_now = (u.cpu_us - was_us) * 1000 / (now - *seen_us);
@@ -115,7 +126,7 @@ static void *sampler_main(void *data)
 	return NULL;
 }
 
-/* Make the sampler. Call this before the program is started. The result is never freed. */
+/* Make the sampler. Call this before the program is started. The sampler is never freed. */
 static struct sampler *sampler_new(void)
 {
 	struct sampler *sampler = new0(struct sampler);
@@ -161,11 +172,11 @@ static void sampler_end(struct sampler *sampler, struct task_usage *ret)
 #define KILL_MS	     5000
 #define KILL_LOOK_MS 10
 
-/* --- in both processes --- */
+/* --- in the helper and in the guard --- */
 
 /*
- * Kill all descendants of this process, and wait for them. Return false if some, of another user or unkillable, are
- * left after some seconds.
+ * Kill all descendants of this process, and wait for them. Return false if some are left after
+ * KILL_MS, because they belong to another user or can't be killed.
  */
 static bool kill_all(void)
 {
@@ -268,8 +279,9 @@ static void start_program(const struct guard_program *program, int out_fd, struc
 }
 
 /*
- * Wait until process PID has ended; return false if the helper ends first. Meanwhile reap other processes, and write
- * usage to FD. At its time limit, by the monotonic clock, PID gets SIGTERM, and SIGKILL after its grace.
+ * Wait for the end of the program PID, and set *RET to how it ended. Return false if the helper
+ * ends first. Meanwhile, reap other processes and write usage to FD. If PID reaches its time limit
+ * (by the monotonic clock), send it SIGTERM, and after the grace period SIGKILL.
  */
 static bool await_program(const struct guard_program *program, pid_t pid, pid_t helper,
 			  struct sampler *sampler, int fd, struct guard_news *ret)
@@ -294,7 +306,10 @@ static bool await_program(const struct guard_program *program, pid_t pid, pid_t 
 			due = ret->timed_out ? 0 : (int64_t)loop_now_ms() + program->grace_ms;
 			ret->timed_out = true;
 		}
-		/* The helper may be waiting for a disk, so usage is written only when the pipe is empty. */
+		/*
+		 * Write usage only to an empty pipe: the helper may be waiting for a disk, and a
+		 * full pipe would block the guard.
+		 */
 		if (ioctl(fd, FIONREAD, &unread) == 0 && unread == 0 &&
 		    sampler_news(sampler, &used.usage))
 			(void)!write(fd, &used, sizeof(used));
@@ -378,7 +393,7 @@ void guard_signal(const struct guard *guard, pid_t program, int sig)
 		kill(-program, sig);
 	else if (sig == SIGSTOP || sig == SIGCONT)
 		descent_signal(guard->pid, sig);
-	/* Repeat it for processes that were forked during the first pass. */
+	/* Repeat the signal for processes that were forked during the first pass. */
 	if (sig == SIGSTOP)
 		descent_signal(guard->pid, sig);
 }

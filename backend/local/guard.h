@@ -2,13 +2,15 @@
 /*
  * The guard of an attempt: a child of the helper, and the parent of the program. It starts the
  * program, ends it at its time limit, and kills all remaining processes when the program has ended.
- * It never waits for a disk, so a disk can't delay the time limit. Only the helper calls these
- * functions; it has one thread.
+ * It never waits for a disk, so a hanging disk can't delay the time limit. Only the helper, which
+ * has one thread, calls these functions.
  *
- * Helper and guard are subreapers: every process that a program starts becomes a child of the guard when its parent
- * ends, whatever it does with sessions and environments. If the guard is killed, the kernel kills the program, and its
- * other processes become children of the helper, which kills them. If the helper is killed, the guard gets a signal and
- * kills all. So nothing that a program does to its parent reaches the daemon or another replica.
+ * Helper and guard are subreapers. When a process of the attempt ends, its children become children
+ * of the guard, even if they have started a new session or changed their environment. If the guard
+ * is killed, the kernel kills the program. The other processes of the attempt become children of
+ * the helper, which kills them. If the helper is killed, the guard gets a signal and kills all
+ * processes of the attempt. So a program that kills its parent affects neither the daemon nor other
+ * replicas.
  *
  * The simulator (tests/sim) links its own versions of these functions.
  */
@@ -22,7 +24,7 @@
 
 /*
  * The kernel sends this signal to the guard when the helper has ended. Helper and guard block it.
- * Its default action is to be ignored, so it can't kill a process.
+ * Its default action is to be ignored, so it never kills a process.
  */
 #define GUARD_ORPHAN_SIGNAL SIGURG
 
@@ -44,7 +46,7 @@ enum guard_kind { GUARD_STARTED, GUARD_FAILED, GUARD_USED, GUARD_OVER, GUARD_LEF
 struct guard_news {
 	enum guard_kind kind;
 	enum task_why why;
-	/* STARTED: the program's pid; FAILED: an errno; OVER: its status as waitpid has it */
+	/* STARTED: the program's pid; FAILED: an errno; OVER: the program's status from waitpid */
 	int value;
 	/* OVER: the program got SIGTERM at its time limit */
 	bool timed_out;
@@ -54,19 +56,24 @@ struct guard_news {
 struct guard {
 	pid_t pid;
 	int output_fd; /* the output of the attempt; non-blocking */
-	int news_fd;   /* one struct guard_news a read; ends when the guard ends */
+	/* each read returns one struct guard_news; end of file when the guard ends */
+	int news_fd;
 };
 
 /*
- * Start a guard, which closes its copy of the helper's LISTEN_FD. Return 0 or a negative errno. The caller closes both
- * descriptors in *RET.
+ * Start a guard. It closes its copy of LISTEN_FD, the helper's socket. Return 0 or a negative
+ * errno. The caller closes both descriptors in *RET.
  */
 int guard_start(const struct guard_program *program, int listen_fd, struct guard *ret);
-/* Send SIGTERM or SIGKILL to the group of PROGRAM, as a terminal would; SIGSTOP or SIGCONT to all of the attempt. */
+/*
+ * Send SIG to the attempt: SIGTERM and SIGKILL go to the process group of PROGRAM, as from a
+ * terminal; SIGSTOP and SIGCONT go to all processes.
+ */
 void guard_signal(const struct guard *guard, pid_t program, int sig);
 /*
- * Wait for the guard, whose NEWS_FD has ended, and kill all remaining processes of the attempt. Set
- * *RET_SIG to the signal that ended the guard, or 0. Return false if some process, of another user
- * or unkillable, is left after some seconds.
+ * Wait until the guard has exited, then kill all remaining processes of the attempt. Call this
+ * after NEWS_FD has reached end of file. Set *RET_SIG to the signal that ended the guard, or 0.
+ * Return false if processes are left after some seconds, because they belong to another user or
+ * can't be killed.
  */
 bool guard_end(const struct guard *guard, int *ret_sig);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The helper of one attempt of a replica is a process of its own, which survives the daemon. It
- * reads the program's output from a pipe, and writes it to logs/KEY, and the times of its lines to
- * lines/KEY. It serves the daemon. Before it exits, it writes to disk how the attempt ended. Its
- * guard starts the program (guard.h).
+ * The helper of one attempt of a replica is a separate process, which continues after the daemon
+ * has ended. It reads the program's output from a pipe, and writes it to logs/KEY, and the times of
+ * its lines to lines/KEY. It exchanges messages with the daemon (helper.h). Before it exits, it
+ * writes to disk how the attempt ended. Its guard starts the program (guard.h).
  *
- * Only a full disk or SIGKILL makes the helper lose a byte of output.
+ * The helper loses output only if the disk is full or it gets SIGKILL.
  */
 #include "backend/local/helper.h"
 
@@ -33,10 +33,10 @@
 #define COPY_MAX  LINES_SPAN /* the capacity of a pipe, and the most that lines_add takes */
 /* How long the helper waits for processes that it can't kill and that still have the pipe open. */
 #define LATE_MS	  2000
-#define END_ROOM  512 /* bytes of the text of the end */
+#define END_ROOM  512 /* largest size of the text in NAME and NAME.new */
 #define USED	  "used"
 #define GPUS	  "gpus"
-#define END_TRIES 60 /* number of attempts, one a second, to write the end to a full disk */
+#define END_TRIES 60 /* number of attempts, one per second, to write the end to a full disk */
 
 struct instructions {
 	char *text;
@@ -57,8 +57,8 @@ struct helper {
 	int end_fd;		/* the file NAME.new */
 	struct lines_encoder lines;
 	/*
-	 * POKED: the daemon has not answered HELPER_GROWN yet. GROWN: the log has grown since it
-	 * was sent.
+	 * POKED: the daemon has not answered HELPER_GROWN yet. GROWN: the log has grown since
+	 * HELPER_GROWN was sent.
 	 */
 	bool poked, grown;
 	/* When to stop waiting for output, in ms of the monotonic clock; 0: not known yet. */
@@ -71,8 +71,8 @@ struct helper {
 /* --- the helper and the daemon --- */
 
 /*
- * Send a message to the daemon. After a failure return false, and send nothing more on this
- * connection; messages of the daemon are still read. A daemon that is alive reconnects, and then
+ * Send a message to the daemon. If that fails, return false, and send no more messages on this
+ * connection; messages from the daemon are still read. If the daemon is alive, it reconnects, and
  * gets the current state.
  */
 static bool send_all(struct helper *h, const void *message, size_t len)
@@ -121,7 +121,7 @@ static void send_started(struct helper *h)
 	send_used(h);
 }
 
-/* Accept the connection of a daemon. It replaces an earlier connection. */
+/* Accept a connection of a daemon. The new connection replaces the earlier one. */
 static void take_daemon(struct helper *h)
 {
 	int fd = accept4(h->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -143,8 +143,8 @@ static void hear_daemon(struct helper *h)
 	ssize_t n = recv(h->conn_fd, &ask, sizeof(ask), MSG_DONTWAIT);
 
 	/*
-	 * ECONNRESET: the daemon ended before it read all messages, but messages from it may still
-	 * be unread.
+	 * ECONNRESET: the daemon ended without reading all messages of the helper. There may still
+	 * be unread messages from the daemon.
 	 */
 	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
 		return;
@@ -206,7 +206,7 @@ static void copy_output(struct helper *h, size_t max)
 	}
 }
 
-/* Open the log and its table for appending. 0 or a negative errno. */
+/* Open the log and its table of lines for appending. Return 0 or a negative errno. */
 static int open_output(struct helper *h)
 {
 	cleanup_free char *log = text_print("logs/%s", h->instructions.key);
@@ -265,7 +265,9 @@ bool helper_usage_is_sane(const struct task_usage *u)
 	       is_figure(u->samples) && u->first > 0 && u->last >= u->first;
 }
 
-/* Parse TEXT, the usage in the format of end_text; it may be empty. */
+/*
+ * Parse TEXT, which is usage in the format of end_text, or empty. Return false if TEXT is damaged.
+ */
 static bool read_used(const char *text, struct task_usage *ret)
 {
 	struct task_usage u = {0};
@@ -324,8 +326,8 @@ uint64_t helper_gpus_read(const char *dir, const char *name)
 }
 
 /*
- * Make the file for the end of the attempt. It has the program's GPUs, and its size reserves space,
- * so that the end can be written even when the disk is full.
+ * Make the file NAME.new. Write the program's GPUs into it, and fill it with newlines. This
+ * reserves space, so that the end can be written even when the disk is full.
  */
 static int open_end(struct helper *h)
 {
@@ -369,7 +371,7 @@ static int write_end(struct helper *h)
 
 /* --- the helper's life --- */
 
-/* Return the text at *AT, and advance *AT past it; "" at END. */
+/* Return the text at *AT, and set *AT to the text after it. If *AT is at END, return "". */
 static const char *instructions_next(char **at, const char *end)
 {
 	char *text = *at;
@@ -421,7 +423,7 @@ static void program_over(struct helper *h, int status, bool timed_out)
 	h->end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The guard has exited, or was killed. */
+/* Handle the end of the guard, which has exited or was killed. */
 static void guard_over(struct helper *h)
 {
 	int sig;
@@ -468,8 +470,8 @@ static void hear_guard(struct helper *h)
 	case GUARD_USED:
 		h->usage = news.usage;
 		/*
-		 * Send usage only to an empty connection, so that it never fills it: newer usage
-		 * follows.
+		 * Send usage only if the daemon has read all earlier messages, so that usage never
+		 * fills the connection. Otherwise skip this sample, since newer usage follows.
 		 */
 		if (h->conn_fd >= 0 && ioctl(h->conn_fd, SIOCOUTQ, &unread) == 0 && unread == 0)
 			send_used(h);
@@ -481,9 +483,9 @@ static void hear_guard(struct helper *h)
 }
 
 /*
- * Serve until the guard and the output have ended. Until the guard has reported whether the program
- * was started, don't read the daemon's signals; nor the output, so that the times of its lines are
- * after the start.
+ * Serve the daemon until the guard and the output have ended. Don't read signals of the daemon
+ * before the guard has reported whether the program was started. Don't read the output before that
+ * either, so that no line has a time before the start.
  */
 static void serve(struct helper *h)
 {
@@ -529,7 +531,10 @@ static void serve(struct helper *h)
 	}
 }
 
-/* Write how the attempt ended to disk, or send it to a daemon. */
+/*
+ * Write to disk how the attempt ended, and send it to the daemon. Retry until one of the two has
+ * succeeded.
+ */
 static void conclude(struct helper *h)
 {
 	struct pollfd in = {.fd = h->listen_fd, .events = POLLIN};

@@ -3,22 +3,26 @@
  * The protocol and the files that the daemon (task.c) shares with the helper of one attempt of a
  * replica (helper.c).
  *
- * The helper is started as HELPER_NAME, with instructions as standard input and a listening Unix socket
- * (SOCK_SEQPACKET) as standard output. On disk an attempt has these files in the job's folder:
+ * The helper is started as HELPER_NAME, with instructions as standard input and a listening Unix
+ * socket (SOCK_SEQPACKET) as standard output. On disk an attempt has these files in the job's
+ * folder:
  *
- *	tasks/NAME.sock		the socket. The daemon binds it before the helper is started, and every later
- *				daemon connects to it: that succeeds only if the helper lives
- *	tasks/NAME.new		made by the helper right before it starts the program, with the program's GPUs and
- *				space for the end. The helper and its guard hold an flock on it while they live
- *	tasks/NAME		how the attempt ended, and its usage: NAME.new, written, synced and renamed
+ *	tasks/NAME.sock		The socket. The daemon binds it before the helper is started, and every
+ *				later daemon connects to it. A connection succeeds only if the helper
+ *				lives
+ *	tasks/NAME.new		The helper makes it right before it starts the program. It has the
+ *				program's GPUs, and reserves space for the end. The helper and its
+ *				guard hold an flock on it while they live
+ *	tasks/NAME		How the attempt ended, and its usage. The helper writes this into
+ *				NAME.new, syncs that file, and renames it
  *
  * The instructions are a file of texts, each with its NUL: the job's folder, the log's key, NAME,
  * the working directory, the program's soft limit of descriptors, its time limit and its grace
  * period (in ms; 0 for none), its GPUs (hexadecimal, a bit for each GPU), the number of arguments,
  * the arguments, and then the environment.
  *
- * A helper may outlive the kxfs that started it. So all of this is a part of the format of the state directory, and a
- * change raises the version in fs/mount/state.c.
+ * A helper may outlive the kxfs that started it. So this protocol and these files are a part of the
+ * format of the state directory. After a change of either, raise the version in fs/mount/state.c.
  */
 #pragma once
 
@@ -33,9 +37,9 @@
 #define HELPER_NEW  ".new"
 
 /*
- * The usage of an attempt. CPU time is exact when the attempt is over, because the kernel counts
- * that of all processes that were waited for. Before the end, CPU time is sampled; memory always
- * is. Plain data, set by the guard.
+ * The usage of an attempt. While the attempt runs, CPU time is sampled. After its end, CPU time is
+ * exact, because the kernel adds up the CPU time of all processes that were waited for. Memory is
+ * sampled. Plain data, set by the guard.
  */
 struct task_usage {
 	int64_t cpu_us;
@@ -48,10 +52,11 @@ struct task_usage {
 enum task_how {
 	TASK_NOT_STARTED, /* see WHY and ERR */
 	TASK_ENDED,	  /* with EXIT_CODE or by SIG */
-	TASK_KILLED,	  /* the helper was killed, by SIG (0: unknown), and the program with it */
+	/* the helper or the guard was killed, by SIG (0: unknown), and the program with it */
+	TASK_KILLED,
 };
 
-/* What failed if a program was not started. APP, used only by the daemon: the AppDef can't be read. */
+/* Which step of a start failed. TASK_APP is used only by the daemon: it can't read the AppDef. */
 enum task_why { TASK_HELPER, TASK_OUTPUT, TASK_CWD, TASK_EXEC, TASK_SEARCH, TASK_APP };
 
 /*
@@ -61,30 +66,36 @@ enum task_why { TASK_HELPER, TASK_OUTPUT, TASK_CWD, TASK_EXEC, TASK_SEARCH, TASK
 struct task_end {
 	enum task_how how;
 	enum task_why why;
-	/* An errno; with TASK_ENDED: ETIMEDOUT if it was ended for its limit of time, else 0. */
+	/*
+	 * TASK_NOT_STARTED: an errno. TASK_ENDED: ETIMEDOUT if the program reached its time limit,
+	 * else 0.
+	 */
 	int err;
 	int exit_code; /* -1: none */
 	int sig;       /* 0: none */
-	int lost;      /* an errno: why output was lost; 0 if none was */
+	int lost;      /* the errno because of which output was lost; 0 if no output was lost */
 	int late; /* 1: the output was still open after all processes of the attempt were gone */
 	int left; /* 1: some of its processes can't be killed */
 	int64_t started, finished;
 };
 
-/* Messages of the helper. HELPER_STARTED is sent to each daemon that connects while the program runs. */
+/*
+ * The messages that the helper sends. It sends HELPER_STARTED to each daemon that connects while
+ * the program runs.
+ */
 enum helper_kind { HELPER_STARTED, HELPER_GROWN, HELPER_LOST, HELPER_ENDED, HELPER_USED };
 
 struct helper_news {
 	enum helper_kind kind;
 	int value;	     /* STARTED: the program's pid; LOST: the errno */
-	int64_t time;	     /* STARTED: when */
-	struct task_end end; /* ENDED: how */
+	int64_t time;	     /* STARTED: the time of the start */
+	struct task_end end; /* ENDED: how the attempt ended */
 };
 
 /*
- * HELPER_USED, which is longer than struct helper_news. The helper sends it only when the daemon
- * has read all earlier messages, so that usage never fills the connection, and once more before
- * ENDED.
+ * The message HELPER_USED, which is longer than struct helper_news. While the program runs, the
+ * helper sends it only if the daemon has read all earlier messages, so that usage never fills the
+ * connection. It sends the final usage before HELPER_ENDED.
  */
 struct helper_used {
 	enum helper_kind kind;
@@ -92,8 +103,8 @@ struct helper_used {
 };
 
 /*
- * A message to the helper: a signal (SIGTERM, SIGKILL, SIGSTOP, SIGCONT), which the helper delivers
- * once the program runs; or HELPER_SEEN if the daemon has received HELPER_GROWN.
+ * A message to the helper: SIGTERM, SIGKILL, SIGSTOP or SIGCONT, which the helper delivers once the
+ * program runs; or HELPER_SEEN, which reports that the daemon has received HELPER_GROWN.
  */
 #define HELPER_SEEN 0
 
@@ -104,20 +115,24 @@ struct helper_ask {
 /* The largest plausible value in struct task_usage. */
 #define HELPER_FIGURE_MAX (INT64_C(1) << 53)
 
-/* True if U, which has a sample, is plausible. */
+/* True if U has a sample, and its values are plausible. */
 bool helper_usage_is_sane(const struct task_usage *u);
 
 /*
- * Run a helper in this process, with the instructions from INSTRUCTIONS_FD, for daemons that connect to LISTEN_FD.
- * Return when it has ended: 0, or a negative errno if the instructions can't be read.
+ * Make this process a helper. It reads the instructions from INSTRUCTIONS_FD, and serves daemons
+ * that connect to LISTEN_FD. Return 0 when the attempt has ended, or a negative errno if the
+ * instructions or the job's folder can't be read.
  */
 int helper_run(int instructions_fd, int listen_fd);
 
 /*
- * Read the end of an attempt and its usage (LAST is 0 if unknown) from DIR/tasks/NAME. Return 0 or a negative errno;
- * -EINVAL: the file is damaged.
+ * Read from DIR/tasks/NAME how an attempt ended, and its usage. If the usage is unknown, its LAST
+ * is 0. Return 0 or a negative errno; -EINVAL: the file is damaged.
  */
 int helper_end_read(const char *dir, const char *name, struct task_end *ret,
 		    struct task_usage *ret_usage);
-/* Return the GPUs of the program of DIR/tasks/NAME, a bit each; 0 if it has none. */
+/*
+ * Return the GPUs of the program of the attempt NAME in DIR, one bit for each GPU. Return 0 if it
+ * has none, or the file can't be read.
+ */
 uint64_t helper_gpus_read(const char *dir, const char *name);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The main() of a process that kxfs starts from its own binary: a helper (helper.c), or the process of spawn.h. */
+/*
+ * The main() of processes that kxfs starts from its own binary: helpers (helper.c), and the
+ * intermediate processes of spawn_program (base/process.h).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,8 +15,9 @@
 #include "backend/local/helper.h"
 
 /*
- * Move the instructions and the socket away from descriptors 0 and 1. Change to the job's folder,
- * which the instructions name first, so that lsof shows to which job this helper belongs.
+ * Move the instructions and the socket away from descriptors 0 and 1. The first text of the
+ * instructions is the job's folder. Change to it, so that lsof shows to which job this helper
+ * belongs.
  */
 static int take_instructions(int *ret_instructions, int *ret_listen)
 {
@@ -47,7 +51,10 @@ void backend_helper(char **argv)
 	if (!argv[0] || !streq(argv[0], HELPER_NAME))
 		return;
 	close_range(STDERR_FILENO + 1, ~0u, 0);
-	/* A signal to all processes of kxfs must not separate running programs from their logs. */
+	/*
+	 * Ignore signals that are sent to all processes of kxfs. If the helper ended, the program's
+	 * output would be lost.
+	 */
 	for (size_t i = 0; i < array_size(ignored); i++)
 		signal(ignored[i], SIG_IGN);
 	signal(SIGCHLD, SIG_DFL);

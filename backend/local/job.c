@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A job is over when no replica is live (replica.h), and all replicas have succeeded or the job's
- * goal is to end. The job is freed when its record on disk shows that.
+ * goal is to end. The job is freed when its record on disk shows that it is over.
  */
 #include "backend/local/job.h"
 
@@ -19,10 +19,10 @@
 #include "spec/record/slots.h"
 
 struct role {
-	size_t first, n; /* its replicas */
+	size_t first, n; /* its replicas are N items of REPS from FIRST */
 	size_t live;
 	unsigned delay_ms;
-	bool again; /* restart all replicas when none is live */
+	bool again; /* restart all replicas of the role when none is live */
 };
 
 struct local_job {
@@ -34,11 +34,11 @@ struct local_job {
 	struct role *roles;
 	size_t live;
 	unsigned delay_ms;
-	bool is_new;	  /* an earlier daemon has recorded the job, but did not launch it */
-	uint64_t ended;	  /* number of the change of its record that ended the job, or 0 */
-	bool let_go;	  /* the job outlives the mount */
-	bool blamed;	  /* the job's reason was taken from a replica (blame) */
-	bool words_known; /* the record has the last words of the replica that failed */
+	bool is_new;		  /* the job is recorded on disk, but was not launched yet */
+	uint64_t ended;		  /* number of the change of its record that ended the job, or 0 */
+	bool let_go;		  /* the job outlives the mount */
+	bool blamed;		  /* the job's reason was taken from a replica (blame) */
+	bool words_known;	  /* the record has the last words of the replica that failed */
 	struct last_words *words; /* reads them, or NULL */
 	UT_hash_handle hh;	  /* by its id */
 };
@@ -84,15 +84,15 @@ static void line_up(struct local_job *job)
 	struct local_jobs *jobs = job->jobs;
 
 	/*
-	 * Only a damaged record can have the largest number; jobs with equal numbers are ordered by
-	 * creation.
+	 * The largest number is reached only after a damaged record was read. Jobs with equal
+	 * numbers are ordered by creation.
 	 */
 	jobs->last_queue_number = min_of(jobs->last_queue_number + 1, SPEC_MAX_QUEUE_NUMBER);
 	local_record_spec(job->record)->queue_number = jobs->last_queue_number;
 	post_slots(job->jobs);
 }
 
-/* Let a new job wait in the queue, if there is one. */
+/* Add a new job to the queue, if the mount has one. */
 static void join_queue(struct local_job *job)
 {
 	const struct spec_slots *limits = &job->jobs->limits;
@@ -104,8 +104,8 @@ static void join_queue(struct local_job *job)
 }
 
 /*
- * True if JOB requests GPUs, but an earlier mount without GPUs has launched it, and no replica of
- * JOB is live.
+ * True if JOB requests GPUs but has none, because an earlier mount without GPUs has launched it,
+ * and no replica of JOB is live.
  */
 static bool lacks_gpus(const struct local_job *job)
 {
@@ -117,8 +117,9 @@ static bool lacks_gpus(const struct local_job *job)
 }
 
 /*
- * Append a job of an earlier daemon to the queue, like a new one, if it was not launched or still
- * needs GPUs. All jobs are known by now, so the jobs that waited before are ahead of it.
+ * Append a job of an earlier daemon to the queue, like a new job, if it was not launched or still
+ * needs GPUs. Call this when all jobs are known, so that jobs that were already waiting are ahead
+ * of it.
  */
 static void join_late(struct local_job *job)
 {
@@ -149,8 +150,9 @@ static int by_queue_number(const void *a, const void *b)
 }
 
 /*
- * Give free slots and GPUs to waiting jobs. A job keeps its slot and GPUs until it is freed, when
- * its end is on disk: before that, a next daemon could restart it with the same GPUs.
+ * Give free slots and GPUs to waiting jobs. A job keeps its slot and its GPUs until its end is on
+ * disk and it is freed. If another job got its GPUs earlier, and kxfs crashed, the next daemon
+ * could start both jobs with the same GPUs.
  */
 static void on_slots(void *data)
 {
@@ -181,8 +183,8 @@ static void on_slots(void *data)
 			continue;
 		}
 		/*
-		 * The record has the job's GPUs before a program is started, so that no other job
-		 * gets them after a crash.
+		 * Write the job's GPUs to its record before a program is started, so that no other
+		 * job gets them after a crash.
 		 */
 		change = local_record_changed(job->record);
 		for (size_t k = 0; k < job->rec->job->n_replicas; k++)
@@ -202,7 +204,7 @@ static void post_slots(struct local_jobs *jobs)
 	loop_post(jobs->b->loop, on_slots, jobs);
 }
 
-/* --- its end --- */
+/* --- the end of a job --- */
 
 static void job_free(struct local_job *job)
 {
@@ -241,7 +243,7 @@ static void clean_done(void *data)
 	free(c);
 }
 
-/* --- events of its record --- */
+/* --- events of the record --- */
 
 static void on_showing(void *data)
 {
@@ -260,8 +262,8 @@ static void on_published(void *data, const struct spec_job *snap)
 }
 
 /*
- * True if the disk was too full for CHANGE, but the write of JOB's end, which has reserved space,
- * is still to come.
+ * True if CHANGE could not be written because the disk is full, and the end of JOB is still to be
+ * written. Space is reserved for that write.
  */
 static bool waits_for_room(const struct local_job *job, int err, uint64_t change)
 {
@@ -316,12 +318,9 @@ static void on_settled(void *data)
 	return jobs->events.left(jobs->events.data);
 }
 
-/*
- * --- a replica has failed; the policy HOT_SPARE works like REPLICA, since one machine has no
- * spares ---
- */
+/* --- failures of replicas --- */
 
-/* Set the job's reason to that of REP, which has failed and is not restarted. */
+/* Copy the reason of REP, which has failed and will not be restarted, to JOB. */
 static void blame(struct local_job *job, const struct local_replica *rep)
 {
 	const struct spec_replica *rec = local_replica_record(rep);
@@ -335,13 +334,20 @@ static void blame(struct local_job *job, const struct local_replica *rep)
 	local_record_set_reason(job->record, rec->reason, text);
 }
 
+/*
+ * True if ROLE restarts only the replica that failed. HOT_SPARE works like REPLICA, since one
+ * machine has no spares.
+ */
 static bool is_for_one(const struct spec_role *role)
 {
 	return role->retry_policy == SPEC_RETRY_REPLICA ||
 	       role->retry_policy == SPEC_RETRY_HOT_SPARE;
 }
 
-/* Count one restart against the limit of REP's policy. Return false if the limit was reached. */
+/*
+ * Count a restart of REP against the limit of its retry policy. If the limit is reached, count
+ * nothing and return false.
+ */
 static bool take_restart(struct local_job *job, const struct local_replica *rep)
 {
 	const struct spec_role *role = spec_role_of(job, rep);
@@ -367,7 +373,10 @@ static void restart_role(struct local_job *job, struct role *role, unsigned dela
 		local_replica_restart(job->reps[i]);
 }
 
-/* REP has failed: restart by its policy, or end the job. */
+/*
+ * Handle the failure of REP: restart what its retry policy names, or end the job if no restart is
+ * left.
+ */
 static void on_failed(void *data, struct local_replica *rep)
 {
 	struct local_job *job = data;
@@ -403,13 +412,13 @@ static bool all_succeeded(const struct local_job *job)
 	return true;
 }
 
-/* No replica of JOB is live, and none will be: end its logs, and set its final state. */
+/* End the logs of JOB, and set its final state. No replica of JOB is live or will be started. */
 static void finish(struct local_job *job)
 {
 	const struct spec_record *rec = job->rec;
 
 	for (size_t i = 0; i < rec->job->n_replicas; i++) {
-		/* The last daemon may have planned a start. */
+		/* Cancel the start that the last daemon may have planned. */
 		local_replica_end(job->reps[i]);
 		local_replica_close_log(job->reps[i]);
 	}
@@ -442,7 +451,10 @@ static void on_words(void *data, const char *words)
 	return decide(job, NULL);
 }
 
-/* True if the last words of JOB, which has ended, are known. If not, start reading them. */
+/*
+ * JOB is ending, and no replica is live. Return true if its last words are known, or not needed.
+ * Otherwise start to read them, and return false.
+ */
 static bool has_last_words(struct local_job *job)
 {
 	const struct spec_job *snap = job->rec->job;
@@ -464,7 +476,10 @@ static bool has_last_words(struct local_job *job)
 	return false;
 }
 
-/* REP is no longer live, or, if REP is NULL, some replica: decide how the job continues. */
+/*
+ * Decide how the job continues, because REP is no longer live. If REP is NULL, decide for the job
+ * as a whole.
+ */
 static void decide(void *data, struct local_replica *rep)
 {
 	struct local_job *job = data;
@@ -489,8 +504,8 @@ static void decide(void *data, struct local_replica *rep)
 		begin_again(job, role->first, role->n, role->delay_ms);
 	} else if (rep && local_replica_record(rep)->state == SPEC_PENDING) {
 		/*
-		 * REP must be restarted: this daemon has planned that, or the last one was killed
-		 * in the pause before it.
+		 * Restart REP. Either this daemon has planned that, or the last daemon was killed
+		 * in the pause before the restart.
 		 */
 		local_replica_begin(rep, local_replica_delay(rep));
 	} else if (job->live == 0 && all_succeeded(job)) {
@@ -715,7 +730,7 @@ static char *part_of(struct local_jobs *jobs, const struct record *entry,
 {
 	struct local_job *job = job_of(jobs, entry);
 
-	/* A refused launch leaves no parts in the record. */
+	/* If a launch is refused, remove both parts from the record. */
 	if (next->state == RECORD_HELD || next->state == RECORD_NEVER)
 		return text_copy("");
 	return job ? local_record_part(job->record, part) : NULL;
@@ -788,7 +803,7 @@ static void let_replicas_go(struct local_job *job)
 		local_replica_let_go(job->reps[i]);
 }
 
-/* The job outlives the mount: its programs continue, and planned starts remain in the record. */
+/* Let JOB outlive the mount: its programs continue, and its planned starts remain in the record. */
 static void let_go(struct local_job *job)
 {
 	job->let_go = true;

@@ -2,8 +2,8 @@
 /*
  * Local jobs that are not over, or whose end is not on disk yet. A job owns its replicas
  * (replica.h) and its record (record.h), and decides which replicas are restarted, and when the job
- * is over. Then the object is freed; the job remains as a snapshot in the store and a record on
- * disk (saved.h). I/O thread.
+ * is over. When its end is on disk, the object is freed. The job then remains as a snapshot in the
+ * store and a record on disk (saved.h). I/O thread.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "backend/local/task.h"
 #include "spec/record/slots.h"
 
-/* The name of the queue of the machine. */
+/* The name of this machine's queue. */
 #define LOCAL_QUEUE "local"
 
 struct local_job;
@@ -20,17 +20,17 @@ struct local_jobs;
 struct orphan;
 
 struct local_jobs_events {
-	/* The store now shows SNAP as the snapshot of JOB. */
+	/* The store now has SNAP as the snapshot of JOB. */
 	void (*published)(void *data, struct local_job *job, const struct spec_job *snap);
 	/*
-	 * The record of JOB, with its changes up to number CHANGE, could not be written because of
-	 * ERR; the write is retried. Not called for a full disk while JOB's end, which has reserved
-	 * space, is still to be written.
+	 * The record of JOB with its changes up to number CHANGE could not be written, because of
+	 * ERR. records.c retries the write. This is not called if the disk is full and the end of
+	 * JOB is still to be written, because space is reserved for that write.
 	 */
 	void (*unwritten)(void *data, struct local_job *job, int err, uint64_t change);
 	/*
-	 * JOB is about to be freed: either disk and store show that it is over, or it outlives the
-	 * mount.
+	 * JOB is about to be freed. Either it is over, as the disk and the store show, or it
+	 * outlives the mount.
 	 */
 	void (*leaving)(void *data, struct local_job *job);
 	/* A job was freed. */
@@ -39,39 +39,45 @@ struct local_jobs_events {
 };
 
 /*
- * Each job, and each helper, enters GROUP. LIMITS is copied; jobs wait in a queue if one of its
- * limits is not 0.
+ * Each job and each helper enters GROUP. LIMITS is copied. If one of the limits is not 0, jobs wait
+ * in a queue.
  */
 struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
 				  const struct spec_slots *limits,
 				  const struct local_jobs_events *events);
 /*
- * The mount is up: begin with the planned starts and ends. Before this call kxfs shows jobs and
- * follows their output, but does not start or end any.
+ * Start and end jobs from now on, first those for which a start or an end is planned. Call this
+ * when the mount is up. Before that, kxfs only shows jobs and follows their output.
  */
 void local_jobs_take_charge(struct local_jobs *jobs);
 /* Call this after the loop has stopped. Running programs continue; the next start takes them over. NULL is allowed. */
 void local_jobs_free(struct local_jobs *jobs);
-/* The mount ends: end all jobs; with LINGER, only those that are being ended already. */
+/*
+ * End all jobs, because the mount ends. If LINGER, end only the jobs that are being ended already,
+ * and let the others continue.
+ */
 void local_jobs_stop(struct local_jobs *jobs, bool linger);
 /*
- * Stop waiting for the jobs that have not ended in time: they continue, and remain running in their
- * records.
+ * Stop waiting for jobs that have not ended in time. Their programs continue, and their records
+ * show them as running.
  */
 void local_jobs_leave(struct local_jobs *jobs);
-/* Return the GPUs of all jobs, a bit each, also of those that are being ended. Any thread. */
+/*
+ * Return the GPUs that jobs have, one bit for each GPU. Jobs that are being ended still have
+ * theirs. Any thread.
+ */
 uint64_t local_jobs_gpus(const struct local_jobs *jobs);
 size_t local_jobs_count(const struct local_jobs *jobs);
-/* Take over ORPHAN (task.h), which keeps its slot and its GPUs until it ends. */
+/* Take ownership of ORPHAN (task.h). It keeps its slot and its GPUs until it ends. */
 void local_jobs_add_orphan(struct local_jobs *jobs, struct orphan *orphan);
 struct tasks *local_jobs_tasks(const struct local_jobs *jobs);
 struct local_job *local_jobs_find(struct local_jobs *jobs, const char *id);
-/* For .kxfs/metrics; any thread. */
+/* Print metrics for .kxfs/metrics. Any thread. */
 void local_jobs_metrics(struct local_jobs *jobs, FILE *out);
 
 /*
- * Make a job of REC, which is taken over and whose record is ENTRY. Return NULL with errno if its output can't be
- * opened.
+ * Make a job from REC, and take ownership of REC. ENTRY is the job's record on disk. Return NULL
+ * and set errno if the job's output can't be opened.
  */
 struct local_job *local_job_new(struct local_jobs *jobs, struct record *entry,
 				struct spec_record *rec);
@@ -79,10 +85,14 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct record *entry,
 void local_job_launch(struct local_job *job);
 
 /*
- * Find the states of the newest attempts of a job of an earlier daemon, one for each replica. malloc'ed. On the pool.
+ * REC is a job of an earlier daemon. Find the state of the newest attempt of each replica. Return
+ * an array, malloc'ed. On the pool.
  */
 struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct spec_record *rec);
-/* Resume a job of an earlier daemon, with FOUND of local_job_find_attempts. Its descriptors are taken over. */
+/*
+ * Resume JOB, which an earlier daemon has started. FOUND is the result of local_job_find_attempts.
+ * Take ownership of its descriptors.
+ */
 void local_job_take_over(struct local_job *job, const struct task_found *found);
 
 const struct spec_record *local_job_record(const struct local_job *job);
@@ -91,16 +101,19 @@ bool local_job_is_ending(const struct local_job *job);
 
 /* The next five functions change the job's record, and return the number of that change. */
 
-/* End all processes of JOB, and the job. The first goal counts. */
+/*
+ * End JOB and all its processes, with GOAL as the reason. If JOB is being ended already, it keeps
+ * its first goal.
+ */
 uint64_t local_job_end(struct local_job *job, enum spec_goal goal);
 /* Move JOB to history/; cancel it if it is not over. */
 uint64_t local_job_cancel(struct local_job *job);
 uint64_t local_job_suspend(struct local_job *job);
 uint64_t local_job_resume(struct local_job *job);
-/* Restart all of JOB. */
+/* Restart all replicas of JOB. */
 uint64_t local_job_restart(struct local_job *job);
 
-/* True if the record of JOB is on disk with CHANGE. */
+/* True if the record on disk has the change number CHANGE of JOB. */
 bool local_job_has_saved(const struct local_job *job, uint64_t change);
-/* Send SIGKILL to all programs of JOB, without waiting for the end of their grace. */
+/* Send SIGKILL to all programs of JOB immediately, without a grace period. */
 void local_job_kill(struct local_job *job);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The local backend: jobs run as processes of this machine. This file implements the backend's operations. The other
- * files, each after those that it uses:
+ * The local backend: jobs run as processes of this machine. This file implements the backend's
+ * operations. The other files, each after those that it uses:
  *
  *	helper	    the process that runs one attempt of a replica, writes its output and its end to disk, and outlives
  *		    the daemon; helper_main makes a process a helper, guard is between the helper and the program
  *	task	    the daemon's side of one helper; orphans, which are running programs without a record
- *	program     arguments and environment of a program, and its end as words
+ *	program     arguments and environment of a program; texts that describe how it ended
  *	record	    the record of a job that is not over: its state, its file, its snapshot in the store
  *	replica	    one replica of a job
  *	job	    jobs that are not over: their replicas, restarts and end
@@ -15,11 +15,12 @@
  *
  * local_jobs owns the jobs, a job owns its record and its replicas, and a replica owns the task of
  * its newest attempt. The record has all state of a job and its replicas; the file on disk
- * (backend/jobs/records.h) and the snapshot in the store are made from the record. All of it
- * belongs to the I/O thread; the pool does disk I/O with copies. The folder STATE/output/UUID of a
- * job has logs/ and lines/ (the helper writes them), and tasks/ (helper.h) while it is not over.
- * Jobs continue after a crash of kxfs: the next start connects to the helpers by the sockets in
- * tasks/, and reads from tasks/ how the other attempts have ended.
+ * (backend/jobs/records.h) and the snapshot in the store are made from the record. All these
+ * objects belong to the I/O thread; the pool does disk I/O with copies. The folder
+ * STATE/output/UUID of a job has logs/ and lines/, which the helper writes. While the job is not
+ * over, the folder also has tasks/ (helper.h). Jobs continue after a crash of kxfs: the next start
+ * connects to the helpers by the sockets in tasks/, and reads from tasks/ how the other attempts
+ * have ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,8 +39,8 @@
 #include "spec/base/mem.h"
 
 /*
- * Time limit of stopping after the grace period: for SIGKILL to take effect, and for writing
- * records.
+ * How long stopping may take after the grace period. In this time SIGKILL takes effect, and records
+ * are written.
  */
 #define STOP_MORE_MS 8000
 
@@ -185,7 +186,10 @@ static int read_visible(const char *list, uint64_t *ret)
 	return 0;
 }
 
-/* Choose the GPUs for jobs: WANTED of them, or, if WANTED is -1, all that this process may use. */
+/*
+ * Choose the GPUs for jobs, and set *RET to one bit for each. If WANTED is -1, choose all that this
+ * process may use; otherwise choose WANTED of them.
+ */
 static int choose_gpus(int wanted, uint64_t *ret, char **ret_text)
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");

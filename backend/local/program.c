@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Expands the macros in arguments, and makes an environment in which each variable occurs once.
- * Describes the ends of attempts for people.
+ * Expands the macros in arguments. Makes an environment in which each variable occurs once.
+ * Describes for people how attempts have ended.
  */
 #include "backend/local/program.h"
 
@@ -27,7 +27,7 @@ struct program_strings {
 	size_t n;
 };
 
-/* Append TEXT, which is taken over. */
+/* Append TEXT, and take ownership of it. */
 static void add(struct program_strings *s, char *text)
 {
 	s->v = mem_more(s->v, s->n + 1, sizeof(*s->v));
@@ -127,7 +127,8 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 
 		/*
 		 * For NVIDIA's and AMD's libraries. Don't set ROCR_VISIBLE_DEVICES, too: it would
-		 * hide devices, and HIP_VISIBLE_DEVICES would then count only the others.
+		 * hide devices, and the numbers in HIP_VISIBLE_DEVICES would then count only the
+		 * visible ones.
 		 */
 		add(&env, text_print("CUDA_VISIBLE_DEVICES=%s", numbers));
 		add(&env, text_print("HIP_VISIBLE_DEVICES=%s", numbers));
@@ -149,7 +150,7 @@ void program_clear(struct program *p)
 	clear(p->env);
 }
 
-/* --- its end --- */
+/* --- how an attempt ended --- */
 
 /* Return why the program could not be started, with the name of the file. */
 static char *why_not_started(const struct spec_record *rec, const struct spec_replica *rep,

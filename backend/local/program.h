@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program of a replica: its arguments, its environment, which includes the daemon's, and texts
- * for people on how an attempt has ended.
+ * Makes the arguments and the environment of a replica's program. The environment includes that of
+ * the daemon. Also makes texts for people that describe how an attempt has ended.
  */
 #pragma once
 
@@ -13,17 +13,17 @@ struct program {
 };
 
 /*
- * Set P for replica REP of REC. ERROR_FILE is the file for a structured error of the program,
- * unless the role names another.
+ * Set P for replica REP of REC. The program may write a structured error to ERROR_FILE, unless its
+ * role names another file.
  */
 void program_make(struct program *p, const struct spec_record *rec, const struct spec_replica *rep,
 		  const char *error_file);
 void program_clear(struct program *p);
 
-/* Return the message of an end; "" if the attempt succeeded. malloc'ed. */
+/* Return a message that describes END, malloc'ed; "" if the attempt succeeded. */
 char *program_end_text(const struct spec_record *rec, const struct spec_replica *rep,
 		       const struct task_end *end);
-/* Return the reason, one word. AGAIN: kxfs ended the replica to restart it. */
+/* Return the reason for END, one word. AGAIN: kxfs ended the replica to restart it. */
 const char *program_end_reason(bool again, const struct task_end *end);
 /* True if the program was not started because of a shortage that may pass, such as memory. */
 bool program_end_passes(const struct task_end *end);

@@ -6,7 +6,7 @@
  *	HIDDEN: no job yet	| every start was tried; SHOW_MS has passed;	| SHOWN
  *				| the job is queued, ends, or is ended		|
  *	SHOWN: the job		| the record on disk shows a suspension		| SUSPENDED
- *	SUSPENDED		| the record on disk shows that it has ended	| SHOWN
+ *	SUSPENDED		| the record shows no suspension any more	| SHOWN
  *
  *	the file	| what is under way			| what ends it			| next
  *	SAVED		| nothing; the last write succeeded	| a change			| WRITING
@@ -20,7 +20,10 @@
 
 /* How long a job may be hidden while its replicas, which may be thousands, are started. */
 #define SHOW_MS 2000
-/* How long usage is collected before it is published: thousands of replicas may report it every second. */
+/*
+ * Usage is collected for this time and then published: thousands of replicas may report it every
+ * second.
+ */
 #define USED_MS 1000
 
 struct local_record {
@@ -31,20 +34,21 @@ struct local_record {
 	struct record *entry; /* the record on disk */
 	size_t to_try;	      /* replicas whose first start was not tried yet */
 	uint64_t change;      /* number of the newest change */
-	uint64_t taken;	  /* number of the newest change that was written, or is being written */
-	uint64_t saved;	  /* number of the newest change that is on disk */
-	uint64_t made_ms; /* monotonic */
+	uint64_t taken;	      /* number of the newest change that was passed to a write */
+	uint64_t saved;	      /* number of the newest change that is on disk */
+	uint64_t made_ms;     /* when this object was made, by loop_now_ms */
 	enum { HIDDEN, SHOWN, SUSPENDED } view;
 	enum { SAVED, WRITING, UNSAVED } file;
 	bool restarting;	   /* the whole job is being restarted, and no program runs yet */
-	bool last;		   /* the mount ends */
-	struct spec_job *snapshot; /* to be published when the record is written */
-	struct loop_timer due;	   /* runs until the record is to be written */
-	struct loop_timer used;	   /* runs until usage is published */
-	struct loop_timer show;	   /* runs until the job is shown, even if starts are untried */
+	bool last;		   /* local_record_last was called */
+	struct spec_job *snapshot; /* the snapshot to publish when the record is written, or NULL */
+	struct loop_timer due;	   /* fires when the record must be written */
+	struct loop_timer used;	   /* fires when usage must be published */
+	/* fires when the job must be shown, even if replicas are not started yet */
+	struct loop_timer show;
 };
 
-/* How a job with this goal ends. A member is NULL if the failed replica determines it. */
+/* How a job with this goal ends. A member is NULL if it is copied from the replica that failed. */
 static const struct ending {
 	enum spec_state state;
 	const char *phase;
@@ -194,7 +198,7 @@ static bool is_moved(const struct local_record *r)
 	return record_head(r->entry)->state == RECORD_HISTORY;
 }
 
-/* True if the record may be published without a write, because no change must be on disk first. */
+/* True if the record may be published now, because none of its changes must be on disk first. */
 static bool is_free(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
@@ -215,7 +219,7 @@ static void on_used(void *data)
 {
 	struct local_record *r = data;
 
-	/* Otherwise the next snapshot to be published has the usage. */
+	/* Otherwise usage is published with the next snapshot. */
 	if (is_free(r) && !local_record_is_over(r))
 		local_record_publish(r);
 }
@@ -226,7 +230,7 @@ void local_record_used(struct local_record *r)
 		loop_timer_set(&r->used, USED_MS);
 }
 
-/* True if the job must not be shown yet. Its submitter waits until it is. */
+/* True if the job must not be shown yet. Its submitter waits until it is shown. */
 static bool is_hidden(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
@@ -274,7 +278,7 @@ static void write_now(void *data)
 		       NULL, NULL);
 }
 
-/* A hanging helper may keep a start untried: show the job anyway. */
+/* Show the job although not all replicas were started, because a helper may hang. */
 static void on_show(void *data)
 {
 	local_record_changed(data);
@@ -294,8 +298,8 @@ void local_record_written(struct local_record *r, int err)
 	if (r->snapshot)
 		publish(r, take_ptr(r->snapshot));
 	/*
-	 * The disk may have refused a change, and then accepted an older state that records.c has
-	 * retried.
+	 * The record on disk may still be older: if the disk has refused a change, records.c may
+	 * have retried with an older state.
 	 */
 	behind = r->change > r->taken ||
 		 (!err && (head->state != wanted(r) || head->over != local_record_is_over(r)));

@@ -15,11 +15,12 @@
  *	RUNNING	    the program runs		    the helper ends	    CONCLUDING
  *	CONCLUDING  its log goes to the merged log  the log has ended	    IDLE, and the job decides
  *
- * The last three are "live". A new attempt begins only when the old one is not live any more, and
- * is in the record on disk before its helper is started. So after a crash the next daemon has to
- * find only the newest attempt. If that attempt has ended, the replica begins in CONCLUDING,
- * because the last daemon may not have completed the merged log. In the merged log, the attempts of
- * a replica never interleave, unless the disk refuses the log of one.
+ * In the last three steps a replica is "live". A new attempt begins only when the old one is no
+ * longer live. The new attempt is in the record on disk before its helper is started. So after a
+ * crash the next daemon has to find only the newest attempt. If that attempt has ended, the replica
+ * begins in CONCLUDING, because the last daemon may not have completed the merged log. In the
+ * merged log, the lines of different attempts of a replica never interleave, unless the disk
+ * refuses the log of an attempt.
  */
 #include "backend/local/replica.h"
 
@@ -38,13 +39,13 @@
 #include "backend/local/program.h"
 #include "spec/base/mem.h"
 
-/* Number of starts in one turn of the loop: each forks, which takes about a millisecond. */
+/* Number of starts in one turn of the loop. Each start forks, which takes about a millisecond. */
 #define STARTS_A_TURN 16
-/* Number of starts on the pool at the same time: each uses descriptors and the disk. */
+/* Number of starts on the pool at the same time. Each start uses descriptors and the disk. */
 #define PREPARED_AT_ONCE 8
 /*
- * Number of attempts to start a program despite a shortage of memory or processes; they take half a
- * minute.
+ * How often kxfs tries to start a program despite a shortage of memory or processes. All tries
+ * together take half a minute.
  */
 #define MAX_TRIES 10
 /* Number of logs of older attempts that are reopened in one turn of the loop. */
@@ -59,26 +60,26 @@ enum step { IDLE, DELAYED, QUEUED, RECORDING, HELD, STARTING, RUNNING, CONCLUDIN
 struct local_replica {
 	const struct local_replica_job *job;
 	struct spec_replica *rec; /* its part of the snapshot in the job's record */
-	struct spec_plan *plan;	  /* its part of the plan in that record */
-	size_t i;		  /* its index in that record */
+	struct spec_plan *plan;	  /* its part of the plan in the job's record */
+	size_t i;		  /* its index in the job's record */
 	enum step step;
 	struct task *task;
-	struct loop_timer delay; /* in DELAYED: until the start */
-	struct loop_timer grace; /* in STARTING and RUNNING: until SIGKILL */
-	struct loop_timer older; /* until more logs of older attempts are reopened */
+	struct loop_timer delay; /* in DELAYED: fires when the start is due */
+	struct loop_timer grace; /* in STARTING and RUNNING: fires when SIGKILL is due */
+	struct loop_timer older; /* fires when more logs of older attempts must be reopened */
 	/*
-	 * Number of logs of older attempts that were reopened so far, and that must be reopened in
-	 * total.
+	 * Number of logs of older attempts: those that were reopened so far, and those that must be
+	 * reopened in total.
 	 */
 	unsigned reopened, to_reopen;
 	/* Number of the change of the record that must be on disk before the attempt is started. */
 	uint64_t change;
-	/* Pauses after failed attempts in this mount. */
+	/* Pauses before restarts after failed attempts in this mount. */
 	struct backoff slow;
 	unsigned delay_ms;
 	/* When this daemon started the attempt, by loop_now_ms, or 0. */
 	uint64_t since;
-	struct backoff start; /* after failures to start this attempt */
+	struct backoff start; /* pauses after failures to start this attempt */
 	char *lost;	      /* why output of the attempt is lost; NULL if it is complete */
 	bool tried;	      /* its start was tried at least once */
 	bool begun;	      /* the attempt's log has begun */
@@ -129,7 +130,7 @@ char *local_replica_error_file(const struct local_replica *rep)
 	return text_print("%s/" HELPER_DIR "/%s.error", rep->job->dir, name);
 }
 
-/* --- its log --- */
+/* --- logs --- */
 
 static int log_begin(struct local_replica *rep)
 {
@@ -146,7 +147,9 @@ void local_replica_open_log(struct local_replica *rep)
 {
 	int err = log_begin(rep);
 
-	/* The start of the program retries this, and reports the error if it fails again. */
+	/*
+	 * The start of the program makes the log again, and reports the error if that fails, too.
+	 */
 	if (err < 0)
 		diag(DIAG_DEBUG, "%s: a log file can't be created yet: %s", id_of(rep),
 		     strerror(-err));
@@ -229,7 +232,10 @@ static void set_step(struct local_replica *rep, enum step step)
 		job->events->lives(job->data, rep, is_live(step));
 }
 
-/* Take REP, which is not live, out of the queue and stop its timer. */
+/*
+ * Cancel the planned start of REP, which must not be live: remove it from the queue, and stop its
+ * timer.
+ */
 static void unplan(struct local_replica *rep)
 {
 	loop_timer_stop(&rep->delay);
@@ -376,7 +382,7 @@ static void start(struct local_replica *rep)
 	return on_ended(rep, &end);
 }
 
-/* Make the next attempt of a replica, and record it before it is started. */
+/* Make the next attempt of REP. Record it before it is started. */
 static void renew(struct local_replica *rep)
 {
 	struct spec_replica *rec = rep->rec;
@@ -407,7 +413,7 @@ static void post_queue(struct local_replicas *all)
 	loop_post(all->loop, on_queue, all);
 }
 
-/* Start some replicas of the queue, but not all in one turn of the loop. */
+/* Start the first replicas of the queue. The others wait for later turns of the loop. */
 static void on_queue(void *data)
 {
 	struct local_replicas *all = data;
@@ -506,9 +512,9 @@ static void on_log_ended(void *data)
 }
 
 /*
- * Retry a start that failed because of a shortage of memory, processes or descriptors. Return false
- * if it failed for another reason, or too often. Retries for descriptors have no limit, because
- * these become free when other jobs end.
+ * If the start failed because of a shortage of memory, processes or descriptors, retry it. Return
+ * false if it failed for another reason, or too often. There is no limit for retries because of
+ * descriptors, since descriptors become free when other jobs end.
  */
 static bool try_again(struct local_replica *rep, const struct task_end *end)
 {
@@ -531,7 +537,7 @@ static bool try_again(struct local_replica *rep, const struct task_end *end)
 	return true;
 }
 
-/* Set the state of REP after END, the end of its attempt. */
+/* Set the state of REP, whose attempt has ended as END describes. */
 static void judge(struct local_replica *rep, const struct task_end *end)
 {
 	struct spec_replica *rec = rep->rec;
@@ -708,7 +714,10 @@ void local_replica_find_attempt(struct local_replicas *all, const char *dir,
 		*ret = (struct task_found){.fd = -1, .state = TASK_UNKNOWN, .err = printed};
 }
 
-/* Reopen the log of attempt A, of an earlier daemon. */
+/*
+ * Reopen the log of attempt A of REP, which an earlier daemon has written. Return false after an
+ * error.
+ */
 static bool reopen_log(struct local_replica *rep, unsigned a)
 {
 	cleanup_free char *prefix = spec_record_log_prefix(rep->rec);
@@ -784,7 +793,10 @@ void local_replica_adopt(struct local_replica *rep, const struct task_found *fou
 	}
 	rep->task =
 		task_adopt(rep->job->all->tasks, rep->job->dir, name, found->fd, &task_events, rep);
-	/* The last daemon may have ended between writing the record and sending the signal. */
+	/*
+	 * Send the signal again: the last daemon may have ended after writing the record and before
+	 * sending the signal.
+	 */
 	task_signal(rep->task, record_of(rep)->job->suspended ? SIGSTOP : SIGCONT);
 }
 

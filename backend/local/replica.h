@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One replica of a local job: it starts attempts, records how they end, and writes their logs. The job (job.h), which
- * owns it, decides whether it is restarted after a failure. I/O thread.
+ * One replica of a local job. It starts attempts, records how they end, and writes their logs. The
+ * job (job.h) owns the replica, and decides whether to restart it after a failure. I/O thread.
  */
 #pragma once
 
@@ -16,25 +16,27 @@
 #define LOCAL_DELAY_MIN_MS 100u
 
 struct local_replica;
-struct local_replicas; /* the data that all replicas of a backend share, such as the queue of starts */
+/* the data that all replicas of a backend share, such as the queue of starts */
+struct local_replicas;
 
-/* Callbacks, which may not free a replica. */
+/* Callbacks. They may not free a replica. */
 struct local_replica_events {
 	/*
-	 * REP has become LIVE, or not. It is live while its attempt is being started or runs, and
-	 * until the attempt's log is complete.
+	 * REP has become live (LIVE), or is no longer live. A replica is live from the start of an
+	 * attempt until the attempt has ended and its log is complete.
 	 */
 	void (*lives)(void *data, struct local_replica *rep, bool live);
 	/*
-	 * Its attempt has failed. It remains FAILED, unless the job calls local_replica_restart from here, for this
-	 * replica, all of its role, or the whole job.
+	 * The attempt of REP has failed. In this callback, the job may call local_replica_restart
+	 * for REP, for all replicas of its role, or for all replicas of the job. Otherwise REP
+	 * remains FAILED.
 	 */
 	void (*failed)(void *data, struct local_replica *rep);
-	/* REP is not live any more: the job decides what comes next. */
+	/* REP is no longer live. The job decides what REP does next. */
 	void (*idle)(void *data, struct local_replica *rep);
 };
 
-/* What the replicas of one job share. Plain data of the job, which outlives them. */
+/* Data that the replicas of a job share. Plain data. The job owns it, and outlives the replicas. */
 struct local_replica_job {
 	struct local_replicas *all;
 	struct local_record *record;
@@ -44,7 +46,10 @@ struct local_replica_job {
 	void *data;
 };
 
-/* Helpers enter GROUP. GRACE_MS: the time between SIGTERM and SIGKILL. */
+/*
+ * Make the data that all replicas of a backend share. Helpers enter GROUP. GRACE_MS is the time
+ * between SIGTERM and SIGKILL.
+ */
 struct local_replicas *local_replicas_new(struct loop *loop, struct group *group,
 					  unsigned grace_ms);
 /* Call this after the loop has stopped and all replicas are freed. Running programs continue. */
@@ -54,58 +59,85 @@ struct tasks *local_replicas_tasks(const struct local_replicas *all);
 void local_replicas_begin(struct local_replicas *all);
 /* Let running programs continue after the backend has stopped. */
 void local_replicas_outlive(struct local_replicas *all);
-/* For .kxfs/metrics; any thread. */
+/* Print metrics for .kxfs/metrics. Any thread. */
 void local_replicas_metrics(struct local_replicas *all, FILE *out);
 
 /* Make replica I of the job's record. */
 struct local_replica *local_replica_new(const struct local_replica_job *job, size_t i);
 /* Free REP; its program continues. */
 void local_replica_free(struct local_replica *rep);
-/* Return REP's part of the snapshot, and of the plan, in the record. */
+/*
+ * local_replica_record: return the part of the job's snapshot that describes REP.
+ * local_replica_plan: return the part of the job's plan that describes REP.
+ */
 const struct spec_replica *local_replica_record(const struct local_replica *rep);
 struct spec_plan *local_replica_plan(const struct local_replica *rep);
-/* Return where the program of REP's newest attempt may write a structured error. malloc'ed. */
+/*
+ * Return the path of the file into which the program of REP's newest attempt may write a structured
+ * error, malloc'ed.
+ */
 char *local_replica_error_file(const struct local_replica *rep);
 bool local_replica_is_idle(const struct local_replica *rep);
 
-/* Start REP, which is idle, or its next attempt, after a pause. */
+/*
+ * Start an attempt of REP after DELAY_MS. REP must be idle. If REP's newest attempt was never
+ * started, start that attempt; otherwise start a new one.
+ */
 void local_replica_begin(struct local_replica *rep, unsigned delay_ms);
-/* End REP: its program, or its planned start. */
+/* End the program of REP, or cancel its planned start. */
 void local_replica_end(struct local_replica *rep);
-/* End the program of REP, to restart it (local_replica_begin) when it, its role or its job is no longer live. */
+/*
+ * End the program of REP, because the job will restart REP. The job calls local_replica_begin when
+ * REP, all of its role, or the whole job is no longer live.
+ */
 void local_replica_restart(struct local_replica *rep);
 /* Drop the planned start of REP. Its program continues, and a later daemon takes it over. */
 void local_replica_let_go(struct local_replica *rep);
 /* Send SIG to the program of REP, if it runs. */
 void local_replica_signal(struct local_replica *rep, int sig);
-/* REP's job got its slot: start REP when the record is on disk with that change, number CHANGE. */
+/* REP's job has got its slot: start REP when the record on disk has the change number CHANGE. */
 void local_replica_admit(struct local_replica *rep, uint64_t change);
 /* Continue REP after SIGSTOP, or start it if it waited because the job was suspended. */
 void local_replica_resume(struct local_replica *rep);
 /*
- * REP has failed: return the pause before its next start, in ms. It grows with each failure, and is
- * reset after a long run.
+ * Return the pause before the next start of REP, which has failed, in ms. Each failure makes the
+ * pause longer. A long run resets it.
  */
 unsigned local_replica_slow_down(struct local_replica *rep);
 /* Return the last result of local_replica_slow_down. */
 unsigned local_replica_delay(const struct local_replica *rep);
 
-/* The record is on disk with all changes up to CHANGE: start an attempt that waits for that. */
+/*
+ * The record is on disk with all changes up to CHANGE. If an attempt of REP waits for one of these
+ * changes, start the attempt.
+ */
 void local_replica_recorded(struct local_replica *rep, uint64_t change);
 /*
- * The record could not be written, because of ERR. If an attempt of REP waits for that, show ERR in
- * REP's message, and return true.
+ * The record could not be written, because of ERR. If an attempt of REP waits for that write, show
+ * ERR in REP's message, and return true.
  */
 bool local_replica_is_delayed(struct local_replica *rep, int err);
 /* Make the log of REP's newest attempt before the program is started. */
 void local_replica_open_log(struct local_replica *rep);
-/* The job is over: end the logs, and make that of an attempt that was never started. */
+/*
+ * The job is over: end the log of REP's newest attempt. If that attempt was never started, make its
+ * log first, which is empty.
+ */
 void local_replica_close_log(struct local_replica *rep);
 
-/* Find the state of the newest attempt of replica I, of an earlier daemon, in the job's folder DIR. On the pool. */
+/*
+ * An earlier daemon has run replica I. Find the state of its newest attempt in the job's folder
+ * DIR. On the pool.
+ */
 void local_replica_find_attempt(struct local_replicas *all, const char *dir,
 				const struct spec_record *rec, size_t i, struct task_found *ret);
-/* Continue with the attempt that was found; the descriptor in FOUND is taken over. */
+/*
+ * Continue REP with the attempt FOUND of an earlier daemon. Take ownership of the descriptor in
+ * FOUND.
+ */
 void local_replica_adopt(struct local_replica *rep, const struct task_found *found);
-/* After local_replica_adopt for all replicas of the job: record the end of an attempt that is over. */
+/*
+ * If the attempt FOUND is over, record its end. Call this after local_replica_adopt was called for
+ * all replicas of the job.
+ */
 void local_replica_adopted(struct local_replica *rep, const struct task_found *found);

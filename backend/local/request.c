@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request about a job waits until the published job shows its effect. A submission or a dry run
- * has steps on the pool, and continues on the I/O thread. The record of a job is SUBMITTING on disk
- * before anything is started; the record of a job that was held gets its plan here.
+ * A request about a job waits until the published job shows the effect of the request. A submission
+ * or a dry run first runs on the pool, and then continues on the I/O thread. A job's record is
+ * SUBMITTING on disk before anything is started. If the job was held, its record already exists,
+ * and this file adds the plan.
  */
 #include "backend/local/request.h"
 
@@ -40,17 +41,18 @@ struct local_wait {
 	struct local_job *job;
 	struct backend_request *rq;
 	enum wait_kind kind;
-	uint64_t change;	 /* the change that the request made to the job's record, or 0 */
+	/* number of the change that the request made to the job's record, or 0 */
+	uint64_t change;
 	struct loop_timer timer; /* CONTROL: the deadline of the answer */
 };
 
 struct local_requests {
 	struct backend *b;
-	struct group *group; /* submissions are in it */
+	struct group *group; /* submissions enter it */
 	struct local_jobs *jobs;
 	struct saved *saved;
 	unsigned gpus; /* number of GPUs for jobs */
-	bool stopping; /* the mount ends: nothing is launched */
+	bool stopping; /* no more jobs are launched, because the mount ends */
 	struct local_wait *waits;
 };
 
@@ -97,7 +99,10 @@ static void answer(struct local_wait *w, int err, const char *text)
 	backend_answer(rq, err, id, text);
 }
 
-/* The deadline has passed: if the change is on disk, answer with success; else wait once more. */
+/*
+ * Handle the deadline of the answer: if the change is on disk, report success; otherwise wait as
+ * long again.
+ */
 static void on_late(void *data)
 {
 	struct local_wait *w = data;
@@ -202,7 +207,7 @@ void local_requests_cancel(struct local_requests *c, struct backend_request *rq)
 	wait_for(c, job, WAIT_CANCEL, rq, local_job_cancel(job));
 }
 
-/* True if the published job allows the action. If not, answer RQ. */
+/* True if the published job allows RQ's action. If it doesn't, answer RQ. */
 static bool allows(struct local_requests *c, struct backend_request *rq)
 {
 	const struct spec_job *job cleanup_job = store_get_uid(c->b->store, rq->uid);
@@ -213,7 +218,7 @@ static bool allows(struct local_requests *c, struct backend_request *rq)
 	return false;
 }
 
-/* True if JOB, which may have changed since it was published, still allows ACTION. */
+/* True if JOB still allows ACTION. JOB may have changed since it was published. */
 static bool still_allows(const struct local_job *job, enum spec_action action)
 {
 	if (local_job_is_ending(job))
@@ -264,9 +269,9 @@ void local_requests_forget(struct local_requests *c, struct backend_request *rq)
 /* --- submissions and dry runs --- */
 
 /*
- * A submission or a dry run. Its step is work on the pool, which parses the document. If the
- * document names a working directory, it is looked up separately, because its disk may hang; then
- * the step is repeated.
+ * A submission or a dry run. WORK parses the document on the pool. If the document names a working
+ * directory, kxfs looks up that directory separately, because its disk may hang, and then repeats
+ * WORK.
  */
 struct local_submit {
 	struct local_requests *c;
@@ -274,10 +279,10 @@ struct local_submit {
 	struct work work;
 	char *asked; /* the directory that the document names, or NULL */
 	bool looked; /* ASKED was looked up */
-	char *fault; /* why jobs can't run in ASKED; NULL if they can */
+	char *fault; /* the reason why jobs can't run in ASKED, or NULL */
 	struct spec_record *rec;
-	char *plan, *snapshot; /* parts of its record */
-	struct record *entry;  /* its record */
+	char *plan, *snapshot; /* parts of the job's record */
+	struct record *entry;  /* the job's record */
 	bool left; /* the record could not be made, but may reappear after a power cut */
 	char *id;
 	char *manifest; /* the manifest, for a dry run */
@@ -312,7 +317,8 @@ static void submit_free(struct local_submit *s)
 
 struct job_dir {
 	char *dir;
-	char *path; /* the canonical path; NULL if programs can't be started there, because of ERR */
+	/* the canonical path of DIR; NULL if programs can't be started in DIR, because of ERR */
+	char *path;
 	int err;
 };
 
@@ -356,8 +362,8 @@ static void job_dir_found(void *data, void *question)
 }
 
 /*
- * After a step: if the document names a directory that was not looked up yet, look it up, repeat
- * the step, and return true.
+ * Call this after WORK. If the document names a directory that was not looked up yet, start the
+ * lookup, and return true. The lookup repeats WORK.
  */
 static bool submit_looks(struct local_submit *s)
 {
@@ -430,7 +436,10 @@ static int make_manifest(struct local_submit *s, char **ret, struct spec_errors 
 	return spec_dry_run(&d, rq->text, rq->len, ret, &len, e);
 }
 
-/* Refuse the document, which is for a cluster. Return -EFBIG if it is too large for any cluster. */
+/*
+ * Refuse the document, because it is for a cluster. Return -EFBIG if it is too large for any
+ * cluster.
+ */
 static int refuse_scheduler(struct local_submit *s, const char *scheduler, struct spec_errors *e)
 {
 	cleanup(spec_errors_clear) struct spec_errors other = SPEC_ERRORS_INIT;
@@ -476,7 +485,8 @@ static void dry_run_work(void *data)
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 
 	s->work.err = 0;
-	if (s->rq->held) { /* refuse a job that can't be launched here now, rather than at its release */
+	/* If this mount can't launch the job, refuse it before it is held. */
+	if (s->rq->held) {
 		s->work.err = parse(s, &app, &terms);
 		if (!s->work.err && !s->id)
 			s->id = spec_name_job(app->name, s->rq->seed[0]);
@@ -511,7 +521,7 @@ void local_requests_dry_run(struct local_requests *c, struct backend_request *rq
 
 /* --- on the pool --- */
 
-/* Choose the id. The id of a held job is determined by its seed. */
+/* Choose the job's id. If the job was held, its id follows from the seed in its record. */
 static int choose_id(struct local_submit *s, const char *app)
 {
 	struct store *store = s->c->b->store;
@@ -536,7 +546,7 @@ static int choose_id(struct local_submit *s, const char *app)
 	return -EEXIST;
 }
 
-/* Make the record of a job of APP, which is taken over, with the run options TERMS. */
+/* Make the record of a job from APP and the run options TERMS. Take ownership of APP. */
 static void make_record(struct local_submit *s, struct spec_app *app,
 			const struct spec_terms *terms)
 {
@@ -558,7 +568,7 @@ static void make_record(struct local_submit *s, struct spec_app *app,
 	s->snapshot = spec_record_snapshot(s->rec);
 }
 
-/* Set the text of an error that is not the document's fault. */
+/* If the error is not the document's fault, so that it has no text yet, set its text. */
 static void explain(struct local_submit *s)
 {
 	if (!s->text)
@@ -599,8 +609,8 @@ static void refuse(struct local_submit *s, int err)
 }
 
 /*
- * The record could neither be completed nor removed, because of ERR. After a power cut it may look
- * like the record of a launched job.
+ * Answer the request. The record could neither be completed nor removed, because of ERR. After a
+ * power cut it may look like the record of a launched job.
  */
 static void leave(struct local_submit *s, int err)
 {
@@ -618,7 +628,10 @@ static void on_given_up(void *data, int err)
 	return err ? leave(s, err) : refuse(s, s->work.err);
 }
 
-/* Answer that the job, which is recorded, can't be started. Remove its record, unless the job was held. */
+/*
+ * Answer that the job can't be started because of ERR, although it is recorded. Remove its record,
+ * unless the job was held.
+ */
 static void give_up(struct local_submit *s, int err)
 {
 	s->work.err = err;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests. A submission: the pool parses the AppDef, and the job's record is written; then the replicas are started,
- * the job is published, and the request is answered. If the record can't be written, nothing is started.
+ * Requests about local jobs. For a submission, the pool parses the AppDef, and kxfs writes the
+ * job's record. Then kxfs starts the replicas, publishes the job, and answers the request. If the
+ * record can't be written, kxfs starts nothing.
  *
- * A request about a job that is not over takes effect immediately. It is answered when the published job shows the
- * effect and the record on disk has it; or with an error if the disk refuses the record. Jobs that are over are changed
- * by saved.h. I/O thread.
+ * A request about a job that is not over takes effect immediately. kxfs answers it when the
+ * published job shows the effect and the record on disk has it. If the disk refuses the record, the
+ * answer is an error. saved.c changes jobs that are over. I/O thread.
  */
 #pragma once
 
@@ -14,11 +15,11 @@
 
 struct local_requests;
 
-/* Submissions enter GROUP. GPUS is the number of GPUs for jobs. */
+/* Make the object. Submissions enter GROUP. GPUS is the number of GPUs for jobs. */
 struct local_requests *local_requests_new(struct backend *b, struct group *group,
 					  struct local_jobs *jobs, struct saved *saved,
 					  unsigned gpus);
-/* The mount ends: launch no more jobs. */
+/* Launch no more jobs, because the mount ends. */
 void local_requests_stop(struct local_requests *c);
 void local_requests_free(struct local_requests *c); /* NULL is allowed */
 

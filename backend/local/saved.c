@@ -3,10 +3,10 @@
  * The queue of changes of finished jobs, whose records only this file changes; and the recovery at
  * the start, which resumes jobs that have not finished.
  *
- * A record may be SUBMITTING at a start. The job counts as launched if a helper has left a file,
- * because a helper makes its file before it starts the program. It also counts as launched if the
- * machine was restarted since: a power cut may have removed the file of a job whose submission was
- * answered. Otherwise nothing was started.
+ * A record may be SUBMITTING at a start. kxfs regards its job as launched if a helper has left a
+ * file, because a helper makes its file before it starts the program. kxfs also regards the job as
+ * launched if the machine has booted since, because a power cut may have removed the file of a job
+ * whose submission was answered. Otherwise nothing was started.
  */
 #include "backend/local/saved.h"
 
@@ -32,19 +32,19 @@ struct saved_update {
 	char *uid;
 	const struct spec_job *job; /* the job's snapshot when the change begins */
 	struct record *entry;	    /* the job's record */
-	bool is_full;		    /* the disk has no space for the change */
+	bool is_full;		    /* the disk was too full to record the change */
 };
 
 struct recover;
 
 struct saved {
 	struct backend *b;
-	struct recover *recover; /* until the start is over */
+	struct recover *recover; /* the recovery at the start; NULL after it */
 	struct group *group;
 	struct local_jobs *jobs;
 	struct expiry *expiry; /* NULL when the mount is ending */
 	struct saved_update *changes;
-	bool busy; /* the first change in the queue is under way */
+	bool busy; /* the first change in the queue is in progress */
 };
 
 void saved_stop(struct saved *saved)
@@ -124,8 +124,8 @@ static void commit_drop(struct saved_update *c, records_fn done)
 }
 
 /*
- * The removal has freed space for the record. If it still can't be written, the next start sees
- * that there are no logs.
+ * If the record could not be written before the removal, write it now, since the removal has freed
+ * space. If that fails, too, the next start sees that there are no logs.
  */
 static void on_dropped(void *data, int err)
 {
@@ -137,9 +137,9 @@ static void on_dropped(void *data, int err)
 }
 
 /*
- * The record shows that the output is dropped before the output is removed; after a crash, the next
- * start removes the rest. On a full disk, the output is removed first, to free space for the
- * record.
+ * Remove the output. The record already shows that it is dropped, so that after a crash the next
+ * start removes the rest. If the disk was too full to write the record, the removal frees space,
+ * and on_dropped writes the record.
  */
 static void on_drop_noted(void *data, int err)
 {
@@ -165,7 +165,9 @@ static void on_removed(void *data, int err)
 	return end_change(c, 0, NULL);
 }
 
-/* Remove the record last: until then, the job can be found and its removal repeated. */
+/*
+ * Remove the record last. While it exists, the job can be found, and the removal can be repeated.
+ */
 static void on_output_removed(void *data, int err)
 {
 	struct saved_update *c = data;
@@ -211,21 +213,21 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 
 /* --- the start --- */
 
-/* A record at the start. */
+/* A record that the start has read. */
 struct item {
 	enum {
 		ITEM_OTHER, /* the job is not local, or is held */
-		ITEM_NEVER, /* no program of the job was or will be started */
+		ITEM_NEVER, /* no program of the job was started; held.c handles the job */
 		ITEM_OVER,
 		ITEM_RUNS
 	} kind;
 	const struct spec_head *head;
 	bool has_output; /* the job has a folder in STATE/output */
-	/* OVER: */
+	/* With ITEM_OVER: */
 	struct spec_job *job; /* its snapshot */
 	bool left;	      /* its output was dropped, but some of it remains on disk */
 	bool unmerged;	      /* its merged log may lack lines */
-	/* RUNS: */
+	/* With ITEM_RUNS: */
 	struct spec_record *rec;
 	struct task_found *found; /* the states of its replicas' newest attempts */
 };
@@ -262,7 +264,7 @@ static void recover_free(struct recover *r)
 }
 
 /*
- * True if ERR is a temporary shortage of this process or machine, so that the start fails now but
+ * True if ERR is a temporary shortage of this process or of the machine. The start then fails, and
  * may succeed later.
  */
 static bool is_shortage(int err)
@@ -271,8 +273,8 @@ static bool is_shortage(int err)
 }
 
 /*
- * Handle the folder KEY, which has no usable record: it is an orphan, or output whose record is in
- * STATE/aside.
+ * Handle the folder KEY, for which there is no usable record. If a helper lives there, the folder's
+ * job is an orphan. Otherwise it may be the output of a record in STATE/aside.
  */
 static void read_stray(struct recover *r, const char *key)
 {
@@ -311,7 +313,7 @@ static int read_folder(void *data, int at, const char *name, unsigned char type)
 	return 0;
 }
 
-/* Parse the parts of HEAD, which is of a local job. Return 0, or -EINVAL if they are damaged. */
+/* Parse the parts of HEAD, the head of a local job. Return 0, or -EINVAL if they are damaged. */
 static int parse(const struct spec_head *head, struct item *ret)
 {
 	const char *plan = head->parts[RECORD_PLAN], *snapshot = head->parts[RECORD_SNAPSHOT];
@@ -319,7 +321,10 @@ static int parse(const struct spec_head *head, struct item *ret)
 	struct spec_job *job;
 	int err;
 
-	/* The job was held, and held.c has not passed it to this backend yet. */
+	/*
+	 * A record that is SUBMITTING without a plan is of a job that was held, and that held.c has
+	 * not passed to this backend yet.
+	 */
 	ret->kind = ITEM_NEVER;
 	if (head->state == RECORD_SUBMITTING && !plan)
 		return 0;
@@ -344,7 +349,7 @@ static int parse(const struct spec_head *head, struct item *ret)
 	return 0;
 }
 
-/* True if DIR has NAME, or if the disk returns an error. */
+/* True if the directory DIR has NAME, or if the disk returns an error. */
 static bool has(const char *dir, const char *name)
 {
 	cleanup_free char *path = text_print("%s/%s", dir, name);
@@ -366,7 +371,7 @@ static void read_finished(struct recover *r, struct item *item)
 		task_clean(dir);
 }
 
-/* True if a program of ITEM, which is SUBMITTING, was or may have been started. */
+/* ITEM is SUBMITTING. Return true if one of its programs was started, or may have been started. */
 static bool was_started(const struct item *item)
 {
 	char boot[37];
@@ -413,7 +418,7 @@ static void recover_work(void *data)
 	}
 }
 
-/* Resume a job that is not over. */
+/* Resume the job of ITEM, which is not over. */
 static void resume(struct saved *saved, struct item *item)
 {
 	struct spec_record *rec = item->rec;
@@ -433,7 +438,10 @@ static void resume(struct saved *saved, struct item *item)
 	local_job_take_over(job, found);
 }
 
-/* Complete the merged log of JOB, which is over: the disk may have been full when the last kxfs ended. */
+/*
+ * Complete the merged log of JOB, which is over. It is incomplete if the disk was full when the
+ * last kxfs ended.
+ */
 static void merge_again(struct saved *saved, const struct spec_job *job)
 {
 	struct output_job *j = output_job_open(saved->b->output, spec_job_key(job));
@@ -458,7 +466,7 @@ static void show(struct saved *saved, struct item *item)
 	switch (item->kind) {
 	case ITEM_OTHER:
 		return;
-	case ITEM_NEVER: /* held.c shows it, and changes its record */
+	case ITEM_NEVER: /* held.c shows the job, and changes its record */
 		if (!item->head->held && !b->config.passive)
 			output_job_remove(b->output, item->head->key, NULL, NULL);
 		return;
@@ -501,7 +509,10 @@ static void recover_done(void *data)
 	recover_free(take_ptr(saved->recover));
 }
 
-/* Take the parts of H, and parse them if they are of a local job. On the pool, before saved_recover. */
+/*
+ * Parse the parts of H if it is of a local job that was or is being launched, and free these parts.
+ * On the pool, before saved_recover.
+ */
 static int read_record(void *data, struct spec_head *h)
 {
 	struct saved *saved = data;

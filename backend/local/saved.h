@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs that are over: each is only a record on disk and a snapshot in the store. This file changes
- * them, one change at a time: it moves a job to history/, removes it, or drops its output. At a
- * start it parses the records of all jobs, and resumes jobs that are not over. I/O thread.
+ * Jobs that are over: each is only a record on disk and a snapshot in the store. This object makes
+ * one change at a time: it moves a job to history/, removes it, or drops its output. At a start, it
+ * parses the records of all local jobs, and resumes those that are not over. I/O thread.
  */
 #pragma once
 
@@ -12,21 +12,24 @@ struct saved;
 struct expiry;
 
 /*
- * Changes and the recovery at the start enter GROUP. After each change EXPIRY checks what can be
- * removed next.
+ * Make the object. Changes and the recovery at the start enter GROUP. After each change, EXPIRY
+ * checks what can be removed next.
  */
 struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs,
 			struct expiry *expiry);
 void saved_free(struct saved *saved);
-/* The mount ends: drop the reference to EXPIRY, which the caller frees next. */
+/* Drop the reference to EXPIRY, because the mount ends and the caller is about to free EXPIRY. */
 void saved_stop(struct saved *saved);
-/* True if a change is under way. */
+/* True if a change is in progress. */
 bool saved_is_busy(const struct saved *saved);
 
-/* Resume the jobs that are not over; then call backend_started, with an error if their programs can't be reached. */
+/*
+ * Resume the jobs that are not over, then call backend_started. If the processes of these jobs
+ * can't be reached, pass an error to backend_started.
+ */
 void saved_recover(struct saved *saved);
 
-/* SAVED_DROP: only the job's output is removed. */
+/* CANCEL: move the job to history/. FORGET and EXPIRE: remove it. DROP: remove only its output. */
 enum saved_change { SAVED_CANCEL, SAVED_FORGET, SAVED_EXPIRE, SAVED_DROP };
 /* Change job UID, and then answer RQ (NULL for SAVED_EXPIRE and SAVED_DROP). */
 void saved_change(struct saved *saved, enum saved_change kind, const char *uid,

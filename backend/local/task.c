@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A task is a connection to a helper's socket, made in the same way whether this daemon or an
- * earlier one has started the helper. A helper that was started here is also a child process, and
- * is reaped. A task is in one of these steps; all disk access is on the pool.
+ * A task is a connection to a helper's socket. It is made in the same way for helpers of this
+ * daemon and of an earlier daemon. A helper of this daemon is also a child process, which this file
+ * reaps. A task is in one of these steps; all disk access is on the pool.
  *
  *	step		what is under way			what ends it			next
  *	PREPARING	pool: make socket and instructions,	the helper was started		CONNECTED
  *			start the helper			the helper can't be started	over: not started
  *								a signal			over: ended
- *	CONNECTED	receiving the helper's messages		the connection, after ENDED	over: ended
- *								the connection, before ENDED	SEEKING
+ *	CONNECTED	receiving the helper's messages		end of file, after ENDED	over: ended
+ *								end of file, before ENDED	SEEKING
  *	SEEKING		pool: task_find				RUNS				CONNECTED
  *								OVER, NONE, DROPPED		over: ended, or killed
  *								UNKNOWN				PAUSING
  *	PAUSING		a pause					the timer			SEEKING
  *
- * A helper is dead only if its socket has no listener and NAME.new is not locked. Any other error
- * is a problem of kxfs or the machine, and a retry may reach the helper.
+ * kxfs regards a helper as dead only if its socket has no listener and NAME.new is not locked.
+ * After any other error, such as a shortage of descriptors, a retry may reach the helper.
  */
 #include "backend/local/task.h"
 
@@ -50,13 +50,12 @@
 #define SEEK_MAX_MS 2000u
 #define SEEK_TRIES  5
 /*
- * Number of descriptors that new tasks must leave free, so that kxfs itself still works.
- * Connections to running helpers may use half of these, because a start must take over all helpers
- * of the last daemon.
+ * New tasks must leave this number of descriptors free, so that kxfs itself still works. A start
+ * must connect to all helpers of the last daemon, so these connections may use half of this number.
  */
 #define FDS_KEPT 32
 
-/* A helper that was started here. */
+/* A helper that this daemon has started. */
 struct child {
 	pid_t pid;
 	bool counted; /* the helper has entered the group */
@@ -77,18 +76,18 @@ struct task {
 	struct tasks *tasks;
 	enum step step;
 	char *dir, *name;
-	char *instructions; /* PREPARING: what the helper is to do */
+	char *instructions; /* PREPARING: the instructions for the helper */
 	size_t instructions_len;
-	int instructions_fd, listen_fd; /* PREPARING: what the helper is started with */
+	int instructions_fd, listen_fd; /* PREPARING: descriptors 0 and 1 of the helper */
 	int fd;				/* the connection to the helper; -1: none */
-	pid_t helper;			/* PREPARING: the helper that was started */
+	pid_t helper;			/* PREPARING: pid of the helper; 0: not started */
 	struct loop_watch *watch;
 	struct work work;	 /* PREPARING, SEEKING: the work on the pool */
-	struct task_found found; /* SEEKING: its result */
+	struct task_found found; /* SEEKING: the result of WORK */
 	struct loop_timer timer; /* PAUSING: the pause */
-	/* The last pause; 0 if the task was connected since. */
+	/* Pauses after failures to connect. A successful connection resets them. */
 	struct backoff seek;
-	atomic_bool released;	      /* task_release was called while WORK was under way */
+	atomic_bool released;	      /* task_release was called while WORK was in progress */
 	atomic_int stop_sig, end_sig; /* signals that wait for a connection; 0: none */
 	int pid;		      /* pid of the program; 0: not known yet */
 	bool has_end;
@@ -100,7 +99,8 @@ struct task {
 /* --- shared by all tasks --- */
 
 /*
- * Each task needs a descriptor, so raise the limit as far as possible; programs get the old limit.
+ * Raise the limit of descriptors as far as possible, because each task needs one. Programs get the
+ * old limit.
  */
 struct tasks *tasks_new(struct loop *loop, struct group *group)
 {
@@ -126,8 +126,8 @@ void tasks_free(struct tasks *tasks)
 /* --- names --- */
 
 /*
- * Set A to the address of the socket NAME in the folder AT. Its path is that of the descriptor in
- * /proc, since the folder's own path may be too long for an address.
+ * Set A to the address of the socket NAME in the folder with the descriptor AT. Use the path of AT
+ * in /proc, since the folder's own path may be too long for an address.
  */
 static socklen_t address(struct sockaddr_un *a, int at, const char *name)
 {
@@ -155,13 +155,16 @@ static int connect_to(const char *dir, const char *name)
 	return take_fd(&fd);
 }
 
-/* True if KEPT descriptors remain free. FD was the lowest free descriptor. */
+/*
+ * FD was just opened, so all lower descriptors are in use. Return true if more than KEPT
+ * descriptors remain free.
+ */
 static bool leaves(const struct tasks *tasks, int fd, int kept)
 {
 	return tasks->max_fds == RLIM_INFINITY || (rlim_t)fd + (rlim_t)kept < tasks->max_fds;
 }
 
-/* --- its connection --- */
+/* --- the connection --- */
 
 static void task_free(struct task *task)
 {
@@ -257,7 +260,8 @@ static void hear(struct task *task, const struct helper_news *news)
 		break;
 	case HELPER_GROWN:
 		/*
-		 * Send this before the log is read, so that the helper reports later growth again.
+		 * Send this before the log is read. If the log grows again after that, the helper
+		 * sends HELPER_GROWN again.
 		 */
 		(void)send(task->fd, &seen, sizeof(seen), MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (task->events->grown)
@@ -271,12 +275,12 @@ static void hear(struct task *task, const struct helper_news *news)
 		task->has_end = true;
 		task->end = news->end;
 		break;
-	case HELPER_USED: /* is not a struct helper_news */
+	case HELPER_USED: /* this message is a struct helper_used, not a struct helper_news */
 		break;
 	}
 }
 
-/* The helper has ended, or could not send a message. */
+/* Handle the end of the connection: the helper has ended, or could not send a message. */
 static void connection_over(struct task *task)
 {
 	if (task->has_end)
@@ -302,8 +306,8 @@ static void on_news(void *data)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		/*
-		 * If the helper ended without reading all of our messages, this error occurs once,
-		 * before its last messages.
+		 * If the helper ended without reading all of our messages, recv fails once with
+		 * ECONNRESET, and then returns the helper's last messages.
 		 */
 		if (n < 0 && errno == ECONNRESET)
 			continue;
@@ -363,7 +367,7 @@ struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, 
 
 /* --- starting --- */
 
-/* Reap helpers. A task ends with its connection, not here. */
+/* Reap helpers that have exited. This does not end their tasks; the end of the connection does. */
 static void reap(void *data)
 {
 	struct tasks *tasks = data;
@@ -449,7 +453,7 @@ static int listen_for(const struct task *task)
 	if (fd < 0)
 		return -errno;
 	err = disk_mkdir(AT_FDCWD, folder);
-	/* The output may make the job's folder at the same time. */
+	/* The output (backend/output) may make the job's folder at the same time. */
 	if (err == -ENOENT) {
 		(void)disk_mkdir(AT_FDCWD, task->dir);
 		err = disk_mkdir(AT_FDCWD, folder);
@@ -490,8 +494,8 @@ static void prepare_work(void *data)
 	if (err >= 0 && !leaves(task->tasks, task->fd, FDS_KEPT))
 		err = -EMFILE;
 	/*
-	 * A disk may have delayed this for long, and the task may have been released or ended
-	 * meanwhile.
+	 * A slow disk may have delayed this for long. The task may have been released or ended in
+	 * the meantime.
 	 */
 	if (err >= 0 && !atomic_load(&task->released) && !atomic_load(&task->end_sig))
 		err = spawn_self(argv, environ, (int[]){task->instructions_fd, task->listen_fd, -1},
@@ -541,7 +545,10 @@ struct task *task_start(struct tasks *tasks, const struct task_config *config,
 
 /* --- afterwards --- */
 
-/* Return the start time from the first message of a helper, or 0. The task that adopts it reads the message again. */
+/*
+ * Return the start time of the program from the first message of a helper; 0 if the program does
+ * not run yet. Leave the message in the socket for the task that gets FD.
+ */
 static int64_t peek_started(int fd)
 {
 	struct pollfd in = {.fd = fd, .events = POLLIN};
@@ -553,7 +560,10 @@ static int64_t peek_started(int fd)
 	return news.kind == HELPER_STARTED ? news.time : 0;
 }
 
-/* Return the state of a helper that does not listen: NONE, DROPPED, or UNKNOWN if it still holds its lock. */
+/*
+ * Return the state of a helper that does not listen: NONE, DROPPED, or UNKNOWN. It is UNKNOWN if
+ * the helper still holds its lock, or if the lock can't be checked because of *RET_ERR.
+ */
 static enum task_state look_for_lock(const char *dir, const char *name, int *ret_err)
 {
 	cleanup_free char *path = text_print("%s/" HELPER_DIR "/%s" HELPER_NEW, dir, name);
@@ -637,10 +647,11 @@ void task_clean(const char *dir)
 	(void)disk_rmdir(AT_FDCWD, path);
 }
 
+/* A helper of an orphan. Its task is used only to find out when the helper ends. */
 struct helper_of {
 	struct orphan *orphan;
 	char *name;
-	int fd;		   /* -1 if the helper lives, but does not listen */
+	int fd;		   /* -1 if the helper lives, but no longer listens */
 	struct task *task; /* NULL if it has ended, or is not watched yet */
 };
 
@@ -656,7 +667,7 @@ struct orphan {
 	struct orphan *prev, *next;
 };
 
-/* --- orphans: each of an orphan's helpers is a task whose only relevant event is its end --- */
+/* --- orphans --- */
 
 struct search {
 	struct tasks *tasks;

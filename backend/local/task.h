@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The daemon's side of one attempt of a replica, which runs under a helper (helper.h). A task
- * starts the helper, or takes it over from an earlier daemon. It sends signals to the helper, and
- * receives its messages. I/O thread, except task_find and task_clean.
+ * starts a helper, or connects to a helper that an earlier daemon has started. It sends signals to
+ * the helper, and receives the helper's messages. I/O thread, except task_find and task_clean.
  */
 #pragma once
 
@@ -20,33 +20,36 @@ struct task_config {
 	const char *key;
 	const char *cwd;
 	int64_t limit_ms;  /* time limit of the program; 0: none */
-	uint64_t gpus;	   /* its GPUs, a bit each */
+	uint64_t gpus;	   /* the program's GPUs, one bit for each GPU */
 	unsigned grace_ms; /* time between SIGTERM and SIGKILL at the limit */
-	/* Both end with NULL. ARGS[0] is searched for on the PATH of ENV. */
+	/* The arrays end with NULL. ARGS[0] is searched for in the PATH of ENV. */
 	char *const *args, *const *env;
 };
 
-/* Callbacks. The task is freed before ENDED is called, the last one. All others may be NULL. */
+/*
+ * Callbacks. ENDED is the last one, and the task is freed before ENDED is called. All except ENDED
+ * may be NULL; for task_start PREPARED must be set, too.
+ */
 struct task_events {
 	/*
-	 * The first callback of a task that this daemon starts: the start does not wait for the
-	 * disk any more.
+	 * The first callback of a task that task_start has made: its start no longer waits for the
+	 * disk.
 	 */
 	void (*prepared)(void *data);
 	void (*started)(void *data, int64_t time);
 	void (*grown)(void *data); /* the log has grown */
 	/* Output was lost because of this errno; the program may still run. */
 	void (*lost)(void *data, int err);
-	/* The usage so far, or in total. */
+	/* The usage of the attempt up to now. After its end, the total usage. */
 	void (*used)(void *data, const struct task_usage *usage);
 	void (*ended)(void *data, const struct task_end *end);
 };
 
-/* A helper that was started here is in GROUP while it runs. */
+/* Make the shared data. A helper that this daemon starts is in GROUP while it runs. */
 struct tasks *tasks_new(struct loop *loop, struct group *group);
 /* Call this after the loop has stopped. Running helpers continue. */
 void tasks_free(struct tasks *tasks);
-/* Let running helpers continue after the backend has stopped: they leave the group. */
+/* Make running helpers leave the group, so that they continue after the backend has stopped. */
 void tasks_outlive(struct tasks *tasks);
 
 /* Start a task. EVENTS->ended is called later, even if the task can't be started. */
@@ -56,7 +59,7 @@ struct task *task_start(struct tasks *tasks, const struct task_config *config,
 enum task_state {
 	TASK_NONE,    /* the attempt has not started a program */
 	TASK_RUNS,    /* its helper lives */
-	TASK_OVER,    /* the attempt has ended as in END */
+	TASK_OVER,    /* the attempt is over; END describes how it ended */
 	TASK_DROPPED, /* its helper was killed, or the machine was down */
 	TASK_UNKNOWN, /* its helper may live, but ERR keeps kxfs from reaching it */
 };
@@ -64,45 +67,58 @@ enum task_state {
 /* The result of task_find. Plain data. */
 struct task_found {
 	enum task_state state;
-	int fd; /* RUNS: connected to the helper, to be given to task_adopt; else -1 */
-	/* UNKNOWN: a negative errno; -EWOULDBLOCK: the helper lives, but does not listen any more */
+	int fd; /* RUNS: a connection to the helper, for task_adopt; else -1 */
+	/* UNKNOWN: a negative errno. -EWOULDBLOCK: the helper lives, but no longer listens */
 	int err;
-	int64_t started; /* RUNS: when the program was started, in ns; 0 if unknown, or not yet */
+	/*
+	 * RUNS: the time when the program was started, in ns; 0 if it is unknown, or not started
+	 * yet
+	 */
+	int64_t started;
 	struct task_end end;
-	struct task_usage usage; /* OVER: its usage; unknown if its LAST is 0 */
+	struct task_usage usage; /* OVER: the usage of the attempt; unknown if LAST is 0 */
 };
 
-/* Find the state of the attempt NAME of an earlier daemon. On the pool. */
+/*
+ * An earlier daemon has started the attempt NAME in the job's folder DIR. Find its state. On the
+ * pool.
+ */
 void task_find(struct tasks *tasks, const char *dir, const char *name, struct task_found *ret);
 /*
- * Take over an attempt of an earlier daemon. FD is that of task_find if the state is TASK_RUNS;
- * with -1 (TASK_UNKNOWN) the task repeats task_find. started() is called again.
+ * Make a task for an attempt of an earlier daemon. If the state of task_find is TASK_RUNS, FD is
+ * the connection that task_find has made. If it is TASK_UNKNOWN, FD is -1, and the task repeats
+ * task_find. If the program runs, started() is called, even if the earlier daemon has received that
+ * message already.
  */
 struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, int fd,
 			const struct task_events *events, void *data);
 /*
- * Send SIGTERM or SIGKILL to the program's process group, or SIGSTOP or SIGCONT to all processes of the attempt, now or
- * when the helper is connected. SIGTERM or SIGKILL before the helper is started ends the task without a program.
+ * Send SIG to the attempt now, or when the helper is connected. SIGTERM and SIGKILL go to the
+ * program's process group; SIGSTOP and SIGCONT go to all processes of the attempt. If SIGTERM or
+ * SIGKILL is sent before the helper is started, the task ends without starting a program.
  */
 void task_signal(struct task *task, int sig);
-/* Free TASK; its helper continues, for a later daemon. NULL is allowed. */
+/* Free TASK. Its helper continues, and a later daemon can connect to it. NULL is allowed. */
 void task_release(struct task *task);
 /* Remove the files of tasks in the job's folder DIR. On the pool. */
 void task_clean(const char *dir);
 
 /*
- * An orphan is a job whose record is damaged or missing, but whose programs run. kxfs can't control
- * it. It keeps its slot and its GPUs until all of its helpers have ended.
+ * An orphan is a job whose record is damaged or missing, and whose programs still run. kxfs can't
+ * control it. It keeps its slot and its GPUs until all of its helpers have ended.
  */
 struct orphan;
 
 /* Return the orphan in the folder STATE/output/KEY; NULL if no helper lives there. On the pool. */
 struct orphan *orphan_find(struct tasks *tasks, const char *state_dir, const char *key);
-void orphan_free(struct orphan *o); /* O must not be watched (orphan_watch). */
-/* Add O, which is taken over, to LIST. When all its helpers have ended, free it, and call FN(DATA). I/O thread. */
+void orphan_free(struct orphan *o); /* O must not be in a list of orphan_watch. */
+/*
+ * Add O to LIST, and take ownership of O. When all helpers of O have ended, free O, and call
+ * FN(DATA). I/O thread.
+ */
 void orphan_watch(struct orphan **list, struct orphan *o, struct tasks *tasks, loop_fn fn,
 		  void *data);
-/* Count the slots and the GPUs of the orphans of LIST. */
+/* Add the orphans of LIST to the counts of SLOTS: each uses one slot, and its GPUs. */
 void orphans_take(const struct orphan *list, struct spec_slots *slots);
-/* Free the orphans of LIST; their programs run on. */
+/* Free the orphans of LIST. Their programs continue. */
 void orphans_release(struct orphan **list);
