@@ -1,43 +1,51 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A kind of job in a cluster is data: names, run options, and pure functions (rule K1). The kinds are in spec/kinds.
+ * A kind of job in a cluster is data: names, run options, and pure functions (rule K1). spec/kinds
+ * has the kinds.
  */
 #pragma once
 
 #include "spec/app/app.h"
 #include "spec/app/run_options.h"
 
-struct spec_control; /* spec/view/control.h: what ctl does */
-struct spec_build;   /* spec/pods/pod.h: input and result of a kind */
-struct spec_reader;  /* spec/view/reader.h: how its objects are read */
+struct spec_control; /* spec/view/control.h: actions of ctl */
+struct spec_build;   /* spec/pods/pod.h: input and result of spec_kind.build */
+struct spec_reader;  /* spec/view/reader.h: reads a kind's objects */
 struct spec_job_view;
 struct spec_pick;
 struct spec_value;
 
 /*
- * The identity of a submission. Plain data, chosen by the caller, since spec/ has no randomness of
- * its own.
+ * The identity of a submission. Plain data. The caller sets it, since spec/ has no source of
+ * randomness.
  */
 struct spec_identity {
 	uint64_t random[2];	/* for the job's name */
 	const char *namespace;	/* the mount's namespace */
 	const char *submission; /* UUID of this submission */
 	const char *submitter;	/* user@host */
-	const char *user;	/* value of SPEC_LABEL_USER: the user who mounts */
-	bool rename;		/* give a ready manifest a new name, since its own is taken */
-	bool old_exists; /* the old object with the name still exists, with all that it wraps */
-};
-
-/* Objects between the pods and the jobs of a kind. A mount watches only their metadata. */
-struct spec_part {
-	const char *api_version, *kind, *plural;
-	const char *cost; /* what a user who may not watch them lacks */
+	const char *user;	/* value of the label SPEC_LABEL_USER; names the user who mounts */
+	bool rename;		/* give a ready manifest a new name, because its own is taken */
+	/*
+	 * The object that has the manifest's own name still exists, and so do the objects that it
+	 * wraps.
+	 */
+	bool old_exists;
 };
 
 /*
- * Where an object has pods or pod templates. The path PODS ("spec.tasks") leads to a list, to a map
- * (with MAP) or to a single value. Each item, each member, or that value has a pod or a template at
- * the path POD ("template").
+ * Objects between a kind's jobs and their pods: a job owns them, and they own pods. A mount watches
+ * only their metadata.
+ */
+struct spec_part {
+	const char *api_version, *kind, *plural;
+	const char *cost; /* what the mount lacks if the user may not watch these objects */
+};
+
+/*
+ * Where an object contains pods or pod templates. The path PODS ("spec.tasks") leads to a list, to
+ * a map (with MAP) or to a single value. The path POD ("template") leads from each item of the
+ * list, each member of the map, or the single value to a pod or a template.
  */
 struct spec_template {
 	const char *pods, *pod;
@@ -45,65 +53,76 @@ struct spec_template {
 };
 
 /*
- * The member KEY of the map at the path AT; with a VALUE, only if the member has it. AT is NULL at
- * the end of a list.
+ * The member KEY of the map at the path AT. If VALUE is not NULL, only a member with this value is
+ * meant. The last element of a list of such members has AT NULL.
  */
 struct spec_member {
 	const char *at, *key, *value;
 };
 
-/* A kind. Plain data: each kind is one constant. */
+/* A kind of job. Plain data: each kind is one constant. */
 struct spec_kind {
 	const char *name; /* its name, "volcano", in SOURCE and in an AppDef's scheduler */
 	/*
-	 * Another word for SOURCE, which several kinds share: a mount shows one of these kinds.
-	 * NULL if only NAME selects the kind.
+	 * Another word for SOURCE, which several kinds share. A mount with this SOURCE shows only
+	 * one of these kinds. NULL if only NAME selects the kind.
 	 */
 	const char *source;
-	const char *jobs;	 /* its jobs, for people: "Volcano jobs" */
-	const char *also;	 /* another kind whose AppDefs it also runs, or NULL */
-	const char *scheduler;	 /* TorchX's name for it, in an AppDef's scheduler and in handles */
-	const char *api_version; /* version of its object */
+	const char *jobs; /* text for people: "Volcano jobs" */
+	/* another kind's name that this kind accepts as an AppDef's scheduler, or NULL */
+	const char *also;
+	/* TorchX's name for the kind, in an AppDef's scheduler and in handles */
+	const char *scheduler;
+	const char *api_version; /* apiVersion of the kind's objects */
 	const char *kind;
-	const char *plural;	  /* plural name in the API's paths */
-	const char *pod_selector; /* labels that all pods of its jobs have, or "" */
-	/* a label that its pods share with pods of other kinds, or NULL */
+	const char *plural; /* plural name of the resource, in URLs */
+	/* label selector that matches all pods of the kind's jobs, or "" */
+	const char *pod_selector;
+	/* a label that the kind's pods and pods of other kinds have, or NULL */
 	const char *pods_also;
-	/* Its pods or their templates; ends with a row without POD. NULL if the object has none. */
+	/*
+	 * Where an object has its pods or their templates. The last row has no POD. NULL if the
+	 * object has neither.
+	 */
 	const struct spec_template *templates;
 	/*
-	 * The path of a map of labels that all of its pods get, besides the labels in templates; or
-	 * NULL.
+	 * The path of a map in the object, or NULL. A controller gives the labels in this map to
+	 * all of the object's pods, besides the labels in the templates.
 	 */
 	const char *user_labels;
-	bool unlabelled; /* some of its pods get no label of the user who submits the job */
-	/* Other members that controllers add to an object, and that a copy omits; or NULL. */
+	bool unlabelled; /* some of the pods don't get the label SPEC_LABEL_USER */
+	/*
+	 * Members that controllers add to an object in addition to the usual ones, or NULL. A copy
+	 * of the object omits them.
+	 */
 	const struct spec_member *added;
-	/* The members of its objects that the splitter keeps; NULL: all of them. */
+	/* Selects the members of the objects that the splitter keeps; NULL for all members. */
 	const struct spec_pick *pick;
-	/* The N_PARTS parts of its jobs that are watched. */
+	/* The N_PARTS resources between jobs and pods that a mount watches. */
 	const struct spec_part *parts;
 	size_t n_parts;
-	/* The API version of its pod groups and queues; NULL if none are shown. */
+	/*
+	 * The API version of the pod groups and queues of the kind's jobs; NULL if kxfs shows none.
+	 */
 	const char *scheduling_api;
-	/* The object has one template per role, however many replicas the role has. */
+	/* An object has one template per role, whatever the number of replicas. */
 	bool one_template;
-	bool users;			   /* it comes from a kind file of the user */
-	bool in_kueue;			   /* its jobs may be in queues of Kueue */
-	const struct spec_option *options; /* ends with one whose name is NULL */
+	bool users;			   /* a kind file of the user describes this kind */
+	bool in_kueue;			   /* the kind's jobs may be in queues of Kueue */
+	const struct spec_option *options; /* ends with an option whose name is NULL */
 	/* See struct spec_scheduler. */
 	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);
 	/*
-	 * Make the object's name and the object. Return 0, or an errno that is in the build's
-	 * errors. If the function is NULL, the kind takes only ready manifests, not AppDefs.
+	 * Make the object and its name. Return 0, or the errno of an error that was added to the
+	 * build's errors. NULL if the kind accepts only ready manifests, no AppDefs.
 	 */
 	int (*build)(struct spec_build *b);
-	/* The reader of its objects. */
+	/* Reads the kind's objects. */
 	const struct spec_reader *reader;
 	const struct spec_control *control; /* NULL if ctl has no actions for its jobs */
 	/*
-	 * For a kind described by a file: set what the file can't express, after the status was
-	 * read. May be NULL.
+	 * For a kind that a file describes: set what the file can't express. Called after the
+	 * status was read. May be NULL.
 	 */
 	void (*hook)(const struct spec_value *object, struct spec_job_view *v);
 };
@@ -111,7 +130,10 @@ struct spec_kind {
 #define SPEC_MAX_KINDS 32
 #define SPEC_MAX_PARTS 32 /* of all kinds */
 
-/* The table of kinds, in order of preference. Plain data: main makes it, and passes it on. */
+/*
+ * The table of kinds, in order of preference. Plain data: main() makes it and passes it to all
+ * other parts.
+ */
 struct spec_kinds {
 	const struct spec_kind *v[SPEC_MAX_KINDS];
 	size_t n;

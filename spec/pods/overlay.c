@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Overlays. Merging copies the maps that lead to a change and shares everything else, so an overlay
- * over a thousand replicas costs little.
+ * Finds and applies pod overlays. Applying an overlay copies only the maps on the way to a change
+ * and shares everything else. So an overlay for a thousand replicas costs little.
  */
 #include "spec/pods/overlay.h"
 
@@ -36,7 +36,10 @@ static bool has_prefix(const char *key, const char *prefix)
 	return strncmp(key, prefix, strlen(prefix)) == 0;
 }
 
-/* A position in the overlay: a chain of keys; the first is the path of the overlay itself. */
+/*
+ * A position in the overlay: a key, and the position of the map that has it. The last one in this
+ * chain, without UP, has the path of the overlay itself as its key.
+ */
 struct overlay_place {
 	const struct overlay_place *up;
 	const char *key;
@@ -63,7 +66,7 @@ static char *place_text(const struct overlay_place *at)
 	return ret;
 }
 
-/* Return the field that KEY names: the part after the operator. */
+/* Return the field in KEY: the part after the operator ("__put__:"). */
 static const char *key_field(const char *key)
 {
 	static const char *const operators[] = {PUT, DEL, JOIN};
@@ -76,8 +79,8 @@ static const char *key_field(const char *key)
 }
 
 /*
- * True if KEY and its value only declare that the overlay is for a pod, so that they don't belong
- * to the pod.
+ * True if the member KEY only declares that the overlay is for a pod (apiVersion: v1, kind: Pod).
+ * Such a member is not applied to the pod.
  */
 static bool is_type(const char *key, struct json_object *value)
 {
@@ -87,7 +90,10 @@ static bool is_type(const char *key, struct json_object *value)
 	       streq(json_object_get_string(value), wanted);
 }
 
-/* Check that the top level has only members of a pod. TorchX drops any other member silently. */
+/*
+ * Check that the overlay has only members that a pod has. TorchX ignores any other member without
+ * an error.
+ */
 static int check_top(struct json_object *overlay, const char *path, struct spec_errors *e)
 {
 	static const char *const known[] = {"metadata", "spec", NULL};
@@ -113,7 +119,7 @@ static int check_top(struct json_object *overlay, const char *path, struct spec_
 	return ret;
 }
 
-/* Check KINDS, which is {V1Pod: OVERLAY}. */
+/* Check KINDS, a map whose only member should be V1Pod. Its value is OVERLAY. */
 static int check_kind(struct json_object *kinds, struct json_object *overlay, const char *path,
 		      const char *at, struct spec_errors *e)
 {
@@ -153,7 +159,10 @@ int spec_overlay_find(struct json_object *metadata, const char *path, struct jso
 		*ret_path = take_ptr(inner);
 	} else if (json_object_object_get_ex(found, FORMAT_KEY, NULL) ||
 		   json_object_object_length(found) == 0) {
-		/* FORMAT_KEY declares overlays for kinds of objects, but none is for pods. */
+		/*
+		 * FORMAT_KEY means that the members are overlays for kinds of objects, but none of
+		 * them is V1Pod.
+		 */
 		return 0;
 	} else {
 		overlay = found;
@@ -178,7 +187,7 @@ static void refuse(struct merge *m, const struct overlay_place *at, const char *
 	m->err = spec_errors_add(m->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* Return a new map with MAP's entries, except nulls, which count as absent. */
+/* Return a new map with MAP's members. Omit nulls, which count as absent. */
 static struct json_object *copy_map(struct json_object *map)
 {
 	struct json_object *ret = spec_tree_map();
@@ -193,7 +202,10 @@ static struct json_object *copy_map(struct json_object *map)
 static void merge_into(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		       struct json_object *overlay);
 
-/* Return the new value of a field. BASE is NULL if the pod does not have the field. */
+/*
+ * Return the value of a field after OVER was merged into BASE, its value in the pod. BASE is NULL
+ * if the pod lacks the field.
+ */
 static struct json_object *merge_value(struct merge *m, const struct overlay_place *at,
 				       struct json_object *base, struct json_object *over)
 {
@@ -227,8 +239,8 @@ static struct json_object *merge_value(struct merge *m, const struct overlay_pla
 }
 
 /*
- * Return the index of the last item of LIST (as in TorchX) that has the same KEY as ITEM; SIZE_MAX
- * if there is none.
+ * Return the index of the last item of LIST that has the same value of KEY as ITEM; SIZE_MAX if
+ * there is none. TorchX takes the last one too.
  */
 static size_t find_item(struct json_object *list, const char *key, struct json_object *item)
 {
@@ -254,8 +266,8 @@ static bool all_maps(struct json_object *list)
 }
 
 /*
- * Return the items of LIST, each merged with the item of OVER that has the same KEY, then OVER's
- * other items.
+ * Return the items of LIST, followed by the items of OVER. But if an item of OVER has the same
+ * value of KEY as an item of LIST, merge it into that item instead.
  */
 static struct json_object *join(struct json_object *list, struct json_object *over, const char *key)
 {
@@ -282,7 +294,7 @@ static struct json_object *join(struct json_object *list, struct json_object *ov
 	return ret;
 }
 
-/* Apply KEY, which is __join__:FIELD:ON. */
+/* Apply the member KEY of an overlay, "__join__:FIELD:ON". OVER is its value. */
 static void apply_join(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		       const char *key, struct json_object *over)
 {
@@ -328,7 +340,7 @@ static void apply_key(struct merge *m, const struct overlay_place *at, struct js
 		json_object_object_del(map, field);
 }
 
-/* Merge OVERLAY into MAP, which is not shared. */
+/* Merge OVERLAY into MAP. No other object may share MAP. */
 static void merge_into(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		       struct json_object *overlay)
 {
@@ -343,7 +355,10 @@ static void merge_into(struct merge *m, const struct overlay_place *at, struct j
 	}
 }
 
-/* Replace FIELD of POD, which must be a map, by a copy that is not shared. */
+/*
+ * Replace POD's FIELD, a map, by a copy that no other object shares. It is an error if FIELD is not
+ * a map.
+ */
 static void own_map(struct merge *m, const struct overlay_place *at, struct json_object *pod,
 		    const char *field)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pods of a job are made in three steps: the parts that all of them share; those that the pods
- * of a role share (image, resources, ports, volumes, node selector); and the pod of one replica,
- * with its macros filled in, the overlay, and TorchX's labels over that. Order and spelling are
- * TorchX's; docs/deviations.md lists the exceptions.
+ * Makes the pods of a job in three steps. The first makes the parts that all pods share. The second
+ * makes the parts that the pods of a role share: image, resources, ports, volumes, node selector.
+ * The third makes the pod of one replica: it expands the macros, applies the overlay, and finally
+ * sets TorchX's labels. The order of the members and their spelling are TorchX's;
+ * docs/deviations.md lists the exceptions.
  */
 #include "spec/pods/pod.h"
 
@@ -20,8 +21,8 @@
 #define IMAGE	      "TORCHX_IMAGE"
 #define INSTANCE_TYPE "node.kubernetes.io/instance-type"
 #define EFA	      "vpc.amazonaws.com/efa"
-#define KUEUE_START_S 300	/* how long the pods of an attempt may take to start */
-#define LOCAL_IMAGE   "sha256:" /* the id of an image of the local Docker daemon */
+#define KUEUE_START_S 300	/* seconds that the pods of an attempt may take to start */
+#define LOCAL_IMAGE   "sha256:" /* an image id of the local Docker daemon begins so */
 
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
 {
@@ -57,9 +58,9 @@ int spec_build_retries(struct spec_build *b, size_t index, const char *controlle
 }
 
 /*
- * The pods' time limit applies to each attempt, from its start on the node. Kueue's applies to all
- * attempts together, from the job's admission, and is longer. So usually the pods' limit ends the
- * job, with a clear reason.
+ * The time limit in the pods applies to each attempt, from the start of its pods. Kueue's time
+ * limit applies to all attempts together, from the job's admission, so it must be longer. Usually
+ * the pods' limit ends the job first, and gives a clearer reason.
  */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels)
 {
@@ -93,7 +94,7 @@ static struct json_object *label(const char *value)
 	return spec_tree_string(clean);
 }
 
-/* Return a variable of a container. */
+/* Return an environment variable of a container. */
 static struct json_object *variable(const char *name, const char *value)
 {
 	struct json_object *ret = spec_tree_map(), *source, *field;
@@ -136,7 +137,10 @@ void spec_pods_init(struct spec_pods *p)
 	spec_tree_text(p->labels, "torchx.pytorch.org/version", POD_TORCHX_VERSION);
 	spec_tree_add(p->labels, "torchx.pytorch.org/app-name", label(p->app_name));
 	p->annotations = spec_tree_map();
-	/* A sidecar would continue to run after the replica has finished. */
+	/*
+	 * Don't let Istio add a sidecar, which would continue to run after the replica has
+	 * finished.
+	 */
 	spec_tree_add(p->annotations, "sidecar.istio.io/inject", spec_tree_string("false"));
 	if (p->network)
 		spec_tree_text(p->annotations, "k8s.v1.cni.cncf.io/networks", p->network);
@@ -189,8 +193,8 @@ static int make_image(struct spec_pod_role *r)
 }
 
 /*
- * Set the limit of KEY to AMOUNT, which the parser has bounded, and the request to AMOUNT minus
- * RESERVED.
+ * Set the limit of the resource KEY to AMOUNT, and its request to AMOUNT minus RESERVED. The parser
+ * has checked that AMOUNT is not too large.
  */
 static void put_amount(struct json_object *limits, struct json_object *requests, const char *key,
 		       double amount, char unit, int64_t reserved)
@@ -220,7 +224,7 @@ static void make_resources(struct spec_pod_role *r)
 		spec_tree_set(limits, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
 		spec_tree_set(requests, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
 	}
-	/* Devices come last, so a device with the name cpu replaces the limit of that name. */
+	/* Set devices last, so that the device "cpu" replaces the limit of the same name. */
 	devices = &r->role->resource.devices;
 	for (size_t i = 0; i < devices->n; i++)
 		spec_tree_set(limits, devices->v[i].key,
@@ -244,9 +248,7 @@ static void make_mounts(struct spec_pod_role *r)
 	struct json_object *security = spec_tree_map();
 	bool privileged = false;
 
-	/*
-	 * Mount memory at /dev/shm in every pod, since the container's own /dev/shm has only 64 MB.
-	 */
+	/* Mount a memory volume at /dev/shm in every pod, since the default one has only 64 MB. */
 	spec_tree_append(volumes,
 			 spec_tree_parse(
 				 "{\"name\": \"dshm\", \"emptyDir\": {\"medium\": \"Memory\"}}"));
@@ -299,7 +301,10 @@ static int make_node_selector(struct spec_pod_role *r)
 	return ret;
 }
 
-/* Make image, container and spec of R. Return 0, or an errno that is in the build's errors. */
+/*
+ * Make R's image, container and spec. Return 0, or the errno of an error that was added to the
+ * build's errors.
+ */
 static int make_parts(struct spec_pod_role *r)
 {
 	const char *account = spec_options_text(r->pods->build->options, "service_account");
@@ -422,9 +427,10 @@ static struct json_object *make_command(struct spec_pod_role *r, const struct sp
 }
 
 /*
- * Return the variables: first those that others refer to, then the user's in their order, then
- * TorchX's. If the user has set one of TorchX's, it keeps the user's position but gets TorchX's
- * value. Only a handle of TorchX's scheduler kxfs is kept.
+ * Return the environment variables: first the one that others refer to, then the user's in their
+ * order, then TorchX's, then the kind's. If the user sets a variable of TorchX's, it keeps its
+ * position but gets TorchX's value. The exception is a TORCHX_JOB_ID that is a handle of TorchX's
+ * scheduler kxfs: the user's value is kept.
  */
 static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)
@@ -489,8 +495,8 @@ static struct json_object *make_spec(struct spec_pod_role *r, bool rank0, const 
 }
 
 /*
- * Return VALUE with the macros in all its texts, but not in keys, replaced. Parts without macros
- * are shared with VALUE.
+ * Return a copy of VALUE in which the macros in all texts are expanded, but not those in keys.
+ * Parts without macros are shared with VALUE.
  */
 static struct json_object *expand_all(struct json_object *value, const struct spec_macros *m)
 {
@@ -515,7 +521,7 @@ static struct json_object *expand_all(struct json_object *value, const struct sp
 	return ret;
 }
 
-/* True if the expansion of the role's overlay by M depends on the replica. */
+/* True if the role's overlay differs between replicas when its macros are expanded. */
 static bool overlay_names_replica(struct spec_pod_role *r, const struct spec_macros *m)
 {
 	struct spec_macros other = *m;
@@ -526,7 +532,10 @@ static bool overlay_names_replica(struct spec_pod_role *r, const struct spec_mac
 	return !json_object_equal(one, two);
 }
 
-/* Apply the role's overlay to *POD. Return 0, or an errno that is in the build's errors. */
+/*
+ * Apply the role's overlay to *POD. Return 0, or the errno of an error that was added to the
+ * build's errors.
+ */
 static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 			 struct json_object **pod)
 {
@@ -550,7 +559,10 @@ static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 	return 0;
 }
 
-/* Set the labels of a pod. TorchX's labels replace those of the overlay. */
+/*
+ * Set the labels of replica K's pod. If the overlay sets a label of TorchX's, TorchX's value
+ * replaces it.
+ */
 static int set_labels(struct spec_pod_role *r, struct json_object *metadata, unsigned k)
 {
 	struct json_object *labels = spec_tree_map(),
@@ -604,8 +616,8 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 /* --- pods in an object --- */
 
 /*
- * Return item I of AT: an item of a list, a member of a map (MAP), or AT itself. NULL after the
- * last one.
+ * Return the I-th item of the list AT, or the I-th member of the map AT (with MAP). If AT is a
+ * single value, it is its only item. Return NULL after the last item.
  */
 static struct json_object *item_of(struct json_object *at, bool map, size_t i)
 {
@@ -645,7 +657,7 @@ uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_a
 
 	for (size_t i = 0; i < app->n_roles; i++) {
 		const struct spec_role *r = &app->roles[i];
-		uint64_t bytes = 500; /* bytes of each pod, without the texts of its AppDef */
+		uint64_t bytes = 500; /* bytes of a pod apart from the texts in the AppDef */
 
 		bytes += strlen(r->image) + strlen(r->entrypoint);
 		bytes += r->metadata ? strlen(r->metadata) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kubernetes' rules for mounts, resources and variables of a container. Errors have the path of the
- * field; manifest.c finds the line of that path.
+ * Checks a container's mounts, resources and environment variables by the rules of Kubernetes. An
+ * error has the path of the field; manifest.c finds the line of that path in the document.
  */
 #include "spec/pods/pod.h"
 
@@ -14,7 +14,7 @@
 
 #define HUGE_PAGES "hugepages-"
 
-/* Add an error about the role's FIELD, or its entry KEY. */
+/* Add an error about the role's FIELD or, if KEY is not NULL, about the entry KEY in this field. */
 printf_like(4, 5) static int refuse(struct spec_pod_role *r, const char *field, const char *key,
 				    const char *fmt, ...)
 {
@@ -45,7 +45,7 @@ static bool climbs(const char *path)
 	}
 }
 
-/* Check the mounts. The API server accepts each path of the container only once. */
+/* Check the mounts. The API server refuses two mounts at the same path. */
 static int check_mounts(struct spec_pod_role *r)
 {
 	const struct spec_role *role = r->role;
@@ -70,7 +70,7 @@ static int check_mounts(struct spec_pod_role *r)
 		else if (json_object_object_get_ex(seen, dst, NULL))
 			ret = refuse(r, "mounts", NULL, "%s is mounted twice", dst);
 		spec_tree_set(seen, dst, spec_tree_bool(true));
-		/* The API server refuses this. */
+		/* The API server refuses a ":" in the path. */
 		if (strchr(m->dst, ':'))
 			ret = refuse(r, "mounts", NULL,
 				     "%s: a path in the container must not contain \":\"", m->dst);
@@ -84,8 +84,8 @@ static int check_mounts(struct spec_pod_role *r)
 /* --- devices --- */
 
 /*
- * True if NAME is valid for a resource of containers: one of Kubernetes' own, or DOMAIN/NAME, but
- * not with the prefix of quotas.
+ * True if NAME is a valid name of a resource of a container: one of Kubernetes' own names, or
+ * DOMAIN/NAME. The prefix "requests.", which quotas use, is invalid.
  */
 static bool is_resource(const char *name)
 {
@@ -104,8 +104,8 @@ static bool is_resource(const char *name)
 }
 
 /*
- * Return how much of the device KEY the role requests by other fields than `devices`, in the unit
- * of COUNT. `devices` is then the limit.
+ * Return how much of KEY the role requests with its fields cpu or memMB, in the unit of a device's
+ * count. The count of the device KEY is then the limit.
  */
 static double requested(const struct spec_pod_role *r, const char *key)
 {
@@ -118,7 +118,7 @@ static double requested(const struct spec_pod_role *r, const char *key)
 	return 0;
 }
 
-/* Return the error in a request for COUNT devices KEY, malloc'ed; NULL if it is valid. */
+/* Return the error, malloc'ed, if the role can't request COUNT devices KEY; NULL if it can. */
 static char *device_error(const struct spec_pod_role *r, const char *key, int64_t count)
 {
 	const struct spec_resource *have = &r->role->resource;
@@ -164,7 +164,7 @@ static int check_devices(struct spec_pod_role *r)
 
 /* --- variables --- */
 
-/* True if PATH names a field of a pod that a variable can have. */
+/* True if an environment variable can have the value of the pod's field at PATH. */
 static bool is_field(const char *path)
 {
 	static const char *const fields[] = {

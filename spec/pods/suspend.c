@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suspends and resumes jobs. Controllers follow spec.suspend in every phase except the last ones.
- * Kueue follows spec.active of a Workload, and labels.
+ * Suspends and resumes jobs, and changes their queue and priority. A controller acts on
+ * spec.suspend until its job is finishing. Kueue acts on spec.active of the job's Workload, and on
+ * the job's labels for queue and priority.
  */
 #include "spec/pods/suspend.h"
 
@@ -12,7 +13,10 @@
 #include "spec/view/kueue.h"
 #include "spec/view/view.h"
 
-/* The right that a user lacks to suspend or resume a job in a queue, and what to do instead. */
+/*
+ * Names the right that a user needs to suspend or resume a job in a queue, and what the user can do
+ * without it.
+ */
 static const char no_right[] =
 	"it is in a queue of Kueue, so this must set spec.active of its Workload, and this user "
 	"has no right to patch workloads.kueue.x-k8s.io; remove its directory to end it, and copy "
@@ -23,7 +27,7 @@ static bool is_over(const struct spec_job_view *job)
 	return job->over || job->meta.deleted;
 }
 
-/* True if Kueue suspends and resumes JOB, according to its Workload. */
+/* True if JOB is in a queue of Kueue. Its Workload then determines whether it is suspended. */
 static bool in_queue(const struct spec_control_job *job)
 {
 	return *job->view->queue;
@@ -45,8 +49,8 @@ static bool is_out_for_good(const struct spec_control_job *job)
 }
 
 /*
- * True if JOB waits in its queue: it is active, suspended, and has no quota reservation. Only then
- * does Kueue allow a change of the queue.
+ * True if JOB waits in its queue: it is active and suspended, and has no quota reservation. Kueue
+ * allows a change of the queue only for such a job.
  */
 static bool is_waiting(const struct spec_control_job *job)
 {
@@ -58,7 +62,7 @@ static bool is_waiting(const struct spec_control_job *job)
 	       (view->suspends || !*view->phase);
 }
 
-/* True if Kueue, which has a Workload of JOB, follows the label that ACTION sets. */
+/* True if Kueue would act on the label that ACTION sets. JOB must have a Workload. */
 static bool takes_label(const struct spec_control_job *job, enum spec_action action)
 {
 	bool waits = is_waiting(job);
@@ -84,7 +88,7 @@ unsigned suspend_actions(const struct spec_control_job *job)
 	       (job->kueue->fixed ? 0 : suspend);
 }
 
-/* The pods of a suspended job have ended, so there is nothing to terminate. */
+/* A suspended job has no running pods that could be terminated. */
 unsigned suspend_or_terminate_actions(const struct spec_control_job *job)
 {
 	const struct spec_job_view *view = job->view;
@@ -138,9 +142,10 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 }
 
 /*
- * Make a merge patch of the object META, whose resource is PLURAL of API_VERSION. It sets the label
- * KEY to JSON; if KEY is NULL, it sets members of the spec to those of JSON. With a VERSION, the
- * server refuses the patch if the object has another version.
+ * Make a JSON merge patch of the object with the metadata META. PLURAL and API_VERSION name its
+ * resource. The patch sets the label KEY to JSON. If KEY is NULL, it sets those members of the spec
+ * that are in JSON. If VERSION is not "", the server refuses the patch if the object's
+ * resourceVersion differs.
  */
 static void patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		  const char *api_version, const char *plural, const struct spec_meta *meta,
@@ -155,7 +160,7 @@ static void patch(struct spec_control_request *ret, const struct spec_control_as
 			       *version ? "\"" : "", key ? key : "spec", json);
 }
 
-/* Make the patch of the job itself. */
+/* Make a patch of the job's own object. KEY and JSON are as in patch(). */
 static void patch_job(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		      const char *key, const char *json)
 {
@@ -167,8 +172,8 @@ static void patch_job(struct spec_control_request *ret, const struct spec_contro
 }
 
 /*
- * Make the patch that sets FIELD, a path below spec ("runPolicy.suspend"), of the job to VALUE
- * (JSON), if the job has not changed since it was read.
+ * Make the patch that sets the job's FIELD to VALUE (JSON). FIELD is a path below spec
+ * ("runPolicy.suspend"). The server refuses the patch if the job has changed since kxfs read it.
  */
 static void patch_spec(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		       const char *field, const char *value)
@@ -192,8 +197,8 @@ void suspend_request(const struct spec_control_asked *asked, struct spec_control
 
 	*ret = (struct spec_control_request){.resource = asked->control->resource};
 	/*
-	 * NEEDED makes kxfs check first that the queue or class exists: with a missing LocalQueue
-	 * the job would wait for ever, and Kueue would ignore a missing class.
+	 * If NEEDED is set, kxfs first checks that the LocalQueue or priority class exists. Without
+	 * the queue the job would wait for ever, and Kueue would ignore a missing class.
 	 */
 	if (asked->action == SPEC_QUEUE) {
 		patch_job(ret, asked, SPEC_KUEUE_QUEUE, value);
@@ -233,7 +238,7 @@ void suspend_request(const struct spec_control_asked *asked, struct spec_control
 	patch_spec(ret, asked, asked->control->suspend, suspend ? "true" : "false");
 }
 
-/* True if the Workload has the value of the label that ACTION sets. */
+/* True if WORKLOAD already has the value WANTED that ACTION sets in the job's label. */
 static bool follows_label(const struct spec_workload_view *workload, enum spec_action action,
 			  const char *wanted)
 {
@@ -241,8 +246,8 @@ static bool follows_label(const struct spec_workload_view *workload, enum spec_a
 }
 
 /*
- * A job that is resumed in a queue is Suspended while it waits there for quota, so it counts as
- * resumed when its Workload is active.
+ * A resumed job in a queue may still be Suspended, because it waits for quota. So it counts as
+ * resumed as soon as its Workload is active.
  */
 enum spec_control_outcome suspend_outcome(enum spec_action action,
 					  const struct spec_control_mark *before,
@@ -262,7 +267,7 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 	if (before->argument) {
 		if (workload && follows_label(workload, action, before->argument))
 			return SPEC_CONTROL_OBEYED;
-		/* A job that Kueue has admitted before the change stays in its old queue. */
+		/* If Kueue admitted the job before the change, the job stays in its old queue. */
 		return action == SPEC_QUEUE && workload &&
 				       workload->conditions[SPEC_WORKLOAD_RESERVED].is_true
 			       ? SPEC_CONTROL_LATE

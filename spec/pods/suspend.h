@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ctl for kinds whose jobs are suspended and resumed by spec.suspend. If the job is in a queue of
- * Kueue, Kueue owns that field and reverts other writes; then ctl sets spec.active of the job's
- * Workload. Kueue also reads labels of the job with its queue and its priority.
+ * Actions of ctl for kinds whose jobs have a field spec.suspend. If the job is in a queue of Kueue,
+ * Kueue owns this field and reverts other writes. So ctl sets spec.active of the job's Workload
+ * instead. Kueue also reads the queue and the priority from labels of the job.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 /* Functions for struct spec_control. */
 unsigned suspend_actions(const struct spec_control_job *job);
-/* The same, for kinds whose jobs can also be terminated by a field of their spec. */
+/* Like suspend_actions, for kinds whose jobs can also be terminated by a field of their spec. */
 unsigned suspend_or_terminate_actions(const struct spec_control_job *job);
 int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 		    const char **ret_why);
@@ -21,7 +21,7 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 					  const struct spec_control_mark *before,
 					  const struct spec_control_job *now);
 /*
- * Make the patch of ASKED's job, or of its Workload. The patch contains the object's uid, so that
- * the server refuses it if another object has the name now.
+ * Make the patch of ASKED's job or of its Workload. The patch contains the object's uid. So the
+ * server refuses it if the object was replaced by another one with the same name.
  */
 void suspend_request(const struct spec_control_asked *asked, struct spec_control_request *ret);

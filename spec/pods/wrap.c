@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the objects in an AppWrapper, whatever its version: names, pod groups, pods and the
- * service. Also finds the AppWrapper's pods in its object and in the cluster. Names are TorchX's,
- * except where those would not work.
+ * Makes the objects in an AppWrapper of any version: pod groups, pods and the service. Also finds
+ * the pods in an AppWrapper's object, and recognizes them in the cluster. Names are TorchX's,
+ * except where a name of TorchX's would not work.
  */
 #include "spec/pods/wrap.h"
 
@@ -13,11 +13,12 @@
 #include "spec/base/name.h"
 
 #define TORCHX	     "torchx.pytorch.org/"
-#define DEFAULT_PORT 29500 /* of the service, when no role has a port */
+#define DEFAULT_PORT 29500 /* port of the service if no role has a port */
 #define MAX_SUFFIX   ((int64_t)14)
-#define MIN_SUFFIX   ((int64_t)8)  /* characters; 3e11 different suffixes */
-#define MIN_ROOM     ((int64_t)24) /* for name and suffix, whatever the number of roles */
-/* Characters, of 63, reserved for suffixes of names; and one more for each role. */
+#define MIN_SUFFIX   ((int64_t)8) /* characters; 3e11 different suffixes */
+/* characters for name and suffix, whatever the number of roles */
+#define MIN_ROOM ((int64_t)24)
+/* Characters that are reserved for suffixes of names, of 63. One more is reserved for each role. */
 #define NAME_RESERVE 7
 
 static void wrap_clear(struct wrap *w)
@@ -31,7 +32,7 @@ static void wrap_clear(struct wrap *w)
 
 /* --- names --- */
 
-/* Return the normal form of NAME without leading digits and dashes. */
+/* Return the normal form of NAME (spec_name_norm) without leading digits and dashes. */
 static char *clean(const char *name)
 {
 	char *ret = spec_name_norm(name);
@@ -51,8 +52,8 @@ static size_t count_chars(const char *s)
 }
 
 /*
- * Make N characters of TorchX's alphabet, from two random values since one does not suffice for 14
- * characters.
+ * Make a random suffix of N characters in TorchX's alphabet. It needs two random numbers, since one
+ * does not always yield 14 characters.
  */
 static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX + 1])
 {
@@ -68,9 +69,9 @@ static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX 
 }
 
 /*
- * Choose the job's id, so that each role's suffix still fits. TorchX would shorten the random
- * suffix to as few as 3 characters, which do not make jobs distinct; kxfs shortens the app's name
- * instead. It cuts the normal form of the name, which has no characters that are dropped later.
+ * Choose the job's id. It must be short enough for each role's suffix to fit. TorchX would shorten
+ * the random suffix, to as few as 3 characters, which does not distinguish jobs. kxfs shortens the
+ * app's name instead: it cuts the name's normal form, of which later steps remove nothing.
  */
 static void make_id(struct wrap *w)
 {
@@ -89,13 +90,13 @@ static void make_id(struct wrap *w)
 	make_suffix(w->build->identity->random, (size_t)suffix_len, suffix);
 	w->app_name = mem_copy(label, min_of(strlen(label), (size_t)(room - suffix_len)));
 	len = min_of(strlen(name), (size_t)(room - suffix_len));
-	while (len > 0 && name[len - 1] == '-') /* the suffix adds one */
+	while (len > 0 && name[len - 1] == '-') /* a dash precedes the suffix anyway */
 		len--;
 	name[len] = '\0';
 	w->build->id = text_print("%s%s%s", name, *name ? "-" : "", suffix);
 }
 
-/* Return the name of the variable with the host of ROLE's replica 0; malloc'ed. */
+/* Return the name of the environment variable that has the host of ROLE's replica 0, malloc'ed. */
 static char *hosts_env(const char *role)
 {
 	cleanup_free char *name = clean(role);
@@ -110,8 +111,8 @@ static char *hosts_env(const char *role)
 }
 
 /*
- * Return the name of a pod. Pods of role 0 have the names that TorchX gives to all pods; the names
- * of other pods also contain the index of the role.
+ * Return the name of the pod of replica K. In role 0 it is the name that TorchX would give the pod.
+ * In any other role, the index of the role is added, so that names are distinct.
  */
 static struct json_object *pod_name(struct wrap *w, size_t role, unsigned k)
 {
@@ -160,7 +161,7 @@ static void add_pod_group(struct wrap *w, size_t index)
 	add_item(w, group, false);
 }
 
-/* The names printed into this JSON are DNS labels, so they need no escapes. */
+/* Names can be printed into this JSON without escapes, since they are DNS labels. */
 static void add_service(struct wrap *w)
 {
 	const char *id = w->build->id;
@@ -201,7 +202,7 @@ static struct json_object *hosts_variable(struct wrap *w, const char *name, size
 	return ret;
 }
 
-/* Add members that only the spec of a wrapped pod has. */
+/* Add members to the pod's spec that it has only in an AppWrapper. */
 static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 {
 	const struct spec_build *b = w->build;
@@ -220,8 +221,8 @@ static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 }
 
 /*
- * Add the pod of replica K. The overlay can't change its name, namespace and host name, by which
- * pods find each other.
+ * Add the pod of replica K. Pods find each other by name, namespace and host name, so the overlay
+ * can't change these.
  */
 static int add_pod(struct wrap *w, struct spec_pod_role *r, unsigned k)
 {
@@ -252,7 +253,10 @@ static int add_pods(struct wrap *w, size_t index)
 
 	if (err)
 		return err;
-	/* variables with the hosts of rank 0 (rank0_env) and of the role's replica 0 */
+	/*
+	 * the variable with the host of rank 0 (rank0_env), and the one with the host of the role's
+	 * replica 0
+	 */
 	r.more_env = spec_tree_list(2);
 	spec_tree_append(r.more_env, hosts_variable(w, w->rank0_env, 0));
 	if (!streq(own, w->rank0_env))
@@ -292,8 +296,9 @@ static void start(struct wrap *w)
 }
 
 /*
- * Check the label by which TorchX and kxfs identify a role. NAMES has the labels of earlier roles.
- * Return 0, or an errno that is in the build's errors.
+ * Check that the label by which TorchX and kxfs identify the role INDEX is unique. NAMES has the
+ * labels of the roles before it. Return 0, or the errno of an error that was added to the build's
+ * errors.
  */
 static int check_label(struct wrap *w, size_t index, struct json_object *names)
 {
@@ -340,9 +345,9 @@ int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_obj
 /* --- reading --- */
 
 /*
- * Return the key of a pod. Pods of TorchX and kxfs have labels for their replica; their key is
- * "ROLE.REPLICA", written to KEY, since the names of TorchX's pods lack the role. The key of other
- * pods is their name.
+ * Return the key that identifies a pod in its job. For a pod of TorchX or kxfs, write
+ * "ROLE.REPLICA" to KEY, from the pod's labels, and return KEY: TorchX's pod names do not contain
+ * the role. For any other pod, return its name.
  */
 static const char *key_of(const struct spec_value *object, char *key, size_t size)
 {
@@ -374,7 +379,7 @@ static bool is_pod(const struct spec_value *object)
 	       streq(spec_read_text(object, "apiVersion"), "v1");
 }
 
-/* True if OBJECT makes no pods. */
+/* True if an object of OBJECT's kind never creates pods. */
 static bool is_quiet(const struct spec_value *object)
 {
 	static const char *const kinds[] = {"Service",	      "PodGroup", "ConfigMap",

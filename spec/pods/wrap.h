@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the objects in an AppWrapper of any version: pod groups, pods and one headless service, as
- * TorchX makes them for MCAD. Also reads its pods. How the AppWrapper's list contains each object
- * depends on the version: appwrapper.c and mcad.c.
+ * Makes the objects in an AppWrapper of any version, as TorchX makes them for MCAD: pod groups,
+ * pods and one headless service. Also reads its pods. The form of an AppWrapper's list of objects
+ * depends on the version; appwrapper.c and mcad.c handle it.
  */
 #pragma once
 
 #include "spec/pods/pod.h"
 #include "spec/view/reader.h"
 
-/* Run options of all versions, for the kind's table. */
+/* The run options that all versions of AppWrapper have, for the tables of the kinds. */
 #define WRAP_OPTIONS                                                                               \
 	POD_OPTIONS,                                                                               \
 		{.name = "coscheduler_name",                                                       \
@@ -27,33 +27,39 @@
 		.name = "network", .help = "additional network of the pods (Multus)"               \
 	}
 
-/* An AppWrapper while its items are made. */
+/* The state of making an AppWrapper. */
 struct wrap {
 	struct spec_build *build;
-	/* Make an item of the list of OBJECT, which is taken over; IS_POD: it is a pod. */
+	/*
+	 * Make an item of the AppWrapper's list from OBJECT, and take ownership of OBJECT. IS_POD
+	 * is true if OBJECT is a pod.
+	 */
 	struct json_object *(*item)(struct json_object *object, bool is_pod);
-	struct spec_pods pods; /* its tree is the object's */
+	struct spec_pods pods; /* parts that all pods share */
 	struct json_object *items;
 	const char *coscheduler;	  /* or NULL */
 	struct json_object *pull_secrets; /* or NULL */
-	char *app_name;			  /* cut, if the whole leaves no space for a suffix */
+	char *app_name;			  /* the app's name for labels, perhaps shortened */
 	char *rank0_env;
 };
 
 /*
- * Implement spec_kind.build: choose the job's name, make all items with ITEM (see struct wrap), and
- * make the object from them with OBJECT.
+ * Implement spec_kind.build. Choose the job's name, make all items with ITEM (see struct wrap), and
+ * make the AppWrapper from these items with OBJECT.
  */
 int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *, bool is_pod),
 	       struct json_object *(*object)(struct wrap *w));
 
-/* Make an object with its version and kind. The caller adds labels to *METADATA, and then *METADATA to the object. */
+/*
+ * Make an object that has apiVersion VERSION, KIND and metadata with NAME. Set *METADATA to the
+ * metadata. The caller adds labels to it, and then adds it to the object.
+ */
 struct json_object *wrap_object(struct wrap *w, const char *version, const char *kind,
 				struct json_object *name, struct json_object **metadata);
 /*
- * Implement spec_reader.job for the items of LIST. Each item has its object under KEY; each pod
- * among these objects is a task. Objects that create pods, such as a batch Job, are not inspected.
- * Also set the app's name.
+ * Implement spec_reader.job for LIST, the items of an AppWrapper. Each item has its object under
+ * KEY. Each object that is a pod is a task. Objects that create pods, such as a batch Job, are not
+ * inspected. Also set the app's name in V.
  */
 size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_job_view *v,
 		  struct spec_task_source **ret_tasks);
