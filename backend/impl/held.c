@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry is a job that the implementation does not know. It has a record
- * (backend/jobs/records.h), whose key is the UUID of the submission. If the job is held, the record
- * has conditions (spec/record/held.h). At most one operation on an entry is in progress. A making
- * is a submission that becomes a held job. kxfs reads its document, the implementation makes a dry
- * run of it, and kxfs writes its record.
+ * An entry is a job that the implementation does not know. It has a record (backend/jobs/records.h), whose key is
+ * the UUID of the submission. If the job is held, the record has conditions (spec/record/held.h). At most one
+ * operation on an entry is in progress. A making is a submission that becomes a held job. kxfs reads its document,
+ * the implementation makes a dry run of it, and kxfs writes its record.
  *
  *	making  | what is in progress              | what ends it           | next
  *	LOOK    | the pool reads its conditions    | no condition           | the request is passed on
@@ -29,22 +28,20 @@
  *	REMOVES  | the record is being removed | it is removed                             | (freed)
  *	         |                             | the removal has failed                    | RESTS
  *
- * A job is launched at most once. Its record is SUBMITTING on disk, without conditions, before a
- * request is sent or a process is started. If the launch of a held job is refused temporarily, the
- * record becomes HELD again, still without conditions. If the outcome is unknown, because the reply
- * was lost or kxfs was killed, the record remains SUBMITTING until the job is seen. kxfs does not
- * repeat the request, unless the user writes `release`. If ten minutes have passed, and all jobs
- * are listed, and the job is still not seen: the record of a job that was not held becomes NEVER,
- * and a job that was held waits for the user. If the record of a local job is SUBMITTING at a
- * start, and this machine does not have the job, it was certainly not started: the record becomes
- * HELD again, or NEVER if the job was not held.
+ * A job is launched at most once. Its record is SUBMITTING on disk, without conditions, before a request is sent or
+ * a process is started. If the launch of a held job is refused temporarily, the record becomes HELD again, still
+ * without conditions. If the outcome is unknown, because the reply was lost or kxfs was killed, the record remains
+ * SUBMITTING until the job is seen. kxfs does not repeat the request, unless the user writes `release`. If ten
+ * minutes have passed, and all jobs are listed, and the job is still not seen: the record of a job that was not
+ * held becomes NEVER, and a job that was held waits for the user. If the record of a local job is SUBMITTING at a
+ * start, and this machine does not have the job, it was certainly not started: the record becomes HELD again, or
+ * NEVER if the job was not held.
  *
- * store_events.changed reports changes of the jobs for which held jobs wait. Once after the start,
- * when all jobs are listed, kxfs also looks up these jobs itself. When a job meets a condition, the
- * condition is removed from the record immediately. If the user removes a job for which other jobs
- * wait, kxfs answers only after their new records are on disk, because the next start could not
- * find out how the removed job ended. kxfs reads the clock every few seconds, because the user may
- * set it, and the machine may sleep.
+ * store_events.changed reports changes of the jobs for which held jobs wait. Once after the start, when all jobs
+ * are listed, kxfs also looks up these jobs itself. When a job meets a condition, the condition is removed from the
+ * record immediately. If the user removes a job for which other jobs wait, kxfs answers only after their new
+ * records are on disk, because the next start could not find out how the removed job ended. kxfs reads the clock
+ * every few seconds, because the user may set it, and the machine may sleep.
  */
 #include "backend/impl/held.h"
 

@@ -93,7 +93,7 @@ struct backend {
 	struct records *records; /* loaded before OPS->start is called */
 	struct held *held;
 	struct archive *archive; /* NULL if no archive is configured */
-	void *impl;		 /* the implementation's own (backend_set_impl) */
+	void *impl;		 /* data of the implementation (backend_set_impl) */
 
 	/* Only for backend.c and request.c: */
 	struct wait started, stopped;

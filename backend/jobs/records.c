@@ -427,9 +427,9 @@ static void on_timer(void *data);
 static void remove_file(struct writer *w);
 
 /*
- * If R is the newest launch of its file, return the record that NAME.job would show after the
- * removal of R: an older record of the same file whose own removal was not requested. Return NULL
- * if there is none, or if it is unlinked.
+ * Return the record that NAME.job would show after the removal of R: the newest older record of the
+ * same file whose removal was not requested. Return NULL if there is no such record, if that record
+ * is unlinked already, or if R is not the newest launch of its file.
  */
 static struct record *older_to_hide(const struct record *r)
 {
@@ -958,7 +958,7 @@ void records_free(struct records *rs)
 	if (!rs)
 		return;
 	job_files_set_changed(rs->files, NULL, NULL);
-	/* Keep the index, because the removal of a record may move another record into its slot. */
+	/* Stay at the same slot: the removal of a record may move another record into it. */
 	for (size_t i = 0; (r = key_table_next(&rs->by_key, &i)); i--)
 		record_free(r);
 	key_table_clear(&rs->by_key);

@@ -53,7 +53,7 @@ struct helper {
 	int listen_fd, conn_fd; /* -1: no daemon is connected */
 	int guard_fd;		/* messages of the guard; -1: it has ended */
 	int in_fd;		/* the output; -1: it has ended */
-	int log_fd, lines_fd;	/* lines_fd is -1 if the table can't be written */
+	int log_fd, lines_fd;	/* lines_fd is -1 if the table of lines can't be written */
 	int end_fd;		/* the file NAME.new */
 	struct lines_encoder lines;
 	/*
@@ -188,7 +188,10 @@ static void copy_output(struct helper *h, size_t max)
 					     : lines_add(&h->lines, loop_time_ns(), h->bytes,
 							 (size_t)n, table);
 
-		/* If the table of lines can't be written, it ends here, and the log continues without it. */
+		/*
+		 * If the table of lines can't be written, stop writing it. The log continues
+		 * without the table.
+		 */
 		if (len > 0 && file_write_all(h->lines_fd, (const char *)table, len) < 0) {
 			close(h->lines_fd);
 			h->lines_fd = -1;

@@ -84,7 +84,7 @@ static void line_up(struct local_job *job)
 	struct local_jobs *jobs = job->jobs;
 
 	/*
-	 * The largest number is reached only after a damaged record was read. Jobs with equal
+	 * A damaged record may have the largest allowed number; don't exceed it. Jobs with equal
 	 * numbers are ordered by creation.
 	 */
 	jobs->last_queue_number = min_of(jobs->last_queue_number + 1, SPEC_MAX_QUEUE_NUMBER);
@@ -555,7 +555,7 @@ static uint64_t job_restart(struct local_job *job, unsigned delay_ms)
 
 uint64_t local_job_restart(struct local_job *job)
 {
-	/* Processes outside the program's group remain stopped, and get SIGKILL when the program has ended. */
+	/* To end the programs, the restart also sends SIGCONT. */
 	local_record_spec(job->record)->job->suspended = false;
 	local_record_set_reason(job->record, "", "");
 	return job_restart(job, 0);

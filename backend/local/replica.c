@@ -148,7 +148,8 @@ void local_replica_open_log(struct local_replica *rep)
 	int err = log_begin(rep);
 
 	/*
-	 * The start of the program makes the log again, and reports the error if that fails, too.
+	 * This is retried when the program is started. That start reports the error if the log
+	 * can't be made then, either.
 	 */
 	if (err < 0)
 		diag(DIAG_DEBUG, "%s: a log file can't be created yet: %s", id_of(rep),

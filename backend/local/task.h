@@ -45,7 +45,9 @@ struct task_events {
 	void (*ended)(void *data, const struct task_end *end);
 };
 
-/* Make the shared data. A helper that this daemon starts is in GROUP while it runs. */
+/*
+ * Make the data that all tasks share. A helper that this daemon starts is in GROUP while it runs.
+ */
 struct tasks *tasks_new(struct loop *loop, struct group *group);
 /* Call this after the loop has stopped. Running helpers continue. */
 void tasks_free(struct tasks *tasks);
