@@ -127,8 +127,8 @@ static void on_ended(void *data, enum command_end end, const char *text)
 static void give_up(struct kube_control *c)
 {
 	cleanup_free char *text =
-		text_print("it is not known whether %s was accepted: %s; check status "
-			   "before you write it again",
+		text_print("kxfs does not know whether the server accepted %s: %s; read status "
+			   "before you write the action again",
 			   spec_action_name(c->action), c->lost);
 
 	answer(c, -ETIMEDOUT, text);
@@ -330,9 +330,9 @@ static void decide(struct kube_control *c, const struct spec_control_job *job)
 		if (why)
 			text = text_print("%s is refused: %s", name, why);
 		else
-			text = text_print(
-				"%s would have no effect: the job is %s; read ctl for the actions that have one",
-				name, *phase ? phase : "not yet seen by its controller");
+			text = text_print("%s has no effect while the job is %s; read ctl for the "
+					  "actions that are possible now",
+					  name, *phase ? phase : "not yet seen by its controller");
 		return refuse(c, err, text);
 	}
 	err = make_request(c, job);
@@ -367,7 +367,9 @@ static void on_read(void *data, const struct http_reply *reply)
 	if (!job) {
 		refuse(c, -ENOENT, "the job was deleted meanwhile");
 	} else if (!streq(job->uid, c->uid)) {
-		refuse(c, -ESTALE, "it is another job now; read its status before you retry");
+		refuse(c, -ESTALE,
+		       "the name now belongs to another job; read its status "
+		       "before you retry");
 	} else {
 		kueue = world_kueue(c->k->world, job);
 		decide(c, &(struct spec_control_job){.view = job->view, .kueue = &kueue});
@@ -440,11 +442,13 @@ void kube_control(struct backend *b, struct backend_request *rq)
 	struct kube_control *c;
 
 	if (!job || !job->view) {
-		backend_answer(rq, -ENOENT, NULL, "the job is gone");
+		backend_answer(rq, -ENOENT, NULL, "the job no longer exists");
 		return;
 	}
 	if (!control || !(control->known & 1u << rq->action)) {
-		backend_answer(rq, -EOPNOTSUPP, NULL, "jobs of this kind have no such action");
+		backend_answer(rq, -EOPNOTSUPP, NULL,
+			       "jobs of this kind do not support this "
+			       "action");
 		return;
 	}
 	if (offline) {

@@ -125,8 +125,8 @@ static void check_clock(const struct examine *e, int64_t theirs)
 		say(e, BACKEND_FINE, "the clocks of the server and of this machine agree");
 	else
 		say(e, BACKEND_LACKS,
-		    "the server's clock is %lld s %s that of this machine: ages are wrong by that "
-		    "much; correct the wrong clock",
+		    "the server's clock is %lld s %s this machine's clock, so ages are wrong "
+		    "by that much: correct the wrong clock",
 		    llabs((long long)ahead), ahead > 0 ? "ahead of" : "behind");
 }
 
@@ -142,7 +142,7 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 	if (reply->status == 200 && spec_version_reply(reply->body, reply->len, &version) == 0)
 		say(e, BACKEND_FINE, "%s answers: Kubernetes %s", e->connection.server, version);
 	else
-		say(e, BACKEND_LACKS, "%s answers, but does not report its version (%d)",
+		say(e, BACKEND_LACKS, "%s answers, but does not report its version (HTTP %d)",
 		    e->connection.server, reply->status);
 	check_clock(e, reply->date);
 	enter(e, SERVED);
@@ -157,8 +157,8 @@ static void served_over(struct examine *e)
 
 	if (!e->n_kinds) {
 		say(e, BACKEND_WRONG,
-		    "the cluster serves no %s: is it the right cluster? Otherwise "
-		    "ask its administrator to install them",
+		    "the cluster serves no %s: is it the right cluster? If so, ask its "
+		    "administrator to install them",
 		    jobs);
 		enter(e, OVER);
 		return;
@@ -195,7 +195,7 @@ static void served_replied(struct examine *e, const struct http_reply *reply)
 		if (!kinds[i])
 			continue;
 		say(e, BACKEND_FINE, "%s of %s %s", kinds[i]->plural, kinds[i]->api_version,
-		    open ? "are served" : "may be served: the server does not list what it serves");
+		    open ? "are served" : "may be served: the server does not list its APIs");
 		e->kinds[e->n_kinds++] = kinds[i];
 	}
 	served_over(e);
@@ -232,7 +232,7 @@ static void queues_replied(struct examine *e, const struct http_reply *reply)
 		    *names ? names : "none");
 	if (names && *wanted && !has)
 		say(e, BACKEND_LACKS,
-		    "there is no queue %s, which -o queue= names: jobs in it wait until it is created",
+		    "-o queue=%s: there is no such queue, so jobs wait until it is created",
 		    wanted);
 	enter(e, METRICS);
 }
@@ -245,11 +245,11 @@ static void metrics_replied(struct examine *e, const struct http_reply *reply)
 
 	e->has_metrics = version;
 	if (version)
-		say(e, BACKEND_FINE, "%s reports what pods use", version);
+		say(e, BACKEND_FINE, "%s reports the resource usage of pods", version);
 	else
 		say(e, BACKEND_LACKS,
-		    "the cluster does not report what pods use (no metrics-server): "
-		    "usage shows only what was requested");
+		    "the cluster does not report the resource usage of pods (no "
+		    "metrics-server): the file usage shows only what was requested");
 	enter(e, RIGHTS);
 }
 
@@ -283,13 +283,15 @@ static void say_right(struct examine *e, const struct spec_right *right)
 	if (!*missing)
 		say(e, BACKEND_FINE, "%s: %s", resource, all);
 	else if (right->jobs)
-		say(e, BACKEND_LACKS, "%s: may not %s: its jobs are not shown", resource, missing);
+		say(e, BACKEND_LACKS, "%s: this user may not %s: these jobs are not shown",
+		    resource, missing);
 	else if (right->cost)
-		say(e, BACKEND_LACKS, "%s: may not %s: %s", resource, missing, right->cost);
+		say(e, BACKEND_LACKS, "%s: this user may not %s: %s", resource, missing,
+		    right->cost);
 	else
 		say(e, BACKEND_WRONG,
-		    "%s: may not %s, which each mount needs: check the namespace, "
-		    "or ask the cluster's administrator for the rights of rbac.yaml",
+		    "%s: this user may not %s, which every mount needs: check the namespace, "
+		    "or ask the cluster's administrator for the rights in rbac.yaml",
 		    resource, missing);
 }
 
@@ -325,8 +327,8 @@ static void right_replied(struct examine *e, const struct http_reply *reply)
 	}
 	if (!e->may_list)
 		say(e, BACKEND_WRONG,
-		    "no jobs of any kind may be listed: check the namespace, or ask "
-		    "the cluster's administrator for the rights of rbac.yaml");
+		    "this user may not list jobs of any kind: check the namespace, or ask the "
+		    "cluster's administrator for the rights in rbac.yaml");
 	enter(e, OVER);
 }
 
@@ -500,8 +502,8 @@ void backend_examine(const struct backend_config *config,
 	err = kube_connection(config, c, &text);
 	if (!err) {
 		say(e, BACKEND_FINE, "context %s, namespace %s, as%s%s with %s",
-		    *c->context ? c->context : "(of this pod)", c->namespace,
-		    *c->as ? " " : " its user", c->as, credential_words(c));
+		    *c->context ? c->context : "(none; service account of this pod)", c->namespace,
+		    *c->as ? " " : " the context's user", c->as, credential_words(c));
 		err = credential_new(e->loop, c, &e->credential, &text);
 	}
 	if (!err)

@@ -286,9 +286,9 @@ static void on_made(void *data, int err)
 	struct folder_entry *e = find(f, m->key);
 
 	if (e && err && !e->refused)
-		diag(DIAG_ERROR, "%s: its record %s/jobs/%s can't be made: %s%s", m->key,
+		diag(DIAG_ERROR, "%s: its record %s/jobs/%s can't be created: %s%s", m->key,
 		     f->config.state_dir, m->key, strerror(-err),
-		     f->stopping ? "" : "; kxfs retries until it can");
+		     f->stopping ? "" : "; kxfs keeps retrying");
 	if (e)
 		e->refused = err;
 	if (e && err && !f->stopping)

@@ -219,7 +219,7 @@ struct follow {
 	struct spec_logline_past past; /* what earlier streams have shown about the log */
 };
 
-static const char gone[] = "the pod, or this run of it, is gone";
+static const char gone[] = "the pod or this run of its container is gone";
 
 static void proceed(struct follow *f);
 
@@ -406,7 +406,7 @@ static void report(struct follow *f, enum diag_level level, const char *text)
 /* Report TEXT if it is the first problem with the log. Don't make it a warning, because kxfs retries. */
 static void trouble(struct follow *f, enum trouble trouble, const char *text)
 {
-	cleanup_free char *all = text_print("%s; trying again", text);
+	cleanup_free char *all = text_print("%s; kxfs retries", text);
 
 	if (f->trouble == FINE)
 		report(f, DIAG_INFO, all);
@@ -417,7 +417,7 @@ static void trouble(struct follow *f, enum trouble trouble, const char *text)
 static void mended(struct follow *f)
 {
 	if (f->trouble != FINE)
-		report(f, DIAG_INFO, f->step == COMPLETE ? "is complete" : "goes on");
+		report(f, DIAG_INFO, f->step == COMPLETE ? "is complete" : "continues");
 	if (f->trouble == DISK)
 		changed(f); /* follow_state.waiting is false again */
 	f->trouble = FINE;
@@ -462,7 +462,9 @@ static void on_gap(void *data)
 {
 	struct follow *f = data;
 
-	report(f, DIAG_WARNING, "what it printed while it could not be followed may be lost");
+	report(f, DIAG_WARNING,
+	       "output that it printed while kxfs could not follow it may be "
+	       "lost");
 	log_writer_lost(f->writer);
 	f->log_gaps++;
 	f->lost_end = false; /* the gap at the end of the log is now a gap at this position */
@@ -773,7 +775,7 @@ static void on_timer(void *data)
 
 static void on_failed(struct follow *f, int err)
 {
-	cleanup_free char *text = text_print("%s; trying again", strerror(-err));
+	cleanup_free char *text = text_print("%s; kxfs retries", strerror(-err));
 
 	if (f->trouble != DISK) {
 		report(f, DIAG_WARNING, text);
@@ -932,7 +934,9 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 		f->fit = f->kind == PROBE ? DOUBTED : f->fit;
 		proceed(f);
 	} else if (f->kind != PROBE && f->fit == FORCED && has_ended(f)) {
-		lost(f, -ENOENT, "its end was lost by log rotation, perhaps with later output");
+		lost(f, -ENOENT,
+		     "log rotation removed the end of this output, and perhaps "
+		     "later output");
 	} else if (f->kind != PROBE && f->fit == FORCED) {
 		back_off(f, 0);
 	} else if (f->kind != PROBE && (!has_ended(f) || may_be_next)) {
@@ -969,7 +973,7 @@ static void probed_none(struct follow *f, const struct podlog_result *r)
 
 static void got_slow(struct follow *f, const struct podlog_result *r)
 {
-	trouble(f, TROUBLE, "the disk does not keep up");
+	trouble(f, TROUBLE, "the disk is too slow");
 	f->alone = true;
 	proceed(f);
 }

@@ -91,10 +91,10 @@ static void set_slot(struct kind_slot *at, const struct spec_kind *kind)
 		return;
 	k->survey = CHANGED;
 	if (kind)
-		diag(k->found ? DIAG_INFO : DIAG_DEBUG, "%s of %s are shown", kind->plural,
+		diag(k->found ? DIAG_INFO : DIAG_DEBUG, "kxfs shows %s of %s", kind->plural,
 		     kind->api_version);
 	else
-		diag(DIAG_WARNING, "the cluster does not serve %s of %s any more", old->plural,
+		diag(DIAG_WARNING, "the cluster no longer serves %s of %s", old->plural,
 		     old->api_version);
 	if (old)
 		watches_drop(k->config.watches, type);
@@ -122,8 +122,8 @@ static void surveyed(struct kinds *k)
 		return;
 	}
 	jobs = spec_kinds_text(k->config.kinds, k->config.source);
-	why = text_print("the cluster serves no %s\nIs it the right cluster? Otherwise "
-			 "ask its administrator to install them.",
+	why = text_print("the cluster serves no %s\n"
+			 "Is it the right cluster? If so, ask its administrator to install them.",
 			 jobs);
 	for (size_t i = k->n_slots; i-- > 0;) {
 		if (!k->slots[i].refused)

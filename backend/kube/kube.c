@@ -139,8 +139,8 @@ static int check_options(const struct kube *k, const struct spec_kind *const *ki
 			if (!err)
 				continue;
 			*ret_text =
-				text_print("%s\nThe jobs of this mount are %s of %s%s: leave that "
-					   "option out.",
+				text_print("%s\n"
+					   "This mount shows %s of %s%s: leave this option out.",
 					   text ? text : strerror(-err), kind->plural,
 					   kind->api_version, n > 1 ? ", and others" : "");
 			return err;
@@ -516,7 +516,7 @@ static void kube_info(struct backend *b, FILE *out)
 	samples_refused(k->parts.samples, &refused);
 	if (forbidden)
 		watches_print_refused(&refused, "get", "pods/log",
-				      "logs that were not captured can't be opened", forbidden);
+				      "logs that kxfs has not captured can't be opened", forbidden);
 	if (refused.n == 0)
 		fputs("refused: []\n", out);
 }
@@ -543,7 +543,7 @@ static void kube_metrics(struct backend *b, FILE *out)
 
 	print_metrics(out, metrics, array_size(metrics));
 	print_metric_head(out, "server_requests_total", "counter",
-			  "Requests sent to the server, by the code of its answer");
+			  "Requests sent to the server, by the HTTP status of its answer");
 	tally_print(http.answers, out, "server_requests_total",
 		    (const char *const[]){"verb", "resource", "code"});
 	watches_metrics(k->parts.watches, out);

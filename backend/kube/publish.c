@@ -910,8 +910,7 @@ static void on_changed(void *data, const struct world_job *job)
 	 */
 	if (s->state == LEFT && !job->gone && job->view && !job->view->meta.deleted &&
 	    job->round > s->round) {
-		diag(DIAG_WARNING,
-		     "%s: the server has accepted the deletion, but still has the job",
+		diag(DIAG_WARNING, "%s: the server accepted the deletion, but the job still exists",
 		     job->view->meta.name);
 		again = true;
 	}

@@ -116,10 +116,12 @@ static char *find_owner(const struct kube_parts *k, const struct world_job *job)
 	if (!*owner || !job->view->owned || !job->kind->reader->remade)
 		return NULL;
 	if (kind == 0 || owner[kind] != ' ' || !spec_name_is_object(owner + kind + 1))
-		return text_print("its owner, %s, would create it again; end the owner", owner);
+		return text_print("the job's owner, %s, would create it again; delete the owner",
+				  owner);
 	return text_print(
-		"its owner, %s, would create it again; to end both: kubectl -n %s delete %s", owner,
-		k->namespace, owner);
+		"the job's owner, %s, would create it again; to delete both: kubectl -n %s "
+		"delete %s",
+		owner, k->namespace, owner);
 }
 
 void kube_cancel(struct backend *b, struct backend_request *rq)
@@ -131,7 +133,9 @@ void kube_cancel(struct backend *b, struct backend_request *rq)
 	struct cancel *c;
 
 	if (!job || !job->view) {
-		backend_answer(rq, -ENOENT, NULL, "the job is gone, or its kind can't be seen now");
+		backend_answer(rq, -ENOENT, NULL,
+			       "the job no longer exists, or kxfs can't "
+			       "list jobs of its kind now");
 		return;
 	}
 	if (owner) {

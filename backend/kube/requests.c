@@ -134,10 +134,10 @@ void requests_stop(struct requests *all)
 		if (r->unclear)
 			request_answer(
 				r, -EINPROGRESS, NULL,
-				"kxfs is shutting down; the next mount reports here whether this "
-				"was launched");
+				"kxfs is shutting down; the next mount shows here whether the "
+				"job was launched");
 		else
-			request_answer(r, -ECANCELED, NULL, "kxfs is ending");
+			request_answer(r, -ECANCELED, NULL, "kxfs is shutting down");
 	}
 }
 

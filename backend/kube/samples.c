@@ -103,7 +103,7 @@ static void failed(struct samples *l, const struct http_reply *reply, char *text
 		free(text);
 		return pause_for(l, EVERY_MS);
 	}
-	diag(DIAG_INFO, "what pods use is not known: %s", text);
+	diag(DIAG_INFO, "the resource usage of pods is unknown: %s", text);
 	set_source(l, NULL, text, !reply->err && reply->status == 403);
 	l->version = NULL;
 	pause_for(l, AGAIN_MS);
@@ -138,9 +138,9 @@ static void on_list(void *data, const struct http_reply *reply)
 	spec_split_free(take_ptr(l->split));
 	if (!whole)
 		return failed(l, reply,
-			      answered
-				      ? text_copy("the list of " SPEC_METRICS_GROUP " is not whole")
-				      : NULL);
+			      answered ? text_copy("the list of " SPEC_METRICS_GROUP
+						   " is incomplete")
+				       : NULL);
 	l->failures = 0;
 	set_source(l, l->version, NULL, false);
 	pause_for(l, EVERY_MS);
@@ -179,7 +179,7 @@ static void on_group(void *data, const struct http_reply *reply)
 		return list(l);
 	return failed(l, reply,
 		      answered ? text_copy("the cluster does not serve " SPEC_METRICS_GROUP
-					   ", which metrics-server does")
+					   ", the API of metrics-server")
 			       : NULL);
 }
 
@@ -304,6 +304,8 @@ void samples_refused(struct samples *l, struct watches_refused *list)
 		answer = l->failed && l->forbidden ? text_copy(l->failed) : NULL;
 	}
 	if (answer)
-		watches_print_refused(list, "list", resource, "usage shows only what was requested",
+		watches_print_refused(list, "list", resource,
+				      "the file usage shows only what was "
+				      "requested",
 				      answer);
 }

@@ -209,8 +209,9 @@ static void conclude(struct kube_submit *s, int err, const char *why)
 static void give_up(struct kube_submit *s, int err, const char *why)
 {
 	cleanup_free char *text = text_print(
-		"%s: sent as %s, but whether it was launched could not be found out: %s\n"
-		"Look for jobs/%s before it is submitted again.\n",
+		"%s: kxfs sent the job as %s, but could not find out whether it was launched: "
+		"%s\n"
+		"Look for jobs/%s before you submit the file again.\n",
 		s->r.rq->file, s->m->id, why, s->m->id);
 
 	conclude(s, -EINPROGRESS, why);
@@ -305,10 +306,13 @@ static void taken(struct kube_submit *s, enum holder holder, const struct http_r
 {
 	if (s->tried == TRIED_MAYBE_GONE) {
 		give_up(s, -ETIMEDOUT,
-			"the reply was lost, and because of its ttl the job may have been removed by now");
+			"the server's reply was lost, and the cluster may have removed the job "
+			"meanwhile because of its ttl");
 	} else if (holder == HOLDER_NONE && !s->tried) {
 		s->asks = false;
-		send_again(s, reply, "its name is alternately taken and free");
+		send_again(s, reply,
+			   "the server reported the job's name as taken, but then "
+			   "had no such job");
 	} else if (!s->m->named && !s->held && holder != HOLDER_OTHER) {
 		/*
 		 * The name is random, so no other job has it. The job was launched, but is already gone, or the
@@ -318,7 +322,8 @@ static void taken(struct kube_submit *s, enum holder holder, const struct http_r
 	} else if (s->tried) {
 		/* The job of this submission may be gone, and another job may have got its name. */
 		give_up(s, -EEXIST,
-			"a job of that name exists or existed, and may be a different one");
+			"a job with this name exists, or existed recently; it may come from "
+			"another submission");
 	} else if (s->m->named && s->names < NAME_TRIES) {
 		/* The name comes from the document, and another job has it: use another name. */
 		s->names++;
@@ -349,7 +354,7 @@ static void on_holder(void *data, const struct http_reply *reply)
 		send_again(s, reply,
 			   *reply->text
 				   ? reply->text
-				   : "the name is taken, and the server does not show by which "
+				   : "the name is taken, but the server does not show by which "
 				     "object");
 	} else if (s->err) {
 		why = take_ptr(s->text);
@@ -404,8 +409,10 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 	 */
 	if (s->tried && (reply->err || ((unknown || s->err == -EAGAIN) &&
 					s->r.backoff.failures < SERVER_TRIES))) {
-		diag(DIAG_WARNING, "%s: retrying, since it may have been launched: %s", s->m->id,
-		     text);
+		diag(DIAG_WARNING,
+		     "%s: the job may have been launched; kxfs retries to find "
+		     "out: %s",
+		     s->m->id, text);
 		send_again(s, reply, text);
 		return;
 	}
@@ -493,7 +500,7 @@ static void ready(struct kube_submit *s)
 	s->r.working = false;
 	if (!s->err && !s->k->b->up) {
 		s->err = -ECANCELED;
-		text_set(&s->text, "kxfs is ending; nothing was launched\n");
+		text_set(&s->text, "kxfs is shutting down; nothing was launched\n");
 	}
 	if (s->err)
 		refuse(s, s->err);

@@ -99,7 +99,8 @@ static const char *cost_of(const struct watches *w, enum world_type type)
 		world_is_of_parts(type) ? world_part(w->config.world, type) : NULL;
 
 	if (type == WORLD_OWN_QUEUE)
-		return "there is no queues/; the file why can't report what a queue has";
+		return "there is no queues/ directory; the file why can't report the capacity "
+		       "of a queue";
 	if (world_is_of_parts(type))
 		return part ? part->cost : NULL;
 	return world_is_of_jobs(type) ? NULL : spec_right_cost(defs[type].plural);
@@ -147,7 +148,8 @@ static void check_confirmed_kinds(struct watches *w)
 		x->stale = failing;
 		/* If no kind is confirmed, check_confirmed reports that once. */
 		if (failing && !w->stale_since)
-			diag(DIAG_WARNING, "%s: not confirmed: %s", x->resource, x->text);
+			diag(DIAG_WARNING, "%s: kxfs can't confirm that its list is current: %s",
+			     x->resource, x->text);
 		else if (!failing)
 			diag(DIAG_INFO, "%s: confirmed", x->resource);
 		publish_set_stale(w->config.publish, i, failing ? loop_time_ns() : 0);
@@ -175,7 +177,8 @@ static void check_confirmed(struct watches *w)
 	if (!changed)
 		return;
 	if (failing)
-		diag(DIAG_INFO, "what is shown is no longer confirmed: %s", failing->text);
+		diag(DIAG_INFO, "kxfs can no longer confirm that what it shows is current: %s",
+		     failing->text);
 	else
 		diag(DIAG_INFO, "connected");
 	publish_set_stale(w->config.publish, WORLD_N_TYPES, since);
@@ -698,7 +701,8 @@ static char *trouble_of(struct watches *w, enum world_type type)
 
 	return status_of(x) == WORLD_CONFIRMED
 		       ? NULL
-		       : text_copy(x->text && *x->text ? x->text : "its list has not arrived yet");
+		       : text_copy(x->text && *x->text ? x->text
+						       : "the server has not sent the list yet");
 }
 
 char *watches_trouble(struct watches *w, enum world_type type)
@@ -801,7 +805,8 @@ void watches_metrics(struct watches *w, FILE *out)
 	int64_t since = watches_stale_since(w);
 
 	print_metric_head(out, "view_unconfirmed_seconds", "gauge",
-			  "How long the cluster has not confirmed what is shown; 0 while it does");
+			  "How long kxfs could not confirm that what it shows is current; 0 if "
+			  "it can");
 	fprintf(out, "kxfs_view_unconfirmed_seconds %.3f\n",
 		since ? (double)max_of(loop_time_ns() - since, (int64_t)0) / 1e9 : 0.0);
 	print_metric_head(out, "watch_restarts_total", "counter", "Watches restarted, by reason");

@@ -377,7 +377,9 @@ static struct job *take_job(struct world *w, enum world_type type, struct spec_j
 	bool first = !job->j.view;
 
 	if (job->j.view && !streq(job->j.view->meta.name, view->meta.name)) {
-		diag(DIAG_WARNING, "the server reports job %s under a second name, %s: ignored",
+		diag(DIAG_WARNING,
+		     "the server reports job %s under a second name, %s; kxfs "
+		     "ignores that name",
 		     job->j.view->meta.name, view->meta.name);
 		spec_job_view_free(view);
 		return NULL;
@@ -1046,8 +1048,8 @@ void world_pass_over(struct world *w, enum world_type type, const char *json, si
 		passed->round = w->rounds[type];
 	if (wrong == -ENOSPC && !w->full[type] && !gone)
 		diag(DIAG_WARNING,
-		     "there are more than %u objects %s: the rest is not shown until "
-		     "others are removed",
+		     "the cluster has more than %u objects of kind %s: kxfs shows the rest "
+		     "only after others are removed",
 		     SPEC_MAX_LISTED, what);
 	w->full[type] |= wrong == -ENOSPC && !gone;
 	if (passed || gone || HASH_COUNT(w->passed) >= PASSED_MAX)
@@ -1056,7 +1058,7 @@ void world_pass_over(struct world *w, enum world_type type, const char *json, si
 		diag(DIAG_WARNING, "the %s %s is not shown: %s", what,
 		     *name ? name : "(without a name)",
 		     wrong == -EFBIG   ? "it is too large"
-		     : wrong == -ELOOP ? "it is nested too deep"
+		     : wrong == -ELOOP ? "it is nested too deeply"
 				       : "it can't be read");
 	passed = new0(struct passed);
 	passed->uid = take_ptr(uid);

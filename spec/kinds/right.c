@@ -22,17 +22,18 @@ static const struct right_row {
 	 {.group = "",
 	  .resource = "pods/log",
 	  .verbs = {"get"},
-	  .cost = "logs that were not captured can't be opened"}},
+	  .cost = "logs that kxfs has not captured can't be opened"}},
 	{SCHEDULED,
 	 {.group = "bus.volcano.sh",
 	  .resource = "commands",
 	  .verbs = {"create"},
-	  .cost = "ctl does nothing"}},
+	  .cost = "ctl has no effect"}},
 	{SCHEDULED,
 	 {.group = "scheduling.volcano.sh",
 	  .resource = "podgroups",
 	  .verbs = {"list", "watch"},
-	  .cost = "the file why can't explain gangs, or jobs that the scheduler does not admit"}},
+	  .cost = "the file why can't report why the scheduler does not admit a job or "
+		  "start its gang"}},
 	{ANY,
 	 {.group = "",
 	  .resource = "events",
@@ -43,29 +44,30 @@ static const struct right_row {
 	 {.group = SPEC_METRICS_GROUP,
 	  .resource = "pods",
 	  .verbs = {"list"},
-	  .cost = "usage shows only what was requested"}},
+	  .cost = "the file usage shows only what was requested"}},
 	{SCHEDULED,
 	 {.group = "scheduling.volcano.sh",
 	  .resource = "queues",
 	  .verbs = {"list", "watch"},
 	  .cluster = true,
-	  .cost = "queues/ has at most the queue of this mount"}},
+	  .cost = "queues/ shows at most the queue of -o queue="}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "workloads",
 	  .verbs = {"list", "watch"},
-	  .cost = "the file why can't report what a job in a queue of Kueue waits for, or "
-		  "that it was deactivated; ctl can't suspend and resume it"}},
+	  .cost = "the file why can't report what a job in a Kueue queue waits for, or that "
+		  "Kueue deactivated it; ctl can't suspend or resume such a job"}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "workloads",
 	  .verbs = {"patch"},
-	  .cost = "ctl can't suspend and resume jobs in a queue of Kueue"}},
+	  .cost = "ctl can't suspend or resume jobs in a Kueue queue"}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "localqueues",
 	  .verbs = {"list", "watch"},
-	  .cost = "there is no queues/; the file why can't report who stopped a queue"}},
+	  .cost = "there is no queues/ directory; the file why can't report whether a queue is "
+		  "stopped"}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "localqueues",
@@ -81,22 +83,26 @@ static const struct right_row {
 	  .resource = "clusterqueues",
 	  .verbs = {"list", "watch"},
 	  .cluster = true,
-	  .cost = "queues/ has no nominal quota; the file why can't report StrictFIFO or "
-		  "stopped cluster queues"}},
+	  .cost = "queues/ shows no nominal quota; the file why can't report that a cluster "
+		  "queue is stopped or uses StrictFIFO"}},
 	{QUEUED,
 	 {.group = "kueue.x-k8s.io",
 	  .resource = "workloadpriorityclasses",
 	  .verbs = {"get"},
 	  .cluster = true,
-	  .cost = "ctl accepts priority classes that do not exist, with which "
-		  "Kueue ignores the job"}},
+	  .cost = "ctl accepts priority classes that do not exist, and Kueue ignores jobs with "
+		  "such a class"}},
 };
 
 /* The rights to the jobs of a kind. */
 static const struct spec_right of_jobs[] = {
 	{.verbs = {"get", "list", "watch"}, .jobs = true},
-	{.verbs = {"create"}, .cost = "no job can be submitted (a mount with -o ro needs none)"},
-	{.verbs = {"delete"}, .cost = "no job can be cancelled (a mount with -o ro needs none)"},
+	{.verbs = {"create"},
+	 .cost = "jobs can't be submitted (a mount with -o ro does not "
+		 "need this right)"},
+	{.verbs = {"delete"},
+	 .cost = "jobs can't be cancelled (a mount with -o ro does not "
+		 "need this right)"},
 	{.verbs = {"patch"}},
 };
 
@@ -119,8 +125,8 @@ static const char *cost_of_patch(const struct spec_kind *kind)
 	if (!kind->control || kind->scheduling_api)
 		return NULL;
 	return kind->control->known & 1u << SPEC_TERMINATE
-		       ? "ctl can't suspend, resume and terminate"
-		       : "ctl can't suspend and resume";
+		       ? "ctl can't suspend, resume or terminate jobs"
+		       : "ctl can't suspend or resume jobs";
 }
 
 /* Append right K to the jobs of each of the N KINDS to V, which has *M rights. */

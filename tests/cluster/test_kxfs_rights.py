@@ -12,7 +12,7 @@ from mounted import HOLD, app, manifest, quota, refused, running, says
 JOBS = "jobs.batch.volcano.sh"
 PODGROUPS, QUEUES = "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"
 COST = {
-    PODGROUPS: "the file why can't explain gangs, or jobs that the scheduler does not admit",
+    PODGROUPS: "the file why can't report why the scheduler does not admit a job or start its gang",
     "events": "there is no events file; the file why can't report pods that can't be "
               "created, volumes that can't be mounted, or full queues",
 }
@@ -26,8 +26,8 @@ SHORT = {
               "of them. This user may not list and watch events, which would "
               "show the reason: ask for that right.",
 }
-NO_QUEUES = [(QUEUES, "there is no queues/; the file why can't report what a queue has")]
-OWN_QUEUE = [(QUEUES, "queues/ has at most the queue of this mount")]
+NO_QUEUES = [(QUEUES, "there is no queues/ directory; the file why can't report the capacity of a queue")]
+OWN_QUEUE = [(QUEUES, "queues/ shows at most the queue of -o queue=")]
 
 
 class Rights:

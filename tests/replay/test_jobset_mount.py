@@ -144,9 +144,9 @@ def test_owned(server, make_mount, jobsets):
         harness.wait_for(lambda name=name: name in kx.ls("jobs"), what="the job")
         assert harness.err_of(os.rmdir, kx / "jobs" / name) == "EPERM"
         assert server.store.find(st.JOBSETS, "test", name)
-    assert ("mine: not removed: its owner, TrainJob train-1, would create it again; to end both: "
+    assert ("mine: not removed: the job's owner, TrainJob train-1, would create it again; to delete both: "
             "kubectl -n test delete TrainJob train-1") in kx.read(".kxfs", "log")
-    assert "odd: not removed: its owner, TrainJob x; reboot, would create it again; end the owner" in kx.read(".kxfs", "log")
+    assert "odd: not removed: the job's owner, TrainJob x; reboot, would create it again; delete the owner" in kx.read(".kxfs", "log")
     # A TrainJob whose JobSet has ended has ended too, and makes no other.
     server.store.change(st.JOBSETS, "test", "mine", lambda tree: tree.update(status={"conditions": [
         {"type": "Completed", "status": "True", "reason": "AllJobsCompleted", "message": "all jobs have completed",

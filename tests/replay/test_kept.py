@@ -254,7 +254,7 @@ def test_full_disk(make_mount, server, volcano):
         (noisy,) = volcano.start(full.id)
         text = b"".join(b"%07d %s\n" % (i, b"x" * 92) for i in range(30000))
         volcano.log(noisy).append(text)
-        harness.wait_for(lambda: "No space left on device; trying again" in kx.read(".kxfs", "log"))
+        harness.wait_for(lambda: "No space left on device; kxfs retries" in kx.read(".kxfs", "log"))
         harness.wait_for(lambda: full.status()["logs_waiting"] == 1, what="the status to say so")
         assert "The output of main-0 can't be written to the state directory: No space left" in full.read("why")
         assert text.startswith(full.log())
@@ -280,13 +280,13 @@ def test_full_disk_after_a_refusal(make_mount, server, volcano):
         job, pod = printed(kx, volcano, "before\n")
         refused = server.faults.add("reply", times=1000, subresource="log", reply=replies.internal())
         server.end_streams("reset", subresource="log")
-        harness.wait_for(lambda: "; trying again" in kx.read(".kxfs", "log"), what="the refusal to be said")
+        harness.wait_for(lambda: "; kxfs retries" in kx.read(".kxfs", "log"), what="the refusal to be said")
         filler = kx.state / "filler"
         assert harness.err_of(filler.write_bytes, bytes(2 << 20)) == "ENOSPC"
         text = "x" * 20000 + "\n"
         volcano.log(pod).append(text)
         server.faults.clear(refused)
-        harness.wait_for(lambda: "No space left on device; trying again" in kx.read(".kxfs", "log"))
+        harness.wait_for(lambda: "No space left on device; kxfs retries" in kx.read(".kxfs", "log"))
         filler.unlink()
         volcano.finish(pod)
         job.finish()
@@ -303,7 +303,7 @@ def test_followed_on_full_disk(make_mount, server, volcano):
         lines = ["begin\n", "x" * 600000 + "\n"]
         volcano.log(pod).append(lines[-1])
         harness.wait_for(lambda: len(job.log()) == sum(map(len, lines)))
-        while "No space left on device; trying again" not in kx.read(".kxfs", "log"):
+        while "No space left on device; kxfs retries" not in kx.read(".kxfs", "log"):
             lines.append(f"{len(lines):07} {'x' * 2000}\n")
             volcano.log(pod).append(lines[-1])
             time.sleep(0.02)

@@ -115,7 +115,7 @@ def test_no_ctl(server, make_mount, tmp_path):
     harness.wait_for(lambda: kx.ls("jobs") == ["run"], what="the job")
     assert harness.actions(job) == []
     assert harness.err_of(write_ctl, job, "suspend") == "ENOTSUP"
-    assert "run/ctl: jobs of this kind have no such action" in kx.read(".kxfs", "log")
+    assert "run/ctl: jobs of this kind do not support this action" in kx.read(".kxfs", "log")
 
 
 def test_workflow(server, make_mount):

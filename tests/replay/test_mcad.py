@@ -271,7 +271,7 @@ def test_option_of_another_kind(said, server, source, option, what):  # noqa: F8
     """If only the cluster determines the kind, a wrong option ends the start, instead of failing each submission."""
     text = said(source=source, options=option)
     assert text.startswith("kxfs: " + what) and text.endswith(
-        "\nThe jobs of this mount are appwrappers of workload.codeflare.dev/v1beta1: leave that option out.\n")
+        "\nThis mount shows appwrappers of workload.codeflare.dev/v1beta1: leave this option out.\n")
 
 
 def test_volcano_first(make_mount, server):
@@ -307,10 +307,10 @@ def test_successor(kx, server, mcad):
 def test_nothing_is_served(said, server):  # noqa: F811
     server.uninstall(st.APPWRAPPERS)
     assert said(source="mcad:test") == (
-        "kxfs: the cluster serves no AppWrappers\nIs it the right cluster? Otherwise ask its administrator to install them.\n")
+        "kxfs: the cluster serves no AppWrappers\nIs it the right cluster? If so, ask its administrator to install them.\n")
     assert re.fullmatch(
         r"kxfs: the cluster serves no Volcano jobs, AppWrappers, JobSets, Jobs, PyTorchJobs or \d+ other kinds of jobs\n"
-        r"Is it the right cluster\? Otherwise ask its administrator to install them\.\n", said(source="test"))
+        r"Is it the right cluster\? If so, ask its administrator to install them\.\n", said(source="test"))
 
 
 def test_refused(said, server):  # noqa: F811

@@ -90,7 +90,7 @@ def test_no_volcano(said, server):
     server.uninstall(*st.VOLCANO)
     assert said() == (
         "kxfs: the cluster serves no Volcano jobs\nIs it the right cluster? "
-        "Otherwise ask its administrator to install them.\n")
+        "If so, ask its administrator to install them.\n")
 
 
 def test_bad_selector(said):
@@ -410,11 +410,11 @@ def test_all_is_well(doctor, server):
     status, said = doctor()
     assert status == 0
     assert said == f"""The cluster
-  ok       context test, namespace test, as its user with a token
+  ok       context test, namespace test, as the context's user with a token
   ok       {server.url} answers: Kubernetes v1.36.1
   ok       the clocks of the server and of this machine agree
   ok       jobs of batch.volcano.sh/v1alpha1 are served
-  ok       metrics.k8s.io/v1beta1 reports what pods use
+  ok       metrics.k8s.io/v1beta1 reports the resource usage of pods
   ok       jobs.batch.volcano.sh: get, list, watch
   ok       pods: list, watch
   ok       jobs.batch.volcano.sh: create
@@ -434,13 +434,13 @@ def test_usage(doctor, server):
     """A mount works without a metrics-server, or the right to read from it."""
     status, said = doctor()
     assert status == 0 and "pods.metrics.k8s.io" not in said
-    assert ("  missing  the cluster does not report what pods use (no metrics-server): "
-            "usage shows only what was requested\n") in said
+    assert ("  missing  the cluster does not report the resource usage of pods (no metrics-server): "
+            "the file usage shows only what was requested\n") in said
     server.install(st.METRICS)
     server.forbidden.append({"group": "metrics.k8s.io"})
     status, said = doctor()
-    assert status == 0 and "  ok       metrics.k8s.io/v1 reports what pods use\n" in said
-    assert "  missing  pods.metrics.k8s.io: may not list: usage shows only what was requested\n" in said
+    assert status == 0 and "  ok       metrics.k8s.io/v1 reports the resource usage of pods\n" in said
+    assert "  missing  pods.metrics.k8s.io: this user may not list: the file usage shows only what was requested\n" in said
 
 
 def test_no_fuse(make_kx, tmp_path, server):
@@ -470,7 +470,7 @@ def test_kueue(doctor, server):
     server.forbidden += [{"resource": "workloads"}]
     said = doctor(source="appwrapper:test")[1]
     assert "  ok       queues of kueue.x-k8s.io/v1beta2 are served\n" in said
-    assert "  missing  workloads.kueue.x-k8s.io: may not list, watch: the file why can't report what a job in a queue" in said
+    assert "  missing  workloads.kueue.x-k8s.io: this user may not list, watch: the file why can't report what a job in a Kueue queue" in said
     assert "  ok       localqueues/pendingworkloads.visibility.kueue.x-k8s.io: get\n" in said
     assert "  ok       clusterqueues.kueue.x-k8s.io: list, watch\n" in said
 
@@ -492,7 +492,7 @@ def test_queues_of_kueue(doctor, server):
     assert said() == said("-o", "queue=team") == ["  ok       queues of namespace test: research, team"]
     assert said("-o", "queue=taem") == [
         "  ok       queues of namespace test: research, team",
-        "  missing  there is no queue taem, which -o queue= names: jobs in it wait until it is created"]
+        "  missing  -o queue=taem: there is no such queue, so jobs wait until it is created"]
     server.forbidden.append({"resource": "localqueues"})
     assert said("-o", "queue=taem") == []
     server.forbidden.clear()
@@ -504,9 +504,9 @@ def test_a_right_is_missing(doctor, server):
     server.forbidden += [{"resource": "events", "verb": "watch"}, {"resource": "queues"}, {"subresource": "log"}]
     status, said = doctor()
     assert status == 0 and said.endswith("Mounting will work, with the limitations listed above.\n")
-    assert "  missing  events: may not watch: there is no events file; " in said
-    assert "  missing  queues.scheduling.volcano.sh: may not list, watch: queues/ has at most the queue" in said
-    assert "  missing  pods/log: may not get: logs that were not captured can't be opened\n" in said
+    assert "  missing  events: this user may not watch: there is no events file; " in said
+    assert "  missing  queues.scheduling.volcano.sh: this user may not list, watch: queues/ shows at most the queue" in said
+    assert "  missing  pods/log: this user may not get: logs that kxfs has not captured can't be opened\n" in said
     assert "  ok       pods: list, watch\n" in said
 
 
@@ -514,7 +514,7 @@ def test_a_needed_right_is_missing(doctor, server):
     server.forbidden.append({"resource": "pods", "verb": "list", "subresource": ""})
     status, said = doctor()
     assert status == 1 and said.endswith("Mounting will not work.\n")
-    assert "  wrong    pods: may not list, which each mount needs: check the namespace, or ask the cluster's " in said
+    assert "  wrong    pods: this user may not list, which every mount needs: check the namespace, or ask the cluster's " in said
 
 
 def test_what_is_served_is_found(doctor, server):
@@ -527,7 +527,7 @@ def test_what_is_served_is_found(doctor, server):
     status, said = doctor()
     assert status == 1
     assert said.endswith("  wrong    the cluster serves no Volcano jobs: is it the right "
-                         "cluster? Otherwise ask its administrator to install "
+                         "cluster? If so, ask its administrator to install "
                          "them\nMounting will not work.\n")
 
 
@@ -541,18 +541,18 @@ def test_all_kinds(doctor, server):
     server.forbidden.append({"resource": "jobsets"})
     status, said = doctor(None, "test")
     assert status == 0 and said.endswith("Mounting will work, with the limitations listed above.\n")
-    assert "  missing  jobsets.jobset.x-k8s.io: may not get, list, watch: its jobs are not shown\n" in said
+    assert "  missing  jobsets.jobset.x-k8s.io: this user may not get, list, watch: these jobs are not shown\n" in said
     assert doctor(None, "jobset:test")[0] == 1
     server.forbidden += [{"resource": "jobs"}, {"resource": "appwrappers"}]
     status, said = doctor(None, "test")
     assert status == 1 and "\nMounting will not work." in said
-    assert "  wrong    no jobs of any kind may be listed: check the namespace, or ask the cluster's " in said
+    assert "  wrong    this user may not list jobs of any kind: check the namespace, or ask the cluster's " in said
 
 
 def test_clock(doctor, server):
     server.date = "Wed, 21 Oct 2015 07:28:00 GMT"
     status, said = doctor()
-    assert status == 0 and "  missing  the server's clock is " in said and " s behind that of this machine: " in said
+    assert status == 0 and "  missing  the server's clock is " in said and " s behind this machine's clock, " in said
 
 
 def test_clock_of_a_slow_server(doctor, server):

@@ -193,7 +193,7 @@ def info(kx, about):
                             timeout=120, what=f"info, now {kx.read('.kxfs', 'info')}")
 
 
-ABSENT = "the cluster does not serve metrics.k8s.io, which metrics-server does"
+ABSENT = "the cluster does not serve metrics.k8s.io, the API of metrics-server"
 
 
 @pytest.mark.waits
@@ -219,7 +219,7 @@ def test_no_figures(server, make_mount, lacks):
     if lacks == "right":
         said = info(kx, lambda i: any(r["resource"] == "pods.metrics.k8s.io" for r in i["refused"]))
         assert said["usage"] is None and "usage_failed" not in said
-        assert [r["cost"] for r in said["refused"]] == ["usage shows only what was requested"]
+        assert [r["cost"] for r in said["refused"]] == ["the file usage shows only what was requested"]
     else:
         said = info(kx, lambda i: "usage_failed" in i)
         assert said["usage"] is None and said["refused"] == []

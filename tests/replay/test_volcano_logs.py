@@ -797,7 +797,7 @@ def test_forbidden_is_said(make_mount, server, volcano):
     volcano.log(pod).append("hello\n")
     (refused,) = harness.wait_for(lambda: yaml.safe_load(kx.read(".kxfs/info"))["refused"], what="the refusal")
     assert (refused["verb"], refused["resource"]) == ("get", "pods/log")
-    assert refused["cost"] == "logs that were not captured can't be opened"
+    assert refused["cost"] == "logs that kxfs has not captured can't be opened"
     assert "may not get pods/log" in refused["answer"]
     harness.wait_for(lambda: "pods/log" in kx.read(".kxfs/log"))
     for name in ("main-0/log", "main-0/stamped", "main-0/follow", "log", "stamped", "follow"):

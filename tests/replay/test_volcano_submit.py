@@ -127,8 +127,8 @@ def test_reply_that_is_lost_of_a_job_that_is_gone(kx, server):
     server.expire(resource="jobs")
     writer.join()
     server.faults.clear(cut)
-    assert answers == ["ETIMEDOUT"] and "could not be found out" in error_of(kx, "app.yaml")
-    assert "may have been removed by now" in error_of(kx, "app.yaml")
+    assert answers == ["ETIMEDOUT"] and "could not find out whether it was launched" in error_of(kx, "app.yaml")
+    assert "may have removed the job meanwhile" in error_of(kx, "app.yaml")
     assert server.count(verb="get", resource="jobs") == 1
     assert [req.fault.kind for req in posts(server)][:1] == ["lose"] and not launched(server)
     assert put(kx) == "" and len(launched_objects(server)) == 1
@@ -427,7 +427,7 @@ def test_login_page(kx, server):
     server.faults.add("reply", times=10000, reply=replies.login_page(), resource="jobs")
     assert put(kx) == "EIO"
     text = error_of(kx, "app.yaml")
-    assert "Please log in" in text and "could not be found out" in text and not launched(server)
+    assert "Please log in" in text and "could not find out whether it was launched" in text and not launched(server)
     server.faults.clear()
     assert put(kx) == "" and len(launched_objects(server)) == 1
 

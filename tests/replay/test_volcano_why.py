@@ -701,7 +701,7 @@ def test_deep_object(make_mount, server, when):
     mcad.start(job.id)
     job.until("RUNNING")
     assert kx.ls("jobs") == [job.id]
-    assert kx.read(".kxfs", "log").count("the AppWrapper deep is not shown: it is nested too deep") == 1
+    assert kx.read(".kxfs", "log").count("the AppWrapper deep is not shown: it is nested too deeply") == 1
     server.store.remove(st.APPWRAPPERS, "test", "deep")
     harness.wait_for(lambda: passed_over(kx) == 0)
 

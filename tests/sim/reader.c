@@ -762,10 +762,12 @@ void gaps_reported(const char *text)
 		const char *words;
 		bool rotated, again, gone; /* the message is right if one of these holds */
 	} all[] = {
-		{"what it printed while it could not be followed may be lost", true, false, false},
-		{"its end was lost by log rotation, perhaps with later output", true, false, false},
+		{"output that it printed while kxfs could not follow it may be lost", true, false,
+		 false},
+		{"log rotation removed the end of this output, and perhaps later output", true,
+		 false, false},
 		{"the container was restarted meanwhile", false, true, false},
-		{"the pod, or this run of it, is gone", false, true, true},
+		{"the pod or this run of its container is gone", false, true, true},
 		{": the pod is gone", false, false, true},
 	};
 

@@ -509,7 +509,7 @@ static bool is_unclear(const struct write *w, pid_t pid)
 	if (kernel_read(pid, path, &text))
 		return true;
 	sim_log("user", "tag %u: %s", w->tag, text);
-	return strstr(text, "could not be found out") || strstr(text, "or it has been removed");
+	return strstr(text, "could not find out") || strstr(text, "or it has been removed");
 }
 
 static void conclude(struct write *w, pid_t pid, unsigned life, int err)

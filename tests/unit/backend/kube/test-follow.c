@@ -697,7 +697,7 @@ static void test_refused_and_complete(void **state)
 	ended(RUN_LAST);
 	end(fake.requests);
 	refuse(request("timestamps=true"), 500);
-	says("; trying again\n");
+	says("; kxfs retries\n");
 	ended(RUN_GONE);
 	fake_pass(100);
 	assert_true(is_done());
@@ -715,11 +715,11 @@ static void test_refused_and_mended(void **state)
 			refuse(request("follow=true"), 500);
 			fake_pass(60000);
 		}
-		says("; trying again\n");
+		says("; kxfs retries\n");
 		head(request("follow=true"));
 		bytes(fake.requests, i ? T("01") "one\n" T("02") "two\n" : T("01") "one\n");
 		run();
-		says("output of pod, container main: goes on\n");
+		says("output of pod, container main: continues\n");
 		fake_break(fake.requests, -EIO, true);
 		fake_pass(60000);
 	}
@@ -950,7 +950,7 @@ static void test_slow_disk_for_many(void **state)
 	assert_in_range(lines, 16, 64);
 	fake_end(rq, &(struct http_reply){.err = -ENOBUFS});
 	said = diag_text(&len);
-	assert_non_null(strstr(said, "output of pod, container main: the disk does not keep up"));
+	assert_non_null(strstr(said, "output of pod, container main: the disk is too slow"));
 	assert_int_equal(bytes_unwritten(other, T("02") "one\n"), 0);
 	assert_int_equal(fake.n_sent, 2); /* what can't be taken is not asked for */
 	run();
@@ -994,7 +994,7 @@ static void test_bad_disk(void **state)
 	holds("one\ntwo\n");
 	assert_false(follow_state(rig.f).waiting);
 	said = diag_text(&len);
-	assert_non_null(strstr(said, "File too large; trying again"));
+	assert_non_null(strstr(said, "File too large; kxfs retries"));
 	assert_null(strstr(strstr(said, "main: File too large") + 1, "main: File too large"));
 	assert_int_equal(gaps(), 0);
 }

@@ -181,7 +181,7 @@ static void test_named(void **state)
 	rig_answer(404, RIG_STATUS("404", "NotFound", "x"));
 	assert_int_equal(rig.n_answers, 1);
 	assert_true(rig.err < 0);
-	assert_non_null(strstr(rig.text, "could not be found out"));
+	assert_non_null(strstr(rig.text, "could not find out"));
 	assert_int_equal(launches() - before, 1);
 }
 

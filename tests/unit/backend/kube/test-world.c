@@ -425,7 +425,7 @@ static void pass_over(enum world_type sort, const char *name, const char *uid, b
 /* An object that can't be read is named once, and stays as it is known; when it is gone it is gone. */
 static void test_passed_over(void **state)
 {
-	static const char deep[] = "the Job j1 is not shown: it is nested too deep";
+	static const char deep[] = "the Job j1 is not shown: it is nested too deeply";
 	static const char large[] = "the Pod p is not shown: it is too large";
 
 	fill();
@@ -471,9 +471,9 @@ static void test_too_many(void **state)
 		enum world_type sort;
 		const char *said;
 	} table[] = {
-		{WORLD_JOBS, "there are more than 200000 objects Job"},
-		{WORLD_PODS, "there are more than 200000 objects Pod"},
-		{WORLD_GROUPS, "there are more than 200000 objects PodGroup"},
+		{WORLD_JOBS, "the cluster has more than 200000 objects of kind Job"},
+		{WORLD_PODS, "the cluster has more than 200000 objects of kind Pod"},
+		{WORLD_GROUPS, "the cluster has more than 200000 objects of kind PodGroup"},
 	};
 
 	all_listed();
