@@ -23,10 +23,7 @@
 #include "spec/base/mem.h"
 
 #define BACKEND_START_S 60
-/*
- * Within this time a stop records how the processes have ended. The grace period of the processes
- * comes before it.
- */
+/* After the grace period of the processes, a stop may take this long to record how they ended. */
 #define BACKEND_STOP_S 20
 /* The removal of NAME.job is written to disk within this time. */
 #define UNLINK_MS 500
@@ -664,7 +661,7 @@ static void on_removed(void *data, const struct backend_result *result)
 
 /*
  * Make a request of KIND, which removes a job. Held jobs may wait for that job. Call REPLY only
- * when their records on disk show how that job ended.
+ * when the records of these held jobs on disk show how the removed job ended.
  */
 static struct backend_request *removal_new(struct backend *b, enum backend_request_kind kind,
 					   backend_reply_fn reply, void *data)

@@ -160,7 +160,7 @@ static bool is_stopping(const struct held *h)
 	return h->phase == HELD_STOPS;
 }
 
-/* Make look_now consider all entries within MS. */
+/* Make look_now consider all entries within MS milliseconds. */
 static void consider_within(struct held *h, uint64_t ms)
 {
 	const uint64_t due = loop_now_ms() + ms;
