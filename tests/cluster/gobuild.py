@@ -32,7 +32,7 @@ def programs(name, folder, *targets, note=""):
 
     def fill(new):
         go, env = build.find_go()
-        env.update(CGO_ENABLED="0", GOFLAGS="-mod=readonly", GOWORK="off")
+        env.update(CGO_ENABLED="0", GOFLAGS="-mod=readonly", GOWORK="off", GOGC="400")
         print(note, file=sys.stderr, flush=True)
         for target in targets:
             subprocess.run(["nice", go, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", f"{new}/", target],
