@@ -3,7 +3,8 @@
  * A table of watches, with a row for each type of object. Optional watches start after the first lists. The watch
  * of events starts only after the watch of groups works or has failed. The reason is that an event about an unknown
  * group must wait for that group, and only few events can wait. Queues are cluster-scoped. If the server refuses
- * the watch of all queues, kxfs watches only the queue of the mount's own jobs.
+ * the watch of all queues, kxfs watches only the queue of the mount's own jobs. The file is long because most of its
+ * functions change rows of the table.
  */
 #include "backend/kube/watches.h"
 

@@ -2,6 +2,8 @@
 /*
  * A job is over when no replica is live (replica.h), and all replicas have succeeded or the job's
  * goal is to end. The job is freed when its record on disk shows that it is over.
+ * The file is long because the machine's queue, the start of a daemon and the actions of users all change the same
+ * jobs.
  */
 #include "backend/local/job.h"
 

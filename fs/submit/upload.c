@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of submit/ and dryrun/ as bytes; see upload.h. */
+/*
+ * Files of submit/ and dryrun/ as bytes; see upload.h. The file is long because one lock protects the names, the
+ * contents and the states of all uploads, and only this file changes them.
+ */
 #include "fs/submit/upload.h"
 
 #include <errno.h>

@@ -14,7 +14,7 @@ import peers  # noqa: E402
 
 PAGES = ["CONTRIBUTING.md", "README.md", "SECURITY.md",
          *sorted(name_of(path) for folder in ("docs", "tests") for path in (ROOT / folder).rglob("*.md"))]
-WORDS_MAX = 31700  # of all documents together, as wc -w counts them
+WORDS_MAX = 30000  # of all documents together; the bars of tables are not words
 PATH = re.compile(r"`((?:spec|backend|fs|share|tests|contrib|docs)/[\w./-]+)`")
 
 
@@ -101,7 +101,7 @@ def test_kinds_are_documented():
 
 def test_documents_are_short():
     """If a page makes the documents together too long, shorten another."""
-    words = {name_of(path): len(path.read_text().split()) for path in ALL
+    words = {name_of(path): len(re.findall(r"\S*\w\S*", path.read_text())) for path in ALL
              if path.suffix in (".md", ".1", ".5", ".7") and ".pytest_cache" not in path.parts}
     assert len(words) > 35
     assert sum(words.values()) <= WORDS_MAX, sorted(words.items(), key=lambda item: -item[1])
