@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes the object that a document would become, as text. Names and ids are random, as in a real
- * submission.
- */
+/* Dry runs. Names and ids are random, as in a real submission. */
 #include "spec/record/dry_run.h"
 
 #include <errno.h>
@@ -14,7 +11,7 @@
 #include "spec/kinds/ready_manifest.h"
 #include "spec/record/record.h"
 
-/* The uses of the random bytes. */
+/* How a dry run uses its random bytes. */
 struct chance {
 	uint64_t name[2];
 	unsigned char uid[16], submission[16];
@@ -32,9 +29,9 @@ static struct chance chance_of(const struct spec_dry_run *d)
 /* --- a job of a cluster --- */
 
 /*
- * Return the number of mount options for KIND, and the options in *RET (malloc'ed; their strings
- * are D's). A local mount has options for all kinds, so those that KIND lacks are omitted. On a
- * mount of a cluster such an option is an error.
+ * Choose the mount options that apply to KIND. Set *RET to them (malloc'ed; D owns the strings) and
+ * return their number. A mount of local jobs may have options for any kind, so omit those that KIND
+ * does not have. On a mount of a cluster, keep them: they cause an error later.
  */
 static size_t choose_options(const struct spec_dry_run *d, const struct spec_kind *kind,
 			     struct spec_pair **ret)
@@ -81,7 +78,7 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 
 /* --- jobs of any kind --- */
 
-/* Return the kind of cluster job that the document ROOT names, or NULL. */
+/* Return the kind of cluster job that the document ROOT asks for; NULL for a local job. */
 static const struct spec_kind *kind_of(const struct spec_kinds *known, const struct spec_yaml *root)
 {
 	const struct spec_yaml *scheduler;
@@ -146,6 +143,6 @@ int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, cha
 	}
 	if (!kind)
 		return make_local(d, root, ret, ret_len, e);
-	spec_errors_clear(e); /* the document is parsed again */
+	spec_errors_clear(e); /* make_manifest parses the document again */
 	return make_manifest(d, kind, text, len, ret, ret_len, e);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Held jobs: conditions in a document, their text on disk, waiting for other jobs, and snapshots.
+ * Held jobs: reads their conditions from documents and records, checks whether other jobs meet
+ * these conditions, and makes snapshots.
  */
 #include "spec/record/held.h"
 
@@ -62,7 +63,10 @@ void spec_held_free(struct spec_held *h)
 
 /* --- reading a document --- */
 
-/* Find the conditions in the document ROOT. Return false if it has none, or they are invalid. */
+/*
+ * Set *RET to the conditions in the document ROOT. Return false if it has none, or if they are
+ * invalid.
+ */
 static bool find_conditions(const struct spec_yaml *root, struct spec_hold *ret)
 {
 	const struct spec_yaml *args =
@@ -165,7 +169,7 @@ bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 		      const struct spec_job *now)
 {
 	const struct spec_job *last = now ? now : old;
-	/* A job that was removed while it ran counts as cancelled. */
+	/* A job that was removed while it was running counts as cancelled. */
 	enum spec_state state = !last				 ? SPEC_UNKNOWN
 				: now || spec_job_has_ended(old) ? last->state
 								 : SPEC_CANCELLED;
@@ -228,7 +232,7 @@ struct spec_job *spec_held_shape(const char *text, size_t len, const char *home)
 	return job;
 }
 
-/* Print the conditions that H waits for. Return the reason for the snapshot. */
+/* Print what H waits for. Return the reason to show in the snapshot. */
 static const char *put_wait(FILE *out, const struct spec_held *h,
 			    const struct spec_held_progress *progress)
 {
@@ -265,13 +269,15 @@ static const char *put_wait(FILE *out, const struct spec_held *h,
 	fputs(progress->refusal ? "could not be launched; kxfs retries: "
 				: "waits for nothing more: it is being launched",
 	      out);
-	/* Print only one line of a refusal, which may have several. */
+	/* A refusal may have several lines. Print only the first one. */
 	if (progress->refusal)
 		fwrite(progress->refusal, 1, strcspn(progress->refusal, "\n"), out);
 	return progress->refusal ? "LaunchDelayed" : "Launching";
 }
 
-/* Print that it is not known whether the job was launched. Return the reason for the snapshot. */
+/*
+ * Print that it is unknown whether the job was launched. Return the reason to show in the snapshot.
+ */
 static const char *put_sending(FILE *out, enum spec_sending sending)
 {
 	if (sending == SPEC_SENDING) {
@@ -304,7 +310,8 @@ static void put_end(struct spec_job *job, const struct spec_head *head)
 }
 
 /*
- * True if the job is shown as submitted. A held job that is being launched is still shown as held.
+ * True if the snapshot shows the job as submitted. While a held job is being launched, the snapshot
+ * still shows it as held.
  */
 static bool is_sent(const struct spec_head *head, const struct spec_held *h,
 		    const struct spec_held_progress *progress)
@@ -312,7 +319,7 @@ static bool is_sent(const struct spec_head *head, const struct spec_held *h,
 	return head->state == RECORD_SUBMITTING && (!h || progress->sending != SPEC_SENDING);
 }
 
-/* Set the cause why the job waits. */
+/* Set the text that explains why the job waits. */
 static void put_cause(struct spec_job *job, const struct spec_head *head, const struct spec_held *h,
 		      const struct spec_held_progress *progress)
 {

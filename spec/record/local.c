@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads AppDefs of local jobs by the rules of all kinds, since the same file may later be submitted
- * to a cluster. Only a document has a job's own run options.
+ * Reads AppDefs of local jobs. The same file may later be submitted to a cluster, so it must keep
+ * the rules of all kinds. Run options that belong only to a kind of cluster job are ignored.
  */
 #include "spec/record/local.h"
 
@@ -12,7 +12,9 @@
 #include "spec/kinds/kinds.h"
 #include "spec/record/slots.h"
 
-/* Refuse a manifest with one error: as an AppDef it would get many errors about unknown fields. */
+/*
+ * Refuse a manifest with one clear error. Reading it as an AppDef would report many unknown fields.
+ */
 static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
 {
 	const struct spec_yaml *kind = spec_yaml_get(root, "kind");
@@ -30,7 +32,7 @@ static const struct spec_option options[] = {
 	{.name = "cwd", .type = SPEC_OPTION_TEXT, .help = "directory in which the job runs"},
 	SPEC_TIME_LIMIT_OPTION,
 	SPEC_TTL_OPTION,
-	/* Options that TorchX's scheduler local_cwd also has; kxfs accepts only their defaults. */
+	/* TorchX's scheduler local_cwd has these options too. kxfs accepts only their defaults. */
 	{.name = "log_dir", .type = SPEC_OPTION_TEXT},
 	{.name = "prepend_cwd", .type = SPEC_OPTION_BOOL},
 	{.name = "auto_set_cuda_visible_devices", .type = SPEC_OPTION_BOOL},
@@ -44,7 +46,7 @@ static void wrong_option(const char *name, const char *text, struct spec_errors 
 	spec_errors_add(e, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* Return ARGS (JSON text of a map) without the options for jobs of a cluster. */
+/* Return ARGS, a map as JSON text, without the options that only jobs of a cluster have. */
 static char *own_args(const char *args)
 {
 	struct json_object *all cleanup_json = spec_tree_parse(args);
@@ -73,7 +75,7 @@ static void refuse_torchx_options(const struct spec_options *o, struct spec_erro
 			     "is not needed: -o gpus=N gives each replica its own", e);
 }
 
-/* Return the settings of APP; add an error if they are invalid. */
+/* Return the settings for a job of APP. Add an error to E if a run option is invalid. */
 static struct spec_terms choose_terms(const struct spec_app *app, const struct spec_machine *m,
 				      struct spec_errors *e)
 {
@@ -118,7 +120,7 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 	if (!app->scheduler || streq(app->scheduler, "local")) {
 		const int64_t need = spec_slots_need(app);
 
-		/* A job that needs more GPUs than exist would wait for ever. */
+		/* A job that needs more GPUs than the mount has would wait forever. */
 		if (m->gpus && need > m->gpus)
 			spec_errors_add(
 				e, -EINVAL, 0, 0, "roles",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records of local jobs: makes, writes and parses the snapshot and the plan, and makes the
- * published snapshot.
+ * Records of local jobs: makes, writes and parses the recorded snapshot and the plan. Also makes
+ * the snapshot to publish.
  */
 #include "spec/record/record.h"
 
@@ -17,12 +17,12 @@
 #include "spec/yaml/field.h"
 #include "spec/yaml/yaml.h"
 
-/* The largest amount that is shown, since a role may request any number. */
+/* Amounts from here on are not shown, since a role may request any number. */
 #define FIGURE_MAX 1e15
 
 /*
- * Bounds the logs of all replicas and attempts of a job; each log becomes a file in the job's
- * directory.
+ * The maximum number of logs of a job, over all replicas and attempts. Each log becomes a file in
+ * the job's directory.
  */
 #define RECORD_MAX_LOGS 1000000
 
@@ -51,7 +51,7 @@ static const struct spec_field plan_fields[] = {
 
 /* --- a record --- */
 
-/* Make the record of JOB, which is taken over. */
+/* Make a record for JOB, and take ownership of JOB. */
 static struct spec_record *record_of(struct spec_job *job)
 {
 	struct spec_record *r = new0(struct spec_record);
@@ -63,7 +63,8 @@ static struct spec_record *record_of(struct spec_job *job)
 }
 
 /*
- * Set the resources of ROLE. Local replicas have no memory limit, since kxfs does not enforce one.
+ * Set the resources that ROLE requests. There is no memory limit, since kxfs does not enforce one
+ * on local replicas.
  */
 static void note_request(struct spec_role_status *role, const struct spec_resource *asked)
 {
@@ -198,7 +199,7 @@ void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len)
 
 /* --- reading --- */
 
-/* Check the replicas of R: in a local job the replicas of each role are numbered from 0. */
+/* Check that the replicas of each role in R are numbered from 0. Add the logs of all attempts. */
 static int check_replicas(struct spec_record *r)
 {
 	const struct spec_job *job = r->job;
@@ -259,8 +260,8 @@ int spec_record_parse(const char *snapshot, const char *plan, struct spec_record
 }
 
 /*
- * True if APP has the roles and replicas of R. A document that an older version accepted may mean
- * another job by the rules of this version.
+ * True if APP has the same roles and replicas as R. An older version of kxfs accepted the document,
+ * and this version's rules may give it another meaning.
  */
 static bool is_app_of(const struct spec_app *app, const struct spec_record *r)
 {
@@ -276,7 +277,7 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
-	/* The settings in the record count, so these are not used. */
+	/* Not used: the settings that the record already has apply. */
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 	cleanup_free char *why = NULL;
 	const struct spec_machine machine = {.home = home, .work_dir = r->work_dir};
@@ -312,7 +313,7 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 
 	if (job->suspended)
 		job->state = SPEC_CANCELLED;
-	/* Only a job that still waits for its slot keeps the recorded reason. */
+	/* Remove the recorded reason unless the job still waits for its slot. */
 	if (!r->queue_number || job->suspended || r->goal != SPEC_GOAL_RUN) {
 		job->cause.reason = "";
 		job->queue_position = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Decides which jobs may start on a machine, and makes the text of its queue. */
+/* Decides which jobs may start on a machine, and prints the status of its queue. */
 #include "spec/record/slots.h"
 
 #include "spec/base/mem.h"
@@ -36,7 +36,7 @@ void spec_slots_take(struct spec_slots *t, const struct spec_record *r)
 		t->taken |= r->job->replicas[i].gpus;
 }
 
-/* Return the unused GPUs of T. */
+/* Return the set of T's GPUs that no job uses. */
 static uint64_t free_of(const struct spec_slots *t)
 {
 	return t->gpus & ~t->taken;
@@ -47,7 +47,9 @@ static int count_of(uint64_t set)
 	return __builtin_popcountll(set);
 }
 
-/* Return why R waits, malloc'ed. R needs NEED GPUs and is behind all counted jobs. */
+/*
+ * Return why a job waits, malloc'ed. The job needs NEED GPUs, and all jobs counted in T precede it.
+ */
 static char *text_of_wait(const struct spec_slots *t, int64_t need)
 {
 	const int n_free = count_of(free_of(t));
@@ -115,7 +117,7 @@ char *spec_slots_numbers(uint64_t gpus)
 	return ret;
 }
 
-/* Add each replica of the job that has GPUs, with the numbers of the GPUs. */
+/* Add JOB to LIST. For each replica that has GPUs, add their numbers. */
 static void put_job(struct json_object *list, const struct spec_job *job)
 {
 	struct json_object *o = spec_tree_append(list, spec_tree_map()), *gpus;
