@@ -163,12 +163,14 @@ static int set_number(const struct option_def *def, const char *value, int base,
 
 SETTER(set_uid)
 {
-	return set_number(def, value, 10, UINT32_MAX - 1, "a number of a user", &o->uid, ret_text);
+	return set_number(def, value, 10, UINT32_MAX - 1, "a user ID (a number)", &o->uid,
+			  ret_text);
 }
 
 SETTER(set_gid)
 {
-	return set_number(def, value, 10, UINT32_MAX - 1, "a number of a group", &o->gid, ret_text);
+	return set_number(def, value, 10, UINT32_MAX - 1, "a group ID (a number)", &o->gid,
+			  ret_text);
 }
 
 SETTER(set_umask)
@@ -189,7 +191,7 @@ SETTER(set_grace)
 SETTER(set_jobs)
 {
 	if (parse_number(value, 10, 1, UINT32_MAX, &o->jobs) < 0)
-		return bad_value(def, value, "a number of jobs from 1", ret_text);
+		return bad_value(def, value, "a number of jobs, at least 1", ret_text);
 	return 0;
 }
 
@@ -212,14 +214,14 @@ SETTER(set_spool_limit)
 
 	if (parse_quantity(value, 10, units, UINT64_C(1) << 20, UINT64_C(1) << 60,
 			   &o->spool_limit) < 0)
-		return bad_value(def, value, "a size from 1M, like 500M or 10G", ret_text);
+		return bad_value(def, value, "a size of at least 1M, like 500M or 10G", ret_text);
 	return 0;
 }
 
 SETTER(set_history_keep)
 {
 	if (parse_time(value, INT64_C(3650) * 86400, &o->history_keep) < 0)
-		return bad_value(def, value, "a time up to 3650d, like 12h or 7d", ret_text);
+		return bad_value(def, value, "a time of at most 3650d, like 12h or 7d", ret_text);
 	return 0;
 }
 
@@ -228,54 +230,56 @@ SETTER(set_history_keep)
 const struct option_def option_table[] = {
 	{'f', "foreground", NULL, NULL, "stay in the foreground", set_on, FIELD(foreground)},
 	{'d', "debug", NULL, NULL, "add debug messages", set_on, FIELD(debug)},
-	{'h', "help", NULL, NULL, "print this and exit", set_help, 0},
+	{'h', "help", NULL, NULL, "print this help and exit", set_help, 0},
 	{'V', "version", NULL, NULL, "print the version and exit", set_version, 0},
 	{OPTION_DRY_RUN, "dry-run", "FILE", NULL,
-	 "print the manifest that FILE (-: stdin) would make", set_dry_run, FIELD(dry_run)},
-	{OPTION_CHECK_KIND, "check-kind", "FILE", NULL, "check a kind file, and show a job by it",
-	 set_check_kind, FIELD(check_kind)},
+	 "print the manifest for FILE (- for standard input)", set_dry_run, FIELD(dry_run)},
+	{OPTION_CHECK_KIND, "check-kind", "FILE", NULL,
+	 "check a kind file, and show how it reads a job", set_check_kind, FIELD(check_kind)},
 	{OPTION_LIST_SOURCES, "list-sources", NULL, NULL,
-	 "print the backends and contexts for SOURCE", set_list_sources, 0},
-	{OPTION_RBAC, "rbac", NULL, NULL, "kxfs doctor: print the Role that a mount needs", set_on,
+	 "print the backends and contexts that SOURCE can name", set_list_sources, 0},
+	{OPTION_RBAC, "rbac", NULL, NULL, "with doctor: print the Role that a mount needs", set_on,
 	 FIELD(rbac)},
-	{'o', NULL, "OPTION[,OPTION]...", NULL, "options of the mount, see below", NULL, 0},
+	{'o', NULL, "OPTION[,OPTION]...", NULL, "mount options, see below", NULL, 0},
 
 	{0, "state", "DIR", "~/.local/state/kxfs/KEY; root: /var/lib/kxfs/KEY",
-	 "where submit/, local jobs, output and history are kept", set_text, FIELD(state)},
-	{0, "archive", "DIR", NULL, "copy each job that has ended to DIR/NAMESPACE/DAY/ID",
-	 set_archive, FIELD(archive)},
-	{0, "kinds", "DIR", NULL, "show jobs of the kinds that DIR/*.yaml describe, too", set_kinds,
+	 "directory for submit/, local jobs, output and history", set_text, FIELD(state)},
+	{0, "archive", "DIR", NULL, "copy each finished job to DIR/NAMESPACE/DAY/ID", set_archive,
+	 FIELD(archive)},
+	{0, "kinds", "DIR", NULL, "also show jobs of the kinds that DIR/*.yaml describe", set_kinds,
 	 0},
-	{0, "kubeconfig", "FILE", "$KUBECONFIG or ~/.kube/config", "how to reach the cluster",
-	 set_text, FIELD(kubeconfig)},
-	{0, "as", "USER", NULL, "impersonate this user of the cluster", set_text, FIELD(as)},
+	{0, "kubeconfig", "FILE", "$KUBECONFIG or ~/.kube/config",
+	 "file that describes how to reach the cluster", set_text, FIELD(kubeconfig)},
+	{0, "as", "USER", NULL, "act as this user in the cluster (impersonation)", set_text,
+	 FIELD(as)},
 	{0, "selector", "LABELS", NULL, "show only jobs with these labels", set_text,
 	 FIELD(selector)},
 	{0, "mine", NULL, NULL, "show only jobs that this user submitted through kxfs", set_on,
 	 FIELD(mine)},
-	{0, "capture", "own|all|none", "own", "whose output is captured before it is read",
-	 set_choice, FIELD(capture)},
-	{0, "cancel", "own|mine|all|none", "own", "whose jobs rm -r may cancel", set_choice,
+	{0, "capture", "own|all|none", "own",
+	 "jobs whose output kxfs stores even if nobody reads it", set_choice, FIELD(capture)},
+	{0, "cancel", "own|mine|all|none", "own", "jobs that rm -r may cancel", set_choice,
 	 FIELD(cancel)},
-	{0, "grace", "TIME", "10s", "from SIGTERM to SIGKILL when a job is ended", set_grace, 0},
-	{0, "linger", NULL, NULL, "local jobs continue when the mount is removed", set_on,
-	 FIELD(linger)},
-	{0, "jobs", "N", "any number", "local jobs that run at a time; others wait in a queue",
+	{0, "grace", "TIME", "10s", "time from SIGTERM to SIGKILL when kxfs ends a job", set_grace,
+	 0},
+	{0, "linger", NULL, NULL, "local jobs continue after unmounting", set_on, FIELD(linger)},
+	{0, "jobs", "N", "no limit", "how many local jobs run at the same time; others wait",
 	 set_jobs, 0},
-	{0, "gpus", "N", "NVIDIA's in /dev",
-	 "GPUs of this machine, for local jobs that request some", set_gpus, 0},
-	{0, "spool_limit", "SIZE", "10G", "bytes of output kept on disk", set_spool_limit, 0},
+	{0, "gpus", "N", "all NVIDIA GPUs in /dev", "how many GPUs local jobs may use", set_gpus,
+	 0},
+	{0, "spool_limit", "SIZE", "10G", "limit of the output that kxfs stores on disk",
+	 set_spool_limit, 0},
 	{0, "history_keep", "TIME", "7d", "how long jobs stay in history/", set_history_keep, 0},
 	{0, "ro", NULL, NULL, "mount read-only: nothing can be submitted or cancelled", set_on,
 	 FIELD(read_only)},
-	{0, "allow_other", NULL, NULL, "let other users in, with permissions checked", set_on,
-	 FIELD(allow_other)},
-	{0, "uid", "N", "who mounts", "owner of the files", set_uid, 0},
-	{0, "gid", "N", "who mounts", "group of the files", set_gid, 0},
-	{0, "umask", "OCTAL", "of who mounts", "permissions that the files do not have", set_umask,
-	 0},
-	{0, "log_level", "error|warning|info|debug", "info", "which messages to keep and print",
-	 set_choice, FIELD(log_level)},
+	{0, "allow_other", NULL, NULL, "let other users access the mount, with permission checks",
+	 set_on, FIELD(allow_other)},
+	{0, "uid", "N", "the user who mounts", "owner of the files", set_uid, 0},
+	{0, "gid", "N", "that of the user who mounts", "group of the files", set_gid, 0},
+	{0, "umask", "OCTAL", "that of the user who mounts",
+	 "permission bits that the files do not get", set_umask, 0},
+	{0, "log_level", "error|warning|info|debug", "info",
+	 "lowest level of messages to log and print", set_choice, FIELD(log_level)},
 	{0},
 };
 

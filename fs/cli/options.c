@@ -187,8 +187,8 @@ static int unknown_word(const struct options *o, const char *word, char **ret_te
 	if (streq(word, "remount"))
 		return refuse(
 			-EINVAL, ret_text,
-			"-o remount: a mount keeps the options that it has; unmount it, and mount with others "
-			"(local jobs run on if it was mounted with -o linger)");
+			"-o remount: kxfs can't change the options of a mount; unmount it, and "
+			"mount it again (local jobs continue if it was mounted with -o linger)");
 	for (const struct option_def *d = option_table; d->help; d++)
 		if (!d->letter)
 			words[n++] = d->name;
@@ -332,12 +332,11 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	int r;
 
 	if (text[0] == '/')
-		return refuse(
-			-EINVAL, ret_text,
-			"%s: a source does not begin with '/'; mount(8) makes a path of a word "
-			"that names a file here: name the backend, "
-			"like local:",
-			text);
+		return refuse(-EINVAL, ret_text,
+			      "%s: a source can't begin with '/'; mount(8) turns a source into a "
+			      "path if a file of that name exists: put a backend before it, as in "
+			      "job:NAMESPACE",
+			      text);
 	text_set(&o->backend, "%s", backend ? backend : "");
 	text_set(&o->context, "%.*s", slash ? (int)(slash - rest) : 0, rest);
 	text_set(&o->namespace, "%s", slash ? slash + 1 : rest);
@@ -395,9 +394,9 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 	if (o->action != OPTIONS_MOUNT && n == 1)
 		r = set_source(o, v[0], ret_text);
 	if (o->action == OPTIONS_CAPTURE && r == 0 && streq(o->backend, "local"))
-		return refuse(
-			-EINVAL, ret_text,
-			"local: needs no capture, since jobs on this machine keep all their output: mount it");
+		return refuse(-EINVAL, ret_text,
+			      "local: kxfs stores the output of local jobs without capture, too: "
+			      "mount local: instead");
 	if (o->action != OPTIONS_MOUNT)
 		return r;
 	if (n == 0)
@@ -420,11 +419,10 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 		r = set_source(o, v[0], ret_text);
 	if (r == 0 && o->archive[0] && o->capture == OPTIONS_CAPTURE_NONE &&
 	    !streq(o->backend, "local"))
-		return refuse(
-			-EINVAL, ret_text,
-			"-o archive=%s with -o capture=none: only jobs whose output is captured are "
-			"archived; leave one of the two out",
-			o->archive);
+		return refuse(-EINVAL, ret_text,
+			      "-o archive=%s with -o capture=none: kxfs archives only jobs whose "
+			      "output it captures; leave one of the two options out",
+			      o->archive);
 	if (r < 0)
 		return r;
 	text_set(&o->source, "%s", n == 2 ? v[0] : "kxfs");
@@ -451,13 +449,13 @@ static const char *not_done(int letter)
 {
 	switch (letter) {
 	case 'f':
-		return "-f: a fake mount is not possible";
+		return "-f: kxfs does not support fake mounts";
 	case 'N':
 		return "-N: kxfs can't mount in another namespace; use nsenter(1)";
 	case ':':
 		return "-o needs a value";
 	case '?':
-		return "unknown option; mount(8) lists the options of helpers";
+		return "unknown option; mount(8) lists the options of mount helpers";
 	default:
 		return NULL;
 	}
@@ -679,12 +677,14 @@ void options_help(FILE *out)
 		"       kxfs --check-kind=FILE [OBJECT.json [PODS.json]]\n"
 		"       kxfs doctor [OPTIONS] [SOURCE]\n"
 		"       kxfs capture [OPTIONS] [SOURCE]\n"
-		"Show batch jobs as a directory: cp FILE MOUNTPOINT/submit/ runs one.\n\n"
-		"SOURCE is [BACKEND:][CONTEXT/]NAMESPACE of a Kubernetes cluster, or local: for jobs that\n"
-		"run as processes of this machine; kxfs --list-sources prints the backends.\n"
-		"Without a backend a mount shows what the cluster serves; without a SOURCE it uses the\n"
-		"kubeconfig's current context and its namespace. Without a backend a dry run makes what\n"
-		"FILE names as its scheduler.\n\n"
+		"Show batch jobs as a directory. To run a job: cp FILE MOUNTPOINT/submit/\n"
+		"\n"
+		"SOURCE is [BACKEND:][CONTEXT/]NAMESPACE of a Kubernetes cluster, or local: for\n"
+		"jobs that run as processes of this machine; kxfs --list-sources prints the\n"
+		"backends. Without a BACKEND, a mount shows all kinds of jobs that the cluster\n"
+		"serves, and a dry run uses the scheduler that FILE names. Without a SOURCE,\n"
+		"kxfs uses the current context of the kubeconfig and its namespace.\n"
+		"\n"
 		"Flags:\n");
 	for (const struct option_def *d = option_table; d->help; d++)
 		if (d->letter)
@@ -694,7 +694,9 @@ void options_help(FILE *out)
 		if (!d->letter)
 			help_row(out, d);
 	run_options_help(&kinds, out);
-	fprintf(out, "\nSizes end in K, M, G or T, times in s, m, h or d. A comma in a value is\n"
-		     "written \\, . The generic options of mount(8) are accepted too.\n"
-		     "See kxfs(1). To unmount: fusermount3 -u MOUNTPOINT\n");
+	fprintf(out,
+		"\n"
+		"A size ends in K, M, G or T, a time in s, m, h or d. In a value, write \\, for\n"
+		"a comma. kxfs also accepts the generic options of mount(8).\n"
+		"See kxfs(1). To unmount: fusermount3 -u MOUNTPOINT\n");
 }

@@ -73,8 +73,8 @@ static int wait_until_up(int fd, pid_t child, struct interrupt *interrupt)
 		if (errno != EINTR)
 			return EXIT_FAILURE;
 	if (WIFSIGNALED(status))
-		fprintf(stderr, "kxfs: ended by signal %d (%s) while it started\n",
-			WTERMSIG(status), strsignal(WTERMSIG(status)));
+		fprintf(stderr, "kxfs: killed by signal %d (%s) while starting\n", WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
 	return EXIT_FAILURE;
 }
 

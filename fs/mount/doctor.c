@@ -30,7 +30,7 @@ void about_version(const struct options *o)
 		printf(" %s", source_backend_at(&o->kinds, i));
 	printf("\n");
 #ifdef KXFS_MISSED
-	printf("missing, since kxfs was built with an older library than %s\n", KXFS_MISSED);
+	printf("missing, because kxfs was built with libraries older than %s\n", KXFS_MISSED);
 #endif
 }
 
@@ -107,10 +107,11 @@ static void look_at_machine(const struct options *o, struct report *r)
 	if (f && fgets(first, sizeof(first), f) && streq(first, "kxfs\n"))
 		on_finding(r, BACKEND_LACKS,
 			   "processes of other containers: kxfs is process 1 here, so it "
-			   "shares no pid namespace with its users:\n"
-			   "a mount can't see which processes write, so each close in submit/ may "
-			   "launch the file\n(kxfs-submit(7));\n"
-			   "shareProcessNamespace: true in the pod helps");
+			   "shares no pid namespace with its users.\n"
+			   "A mount can't see which processes write, so each close in submit/ "
+			   "may launch the file\n"
+			   "(see kxfs-submit(7)). To fix this, set shareProcessNamespace: true "
+			   "in the pod");
 	if (o->state[0])
 		dir = text_copy(o->state);
 	else

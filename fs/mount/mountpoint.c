@@ -203,18 +203,19 @@ int mountpoint_check_fuse(char **ret_text)
 
 	if (fd >= 0 && geteuid() != 0 && run_helper(argv) != 0)
 		return refuse(-ENOENT, ret_text,
-			      "fusermount3 can't be run, and only it lets an ordinary user mount: "
-			      "install the package fuse3");
+			      "fusermount3 can't be run, but users other than root need it to "
+			      "mount: install the package fuse3");
 	if (fd >= 0)
 		return 0;
 	if (errno == EACCES)
 		return refuse(-errno, ret_text,
 			      FUSE_DEVICE
-			      ": no permission to use FUSE: as root, chmod 666 " FUSE_DEVICE
+			      ": no permission to use FUSE: as root, run chmod 666 " FUSE_DEVICE
 			      " (or add yourself to its group)");
 	return refuse(-errno, ret_text,
-		      FUSE_DEVICE ": %m: no FUSE here: as root, modprobe fuse; a container must be "
-				  "started with --device " FUSE_DEVICE " --cap-add SYS_ADMIN");
+		      FUSE_DEVICE ": %m: FUSE is not available: as root, run modprobe fuse; "
+				  "start a container with --device " FUSE_DEVICE
+				  " --cap-add SYS_ADMIN");
 }
 
 int mountpoint_passed(const char *name)
@@ -242,8 +243,9 @@ int mountpoint_resolve(const char *name, char **ret_path, char **ret_text)
 		    st.st_rdev == makedev(FUSE_MAJOR, FUSE_MINOR))
 			return 0;
 		return refuse(-EINVAL, ret_text,
-			      "%s: no open descriptor of " FUSE_DEVICE
-			      ": open that, mount with fd=%d, and hand the descriptor over",
+			      "%s: not an open descriptor of " FUSE_DEVICE
+			      ": open this device, mount with fd=%d, and pass the descriptor "
+			      "to kxfs",
 			      name, passed);
 	}
 	if (fd < 0 && errno == ENOENT)
@@ -309,21 +311,20 @@ static int replace_dead(const char *path, char **ret_text)
 	for (int i = 0; i < MAX_DEAD && is_kxfs(path); i++) {
 		if (!is_dead(path))
 			return refuse(-EBUSY, ret_text,
-				      "%s: a kxfs is mounted here already: use it, or end it with "
-				      "fusermount3 -u %s",
+				      "%s: a kxfs is mounted here already: use it, or unmount "
+				      "it with fusermount3 -u %s",
 				      path, path);
 		if (mountpoint_detach(path) < 0)
-			return refuse(
-				-EBUSY, ret_text,
-				"%s: the mount of a dead kxfs is here and can't be removed: as "
-				"root, umount -l %s",
-				path, path);
+			return refuse(-EBUSY, ret_text,
+				      "%s: a kxfs that no longer runs is still mounted here, and "
+				      "kxfs can't unmount it: as root, run umount -l %s",
+				      path, path);
 	}
 	if (is_dead(path))
-		return refuse(
-			-errno, ret_text,
-			"%s: the mount of another dead file system is here: as root, umount -l %s",
-			path, path);
+		return refuse(-errno, ret_text,
+			      "%s: a file system whose process no longer runs is mounted here: as "
+			      "root, run umount -l %s",
+			      path, path);
 	return 0;
 }
 
@@ -341,8 +342,8 @@ static int lock_path(const char *path, int *ret, char **ret_text)
 		*ret = take_fd(&fd);
 	else if (errno == EWOULDBLOCK)
 		return refuse(-EBUSY, ret_text,
-			      "%s: another kxfs is about to mount here: use that, or give another "
-			      "directory",
+			      "%s: another kxfs is about to mount here: use its mount, or give "
+			      "another directory",
 			      path);
 	return 0; /* some file systems do not support locks */
 }

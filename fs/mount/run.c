@@ -93,11 +93,13 @@ static int check_work_dir(struct mount_run *r, char **why)
 {
 	r->work_dir = getcwd(NULL, 0);
 	if (!r->work_dir)
-		return refuse(-errno, why, "the working directory, in which jobs run: %m");
+		return refuse(-errno, why,
+			      "can't find the working directory, in which jobs "
+			      "run: %m");
 	if (r->mountpoint && file_is_below(r->work_dir, r->mountpoint))
 		return refuse(-EINVAL, why,
-			      "%s: jobs run in the working directory, and this one is in the mount "
-			      "point: cd to another one first",
+			      "%s: jobs run in the working directory, and this directory is "
+			      "inside the mount point: cd to another one first",
 			      r->work_dir);
 	return 0;
 }
@@ -189,18 +191,20 @@ static int heed_flaw(struct mount_run *r, char **why)
 	int err = state_flaw(r->state);
 
 	if (err == -EROFS && (!r->mountpoint || mountpoint_passed(r->mountpoint) >= 0))
-		return refuse(err, why, "%s: the disk is read-only: nothing can be kept there",
+		return refuse(err, why,
+			      "%s: the disk is read-only, so kxfs can't store "
+			      "anything there",
 			      state_dir(r->state));
 	if (err == -EROFS) {
 		r->options->read_only = true;
 		diag(DIAG_WARNING,
-		     "%s: the disk is read-only, and so is the mount: jobs that run are shown, and "
-		     "run on",
+		     "%s: the disk is read-only, so the mount is read-only, too; running jobs "
+		     "are shown and continue",
 		     state_dir(r->state));
 	} else if (err) {
 		diag(DIAG_WARNING,
-		     "%s: no space for the state (%s): nothing can be submitted "
-		     "until there is some; rm -r of jobs in history/ frees space",
+		     "%s: no space for the state (%s): nothing can be submitted until there is "
+		     "space; rm -r of jobs in history/ frees some",
 		     state_dir(r->state), strerror(-err));
 	}
 	return 0;
@@ -215,16 +219,15 @@ static int check(struct mount_run *r, char **why)
 	int err = 0;
 
 	if (passed && o->read_only)
-		return refuse(
-			-EINVAL, why,
-			"-o ro: a mount that is handed over as %s is read-only if it was mounted "
-			"so: leave that "
-			"option out",
-			o->mountpoint);
+		return refuse(-EINVAL, why,
+			      "-o ro: %s is mounted already: leave this option out, and let the "
+			      "program that mounts it set ro",
+			      o->mountpoint);
 	if (o->mountpoint)
 		err = mountpoint_resolve(o->mountpoint, &r->mountpoint, why);
 	if (!err && r->mountpoint && file_is_below(o->archive, r->mountpoint))
-		err = refuse(-EINVAL, why, "-o archive=%s: this is in the mount", o->archive);
+		err = refuse(-EINVAL, why, "-o archive=%s: this directory is inside the mount",
+			     o->archive);
 	if (!err)
 		err = check_work_dir(r, why);
 	r->submitter = process_submitter();
@@ -359,7 +362,8 @@ static void on_signal(void *data)
 	struct mount_run *r = data;
 
 	if (atomic_load(&r->up))
-		diag(DIAG_INFO, "a signal ends this %s", r->mountpoint ? "mount" : "capture");
+		diag(DIAG_INFO, "kxfs received a signal and ends this %s",
+		     r->mountpoint ? "mount" : "capture");
 	backend_give_up(r->backend);
 	if (!r->mountpoint)
 		sem_post(&r->over);
@@ -373,7 +377,9 @@ static void on_notice(void *data)
 	cleanup_free char *why = backend_trouble(r->backend);
 
 	if (!atomic_load(&r->up))
-		diag(DIAG_INFO, "the list of jobs of %s has not arrived yet; still trying%s%s",
+		diag(DIAG_INFO,
+		     "the list of jobs of %s has not arrived yet; kxfs keeps "
+		     "trying%s%s",
 		     r->options->source, why ? ": " : "", why ? why : "");
 }
 
@@ -406,7 +412,7 @@ static void begin(void *data)
 
 static int refuse_interrupted(char **why)
 {
-	return refuse(-ECANCELED, why, "ended by a signal while it started");
+	return refuse(-ECANCELED, why, "stopped by a signal while starting");
 }
 
 static int start_mount(struct mount_run *r, char **why)
@@ -417,7 +423,8 @@ static int start_mount(struct mount_run *r, char **why)
 		return refuse_interrupted(why);
 	if (err && mountpoint_passed(r->mountpoint) >= 0)
 		return refuse(err, why,
-			      "%s: this descriptor has no mount, or its mount was removed: %s",
+			      "%s: nothing is mounted with this descriptor, or it was "
+			      "unmounted: %s",
 			      r->mountpoint, strerror(-err));
 	if (err)
 		return refuse(err, why, "can't mount on %s: see the message above%s", r->mountpoint,
@@ -553,7 +560,9 @@ static bool end(struct mount_run *r)
 	stopped = backend_stop(r->backend);
 	idle = loop_stop(r->loop);
 	if (!idle)
-		diag(DIAG_WARNING, "%s: the disk hangs; requests that wait for it are abandoned",
+		diag(DIAG_WARNING,
+		     "%s: the disk does not respond; kxfs abandons the requests "
+		     "that wait for it",
 		     state_dir(r->state));
 	return stopped && idle;
 }
@@ -582,7 +591,7 @@ static int live(struct mount_run *r, char **why)
 		else if (!err)
 			err = session_serve(r->session);
 		if (err)
-			diag(DIAG_ERROR, "serving %s ended: %s", r->options->source,
+			diag(DIAG_ERROR, "kxfs stopped serving %s: %s", r->options->source,
 			     strerror(-err));
 	} else {
 		refuse_print(err, *why);

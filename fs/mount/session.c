@@ -203,7 +203,7 @@ static void detach(const struct session *s)
 		if (mountpoint_detach(path) < 0)
 			break;
 	}
-	diag(DIAG_WARNING, "%s can't be unmounted: as root, umount -l %s", path, path);
+	diag(DIAG_WARNING, "%s can't be unmounted: as root, run umount -l %s", path, path);
 }
 
 void session_end(struct session *s)

@@ -100,8 +100,8 @@ int state_default(const char *key, char **ret, char **ret_text)
 		home = process_home();
 		if (!home)
 			return refuse(-ENOENT, ret_text,
-				      "no home directory for the state: set HOME, or give -o "
-				      "state=DIR");
+				      "no home directory for storing the state: set HOME, or "
+				      "give -o state=DIR");
 		*ret = text_print("%s/.local/state/kxfs/%s", home, key);
 	}
 	return 0;
@@ -169,13 +169,13 @@ static int explain(int err, const char *dir, char **ret_text)
 	errno = -err;
 	if (err == -ENOSPC || err == -EDQUOT)
 		return refuse(err, ret_text,
-			      "%s: no space for the state (%m): free some, or give another "
-			      "directory with -o state=DIR",
+			      "%s: no space for the state (%m): free some space, or give "
+			      "another directory with -o state=DIR",
 			      dir);
-	return refuse(
-		err, ret_text,
-		"%s: the state can't be kept here: %m: give another directory with -o state=DIR",
-		dir);
+	return refuse(err, ret_text,
+		      "%s: kxfs can't store its state here: %m: give another directory with -o "
+		      "state=DIR",
+		      dir);
 }
 
 /* --- the holder of the lock --- */
@@ -234,7 +234,7 @@ static bool is_dead(const struct holder *h)
 
 static int refuse_held(const struct state *s, const struct holder *h, char **ret_text)
 {
-	static const char advice[] = "use that, or give another directory with -o state=DIR";
+	static const char advice[] = "use its mount, or give another directory with -o state=DIR";
 	const char *where = h->is_here ? "" : " of another container or machine";
 	cleanup_free char *kill =
 		h->is_here ? text_print(", or kill -9 %d", h->pid) : text_copy("");
@@ -304,8 +304,8 @@ static int check_ours(const struct state *s, char **ret_text)
 		return explain(-errno, s->dir, ret_text);
 	if (st.st_uid != geteuid())
 		return refuse(-EPERM, ret_text,
-			      "%s: belongs to another user (uid %u), who could change jobs: give a "
-			      "directory of your own with -o state=DIR",
+			      "%s: belongs to another user (uid %u), who could change your "
+			      "jobs: give a directory of your own with -o state=DIR",
 			      s->dir, (unsigned)st.st_uid);
 	r = file_read(path, VERSION_MAX, &text, &len);
 	if (r && file_fault_may_pass(r))
@@ -314,22 +314,21 @@ static int check_ours(const struct state *s, char **ret_text)
 		return 0;
 	other = r == 0 && sscanf(text, "kxfs state %u%1[\n]%c", &version, end, &more) == 2;
 	if (!other && (read_holder(s, &h) < 0 || !h.is_written))
-		return refuse(
-			-ENOTEMPTY, ret_text,
-			"%s: not empty, and no kxfs has used it: give an empty directory with "
-			"-o state=DIR",
-			s->dir);
+		return refuse(-ENOTEMPTY, ret_text,
+			      "%s: not empty, and not a state directory of kxfs: give an empty "
+			      "directory with -o state=DIR",
+			      s->dir);
 	if (other)
 		return refuse(
 			-ENOTSUP, ret_text,
 			"%s: another version of kxfs uses this state directory: end its jobs with that "
 			"version and run 'mv %s %s.old', or give another directory with -o state=DIR",
 			s->dir, s->dir, s->dir);
-	return refuse(
-		-EBADMSG, ret_text,
-		"%s: damaged: if this version of kxfs has kept its state here, run 'rm -f %s' and write the "
-		"line '%.*s' into %s; else give another directory with -o state=DIR",
-		path, path, (int)strlen(VERSION_TEXT) - 1, VERSION_TEXT, path);
+	return refuse(-EBADMSG, ret_text,
+		      "%s: damaged: if this version of kxfs stored its state here, run 'rm -f %s' "
+		      "and write the line '%.*s' into %s; else give another directory with -o "
+		      "state=DIR",
+		      path, path, (int)strlen(VERSION_TEXT) - 1, VERSION_TEXT, path);
 }
 
 /*
@@ -475,7 +474,7 @@ int state_check(const char *dir, char **ret_text)
 	if (access(there, W_OK | X_OK) < 0 || statvfs(there, &room) < 0)
 		return explain(-errno, path, ret_text);
 	*ret_text = text_print("%s %s, %.1f GiB free", path,
-			       streq(there, path) ? "can be written" : "can be made",
+			       streq(there, path) ? "can be written" : "can be created",
 			       (double)room.f_bavail * (double)room.f_frsize / (1 << 30));
 	return 0;
 }

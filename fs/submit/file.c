@@ -339,8 +339,8 @@ static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
 	upload_set_unseen(h->upload, &h->writer, err == -ESRCH);
 	if (atomic_exchange(&s->fs->unseen, -err) != -err)
 		diag(DIAG_INFO,
-		     "%s/: kxfs can't see a process that writes here, so each of its closes may "
-		     "launch the file; see .kxfs/info",
+		     "%s/: kxfs can't see a process that writes here, so each close by this "
+		     "process may launch the file; see .kxfs/info",
 		     s->name);
 }
 

@@ -338,18 +338,19 @@ static void launch_refuse(struct submit *s, const char *name, int flaw, struct f
 
 	if (flaw == ECANCELED)
 		text = text_print(
-			"%s: a signal ended the process that wrote it, so it may be incomplete. "
-			"Nothing was launched. Write it again.",
+			"%s: a signal ended the process that wrote this file, so the file may "
+			"be incomplete. Nothing was launched. Write it again.",
 			name);
 	else if (flaw == EINVAL)
 		text = text_print(
-			"%s: its last line has no newline, so it may be incomplete: kxfs can't see whether "
-			"a signal ended the process that wrote it, which is another user's or in another "
-			"container. Nothing was launched. Write it again, with a newline at its end.",
+			"%s: the last line has no newline, so the file may be incomplete. kxfs "
+			"can't check this, because the process that wrote the file belongs to "
+			"another user or container. Nothing was launched. Write the file "
+			"again, with a newline at its end.",
 			name);
 	else if (flaw == EFBIG)
-		text = text_print("%s: larger than %u bytes, the limit for a file that is "
-				  "submitted. Nothing was launched.",
+		text = text_print("%s: larger than %u bytes, the limit for submitted files. "
+				  "Nothing was launched.",
 				  name, SPEC_MAX_FILE);
 	else
 		text = text_print("%s: was not written completely: %s. Nothing was launched. "
@@ -507,8 +508,9 @@ static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid
 		return;
 	who = process_text(process);
 	whom = process_text(loss->writer);
-	text = text_print("%s: %s removed or replaced it while %s was writing it. Nothing of that "
-			  "was launched. Write it again, or under another name.",
+	text = text_print("%s: %s removed or replaced this file while %s was writing it. The "
+			  "version that was being written was not launched. Write it again, or "
+			  "under another name.",
 			  loss->name, who, whom);
 	names_refused(s->names, loss->name, loss->number, text, s->us);
 }

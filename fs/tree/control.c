@@ -16,44 +16,44 @@
 
 /* The text of .kxfs/help. A test compares the file names in it with the tree. */
 static const char help_text[] =
-	"submit/                 copy an AppDef here (*.yaml, *.yml, *.json) and it runs\n"
-	"  NAME                  reads back as it was written\n"
+	"submit/                 copy an AppDef here (*.yaml, *.yml, *.json) to run it\n"
+	"  NAME                  the file as it was written\n"
 	"  NAME.job              link to the job of the last accepted write\n"
 	"  NAME.error            why the last write of NAME was refused\n"
-	"dryrun/                 nothing is launched: NAME becomes the manifest\n"
-	"jobs/ID/                one directory a job; rmdir or rm -r cancels it\n"
+	"dryrun/                 NAME becomes the manifest; nothing is launched\n"
+	"jobs/ID/                one directory per job; rmdir or rm -r cancels the job\n"
 	"  state                 one word: PENDING, RUNNING, SUCCEEDED, FAILED, CANCELLED, ...\n"
-	"  status                everything known, as YAML\n"
+	"  status                everything that kxfs knows about the job, as YAML\n"
 	"  status.json           the same as JSON\n"
-	"  why                   why it does not run, or why it failed; else empty\n"
-	"  usage                 what it requested and used: time, CPU, memory, as YAML\n"
+	"  why                   why the job does not run, or why it failed; empty if all is well\n"
+	"  usage                 what the job requested and used: time, CPU, memory, as YAML\n"
 	"  manifest.yaml         the object in the cluster, or the record of a local job\n"
-	"  app.yaml              the file that was submitted, if known\n"
-	"  events                in a cluster: events of the job and its pods, a line each\n"
-	"  ctl                   write suspend, resume, restart, queue NAME ...; read: what works\n"
-	"  log                   output of all replicas, each line with its replica's name\n"
-	"  stamped               as log, with a time before each line; awk '$1 >= \"2026-11-22T04:35\"'\n"
-	"  live/wait             reading blocks until the job has finished, then gives its state\n"
-	"  live/follow           as log, but reading blocks for more until the job has finished\n"
+	"  app.yaml              the submitted file, if known\n"
+	"  events                in a cluster: events of the job and its pods, one per line\n"
+	"  ctl                   write suspend, resume, restart, queue NAME ...; read: possible actions\n"
+	"  log                   output of all replicas; each line begins with the replica's name\n"
+	"  stamped               like log, with a time before each line; awk '$1 >= \"2026-11-22T04:35\"'\n"
+	"  live/wait             a read waits until the job ends, and returns its state\n"
+	"  live/follow           like log, but a read waits for more output until the job ends\n"
 	"  logs/ROLE-K.log       links to the logs of all replicas\n"
-	"  ROLE-K/               one directory a replica\n"
-	"    state, status, usage  of this replica\n"
-	"    log                 its output, byte for byte; tail -f works\n"
-	"    stamped             as log, with a time before each line\n"
+	"  ROLE-K/               one directory per replica\n"
+	"    state, status, usage  those of this replica\n"
+	"    log                 the replica's output, byte for byte; tail -f works\n"
+	"    stamped             like log, with a time before each line\n"
 	"    log.0, log.1, ...   output of earlier attempts, oldest first\n"
-	"    CONTAINER.log       in a cluster: output of other containers of its pod\n"
-	"    pod                 in a cluster: the name of its pod\n"
-	"    live/follow         as log, but reading blocks until the replica has finished\n"
-	"history/ID/             jobs that have left jobs/; rm -r removes one for good\n"
+	"    CONTAINER.log       in a cluster: output of another container of the replica's pod\n"
+	"    pod                 in a cluster: the name of the replica's pod\n"
+	"    live/follow         like log, but a read waits for more output until the replica ends\n"
+	"history/ID/             jobs that are no longer in jobs/; rm -r removes a job for good\n"
 	"archive                 link to -o archive=DIR: copies of finished jobs\n"
-	"queues/NAME/status      what a queue has, and its jobs (Volcano, Kueue, local:)\n"
-	"list, list.jsonl        all jobs at a glance: a table, and status.json of each on a line;\n"
-	"                        history/ has both too\n"
-	"live/changes            reading blocks; each job, SYNC, then a line for each change\n"
-	".kxfs/                  info (also: is the cluster there?), metrics, log (messages of kxfs), help\n"
+	"queues/NAME/status      capacity and jobs of a queue (Volcano, Kueue, local:)\n"
+	"list, list.jsonl        all jobs: as a table, and as one line per job like status.json;\n"
+	"                        history/ has these files, too\n"
+	"live/changes            one line per job, SYNC, then one line per change; a read waits for it\n"
+	".kxfs/                  info (shows problems of the connection), metrics, help, log of kxfs\n"
 	"\n"
-	"Files that block are listed in live/, so that `cat *` and grep -r end. Open them without it:\n"
-	"jobs/ID/wait, jobs/ID/follow, changes.\n"
+	"Reading a file in live/ can take as long as a job. Only live/ lists these files, so that `cat *` and\n"
+	"grep -r end. You can also open them without live/: jobs/ID/wait, jobs/ID/follow, changes.\n"
 	"\n"
 	"  cp app.yaml submit/ && grep -qx SUCCEEDED submit/app.yaml.job/wait && echo done\n"
 	"\n"
@@ -79,13 +79,13 @@ static const char *control_writers(const struct tree *t)
 	int unseen = atomic_load(&t->fs->unseen);
 
 	if (unseen == ESRCH || (unseen == 0 && getpid() == 1))
-		return "not seen: kxfs shares no pid namespace with its users, so each of their "
-		       "closes in submit/ may launch the file (kxfs-submit(7)); "
-		       "shareProcessNamespace: true in the pod helps";
+		return "not seen: kxfs shares no pid namespace with its users, so each of "
+		       "their closes in submit/ may launch the file (see kxfs-submit(7)); set "
+		       "shareProcessNamespace: true in the pod";
 	if (unseen)
-		return "not seen: kxfs may not inspect processes of other users, so each of their "
-		       "closes in submit/ may launch the file (kxfs-submit(7)); a mount by root, "
-		       "or by that user, sees them";
+		return "not seen: kxfs can't inspect processes of other users, so each of "
+		       "their closes in submit/ may launch the file (see kxfs-submit(7)); "
+		       "mount as root or as that user";
 	return "seen";
 }
 
@@ -110,12 +110,13 @@ static void control_write_metrics(const struct tree *t, FILE *out)
 	};
 
 	const struct print_metric metrics[] = {
-		{"fuse_requests_total", "counter", "Requests of the kernel", t->fs->requests},
+		{"fuse_requests_total", "counter", "FUSE requests from the kernel",
+		 t->fs->requests},
 		{"streams", "gauge", "Open blocking files", streams_count(t->fs)},
 	};
 
 	print_metrics(out, metrics, array_size(metrics));
-	print_metric_head(out, "parked_requests", "gauge", "Requests of the kernel that wait");
+	print_metric_head(out, "parked_requests", "gauge", "FUSE requests that wait for an event");
 	for (size_t i = 0; i < PARK_N_KINDS; i++)
 		fprintf(out, "kxfs_parked_requests{kind=\"%s\"} %zu\n", kinds[i],
 			park_count(t->fs->park, (enum park_kind)i));

@@ -78,8 +78,8 @@ bool job_ref_state_is_gone(struct tree *t)
 		return false;
 	if (!t->logged_loss)
 		diag(DIAG_ERROR,
-		     "%s, the state directory, is gone: captured output is lost, and nothing can be submitted; "
-		     "unmount, and mount again",
+		     "the state directory %s is gone: captured output is lost, and nothing can "
+		     "be submitted; unmount, and mount again",
 		     dir);
 	t->logged_loss = true;
 	return true;
@@ -137,8 +137,9 @@ int job_ref_may_end(const struct tree *t, const struct spec_job *job)
 		return 0;
 	if (t->may_end_own)
 		diag(DIAG_WARNING,
-		     "%s: not removed: it was not submitted %s (-o cancel=%s allows it)", job->id,
-		     t->may_end_mine ? "by this user" : "through this mount",
+		     "%s: not removed: the job was not submitted %s; -o cancel=%s would allow "
+		     "this",
+		     job->id, t->may_end_mine ? "by this user" : "through this mount",
 		     job->mine ? "mine" : "all");
 	else
 		diag(DIAG_WARNING, "%s: not removed: the mount has -o cancel=none", job->id);

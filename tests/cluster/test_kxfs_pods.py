@@ -370,7 +370,7 @@ def test_notebook(cluster, notebooks):
     notebooks.release("notebook")
     wait_for(lambda: cluster.client.get(path)["status"]["phase"] in ("Succeeded", "Failed"), what="its end")
     assert said("notebook") == ("SUCCEEDED\nfrom a pod\nbad.yaml:1:1: roles is missing\nwriters: 'seen'\nSUCCEEDED\n"), said("kxfs")
-    assert said("kxfs").endswith("a signal ends this mount\n")
+    assert said("kxfs").endswith("kxfs received a signal and ends this mount\n")
     notebooks.kubectl("delete", "pod", "notebook", "--timeout=60s")
 
 

@@ -254,7 +254,7 @@ def test_read_only_disk(make_kx):
         with subprocess.Popen(kx.command("-f"), env=kx.env(), cwd=kx.work, stdin=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True) as p:
             try:
-                assert f"kxfs: {kx.state}: the disk is read-only, and so is the mount" in p.stderr.readline()
+                assert f"kxfs: {kx.state}: the disk is read-only, so the mount is read-only, too" in p.stderr.readline()
                 wait_for(lambda: is_mounted(kx.mnt), what="the mount")
                 job.until("RUNNING")
                 assert kx.history() == [gone.id] and (gone.old / "log").stat().st_size > 5000000
@@ -293,7 +293,7 @@ backends: .*
 )?This machine
   ok       Linux \S+ {os.uname().machine}
   ok       FUSE: root may mount
-  ok       {re.escape(str(tmp_path))}/not/yet/there can be made, [\d.]+ GiB free
+  ok       {re.escape(str(tmp_path))}/not/yet/there can be created, [\d.]+ GiB free
 Mounting will work\.
 """, said)
     assert not (tmp_path / "not").exists()
@@ -320,7 +320,7 @@ def test_state_can_not_be_kept(kx, tmp_path):
     (tmp_path / "file").write_text("")
     status, said = doctor(kx, "-o", f"state={tmp_path}/file/state", "local:")
     assert status == 1 and said.endswith("Mounting will not work.\n")
-    assert f"  wrong    {tmp_path}/file/state: the state can't be kept here: Not a directory" in said
+    assert f"  wrong    {tmp_path}/file/state: kxfs can't store its state here: Not a directory" in said
 
 
 # --- Completion -------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from starting import lock_file
 
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)
 # kxfs prints this if the machine is busy for some seconds while it starts.
-LATE = re.compile(r"^kxfs: the list of jobs of \S+ has not arrived yet; still trying(: .*)?\n", re.M)
+LATE = re.compile(r"^kxfs: the list of jobs of \S+ has not arrived yet; kxfs keeps trying(: .*)?\n", re.M)
 # the parts that vary: suffixes of ids, times
 VARYING = [(re.compile(r"-[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-9]{8,13}\b"), "-SUFFIX"),
            (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME")]

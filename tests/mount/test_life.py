@@ -166,12 +166,12 @@ def state_in_mount_point(kx):
 def state_is_a_file(kx):
     kx.state.rmdir()
     kx.state.touch()
-    return f"{kx.state}: the state can't be kept here: Not a directory: give another directory with -o state=DIR\n"
+    return f"{kx.state}: kxfs can't store its state here: Not a directory: give another directory with -o state=DIR\n"
 
 
 def state_of_something_else(kx):
     (kx.state / "thesis.tex").touch()
-    return f"{kx.state}: not empty, and no kxfs has used it"
+    return f"{kx.state}: not empty, and not a state directory of kxfs"
 
 
 def state_of_another_user(kx):
@@ -181,7 +181,7 @@ def state_of_another_user(kx):
 
 def in_the_mount_point(kx):
     kx.work = kx.mnt
-    return f"{kx.mnt}: jobs run in the working directory, and this one is in the mount point: cd to another"
+    return f"{kx.mnt}: jobs run in the working directory, and this directory is inside the mount point: cd to another"
 
 
 @pytest.mark.parametrize("spoil", [missing, not_a_directory, not_empty, state_in_mount_point, state_is_a_file,
@@ -204,7 +204,7 @@ def test_full_state_directory(make_kx):
     finally:
         run(["umount", "-l", str(kx.state)])
     assert said == (f"kxfs: {kx.state}: no space for the state (No space left on "
-                    f"device): free some, or give another directory with -o "
+                    f"device): free some space, or give another directory with -o "
                     f"state=DIR\n")
 
 
@@ -229,14 +229,14 @@ AS_USER = f"setpriv --reuid={USER} --regid=nogroup --clear-groups"
 def test_no_fuse_device(make_kx):
     kx = make_kx(start=False)
     assert refused(kx, command=with_dev(kx, "")) == (
-        "kxfs: /dev/fuse: No such file or directory: no FUSE here: as root, modprobe fuse; a container must be "
-        "started with --device /dev/fuse --cap-add SYS_ADMIN\n")
+        "kxfs: /dev/fuse: No such file or directory: FUSE is not available: as root, run modprobe fuse; "
+        "start a container with --device /dev/fuse --cap-add SYS_ADMIN\n")
 
 
 def test_no_fuse_module(make_kx):
     """A device without a driver."""
     kx = make_kx(start=False)
-    assert "no FUSE here: as root, modprobe fuse" in refused(
+    assert "FUSE is not available: as root, run modprobe fuse" in refused(
         kx, command=with_dev(kx, "mknod -m 666 {dir}/fuse c 10 199"))
 
 
@@ -244,7 +244,7 @@ def test_no_permission_on_the_device(make_kx):
     kx = make_kx(start=False, user=USER)
     command = with_dev(kx, "mknod -m 600 {dir}/fuse c 10 229", AS_USER)
     assert refused(kx, command=command, user=None) == (
-        "kxfs: /dev/fuse: no permission to use FUSE: as root, chmod 666 /dev/fuse (or add yourself to its group)\n")
+        "kxfs: /dev/fuse: no permission to use FUSE: as root, run chmod 666 /dev/fuse (or add yourself to its group)\n")
 
 
 def test_no_fusermount3(make_kx):
@@ -280,7 +280,7 @@ def test_state_that_cannot_be_written(make_kx, mode):
     kx.state = parent / "state"
     command = with_dev(kx, "mknod -m 666 {dir}/fuse c 10 229", AS_USER)
     assert refused(kx, command=command, user=None) == (
-        f"kxfs: {kx.state}: the state can't be kept here: Permission denied: give another directory with -o "
+        f"kxfs: {kx.state}: kxfs can't store its state here: Permission denied: give another directory with -o "
         "state=DIR\n")
 
 
@@ -511,7 +511,7 @@ def test_dead_mount_through_a_link_and_a_relative_path(make_kx):
 def test_refuses_a_live_mount(kx, make_kx):
     other = make_kx(start=False)
     other.mnt = kx.mnt
-    assert refused(other) == (f"kxfs: {kx.mnt}: a kxfs is mounted here already: use it, or end it with "
+    assert refused(other) == (f"kxfs: {kx.mnt}: a kxfs is mounted here already: use it, or unmount it with "
                               f"fusermount3 -u {kx.mnt}\n")
     kx.submit(app("true")).finish()
     other.mnt = other.base / "mnt"
@@ -521,7 +521,7 @@ def test_refuses_a_second_mount_of_the_same_state(kx, make_kx):
     other = make_kx(start=False)
     other.state = kx.state
     assert refused(other) == (f"kxfs: {kx.state}: in use by process {kx.pid}, which is mounted on {kx.mnt}: use "
-                              "that, or give another directory with -o state=DIR\n")
+                              "its mount, or give another directory with -o state=DIR\n")
     # The same command again is refused for the same reason.
     assert f"in use by process {kx.pid}" in refused(kx)
     kx.submit(app("true")).finish()
@@ -534,7 +534,7 @@ def test_one_in_another_mount_namespace(kx, make_kx):
     other.state = kx.state
     said = refused(other, command=["unshare", "-m", "sh", "-c", f'umount -l {kx.mnt} && exec "$@"', "sh", *other.command()])
     assert said == (f"kxfs: {kx.state}: in use by process {kx.pid}, which is mounted on {kx.mnt}: use "
-                    "that, or give another directory with -o state=DIR\n")
+                    "its mount, or give another directory with -o state=DIR\n")
     _, pid = started(kx, STUBBORN)
     old, kx.proc = kx.proc, None
     run(["umount", "-l", str(kx.mnt)])

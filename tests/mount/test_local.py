@@ -704,7 +704,7 @@ def test_not_there(make_kx, place):
         kx.start()
     kx = make_kx(start=False)
     kx.options = f"archive={kx.mnt}/sub"
-    with pytest.raises(AssertionError, match="this is in the mount"):
+    with pytest.raises(AssertionError, match="this directory is inside the mount"):
         kx.start()
 
 

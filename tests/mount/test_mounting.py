@@ -82,7 +82,7 @@ def test_mount_helper_refuses(make_kx):
     """mount(8) requests a pretended mount with -f, which kxfs refuses: pretending would be worse."""
     kx = make_kx(start=False)
     p = by_mount(kx, f"mount -f -t kxfs local: $MNT -o state={kx.state}", check=False)
-    assert p.returncode == 1 and p.stderr == "kxfs: -f: a fake mount is not possible\n"
+    assert p.returncode == 1 and p.stderr == "kxfs: -f: kxfs does not support fake mounts\n"
     assert not list(kx.state.iterdir())
 
 
@@ -236,7 +236,7 @@ def test_passed(passed, how):
     kx.call("{ head -c 20; cat; } > submit/steps.yaml", input=text)
     assert len(kx.ls("jobs")) == 2
     said = passed.refused(passed.command(), pass_fds=[passed.fd])
-    assert f"in use by process {passed.proc.pid}, which is mounted on /dev/fd/{passed.fd}: use that" in said
+    assert f"in use by process {passed.proc.pid}, which is mounted on /dev/fd/{passed.fd}: use its mount" in said
     if how == "umount":
         run(["umount", str(kx.mnt)])
         assert passed.proc.wait(LIMIT) == 0, kx.said()
@@ -253,17 +253,17 @@ def test_refused(passed, tmp_path):
     with open(tmp_path / "file", "wb") as f:
         number = f.fileno()
         said = passed.refused(passed.command(number=number), pass_fds=[number])
-    wrong = (f"kxfs: /dev/fd/{number}: no open descriptor of /dev/fuse: open that, mount with fd={number}, and hand the "
-             "descriptor over\n")
+    wrong = (f"kxfs: /dev/fd/{number}: not an open descriptor of /dev/fuse: open this device, mount with fd={number}, "
+             "and pass the descriptor to kxfs\n")
     assert said == wrong == passed.refused(passed.command(number=number))
     said = passed.refused(passed.command("ro"), pass_fds=[passed.fd])
-    assert said.startswith("kxfs: -o ro: a mount that is handed over as")
+    assert said.startswith(f"kxfs: -o ro: /dev/fd/{passed.fd} is mounted already: leave this option out")
     device = os.open("/dev/fuse", os.O_RDWR)
     try:
         said = passed.refused(passed.command(number=device), pass_fds=[device])
     finally:
         os.close(device)
-    assert said.endswith(f"kxfs: /dev/fd/{device}: this descriptor has no mount, or its mount was removed: "
+    assert said.endswith(f"kxfs: /dev/fd/{device}: nothing is mounted with this descriptor, or it was unmounted: "
                          "Operation not permitted\n")
 
 

@@ -487,8 +487,8 @@ def test_state_directory_is_removed(kx):
         p = run(["cat", str(job / name)], check=False)
         assert p.returncode == 1 and p.stdout == "", name
     for _ in range(2):
-        said = [line for line in kx.read(".kxfs", "log").splitlines() if "the state directory, is gone" in line]
-        assert len(said) == 1 and f" error {kx.state}, " in said[0], said
+        said = [line for line in kx.read(".kxfs", "log").splitlines() if "the state directory " in line and " is gone: " in line]
+        assert len(said) == 1 and f" error the state directory {kx.state} is gone" in said[0], said
 
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL])

@@ -573,7 +573,7 @@ def test_the_first_loses_the_file(kx, line):
 def test_removed_while_another_writes(kx, line):
     first = writer(kx, A)
     harness.run(line, cwd=kx / "submit")
-    assert f"removed or replaced it while process {first.pid} (python3) was writing it" in error_of(kx, "x.yaml")
+    assert f"removed or replaced this file while process {first.pid} (python3) was writing it" in error_of(kx, "x.yaml")
     assert close_of(first) == os.strerror(16)
     assert told(kx) == []
 

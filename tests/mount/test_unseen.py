@@ -172,7 +172,7 @@ def test_change(kx, tool):
 
 
 @pytest.mark.parametrize("where, why", [("container", NAMESPACE), ("driver", NAMESPACE),
-                                        ("other user", "kxfs may not inspect processes of other users")])
+                                        ("other user", "kxfs can't inspect processes of other users")])
 def test_result_at_the_close(make_unseen, where, why):
     """The close of cp gets the result, wherever kxfs runs; the next write decides for itself, too."""
     kx = make_unseen(where)
@@ -212,14 +212,14 @@ def test_threads(make_unseen, programs, where, line, launched):
     if launched:
         submitting.launched_once(kx, "x.yaml")
     else:
-        submitting.refused(kx, "x.yaml", "so it may be incomplete")
+        submitting.refused(kx, "x.yaml", "so the file may be incomplete")
 
 
 def test_part_that_is_right(kx):
     """Contents that break off within a line are not launched, even if they are valid; JSON has its bracket."""
     text = "name: app\nroles:\n- name: main\n  image: x\n  entrypoint: 'true'\n  num_replicas: 1"
     assert submitting.put(kx, "x.yaml", text) == "EINVAL"
-    submitting.refused(kx, "x.yaml", "so it may be incomplete")
+    submitting.refused(kx, "x.yaml", "so the file may be incomplete")
     assert submitting.put(kx, "x.yaml", text + "2\n") == ""
     submitting.launched_once(kx, "x.yaml")
     assert submitting.put(kx, "y.json", GOOD.rstrip("\n")) == ""
@@ -256,7 +256,7 @@ def test_doctor(binary):
     inside = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", *command], check=False, text=True,
                             stdout=subprocess.PIPE, timeout=harness.LIMIT, env=harness.base_env())
     assert "  missing  processes of other containers: kxfs is process 1 here" in inside.stdout
-    assert "shareProcessNamespace: true in the pod helps" in inside.stdout
+    assert "set shareProcessNamespace: true in the pod" in inside.stdout
     outside = subprocess.run(command, check=False, text=True, stdout=subprocess.PIPE, timeout=harness.LIMIT,
                              env=harness.base_env())
     assert "process 1" not in outside.stdout

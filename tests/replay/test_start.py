@@ -28,7 +28,7 @@ from harness import LIMIT, ROOT, is_mounted, kill, marked_pids, popen, run, wait
 
 
 def waits(source):
-    return rf"kxfs: the list of jobs of {re.escape(source)} has not arrived yet; still trying(: .*)?\n"
+    return rf"kxfs: the list of jobs of {re.escape(source)} has not arrived yet; kxfs keeps trying(: .*)?\n"
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_says_what_it_waits_for(make_kx, server, how, reason):
     with open(kx.messages, "wb") as err:
         proc = popen(kx.command("-f"), env={**kx.env(), "KUBECONFIG": str(path)}, cwd=kx.work, stderr=err)
     try:
-        wait_for(lambda: re.search(f"not arrived yet; still trying: {re.escape(address)}: {reason}", kx.said()), what=kx.said)
+        wait_for(lambda: re.search(f"not arrived yet; kxfs keeps trying: {re.escape(address)}: {reason}", kx.said()), what=kx.said)
     finally:
         proc.terminate()
         proc.wait(60)
@@ -222,7 +222,7 @@ def ends(kx, p, sig):
     since = time.monotonic()
     status = p.wait(timeout=LIMIT)
     assert time.monotonic() - since < SOON
-    assert status == -sig or (status == 1 and "kxfs: ended by a signal while it started\n" in kx.said()), kx.said()
+    assert status == -sig or (status == 1 and "kxfs: stopped by a signal while starting\n" in kx.said()), kx.said()
     nothing_left(kx)
     # Killed processes may need a moment.
     wait_for(lambda: not marked_pids(), timeout=SOON, what="the end of what it has started")
@@ -283,7 +283,7 @@ def test_command_is_killed(begin):
         assert p.wait(timeout=LIMIT) == -signal.SIGKILL
         wait_for(lambda: not marked_pids(), timeout=SOON, what="the end of its child")
         nothing_left(kx)
-    assert "kxfs: ended by a signal while it started\n" in kx.said()
+    assert "kxfs: stopped by a signal while starting\n" in kx.said()
 
 
 def test_next_one_starts_at_once(begin, server, volcano):

@@ -62,8 +62,8 @@ static const struct {
 	{"kxfs local:a/b /mnt/kx", "local:a/b: nothing may follow local:"},
 	{"kxfs local:/ /mnt/kx", "local:/: nothing may follow local:"},
 	{"kxfs /data/ada/training /mnt/kx",
-	 "/data/ada/training: a source does not begin with '/'; mount(8) makes a path of a word "
-	 "that names a file here: name the backend, like local:"},
+	 "/data/ada/training: a source can't begin with '/'; mount(8) turns a source into a path if "
+	 "a file of that name exists: put a backend before it, as in job:NAMESPACE"},
 	{"kxfs volcano:Training /mnt/kx",
 	 "volcano:Training: 'Training' can't be the name of a namespace"},
 	{"kxfs lokal: /mnt/kx", "lokal:: unknown backend; did you mean local: ?"},
@@ -81,7 +81,7 @@ static const struct {
 	 "to unmount: fusermount3 -u /mnt/kx; to mount the namespace umount, write a backend before its name: "
 	 "volcano:umount"},
 	{"kxfs -o remount,ro local: /m",
-	 "-o remount: a mount keeps the options that it has; unmount it, and mount with others (local jobs run on if "
+	 "-o remount: kxfs can't change the options of a mount; unmount it, and mount it again (local jobs continue if "
 	 "it was mounted with -o linger)"},
 	/* words of -o */
 	{"kxfs -o stat=/x local: /m",
@@ -115,10 +115,10 @@ static const struct {
 	 "./kx: is not a SOURCE, and capture is a command; to mount the namespace capture, "
 	 "write a backend before its name: kxfs volcano:capture ./kx"},
 	{"kxfs capture local:",
-	 "local: needs no capture, since jobs on this machine keep all their output: mount it"},
+	 "local: kxfs stores the output of local jobs without capture, too: mount local: instead"},
 	{"kxfs --dry-run=f /mnt/kx",
-	 "/mnt/kx: a source does not begin with '/'; mount(8) makes a path of a "
-	 "word that names a file here: name the backend, like local:"},
+	 "/mnt/kx: a source can't begin with '/'; mount(8) turns a source into a path if a "
+	 "file of that name exists: put a backend before it, as in job:NAMESPACE"},
 	{"kxfs --dry-run=f -o queue volcano:", "-o queue needs a value: queue=VALUE"},
 	{"kxfs --dry-run=f -o queue=q mcad:",
 	 "-o queue: mcad has no such run option; it has service_account, image_repo, image_secret, "
@@ -139,30 +139,31 @@ static const struct {
 	{"kxfs -o grace=-1 local: /m", "-o grace=-1: not a time from 0s to 1h, like 30s or 2m"},
 	{"kxfs -o grace=2h local: /m", "-o grace=2h: not a time from 0s to 1h, like 30s or 2m"},
 	{"kxfs -o grace=1.5s local: /m", "-o grace=1.5s: not a time from 0s to 1h, like 30s or 2m"},
-	{"kxfs -o jobs=0 local: /m", "-o jobs=0: not a number of jobs from 1"},
-	{"kxfs -o jobs=-1 local: /m", "-o jobs=-1: not a number of jobs from 1"},
-	{"kxfs -o jobs=4294967296 local: /m", "-o jobs=4294967296: not a number of jobs from 1"},
+	{"kxfs -o jobs=0 local: /m", "-o jobs=0: not a number of jobs, at least 1"},
+	{"kxfs -o jobs=-1 local: /m", "-o jobs=-1: not a number of jobs, at least 1"},
+	{"kxfs -o jobs=4294967296 local: /m",
+	 "-o jobs=4294967296: not a number of jobs, at least 1"},
 	{"kxfs -o jobs= local: /m", "-o jobs needs a value: jobs=N"},
 	{"kxfs -o gpus=65 local: /m", "-o gpus=65: not a number of GPUs from 0 to 64"},
 	{"kxfs -o gpus=-1 local: /m", "-o gpus=-1: not a number of GPUs from 0 to 64"},
 	{"kxfs -o gpus=all local: /m", "-o gpus=all: not a number of GPUs from 0 to 64"},
 	{"kxfs -o spool_limit=10GB local: /m",
-	 "-o spool_limit=10GB: not a size from 1M, like 500M or 10G"},
+	 "-o spool_limit=10GB: not a size of at least 1M, like 500M or 10G"},
 	{"kxfs -o spool_limit=1K local: /m",
-	 "-o spool_limit=1K: not a size from 1M, like 500M or 10G"},
+	 "-o spool_limit=1K: not a size of at least 1M, like 500M or 10G"},
 	{"kxfs -o spool_limit=99999999999999999999 local: /m",
-	 "-o spool_limit=99999999999999999999: not a size from 1M, like 500M or 10G"},
+	 "-o spool_limit=99999999999999999999: not a size of at least 1M, like 500M or 10G"},
 	{"kxfs -o spool_limit=18014398509481984K local: /m",
-	 "-o spool_limit=18014398509481984K: not a size from 1M, like 500M or 10G"},
+	 "-o spool_limit=18014398509481984K: not a size of at least 1M, like 500M or 10G"},
 	{"kxfs -o history_keep=0x7d local: /m",
-	 "-o history_keep=0x7d: not a time up to 3650d, like 12h or 7d"},
+	 "-o history_keep=0x7d: not a time of at most 3650d, like 12h or 7d"},
 	{"kxfs capture -o archive=here volcano:ns", "-o archive=here: not an absolute path"},
 	{"kxfs -o archive=/a,capture=none volcano:ns /m",
-	 "-o archive=/a with -o capture=none: only jobs whose output is captured are archived; leave "
-	 "one of the two out"},
-	{"kxfs -o uid=ada local: /m", "-o uid=ada: not a number of a user"},
-	{"kxfs -o uid=4294967295 local: /m", "-o uid=4294967295: not a number of a user"},
-	{"kxfs -o gid=+5 local: /m", "-o gid=+5: not a number of a group"},
+	 "-o archive=/a with -o capture=none: kxfs archives only jobs whose output it captures; leave "
+	 "one of the two options out"},
+	{"kxfs -o uid=ada local: /m", "-o uid=ada: not a user ID (a number)"},
+	{"kxfs -o uid=4294967295 local: /m", "-o uid=4294967295: not a user ID (a number)"},
+	{"kxfs -o gid=+5 local: /m", "-o gid=+5: not a group ID (a number)"},
 	{"kxfs -o umask=088 local: /m", "-o umask=088: not an octal number up to 777"},
 	{"kxfs -o umask=1000 local: /m", "-o umask=1000: not an octal number up to 777"},
 };
@@ -403,12 +404,12 @@ static void test_mount_helper(void **state)
 	static const struct {
 		const char *line, *why;
 	} wrong[] = {
-		{"mount.kxfs local: /m -f", "-f: a fake mount is not possible"},
+		{"mount.kxfs local: /m -f", "-f: kxfs does not support fake mounts"},
 		{"mount.kxfs local: /m -N /proc/1/ns/mnt",
 		 "-N: kxfs can't mount in another namespace; use nsenter(1)"},
 		{"mount.kxfs local: /m -o", "-o needs a value"},
 		{"mount.kxfs local: /m -x",
-		 "unknown option; mount(8) lists the options of helpers"},
+		 "unknown option; mount(8) lists the options of mount helpers"},
 		{"mount.kxfs -o rw -- -b /m", "-b: '-b' can't be the name of a namespace"},
 		{"/mount.kxfs/kxfs local: /m -t kxfs", "-t: unknown option; kxfs --help lists all"},
 	};
@@ -442,7 +443,7 @@ static void test_help_text(void **state)
 	assert_non_null(
 		strstr(text, "  -f, --foreground                    stay in the foreground\n"));
 	assert_non_null(strstr(text, "  -V, --version                       print the version"));
-	assert_non_null(strstr(text, "  cancel=own|mine|all|none            whose jobs"));
+	assert_non_null(strstr(text, "  cancel=own|mine|all|none            jobs that rm"));
 	assert_non_null(strstr(text, "(default 7d)\n"));
 	for (const char *line = text; *line; line = strchr(line, '\n') + 1)
 		assert_true(strcspn(line, "\n") <= 100);

@@ -143,22 +143,25 @@ static void test_not_ours(void **state)
 {
 	assert_int_equal(mkdir(at("full"), 0755), 0);
 	write_file(at("full/thesis.tex"), "x");
-	assert_refused(at("full"), "/mnt", -ENOTEMPTY,
-		       "%s/full: not empty, and no kxfs has used it: give an empty directory with "
-		       "-o state=DIR");
+	assert_refused(
+		at("full"), "/mnt", -ENOTEMPTY,
+		"%s/full: not empty, and not a state directory of kxfs: give an empty directory with "
+		"-o state=DIR");
 	write_file(at("file"), "x");
 	assert_refused(at("file"), "/mnt", -ENOTDIR,
-		       "%s/file: the state can't be kept here: Not a directory: give another "
+		       "%s/file: kxfs can't store its state here: Not a directory: give another "
 		       "directory with -o state=DIR");
-	assert_refused(at("file/below"), "/mnt", -ENOTDIR,
-		       "%s/file/below: the state can't be kept here: Not a directory: give another "
-		       "directory with -o state=DIR");
+	assert_refused(
+		at("file/below"), "/mnt", -ENOTDIR,
+		"%s/file/below: kxfs can't store its state here: Not a directory: give another "
+		"directory with -o state=DIR");
 	if (geteuid() == 0) {
 		assert_int_equal(mkdir(at("theirs"), 0777), 0);
 		assert_int_equal(chown(at("theirs"), 7, 7), 0);
-		assert_refused(at("theirs"), "/mnt", -EPERM,
-			       "%s/theirs: belongs to another user (uid 7), who could change jobs: "
-			       "give a directory of your own with -o state=DIR");
+		assert_refused(
+			at("theirs"), "/mnt", -EPERM,
+			"%s/theirs: belongs to another user (uid 7), who could change your jobs: "
+			"give a directory of your own with -o state=DIR");
 	}
 }
 
@@ -182,7 +185,7 @@ static void test_not_ours_stays(void **state)
 		else
 			write_file(inside, "1.2\n");
 		assert_int_equal(state_open(dir, "/mnt", 0, &s, &text), -ENOTEMPTY);
-		assert_non_null(strstr(text, "no kxfs has used it"));
+		assert_non_null(strstr(text, "not a state directory of kxfs"));
 		assert_int_equal(stat(dir, &st), 0);
 		assert_int_equal(st.st_mode & 07777, 0755);
 		assert_int_equal(st.st_nlink, i % 3 ? 3 : 2);
@@ -303,7 +306,7 @@ static void test_full(void **state)
 		if (state_open(at("small/state"), "/mnt", 0, &s, &why) != -ENOSPC)
 			_exit(1);
 		if (!strstr(why, "/small/state: no space for the state (No space left on "
-				 "device): free some, or give another directory with -o "
+				 "device): free some space, or give another directory with -o "
 				 "state=DIR"))
 			_exit(2);
 		_exit(0);
@@ -325,10 +328,11 @@ static void test_lock(void **state)
 	assert_non_null(strstr(text, "]\nmountpoint /mnt/first\n"));
 	free(text);
 	free(want);
-	assert_true(asprintf(&want,
-			     "%%s/state: in use by process %d, which is about to mount on "
-			     "/mnt/first: use that, or give another directory with -o state=DIR",
-			     getpid()) > 0);
+	assert_true(
+		asprintf(&want,
+			 "%%s/state: in use by process %d, which is about to mount on "
+			 "/mnt/first: use its mount, or give another directory with -o state=DIR",
+			 getpid()) > 0);
 	assert_refused(at("state"), "/mnt/second", -EBUSY, want);
 	free(want);
 	state_close(s);
@@ -347,11 +351,11 @@ static void test_lock_removed(void **state)
 	assert_int_equal(unlink(at("state/lock")), 0);
 	assert_refused(
 		at("state"), "/mnt/second", -EBUSY,
-		"%s/state: in use by another kxfs: use that, or give another directory with -o "
+		"%s/state: in use by another kxfs: use its mount, or give another directory with -o "
 		"state=DIR");
 	assert_refused(
 		at("state"), "/mnt/third", -EBUSY,
-		"%s/state: in use by another kxfs: use that, or give another directory with -o "
+		"%s/state: in use by another kxfs: use its mount, or give another directory with -o "
 		"state=DIR");
 	state_close(s);
 	s = opened(at("state"), "/mnt/second");
@@ -371,7 +375,7 @@ static void test_lock_elsewhere(void **state)
 	assert_refused(
 		at("state"), "/mnt/second", -EBUSY,
 		"%s/state: in use by process 1 of another container or machine, which is mounted on "
-		"/mnt/first: use that, or give another directory with -o state=DIR");
+		"/mnt/first: use its mount, or give another directory with -o state=DIR");
 	write_file(at("state/lock"),
 		   "pid 1\nphase ending\nwhere elsewhere/pid:[1]\nmountpoint /mnt/first\n");
 	assert_refused(
@@ -421,10 +425,11 @@ static void test_lock_after_fork(void **state)
 	}
 	state_leave(s);
 	state_close(s);
-	assert_true(asprintf(&want,
-			     "%%s/state: in use by process %d, which is about to mount on "
-			     "/mnt/first: use that, or give another directory with -o state=DIR",
-			     getpid()) > 0);
+	assert_true(
+		asprintf(&want,
+			 "%%s/state: in use by process %d, which is about to mount on "
+			 "/mnt/first: use its mount, or give another directory with -o state=DIR",
+			 getpid()) > 0);
 	assert_refused(at("state"), "/mnt/second", -EBUSY, want);
 	free(want);
 	kill(pid, SIGKILL);
