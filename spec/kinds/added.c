@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removes fields from a manifest before it is submitted: those that the server and kxfs set in
- * every object, and those that controllers and their webhooks have set in an object that was in a
- * cluster. Otherwise a copy could fail: Kueue does not admit a copy with the annotations of another
- * admission (FailedToStart: "conflict for annotations"), and Volcano refuses a claim whose name it
- * chose itself. A flavor of Kueue adds node selectors and tolerations. In an AppWrapper these are
- * in a list of their own, and are removed. In a JobSet they look like those that a user has
+ * Removes fields from a manifest before kxfs submits it. In any manifest, these are fields that the
+ * server and kxfs set. If the manifest is from an object that was in a cluster, they are also
+ * fields that controllers and webhooks have set. With these fields the copy could fail. For
+ * example, Kueue does not admit a copy with the annotations of an earlier admission (FailedToStart:
+ * "conflict for annotations"). Volcano refuses a claim with a name that it has chosen itself.
+ *
+ * A flavor of Kueue adds node selectors and tolerations. An AppWrapper has them in a list of their
+ * own, which kxfs removes. In a JobSet they look like selectors and tolerations that the user has
  * requested, so they remain.
  */
 #include "spec/kinds/ready_manifest.h"
@@ -16,7 +18,7 @@
 #define ANNOTATIONS "metadata.annotations"
 #define LABELS	    "metadata.labels"
 
-/* Kueue's label and annotation in the template of a pod that it has admitted. */
+/* Kueue sets this label and this annotation in the pod template of a job that it has admitted. */
 #define PODSET	 SPEC_KUEUE_GROUP "/podset"
 #define WORKLOAD SPEC_KUEUE_GROUP "/workload"
 #define BATCH	 "batch.kubernetes.io/"
@@ -24,17 +26,21 @@
 enum where {
 	ANY,	   /* any manifest */
 	LIVE,	   /* a manifest of an object that was in a cluster */
-	POD,	   /* the template of a pod that Kueue has admitted */
-	SELECTED,  /* a batch Job whose pods the server selects */
+	POD,	   /* a pod template to which Kueue has added fields */
+	SELECTED,  /* a batch Job whose selector the server has generated */
 	COMPONENT, /* a component of an AppWrapper that was in a cluster */
-	VOLUME,	   /* a volume of a Volcano job that was in a cluster; Volcano has made its claim */
+	/*
+	 * A volume of a Volcano job that was in a cluster. Volcano has created the volume's claim.
+	 */
+	VOLUME,
 };
 
 #define MAX_KEYS 10
 
 /*
- * Remove the KEYS of the map at the path AT. If AT is a list, remove its items with these names; an
- * item is a text or a map. With a VALUE, remove only members with this value.
+ * Fields to remove: the members KEYS of the map at the path AT. With a VALUE, only members with
+ * this value are removed. If AT leads to a list, the items called KEYS are removed; an item is a
+ * text, or a map with a name or a manager.
  */
 struct added {
 	enum where where;
@@ -50,7 +56,7 @@ static const struct added table[] = {
 		.keys = {"status"},
 	},
 	{
-		/* A copy must not have the owners of the original job. */
+		/* among others the owners: a copy must not have those of the original job */
 		.where = ANY,
 		.at = "metadata",
 		.keys = {"uid", "resourceVersion", "generation", "creationTimestamp",
@@ -58,7 +64,10 @@ static const struct added table[] = {
 			 "deletionGracePeriodSeconds", "ownerReferences"},
 	},
 	{
-		/* Set by the server when a deletion was requested, and by controllers. */
+		/*
+		 * The server sets some of these when a user deletes the object; controllers set the
+		 * others.
+		 */
 		.where = LIVE,
 		.at = "metadata.finalizers",
 		.keys = {"foregroundDeletion", "orphan", "workload.codeflare.dev/finalizer",
@@ -136,7 +145,9 @@ static const struct added table[] = {
 			 "cluster-autoscaler.kubernetes.io/provisioning-class-name"},
 	},
 	{
-		/* Kueue, pkg/podset/podset.go: FromAssignment; and for elastic jobs */
+		/*
+		 * Kueue, pkg/podset/podset.go: FromAssignment. The second gate is for elastic jobs.
+		 */
 		.where = POD,
 		.at = "spec.schedulingGates",
 		.keys = {SPEC_KUEUE_GROUP "/topology", SPEC_KUEUE_GROUP "/elastic-job"},
@@ -161,7 +172,7 @@ static const struct added table[] = {
 	},
 };
 
-/* True if ITEM is the text KEY, or a map whose name or manager is KEY. */
+/* True if ITEM is the text KEY, or a map whose name, or else manager, is KEY. */
 static bool is_called(struct json_object *item, const char *key)
 {
 	struct json_object *map = json_object_is_type(item, json_type_object) ? item : NULL;
@@ -204,7 +215,7 @@ static bool has(struct json_object *o, const char *at, const char *key)
 	return json_object_is_type(map, json_type_object) && json_object_object_get(map, key);
 }
 
-/* True if the fields of WHERE are to be removed from ITEM of a list. */
+/* True if the fields for WHERE are to be removed from ITEM. */
 static bool fits(struct json_object *item, enum where where)
 {
 	return (where == POD && (has(item, LABELS, PODSET) || has(item, ANNOTATIONS, WORKLOAD))) ||
@@ -217,7 +228,7 @@ static void remove_in(struct json_object *item, enum where where)
 		remove_all(item, where);
 }
 
-/* Remove the fields of WHERE from each item of O's list LIST. */
+/* Remove the fields for WHERE from each item of the list at the path LIST of O. */
 static void remove_in_list(struct json_object *o, const char *list, enum where where)
 {
 	struct json_object *items = spec_tree_find(o, list);

@@ -2,12 +2,13 @@
 /*
  * AppWrappers of v1beta2, the successor of MCAD's.
  *
- * Reading: as the AppWrapper controller writes them. It deletes all pods of an attempt before it
- * makes the next one's, and those of a job that has failed.
+ * Reading: kxfs reads objects as the AppWrapper controller writes them. The controller deletes all
+ * pods of an attempt before it creates the pods of the next one. It also deletes the pods of a
+ * failed job.
  *
- * Making: each pod, pod group and service is a component. It has no queue of its own. With Kueue,
- * a label selects one of Kueue's queues, and Kueue's webhook then sets spec.suspend until there is
- * quota.
+ * Making: each pod, pod group and service is a component. The object has no queue of its own, but a
+ * label may select a queue of Kueue. Kueue then keeps spec.suspend set until there is quota for the
+ * job.
  */
 #include "spec/kinds/kinds.h"
 #include "spec/pods/suspend.h"
@@ -18,7 +19,7 @@
 
 /* --- reading --- */
 
-/* The retries that the controller allows if the annotation is missing. */
+/* The number of retries if the annotation is missing, as in the controller. */
 #define DEFAULT_RETRIES 3
 
 static const struct spec_phase phases[] = {
@@ -56,8 +57,8 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 	size_t n = wrap_tasks(components, key, v, ret_tasks);
 
 	/*
-	 * If spec.suspend is set, the controller suspends even a job whose pods have succeeded, and
-	 * later makes the pods again.
+	 * If spec.suspend is set, the controller suspends the job even if its pods have succeeded,
+	 * and later creates the pods again.
 	 */
 	v->acts_on_success = spec_read_bool(spec, "suspend");
 	v->minimum = (unsigned)min_of(n, (size_t)INT32_MAX);
@@ -66,7 +67,10 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 
 /* --- data from the status --- */
 
-/* Return the phase; for a job that is being deleted after its end, the phase in which it ended. */
+/*
+ * Return the job's phase. If a finished job is being deleted, return the phase that it had when it
+ * finished.
+ */
 static const char *phase_of(const struct spec_value *status)
 {
 	const char *phase = spec_read_text(status, "phase");
@@ -77,7 +81,7 @@ static const char *phase_of(const struct spec_value *status)
 		       : phase;
 }
 
-/* Return when the phase began, or when something last happened in it. */
+/* Return when the phase began, or when the status last changed in this phase; 0 if unknown. */
 static int64_t changed(const struct spec_value *status)
 {
 	const struct spec_value *quota = spec_view_condition(status, "QuotaReserved");
@@ -85,14 +89,14 @@ static int64_t changed(const struct spec_value *status)
 	const char *phase = phase_of(status);
 
 	/*
-	 * The quota was given back when the job ended. Use the time of that, since other conditions
-	 * continue to change while the job is cleaned up.
+	 * The job's quota was released when the job finished. Use the time of this, since other
+	 * conditions still change while the controller cleans up.
 	 */
 	if (quota && streq(spec_read_text(quota, "reason"), phase))
 		return spec_read_time(quota, "lastTransitionTime");
 	/*
-	 * The controller acts one minute after pods have failed. No condition has the time of the
-	 * failure.
+	 * The controller sets this phase only a minute after pods have failed. No condition has the
+	 * time of their failure.
 	 */
 	if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&
 	    streq(spec_read_text(unhealthy, "reason"), "FoundFailedPods"))
@@ -100,7 +104,7 @@ static int64_t changed(const struct spec_value *status)
 	return spec_view_changed(status);
 }
 
-/* Return when the present attempt began; older pods belong to an earlier attempt. */
+/* Return when the current attempt began. Older pods belong to an earlier attempt. */
 static int64_t began(const struct spec_value *status, const char *phase)
 {
 	const struct spec_value *deployed = spec_view_condition(status, "ResourcesDeployed");
@@ -133,7 +137,8 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 	v->began = began(status, phase);
 	spec_read_copy(&v->phase, phase, READ_MAX_WORD);
 	/*
-	 * Set the reason why the job waits, is retried or has failed, if its pods do not show it.
+	 * The pods do not show why the job waits, is retried or has failed in the following cases.
+	 * So set the reason here.
 	 */
 	if (streq(phase, "Suspended") && *v->queue) {
 		spec_job_view_queued(v, v->queue);
@@ -180,7 +185,10 @@ static const struct spec_option options[] = {
 	{0},
 };
 
-/* Make a component of OBJECT. Earlier controllers need its pods listed; later ones find them. */
+/*
+ * Make a component that contains OBJECT. Earlier versions of the controller require a list of the
+ * component's pods; later versions find the pods themselves.
+ */
 static struct json_object *make_component(struct json_object *object, bool is_pod)
 {
 	struct json_object *component = spec_tree_map(), *sets = spec_tree_list(1);
@@ -207,7 +215,7 @@ static struct json_object *make_object(struct wrap *w)
 
 	if (queue && *queue)
 		spec_build_queue(b, spec_tree_add(metadata, "labels", spec_tree_map()));
-	/* The controller's default is three retries. */
+	/* Set the number of retries even if it is 0, since the controller's default is 3. */
 	spec_tree_add(notes, APPWRAPPER_RETRIES,
 		      spec_tree_format("%lld", (long long)spec_pods_least_retries(b->app)));
 	spec_tree_add(metadata, "annotations", notes);

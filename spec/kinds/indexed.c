@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A role as one Indexed Job of Kubernetes, whose completions are the replicas. This is how a batch
- * Job and JobSet v1alpha2 are made. All pods of a role share one template, so the object does not
- * grow with the number of replicas. Replicas differ only in their index: the cluster sets a
- * variable to it, and kxfs replaces the macro for the replica's number by that variable.
+ * Makes batch Jobs and JobSets (v1alpha2). Each role becomes an Indexed Job of Kubernetes, and each
+ * of its replicas one completion. All pods of a role share one template, so the object does not
+ * grow with the number of replicas. Replicas differ only in their index. The cluster sets an
+ * environment variable to this index, and kxfs replaces the macro for the replica's number by a
+ * reference to the variable.
  *
- * share/kinds/ describes how objects of these kinds are read.
+ * The files in share/kinds/ describe how kxfs reads objects of these kinds.
  */
 #include <errno.h>
 
@@ -23,10 +24,10 @@
 #define INDEX		  "JOB_COMPLETION_INDEX"
 #define NOTES		  "batch.kubernetes.io/"
 
-/* The label that the Job controller gives to all pods. */
+/* A label that the Job controller sets in all pods. */
 #define INDEXED_POD_SELECTOR "batch.kubernetes.io/job-name"
 
-/* Run options of all such kinds, for the kind's table. */
+/* Run options of all kinds in this file, for their tables. */
 #define INDEXED_OPTIONS                                                                            \
 	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "queue of Kueue that jobs wait in"},   \
 		{.name = "priority_class",                                                         \
@@ -35,8 +36,8 @@
 		POD_OPTIONS, SPEC_TIME_LIMIT_OPTION, SPEC_TTL_OPTION, POD_NO_ANNOTATIONS_OPTION
 
 /*
- * Prepare P for B, whose id is set. RANK0_HOST is rank 0's host name, the same for all pods,
- * borrowed; NULL if pods have none.
+ * Prepare P for B. B's id must be set. RANK0_HOST (borrowed) is the host name of rank 0, which is
+ * the same in all pods; NULL if pods have no host names.
  */
 static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *rank0_host)
 {
@@ -45,7 +46,7 @@ static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *
 	p->rank0_env = "TORCHX_RANK0_HOST";
 	p->rank0_host = rank0_host;
 	p->replica_id = "$(" INDEX ")";
-	/* The variable gets the index from the Job controller. */
+	/* The Job controller writes the index into this annotation. */
 	p->number = spec_tree_parse("{\"name\": \"" INDEX
 				    "\", \"valueFrom\": {\"fieldRef\": {\"fieldPath\": "
 				    "\"metadata.annotations['" NOTES "job-completion-index']\"}}}");
@@ -56,8 +57,8 @@ static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *
 }
 
 /*
- * Make the spec of the Job for role INDEX; RETRIES adds the members for retries. Return NULL and a
- * build error on failure.
+ * Make the spec of the Job for role INDEX. RETRIES adds the fields for retries to it. After adding
+ * an error to the build's errors, return NULL.
  */
 static struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_t parallelism,
 				       void (*retries)(struct json_object *spec,
@@ -86,7 +87,7 @@ static struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_
 	return ret;
 }
 
-/* Return the object of P's build, with the labels that Kueue reads, but without its spec. */
+/* Return the object of P's build, without its spec. Its labels include those for Kueue. */
 static struct json_object *indexed_object(struct spec_pods *p)
 {
 	const struct spec_build *b = p->build;
@@ -108,7 +109,7 @@ static struct json_object *indexed_object(struct spec_pods *p)
 
 /* --- JobSet: a replicated job for each role --- */
 
-#define POD_SUFFIX 6 /* "-x7k2p", which the Job controller appends to the names of pods */
+#define POD_SUFFIX 6 /* characters of "-x7k2p", which the Job controller appends to a pod's name */
 
 static const struct spec_option jobset_options[] = {INDEXED_OPTIONS, {0}};
 
@@ -127,8 +128,8 @@ static void jobset_clear(struct jobset *j)
 }
 
 /*
- * The names are APP-SUFFIX-ROLE-0-K-xxxxx. JobSet's webhook refuses a job if the name of a pod
- * would be longer than a label.
+ * The names of pods are APP-SUFFIX-ROLE-0-K-xxxxx. JobSet's webhook refuses a JobSet if one of
+ * these names would be longer than a label.
  */
 static size_t jobset_pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
@@ -137,7 +138,7 @@ static size_t jobset_pod_name_len(size_t app, size_t role, size_t k, size_t last
 }
 
 /*
- * If a replica has failed and has no retries left, its job fails. That ends the JobSet, or its
+ * If a replica fails without retries left, its Job fails. Then the JobSet fails or starts another
  * attempt.
  */
 static void jobset_retries(struct json_object *spec, const struct spec_role *role)
@@ -177,8 +178,8 @@ static struct json_object *make_object(struct jobset *j)
 	int64_t least = INT32_MAX;
 
 	/*
-	 * The least number of restarts of the whole job that a role allows. A role that retries
-	 * single replicas allows none.
+	 * The whole job may be restarted as often as each role allows. A role that retries single
+	 * replicas allows no such restart.
 	 */
 	for (size_t i = 0; i < app->n_roles; i++)
 		least = min_of(least, app->roles[i].retry_policy == SPEC_RETRY_APPLICATION
@@ -187,7 +188,10 @@ static struct json_object *make_object(struct jobset *j)
 	spec_tree_number(policy, "maxRestarts", max_of(least, INT64_C(0)));
 	spec_tree_add(spec, "failurePolicy", policy);
 	spec_build_ttl(j->build, spec);
-	/* Replicas must find each other before they are ready. */
+	/*
+	 * Publish host names of pods that are not ready, since replicas find each other before they
+	 * are ready.
+	 */
 	spec_tree_add(spec, "network",
 		      spec_tree_parse("{\"enableDNSHostnames\": true,"
 				      " \"publishNotReadyAddresses\": true}"));
@@ -202,7 +206,7 @@ static int jobset_build(struct spec_build *b)
 	cleanup_free char *first = spec_name_norm(b->app->roles[0].name);
 	int ret = spec_build_name(b, "JobSet");
 
-	/* the name of a pod's host, and the subdomain, which has the name of the job */
+	/* host name of the pod, and subdomain, which is the name of the job */
 	j.rank0_host = text_print("%s-%s-0-0.%s", b->id, first, b->id);
 	j.jobs = spec_tree_list(b->app->n_roles);
 	indexed_init(&j.pods, b, j.rank0_host);
@@ -228,11 +232,12 @@ const struct spec_kind spec_jobset = {
 	.build = jobset_build,
 };
 
-/*
- * --- a batch Job, which every cluster serves: it has one role, no DNS names for its pods, and no
- * restart of all pods together; AppDefs that need more are refused ---
- */
+/* --- batch Job --- */
 
+/*
+ * Every cluster serves batch Jobs. A batch Job has only one role, its pods have no DNS names, and
+ * it can't restart all pods together. An AppDef that needs more must use one of the kinds below.
+ */
 #define ELSEWHERE "jobset or volcano"
 
 static const struct spec_option job_options[] = {
@@ -246,15 +251,15 @@ static const struct spec_option job_options[] = {
 };
 
 /*
- * Two names must be valid labels: APP-SUFFIX-K, the host name of a pod (names of pods themselves
- * are shortened to fit), and ROLE, the name of its container.
+ * Two names must not be longer than a label: APP-SUFFIX-K, the host name of a pod, and ROLE, the
+ * name of the container. The names of pods don't matter, since the Job controller shortens them.
  */
 static size_t job_pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
 	return max_of(app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + spec_pods_digits(k), role);
 }
 
-/* True if TEXT (may be NULL) contains the macro rank0_env. */
+/* True if TEXT contains the macro rank0_env. TEXT may be NULL. */
 static bool names_rank0(const char *text)
 {
 	const struct spec_macros without = {"", "", "", "", ""}, with = {"", "", "", "", "x"};
@@ -274,7 +279,10 @@ static int check_rank0(struct spec_build *b, const char *text, const char *path)
 		       : 0;
 }
 
-/* Check the replicas. Return 0, or an errno that is in the build's errors. */
+/*
+ * Check that a batch Job can run the AppDef's roles and replicas. Return 0, or the errno of an
+ * error that was added to the build's errors.
+ */
 static int check_replicas(struct spec_build *b)
 {
 	const struct spec_role *role = &b->app->roles[0];
@@ -306,8 +314,8 @@ static int check_replicas(struct spec_build *b)
 }
 
 /*
- * With the policy REPLICA each replica has its own retries. Otherwise all replicas share the
- * retries, and a failure without one left ends the job.
+ * With the policy REPLICA, each replica has its own number of retries. Otherwise all replicas share
+ * one number, and a failure after the last retry ends the job.
  */
 static void job_retries(struct json_object *spec, const struct spec_role *role)
 {
@@ -315,7 +323,7 @@ static void job_retries(struct json_object *spec, const struct spec_role *role)
 			 role->retry_policy == SPEC_RETRY_REPLICA ? "backoffLimitPerIndex"
 								  : "backoffLimit",
 			 role->max_retries);
-	/* Never run two pods of the same replica at the same time. */
+	/* Create another pod for a replica only after the old one has ended. */
 	spec_tree_text(spec, "podReplacementPolicy", "Failed");
 }
 
@@ -340,9 +348,9 @@ static int job_build(struct spec_build *b)
 	return 0;
 }
 
-/* --- reading a batch Job: what share/kinds/job.yaml can't describe --- */
+/* --- reading a batch Job: what its kind file can't express --- */
 
-/* Set the reason why the Job has failed or is about to fail. */
+/* Complete the reason why the Job has failed or is about to fail. */
 static void explain(struct spec_job_view *v, const struct spec_value *status)
 {
 	const char *indexes = spec_read_text(status, "failedIndexes");
@@ -364,16 +372,19 @@ static void job_hook(const struct spec_value *object, struct spec_job_view *v)
 	if (*v->reason && !streq(v->phase, "Suspended"))
 		explain(v, status);
 	/*
-	 * The job has succeeded although not all of its pods have; only this case needs an
-	 * explanation.
+	 * By its successPolicy, a job may succeed although some pods have not. Only such a success
+	 * needs a reason.
 	 */
 	if (spec_view_is_true(met) && streq(spec_read_text(met, "reason"), "SuccessPolicy")) {
 		spec_set(&v->reason, "SuccessPolicy");
 		spec_read_copy_message(&v->message, met);
 	}
-	/* The controller is ending the job, but has not set the final condition yet. */
+	/* The job is finished, although the controller has not set the final condition yet. */
 	v->over |= streq(v->phase, "SuccessCriteriaMet");
-	/* A podFailurePolicy may forbid retries after some exit codes. */
+	/*
+	 * With a podFailurePolicy, a retry is not certain: the policy may forbid it for some exit
+	 * codes.
+	 */
 	v->remakes = v->restarts && (v->alone || v->retries <= v->max_retries) &&
 		     !spec_read_map(spec_read_map(object, "spec"), "podFailurePolicy");
 }

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes objects of documents. This is the main file of the folder, which knows what a cluster can be asked to run:
+ * Makes objects from documents. This is the main file of the folder, which has the kinds of jobs
+ * that kxfs can submit to a cluster:
  *
- *   kinds.c           the table of kinds (struct spec_kind), and of what clusters serve
- *   volcano.c, mcad.c, appwrapper.c, indexed.c   the kinds: make their objects, read them back (struct spec_reader),
- *                     and what ctl does (struct spec_control); indexed.c has JobSet and the batch Job
- *   ready_manifest.c  documents that are an object already
- *   added.c           what others have put into such an object, which is taken out
- *   manifest.c        struct spec_manifest: parse, options, build by the kind, annotations, label, size
+ *   kinds.c           the table of kinds (struct spec_kind), and which of them a cluster serves
+ *   volcano.c, mcad.c, appwrapper.c, indexed.c
+ *                     the kinds: make their objects, read them (struct spec_reader), and implement
+ *                     ctl (struct spec_control); indexed.c has JobSet and the batch Job
+ *   ready_manifest.c  checks documents that already are objects
+ *   added.c           removes fields that others have added to such an object
+ *   manifest.c        struct spec_manifest: parses a document, lets its kind make the object, adds
+ *                     annotations and labels, checks the size
  *
- * The parts that several kinds have in common are in spec/pods.
+ * spec/pods has what several kinds have in common.
  *
- * A build (struct spec_build) belongs to the call that makes a manifest; the caller owns the manifest. All functions
- * are pure. Errors that come from the kinds have a path, whose place in the document is looked for at the end.
+ * A build (struct spec_build) belongs to the call that makes a manifest; the caller owns the
+ * manifest. All functions are pure. An error from a kind has only a path; spec_manifest_make sets
+ * its position in the document.
  */
 #include "spec/kinds/manifest.h"
 
@@ -29,8 +33,8 @@
 #define JSON_FORM (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 
 /*
- * An object that is up to this many times too large is made anyway, so that the error has its exact
- * size.
+ * If an object would be larger than the limit times this factor, kxfs refuses it before making it.
+ * A smaller one that exceeds the limit is made first, so that the error has its exact size.
  */
 #define FAR_TOO_LARGE 4
 
@@ -52,8 +56,8 @@ static void build_clear(struct spec_build *b)
 }
 
 /*
- * Refuse an object that is too large. APP is NULL for a ready manifest, whose number of replicas is
- * unknown.
+ * Refuse an object that has SIZE bytes and is too large. Without EXACT, SIZE is only a lower bound.
+ * APP is NULL for a ready manifest, since its number of replicas is unknown.
  */
 static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, struct spec_errors *e)
 {
@@ -77,7 +81,7 @@ static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, st
 		(unsigned long long)replicas);
 }
 
-/* Build APP. OPTIONS are the mount's; this function adds the job's own to them. */
+/* Build the object of B's app. OPTIONS has the mount's run options; add the job's own to them. */
 static int build_app(struct spec_build *b, struct spec_options *options)
 {
 	const struct spec_app *app = b->app;
@@ -95,8 +99,8 @@ static int build_app(struct spec_build *b, struct spec_options *options)
 /* --- annotations and labels of kxfs --- */
 
 /*
- * Return the map FIELD of MAP; create it if it is absent. Return NULL if MAP or FIELD is not a map,
- * which the server will refuse.
+ * Return the map in MAP's FIELD, and create it if it is absent. Return NULL if MAP or the field is
+ * not a map; the server will then refuse the object.
  */
 static struct json_object *need_map(struct json_object *map, const char *field)
 {
@@ -110,8 +114,8 @@ static struct json_object *need_map(struct json_object *map, const char *field)
 }
 
 /*
- * Set the label of USER in the map at PATH of OBJECT. If USER is NULL, remove the label, which a
- * copy may have from the original job.
+ * Set SPEC_LABEL_USER to USER in OBJECT's map at PATH. If USER is NULL, remove this label, since a
+ * copy may have it from the original job.
  */
 static void put_user(struct json_object *object, const char *path, const char *user)
 {
@@ -127,7 +131,8 @@ static void put_user(struct json_object *object, const char *path, const char *u
 }
 
 /*
- * Label a pod or its template. Pods of a Job in an AppWrapper are not shown, so they need no label.
+ * Set or remove the label of a pod or a pod template. Skip other objects, such as a Job in an
+ * AppWrapper: kxfs does not show their pods.
  */
 static void put_user_of_pod(struct json_object *pod, const void *user)
 {
@@ -138,8 +143,8 @@ static void put_user_of_pod(struct json_object *pod, const void *user)
 }
 
 /*
- * Set the label of USER in the object and its pods, so that a mount can request only this user's;
- * if USER is NULL, remove the label.
+ * Set SPEC_LABEL_USER to USER in the object and its pods, so that a mount can list only this user's
+ * objects. If USER is NULL, remove the label.
  */
 static void put_users(struct spec_build *b, const char *user)
 {
@@ -189,7 +194,7 @@ static int finish(struct spec_build *b, struct spec_manifest **ret)
 	return 0;
 }
 
-/* True if a document's SCHEDULER names KIND. */
+/* True if SCHEDULER, from a document, names KIND. */
 static bool is_meant(const struct spec_kind *kind, const char *scheduler)
 {
 	return streq(kind->name, scheduler) || streq(kind->scheduler, scheduler) ||
@@ -204,8 +209,8 @@ static const struct spec_kind *refuse_all(struct spec_errors *e)
 }
 
 /*
- * Return the kind of the manifest ROOT. If this mount does not have that kind, add an error and
- * return any kind.
+ * Return the kind of the manifest ROOT. If this mount does not have this kind, add an error and
+ * return another kind of the mount, or NULL if it has none.
  */
 static const struct spec_kind *choose_ready(const struct spec_yaml *root,
 					    const struct spec_manifest_request *rq,
@@ -274,7 +279,7 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 	bool bare;
 
 	for (size_t i = 0; i < rq->n_options; i++)
-		/* On a mount of several kinds, an option applies to those kinds that have it. */
+		/* On a mount of several kinds, skip options that this kind does not have. */
 		if (rq->kind || spec_option_find(kind->options, rq->options[i].key))
 			spec_options_set(options, rq->options[i].key, rq->options[i].value, e);
 	if (spec_app_is_manifest(root)) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Converts the text of a document into the object that is sent to a cluster. An AppDef becomes an
- * object of a kind of the mount. A ready manifest (apiVersion and kind) is checked and passed on.
- * Pure: randomness and anything from outside are parameters.
+ * Converts the text of a document into the object that kxfs sends to a cluster. An AppDef becomes
+ * an object of one of the mount's kinds. A ready manifest (with apiVersion and kind) already is the
+ * object: it is checked, and some fields are removed. Pure: randomness and all other input are
+ * parameters.
  */
 #pragma once
 
@@ -11,37 +12,44 @@
 /* The input besides the document. Plain data. */
 struct spec_manifest_request {
 	/*
-	 * The mount's kind. NULL on a mount of several kinds: the document names one of them, else
-	 * the first is used.
+	 * The mount's kind. NULL on a mount of several kinds: then the document may name one of
+	 * KINDS, and otherwise the first one that fits is used.
 	 */
 	const struct spec_kind *kind;
 	const struct spec_kind *const *kinds;
 	size_t n_kinds;
-	const struct spec_kinds *known;	 /* all existing kinds */
+	const struct spec_kinds *known;	 /* all kinds, also those that this mount does not show */
 	const struct spec_pair *options; /* the mount's run options: "-o key=value" */
 	size_t n_options;
 	const char *home; /* see spec_app_parse */
-	bool mine; /* the mount finds its jobs by SPEC_LABEL_USER, so every object must have that label */
+	/*
+	 * with -o mine: the mount selects its jobs by SPEC_LABEL_USER, so objects need this label
+	 */
+	bool mine;
 	struct spec_identity identity;
 };
 
 struct spec_manifest {
 	const struct spec_kind *kind;
 	char *id;   /* the object's name */
-	bool named; /* the document gave the name; else it is random */
-	char *json; /* the object, on one line */
+	bool named; /* the name is from the document; else it is random */
+	char *json; /* the object as JSON on one line */
 	size_t json_len;
-	int64_t ttl; /* seconds from the object's end until the cluster removes it; -1: it does not */
+	/*
+	 * The cluster removes the object this many seconds after it has finished; -1 if it does
+	 * not.
+	 */
+	int64_t ttl;
 };
 
 /*
- * Make the object of the document TEXT. Return 0 and *RET, or the errno of E, which then has the
- * errors: -EFBIG if the object is over SPEC_MAX_OBJECT.
+ * Set *RET to the object that the document TEXT becomes. Return 0, or the errno of the errors that
+ * were added to E. It is -EFBIG if the object has more than SPEC_MAX_OBJECT bytes.
  */
 int spec_manifest_make(const char *text, size_t len, const struct spec_manifest_request *rq,
 		       struct spec_manifest **ret, struct spec_errors *e);
 void spec_manifest_free(struct spec_manifest *m);
 define_cleanup(spec_manifest_freep, struct spec_manifest *, spec_manifest_free)
 
-/* Write the object as YAML: *RET is malloc'ed and NUL-terminated. */
+/* Set *RET to the object as YAML, malloc'ed and NUL-terminated. */
 void spec_manifest_yaml(const struct spec_manifest *m, char **ret, size_t *ret_len);

@@ -2,12 +2,13 @@
 /*
  * MCAD's AppWrappers (v1beta1).
  *
- * Reading: as MCAD's controller writes them. The controller reports the end of a job late or never;
- * its counts of pods are not read. Its conditions are a list, in which the condition of a type and
- * reason keeps its position. Some conditions have the time at which they last occurred, others the
- * time of their first occurrence. If the job waits, its condition has the reason.
+ * Reading: kxfs reads objects as MCAD's controller writes them. The controller reports the end of a
+ * job late or never, so kxfs does not use its counts of pods. The conditions are a list with one
+ * entry for each type and reason. An entry keeps its position in the list. Some conditions have the
+ * time at which they last occurred, others the time at which they first occurred. If the job waits,
+ * a condition has the reason.
  *
- * Making: pod groups, pods and one headless service as generic items.
+ * Making: each pod group, each pod and one headless service is a generic item.
  */
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
@@ -26,13 +27,16 @@ static const struct spec_phase phases[] = {
 	{0},
 };
 
-/* The reason of a condition; MCAD adds a full stop to it. */
+/* The reason of a condition. MCAD may add a full stop to it. */
 #define UNMADE "ItemCreationFailure"
 
-/* What types of conditions mean for a user who waits for the job. Other types are not shown. */
+/*
+ * What a condition of each type means for a user who waits for the job. Conditions of other types
+ * are not shown.
+ */
 static const struct {
 	const char *type;
-	const char *text; /* before MCAD's own message, if there is one */
+	const char *text; /* text before the message from MCAD, which may be empty */
 } words[] = {
 	{"Init", "MCAD has not put the job into its queue yet"},
 	{"Queueing",
@@ -63,7 +67,7 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 
 	v->minimum = (unsigned)spec_read_int(scheduling, "minAvailable", 0);
 	v->max_retries = (unsigned)spec_read_int(requeuing, "maxNumRequeuings", 0);
-	/* MCAD dispatches the job again if fewer than V->minimum pods run or have succeeded. */
+	/* MCAD restarts the job if fewer than V->minimum pods run or have succeeded. */
 	v->restarts = v->minimum > 0;
 	return wrap_tasks(items, key, v, ret_tasks);
 }
@@ -71,7 +75,7 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 /* Return what a condition of TYPE means for a job in STATE; NULL if the condition is not shown. */
 static const char *text_of(const char *state, const char *type)
 {
-	/* A job that runs again has no newer condition, so the last one is out of date. */
+	/* When a job runs again, MCAD does not add a condition. So the last one is out of date. */
 	if (strncmp(state, "Running", strlen("Running")) == 0 || streq(state, "Completed"))
 		return NULL;
 	if (streq(type, "Failed"))
@@ -85,8 +89,7 @@ static const char *text_of(const char *state, const char *type)
 }
 
 /*
- * Set message and reason of V from CONDITION, if it explains why the job does not run, or has
- * ended.
+ * If CONDITION explains why the job does not run or has ended, set V's message and reason from it.
  */
 static void explain(const struct spec_value *condition, struct spec_job_view *v)
 {
@@ -103,7 +106,7 @@ static void explain(const struct spec_value *condition, struct spec_job_view *v)
 			 v->retries == 1 ? "" : "s");
 	whole = text_print("%s%s%s%s", text, again, *message ? ": " : "", message);
 	spec_read_copy(&v->message, whole, READ_MAX_MESSAGE);
-	/* Remove the full stop that MCAD sometimes adds to the reason. */
+	/* Remove the full stop that MCAD may have added. */
 	word = mem_copy(reason, strcspn(reason, "."));
 	spec_read_copy(&v->reason, word, READ_MAX_WORD);
 }
@@ -115,9 +118,9 @@ static bool is_unmade(const struct spec_value *condition)
 }
 
 /*
- * Return the condition that MCAD can't make the job's pods; NULL if MCAD could make them, or has
- * made them since. While it can't, MCAD alternates between Failed and Pending every 2-3 s, and the
- * job waits.
+ * Return the condition that says that MCAD can't create the job's pods; NULL if there is none, or
+ * MCAD has dispatched the job since. While MCAD can't create them, the job waits, and MCAD
+ * alternates between the states Failed and Pending every 2-3 s.
  */
 static const struct spec_value *unmade(const struct spec_value *list)
 {
@@ -138,8 +141,8 @@ static const struct spec_value *unmade(const struct spec_value *list)
 }
 
 /*
- * Return when MCAD last requeued the job, in whole seconds like the times of pods; older pods
- * belong to an earlier attempt. 0 if it never has.
+ * Return when MCAD last requeued the job; 0 if it has not. Older pods belong to an earlier attempt.
+ * The time is in whole seconds, as the times of pods are.
  */
 static int64_t began(const struct spec_value *list)
 {
@@ -154,7 +157,7 @@ static int64_t began(const struct spec_value *list)
 	return ret - ret % NS_PER_S;
 }
 
-/* Return the last condition, or NULL. */
+/* Return the condition with the latest time, or NULL if there is none. */
 static const struct spec_value *last_of(const struct spec_value *list)
 {
 	const struct spec_value *ret = NULL;
@@ -184,8 +187,8 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 		last = trouble;
 	} else if (streq(state, "Failed") && n > 0 && is_unmade(spec_read_at(list, n - 1))) {
 		/*
-		 * This condition belongs to an earlier attempt. MCAD appends a new one only after a
-		 * condition of another type.
+		 * The last condition belongs to an earlier attempt, and the job waits. MCAD appends
+		 * a condition of this type again only after one of another type.
 		 */
 		state = "Pending";
 	}

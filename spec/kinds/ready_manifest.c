@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks ready manifests, and renames them. A manifest is sent unchanged, except for fields that
- * others have added (added.c), so that a job's manifest.yaml can be submitted again. A name with a
- * random suffix is replaced by the new name wherever it occurs: in the names of objects that an
- * AppWrapper wraps, in hosts, labels and arguments. A name without such a suffix may be a common
- * word, so only the object itself is renamed. metadata.generateName is replaced by a name before
- * the object is sent, so that kxfs can repeat the request.
+ * Checks ready manifests, and renames them if necessary. kxfs sends a manifest unchanged, except
+ * for fields that others have added (added.c). So a job's manifest.yaml can be submitted again.
+ *
+ * If the old name ends with a random suffix, kxfs replaces the name wherever it occurs: in the
+ * names of objects that an AppWrapper wraps, in hosts, labels and arguments. If it has no such
+ * suffix, it may be a common word, so kxfs renames only the object itself. kxfs also replaces
+ * metadata.generateName by a name, so that it can retry the request.
  */
 #include "spec/kinds/ready_manifest.h"
 
@@ -37,7 +38,7 @@ const struct spec_kind *spec_ready_kind(const struct spec_kinds *known,
 	return NULL;
 }
 
-/* Return the text of the top-level field KEY of ROOT; NULL after adding an error. */
+/* Return the text of ROOT's top-level field KEY; NULL after adding an error. */
 static const char *need_text(const struct spec_yaml *root, const char *key, struct spec_errors *e)
 {
 	const struct spec_yaml *node = spec_yaml_get(root, key);
@@ -84,8 +85,8 @@ static void refuse(struct spec_errors *e, const char *path, const char *text)
 }
 
 /*
- * Return the text of KEY, whose path is PATH; "" if it is absent or null. If it is not text, add an
- * error and return NULL.
+ * Return the text of METADATA's field KEY; "" if it is absent or null. If it is not text, add an
+ * error at PATH and return NULL.
  */
 static const char *text_at(struct json_object *metadata, const char *key, const char *path,
 			   struct spec_errors *e)
@@ -105,8 +106,8 @@ static const char *text_at(struct json_object *metadata, const char *key, const 
 }
 
 /*
- * True if the API server accepts TEXT as metadata.generateName. For the check the server replaces a
- * dash at the end by "a".
+ * True if the API server accepts TEXT as metadata.generateName. If TEXT ends with a dash, the
+ * server checks it with "a" in place of the last two characters.
  */
 static bool is_prefix(const char *text)
 {
@@ -122,7 +123,7 @@ static bool is_prefix(const char *text)
 
 /* --- renaming --- */
 
-/* Return where the random suffix of NAME begins; NULL if it has none. */
+/* Return the dash before the random suffix of NAME; NULL if NAME has no such suffix. */
 static const char *suffix_of(const char *name)
 {
 	const char *dash = strrchr(name, '-');
@@ -131,8 +132,9 @@ static const char *suffix_of(const char *name)
 }
 
 /*
- * Return NAME with the suffix of V in place of its own suffix, malloc'ed. If NAME has a suffix, the
- * result is not longer than NAME, since other names contain it.
+ * Return NAME with a suffix made from V, malloc'ed. If NAME has a random suffix, the new one
+ * replaces it. The result is then no longer than NAME, since other names that contain it must not
+ * become too long.
  */
 static char *renamed(const char *name, uint64_t v)
 {
@@ -160,8 +162,8 @@ static bool is_word(char c)
 }
 
 /*
- * Return the next occurrence of FROM in TEXT that is not part of a longer word, or NULL. BEGIN is
- * the start of the whole text.
+ * Return the next occurrence of FROM in TEXT that is not part of a longer word; NULL if there is
+ * none. TEXT is a part of the text that starts at BEGIN.
  */
 static const char *find(const char *text, const char *begin, const char *from)
 {
@@ -190,7 +192,10 @@ static void replace_text(struct json_object *value, const struct manifest_names 
 		mem_out();
 }
 
-/* Replace the name in all texts below VALUE. Nesting is limited, as in any document. */
+/*
+ * Replace the name in all texts in VALUE. The recursion is bounded, since the nesting of any
+ * document is.
+ */
 static void replace_all(struct json_object *value, const struct manifest_names *names)
 {
 	if (json_object_is_type(value, json_type_string))
@@ -208,8 +213,9 @@ static void replace_all(struct json_object *value, const struct manifest_names *
 }
 
 /*
- * Check that no object wrapped in OBJECT, which is now called ID, has the same name as one wrapped
- * in the job OLD.
+ * OBJECT was renamed from OLD to ID. Check that the names of all objects in it have changed too:
+ * each must contain ID. Otherwise the object would have the same name as one in the job OLD; add
+ * the error -EEXIST.
  */
 static int check_wrapped(struct json_object *object, const struct spec_kind *kind, const char *old,
 			 const char *id, struct spec_errors *e)
@@ -236,9 +242,9 @@ static int check_wrapped(struct json_object *object, const struct spec_kind *kin
 }
 
 /*
- * Rename B's object: the same name with another random suffix. Return 0, or the errno of B's
- * errors: -EEXIST if the old object still exists and an object wrapped in the new one would have
- * the same name as one wrapped in the old one.
+ * Rename B's object: keep its name but replace or add a random suffix. Return 0, or -EEXIST after
+ * adding an error. This happens if the old object still exists, and an object wrapped in the new
+ * one would have the same name as one wrapped in the old one.
  */
 static int rename_object(struct spec_build *b)
 {
@@ -251,7 +257,7 @@ static int rename_object(struct spec_build *b)
 				       : 0;
 }
 
-/* Choose the name of B's object, whose metadata is a map. */
+/* Choose the name of B's object, and set it in the object's METADATA. */
 static void choose_name(struct spec_build *b, struct json_object *metadata)
 {
 	struct spec_errors *e = b->errors;

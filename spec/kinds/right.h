@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rights that a mount needs in a cluster, and what users lack without each of them.
- * contrib/rbac.yaml grants exactly these; a test compares the two.
+ * The rights that a mount uses in a cluster, and what users lack without each of them.
+ * contrib/rbac.yaml grants exactly these rights; a test compares it with this table.
  */
 #pragma once
 
 #include "spec/pods/kind.h"
 
-/* A right. Plain data; texts are static, or those of a kind. */
+/* A right. Plain data: its texts are static, or belong to a kind. */
 struct spec_right {
-	char group[128];      /* the group of the API; "": the core */
+	char group[128];      /* the API group; "" is the core group */
 	const char *resource; /* "pods/log" */
 	const char *verbs[4]; /* ends with NULL */
-	bool jobs;	      /* without it, jobs of a kind are not shown */
+	bool jobs;	      /* without this right, the mount does not show the jobs of a kind */
 	bool cluster;	      /* the resource is not in a namespace */
-	const char *cost;     /* what users lack without it; NULL: mounting fails without it */
+	/* what users lack without this right; NULL if mounting fails without it */
+	const char *cost;
 };
 
 /*
- * Return the rights that a mount of the N KINDS uses, *RET_N of them; the indispensable ones come
- * first. malloc'ed.
+ * Return the *RET_N rights that a mount of the N KINDS uses, malloc'ed. The rights without which
+ * mounting fails come first.
  */
 struct spec_right *spec_rights(const struct spec_kind *const *kinds, size_t n, size_t *ret_n);
 /*
- * Return what users lack if RESOURCE can't be listed and watched; NULL if mounting fails then.
- * Static.
+ * Return what users lack if the user may not list and watch RESOURCE; NULL if mounting fails
+ * without this right. The text is static.
  */
 const char *spec_right_cost(const char *resource);

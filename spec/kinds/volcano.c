@@ -2,12 +2,13 @@
 /*
  * Volcano's Job.
  *
- * Reading: its jobs and their pods, as Volcano's controller writes them. Volcano's counts of pods
- * are not read: Volcano removes them when a job has finished, and the pods show more.
+ * Reading: kxfs reads jobs and their pods as Volcano's controller writes them. It does not use
+ * Volcano's counts of pods, since Volcano removes them when a job has finished, and the pods show
+ * more.
  *
- * ctl: Commands. Volcano accepts any Command, ignores the uid of the Command's target, and deletes
- * the Command even if it did not obey it. So kxfs sends only Commands that Volcano obeys in the
- * job's phase.
+ * ctl: kxfs creates Commands. Volcano accepts any Command, ignores the uid of the Command's target,
+ * and deletes the Command even if it does not obey it. So kxfs only creates Commands that Volcano
+ * obeys in the job's current phase.
  *
  * Making: each replica is a task of its own, because macros make replicas differ.
  */
@@ -25,7 +26,7 @@
 
 /* --- reading --- */
 
-/* Volcano's webhook replaces a maxRetry of 0 by this. */
+/* If a job's maxRetry is 0, Volcano's webhook sets it to this number. */
 #define DEFAULT_ATTEMPTS 3
 
 static const struct spec_phase phases[] = {
@@ -44,7 +45,7 @@ static const struct spec_phase phases[] = {
 
 /* --- jobs --- */
 
-/* True if a policy for EVENT applies once all pods of a task have succeeded. */
+/* True if a policy for EVENT applies when all pods of a task have succeeded. */
 static bool is_success(const char *event)
 {
 	return streq(event, "TaskCompleted") || streq(event, "*");
@@ -59,8 +60,8 @@ static bool any_restarts(const struct spec_value *policies)
 }
 
 /*
- * Return the action of the first of POLICIES that applies once all pods of a task have succeeded;
- * "" if none applies.
+ * Of POLICIES, find the first one that applies when all pods of a task have succeeded. Return its
+ * action; "" if there is no such policy.
  */
 static const char *action_of_success(const struct spec_value *policies)
 {
@@ -77,7 +78,10 @@ static const char *action_of_success(const struct spec_value *policies)
 	return "";
 }
 
-/* True if Volcano does more than to end the job once all pods of TASK have succeeded. */
+/*
+ * True if Volcano does not simply complete the job when all pods of TASK have succeeded. POLICIES
+ * are the job's, for a TASK without a policy of its own.
+ */
 static bool acts_on_success(const struct spec_value *task, const struct spec_value *policies)
 {
 	const char *action = action_of_success(spec_read_list(task, "policies"));
@@ -113,7 +117,9 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 	spec_read_copy_word(&v->phase, state, "phase");
 	spec_read_copy_word(&v->reason, state, "reason");
 	spec_read_copy_message(&v->message, state);
-	/* Each phase has one condition, the newest comes last. */
+	/*
+	 * Each phase that the job has had has one condition. The newest condition is the last one.
+	 */
 	for (size_t i = 0; i < spec_read_count(conditions); i++) {
 		const struct spec_value *one = spec_read_at(conditions, i);
 		char *phase = NULL;
@@ -146,8 +152,8 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 		read_task(task, &(*ret_tasks)[i]);
 	}
 	/*
-	 * Volcano's webhook sets this default. If no policy restarts the job, the user has probably
-	 * not chosen the number.
+	 * DEFAULT_ATTEMPTS is probably from Volcano's webhook and not from the user. Then it is
+	 * only a limit of retries if a policy restarts the job.
 	 */
 	if (attempts > 0 && (v->restarts || attempts != DEFAULT_ATTEMPTS))
 		v->max_retries = (unsigned)attempts - 1;
@@ -161,8 +167,8 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 /* --- pods --- */
 
 /*
- * Return KEY of a pod's annotations or labels. Volcano writes data about a pod into annotations,
- * and much of it also into labels.
+ * Return the value of KEY in a pod's annotations, or else in its labels. Volcano writes its data
+ * about a pod into annotations, and most of it also into labels.
  */
 static const char *note_of(const struct spec_value *object, const char *key)
 {
@@ -179,7 +185,7 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	int retry = spec_read_digits(note_of(object, "volcano.sh/job-retry-count"));
 	const char *dash = strrchr(v->meta.name, '-');
 
-	/* The pod's name is JOB-TASK-INDEX. */
+	/* Take the index from the pod's name, which is JOB-TASK-INDEX. */
 	if (index < 0 && dash)
 		index = spec_read_digits(dash + 1);
 	v->index = index < 0 ? SPEC_INDEX_NONE : (unsigned)index;
@@ -211,7 +217,7 @@ static const char *const commands[SPEC_N_ACTIONS] = {
 	[SPEC_TERMINATE] = "TerminateJob",
 };
 
-/* The actions that Volcano obeys in each phase; in any other phase it obeys none. */
+/* The actions that Volcano obeys in a phase. In a phase without a row it obeys none. */
 static const struct {
 	const char *phase;
 	unsigned actions;
@@ -231,7 +237,7 @@ static unsigned in_phase(const char *phase)
 }
 
 /*
- * Return the actions that would make JOB fail: each of them starts another attempt, and Volcano
+ * Return the actions that would make JOB fail. Each of them starts another attempt, and Volcano
  * fails a job that has no attempts left.
  */
 static unsigned in_vain(const struct spec_job_view *job)
@@ -274,8 +280,8 @@ static struct json_object *reference(const struct spec_job_view *job)
 }
 
 /*
- * Make a Command. The job is its owner, so that the garbage collector removes the Command if the
- * job is deleted before Volcano has seen it. The reference sets neither controller nor
+ * Make a Command. Its owner is the job. If the job is deleted before Volcano has seen the Command,
+ * the garbage collector removes the Command. The owner reference sets neither controller nor
  * blockOwnerDeletion, which would require another right.
  */
 static void request(const struct spec_control_asked *asked, struct spec_control_request *ret)
@@ -305,8 +311,8 @@ static bool is_one_of(const char *phase, const char *a, const char *b)
 }
 
 /*
- * Find the outcome of ACTION. A short phase may be missed, but the count of retries shows that the
- * job was started again.
+ * Find the outcome of ACTION. A watch may miss a short phase, but an increased count of retries
+ * shows that the job was restarted.
  */
 static enum spec_control_outcome outcome(enum spec_action action,
 					 const struct spec_control_mark *before,
@@ -328,7 +334,10 @@ static enum spec_control_outcome outcome(enum spec_action action,
 	}
 	if (there)
 		return SPEC_CONTROL_OBEYED;
-	/* The job may have restarted meanwhile and be in a phase that accepts the action. */
+	/*
+	 * The action may still have an effect: the job is in the same phase as before, is
+	 * restarting, or is in a phase in which Volcano obeys the action.
+	 */
 	if (is_one_of(now->phase, before->phase, "Restarting") ||
 	    in_phase(now->phase) & BIT(action))
 		return SPEC_CONTROL_OPEN;
@@ -338,9 +347,8 @@ static enum spec_control_outcome outcome(enum spec_action action,
 const struct spec_control spec_volcano_control = {
 	.known = (BIT(SPEC_N_ACTIONS) - 1) & ~BIT(SPEC_RELEASE),
 	/*
-	 * Volcano deletes a Command before it acts, so it would also accept a second Command of the
-	 * same name. Soon after a restart Volcano would obey the second one and restart the job
-	 * again.
+	 * Volcano deletes a Command before it acts on it. So a second Command with the same name
+	 * could be created, and if the job had restarted by then, Volcano would restart it again.
 	 */
 	.once = BIT(SPEC_RESTART),
 	.actions = accepted,
@@ -401,8 +409,8 @@ static void volcano_clear(struct volcano *v)
 }
 
 /*
- * The names are APP-SUFFIX-ROLE-K-0. Volcano's webhook computes their length with the index of the
- * task in the job in place of the 0, so names become longer from the 11th task on.
+ * The names of pods are APP-SUFFIX-ROLE-K-0. Volcano's webhook computes the length of a name with
+ * the index of the task in place of the 0. So from the 11th task on it assumes longer names.
  */
 static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
@@ -417,8 +425,8 @@ static void start(struct volcano *v)
 	cleanup_free char *name = spec_name_norm(b->app->roles[0].name);
 
 	/*
-	 * Volcano's variable with the hosts of a task: its name has upper case letters, and "_" for
-	 * each dash.
+	 * The variable in which Volcano puts the hosts of a task. In its name, the task's name has
+	 * upper-case letters, and "_" in place of each dash.
 	 */
 	v->rank0_env = text_print("VC_%s_0_HOSTS", name);
 	for (char *at = v->rank0_env; *at; at++)
@@ -439,20 +447,25 @@ static void start(struct volcano *v)
 
 /* --- retries --- */
 
-/* Return the action by which Volcano retries a failed replica of ROLE; NULL if it does not. */
+/*
+ * Return the action with which Volcano retries a failed replica of ROLE; NULL if Volcano does not
+ * retry it.
+ */
 static const char *retry_action(const struct spec_role *role)
 {
 	switch (role->retry_policy) {
 	case SPEC_RETRY_APPLICATION:
 		return "RestartJob";
 	case SPEC_RETRY_REPLICA:
-		return "RestartTask"; /* each replica is a task */
+		return "RestartTask"; /* each task has one replica */
 	default:
 		return NULL;
 	}
 }
 
-/* Return Volcano's number of attempts for MAX_RETRIES. Volcano treats 0 as "not set". */
+/*
+ * Return the number of attempts (maxRetry) for MAX_RETRIES retries; 0 means "not set" to Volcano.
+ */
 static int64_t max_retry(int64_t max_retries)
 {
 	return max_retries > 0 ? min_of(max_retries, INT64_C(INT32_MAX - 1)) + 1 : 0;
@@ -460,7 +473,10 @@ static int64_t max_retry(int64_t max_retries)
 
 /* --- tasks --- */
 
-/* Make a task. NORM is the normal form of the role's name; names of tasks begin with it. */
+/*
+ * Make the task of replica K. NORM is the normal form of the role's name, with which the task's
+ * name begins.
+ */
 static struct json_object *make_task(struct spec_pod_role *r, const char *norm, unsigned k)
 {
 	const struct spec_role *role = r->role;
@@ -522,7 +538,10 @@ static struct json_object *make_object(struct volcano *v)
 	if (priority)
 		spec_tree_text(spec, "priorityClassName", priority);
 	spec_build_ttl(b, spec);
-	/* Replicas must find each other before they are ready. */
+	/*
+	 * Publish host names of pods that are not ready, since replicas find each other before they
+	 * are ready.
+	 */
 	spec_tree_add(spec, "plugins",
 		      spec_tree_parse(
 			      "{\"svc\": [\"--publish-not-ready-addresses\"], \"env\": []}"));
