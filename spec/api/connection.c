@@ -145,7 +145,7 @@ static void set_text(struct connection_reader *r, const struct spec_yaml *v, con
 	if (v && v->type != SPEC_YAML_SCALAR)
 		wrong(r, v, "%s must be text", key);
 	else if (v && strlen(v->text) != v->len)
-		wrong(r, v, "%s holds a NUL character", key);
+		wrong(r, v, "%s contains a NUL character", key);
 	else if (v && !spec_yaml_is_null(v))
 		text = v->text;
 	free(*ret);
@@ -162,8 +162,8 @@ static void set_header(struct connection_reader *r, const struct spec_yaml *v, c
 	for (const char *s = *ret; *s; s++) {
 		if ((unsigned char)*s < ' ' || *s == 0x7f)
 			wrong(r, v,
-			      "%s holds a line break or another control character; write it on one "
-			      "line",
+			      "%s contains a line break or another control character; write it "
+			      "on one line",
 			      key);
 	}
 }
@@ -220,8 +220,7 @@ static void read_pem(struct connection_reader *r, const char *key, char **ret)
 		return;
 	}
 	if (len > 0 && (strlen(pem) != len || !strstr(pem, "-----BEGIN ")))
-		wrong(r, field(r, key), "%s must be base64 of a PEM text (\"-----BEGIN ...\")",
-		      key);
+		wrong(r, field(r, key), "%s must be PEM text (\"-----BEGIN ...\") in base64", key);
 	text_wipe(ret);
 	*ret = pem;
 }
@@ -295,7 +294,8 @@ static void read_server(struct connection_reader *r, char **ret)
 		wrong(r, v, "server is not a URL such as https://HOST:PORT");
 	if (strchr(*ret, '@'))
 		wrong(r, v,
-		      "server holds a \"@\"; a user and a password belong to the user's entry");
+		      "server contains an \"@\"; move the user name and password to the user's "
+		      "entry");
 }
 
 static void read_cluster(struct connection_reader *r, struct spec_connection *ret)

@@ -73,7 +73,9 @@ static int parse(const char *text, size_t len, struct spec_yaml **ret, struct sp
 		begin.column = found.v[0].column;
 	}
 	if (err < 0)
-		return refuse(e, &begin, "it is not JSON (its text is not shown here)");
+		return refuse(e, &begin,
+			      "it is not JSON (kxfs does not show its text, which "
+			      "may be secret)");
 	return (*ret)->type == SPEC_YAML_MAP ? 0 : refuse(e, *ret, "it is not an object");
 }
 
@@ -118,7 +120,7 @@ static int check(const struct spec_credential *c, const struct spec_yaml *status
 	for (const char *s = c->token; *s; s++)
 		if ((unsigned char)*s < ' ' || *s == 0x7f)
 			return refuse(e, status,
-				      "its token holds a line break or control character");
+				      "its token contains a line break or control character");
 	if (!*c->cert_pem != !*c->key_pem)
 		return refuse(e, status,
 			      "it has a client certificate without its key, or a key "
@@ -148,8 +150,8 @@ int spec_exec_reply(const char *text, size_t len, const char *api_version,
 	if (!is_text(root, "apiVersion", api_version))
 		return spec_errors_add(
 			e, -EINVAL, root->line, root->column, "apiVersion",
-			"the plugin answers in another version than the kubeconfig's "
-			"apiVersion, %s; change one of them",
+			"the plugin's answer has another apiVersion than the kubeconfig, which "
+			"has %s; change one of them",
 			api_version);
 	status = spec_yaml_get(root, "status");
 	if (!status || status->type != SPEC_YAML_MAP)

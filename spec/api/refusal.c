@@ -133,7 +133,7 @@ static int quota(struct reply *r)
 	    !between(r, ", requested: ", ", used: ", &requested, &n[1]) ||
 	    !between(r, ", used: ", ", limited: ", &used, &n[2]) ||
 	    !between(r, ", limited: ", "", &limited, &n[3]))
-		return put_failed(r, -EDQUOT, "a quota is used up");
+		return put_failed(r, -EDQUOT, "a quota is exhausted");
 	return put(
 		r, -EDQUOT,
 		"the quota %.*s of namespace %s is exhausted: requested %.*s, used %.*s, limit "
@@ -151,7 +151,8 @@ static int forbidden(struct reply *r)
 		return quota(r);
 	if (between(r, "status unknown for quota: ", ", resources: ", &quotas, &quotas_n))
 		return put(r, -EAGAIN,
-			   "the usage of quota %.*s of namespace %s is not counted yet\n"
+			   "the cluster has not computed the usage of quota %.*s of namespace "
+			   "%s yet\n"
 			   "Nothing was done. Try again in a moment.",
 			   quotas_n, quotas, r->asked->namespace);
 	if (has(r, "because it is being terminated"))
@@ -165,20 +166,20 @@ static int forbidden(struct reply *r)
 		return put_failed(r, -EACCES, "forbidden");
 	if (between(r, "User \"", "\"", &user, &n) && strncmp(user, "system:anonymous", 16) == 0)
 		return put(r, -EACCES,
-			   "the server treats the request as anonymous (%.*s), which may "
-			   "not %s %s in namespace %s\n"
-			   "The kubeconfig's user has no credentials that this server "
-			   "accepts.",
+			   "the server treats the request as anonymous, and user %.*s may not "
+			   "%s %s in namespace %s\n"
+			   "The kubeconfig's user has no credentials that this server accepts.",
 			   n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
 	if (!*r->asked->namespace)
 		return put(r, -EACCES,
-			   "forbidden: user %.*s may not %s %s, which belong to the whole cluster\n"
+			   "forbidden: user %.*s may not %s %s in the whole cluster\n"
 			   "Ask the cluster's administrator for the right.",
 			   n, user, r->asked->verb, r->asked->resource);
 	return put(r, -EACCES,
-		   "forbidden: user %.*s may not %s %s in namespace %s, or it does not exist\n"
-		   "Check the name of the namespace, or ask the cluster's administrator for the "
-		   "right.",
+		   "forbidden: user %.*s may not %s %s in namespace %s, or this namespace does "
+		   "not exist\n"
+		   "Check the name of the namespace, or ask the cluster's administrator for "
+		   "the right.",
 		   n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
 }
 
@@ -220,17 +221,17 @@ static int webhook(struct reply *r)
 	text = text ? text + strlen(" denied the request: ") : "a webhook denied the request";
 	if (between(r, "queue.scheduling.volcano.sh \"", "\" not found", &queue, &n) &&
 	    has(r, "unable to find job queue"))
-		return put(
-			r, -EINVAL,
-			"there is no queue \"%.*s\"\nName another: queue in scheduler_args, or -o "
-			"queue=NAME of the mount.",
-			n, queue);
+		return put(r, -EINVAL,
+			   "there is no queue \"%.*s\"\n"
+			   "Name another queue: queue in scheduler_args, or -o queue=NAME of the "
+			   "mount.",
+			   n, queue);
 	if (between(r, "`Open`, queue `", "` status is `", &queue, &n) &&
 	    between(r, "` status is `", "`", &state, &m))
 		return put(r, -EINVAL,
-			   "the queue \"%.*s\" takes no jobs: it is %.*s\n"
-			   "Name another (queue in scheduler_args, or -o queue=NAME of the "
-			   "mount), or ask the cluster's administrator to open it.",
+			   "the queue \"%.*s\" accepts no jobs: it is %.*s\n"
+			   "Name another queue (queue in scheduler_args, or -o queue=NAME of "
+			   "the mount), or ask the cluster's administrator to open it.",
 			   n, queue, m, state);
 	return put(r, -EINVAL, "the cluster refuses it: %s", text);
 }
@@ -247,9 +248,9 @@ static int bad_request(struct reply *r)
 	if (has(r, "strict decoding error: "))
 		return strict(r);
 	if (!*r->message)
-		return put_failed(r, -EINVAL, "the server refuses it");
+		return put_failed(r, -EINVAL, "the server refuses the request");
 	if (has(r, "unable to parse requirement: "))
-		return put(r, -EINVAL, "the selector of labels is wrong: %s",
+		return put(r, -EINVAL, "the label selector is invalid: %s",
 			   strstr(r->message, "unable to parse"));
 	return put(r, -EINVAL, "the cluster refuses it: %s", r->message);
 }
@@ -291,22 +292,21 @@ static int not_found(struct reply *r)
 	const char *resource = r->asked->resource;
 	const char *product = strstr(resource, ".volcano.sh")	   ? "Volcano"
 			      : strstr(resource, ".codeflare.dev") ? "MCAD"
-								   : "what they belong to";
+								   : "the product that serves them";
 
 	if (!*name)
-		return put(
-			r, -EOPNOTSUPP,
-			"the cluster has no %s: %s is not installed there, or in a version that "
-			"does not fit\nIs it the right cluster? Else ask its administrator to install "
-			"it.",
-			resource, product);
+		return put(r, -EOPNOTSUPP,
+			   "the cluster has no %s: %s is not installed there, or not in a version "
+			   "that kxfs supports\n"
+			   "Is it the right cluster? If so, ask its administrator to install it.",
+			   resource, product);
 	/*
 	 * This 404 is from the kubelet. The API server finds the pod, or else it would not have
 	 * forwarded the request to the kubelet.
 	 */
 	if (strcmp(kind, "pods/log") == 0)
 		return put(r, -EAGAIN,
-			   "its node does not know the pod %s: the pod is too new, or gone",
+			   "the kubelet does not know pod %s: the pod is too new, or gone",
 			   r->asked->name);
 	if (strcmp(kind, "namespaces") == 0)
 		return put(r, -ENOENT, "there is no namespace %s", r->asked->namespace);
@@ -319,7 +319,9 @@ static int conflict(struct reply *r)
 		return put(r, -ESTALE, "%s was removed, and another object has its name now",
 			   *r->asked->name ? r->asked->name : r->asked->resource);
 	if (strcmp(r->reason, "Conflict") == 0)
-		return put_failed(r, -EAGAIN, "nothing was done, try again");
+		return put_failed(r, -EAGAIN,
+				  "the object changed meanwhile, so nothing was "
+				  "done; try again");
 	return put(r, -EEXIST, "%s %s exists already in namespace %s", r->asked->resource,
 		   r->asked->name, r->asked->namespace);
 }
@@ -338,11 +340,10 @@ static int too_large(struct reply *r)
 
 	if (between(r, " vs. ", ")", &text, &n) || between(r, "limit is ", "", &text, &n))
 		limit = strtoul(text, NULL, 10);
-	return put(
-		r, -EFBIG,
-		"the object has %zu bytes, and the cluster takes at most %s%zu\nFewer replicas, or "
-		"shorter args and env, make it smaller.",
-		r->asked->sent, limit == SPEC_MAX_OBJECT ? "about " : "", limit);
+	return put(r, -EFBIG,
+		   "the object has %zu bytes, but the cluster accepts at most %s%zu\n"
+		   "Use fewer replicas, or shorter args and env.",
+		   r->asked->sent, limit == SPEC_MAX_OBJECT ? "about " : "", limit);
 }
 
 static int server_error(struct reply *r)
@@ -352,7 +353,7 @@ static int server_error(struct reply *r)
 
 	if (between(r, "failed calling webhook \"", "\"", &name, &n)) {
 		why = strrchr(r->message, ':');
-		fprintf(r->out, "the cluster can't check it: its webhook %.*s", n, name);
+		fprintf(r->out, "the cluster can't check the object: its webhook %.*s", n, name);
 		/*
 		 * Webhooks of different products may have the same name, so also print the service.
 		 */
@@ -378,7 +379,7 @@ static int explain(struct reply *r)
 	case 404:
 		return not_found(r);
 	case 405:
-		return put_failed(r, -EOPNOTSUPP, "the server can't do that");
+		return put_failed(r, -EOPNOTSUPP, "the server does not support this");
 	case 409:
 		return conflict(r);
 	case 410:

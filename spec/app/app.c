@@ -99,7 +99,10 @@ static void read_entrypoint(struct app_reader *r, const struct app_path *path,
 			    const struct spec_yaml *node, void *member)
 {
 	if (node->type == SPEC_YAML_SCALAR && streq(node->text, MISSING))
-		app_error(r, path, node, "is %s, TorchX's word for none: name a program", MISSING);
+		app_error(r, path, node,
+			  "is %s, which means in TorchX that there is none: "
+			  "name a program",
+			  MISSING);
 	else
 		app_read_word(r, path, node, member);
 }
@@ -110,7 +113,8 @@ static void read_args(struct app_reader *r, const struct app_path *path,
 	struct spec_role *role = member;
 
 	if (!app_is(r, path, node, SPEC_YAML_LIST,
-		    "write each argument as an item, [--lr, 0.1], since no shell splits them"))
+		    "write each argument as a separate item, as in [--lr, 0.1]: no shell "
+		    "splits them"))
 		return;
 	for (size_t i = 0; i < node->n; i++) {
 		struct app_path at = {.up = path, .index = i};
@@ -145,7 +149,8 @@ static void read_env(struct app_reader *r, const struct app_path *path,
 			s++;
 		if (*s)
 			app_error(r, &at, key,
-				  "the name of a variable must be of printable ASCII characters");
+				  "the name of a variable must consist of printable ASCII "
+				  "characters");
 	}
 }
 
@@ -181,11 +186,11 @@ static const char *port_name_error(const char *name)
 	if (len > PORT_NAME_MAX)
 		return "the name of a port must have at most 15 characters";
 	if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != len)
-		return "the name of a port must be of lower-case letters, digits and -";
+		return "the name of a port must consist of lower-case letters, digits and -";
 	if (!strpbrk(name, "abcdefghijklmnopqrstuvwxyz"))
-		return "the name of a port must hold a letter";
+		return "the name of a port must contain a letter";
 	if (name[0] == '-' || name[len - 1] == '-' || strstr(name, "--"))
-		return "the name of a port must not begin or end with -, nor hold --";
+		return "the name of a port must not begin or end with -, or contain --";
 	return NULL;
 }
 
@@ -319,10 +324,10 @@ static void read_workspace(struct app_reader *r, const struct app_path *path,
 			   const struct spec_yaml *node, void *member)
 {
 	if (!is_empty(node))
-		app_error(
-			r, path, node,
-			"is not empty, and kxfs builds no images: launch it by torchx run -s kxfs, "
-			"which does, or leave it out (torchx run --workspace \"\")");
+		app_error(r, path, node,
+			  "is not empty, but kxfs does not build images: launch the app with "
+			  "torchx run -s kxfs, which builds them, or leave the workspace out "
+			  "(torchx run --workspace \"\")");
 }
 
 static void read_overrides(struct app_reader *r, const struct app_path *path,
@@ -330,8 +335,8 @@ static void read_overrides(struct app_reader *r, const struct app_path *path,
 {
 	if (!is_empty(node))
 		app_error(r, path, node,
-			  "is not empty: write the values into the fields of the role, and leave "
-			  "this out");
+			  "is not empty, but kxfs does not apply it: write the values into the "
+			  "fields of the role, and leave this field out");
 }
 
 /* --- replicas and retries --- */
@@ -393,7 +398,7 @@ static void read_roles(struct app_reader *r, const struct app_path *path,
 	if (!app_is(r, path, node, SPEC_YAML_LIST, "begin each role with \"- name: \""))
 		return;
 	if (node->n == 0)
-		app_error(r, path, node, "must hold at least one role");
+		app_error(r, path, node, "must contain at least one role");
 	for (size_t i = 0; i < node->n; i++) {
 		const struct spec_yaml *in = node->v[i], *min = spec_yaml_get(in, "min_replicas");
 		struct app_path at = {.up = path, .index = i};
@@ -404,7 +409,9 @@ static void read_roles(struct app_reader *r, const struct app_path *path,
 		role->min_replicas = -1;
 		role->resource.cpu = role->resource.gpu = -1;
 		role->resource.mem_mb = -1;
-		if (app_is(r, &at, in, SPEC_YAML_MAP, "a role has name, image, entrypoint"))
+		if (app_is(r, &at, in, SPEC_YAML_MAP,
+			   "write a role as a map with name, image "
+			   "and entrypoint"))
 			app_read_map(r, &at, in, role_fields, role);
 		if (min && role->min_replicas > role->num_replicas)
 			app_error(r, &min_at, min, "is %lld, more than num_replicas, which is %lld",
@@ -415,7 +422,7 @@ static void read_roles(struct app_reader *r, const struct app_path *path,
 	}
 	if (tasks > SPEC_MAX_REPLICAS)
 		spec_errors_add(r->e, -EFBIG, node->line, node->column, "roles",
-				"there are %zu replicas in all; a job can have at most %u", tasks,
+				"there are %zu replicas in total; a job can have at most %u", tasks,
 				SPEC_MAX_REPLICAS);
 }
 
@@ -517,8 +524,8 @@ static char *norm(struct app_reader *r, const struct app_path *path, const struc
 	if (*ret)
 		return ret;
 	app_error(r, path, node,
-		  "must hold a letter or digit (A-Z, a-z, 0-9): the names of jobs and pods "
-		  "are made of it");
+		  "must contain a letter or digit (A-Z, a-z, 0-9), because the names of jobs "
+		  "and pods are derived from it");
 	free(ret);
 	return NULL;
 }
@@ -543,8 +550,8 @@ static void check_task(struct checker *c, const struct app_path *path, const str
 		app_error(c->r, path, node, "roles[%zu] has the same name", other);
 	else
 		app_error(c->r, path, node,
-			  "\"%s\" and roles[%zu], \"%s\", both give tasks of the name \"%s\" (only "
-			  "a-z, 0-9 and - count)",
+			  "\"%s\" and roles[%zu], \"%s\", would both have tasks with the name "
+			  "\"%s\" (only a-z, 0-9 and - count)",
 			  c->app->roles[i].name, other, c->app->roles[other].name, name);
 	free(name);
 }
@@ -645,7 +652,7 @@ int spec_app_read(const struct spec_yaml *root, const struct spec_app_rules *rul
 	if (its && app->scheduler && !streq(app->scheduler, its->name) &&
 	    !(its->also && streq(app->scheduler, its->also)))
 		app_error(&r, &path, spec_yaml_get(root, "scheduler"),
-			  "is %s, but jobs are run by %s here", app->scheduler, its->name);
+			  "is %s, but this mount submits jobs to %s", app->scheduler, its->name);
 	check_names(&r, app, root, its ? its : find_scheduler(rules, app->scheduler));
 	if (e->err)
 		return e->err;

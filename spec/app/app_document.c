@@ -160,7 +160,7 @@ static int refuse_several(const struct spec_yaml *documents, struct spec_errors 
 	text_stream_close(c.out);
 	return spec_errors_add(
 		e, -EINVAL, at->line, at->column, "",
-		"the file holds %s%zu object%s%s%s%s; submit one file for each job%s",
+		"the file contains %s%zu object%s%s%s%s; submit one file for each job%s",
 		documents->n > 1 ? "" : "a List of ", c.n, c.n == 1 ? "" : "s", c.n ? " (" : "",
 		text, c.n ? ")" : "",
 		c.ready ? ", or create all of them with kubectl create -f FILE: "
@@ -185,9 +185,9 @@ int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct 
 	if (len > strlen(printed) && strncmp(text, printed, strlen(printed)) == 0)
 		return spec_errors_add(
 			e, -EINVAL, 1, 1, "",
-			"this is what torchx run --dryrun prints for people; its second "
-			"part, behind \"=== SCHEDULER REQUEST ===\", can be submitted, "
-			"and so can what --dryrun --json prints");
+			"this is the output of torchx run --dryrun; submit only the part after "
+			"\"=== SCHEDULER REQUEST ===\", or submit the output of torchx run "
+			"--dryrun --json");
 	err = spec_yaml_parse_all(text, len, &documents, e);
 	if (!documents)
 		return err;

@@ -76,8 +76,8 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 {
 	if (spec_yaml_is_null(node))
 		app_error(r, path, node,
-			  node->len ? "must not be null; leave out what has no value, or put "
-				      "\"%s\" in quotes if that is the text"
+			  node->len ? "must not be null; leave out a field that has no value, "
+				      "or put \"%s\" in quotes if you mean this text"
 				    : "has no value%s; give one, or leave it out",
 			  node->text);
 	else if (node->type != type)
@@ -243,14 +243,14 @@ static const char *why_not(const char *text)
 	size_t digits = strspn(s, "0123456789");
 
 	if (digits > 1 && *s == '0' && strspn(s, "0123456789.eE+-") == strlen(s))
-		return "is ambiguous, since some readers of YAML take a leading 0 for octal; write "
-		       "it without";
+		return "is ambiguous, because some YAML parsers read a number with a leading 0 "
+		       "as octal; remove the 0";
 	if (*s == '0' && strchr("xXoObB", s[1]) && s[1])
 		return "is not decimal; write it as a decimal number";
 	if (digits && s[digits] == '_')
-		return "is ambiguous, since some readers of YAML skip the _; write only digits";
+		return "is ambiguous, because some YAML parsers skip the _; write only digits";
 	if (digits && s[digits] == ':')
-		return "is ambiguous, since some readers of YAML take it for a number of base 60; "
+		return "is ambiguous, because some YAML parsers read it as a base-60 number; "
 		       "write a decimal number";
 	if (streq(text, ".inf") || streq(text, "-.inf") || streq(text, ".nan"))
 		return "is not a finite number";

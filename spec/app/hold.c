@@ -74,8 +74,8 @@ static void read_begin(struct spec_hold *h, const struct spec_value *value, stru
 
 	if (!is_text(value) || !spec_hold_moment(value->text, 0, same_moment, &moment))
 		wrong(value, e,
-		      "must be a time, like 2026-12-01T08:00 (of this machine, or with "
-		      "an offset or Z), or a span from now on, like +90s, +30m, +2h or +1d");
+		      "must be a time, like 2026-12-01T08:00 (local time, unless an offset or "
+		      "Z follows), or a delay, like +90s, +30m, +2h or +1d");
 	else
 		text_set(&h->begin, "%s", value->text);
 }
@@ -92,9 +92,10 @@ static int add_after(struct spec_hold *h, const struct spec_value *value,
 			how = i;
 	if (how < 0 || !spec_name_is_file(colon + 1))
 		return wrong(value, e,
-			     "must be jobs to wait for, as in [ok:prep, any:ID, failed:prep.yaml] "
-			     "(no blank after the colon): how each has to end, and its id, or the "
-			     "name of a file of submit/ that launched it");
+			     "must be a list of jobs to wait for, as in [ok:prep, any:ID, "
+			     "failed:prep.yaml] (no blank after the colon). Write how each job "
+			     "has to end, then its ID, or the name of the file in submit/ that "
+			     "launched it");
 	if (h->n_after == SPEC_MAX_AFTER)
 		return wrong(value, e, "has more than 100 jobs");
 	h->after = mem_grow(h->after, h->n_after + 1, sizeof(*h->after));

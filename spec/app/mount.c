@@ -144,7 +144,8 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 	if (!is_text(value)) {
 		wrong(r, value, key->text, "must be text");
 	} else if (option == MOUNT_PERM && bad_permission(value->text)) {
-		wrong(r, value, key->text, "\"%s\" must be made of r, w and m", value->text);
+		wrong(r, value, key->text, "\"%s\" must consist of the letters r, w and m",
+		      value->text);
 	} else if (option != MOUNT_PERM && !*value->text) {
 		wrong(r, value, key->text, "must not be empty");
 	} else {
@@ -269,10 +270,10 @@ static char *expand_home(struct mount_reader *r, const char *src, size_t len)
 	if (len == 0 || src[0] != '~')
 		return mem_copy(src, len);
 	if (!r->home || (len > 1 && src[1] != '/')) {
-		wrong(r, r->node, "", "src=%.*s: only your own home can be written as ~%s",
+		wrong(r, r->node, "", "src=%.*s: ~ is allowed only for your own home directory%s",
 		      (int)min_of(len, (size_t)200), src,
 		      r->home ? "; write the path in full"
-			      : ", and it is not known here; write the path in full");
+			      : ", which kxfs does not know; write the path in full");
 		return NULL;
 	}
 	while (home_len > 0 && r->home[home_len - 1] == '/')
@@ -323,7 +324,8 @@ static void end_mount(struct mount_reader *r, struct mount_options *o,
 	else if (device)
 		m.permissions = mem_copy(o->v[MOUNT_PERM].text, o->v[MOUNT_PERM].len);
 	if (device && m.permissions && bad_permission(m.permissions))
-		wrong(r, r->node, "", "perm=%s must be made of r, w and m", m.permissions);
+		wrong(r, r->node, "", "perm=%s must consist of the letters r, w and m",
+		      m.permissions);
 	if (given) {
 		m.src = m.type == SPEC_MOUNT_BIND
 				? expand_home(r, o->v[MOUNT_SRC].text, o->v[MOUNT_SRC].len)

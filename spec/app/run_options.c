@@ -184,8 +184,8 @@ static int set_from_text(struct run_value *v, const struct spec_option *option, 
 	if (option->type == SPEC_OPTION_NAME && *text && !spec_name_is_object(text))
 		return spec_errors_add(
 			e, -EINVAL, 0, 0, path,
-			"\"%s\" can't be a name in Kubernetes: only lower-case letters, "
-			"digits, dots and dashes, with a letter or digit at the ends",
+			"\"%s\" is not a valid Kubernetes name: use lower-case letters, "
+			"digits, dots and dashes, with a letter or digit at each end",
 			text);
 	value_clear(v);
 	*v = (struct run_value){.given = true, .text = text_copy(text)};
@@ -234,11 +234,9 @@ static void check_namespace(const struct spec_value *value, const char *namespac
 	if (value->type != SPEC_VALUE_STRING)
 		spec_errors_add(e, -EINVAL, 0, 0, path, "must be text");
 	else if (*value->text && !streq(value->text, namespace))
-		spec_errors_add(
-			e, -EINVAL, 0, 0, path,
-			"is \"%s\", but this is the namespace \"%s\": one mount submits to one "
-			"namespace",
-			value->text, namespace);
+		spec_errors_add(e, -EINVAL, 0, 0, path,
+				"is \"%s\", but this mount submits only to namespace \"%s\"",
+				value->text, namespace);
 }
 
 static int set_from_json(struct run_value *v, const struct spec_option *option,
@@ -317,8 +315,8 @@ void spec_options_check(const struct spec_options *o, struct spec_errors *e)
 			continue;
 		path = text_print("scheduler_args.%s", name);
 		spec_errors_add(e, -EINVAL, 0, 0, path,
-				"%s needs this run option: give it here, or to all jobs with "
-				"-o %s=VALUE",
+				"%s needs this run option: give it here, or mount with -o "
+				"%s=VALUE",
 				o->whose, name);
 	}
 }

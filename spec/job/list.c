@@ -218,7 +218,8 @@ static struct spec_text *make_table(const struct spec_list *list, int64_t stale_
 	if (stale_since) {
 		spec_time_text(stale_since, since);
 		snprintf(stale, sizeof(stale),
-			 "stale_since: %s (the cluster can't be reached; this was true then)\n",
+			 "stale_since: %s (kxfs can't reach the cluster, and shows the jobs as "
+			 "they were at this time)\n",
 			 since);
 	}
 	measure(&t, list->rows, list->n, now, &until);

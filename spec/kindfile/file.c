@@ -159,7 +159,7 @@ static const struct {
 	const char *text;
 } texts[N_RULES] = {
 	[A_NAME] = {LOWER, LOWER DIGIT, 20,
-		    "begin with a letter and to have at most 20 lower case letters and digits"},
+		    "begin with a letter and consist of at most 20 lower-case letters and digits"},
 	[A_KIND] = {LETTER, LETTER DIGIT, 63, "be the kind of an object, like JobSet"},
 	[A_PLURAL] = {LOWER, LOWER DIGIT "-", 63, "be the name of a resource, like jobsets"},
 	[A_WORD] = {LETTER DIGIT, LETTER DIGIT, 63, "be a number or a word"},
@@ -641,7 +641,7 @@ int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *bu
 	static const struct spec_option options[] = {
 		{.name = "no_annotations",
 		 .type = SPEC_OPTION_BOOL,
-		 .help = "leave the annotations and the label kxfs/... out"},
+		 .help = "do not add the annotations and the label kxfs/..."},
 		{0},
 	};
 	static const struct spec_kind none = {.options = options,

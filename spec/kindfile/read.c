@@ -288,8 +288,7 @@ static void explain_suspended(struct spec_job_view *v)
 	if (*v->queue) {
 		spec_job_view_queued(v, v->queue);
 	} else if (v->owned) {
-		text = text_print("The job waits for its owner, %s, which has not let it run yet",
-				  v->meta.owner);
+		text = text_print("The job waits until its owner, %s, lets it run", v->meta.owner);
 		spec_set(&v->reason, "SuspendedByOwner");
 		spec_read_copy(&v->message, text, READ_MAX_MESSAGE);
 	}
@@ -298,10 +297,9 @@ static void explain_suspended(struct spec_job_view *v)
 static void explain_paused(struct spec_job_view *v)
 {
 	spec_set(&v->reason, "Paused");
-	spec_set(
-		&v->message,
-		"It is suspended: its running pods continue, and no further pod is created until it "
-		"is resumed");
+	spec_set(&v->message,
+		 "The job is suspended: its running pods continue, but its controller creates "
+		 "no further pods until the job is resumed");
 }
 
 /* True if the kind file's released_by contains the job's controller. */

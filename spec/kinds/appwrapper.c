@@ -179,7 +179,7 @@ const struct spec_control spec_appwrapper_control = {
 /* --- making --- */
 
 static const struct spec_option options[] = {
-	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "queue of Kueue that jobs wait in"},
+	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "Kueue queue for the jobs"},
 	WRAP_OPTIONS,
 	POD_NO_ANNOTATIONS_OPTION,
 	{0},

@@ -29,10 +29,10 @@
 
 /* Run options of all kinds in this file, for their tables. */
 #define INDEXED_OPTIONS                                                                            \
-	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "queue of Kueue that jobs wait in"},   \
+	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "Kueue queue for the jobs"},           \
 		{.name = "priority_class",                                                         \
 		 .type = SPEC_OPTION_NAME,                                                         \
-		 .help = "priority class of Kueue's workload"},                                    \
+		 .help = "Kueue priority class of the jobs"},                                      \
 		POD_OPTIONS, SPEC_TIME_LIMIT_OPTION, SPEC_TTL_OPTION, POD_NO_ANNOTATIONS_OPTION
 
 /*
@@ -246,7 +246,7 @@ static const struct spec_option job_options[] = {
 	 .type = SPEC_OPTION_INT,
 	 .min = 1,
 	 .max = INT32_MAX,
-	 .help = "how many replicas run at a time; the rest wait"},
+	 .help = "how many replicas run at the same time; the rest wait"},
 	{0},
 };
 
@@ -275,7 +275,7 @@ static int check_rank0(struct spec_build *b, const char *text, const char *path)
 		       ? spec_build_refuse(
 				 b, path,
 				 "${rank0_env} is not available: pods of a batch Job have no "
-				 "names in DNS; for several replicas that need it, use " ELSEWHERE)
+				 "DNS names; if several replicas need it, use " ELSEWHERE)
 		       : 0;
 }
 
@@ -290,11 +290,13 @@ static int check_replicas(struct spec_build *b)
 	int ret = 0;
 
 	if (b->app->n_roles > 1)
-		return spec_build_refuse(b, "roles[1]",
-					 "a batch Job has one role; several need " ELSEWHERE);
+		return spec_build_refuse(
+			b, "roles[1]",
+			"a batch Job has only one role; for several roles, use " ELSEWHERE);
 	if (role->max_retries > 0 && role->retry_policy == SPEC_RETRY_HOT_SPARE)
 		return spec_build_refuse(b, "roles[0].retry_policy",
-					 "a batch Job can't do %s: use REPLICA, or max_retries: 0",
+					 "a batch Job does not support %s: use REPLICA, or "
+					 "max_retries: 0",
 					 spec_retry_name(role->retry_policy));
 	if (role->num_replicas == 1)
 		return 0;

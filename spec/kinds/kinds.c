@@ -74,7 +74,9 @@ static char *refusal_of(const struct spec_kinds *kinds, const struct spec_kind *
 	size_t parts = kind->n_parts;
 
 	if (find_compiled(kind->name) || streq(kind->name, "local"))
-		return text_print("%s can't be replaced: choose another name", kind->name);
+		return text_print("%s is a built-in kind and can't be replaced: choose another "
+				  "name",
+				  kind->name);
 	if (at == SPEC_MAX_KINDS)
 		return text_print("there are more than %d kinds", SPEC_MAX_KINDS);
 	for (size_t i = 0; i < kinds->n; i++)
@@ -84,7 +86,8 @@ static char *refusal_of(const struct spec_kinds *kinds, const struct spec_kind *
 	for (size_t i = 0; i < kinds->n; i++)
 		if (i != at && streq(kinds->v[i]->api_version, kind->api_version) &&
 		    streq(kinds->v[i]->kind, kind->kind))
-			return text_print("%s and this file are both %s %s; remove one",
+			return text_print("%s and this file both describe %s %s; remove one of "
+					  "them",
 					  kinds->v[i]->name, kind->api_version, kind->kind);
 	return NULL;
 }

@@ -67,15 +67,15 @@ static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, st
 	if (!app)
 		return spec_errors_add(
 			e, -EFBIG, 0, 0, "",
-			"the object has %llu bytes, and the cluster stores at most %u",
+			"the object has %llu bytes, but the cluster stores at most %u",
 			(unsigned long long)size, SPEC_MAX_OBJECT);
 	for (size_t i = 0; i < app->n_roles; i++)
 		replicas += (uint64_t)app->roles[i].num_replicas;
 	each = size / max_of(replicas, (uint64_t)1);
 	return spec_errors_add(
 		e, -EFBIG, 0, 0, "roles",
-		"the object would have %s%llu bytes, and the cluster stores at most %u; "
-		"with %s%llu bytes a replica, there is room for about %llu of the %llu",
+		"the object would have %s%llu bytes, but the cluster stores at most %u; with "
+		"%s%llu bytes per replica, about %llu of the %llu replicas fit",
 		least, (unsigned long long)size, SPEC_MAX_OBJECT, least, (unsigned long long)each,
 		(unsigned long long)(SPEC_MAX_OBJECT / max_of(each, (uint64_t)1)),
 		(unsigned long long)replicas);
@@ -204,7 +204,8 @@ static bool is_meant(const struct spec_kind *kind, const char *scheduler)
 static const struct spec_kind *refuse_all(struct spec_errors *e)
 {
 	spec_errors_add(e, -EOPNOTSUPP, 0, 0, "",
-			"no jobs can be submitted: the cluster serves none that you may list");
+			"no jobs can be submitted: the cluster serves no kind of job that this "
+			"user may list");
 	return NULL;
 }
 
@@ -255,7 +256,8 @@ static const struct spec_kind *choose_kind(const struct spec_yaml *root,
 	}
 	if (scheduler && spec_kind_of_scheduler(scheduler->text))
 		spec_errors_add(e, -EINVAL, scheduler->line, scheduler->column, "scheduler",
-				"is %s, which this mount does not show; jobs here are run by %s",
+				"is %s, which this mount does not show; this mount submits "
+				"jobs to %s",
 				scheduler->text, all);
 	else if (!rq->n_kinds)
 		return refuse_all(e);
@@ -288,8 +290,9 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 	} else if (!kind->build) {
 		return spec_errors_add(
 			e, -EINVAL, root->line, root->column, "",
-			"%s are submitted as ready manifests (apiVersion and kind); an AppDef "
-			"needs volcano, appwrapper, jobset or job",
+			"for %s, write a Kubernetes manifest (with apiVersion and kind); kxfs "
+			"makes manifests from AppDefs only for volcano, appwrapper, jobset and "
+			"job",
 			kind->jobs);
 	} else {
 		spec_kind_app_rules(&rules, kind, rq->home);
@@ -302,8 +305,8 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 	if (bare && rq->mine)
 		return spec_errors_add(
 			e, -EINVAL, 0, 0, "scheduler_args.no_annotations",
-			"not on a mount with the option mine: it leaves out the label " SPEC_LABEL_USER
-			", which the mount needs to find its jobs");
+			"can't be used on a mount with -o mine: it leaves out the label " SPEC_LABEL_USER
+			", which this mount needs to find its jobs");
 	if (!bare)
 		annotate(&b, text, len);
 	put_users(&b, bare ? NULL : rq->identity.user);

@@ -208,7 +208,7 @@ const struct spec_reader spec_mcad_reader = {
 	.wrapped = wrapped,
 	.phases = phases,
 	.pods_decide = true,
-	.again = "MCAD restarts the whole job automatically, some minutes later.",
+	.again = "MCAD restarts the whole job automatically after some minutes.",
 };
 
 /* --- making --- */

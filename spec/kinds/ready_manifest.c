@@ -70,8 +70,7 @@ void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *con
 			 kinds[i]->kind, kinds[i]->api_version);
 	spec_errors_add(
 		e, -EINVAL, at->line, at->column, "kind",
-		"is %s of %s, which can't be submitted%s: write an AppDef, or a manifest of "
-		"%s%s",
+		"is %s of %s, which kxfs can't submit%s: write an AppDef, or a manifest of %s%s",
 		name, version, where, all,
 		streq(name, "CronJob") ? "; spec.jobTemplate.spec of a CronJob is the spec of a Job"
 				       : "");
@@ -234,8 +233,8 @@ static int check_wrapped(struct json_object *object, const struct spec_kind *kin
 		if (*name && !find(name, name, id))
 			return spec_errors_add(
 				e, -EEXIST, 0, 0, "metadata.name",
-				"a job named %s is there, and wraps %s %s: both need other names; "
-				"nothing was launched",
+				"a job named %s exists already and wraps %s %s: choose other "
+				"names for both; nothing was launched",
 				old, spec_read_text(wrapped, "kind"), name);
 	}
 	return 0;
@@ -269,8 +268,8 @@ static void choose_name(struct spec_build *b, struct json_object *metadata)
 		return;
 	if (*prefix && !is_prefix(prefix)) {
 		refuse(e, "metadata.generateName",
-		       "must be lower-case letters, digits, dashes and dots: the beginning of a "
-		       "name");
+		       "must be the beginning of a name: lower-case letters, digits, dashes "
+		       "and dots");
 		return;
 	}
 	if (!named && !*prefix) {
@@ -303,9 +302,8 @@ static void check_metadata(struct spec_build *b, const struct spec_yaml *root)
 	space = text_at(metadata, "namespace", "metadata.namespace", e);
 	if (space && *space && !streq(space, namespace))
 		spec_errors_add(e, -EINVAL, 0, 0, "metadata.namespace",
-				"is \"%s\", but this is the namespace \"%s\": one mount submits to "
-				"one namespace",
-				space, namespace);
+				"is \"%s\", but this mount submits only to namespace \"%s\"", space,
+				namespace);
 	notes = json_object_object_get(metadata, "annotations");
 	if (notes && !json_object_is_type(notes, json_type_object))
 		refuse(e, "metadata.annotations", "must be a map");

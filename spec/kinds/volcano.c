@@ -202,8 +202,8 @@ const struct spec_reader spec_volcano_reader = {
 	.pod = read_pod,
 	.phases = phases,
 	/* pkg/controllers/job/state/running.go */
-	.no_more =
-		"Volcano does not retry if all pods of the job have ended before it handles the failed one.",
+	.no_more = "Volcano does not retry a job if all its pods end before Volcano handles the "
+		   "failed pod.",
 };
 
 /* --- ctl --- */
@@ -261,10 +261,10 @@ static int refusal(const struct spec_control_job *job, enum spec_action action,
 
 	*ret_why = NULL;
 	if (view->meta.deleted)
-		*ret_why = "it is being deleted";
+		*ret_why = "the job is being deleted";
 	else if (in_phase(view->phase) & in_vain(view) & BIT(action))
-		*ret_why = "it costs a retry, and the job has none left: Volcano would end it as "
-			   "Failed";
+		*ret_why = "the action uses a retry, and the job has none left: Volcano would "
+			   "end the job as Failed";
 	return -EINVAL;
 }
 
@@ -363,34 +363,34 @@ const struct spec_control spec_volcano_control = {
 #define RESERVED_MEMORY	  1024 /* MB */
 
 static const struct spec_option options[] = {
-	{.name = "queue",
-	 .type = SPEC_OPTION_NAME,
-	 .required = true,
-	 .help = "queue that jobs wait in"},
+	{.name = "queue", .type = SPEC_OPTION_NAME, .required = true, .help = "queue for the jobs"},
 	{.name = "service_account",
 	 .type = SPEC_OPTION_NAME,
 	 .help = "service account of the pods"},
 	{.name = "priority_class", .type = SPEC_OPTION_NAME, .help = "priority class of jobs"},
-	{.name = "image_repo", .help = "repository of local images (sha256:...)"},
+	{.name = "image_repo", .help = "repository to which local images (sha256:...) are pushed"},
 	{.name = "reserved_millicpu",
 	 .type = SPEC_OPTION_INT,
 	 .max = INT32_MAX,
-	 .help = "CPU left to nodes, in thousandths (default 100)"},
+	 .help = "millicores of CPU to reserve on each node (default 100)"},
 	{.name = "reserved_memmb",
 	 .type = SPEC_OPTION_INT,
 	 .max = INT32_MAX,
-	 .help = "memory left to nodes, in MB (default 1024)"},
+	 .help = "MB of memory to reserve on each node (default 1024)"},
 	{.name = "efa_device_count",
 	 .type = SPEC_OPTION_INT,
 	 .max = INT32_MAX,
-	 .help = "number of EFA devices, whatever the resource says"},
+	 .help = "number of EFA devices, in place of the resource's"},
 	SPEC_TIME_LIMIT_OPTION,
 	SPEC_TTL_OPTION,
 	POD_NO_ANNOTATIONS_OPTION,
-	{.name = "quiet", .type = SPEC_OPTION_BOOL, .help = "without effect; TorchX has it"},
+	{.name = "quiet",
+	 .type = SPEC_OPTION_BOOL,
+	 .help = "no effect; accepted because TorchX has "
+		 "it"},
 	{.name = "validate_spec",
 	 .type = SPEC_OPTION_BOOL,
-	 .help = "without effect; TorchX has it"},
+	 .help = "no effect; accepted because TorchX has it"},
 	{0},
 };
 

@@ -112,7 +112,7 @@ static int check_top(struct json_object *overlay, const char *path, struct spec_
 		at = place_text(&(struct overlay_place){.up = &(struct overlay_place){.key = path},
 							.key = key});
 		ret = spec_errors_add(e, -EINVAL, 0, 0, at,
-				      "a pod overlay has only metadata and spec%s%s%s",
+				      "a pod overlay can have only metadata and spec%s%s%s",
 				      near ? "; did you mean " : "", near ? near : "",
 				      near ? "?" : "");
 	}
@@ -129,7 +129,7 @@ static int check_kind(struct json_object *kinds, struct json_object *overlay, co
 	json_object_object_foreach(kinds, key, value) {
 		if (!streq(key, KIND_KEY) && !streq(key, FORMAT_KEY))
 			return spec_errors_add(e, -EINVAL, 0, 0, path,
-					       "%s beside " KIND_KEY ": put it into " KIND_KEY,
+					       "%s is beside " KIND_KEY ": put it into " KIND_KEY,
 					       key);
 	}
 	return check_top(overlay, at, e);
@@ -150,7 +150,8 @@ int spec_overlay_find(struct json_object *metadata, const char *path, struct jso
 	if (json_object_is_type(found, json_type_string))
 		return spec_errors_add(
 			e, -EINVAL, 0, 0, at,
-			"kxfs reads no file here: write the overlay itself, as a map");
+			"kxfs does not read overlays from files: write the overlay here, as a "
+			"map");
 	if (!is_map(found))
 		return spec_errors_add(e, -EINVAL, 0, 0, at, "must be a map, but is %s",
 				       type_name(found));
@@ -309,7 +310,7 @@ static void apply_join(struct merge *m, const struct overlay_place *at, struct j
 	*on++ = '\0';
 	base = json_object_object_get(map, field);
 	if (!is_list(over) || !all_maps(over) || (base && (!is_list(base) || !all_maps(base))))
-		refuse(m, at, "must be a list of maps, and so must the list in the pod");
+		refuse(m, at, "this and the list in the pod must both be lists of maps");
 	else
 		spec_tree_set(map, field, base ? join(base, over, on) : json_object_get(over));
 }
@@ -325,7 +326,7 @@ static void apply_key(struct merge *m, const struct overlay_place *at, struct js
 		return;
 	}
 	if (!*field && *key) {
-		refuse(m, at, "must name a field after its operator");
+		refuse(m, at, "must have the name of a field after the operator");
 		return;
 	}
 	if (has_prefix(key, DEL))

@@ -37,8 +37,8 @@ int spec_build_name(struct spec_build *b, const char *controller)
 	if (*b->id >= '0' && *b->id <= '9')
 		return spec_build_refuse(
 			b, "name",
-			"jobs of this name would be called %s: a name that %s makes "
-			"a Service of must begin with a letter",
+			"jobs with this name would be named %s, but %s creates a Service with "
+			"that name, which must begin with a letter",
 			b->id, controller);
 	return 0;
 }
@@ -53,7 +53,8 @@ int spec_build_retries(struct spec_build *b, size_t index, const char *controlle
 		return 0;
 	snprintf(path, sizeof(path), "roles[%zu].retry_policy", index);
 	return spec_build_refuse(b, path,
-				 "%s can't do %s: use APPLICATION or REPLICA, or max_retries: 0",
+				 "%s does not support %s: use APPLICATION or REPLICA, or "
+				 "max_retries: 0",
 				 controller, spec_retry_name(role->retry_policy));
 }
 
@@ -186,8 +187,8 @@ static int make_image(struct spec_pod_role *r)
 	if (!repo || !*repo)
 		return spec_build_refuse(
 			r->pods->build, path,
-			"is the id of a local image; the run option image_repo has to "
-			"name the repository it was pushed to");
+			"is the id of a local image; set the run option image_repo to the "
+			"repository to which it was pushed");
 	r->image = spec_tree_format("%s:%s", repo, image + strlen(LOCAL_IMAGE));
 	return 0;
 }
@@ -292,8 +293,8 @@ static int make_node_selector(struct spec_pod_role *r)
 		if (!spec_label_is_valid(has->v[i].value))
 			ret = spec_build_refuse(
 				r->pods->build, path,
-				"\"%s\" can't be the value of a label: at most 63 letters, "
-				"digits, dots, dashes, underscores",
+				"\"%s\" can't be the value of a label: use at most 63 letters, "
+				"digits, dots, dashes and underscores",
 				has->v[i].value);
 		spec_tree_set(selector, INSTANCE_TYPE, spec_tree_string(has->v[i].value));
 	}
@@ -547,8 +548,9 @@ static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 	if (r->pods->replica_id && r->overlay_varies && overlay_names_replica(r, m))
 		return spec_build_refuse(
 			r->pods->build, r->overlay_path,
-			"%s makes all pods of a role alike, so ${replica_id} is not allowed in an "
-			"overlay: use args or env, or a scheduler other than %s",
+			"%s creates all pods of a role from one template, so ${replica_id} is "
+			"not allowed in an overlay: use args or env, or a scheduler other than "
+			"%s",
 			r->pods->build->kind->kind, r->pods->build->kind->name);
 	overlay = r->overlay_varies ? expand_all(r->overlay, m) : json_object_get(r->overlay);
 	err = spec_overlay_apply(*pod, overlay, r->overlay_path, &overlaid, r->pods->build->errors);

@@ -50,7 +50,10 @@ static int check_mounts(struct spec_pod_role *r)
 {
 	const struct spec_role *role = r->role;
 	const char *taken[] = {"/dev/shm", r->pods->hosts_dir};
-	const char *by[] = {"every pod has memory", "Volcano has the hosts of the job"};
+	const char *by[] = {
+		"every pod has a memory volume",
+		"Volcano mounts the list of the job's hosts",
+	};
 	struct json_object *seen cleanup_json = spec_tree_map();
 	int ret = 0;
 
@@ -65,8 +68,8 @@ static int check_mounts(struct spec_pod_role *r)
 		while (k < array_size(taken) && !(taken[k] && streq(dst, taken[k])))
 			k++;
 		if (k < array_size(taken))
-			ret = refuse(r, "mounts", NULL, "%s is mounted twice: %s mounted there",
-				     dst, by[k]);
+			ret = refuse(r, "mounts", NULL, "%s is mounted twice: %s there", dst,
+				     by[k]);
 		else if (json_object_object_get_ex(seen, dst, NULL))
 			ret = refuse(r, "mounts", NULL, "%s is mounted twice", dst);
 		spec_tree_set(seen, dst, spec_tree_bool(true));
@@ -130,20 +133,23 @@ static char *device_error(const struct spec_pod_role *r, const char *key, int64_
 				  "it with its domain, like " POD_GPU,
 				  key);
 	if (streq(key, POD_GPU) && have->gpu > 0 && have->gpu != count)
-		return text_print("is %lld, but gpu, which means the same, is %lld: leave one out",
+		return text_print("is %lld, but gpu is %lld, and both mean the same: leave one "
+				  "out",
 				  (long long)count, (long long)have->gpu);
 	if ((double)count < requested(r, key))
-		return text_print("is a limit of %lld, less than is requested by %s: leave one out",
+		return text_print("is a limit of %lld, which is less than the request in %s: "
+				  "leave one out",
 				  (long long)count, streq(key, "cpu") ? "cpu" : "memMB");
 	if (strncmp(key, HUGE_PAGES, strlen(HUGE_PAGES)) != 0)
 		return NULL;
 	page_size = spec_amount_value(key + strlen(HUGE_PAGES));
 	page = page_size < INT32_MAX ? (int64_t)page_size : INT32_MAX;
 	if (count % page != 0)
-		return text_print("is in bytes, and must be a multiple of %.0f, the size of a page",
+		return text_print("is a number of bytes, and must be a multiple of the page "
+				  "size, %.0f",
 				  page_size);
 	if (have->cpu <= 0 && have->mem_mb <= 0)
-		return text_copy("needs cpu or memMB beside it");
+		return text_copy("can't be requested without cpu or memMB: set one of them");
 	return NULL;
 }
 
@@ -214,10 +220,10 @@ static int check_env(struct spec_pod_role *r)
 				     "spec.nodeName");
 		else if (!is_field(value))
 			ret = refuse(r, "env", env->v[i].key,
-				     "\"%s\" is not a field of a pod that a variable can have; the "
-				     "fields are metadata.name, namespace, uid, labels['KEY'], "
-				     "annotations['KEY'], spec.nodeName, serviceAccountName, "
-				     "status.hostIP, hostIPs, podIP, podIPs",
+				     "\"%s\" is not a pod field that a variable can contain; "
+				     "the fields are metadata.name, namespace, uid, "
+				     "labels['KEY'], annotations['KEY'], spec.nodeName, "
+				     "serviceAccountName, status.hostIP, hostIPs, podIP, podIPs",
 				     value);
 	}
 	return ret;

@@ -18,9 +18,9 @@
  * without it.
  */
 static const char no_right[] =
-	"it is in a queue of Kueue, so this must set spec.active of its Workload, and this user "
-	"has no right to patch workloads.kueue.x-k8s.io; remove its directory to end it, and copy "
-	"its manifest.yaml into submit/ to run it again";
+	"the job is in a Kueue queue, so kxfs has to set spec.active of the job's Workload, "
+	"but this user has no right to patch workloads.kueue.x-k8s.io; to end the job, remove "
+	"its directory; to run it again, copy its manifest.yaml into submit/";
 
 static bool is_over(const struct spec_job_view *job)
 {
@@ -105,25 +105,25 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 
 	*ret_why = NULL;
 	if (job->view->meta.deleted)
-		*ret_why = "it is being deleted";
+		*ret_why = "the job is being deleted";
 	else if (job->view->owned)
-		*ret_why = "its owner suspends and resumes it: see ownerReferences in "
-			   "manifest.yaml";
+		*ret_why = "only the job's owner can suspend and resume it: see "
+			   "ownerReferences in manifest.yaml";
 	else if (is_out_for_good(job))
-		*ret_why =
-			"Kueue has evicted it permanently, and would do so again: copy its manifest.yaml "
-			"into submit/ to run it again";
+		*ret_why = "Kueue evicted the job permanently, and would do so again: to run it "
+			   "again, copy its manifest.yaml into submit/";
 	else if (is_label && !in_queue(job) && !is_over(job->view))
-		*ret_why = "it is not in a queue of Kueue";
+		*ret_why = "the job is not in a Kueue queue";
 	else if (action == SPEC_QUEUE && workload && !is_over(job->view))
-		*ret_why = "Kueue moves a job only while it waits in its queue";
+		*ret_why = "Kueue can move a job to another queue only while the job waits";
 	else if (action == SPEC_PRIORITY && workload && !is_over(job->view))
-		*ret_why =
-			workload->takes_priority == SPEC_PRIORITY_WAITING
-				? "Kueue does not change the priority class of a job that has its quota"
-				: "its Workload's priority does not follow the job's priority class";
+		*ret_why = workload->takes_priority == SPEC_PRIORITY_WAITING
+				   ? "Kueue does not change the priority class of a job that "
+				     "already has quota"
+				   : "Kueue does not apply a new priority class to the Workload "
+				     "of this job";
 	else if (action == SPEC_TERMINATE && job->view->suspends)
-		*ret_why = "it is suspended: remove its directory to end it";
+		*ret_why = "the job is suspended: to end it, remove its directory";
 	if (*ret_why || is_over(job->view) || !in_queue(job) || action == SPEC_TERMINATE)
 		return -EINVAL;
 	if (job->kueue->workload) {
@@ -131,13 +131,16 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 		return job->kueue->fixed ? -EOPNOTSUPP : -EINVAL;
 	}
 	if (job->kueue->known) {
-		*ret_why = "it is in a queue of Kueue, which has made no Workload for it yet";
+		*ret_why = "the job is in a Kueue queue, but Kueue has not created a Workload "
+			   "for it yet";
 		return -EINVAL;
 	}
 	*ret_why = job->kueue->absent
-			   ? "it is in a queue of Kueue, which is not installed in this cluster"
-			   : "it is in a queue of Kueue, so this must set spec.active of its "
-			     "Workload, and this mount can't watch Workloads; see .kxfs/info";
+			   ? "the job is in a Kueue queue, but Kueue is not installed in this "
+			     "cluster"
+			   : "the job is in a Kueue queue, so kxfs has to set spec.active of "
+			     "the job's Workload, but this mount can't watch Workloads; see "
+			     ".kxfs/info";
 	return -EOPNOTSUPP;
 }
 
@@ -213,7 +216,7 @@ void suspend_request(const struct spec_control_asked *asked, struct spec_control
 		patch_job(ret, asked, SPEC_KUEUE_PRIORITY, value);
 		ret->needed =
 			text_print("/apis/%s/workloadpriorityclasses/%s", asked->kueue, named);
-		ret->missing = text_print("there is no priority class %s of Kueue: kubectl get "
+		ret->missing = text_print("there is no Kueue priority class %s: kubectl get "
 					  "workloadpriorityclasses lists them",
 					  named);
 		return;

@@ -90,7 +90,7 @@ static int new_node(struct yaml_reader *r, enum spec_yaml_type type, unsigned li
 {
 	if (depth > SPEC_MAX_DEPTH && type != SPEC_YAML_SCALAR)
 		return spec_errors_add(r->e, -EFBIG, line, column, "",
-				       "maps and lists are nested more than %u deep",
+				       "maps and lists are nested more than %u levels deep",
 				       SPEC_MAX_DEPTH);
 	if (++r->nodes > SPEC_MAX_NODES)
 		return spec_errors_add(r->e, -EFBIG, line, column, "",
@@ -183,7 +183,7 @@ static int read_alias(struct yaml_reader *r, const yaml_event_t *event, unsigned
 	a = found;
 	if (a->open)
 		return spec_errors_add(r->e, -EINVAL, line, column, "",
-				       "\"*%s\" is inside the node that it repeats", name);
+				       "\"*%s\" is inside the node to which it refers", name);
 	return copy_node(r, a->node, depth, ret);
 }
 
@@ -273,7 +273,7 @@ static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 					       key->type == SPEC_YAML_MAP ? "map" : "list");
 		if (strlen(key->text) != key->len)
 			return spec_errors_add(e, -EINVAL, key->line, key->column, "",
-					       "a key can't hold a NUL character");
+					       "a key can't contain a NUL character");
 		if (is_merge_key(key))
 			continue;
 		found = lh_table_lookup_entry(seen, key->text);

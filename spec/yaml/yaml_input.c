@@ -29,7 +29,7 @@ static int refuse_char(uint32_t c, unsigned line, unsigned column, struct spec_e
 
 	if (c == 0)
 		return spec_errors_add(e, -EINVAL, line, column, "",
-				       "the file holds a NUL byte; is it text?");
+				       "the file contains a NUL byte; is it text?");
 	/* Programs and archives often begin with a control character. */
 	if (line == 1 && column == 1 && (c < 0x20 || c == 0x7f))
 		return spec_errors_add(
@@ -244,7 +244,7 @@ static const struct {
 	 "a key needs a \":\" after it; if this is not a key, check the indentation"},
 	{"mapping values are not allowed in this context", NULL, HERE,
 	 "a \"KEY: VALUE\" is not allowed here; check the indentation, and put text that "
-	 "holds \": \" in quotes"},
+	 "contains \": \" in quotes"},
 	{"block sequence entries are not allowed in this context", NULL, HERE,
 	 "a list item (\"- \") can't begin here; put it on a line of its own"},
 	{"mapping keys are not allowed in this context", NULL, HERE,
@@ -274,14 +274,14 @@ static const struct {
 	{"found a tab character where an indentation space is expected", NULL, HERE, TAB_TEXT},
 	{"found a tab character that violates indentation", NULL, HERE, TAB_TEXT},
 	{"found an indentation indicator equal to 0", NULL, HERE,
-	 "the indentation after \"|\" or \">\" is a digit from 1 to 9"},
+	 "the indentation after \"|\" or \">\" must be a digit from 1 to 9"},
 	{"did not find expected comment or line break", "while scanning a block scalar", HERE,
 	 "after \"|\" or \">\" the text begins on the next line; text that begins with them needs "
 	 "quotes"},
 	{"did not find expected alphabetic or numeric character", NULL, BEGINNING,
 	 "\"&\" and \"*\" begin an anchor or alias here; put text that begins with them in quotes"},
 	{"found undefined tag handle", NULL, HERE, TAG_TEXT},
-	{"found incompatible YAML document", NULL, HERE, "only YAML 1.1 and 1.2 are read"},
+	{"found incompatible YAML document", NULL, HERE, "kxfs reads only YAML 1.1 and 1.2"},
 	{"did not find expected <document start>", NULL, HERE,
 	 "the document has ended before this; check the indentation and the brackets"},
 };

@@ -359,7 +359,7 @@ static char *text_of(const struct spec_yaml *node, size_t *ret_len, struct spec_
 	if (ret && spec_utf8_is(ret, *ret_len))
 		return take_ptr(ret);
 	refuse(node,
-	       ret ? "is binary data that is not text, which a manifest can't hold"
+	       ret ? "is binary data, which a manifest can't contain"
 		   : "is not base64, though it has the tag !!binary",
 	       e);
 	return NULL;
@@ -415,7 +415,7 @@ static char *key_of(const struct spec_yaml *key, struct spec_errors *e)
 	case SPEC_YAML_NULL:
 		break;
 	}
-	refuse(key, "can't be a key in a manifest; put text in quotes", e);
+	refuse(key, "can't be a key in a manifest; if it is text, put it in quotes", e);
 	return NULL;
 }
 
@@ -443,7 +443,10 @@ static struct json_object *scalar_of(const struct spec_yaml *node, struct spec_e
 		return spec_tree_int((int64_t)(s.negative ? -s.whole : s.whole));
 	case SPEC_YAML_FLOAT:
 		if (!isfinite(s.number)) {
-			refuse(node, "is a number that JSON, and so a manifest, can't express", e);
+			refuse(node,
+			       "is a number that JSON, and therefore a manifest, can't "
+			       "express",
+			       e);
 			return NULL;
 		}
 		/* Write 1.0 as 1: the server does not accept 1.0 for an integer. */

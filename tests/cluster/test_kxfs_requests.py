@@ -205,7 +205,7 @@ def test_elsewhere(mount, limited, namespace_name):
     """Nothing is mounted where the user has no rights; a namespace that is missing looks the same."""
     kx = mount(kubeconfig=limited, namespace=namespace_name, start=False)
     p = run(kx.command(), env=kx.env(), check=False)
-    assert p.returncode == 1 and "or it does not exist" in p.stderr and namespace_name in p.stderr
+    assert p.returncode == 1 and "or this namespace does not exist" in p.stderr and namespace_name in p.stderr
     assert stat.S_ISDIR(os.stat(kx.mnt).st_mode) and not os.listdir(kx.mnt)
 
 

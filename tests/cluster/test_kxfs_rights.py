@@ -112,8 +112,8 @@ def test_all(mount, world, limited, rights):
     works(kx, world)
     wait_for(lambda: told(kx) == NO_QUEUES, what="what is refused")
     assert not (kx / "queues").exists()
-    assert refusals(kx)[0]["answer"] == (f"forbidden: user {rights.user} may not list {QUEUES}, which "
-                                         f"belong to the whole cluster\nAsk the cluster's administrator "
+    assert refusals(kx)[0]["answer"] == (f"forbidden: user {rights.user} may not list {QUEUES} "
+                                         f"in the whole cluster\nAsk the cluster's administrator "
                                          f"for the right.")
 
 
@@ -154,7 +154,7 @@ def test_without(mount, world, limited, rights, resource):
 
 def forbidden(rights, verb, resource):
     return (f"forbidden: user {rights.user} may not {verb} {resource} in namespace {rights.world.namespace}, or "
-            "it does not exist")
+            "this namespace does not exist")
 
 
 def test_no_create(mount, world, limited, rights):

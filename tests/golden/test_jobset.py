@@ -124,7 +124,7 @@ roles:
 - {name: r, image: i, entrypoint: e, metadata: {kubernetes: {spec: {hostname: "x-MACRO"}}}}
 """
     path.write_text(text.replace("MACRO", "${replica_id}"))
-    assert "JobSet makes all pods of a role alike, so ${replica_id} is not allowed in an overlay" in run("jobset", path)[2]
+    assert "JobSet creates all pods of a role from one template, so ${replica_id} is not allowed in an overlay" in run("jobset", path)[2]
     path.write_text(text.replace("MACRO", "${img_root}y"))
     job = load(run("jobset", path)[1])
     assert job["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["hostname"] == "x-y"

@@ -274,7 +274,7 @@ def test_too_large(kx, kind, args):
 
 def numbers(words):
     """Return bytes, limit and bytes a replica from a refusal."""
-    found = re.search(r"would have (\d+) bytes, and the cluster stores at most (\d+); with (\d+) bytes a replica",
+    found = re.search(r"would have (\d+) bytes, but the cluster stores at most (\d+); with (\d+) bytes per replica",
                               words)
     assert found, words
     return [int(word) for word in found.groups()]

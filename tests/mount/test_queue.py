@@ -224,8 +224,8 @@ def test_refused(kx):
     for text, said in ((held(hold="yes"), "scheduler_args.hold: must be true or false"),
                        (held(begin="tomorrow"), "scheduler_args.begin: must be a time, like 2026-12-01T08:00"),
                        (held(begin="+2"), "scheduler_args.begin: must be a time"),
-                       (held(after=["prep"]), "scheduler_args.after: must be jobs to wait for"),
-                       (held(after=["never:prep"]), "scheduler_args.after: must be jobs to wait for"),
+                       (held(after=["prep"]), "scheduler_args.after: must be a list of jobs to wait for"),
+                       (held(after=["never:prep"]), "scheduler_args.after: must be a list of jobs to wait for"),
                        (held(hold=True, cwd="/nowhere"), "/nowhere: No such file or directory"),
                        (held(hol=True), "did you mean hold?"),
                        (held(after=["ok:prep"]), "prep is neither a job")):

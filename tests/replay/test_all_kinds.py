@@ -246,7 +246,7 @@ def test_the_first_that_is_served(make_mount, server, controllers):
     pods = [request for request in server.seen(verb="list", resource="pods") if "fieldSelector" not in request.query]
     assert pods and all("batch.kubernetes.io" in request.query["labelSelector"] for request in pods)
     assert err_of(kx.write, "submit/app.yaml", json.dumps({**APP, "scheduler": "jobset"})) == "EINVAL"
-    assert "is jobset, which this mount does not show; jobs here are run by job" in kx.read("submit/app.yaml.error")
+    assert "is jobset, which this mount does not show; this mount submits jobs to job" in kx.read("submit/app.yaml.error")
 
 
 def test_one_may_not_be_listed(server, controllers, all_kinds):
@@ -275,7 +275,7 @@ def test_all_may_not_be_listed(make_kx, server):
     p = harness.run(kx.command(), check=False, env={**kx.env(), "KUBECONFIG": str(path)}, cwd=kx.work)
     assert p.returncode == 1
     assert p.stderr.endswith("forbidden: user tester may not list jobs.batch.volcano.sh in "
-                             "namespace test, or it does not exist\nCheck the name "
+                             "namespace test, or this namespace does not exist\nCheck the name "
                              "of the namespace, or ask the cluster's administrator for the "
                              "right.\n")
 

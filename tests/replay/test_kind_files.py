@@ -128,7 +128,7 @@ def test_workflow(server, make_mount):
     thread = threading.Thread(target=write_ctl, args=(job, "suspend"))
     thread.start()
     thread.join()
-    harness.wait_for(lambda: "Paused" in kx.read(job.dir, "status") and "until it is resumed" in kx.read(job.dir, "why"),
+    harness.wait_for(lambda: "Paused" in kx.read(job.dir, "status") and "until the job is resumed" in kx.read(job.dir, "why"),
                      what="Paused")
     write_ctl(job, "resume")
     thread = threading.Thread(target=write_ctl, args=(job, "terminate"))
@@ -152,7 +152,7 @@ def test_submit(server, make_mount):
     harness.wait_for(lambda: kx.ls("jobs") == ["train"], what="the job")
     with pytest.raises(OSError):
         kx.write("submit/app.yaml", yaml.dump({"name": "a", "roles": [{"name": "r", "image": "i", "entrypoint": "e"}]}))
-    assert "PyTorchJobs are submitted as ready manifests" in kx.read("submit/app.yaml.error")
+    assert "for PyTorchJobs, write a Kubernetes manifest" in kx.read("submit/app.yaml.error")
 
 
 TRAINRUNS = st.Resource("example.com", "v1", "trainruns", "TrainRun")
@@ -197,9 +197,9 @@ def test_own_file(server, make_mount, tmp_path):
 
 @pytest.mark.parametrize(("text", "says"), [
     (lambda: example().replace("roles:", "rolls:"), "trainrun.yaml:5:1: rolls: no such key; did you mean roles?"),
-    (lambda: example().replace("name: trainrun", "name: job"), "job can't be replaced: choose another name"),
+    (lambda: example().replace("name: trainrun", "name: job"), "job is a built-in kind and can't be replaced: choose another name"),
     (lambda: example().replace("example.com/v1, kind: TrainRun", "batch/v1, kind: Job"),
-     "job and this file are both batch/v1 Job; remove one"),
+     "job and this file both describe batch/v1 Job; remove one of them"),
 ])
 def test_mistake(server, make_kx, tmp_path, text, says):
     """An error in a file ends the start, with its position."""

@@ -280,7 +280,7 @@ def test_owner(server, make_mount):
         "metadata": {"name": "t", "namespace": "test", "ownerReferences": owner},
         "spec": {"suspend": True, "replicatedJobs": []},
         "status": {"conditions": [{"type": "Suspended", "status": "True", "reason": "SuspendedJobs"}]}})
-    why(kx, "The job waits for its owner, TrainJob t, which has not let it run yet.", "t")
+    why(kx, "The job waits until its owner, TrainJob t, lets it run.", "t")
     waiting = [{"type": "QuotaReserved", "status": "False", "reason": "Inadmissible", "message": "LocalQueue team doesn't exist"}]
     server.store.add(st.WORKLOADS, {
         "metadata": {"name": "trainjob-t", "namespace": "test", "ownerReferences": owner},
@@ -362,7 +362,7 @@ def test_waiting_for_what_is_put_out_for_good(server, make):
     assert kx.read("jobs/app/why").endswith("Kueue will not admit it again: copy its manifest.yaml into submit/ to run it again.\n")
     assert actions(job) == []
     assert harness.err_of(write_ctl, job, "resume") == "EINVAL"
-    assert "Kueue has evicted it permanently" in kx.read(".kxfs", "log")
+    assert "Kueue evicted the job permanently" in kx.read(".kxfs", "log")
 
 
 # --- positions ---
@@ -802,8 +802,8 @@ def test_suspend_in_line(server, waiting, fault):
 def test_no_right_to_suspend(server, waiting):
     server.forbidden.append({"verb": "patch", "resource": "workloads"})
     assert harness.err_of(write_ctl, waiting, "suspend") == "ENOTSUP"
-    assert "app/ctl: suspend is refused: it is in a queue of Kueue, so this must set spec.active of its Workload, and this " \
-        "user has no right to patch workloads.kueue.x-k8s.io; remove its directory to end it" in waiting.kx.read(".kxfs", "log")
+    assert "app/ctl: suspend is refused: the job is in a Kueue queue, so kxfs has to set spec.active of the job's Workload, but this " \
+        "user has no right to patch workloads.kueue.x-k8s.io; to end the job, remove its directory" in waiting.kx.read(".kxfs", "log")
     assert "may not patch workloads.kueue.x-k8s.io in namespace test" in waiting.kx.read(".kxfs", "log")
     assert waiting.state() == "PENDING" and waiting.status()["pending_command"] is None
     server.forbidden.clear()
@@ -885,14 +885,14 @@ def test_too_late(server, waiting):
     writer.wait(timeout=harness.LIMIT)  # it may have waited for 5 s by then
     assert actions(waiting) == ["suspend"]
     assert harness.err_of(write_ctl, waiting, "queue other") == "EINVAL"
-    assert "Kueue moves a job only while it waits in its queue" in waiting.kx.read(".kxfs", "log")
+    assert "Kueue can move a job to another queue only while the job waits" in waiting.kx.read(".kxfs", "log")
 
 
 def test_no_such_queue(server, waiting):
     """Kueue would accept it, and the job would wait for a missing object; without the right to check, the write
     succeeds."""
     for word, text in (("queue other", "there is no queue other in namespace test; queues/ lists them"),
-                       ("priority high", "there is no priority class high of Kueue"),
+                       ("priority high", "there is no Kueue priority class high"),
                        ("queue Other", "write one of suspend, resume, restart, terminate, release, queue NAME, priority CLASS"),
                        ("queue", "write one of suspend")):
         assert harness.err_of(write_ctl, waiting, word) == "EINVAL"
@@ -922,7 +922,7 @@ def test_deactivated_without_the_right(server, make, known):
     else:
         harness.wait_for(lambda: "app" in kx.ls("jobs") and actions(job) == ["resume"], what="resume")
     assert harness.err_of(write_ctl, job, "resume") == "ENOTSUP"
-    assert missing in kx.read(".kxfs", "log") and "copy its manifest.yaml into submit/ to run it again" in kx.read(".kxfs", "log")
+    assert missing in kx.read(".kxfs", "log") and "copy its manifest.yaml into submit/" in kx.read(".kxfs", "log")
 
 
 # --- rights, and clusters without Kueue ---
@@ -958,7 +958,7 @@ def test_workloads_come_later(server, make):
     why(kx, "The job waits: Kueue has not processed it yet. If this lasts, "
             "Kueue may be down, or does not manage this namespace.")
     assert harness.err_of(write_ctl, harness.Job(kx, "app"), "suspend") == "EINVAL"
-    assert "it is in a queue of Kueue, which has made no Workload for it yet" in kx.read(".kxfs", "log")
+    assert "the job is in a Kueue queue, but Kueue has not created a Workload for it yet" in kx.read(".kxfs", "log")
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
     why(kx, f"The job waits: {full('appwrapper-quota-wait')}.")
 

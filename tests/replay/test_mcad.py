@@ -159,8 +159,8 @@ def test_again_by_hand(kx, server):
     kx.write("submit/mine.yaml", text)
     assert harness.err_of(kx.write, "submit/again.yaml", text) == "EEXIST"
     assert error_of(kx, "again.yaml") == (
-        "again.yaml:1:93: metadata.name: a job named mine is there, and wraps Pod worker: both need other names; nothing "
-        "was launched\n")
+        "again.yaml:1:93: metadata.name: a job named mine exists already and wraps Pod worker: choose other names for both; "
+        "nothing was launched\n")
     assert len(server.store.objects(st.APPWRAPPERS)[0]) == 1
     harness.Job(kx, "mine").cancel()
     kx.write("submit/again.yaml", text)
@@ -180,8 +180,8 @@ def test_requeued(kx, mcad):
     harness.wait_for(lambda: job.replica("main-0")["state"] == "FAILED")
     assert job.state() == "RUNNING"  # it will be put back
     assert job.read("why") == ("main-0 ended with exit code 3. Retries used: 0; max_retries is "
-                               "1. MCAD restarts the whole job automatically, some minutes "
-                               "later.\n")
+                               "1. MCAD restarts the whole job automatically after some "
+                               "minutes.\n")
     time.sleep(1.1)  # pods are told apart by the second in which they were made
     mcad.requeue(job.id)
     job.until("PENDING")

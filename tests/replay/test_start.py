@@ -64,7 +64,7 @@ def test_forbidden(said, server):
     server.forbidden.append({"resource": "pods"})
     assert said() == (
         "kxfs: forbidden: user tester may not list pods in namespace "
-        "test, or it does not exist\nCheck the name of the "
+        "test, or this namespace does not exist\nCheck the name of the "
         "namespace, or ask the cluster's administrator for the right.\n")
 
 
@@ -94,7 +94,7 @@ def test_no_volcano(said, server):
 
 
 def test_bad_selector(said):
-    assert said(options="selector=a b").startswith("kxfs: the selector of labels is wrong: ")
+    assert said(options="selector=a b").startswith("kxfs: the label selector is invalid: ")
 
 
 def test_token_file_is_missing(said, server):

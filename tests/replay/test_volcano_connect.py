@@ -282,7 +282,7 @@ def test_wrong_token(secure, make_mount):
 def test_forbidden_namespace(secure, make_mount):
     secure.forbidden.append({"resource": "jobs"})
     said = refused(make_mount(secure, start=False))
-    assert "or it does not exist" in said or 'cannot list resource "jobs"' in said
+    assert "or this namespace does not exist" in said or 'cannot list resource "jobs"' in said
 
 
 def test_unknown_authority(secure, make_mount):

@@ -329,7 +329,7 @@ def test_retries_used_up(make_mount, server, volcano):
     (job,) = kx.jobs()
     assert actions(job) == ["suspend", "terminate"]
     assert err_of_write(job, "restart") == "EINVAL"
-    assert "restart is refused: it costs a retry, and the job has none left" in kx.read(".kxfs", "log")
+    assert "restart is refused: the action uses a retry, and the job has none left" in kx.read(".kxfs", "log")
     assert not commands(server)
 
 

@@ -23,7 +23,7 @@ OF_JOBS: dict[str, tuple[type, str]] = {
     "priority": (int, "(MCAD) priority of the job in its queue"),
     "time_limit": (str, "how long an attempt of a replica may run, such as 90s, 30m, 4h or 2d"),
     "ttl": (str, "(Volcano, JobSet, Job, local:) how long after its end the job is removed by itself, such as 1d"),
-    "parallelism": (int, "(Job) how many replicas run at a time; the rest wait"),
+    "parallelism": (int, "(Job) how many replicas run at the same time; the rest wait"),
     "no_annotations": (bool, "(cluster) leave out the annotations and the label of kxfs"),
     "cwd": (str, "(local:) directory in which the job runs, absolute; default: the workspace, else the current directory"),
 }

@@ -205,15 +205,15 @@ static const struct answer answers[] = {
 	 STATUS("admission webhook \\\"validatejob.volcano.sh\\\" denied the request: unable to "
 		"find "
 		"job queue: queue.scheduling.volcano.sh \\\"nosuch\\\" not found;"),
-	 "there is no queue \"nosuch\"\nName another: queue in scheduler_args, or -o queue=NAME of "
-	 "the mount."},
+	 "there is no queue \"nosuch\"\n"
+	 "Name another queue: queue in scheduler_args, or -o queue=NAME of the mount."},
 	{"create", 400, -EINVAL,
 	 STATUS("admission webhook \\\"validatejob.volcano.sh\\\" denied the request: can only "
 		"submit "
 		"job to queue with state `Open`, queue `q` status is `Closed`;"),
-	 "the queue \"q\" takes no jobs: it is Closed\nName another "
-	 "(queue in scheduler_args, or -o queue=NAME of the mount), or "
-	 "ask the cluster's administrator to open it."},
+	 "the queue \"q\" accepts no jobs: it is Closed\n"
+	 "Name another queue (queue in scheduler_args, or -o queue=NAME of the mount), or ask "
+	 "the cluster's administrator to open it."},
 	{"create", 400, -EINVAL,
 	 STATUS("admission webhook \\\"validatejob.volcano.sh\\\" denied the request: job "
 		"'minAvailable' should not be greater than total replicas in tasks;\\n "),
@@ -234,19 +234,17 @@ static const struct answer answers[] = {
 	 "cannot "
 	 "list resource \\\"pods\\\" in API group \\\"\\\" in the namespace \\\"default\\\"\","
 	 "\"reason\":\"Forbidden\",\"details\":{\"kind\":\"pods\"},\"code\":403}",
-	 "the server treats the request as anonymous (system:anonymous), which may not create " JOBS
+	 "the server treats the request as anonymous, and user system:anonymous may not create " JOBS
 	 " in namespace training\n"
-	 "The kubeconfig's user has no credentials that this server "
-	 "accepts."},
+	 "The kubeconfig's user has no credentials that this server accepts."},
 	{"create", 403, -EACCES,
 	 "{\"message\":\"" JOBS
 	 " is forbidden: User \\\"ada\\\" cannot create resource \\\"jobs\\\" in "
 	 "API group \\\"batch.volcano.sh\\\" in the namespace \\\"training\\\"\",\"reason\":"
 	 "\"Forbidden\"}",
 	 "forbidden: user ada may not create " JOBS
-	 " in namespace training, or it does not exist\nCheck "
-	 "the name of the namespace, or ask the cluster's administrator "
-	 "for the right."},
+	 " in namespace training, or this namespace does not exist\n"
+	 "Check the name of the namespace, or ask the cluster's administrator for the right."},
 	{"create", 403, -EDQUOT,
 	 "{\"message\":\"" JOBS " \\\"t-quota\\\" is forbidden: exceeded quota: q1, requested: "
 	 "count/" JOBS "=1, used: count/" JOBS "=2, limited: count/" JOBS "=2\",\"reason\":"
@@ -258,7 +256,7 @@ static const struct answer answers[] = {
 	{"create", 403, -EAGAIN,
 	 "{\"message\":\"" JOBS " \\\"a-1\\\" is forbidden: status unknown for quota: few, "
 	 "resources: count/" JOBS "\",\"reason\":\"Forbidden\"}",
-	 "the usage of quota few of namespace training is not counted yet\n"
+	 "the cluster has not computed the usage of quota few of namespace training yet\n"
 	 "Nothing was done. Try again in a moment."},
 	{"create", 403, -EACCES,
 	 "{\"message\":\"jobs \\\"x\\\" is forbidden: unable to create new content in namespace x "
@@ -269,13 +267,13 @@ static const struct answer answers[] = {
 	 "PodSecurity\",\"reason\":\"Forbidden\"}",
 	 "create " JOBS " x-1: forbidden (403): jobs \"x\" is forbidden: violates PodSecurity"},
 	{"create", 404, -EOPNOTSUPP, "404 page not found\n",
-	 "the cluster has no " JOBS ": Volcano is not installed there, or in a version that does "
-	 "not fit\nIs it the right cluster? Else ask its administrator "
-	 "to install it."},
+	 "the cluster has no " JOBS
+	 ": Volcano is not installed there, or not in a version that kxfs supports\n"
+	 "Is it the right cluster? If so, ask its administrator to install it."},
 	{"list", 400, -EINVAL,
 	 "{\"message\":\"unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, "
 	 "gt, lt\",\"reason\":\"BadRequest\"}",
-	 "the selector of labels is wrong: unable to parse requirement: found 'b', expected: in, "
+	 "the label selector is invalid: unable to parse requirement: found 'b', expected: in, "
 	 "notin, =, ==, !=, gt, lt"},
 	{"get", 404, -ENOENT,
 	 "{\"message\":\"" JOBS " \\\"x-1\\\" not found\",\"reason\":\"NotFound\",\"details\":{"
@@ -284,7 +282,7 @@ static const struct answer answers[] = {
 	{"get", 404, -EAGAIN,
 	 "{\"message\":\"the server could not find the requested resource ( pods/log x-1-a-0)\","
 	 "\"reason\":\"NotFound\",\"details\":{\"name\":\"x-1-a-0\",\"kind\":\"pods/log\"}}",
-	 "its node does not know the pod x-1: the pod is too new, or gone"},
+	 "the kubelet does not know pod x-1: the pod is too new, or gone"},
 	{"create", 404, -ENOENT,
 	 "{\"message\":\"namespaces \\\"training\\\" not "
 	 "found\",\"reason\":\"NotFound\",\"details\":{"
@@ -296,7 +294,8 @@ static const struct answer answers[] = {
 	{"create", 409, -EAGAIN,
 	 "{\"message\":\"Operation cannot be fulfilled on resourcequotas \\\"q\\\": the object has "
 	 "been modified\",\"reason\":\"Conflict\"}",
-	 "create " JOBS " x-1: nothing was done, try again (409): Operation cannot be fulfilled on "
+	 "create " JOBS
+	 " x-1: the object changed meanwhile, so nothing was done; try again (409): Operation cannot be fulfilled on "
 	 "resourcequotas \"q\": the object has been modified"},
 	{"delete", 409, -ESTALE,
 	 "{\"message\":\"Operation cannot be fulfilled on jobs \\\"x-1\\\": the UID in the "
@@ -306,21 +305,19 @@ static const struct answer answers[] = {
 	{"list", 410, -ESTALE, "{\"message\":\"too old\",\"reason\":\"Expired\"}",
 	 "list " JOBS " x-1: the requested version is too old (410): too old"},
 	{"create", 413, -EFBIG, "",
-	 "the object has 2865000 bytes, and the cluster takes at most about 1433600\nFewer "
-	 "replicas, "
-	 "or shorter args and env, make it smaller."},
+	 "the object has 2865000 bytes, but the cluster accepts at most about 1433600\n"
+	 "Use fewer replicas, or shorter args and env."},
 	{"create", 413, -EFBIG, STATUS("Request entity too large: limit is 3145728"),
-	 "the object has 2865000 bytes, and the cluster takes at most 3145728\nFewer replicas, or "
-	 "shorter args and env, make it smaller."},
+	 "the object has 2865000 bytes, but the cluster accepts at most 3145728\n"
+	 "Use fewer replicas, or shorter args and env."},
 	{"create", 500, -EFBIG, STATUS("etcdserver: request is too large"),
-	 "the object has 2865000 bytes, and the cluster takes at most about 1433600\nFewer "
-	 "replicas, "
-	 "or shorter args and env, make it smaller."},
+	 "the object has 2865000 bytes, but the cluster accepts at most about 1433600\n"
+	 "Use fewer replicas, or shorter args and env."},
 	{"create", 500, -EFBIG,
 	 STATUS("rpc error: code = ResourceExhausted desc = trying to send message larger than max "
 		"(2865147 vs. 2097152)"),
-	 "the object has 2865000 bytes, and the cluster takes at most 2097152\nFewer replicas, or "
-	 "shorter args and env, make it smaller."},
+	 "the object has 2865000 bytes, but the cluster accepts at most 2097152\n"
+	 "Use fewer replicas, or shorter args and env."},
 	{"create", 422, -EINVAL,
 	 "{\"message\":\"Job.batch.volcano.sh \\\"x\\\" is invalid: a, b\",\"reason\":\"Invalid\","
 	 "\"details\":{\"causes\":[{\"message\":\"Too long: may not be more than 262144 bytes\","
@@ -348,14 +345,15 @@ static const struct answer answers[] = {
 		"call webhook: Post \\\"https://a.b.svc:443/x?timeout=10s\\\": dial tcp "
 		"10.0.0.1:443: "
 		"connect: connection refused"),
-	 "the cluster can't check it: its webhook mutatejob.volcano.sh "
-	 "(a.b.svc) does not answer: connection refused\nInform the "
-	 "cluster's administrator."},
+	 "the cluster can't check the object: its webhook mutatejob.volcano.sh (a.b.svc) does "
+	 "not answer: connection refused\n"
+	 "Inform the cluster's administrator."},
 	{"create", 500, -EIO,
 	 STATUS("Internal error occurred: failed calling webhook \\\"mjobset.kb.io\\\": could not get "
 		"REST client: no such thing"),
-	 "the cluster can't check it: its webhook mjobset.kb.io does not "
-	 "answer: no such thing\nInform the cluster's administrator."},
+	 "the cluster can't check the object: its webhook mjobset.kb.io does not answer: no "
+	 "such thing\n"
+	 "Inform the cluster's administrator."},
 	{"create", 500, -EIO,
 	 STATUS("&errors.StatusError{ErrStatus:v1.Status{TypeMeta:v1.TypeMeta{Kind:\\\"\\\"}, "
 		"Message:\\\"it is \\\\\\\"so\\\\\\\"\\\", Reason:\\\"Forbidden\\\"}}"),
@@ -369,7 +367,7 @@ static const struct answer answers[] = {
 	{"create", 200, -EIO, "{}", "create " JOBS " x-1: this reply is not from Kubernetes (200)"},
 	{"create", 302, -EIO, "", "create " JOBS " x-1: this reply is not from Kubernetes (302)"},
 	{"create", 405, -EOPNOTSUPP, STATUS("no"),
-	 "create " JOBS " x-1: the server can't do that (405): no"},
+	 "create " JOBS " x-1: the server does not support this (405): no"},
 };
 
 static void test_answers(void **state)
@@ -468,9 +466,9 @@ static void test_forbidden_everywhere(void **state)
 	char *text;
 
 	assert_int_equal(spec_reply_errno(403, body, strlen(body), &asked, &text), -EACCES);
-	assert_string_equal(text, "forbidden: user ada may not list queues.scheduling.volcano.sh, "
-				  "which belong to the whole cluster\nAsk the cluster's "
-				  "administrator for the right.");
+	assert_string_equal(text, "forbidden: user ada may not list "
+				  "queues.scheduling.volcano.sh in the whole cluster\n"
+				  "Ask the cluster's administrator for the right.");
 	free(text);
 }
 

@@ -238,25 +238,25 @@ static void test_fields(void **state)
 			       "base_image, workspace, overrides\n"},
 		{"image: j", "6:3: the key \"image\" is given twice; the first is at line 4\n"},
 		{"args: --lr 0.1",
-		 "6:9: roles[0].args: must be a list, not text; write each argument as an item, "
-		 "[--lr, 0.1], since no shell splits them\n"},
+		 "6:9: roles[0].args: must be a list, not text; write each argument as a "
+		 "separate item, as in [--lr, 0.1]: no shell splits them\n"},
 		{"args: [a, [b], {c: d}, null, ]",
 		 "6:13: roles[0].args[1]: must be text, not a list\n"
 		 "6:18: roles[0].args[2]: must be text, not a map\n"
-		 "6:26: roles[0].args[3]: must not be null; leave out what has no value, or put "
-		 "\"null\" in quotes if that is the text\n"},
+		 "6:26: roles[0].args[3]: must not be null; leave out a field that has no "
+		 "value, or put \"null\" in quotes if you mean this text\n"},
 		{"args:", "6:8: roles[0].args: has no value; give one, or leave it out\n"},
 		{"args: [\"a\\0\"]", "6:10: roles[0].args[0]: must not contain a NUL character\n"},
 		{"env: [A=1]", "6:8: roles[0].env: must be a map, not a list; write NAME: VALUE\n"},
 		{"env: {A: ~, B: [1]}",
-		 "6:12: roles[0].env.A: must not be null; leave out what has no value, or put "
-		 "\"~\" in quotes if that is the text\n"
+		 "6:12: roles[0].env.A: must not be null; leave out a field that has no value, "
+		 "or put \"~\" in quotes if you mean this text\n"
 		 "6:18: roles[0].env.B: must be text, not a list\n"},
 		{"env: {\"\": 1, A=B: 2, \"C\\n\": 3, \u00c4: 4}",
 		 "6:9: roles[0].env[\"\"]: the name of a variable must not be empty\n"
 		 "6:16: roles[0].env[\"A=B\"]: the name of a variable must not contain \"=\"\n"
-		 "6:24: roles[0].env[\"C\\n\"]: the name of a variable must be of printable ASCII characters\n"
-		 "6:34: roles[0].env[\"\u00c4\"]: the name of a variable must be of printable ASCII characters\n"},
+		 "6:24: roles[0].env[\"C\\n\"]: the name of a variable must consist of printable ASCII characters\n"
+		 "6:34: roles[0].env[\"\u00c4\"]: the name of a variable must consist of printable ASCII characters\n"},
 		{"retry_policy: application",
 		 "6:17: roles[0].retry_policy: there is no policy \"application\"; did you mean "
 		 "APPLICATION?\n"},
@@ -290,16 +290,16 @@ static void test_numbers(void **state)
 		{"num_replicas: [1]",
 		 "6:17: roles[0].num_replicas: must be a whole number, not a list\n"},
 		{"num_replicas: 010",
-		 "6:17: roles[0].num_replicas: \"010\" is ambiguous, since some readers of YAML "
-		 "take a leading 0 for octal; write it without\n"},
+		 "6:17: roles[0].num_replicas: \"010\" is ambiguous, because some YAML parsers "
+		 "read a number with a leading 0 as octal; remove the 0\n"},
 		{"num_replicas: 1_000",
-		 "6:17: roles[0].num_replicas: \"1_000\" is ambiguous, since some readers of YAML "
-		 "skip the _; write only digits\n"},
+		 "6:17: roles[0].num_replicas: \"1_000\" is ambiguous, because some YAML "
+		 "parsers skip the _; write only digits\n"},
 		{"num_replicas: 0x10", "6:17: roles[0].num_replicas: \"0x10\" is not decimal; "
 				       "write it as a decimal number\n"},
 		{"num_replicas: 1:30",
-		 "6:17: roles[0].num_replicas: \"1:30\" is ambiguous, since some readers of YAML "
-		 "take it for a number of base 60; write a decimal number\n"},
+		 "6:17: roles[0].num_replicas: \"1:30\" is ambiguous, because some YAML "
+		 "parsers read it as a base-60 number; write a decimal number\n"},
 		{"min_replicas: 2",
 		 "6:17: roles[0].min_replicas: is 2, more than num_replicas, which is 1\n"},
 		{"min_replicas: -1", "6:17: roles[0].min_replicas: must be at least 0, not -1\n"},
@@ -321,8 +321,8 @@ static void test_resource_errors(void **state)
 		 "6:13: roles[0].resource: there is no resource \"large-one\"; appdef(5) lists "
 		 "them, or write a map: {cpu: 1, gpu: 0, memMB: 1024}\n"},
 		{"resource: null",
-		 "6:13: roles[0].resource: must not be null; leave out what has no value, or put "
-		 "\"null\" in quotes if that is the text\n"},
+		 "6:13: roles[0].resource: must not be null; leave out a field that has no "
+		 "value, or put \"null\" in quotes if you mean this text\n"},
 		{"resource: [1]", "6:13: roles[0].resource: must be text, not a list; write the "
 				  "name of a resource, or a map: {cpu: 1, gpu: 0, memMB: 1024}\n"},
 		{"resource: {cpu: 1}", "6:13: roles[0].resource: gpu is missing\n"
@@ -333,8 +333,8 @@ static void test_resource_errors(void **state)
 		 "6:42: roles[0].resource.memMB: must be a number, not text; write 100 without "
 		 "quotes\n"},
 		{"resource: {cpu: 01.5, gpu: 3000000000, memMB: 1e13}",
-		 "6:19: roles[0].resource.cpu: \"01.5\" is ambiguous, since some readers of YAML "
-		 "take a leading 0 for octal; write it without\n"
+		 "6:19: roles[0].resource.cpu: \"01.5\" is ambiguous, because some YAML "
+		 "parsers read a number with a leading 0 as octal; remove the 0\n"
 		 "6:30: roles[0].resource.gpu: must be at most 2147483647, not 3000000000\n"
 		 "6:49: roles[0].resource.memMB: must be at most 1000000000000, not 1e13\n"},
 		{"resource: {cpu: 1, gpu: 0, memmb: 1, memMB: 1}",
@@ -343,8 +343,8 @@ static void test_resource_errors(void **state)
 		 "6:53: roles[0].resource.devices.a: must be at least 0, not -1\n"
 		 "6:60: roles[0].resource.devices.b: must be a whole number, not \"x\"\n"},
 		{"resource: {cpu: 1, gpu: 0, memMB: 1, capabilities: {a: null}}",
-		 "6:58: roles[0].resource.capabilities.a: must not be null; leave out what has no "
-		 "value, or put \"null\" in quotes if that is the text\n"},
+		 "6:58: roles[0].resource.capabilities.a: must not be null; leave out a field "
+		 "that has no value, or put \"null\" in quotes if you mean this text\n"},
 	};
 
 	check_roles(table, array_size(table));
@@ -360,15 +360,15 @@ static void test_port_errors(void **state)
 		 "quotes\n"
 		 "6:42: roles[0].port_map.d: must be a whole number, not \"http\"\n"},
 		{"port_map: {HTTP: 1, \"1\": 2, a-name-too-long-: 3, -a: 4, a--b: 5, \"\": 6}",
-		 "6:14: roles[0].port_map.HTTP: the name of a port must be of lower-case letters, "
-		 "digits and -\n"
-		 "6:23: roles[0].port_map.1: the name of a port must hold a letter\n"
-		 "6:31: roles[0].port_map.a-name-too-long-: the name of a port must have at most "
-		 "15 characters\n"
-		 "6:52: roles[0].port_map.-a: the name of a port must not begin or end with -, nor "
-		 "hold --\n"
-		 "6:59: roles[0].port_map.a--b: the name of a port must not begin or end with -, "
-		 "nor hold --\n"
+		 "6:14: roles[0].port_map.HTTP: the name of a port must consist of lower-case "
+		 "letters, digits and -\n"
+		 "6:23: roles[0].port_map.1: the name of a port must contain a letter\n"
+		 "6:31: roles[0].port_map.a-name-too-long-: the name of a port must have at "
+		 "most 15 characters\n"
+		 "6:52: roles[0].port_map.-a: the name of a port must not begin or end with -, "
+		 "or contain --\n"
+		 "6:59: roles[0].port_map.a--b: the name of a port must not begin or end with "
+		 "-, or contain --\n"
 		 "6:68: roles[0].port_map[\"\"]: the name of a port must not be empty\n"},
 	};
 
@@ -405,11 +405,11 @@ static void test_document(void **state)
 		{"- name: a\n",
 		 "1:1: must be a map, not a list; an AppDef begins with \"name: \"\n"},
 		{"{}", "1:1: name is missing\n1:1: roles is missing\n"},
-		{"name: a\nroles: []\n", "2:8: roles: must hold at least one role\n"},
+		{"name: a\nroles: []\n", "2:8: roles: must contain at least one role\n"},
 		{"name: a\nroles: {r: {}}\n",
 		 "2:8: roles: must be a list, not a map; begin each role with \"- name: \"\n"},
 		{"name: a\nroles: [b, {}]\n",
-		 "2:9: roles[0]: must be a map, not text; a role has name, image, entrypoint\n"
+		 "2:9: roles[0]: must be a map, not text; write a role as a map with name, image and entrypoint\n"
 		 "2:12: roles[1]: name is missing\n"
 		 "2:12: roles[1]: image is missing\n"
 		 "2:12: roles[1]: entrypoint is missing\n"},
@@ -442,20 +442,20 @@ static void test_names(void **state)
 {
 	static const struct pair table[] = {
 		{"name: ___\nroles:\n- {name: '...', image: i, entrypoint: e}\n",
-		 "1:7: name: must hold a letter or digit (A-Z, a-z, 0-9): the names of jobs and "
-		 "pods are made of it\n"
-		 "3:10: roles[0].name: must hold a letter or digit (A-Z, a-z, 0-9): the names of "
-		 "jobs and pods are made of it\n"},
+		 "1:7: name: must contain a letter or digit (A-Z, a-z, 0-9), because the names "
+		 "of jobs and pods are derived from it\n"
+		 "3:10: roles[0].name: must contain a letter or digit (A-Z, a-z, 0-9), because "
+		 "the names of jobs and pods are derived from it\n"},
 		{"name: \"\"\nroles:\n- {name: \"a\\nb\", image: i, entrypoint: e}\n",
 		 "1:7: name: must not be empty\n"
 		 "3:10: roles[0].name: must not contain control characters or line breaks\n"},
 		{"name: a\nroles:\n- &r {name: a_b, image: i, entrypoint: e}\n- {<<: *r, name: "
 		 "ab}\n- {<<: *r, name: AB}\n- *r\n",
 		 "3:13: roles[3].name: roles[0] has the same name\n"
-		 "4:18: roles[1].name: \"ab\" and roles[0], \"a_b\", both give tasks of the name "
-		 "\"ab\" (only a-z, 0-9 and - count)\n"
-		 "5:18: roles[2].name: \"AB\" and roles[0], \"a_b\", both give tasks of the name "
-		 "\"ab\" (only a-z, 0-9 and - count)\n"},
+		 "4:18: roles[1].name: \"ab\" and roles[0], \"a_b\", would both have tasks "
+		 "with the name \"ab\" (only a-z, 0-9 and - count)\n"
+		 "5:18: roles[2].name: \"AB\" and roles[0], \"a_b\", would both have tasks "
+		 "with the name \"ab\" (only a-z, 0-9 and - count)\n"},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++)
@@ -505,7 +505,7 @@ static void test_replicas(void **state)
 				   "- {name: b, image: i, entrypoint: e, num_replicas: 4001}\n";
 
 	check(text, strlen(text), -EFBIG,
-	      "3:1: roles: there are 10001 replicas in all; a job can have at most 10000\n");
+	      "3:1: roles: there are 10001 replicas in total; a job can have at most 10000\n");
 }
 
 static void test_many_errors(void **state)
@@ -595,13 +595,14 @@ static void test_torchx_refused(void **state)
 		const char *workspace, *overrides, *error;
 	} cases[] = {
 		{"{\"projects\": {\"/src\": \"\"}}", "{}",
-		 "roles[0].workspace: is not empty, and kxfs builds no images: launch it by torchx "
-		 "run -s kxfs, which does, or leave it out (torchx run --workspace \"\")\n"},
+		 "roles[0].workspace: is not empty, but kxfs does not build images: launch the "
+		 "app with torchx run -s kxfs, which builds them, or leave the workspace out "
+		 "(torchx run --workspace \"\")\n"},
 		{"{\"projects\": {\"/src\": \"x\"}}", "{}", "roles[0].workspace: is not empty"},
 		{"[]", "{}", NULL},
 		{"null", "{\"image\": \"j\"}",
-		 "roles[0].overrides: is not empty: write the values into the fields of the role, and "
-		 "leave this out\n"},
+		 "roles[0].overrides: is not empty, but kxfs does not apply it: write the "
+		 "values into the fields of the role, and leave this field out\n"},
 		{"null", "null", "roles[0].overrides: must not be null"},
 	};
 
@@ -621,11 +622,11 @@ static void test_torchx_refused(void **state)
 		spec_errors_clear(&e);
 	}
 	check_text("name: a\nroles:\n- {name: r, image: i, entrypoint: <MISSING>}\n",
-		   "3:35: roles[0].entrypoint: is <MISSING>, TorchX's word for none: name a "
-		   "program\n");
+		   "3:35: roles[0].entrypoint: is " MISSING
+		   ", which means in TorchX that there is none: name a program\n");
 	check_text("name: a\nroles: null\n",
-		   "2:8: roles: must not be null; leave out what has no value, or put \"null\" in "
-		   "quotes if that is the text\n");
+		   "2:8: roles: must not be null; leave out a field that has no value, or put "
+		   "\"null\" in quotes if you mean this text\n");
 }
 
 /* The whole output of a dry run: the app in it, for its scheduler, with the options that were given, is an AppDef. */
@@ -660,12 +661,11 @@ static void test_torchx_dry_run(void **state)
 	check_text(
 		"request: x\ncfg: {}\nscheduler: slurm\napp:\n  name: a\n  roles: []\n",
 		"3:12: scheduler: there is no scheduler \"slurm\"; it is volcano, mcad, appwrapper or "
-		"local\n6:10: roles: must hold at least one role\n");
-	check_text(
-		"=== APPLICATION ===\nname: a\nroles: []\n",
-		"1:1: this is what torchx run --dryrun prints for people; its second part, behind "
-		"\"=== SCHEDULER REQUEST ===\", can be submitted, and so can what --dryrun --json "
-		"prints\n");
+		"local\n6:10: roles: must contain at least one role\n");
+	check_text("=== APPLICATION ===\nname: a\nroles: []\n",
+		   "1:1: this is the output of torchx run --dryrun; submit only the part after "
+		   "\"=== SCHEDULER REQUEST ===\", or submit the output of torchx run --dryrun "
+		   "--json\n");
 	check_text("app: null\ncfg: {}\n",
 		   "1:1: app: unknown field; the fields here are name, roles, "
 		   "metadata, scheduler, scheduler_args\n"

@@ -114,13 +114,14 @@ static void test_wrong(void **state)
 		{"{\"begin\":\"now\"}", "scheduler_args.begin: must be a time"},
 		{"{\"begin\":5}", "must be a time"},
 		{"{\"begin\":\"+2h\\u0000\"}", "must be a time"},
-		{"{\"after\":{\"ok\":\"a\"}}", "scheduler_args.after: must be jobs to wait for"},
-		{"{\"after\":[\"a\"]}", "must be jobs to wait for"},
-		{"{\"after\":[\"okay:a\"]}", "must be jobs to wait for"},
-		{"{\"after\":[\"o:a\"]}", "must be jobs to wait for"},
-		{"{\"after\":[\"ok:\"]}", "must be jobs to wait for"},
-		{"{\"after\":[\"ok:../a\"]}", "must be jobs to wait for"},
-		{"{\"after\":[\"ok:a\",3]}", "must be jobs to wait for"},
+		{"{\"after\":{\"ok\":\"a\"}}",
+		 "scheduler_args.after: must be a list of jobs to wait for"},
+		{"{\"after\":[\"a\"]}", "must be a list of jobs to wait for"},
+		{"{\"after\":[\"okay:a\"]}", "must be a list of jobs to wait for"},
+		{"{\"after\":[\"o:a\"]}", "must be a list of jobs to wait for"},
+		{"{\"after\":[\"ok:\"]}", "must be a list of jobs to wait for"},
+		{"{\"after\":[\"ok:../a\"]}", "must be a list of jobs to wait for"},
+		{"{\"after\":[\"ok:a\",3]}", "must be a list of jobs to wait for"},
 	};
 	char *many = NULL;
 	size_t len;

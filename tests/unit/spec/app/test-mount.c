@@ -182,10 +182,10 @@ static void test_errors(void **state)
 		{"type=device", "f:1:1: m: src of a device mount is missing: write "
 				"type=device,src=DEVICE[,dst=CONTAINER_PATH][,perm=rwm]\n"},
 		{"type=device,src=/dev/x,perm=rwx",
-		 "f:1:1: m: perm=rwx must be made of r, w and m\n"},
+		 "f:1:1: m: perm=rwx must consist of the letters r, w and m\n"},
 		{"type=bind,src=~bob/x,dst=/b",
-		 "f:1:1: m: src=~bob/x: only your own home can be written as ~; write the path in "
-		 "full\n"},
+		 "f:1:1: m: src=~bob/x: ~ is allowed only for your own home directory; write "
+		 "the path in full\n"},
 		{"{type: bind, src_path: /a, dst_path: /b, readonly: true}",
 		 "f:1:42: m.readonly: unknown field of a bind mount; did you mean read_only?\n"},
 		{"{type: volume, src_path: /a, dst_path: /b}",
@@ -194,7 +194,7 @@ static void test_errors(void **state)
 		{"{type: device, src_path: /a, dst_path: /b, read_only: true}",
 		 "f:1:44: m.read_only: unknown field of a device mount\n"},
 		{"{type: device, src_path: /a, dst_path: /b, permissions: rwx}",
-		 "f:1:57: m.permissions: \"rwx\" must be made of r, w and m\n"},
+		 "f:1:57: m.permissions: \"rwx\" must consist of the letters r, w and m\n"},
 		{"{type: bind, dst_path: /b}",
 		 "f:1:1: m: src_path is missing: a bind mount needs it\n"},
 		{"{type: bind, src_path: '', dst_path: null}",
@@ -234,8 +234,8 @@ static void test_home_unknown(void **state)
 	struct result r = parse_with("type=bind,src=~/x,dst=/b", NULL);
 	cleanup_free char *text = spec_errors_text(&r.e, "f");
 
-	assert_string_equal(text, "f:1:1: m: src=~/x: only your own home can be written as ~, and "
-				  "it is not known here; write the path in full\n");
+	assert_string_equal(text, "f:1:1: m: src=~/x: ~ is allowed only for your own home "
+				  "directory, which kxfs does not know; write the path in full\n");
 	clear(&r);
 }
 

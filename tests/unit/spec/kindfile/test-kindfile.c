@@ -50,11 +50,12 @@ static void test_mistakes(void **state)
 	check(HEAD ROLES "states: [{if: {condition: Bad}, is: failed}]\n",
 	      "foo.yaml:1:1: states: no row has the state succeeded, so no job could ever succeed\n");
 	check("format: kxfs-kind/2\nname: Foo\n",
-	      "foo.yaml:1:1: object is missing\nfoo.yaml:1:1: roles is missing\n"
+	      "foo.yaml:1:1: object is missing\n"
+	      "foo.yaml:1:1: roles is missing\n"
 	      "foo.yaml:1:1: states is missing\n"
 	      "foo.yaml:1:9: format: is kxfs-kind/2; this version of kxfs reads kxfs-kind/1\n"
-	      "foo.yaml:2:7: name: has to begin with a letter and to have at most 20 lower case "
-	      "letters and digits\n");
+	      "foo.yaml:2:7: name: has to begin with a letter and consist of at most 20 "
+	      "lower-case letters and digits\n");
 	check(HEAD ROLES STATES "ctl: {suspend: .metadata.labels.x}\n",
 	      "foo.yaml:6:16: ctl.suspend: has to be a path below .spec, without brackets\n");
 	check(HEAD ROLES STATES "ctl: {suspend: .spec.a, terminate: {set: .spec.b, to: '}{'}}\n",

@@ -368,11 +368,11 @@ static void test_label_actions(void **state)
 	} table[] = {
 		{"Suspended", SPEC_PRIORITY_ANY, false, queue | priority, NULL, NULL},
 		{"", SPEC_PRIORITY_WAITING, false, queue | priority, NULL, NULL},
-		{"Suspended", SPEC_PRIORITY_FIXED, false, queue, NULL, "does not follow"},
-		{"Suspended", SPEC_PRIORITY_WAITING, true, 0, "only while it waits",
+		{"Suspended", SPEC_PRIORITY_FIXED, false, queue, NULL, "does not apply"},
+		{"Suspended", SPEC_PRIORITY_WAITING, true, 0, "only while the job waits",
 		 "does not change"},
-		{"Running", SPEC_PRIORITY_ANY, true, priority, "only while it waits", NULL},
-		{"Running", SPEC_PRIORITY_WAITING, false, 0, "only while it waits",
+		{"Running", SPEC_PRIORITY_ANY, true, priority, "only while the job waits", NULL},
+		{"Running", SPEC_PRIORITY_WAITING, false, 0, "only while the job waits",
 		 "does not change"},
 	};
 
@@ -395,8 +395,8 @@ static void test_label_actions(void **state)
 		assert_int_equal(WRAPPER->actions(known(&v, &w)), 0);
 		v = wrapper(table[i].phase, false, "");
 		assert_int_equal(WRAPPER->actions(known(&v, NULL)), suspend);
-		assert_non_null(
-			strstr(refusal(WRAPPER, known(&v, NULL), SPEC_QUEUE), "not in a queue"));
+		assert_non_null(strstr(refusal(WRAPPER, known(&v, NULL), SPEC_QUEUE),
+				       "not in a Kueue queue"));
 	}
 }
 

@@ -58,10 +58,14 @@ static void test_rules(void **state)
 		   &spec_appwrapper, "");
 	check_read("name: a\nscheduler: kubernetes\nroles:\n"
 		   "- {name: r, image: i, entrypoint: e}\n",
-		   &spec_mcad, "2:12: scheduler: is volcano, but jobs are run by mcad here\n");
+		   &spec_mcad,
+		   "2:12: scheduler: is volcano, but this mount submits jobs to "
+		   "mcad\n");
 	check_read(mcad, &spec_volcano,
-		   "2:12: scheduler: is mcad, but jobs are run by volcano here\n");
-	check_read(local, &spec_mcad, "2:12: scheduler: is local, but jobs are run by mcad here\n");
+		   "2:12: scheduler: is mcad, but this mount submits jobs to volcano\n");
+	check_read(local, &spec_mcad,
+		   "2:12: scheduler: is local, but this mount submits jobs "
+		   "to mcad\n");
 }
 
 /* Each slot shows the newest of its kinds that the cluster serves, in the order of preference. */

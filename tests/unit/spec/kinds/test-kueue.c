@@ -490,9 +490,8 @@ static void test_owned(void **state)
 	assert_int_equal(w.last->state, SPEC_PENDING);
 	assert_false(w.last->suspended);
 	assert_string_equal(w.last->reason, "SuspendedByOwner");
-	assert_string_equal(
-		w.last->message,
-		"The job waits for its owner, TrainJob t, which has not let it run yet");
+	assert_string_equal(w.last->message,
+			    "The job waits until its owner, TrainJob t, lets it run");
 	assert_int_equal(w.last->actions, 0);
 	world_workload(&w, world_json(workload, "true"), false);
 	assert_why(&w, "Inadmissible",

@@ -166,20 +166,19 @@ static void test_positions(void **state)
 		      "  entrypoint: e\n"
 		      "  metadata: {kubernetes: {spec: {volumes: {}}}}\n",
 		      -EINVAL);
-	assert_string_equal(text, "f:4:10: roles[0].image: is the id of a local image; the run "
-				  "option image_repo has to "
-				  "name the repository it was pushed to\n"
-				  "f:6:17: roles[0].retry_policy: Volcano can't do HOT_SPARE: use "
-				  "APPLICATION or REPLICA, "
-				  "or max_retries: 0\n"
-				  "f:8:11: roles[0].mounts: /dev/shm is mounted twice: every pod "
-				  "has memory mounted there\n"
-				  "f:12:43: roles[1].metadata.kubernetes.spec.volumes: must be a "
-				  "list, as in the pod, but "
-				  "is a map\n");
+	assert_string_equal(text, "f:4:10: roles[0].image: is the id of a local image; set the "
+				  "run option image_repo to the repository to which it was "
+				  "pushed\n"
+				  "f:6:17: roles[0].retry_policy: Volcano does not support "
+				  "HOT_SPARE: use APPLICATION or REPLICA, or max_retries: 0\n"
+				  "f:8:11: roles[0].mounts: /dev/shm is mounted twice: every "
+				  "pod has a memory volume there\n"
+				  "f:12:43: roles[1].metadata.kubernetes.spec.volumes: must be "
+				  "a list, as in the pod, but is a map\n");
 	free(text);
 	text = refuse(&rq, APP "scheduler: mcad\n", -EINVAL);
-	assert_string_equal(text, "f:7:12: scheduler: is mcad, but jobs are run by volcano here\n");
+	assert_string_equal(text, "f:7:12: scheduler: is mcad, but this mount submits jobs to "
+				  "volcano\n");
 	free(text);
 	rq.n_options = 0;
 	text = refuse(&rq, APP, -EINVAL);
@@ -208,21 +207,21 @@ static void test_values(void **state)
 		 "'type=volume,src=d,dst=/a/']",
 		 "mounts: /a is mounted twice"},
 		{"image: i, entrypoint: e, mounts: ['type=volume,src=c,dst=/dev/shm/']",
-		 "mounts: /dev/shm is mounted twice: every pod has memory mounted there"},
+		 "mounts: /dev/shm is mounted twice: every pod has a memory volume there"},
 		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 1, memMB: 1, devices: "
 		 "{nvidia.com/gpu: 2}}",
-		 "resource.devices[\"nvidia.com/gpu\"]: is 2, but gpu, which means the same, is 1: "
-		 "leave one out"},
+		 "resource.devices[\"nvidia.com/gpu\"]: is 2, but gpu is 1, and both mean the "
+		 "same: leave one out"},
 		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 1, memMB: 1, devices: "
 		 "{hugepages-2Mi: 3}}",
-		 "resource.devices.hugepages-2Mi: is in bytes, and must be a multiple of "
-		 "2097152, the size of a page"},
+		 "resource.devices.hugepages-2Mi: is a number of bytes, and must be a multiple "
+		 "of the page size, 2097152"},
 		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 1, memMB: 1, devices: "
 		 "{hugepages-9999999Ei: 3}}",
-		 "is in bytes, and must be a multiple of "},
+		 "is a number of bytes, and must be a multiple of "},
 		{"image: i, entrypoint: e, resource: {cpu: -1, gpu: 1, memMB: -1, devices: "
 		 "{hugepages-2Mi: 4194304}}",
-		 "resource.devices.hugepages-2Mi: needs cpu or memMB beside it"},
+		 "resource.devices.hugepages-2Mi: can't be requested without cpu or memMB: set one of them"},
 		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 1, memMB: 1, devices: "
 		 "{hugepages-x: 3}}",
 		 "\"hugepages-x\" is not a resource"},
@@ -230,25 +229,27 @@ static void test_values(void **state)
 		 "{requests.nvidia.com/gpu: 3}}",
 		 "\"requests.nvidia.com/gpu\" is not a resource"},
 		{"image: i, entrypoint: e, resource: {cpu: 4, gpu: 0, memMB: 1, devices: {cpu: 0}}",
-		 "resource.devices.cpu: is a limit of 0, less than is requested by cpu: leave one out"},
+		 "resource.devices.cpu: is a limit of 0, which is less than the request in "
+		 "cpu: leave one out"},
 		{"image: i, entrypoint: e, resource: {cpu: 4, gpu: 0, memMB: 20000, devices: "
 		 "{memory: 5}}",
-		 "resource.devices.memory: is a limit of 5, less than is requested by memMB"},
+		 "resource.devices.memory: is a limit of 5, which is less than the request in memMB"},
 		{"image: i, entrypoint: e, metadata: {kubernetes: {spec: {'__put__:': 1}}}",
-		 "must name a field after its operator"},
+		 "must have the name of a field after the operator"},
 		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]'}", "env.A: names no field"},
 		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]spec.node'}",
-		 "env.A: \"spec.node\" is not a field of a pod that a variable can have"},
+		 "env.A: \"spec.node\" is not a pod field that a variable can contain"},
 		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]metadata.${replica_id}'}",
-		 "env.A: \"metadata.0\" is not a field"},
+		 "env.A: \"metadata.0\" is not a pod field"},
 		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]metadata.labels'}",
-		 "env.A: \"metadata.labels\" is not a field"},
+		 "env.A: \"metadata.labels\" is not a pod field"},
 		{"image: i, entrypoint: e, env: {A: \"[FIELD_PATH]metadata.labels['a']b\"}",
-		 "env.A: \"metadata.labels['a']b\" is not a field"},
+		 "env.A: \"metadata.labels['a']b\" is not a pod field"},
 		{"image: i, entrypoint: e, metadata: {kubernetes: {kind: Job}}",
-		 "metadata.kubernetes.kind: a pod overlay has only metadata and spec"},
+		 "metadata.kubernetes.kind: a pod overlay can have only metadata and spec"},
 		{"image: i, entrypoint: e, metadata: {kubernetes: {V1Pod: {apiVersion: v2}}}",
-		 "metadata.kubernetes.V1Pod.apiVersion: a pod overlay has only metadata and spec"},
+		 "metadata.kubernetes.V1Pod.apiVersion: a pod overlay can have only metadata "
+		 "and spec"},
 	};
 
 	for (size_t i = 0; i < 2 * array_size(cases); i++) {
@@ -305,9 +306,8 @@ static void test_several_kinds(void **state)
 			"name: a\nscheduler: jobset\nroles: [{name: r, image: i, entrypoint: e}]\n",
 			-EINVAL);
 
-		assert_string_equal(text,
-				    "f:2:12: scheduler: is jobset, which this mount does not show; "
-				    "jobs here are run by appwrapper, job\n");
+		assert_string_equal(text, "f:2:12: scheduler: is jobset, which this mount does not "
+					  "show; this mount submits jobs to appwrapper, job\n");
 	}
 	{
 		char *text cleanup_free =
@@ -317,8 +317,8 @@ static void test_several_kinds(void **state)
 			       -EINVAL);
 
 		assert_string_equal(
-			text, "f:2:7: kind: is JobSet of jobset.x-k8s.io/v1alpha2, which can't "
-			      "be submitted here: write an AppDef, or a manifest of AppWrapper "
+			text, "f:2:7: kind: is JobSet of jobset.x-k8s.io/v1alpha2, which kxfs "
+			      "can't submit here: write an AppDef, or a manifest of AppWrapper "
 			      "(workload.codeflare.dev/v1beta2) or Job (batch/v1)\n");
 	}
 	rq.n_kinds = 0;
@@ -327,7 +327,7 @@ static void test_several_kinds(void **state)
 			refuse(&rq, "name: a\nroles: [{name: r, image: i, entrypoint: e}]\n",
 			       -EOPNOTSUPP);
 
-		assert_non_null(strstr(text, "the cluster serves none that you may list"));
+		assert_non_null(strstr(text, "no kind of job that this user may list"));
 	}
 }
 
@@ -356,9 +356,8 @@ static void test_taken(void **state)
 	json_object_put(make(&volcano, fine));
 	json_object_put(make(&mcad, fine));
 	json_object_put(make(&mcad, taken));
-	assert_string_equal(text,
-			    "f:2:52: roles[0].mounts: /etc/volcano is mounted twice: Volcano has "
-			    "the hosts of the job mounted there\n");
+	assert_string_equal(text, "f:2:52: roles[0].mounts: /etc/volcano is mounted twice: Volcano "
+				  "mounts the list of the job's hosts there\n");
 }
 
 /* An overlay says for which kind it is, and may have macros. */
@@ -580,8 +579,8 @@ static void test_no_user(void **state)
 
 	rq.mine = true;
 	text = refuse(&rq, APP, -EINVAL);
-	assert_string_equal(text, "f: scheduler_args.no_annotations: not on a mount with the "
-				  "option mine: it leaves out the label kxfs/user, which the "
+	assert_string_equal(text, "f: scheduler_args.no_annotations: can't be used on a mount with "
+				  "-o mine: it leaves out the label kxfs/user, which this "
 				  "mount needs to find its jobs\n");
 	o = make(&rq, APP "scheduler_args: {no_annotations: false}\n");
 	assert_string_equal(user_of(o), "ada");
@@ -775,8 +774,9 @@ static void test_ready_beside(void **state)
 
 	rq.identity.rename = rq.identity.old_exists = true;
 	text = refuse(&rq, WRAPPER("train", "{name: train-0}, args: [train]"), -EEXIST);
-	assert_string_equal(text, "f:3:18: metadata.name: a job named train is there, and wraps "
-				  "Pod train-0: both need other names; nothing was launched\n");
+	assert_string_equal(text, "f:3:18: metadata.name: a job named train exists already and "
+				  "wraps Pod train-0: choose other names for both; nothing was "
+				  "launched\n");
 	free(text);
 	free(refuse(&rq, WRAPPER("a-v5mn39x7hrcl", "{name: worker}"), -EEXIST));
 	o = make(&rq, WRAPPER("train", "{generateName: train-}, args: [train]"));
@@ -794,16 +794,16 @@ static void test_ready_refused(void **state)
 		{"kind: Job\nmetadata: {name: a}\n",
 		 "f:1:1: apiVersion: is missing from the manifest\n"},
 		{"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n",
-		 "f:2:7: kind: is Pod of v1, which can't be submitted here: write an AppDef, or a "
-		 "manifest of Job (batch.volcano.sh/v1alpha1)\n"},
+		 "f:2:7: kind: is Pod of v1, which kxfs can't submit here: write an AppDef, or "
+		 "a manifest of Job (batch.volcano.sh/v1alpha1)\n"},
 		{"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n",
-		 "f:2:7: kind: is CronJob of batch/v1, which can't be submitted here: write an "
-		 "AppDef, or a manifest of Job (batch.volcano.sh/v1alpha1); spec.jobTemplate.spec of "
-		 "a CronJob is the spec of a Job\n"},
+		 "f:2:7: kind: is CronJob of batch/v1, which kxfs can't submit here: write an "
+		 "AppDef, or a manifest of Job (batch.volcano.sh/v1alpha1); "
+		 "spec.jobTemplate.spec of a CronJob is the spec of a Job\n"},
 		{"apiVersion: workload.codeflare.dev/v1beta1\nkind: AppWrapper\nmetadata: {name: "
 		 "a}\n",
-		 "f:2:7: kind: is AppWrapper of workload.codeflare.dev/v1beta1, which can't be "
-		 "submitted here: write an AppDef, or a manifest of Job "
+		 "f:2:7: kind: is AppWrapper of workload.codeflare.dev/v1beta1, which kxfs "
+		 "can't submit here: write an AppDef, or a manifest of Job "
 		 "(batch.volcano.sh/v1alpha1)\n"},
 		{VOLCANO, "f:1:1: metadata: is missing from the manifest\n"},
 		{VOLCANO "metadata: []\n", "f:3:11: metadata: must be a map\n"},
@@ -815,20 +815,19 @@ static void test_ready_refused(void **state)
 		 "dots, with a letter or digit at its ends and beside each dot\n"},
 		{VOLCANO "metadata: {name: 12}\n", "f:3:18: metadata.name: must be text\n"},
 		{VOLCANO "metadata: {generateName: A-b}\n",
-		 "f:3:26: metadata.generateName: must be lower-case letters, digits, dashes and dots: "
-		 "the beginning of a name\n"},
+		 "f:3:26: metadata.generateName: must be the beginning of a name: lower-case "
+		 "letters, digits, dashes and dots\n"},
 		{VOLCANO "metadata: {generateName: '-'}\n",
-		 "f:3:26: metadata.generateName: must be lower-case letters, digits, dashes and dots: "
-		 "the beginning of a name\n"},
+		 "f:3:26: metadata.generateName: must be the beginning of a name: lower-case "
+		 "letters, digits, dashes and dots\n"},
 		{VOLCANO "metadata: {name: a, generateName: a_}\n",
-		 "f:3:35: metadata.generateName: must be lower-case letters, digits, dashes and dots: "
-		 "the beginning of a name\n"},
+		 "f:3:35: metadata.generateName: must be the beginning of a name: lower-case "
+		 "letters, digits, dashes and dots\n"},
 		{VOLCANO "metadata: {generateName: yes}\n",
 		 "f:3:26: metadata.generateName: must be text\n"},
 		{VOLCANO "metadata: {name: a, namespace: other}\n",
-		 "f:3:32: metadata.namespace: is \"other\", but this is the namespace \"ns\": one "
-		 "mount "
-		 "submits to one namespace\n"},
+		 "f:3:32: metadata.namespace: is \"other\", but this mount submits only to "
+		 "namespace \"ns\"\n"},
 		{VOLCANO "metadata: {name: a, annotations: 1}\n",
 		 "f:3:34: metadata.annotations: must be a map\n"},
 	};
@@ -863,8 +862,8 @@ static void test_size(void **state)
 	text = refuse(&rq, many, -EFBIG);
 	assert_int_equal(
 		sscanf(text,
-		       "f:3:1: roles: the object would have %llu bytes, and the cluster stores "
-		       "at most %llu; with %llu bytes a replica",
+		       "f:3:1: roles: the object would have %llu bytes, but the cluster stores "
+		       "at most %llu; with %llu bytes per replica",
 		       &size, &limit, &each),
 		3);
 	assert_int_equal(limit, SPEC_MAX_OBJECT);

@@ -248,9 +248,8 @@ static void test_requeued(void **state)
 	/* MCAD will put the job back some minutes from now. */
 	assert_job(&w, SPEC_RUNNING, "Error", "main-0: exit code 3");
 	assert_replica(&w, "main-0", SPEC_FAILED, 0);
-	assert_why(&w, "main-0 ended with exit code 3. Retries used: 0; max_retries is "
-		       "1. MCAD restarts the whole job automatically, some minutes "
-		       "later.\n");
+	assert_why(&w, "main-0 ended with exit code 3. Retries used: 0; max_retries is 1. MCAD "
+		       "restarts the whole job automatically after some minutes.\n");
 	job(&w, ONE, REQUEUED(1, 1),
 	    "'state':'Pending','numberOfRequeueings':1,'conditions':[" QUEUED
 	    "," CONDITION("Backoff", "PreemptionTriggered", "Insufficient number of pods.") "]");

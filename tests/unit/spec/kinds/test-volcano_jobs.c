@@ -567,11 +567,10 @@ static void test_fewer_attempts(void **state)
 
 	retried_alone(&w, "Failed", 0);
 	pod(&w, "p0", "t", 0, 10, json(failed, container("main", ENDED(3, "Error"), 0)));
-	assert_why(
-		&w,
-		"t-0 ended with exit code 3. Retries used: 0; max_retries is 2. Volcano does not "
-		"retry if all pods of the job have ended before it handles the failed one. Its "
-		"output is in t-0/log.\n");
+	assert_why(&w,
+		   "t-0 ended with exit code 3. Retries used: 0; max_retries is 2. Volcano does "
+		   "not retry a job if all its pods end before Volcano handles the failed pod. "
+		   "Its output is in t-0/log.\n");
 	/* Somebody has ended the job. */
 	retried_alone(&w, "Terminated", 0);
 	assert_why(&w, "The job was ended: Terminated.\n");

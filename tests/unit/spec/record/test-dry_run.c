@@ -65,7 +65,7 @@ static void test_source_decides(void **state)
 		    "app: {name: a, " ROLES1 "}\nrequest: {}\n",
 		    "service_account", "mine", "\n        serviceAccountName: mine\n");
 	assert_made("mcad", "scheduler: volcano\nname: a\n" ROLES, NULL, NULL,
-		    "a.yaml:1:12: scheduler: is volcano, but jobs are run by mcad here");
+		    "a.yaml:1:12: scheduler: is volcano, but this mount submits jobs to mcad");
 }
 
 static void test_document_decides(void **state)

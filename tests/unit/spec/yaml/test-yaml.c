@@ -198,10 +198,10 @@ static void test_documents(void **state)
 		 "4:1: the key \"b\" is given twice; the first is at line 2\n"},
 		{"[a]: 1\n", "1:1: a key must be text, not a list\n"},
 		{"? {a: 1}\n: 1\n", "1:3: a key must be text, not a map\n"},
-		{"\"a\\0\": 1\n", "1:1: a key can't hold a NUL character\n"},
+		{"\"a\\0\": 1\n", "1:1: a key can't contain a NUL character\n"},
 		{"a: *b\n", "1:4: there is no \"&b\" before this \"*b\"; text that begins with "
 			    "\"*\" needs quotes\n"},
-		{"a: &a [*a]\n", "1:8: \"*a\" is inside the node that it repeats\n"},
+		{"a: &a [*a]\n", "1:8: \"*a\" is inside the node to which it refers\n"},
 		{"a: !!python/tuple [1]\n", "1:4: the tag !!python/tuple is not supported; write "
 					    "Python objects as JSON: json.dumps(...)\n"},
 		{"a: !!binary aGk=\nb: !x y\nc: !!int z\n",
@@ -231,7 +231,7 @@ static void test_bytes(void **state)
 	      "1:1: the file is encoded in UTF-16; save it as UTF-8\n");
 	check(SIZED("\xff\xfe\0\0a\0\0\0"),
 	      "1:1: the file is encoded in UTF-32; save it as UTF-8\n");
-	check(SIZED("a: b\0c"), "1:5: the file holds a NUL byte; is it text?\n");
+	check(SIZED("a: b\0c"), "1:5: the file contains a NUL byte; is it text?\n");
 	check(SIZED("\x7f"
 		    "ELF\2\1"),
 	      "1:1: the file begins with the control character U+007F; is it text?\n");
@@ -256,11 +256,11 @@ static void test_syntax(void **state)
 		{"a: 1\nb\nc: 2\n",
 		 "2:1: a key needs a \":\" after it; if this is not a key, check the indentation\n"},
 		{"a: b: c\n",
-		 "1:5: a \"KEY: VALUE\" is not allowed here; check the indentation, and "
-		 "put text that holds \": \" in quotes\n"},
+		 "1:5: a \"KEY: VALUE\" is not allowed here; check the indentation, and put "
+		 "text that contains \": \" in quotes\n"},
 		{"a: 1\n  b: 2\n",
-		 "2:4: a \"KEY: VALUE\" is not allowed here; check the indentation, "
-		 "and put text that holds \": \" in quotes\n"},
+		 "2:4: a \"KEY: VALUE\" is not allowed here; check the indentation, and put "
+		 "text that contains \": \" in quotes\n"},
 		{"a: [1, 2\nb: 3\n",
 		 "2:2: a \",\" or the closing \"]\" of the list is missing here (it begins at line "
 		 "1, column 4)\n"},
@@ -290,7 +290,8 @@ static void test_syntax(void **state)
 			     "own\n"},
 		{"a: |x\n  b\n", "1:5: after \"|\" or \">\" the text begins on the next line; text "
 				 "that begins with them needs quotes\n"},
-		{"a: |0\n", "1:5: the indentation after \"|\" or \">\" is a digit from 1 to 9\n"},
+		{"a: |0\n", "1:5: the indentation after \"|\" or \">\" must be a digit from 1 "
+			    "to 9\n"},
 		{"a: [b, , c]\n", "1:8: a value is missing here\n"},
 		{"{a: 1}}\n", "1:7: the document has ended before this; check the indentation and "
 			      "the brackets\n"},
@@ -298,7 +299,7 @@ static void test_syntax(void **state)
 		 "1:1: %TAG is not supported; a line of text can't begin with it either\n"},
 		{"a\n...\n%TAG !e! x\n---\na\n",
 		 "3:1: %TAG is not supported; a line of text can't begin with it either\n"},
-		{"%YAML 3.0\n---\na\n", "1:1: only YAML 1.1 and 1.2 are read\n"},
+		{"%YAML 3.0\n---\na\n", "1:1: kxfs reads only YAML 1.1 and 1.2\n"},
 	};
 
 	check_all(table, array_size(table));
@@ -360,7 +361,7 @@ static void test_size(void **state)
 
 static void test_depth(void **state)
 {
-	static const char too_deep[] = "maps and lists are nested more than 64 deep";
+	static const char too_deep[] = "maps and lists are nested more than 64 levels deep";
 
 	check_bound(repeat_after(repeat("", "[", 64, "x"), "]", 64, ""), NULL);
 	check_bound(repeat("", "[", 65, "x"), too_deep);
