@@ -438,7 +438,10 @@ bool spec_reply_did_nothing(int status, const char *body, size_t len)
 		return true;
 	if (status / 100 == 2)
 		return false;
-	/* The API server sends this reply if the product that serves this API is not installed. */
+	/*
+	 * The API server sends this if it does not serve the API, because the product is not
+	 * installed.
+	 */
 	if (status == 404 && len == strlen(NOT_SERVED) && memcmp(body, NOT_SERVED, len) == 0)
 		return true;
 	if (spec_value_parse_map(body, len, &o) < 0 || !streq(spec_read_text(o, "kind"), "Status"))

@@ -228,10 +228,7 @@ const char *spec_suggest(const char *word, const char *const *words)
 		if (n > SUGGEST_MAX)
 			continue;
 		d = distance(word, len, *words, n);
-		/*
-		 * Require fewer edits than letters, because that many edits turn any word into any
-		 * other.
-		 */
+		/* As many edits as letters turn any word into any other, so require fewer. */
 		if (d < max_of(len, n) && (ret ? d < best : d <= best)) {
 			best = d;
 			ret = *words;

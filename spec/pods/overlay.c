@@ -37,8 +37,8 @@ static bool has_prefix(const char *key, const char *prefix)
 }
 
 /*
- * A position in the overlay: a key, and the position of the map that has it. The last one in this
- * chain, without UP, has the path of the overlay itself as its key.
+ * A position in the overlay: KEY is a key of the map at the position UP. If UP is NULL, this is the
+ * overlay itself, and KEY is its path.
  */
 struct overlay_place {
 	const struct overlay_place *up;

@@ -22,7 +22,7 @@
 #define INSTANCE_TYPE "node.kubernetes.io/instance-type"
 #define EFA	      "vpc.amazonaws.com/efa"
 #define KUEUE_START_S 300	/* seconds that the pods of an attempt may take to start */
-#define LOCAL_IMAGE   "sha256:" /* an image id of the local Docker daemon begins so */
+#define LOCAL_IMAGE   "sha256:" /* the ids of images in a local Docker daemon begin with this */
 
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
 {

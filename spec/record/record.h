@@ -80,9 +80,9 @@ define_cleanup(spec_record_freep, struct spec_record *, spec_record_free)
 char *spec_record_snapshot(const struct spec_record *r);
 char *spec_record_plan(const struct spec_record *r);
 /*
- * Parse the two parts. They may be anything, since the disk is untrusted. If SNAPSHOT is NULL, the
- * part is damaged. PLAN may be NULL if the caller does not need the plan. Return 0, or -EINVAL if a
- * part is damaged.
+ * Parse the two parts. They may be anything, since the disk is untrusted. A SNAPSHOT that is NULL
+ * counts as damaged. PLAN may be NULL if the caller does not need the plan. Return 0, or -EINVAL if
+ * a part is damaged.
  */
 int spec_record_parse(const char *snapshot, const char *plan, struct spec_record **ret);
 /*
