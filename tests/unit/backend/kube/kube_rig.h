@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mount of a cluster whose server is the test's own: it has jobs as they were created, gives the replies that the
- * test wants, and its watches tell what the test says. All runs in one thread (fake_net.h).
+ * Creates a mount of a fake cluster. The test plays the API server: it stores jobs as they were
+ * created, chooses the server's replies, and sends watch events. Everything runs in one thread
+ * (fake_net.h).
  */
 #pragma once
 
@@ -26,7 +27,7 @@
 #define RIG_MAX	 4096
 
 struct rig_object {
-	char *name, *json; /* JSON: the object as the cluster has it */
+	char *name, *json; /* JSON: the object as the server stores it */
 	bool there;
 };
 
@@ -34,21 +35,21 @@ static struct {
 	char dir[64];
 	char kubeconfig[96];
 	enum backend_capture capture;
-	uint64_t spool_limit; /* 0: plenty */
+	uint64_t spool_limit; /* 0: no limit in practice */
 	bool mine;
 	struct backend *b;
 	const struct kube_parts *k;
-	/* All that were ever made; the uid of each is u-INDEX. */
+	/* All objects that were ever created. The uid of each is "u-INDEX". */
 	struct rig_object objects[RIG_MAX];
 	size_t n_objects;
 	unsigned version;
-	size_t n_answers; /* answers to requests of users */
-	int err;	  /* of the last one */
+	size_t n_answers; /* number of answered user requests */
+	int err;	  /* error of the last answered request */
 	char text[4096], id[256];
 	struct podlog *streams;
 } rig;
 
-/* --- streams of output, which begin at once, bring nothing, and end as the test says --- */
+/* --- log streams: they start immediately, deliver no data, and end when the test says so --- */
 
 struct podlog {
 	struct podlog_config config;
@@ -135,7 +136,7 @@ static inline char *rig_key(const struct podlog *p)
 	return key;
 }
 
-/* The stream of log KEY; NULL: there is none. */
+/* Return the stream of the log KEY, or NULL if there is none. */
 static inline struct podlog *rig_stream(const char *key)
 {
 	struct podlog *p;
@@ -150,7 +151,8 @@ static inline struct podlog *rig_stream(const char *key)
 }
 
 /*
- * All of the log of P, whose run has ended, has come; and so has, where it is asked for, what may be left after that.
+ * Report all of P's log as read to its end. P's run must have ended. If kxfs then requests the rest
+ * of the log, report that as read too.
  */
 static inline void rig_stream_done(struct podlog *p)
 {
@@ -160,7 +162,7 @@ static inline void rig_stream_done(struct podlog *p)
 		rig_outcome(p, PODLOG_ALL);
 }
 
-/* P's log is refused again and again, until it gives its place back. */
+/* Refuse P's log repeatedly, until it releases its slot. */
 static inline void rig_stream_refused(struct podlog *p)
 {
 	size_t streams = rig_logs().streams;
@@ -172,9 +174,9 @@ static inline void rig_stream_refused(struct podlog *p)
 			assert_true(fake_wait(60000));
 }
 
-/* --- life --- */
+/* --- start and stop --- */
 
-/* Answer a survey of the kinds: Volcano is served, and its jobs may be listed. */
+/* Answer a survey of the kinds: the cluster serves Volcano, and the user may list its jobs. */
 static inline void rig_survey(void)
 {
 	fake_answer(
@@ -223,7 +225,7 @@ static inline void rig_new(void)
 	rig_survey();
 }
 
-/* The list that the watch of PART has asked for has ITEMS. */
+/* Answer the list request of the watch whose path contains PART with ITEMS. */
 static inline void rig_list(const char *part, const char *items)
 {
 	struct http_request *rq = fake_find(part);
@@ -236,7 +238,10 @@ static inline void rig_list(const char *part, const char *items)
 	fake_run();
 }
 
-/* Watches that ask for the server's version, since the server was away, hear that it has not gone back. */
+/*
+ * Confirm the current version to watches that check it after the server was unreachable: the server
+ * did not go back to an older version.
+ */
 static inline void rig_confirm(void)
 {
 	struct http_request *rq, *next;
@@ -255,13 +260,13 @@ static inline void rig_start(const char *jobs, const char *pods)
 	rig_new();
 	rig_list("jobs?limit", jobs);
 	rig_list("pods?limit", pods);
-	assert_false(rig.b->started.over); /* the start waits for the queues */
+	assert_false(rig.b->started.over); /* the start waits for the list of queues */
 	rig_list("queues?limit", "");
 	assert_true(rig.b->started.over);
 	assert_int_equal(rig.b->started.err, 0);
 }
 
-/* Stop the backend, up to the end that backend_stop waits for. */
+/* Stop the backend and run until backend_stop has finished. */
 static inline void rig_stop(void)
 {
 	int over;
@@ -312,7 +317,7 @@ static inline int rig_teardown(void **state)
 	return 0;
 }
 
-/* --- what the watches tell --- */
+/* --- watch events --- */
 
 static inline void rig_event(const char *part, const char *type, const char *object)
 {
@@ -336,7 +341,7 @@ static inline void rig_pod_event(const char *type, const char *object)
 	fake_run();
 }
 
-/* A job of one task "a" with REPLICAS, made by somebody else. malloc'ed. */
+/* Return a job that somebody else created, with one task "a" of REPLICAS replicas. malloc'ed. */
 static inline char *rig_job(const char *name, const char *uid, const char *phase, unsigned replicas)
 {
 	char *json;
@@ -352,7 +357,10 @@ static inline char *rig_job(const char *name, const char *uid, const char *phase
 	return json;
 }
 
-/* Pod INDEX of task "a" of the job OWNER; STATE: of its container, JSON. malloc'ed. */
+/*
+ * Return pod INDEX of task "a" of the job OWNER. STATE is the JSON of its container's state.
+ * malloc'ed.
+ */
 static inline char *rig_pod(const char *uid, const char *owner, unsigned index, const char *phase,
 			    const char *state)
 {
@@ -387,7 +395,10 @@ static inline struct rig_object *rig_object(const char *name)
 	return NULL;
 }
 
-/* The text behind KEY in TEXT, up to the next quote, malloc'ed; "" when there is none. */
+/*
+ * Return the text that follows KEY in TEXT, up to the next quote, or "" if TEXT does not contain
+ * KEY. malloc'ed.
+ */
 static inline char *rig_behind(const char *text, const char *key)
 {
 	const char *at = strstr(text, key);
@@ -422,7 +433,9 @@ static inline struct rig_object *rig_create(const char *body)
 #define RIG_DELETED "{\"kind\":\"Status\",\"status\":\"Success\"}"
 #define RIG_PAGE    "<html><head><title>Sign in</title></head><body>Please log in</body></html>"
 
-/* Do what RQ asks for, and return the status; *RET_BODY is borrowed. */
+/*
+ * Perform the request RQ on the stored objects and return the HTTP status. *RET_BODY is borrowed.
+ */
 static inline int rig_act(const struct http_request *rq, const char **ret_body)
 {
 	const char *slash = strrchr(rq->path, '/');
@@ -447,7 +460,7 @@ static inline int rig_act(const struct http_request *rq, const char **ret_body)
 	return 200;
 }
 
-/* The oldest request that is no list and no watch; NULL: none. */
+/* Return the oldest request that is neither a list nor a watch, or NULL if there is none. */
 static inline struct http_request *rig_request(void)
 {
 	struct http_request *rq;
@@ -458,14 +471,14 @@ static inline struct http_request *rig_request(void)
 	return NULL;
 }
 
-/* Let time pass until there is one. */
+/* Let time pass until rig_request returns a request. */
 static inline void rig_until_request(void)
 {
 	while (!rig_request())
 		assert_true(fake_wait(30000));
 }
 
-/* Answer the oldest request as a server in order does. */
+/* Perform the oldest request, and answer it as a healthy server does. */
 static inline void rig_serve(void)
 {
 	struct http_request *rq = rig_request();
@@ -485,7 +498,7 @@ static inline void rig_answer(int status, const char *body)
 	fake_run();
 }
 
-/* Break the connection of the oldest request; ACTED: the server has done what it asks for. */
+/* Break the connection of the oldest request. If ACTED, the server performs the request first. */
 static inline void rig_lose(bool acted)
 {
 	const char *body;
@@ -535,7 +548,10 @@ static inline void rig_cancel(const char *id, const char *uid)
 	fake_run();
 }
 
-/* The text of the record of the job that is called ID, malloc'ed; NULL: it has none. KEY, of 64 bytes, gets its key. */
+/*
+ * Return the text of the record of the job whose id is ID, or NULL if it has none. malloc'ed. Copy
+ * the record's key to KEY, which has 64 bytes.
+ */
 static inline char *rig_record(const char *id, char *key)
 {
 	cleanup_free char *path = text_print("%s/jobs", rig.dir);
@@ -577,7 +593,10 @@ static inline void rig_count_job(void *data, const struct world_job *job)
 	(*n)++;
 }
 
-/* How many jobs are known, with those of which only output still comes. */
+/*
+ * Return the number of known jobs, including those that are gone but whose output is still being
+ * read.
+ */
 static inline size_t rig_known_jobs(void)
 {
 	size_t n = 0;
@@ -601,7 +620,10 @@ static inline size_t rig_records(void)
 	return n;
 }
 
-/* Assert that the states of job ID in PLACE read like STATE; NULL: it must not be there. */
+/*
+ * Assert that the states of job ID in PLACE are STATE. If STATE is NULL, assert that PLACE does not
+ * contain the job.
+ */
 static inline void rig_expect(enum backend_place place, const char *id, const char *state)
 {
 	const struct spec_job *job cleanup_job = backend_job(rig.b, place, id);
@@ -614,7 +636,7 @@ static inline void rig_expect(enum backend_place place, const char *id, const ch
 		assert_string_equal(spec_state_name(job->state), state);
 }
 
-/* --- what happens to jobs and pods; how many logs of the job "one" are followed, wait, or have lost something --- */
+/* --- changes of jobs and pods; the logs of the job "one" --- */
 
 static inline void story_pod(const char *type, const char *uid, const char *owner, unsigned index,
 			     const char *phase, const char *state)
@@ -631,14 +653,14 @@ static inline void story_job(const char *type, const char *name, const char *uid
 	rig_job_event(type, json);
 }
 
-/* Somebody else's job begins to run, and it is captured, and prints. */
+/* Start a job of somebody else that is captured and prints output. */
 static inline void story_run(const char *name, const char *uid, const char *pod)
 {
 	story_job("ADDED", name, uid, "Running");
 	story_pod("ADDED", pod, uid, 0, "Running", RIG_RUNNING);
 }
 
-/* Begin a mount that captures all, with such a job, "one", which runs. */
+/* Start a mount that captures all jobs, and then a running job "one". */
 static inline void story_begin(void)
 {
 	rig.capture = BACKEND_CAPTURE_ALL;
@@ -655,7 +677,7 @@ static inline void story_end(const char *name, const char *uid, const char *pod)
 	fake_pass(5000);
 }
 
-/* A pod that runs, with FROM in its JSON replaced by TO. */
+/* Send a running pod in whose JSON FROM is replaced by TO. */
 static inline void story_odd_pod(const char *type, const char *uid, const char *from,
 				 const char *to)
 {
@@ -680,7 +702,7 @@ static inline size_t story_follows(void)
 	return n;
 }
 
-/* How many of the logs of "one" wait for their turn, as its status says. */
+/* Return how many logs of "one" wait for a slot, according to its status. */
 static inline size_t story_waiting(void)
 {
 	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, "one");
@@ -692,7 +714,7 @@ static inline size_t story_waiting(void)
 	return n;
 }
 
-/* The gaps of the first replica of "one", as its status says. */
+/* Return the number of gaps of the first replica of "one", according to its status. */
 static inline uint64_t story_gaps(void)
 {
 	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, "one");

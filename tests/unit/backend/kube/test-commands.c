@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A command that was given through ctl: it is pending until its outcome shows, until it counts as ignored, or until the
- * job leaves.
+ * Commands that were given through ctl. A command is pending until its result shows in the job's
+ * status, until it counts as ignored, or until the job is deleted.
  */
 #include "tests/unit/backend/client/fake_net.h"
 
@@ -15,7 +15,7 @@ static struct {
 	size_t n_changed, n_ended;
 	enum command_end end;
 	char text[256];
-	enum spec_control_outcome outcome; /* what the kind says of it */
+	enum spec_control_outcome outcome; /* what the kind reports as the result */
 } rig;
 
 static void on_changed(void *data, const char *uid)
@@ -82,7 +82,8 @@ static void test_obeyed(void **state)
 {
 	begin();
 	assert_int_equal(commands_begin(rig.cs, "u1", "one", SPEC_RESUME, on_ended, NULL), -EBUSY);
-	assert_int_equal(commands_pending(rig.cs, "u1"), 0); /* the server has not taken it yet */
+	/* the server has not accepted it yet */
+	assert_int_equal(commands_pending(rig.cs, "u1"), 0);
 	commands_sent(rig.cs, "u1", &view, NULL);
 	commands_taken(rig.cs, "u1", false);
 	assert_int_equal(rig.n_changed, 1);
@@ -92,14 +93,14 @@ static void test_obeyed(void **state)
 	rig.outcome = SPEC_CONTROL_OBEYED;
 	assert_true(commands_check(rig.cs, "u1", &control, &job));
 	assert_int_equal(commands_pending(rig.cs, "u1"), 0);
-	assert_int_equal(rig.n_ended, 0); /* nobody has seen the job yet */
+	assert_int_equal(rig.n_ended, 0); /* no view of the job was shown yet */
 	commands_shown(rig.cs, "u1", view.phase);
 	assert_int_equal(rig.n_ended, 1);
 	assert_int_equal(rig.end, COMMAND_OBEYED);
-	begin(); /* the next command may be given */
+	begin(); /* the next command is allowed now */
 }
 
-/* The watch tells the outcome before the reply says that the command was taken. */
+/* The watch shows the result before the reply to the command arrives. */
 static void test_shown_before_taken(void **state)
 {
 	begin();
@@ -130,9 +131,9 @@ static void test_ignored(void **state)
 	fake_pass(2000);
 	assert_int_equal(commands_ignored(rig.cs, "u1"), 1u << SPEC_SUSPEND);
 	assert_int_equal(commands_pending(rig.cs, "u1"), 0);
-	assert_int_equal(rig.n_ended, 0); /* whoever gave the command no longer waits */
+	assert_int_equal(rig.n_ended, 0); /* the user who gave the command no longer waits */
 	assert_int_equal(rig.n_changed, 2);
-	/* The next command takes the place of the one that was ignored. */
+	/* The next command replaces the one that was ignored. */
 	begin();
 	assert_int_equal(commands_ignored(rig.cs, "u1"), 0);
 	commands_drop(rig.cs, "u1");

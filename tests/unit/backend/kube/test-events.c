@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events of jobs: the newest of each cause is kept, up to a bound, and given to its job however late that becomes
- * known.
+ * Events of jobs. kxfs keeps the newest event of each cause, up to a bound. It assigns an event to
+ * its job even if the job becomes known much later.
  */
 #include "backend/kube/events.h"
 #include "tests/unit/unit.h"
@@ -49,11 +49,14 @@ static void test_newest(void **state)
 	struct events *ev = events_new();
 
 	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 1)));
-	/* The same event again is no news, one with another reason is; then the first one is news again. */
+	/*
+	 * A repeated event is not new; one with another reason is. After that, the first event
+	 * counts as new again.
+	 */
 	assert_false(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 2)));
 	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "over", 3)));
 	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 4)));
-	/* Events of which why does not speak are never news. */
+	/* Events that `why` does not use are never new. */
 	assert_false(events_put(ev, "j", 0, event("p", "Pulled", "a\\tb\\nc\\\\d", 5)));
 	assert_text(ev, "j",
 		    "2026-11-21T09:13:03Z\tPod/p\tNormal\tUnschedulable\t3\tover\n"
@@ -65,7 +68,7 @@ static void test_newest(void **state)
 	events_free(ev);
 }
 
-/* The same words about a further attempt of the job are news, once. */
+/* The same message counts as new once more for a further attempt of the job, but only once. */
 static void test_of_a_further_try(void **state)
 {
 	const int64_t first = INT64_C(1795252400) * 1000000000; /* 2026-11-21T09:13:20Z */
@@ -82,7 +85,10 @@ static void test_of_a_further_try(void **state)
 	events_free(ev);
 }
 
-/* Two series of events for a gang that waits, each second; one of the series says nothing. */
+/*
+ * Two series of events for a waiting gang, one event per second each. The messages of one series
+ * are empty.
+ */
 static void test_noise(void **state)
 {
 	struct events *ev = events_new();
@@ -148,7 +154,7 @@ static void test_before_its_object(void **state)
 	assert_true(adopt(ev, "g", "j"));
 	assert_int_equal(count(ev, "j"), 1);
 	assert_false(adopt(ev, "g", "j"));
-	/* Of events that belong to nobody yet the newest wait. */
+	/* If too many events have no known job yet, only the newest of them are kept. */
 	for (unsigned i = 0; i < 2 * EVENTS_WAITING_MAX; i++) {
 		snprintf(about, sizeof(about), "o%u", i);
 		events_put(ev, NULL, 0, event(about, "FailedMount", "no volume", 1));

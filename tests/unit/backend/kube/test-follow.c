@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A log that is followed: its beginning, its end, a slow disk, and of which run of its container a stream is. The test
- * answers requests, and lets time pass and the disk work (fake_net.h).
+ * Following one log: its start, its end, slow disks, and which run of the container a stream
+ * belongs to. The test answers requests, lets time pass, and performs the disk work (fake_net.h).
  */
 #include <signal.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #define T(second) "2026-11-21T09:08:" second ".000000000Z "
 #define WHICH_RUN "/pods?fieldSelector=metadata.name%3Dpod"
-/* The answer to the question for the pod: its uid, and how often its container has been run again. */
+/* The reply to the request for the pod: its uid, and how often its container was restarted. */
 #define POD(uid, restarts)                                                                         \
 	"{\"items\":[{\"metadata\":{\"uid\":\"" uid "\"},\"status\":{\"containerStatuses\":["      \
 	"{\"name\":\"main\",\"restartCount\":" #restarts ",\"state\":{\"running\":{}}}]}}]}"
@@ -33,8 +33,11 @@ static struct {
 	struct follow_context context;
 	struct follow *f;
 	unsigned settled;
-	unsigned told; /* how often the follow has told of a change */
-	/* When the server is asked for the first time which run this is, it says that it is this one. */
+	unsigned told; /* number of calls of `changed` */
+	/*
+	 * The first time that kxfs asks which run the stream belongs to, the server answers: this
+	 * one.
+	 */
 	bool trusted;
 } rig;
 
@@ -48,7 +51,7 @@ int fdatasync(int fd)
 	return sync_fails ? -1 : (int)syscall(SYS_fdatasync, fd);
 }
 
-/* Run all that is posted, and all work of the pool. */
+/* Run all posted calls, and all work of the pool. */
 static void run(void)
 {
 	struct http_request *rq;
@@ -73,7 +76,7 @@ static void on_changed(void *data)
 	rig.told++;
 }
 
-/* Is the log over, or refused for now? */
+/* True if the log has ended, or if it waits after too many refusals. */
 static bool is_done(void)
 {
 	return follow_state(rig.f).over || follow_state(rig.f).waiting;
@@ -86,14 +89,14 @@ static int result(void)
 	return follow_state(rig.f).complete ? 0 : -ENOENT;
 }
 
-/* How many gaps there are, without the one at the end if that was lost. */
+/* Return the number of gaps, without the one at the end of the log if the end was lost. */
 static unsigned gaps(void)
 {
 	return follow_state(rig.f).gaps -
 	       (follow_state(rig.f).over && !follow_state(rig.f).complete);
 }
 
-/* From now on no file gets longer than N bytes. */
+/* Limit the size of all files to N bytes from now on. */
 static void disk_takes(rlim_t n)
 {
 	struct rlimit limit;
@@ -145,7 +148,7 @@ static int teardown(void **state)
 	return scratch_remove(rig.dir);
 }
 
-/* Before turn I of a test all is made anew. */
+/* Reset everything before iteration I of a test. */
 static void begin_turn(void **state, size_t i)
 {
 	if (i == 0)
@@ -176,7 +179,7 @@ static void start(bool first)
 	begin((struct follow_run){.first = first});
 }
 
-/* The only request under way, which asks for WHAT. */
+/* Return the only request under way, whose path must contain WHAT. */
 static struct http_request *request(const char *what)
 {
 	const char *path;
@@ -213,7 +216,7 @@ static void refuse(struct http_request *rq, int status)
 	run();
 }
 
-/* The log holds TEXT and nothing else. */
+/* Assert that the log's contents are TEXT. */
 static void holds(const char *text)
 {
 	char path[128], got[4096] = "";
@@ -228,7 +231,7 @@ static void holds(const char *text)
 	assert_string_equal(got, text);
 }
 
-/* How many gaps stand on disk, in the table of the log. */
+/* Return the number of gaps that the log's table on disk contains. */
 static size_t gaps_on_disk(void)
 {
 	char path[128];
@@ -254,11 +257,11 @@ static void ended(enum run_end how)
 	run();
 }
 
-/* --- the end --- */
+/* --- the end of a log --- */
 
 /*
- * The run has ended and its pod is going, or gone: as long as output still comes it is waited for, since nothing can be
- * asked for after it.
+ * The run has ended, and its pod is being deleted or is gone. kxfs waits while output still
+ * arrives, because it can't request any output afterwards.
  */
 static void test_still_comes(void **state)
 {
@@ -286,7 +289,10 @@ static void test_still_comes(void **state)
 	holds(all);
 }
 
-/* No more output comes: the stream is ended, and what may be left is asked for. */
+/*
+ * The run has ended and no more output arrives. kxfs closes the stream and requests what may be
+ * missing.
+ */
 static void test_falls_silent(void **state)
 {
 	start(false);
@@ -306,7 +312,9 @@ static void test_falls_silent(void **state)
 	holds("one\ntwo\nthree\n");
 }
 
-/* A stream that never ends is ended in time, also if it brings more and more. */
+/*
+ * kxfs closes a stream that never ends after a time limit, even if it delivers more and more data.
+ */
 static void test_never_ends(void **state)
 {
 	start(false);
@@ -321,8 +329,8 @@ static void test_never_ends(void **state)
 }
 
 /*
- * The job has ended, and its pod runs on: a minute later its output is the job's no more. Not if the pod is on its way
- * out, or the job goes on after all.
+ * The job has finished, but its pod continues to run. A minute later, its output no longer counts
+ * as the job's. Exceptions: the pod is being deleted (1), or the job is running after all (2).
  */
 static void test_outlived(void **state)
 {
@@ -352,7 +360,7 @@ static void test_outlived(void **state)
 	}
 }
 
-/* The minute is over while the end of the log is read, for another stream. */
+/* The minute ends while another request reads the end of the log. */
 static void test_outlived_while_read(void **state)
 {
 	start(false);
@@ -377,8 +385,8 @@ static void wait_for_request(void)
 }
 
 /*
- * The run has ended, one line of it is known, and what is left is asked for; AGAIN: after the log was refused too
- * often.
+ * End the run after one line was received. kxfs then requests the rest. AGAIN: the log was refused
+ * too often before.
  */
 static void ended_after_one(bool again)
 {
@@ -396,7 +404,7 @@ static void ended_after_one(bool again)
 	wait_for_request();
 }
 
-/* The log is refused, in one way or another, so often that it is not asked for any more for now. */
+/* The server refuses the log in various ways, so often that kxfs stops requesting it for now. */
 static void test_refused(void **state)
 {
 	ended_after_one(false);
@@ -423,9 +431,10 @@ static bool is_denied(struct output *o, const char *key)
 }
 
 /*
- * Readers are told that there is no right to read a log, before their opens are answered: until there is the right,
- * though nothing is printed then, or until its pod is gone, or if something was captured before. So it is with the
- * merged log while there is no right to any of its logs.
+ * If the user may not read a log, readers learn that before their opens are answered. This ends
+ * when the user gets the right (even if the container prints nothing then), or when the pod is
+ * gone. It never starts if output was captured before. The merged log behaves so while the user may
+ * not read any of its parts.
  */
 static void test_denied(void **state)
 {
@@ -462,7 +471,10 @@ static void test_denied(void **state)
 	assert_false(is_denied(rig.spool, "log"));
 }
 
-/* The log was refused too often before: then one refusal is enough. But not while something comes each time. */
+/*
+ * If the log was refused too often before, one further refusal is enough. But refusals do not count
+ * while each request delivers something new.
+ */
 static void test_refused_again(void **state)
 {
 	static const char *const lines[] = {T("02") "two\n", T("03") "three\n"};
@@ -485,8 +497,8 @@ static void test_refused_again(void **state)
 }
 
 /*
- * The node says that it has nothing: of the run before the present one that is final. Of another run the node should
- * know better.
+ * The kubelet reports that it has no log. kxfs accepts that for the run before the current one. For
+ * another run, it asks again, because the kubelet should have that log.
  */
 static void test_refused_for_good(void **state)
 {
@@ -506,9 +518,12 @@ static void test_refused_for_good(void **state)
 	}
 }
 
-/* --- was that all? --- */
+/* --- whether the output is complete --- */
 
-/* The pod is gone: some of its output may be lost, but not when its stream had just ended by itself. */
+/*
+ * End the stream, then delete the pod. Some output may be lost, except if the container's end had
+ * just closed the stream.
+ */
 static void gone_after(bool hurry, int err)
 {
 	start(false);
@@ -529,13 +544,18 @@ static void test_gone_while_going(void **state)
 	gone_after(true, 0);
 }
 
-/* Streams end for many reasons: while nothing says that the run is at its end, the end of a stream does not either. */
+/*
+ * Streams end for many reasons. Without an event that shows the end of the run, the end of a stream
+ * does not prove it.
+ */
 static void test_gone_while_running(void **state)
 {
 	gone_after(false, -ENOENT);
 }
 
-/* A stream that has been open for LIVED ms ends properly, before there is any news that the run has ended. */
+/*
+ * Open a stream for LIVED ms, then let it end normally. No event has shown the end of the run yet.
+ */
 static void ends_early(uint64_t lived)
 {
 	start(false);
@@ -545,7 +565,7 @@ static void ends_early(uint64_t lived)
 	end(fake.requests);
 }
 
-/* The next stream, which is asked for at once, has nothing new, and ends properly after MS. */
+/* The stream that kxfs opens next repeats the known line, and ends normally after MS. */
 static void ends_again(uint64_t ms)
 {
 	head(request("follow=true"));
@@ -564,8 +584,9 @@ static void gone_with(int err)
 }
 
 /*
- * A node ends the stream of a container that has ended, and the next stream too, at once; it keeps that of a container
- * that runs. So all had come, though no news said that the run had ended before the pod was gone.
+ * The kubelet closes the stream of a container that has ended, and then closes the next stream
+ * immediately. It would keep the stream of a running container open. So the log is complete,
+ * although no event showed the end of the run before the pod was gone.
  */
 static void test_deleted_before_any_event(void **state)
 {
@@ -574,7 +595,7 @@ static void test_deleted_before_any_event(void **state)
 	gone_with(0);
 }
 
-/* The same, when the server's answer about the pod comes before the news of the watch. */
+/* The same, but the server's reply about the pod arrives before the watch event. */
 static void test_gone_before_watch(void **state)
 {
 	ends_early(3000);
@@ -589,20 +610,23 @@ static void test_gone_before_watch(void **state)
 	assert_int_equal(result(), 0);
 }
 
-/* Cases that look like that, and are not: in these the gap is counted. */
+/* Similar cases in which the log may be incomplete, so kxfs must count a gap. */
 static void test_gone_unproven(void **state)
 {
 	for (int i = 0; i < 7; i++) {
 		begin_turn(state, i);
-		ends_early(i == 0 ? 100 : 3000); /* 0: the node keeps no stream open */
+		ends_early(i == 0 ? 100 : 3000); /* 0: this kubelet closes all streams early */
 		if (i == 1)
-			ends_again(3000); /* all streams end */
+			/*
+			 * the kubelet keeps the second stream open, so the container may be running
+			 */
+			ends_again(3000);
 		if (i == 2)
 			fake_break(request("follow=true"), -EIO, true);
 		if (i == 3)
-			refuse(request("follow=true"), 404); /* the node has just been started */
+			refuse(request("follow=true"), 404); /* the kubelet was just restarted */
 		if (i == 4) {
-			head(request("follow=true")); /* the run has gone on */
+			head(request("follow=true")); /* the container continued to run */
 			fake_pass(3000);
 			fake_break(fake.requests, -EIO, true);
 			run();
@@ -610,13 +634,14 @@ static void test_gone_unproven(void **state)
 		if (i == 5) {
 			ends_again(20);
 			fake_pass(2000);
-			head(request("follow=true")); /* the run has gone on, later */
+			/* the container continued to run, as a later stream shows */
+			head(request("follow=true"));
 			fake_pass(2000);
 			fake_break(fake.requests, -EIO, true);
 			run();
 		}
 		if (i == 6) {
-			ends_again(20); /* the last stream lies long back */
+			ends_again(20); /* the last stream was long ago */
 			for (int k = 0; k < 5; k++) {
 				while (!fake.requests)
 					assert_true(fake_wait(60000));
@@ -627,7 +652,7 @@ static void test_gone_unproven(void **state)
 	}
 }
 
-/* Where containers are run again, the next stream may be that of the next run. */
+/* If the kubelet restarts containers, the next stream may belong to the next run. */
 static void test_gone_of_reruns(void **state)
 {
 	begin((struct follow_run){.reruns = true});
@@ -641,7 +666,10 @@ static void test_gone_of_reruns(void **state)
 	gone_with(-ENOENT);
 }
 
-/* What was fetched for a reader is what there was at that time, and says nothing about the rest. */
+/*
+ * A request for a reader returned the output that existed at that time. That does not prove that
+ * the later output is complete.
+ */
 static void test_gone_after_first(void **state)
 {
 	start(true);
@@ -659,11 +687,11 @@ static void test_gone_after_first(void **state)
 	assert_int_equal(result(), -ENOENT);
 }
 
-/* --- what is said --- */
+/* --- kxfs's own messages --- */
 
 static size_t said_before;
 
-/* What the daemon's messages have said since the last call, malloc'ed. */
+/* Return the daemon's messages since the last call. malloc'ed. */
 static char *said(void)
 {
 	size_t len;
@@ -684,8 +712,8 @@ static void says(const char *what)
 }
 
 /*
- * A log that is refused while its pod goes away, and then turns out to be complete: nobody is warned, and all is well
- * at the end.
+ * The server refuses a log while its pod is being deleted, but the log turns out to be complete.
+ * kxfs does not warn, and counts no gap.
  */
 static void test_refused_and_complete(void **state)
 {
@@ -705,7 +733,10 @@ static void test_refused_and_complete(void **state)
 	says("output of pod, container main: is complete\n");
 }
 
-/* What was said to be wrong is said to be well again as soon as it is, each time. */
+/*
+ * Each time that a refusal was reported and then ends, kxfs reports immediately that the log is
+ * readable again.
+ */
 static void test_refused_and_mended(void **state)
 {
 	free(said());
@@ -725,11 +756,11 @@ static void test_refused_and_mended(void **state)
 	}
 }
 
-/* --- who waits for what there is --- */
+/* --- readers that wait for the existing output --- */
 
 /*
- * The bytes that there are now have arrived when a request of their own has brought them and they are written, whatever
- * becomes of the stream.
+ * A separate request reads the existing output. That output counts as arrived once it is on disk,
+ * no matter what happens to the stream.
  */
 static void test_first(void **state)
 {
@@ -749,7 +780,7 @@ static void test_first(void **state)
 	assert_int_equal(rig.settled, 1);
 }
 
-/* These bytes can't be had: whoever waits for them is not kept waiting. */
+/* If the existing output can't be read, waiting readers are answered anyway. */
 static void test_first_refused(void **state)
 {
 	start(true);
@@ -760,7 +791,10 @@ static void test_first_refused(void **state)
 	request("follow=true");
 }
 
-/* Without such a request, a pause in the stream is taken for the end of what there was. */
+/*
+ * Without a separate request, the first pause of the stream counts as the end of the existing
+ * output.
+ */
 static void test_pause(void **state)
 {
 	start(false);
@@ -776,7 +810,7 @@ static void test_pause(void **state)
 	assert_int_equal(rig.settled, 1);
 }
 
-/* A stream that ends without a pause ends the waiting too. */
+/* If the stream ends without a pause, readers stop waiting too. */
 static void test_no_pause(void **state)
 {
 	start(false);
@@ -788,7 +822,7 @@ static void test_no_pause(void **state)
 	assert_int_equal(rig.settled, 1);
 }
 
-/* When the run has ended, its log arrives anew when all of it is there, not when the stream pauses. */
+/* After the run has ended, readers wait until its log is complete, not until the stream pauses. */
 static void test_rest(void **state)
 {
 	start(false);
@@ -809,7 +843,10 @@ static void test_rest(void **state)
 	holds("one\ntwo\n");
 }
 
-/* A log is complete when it is synced, so that the next machine has it, and is not if the sync fails. */
+/*
+ * A log is complete only after its files were synced, so that a crash of the machine can't lose it.
+ * It is incomplete if the sync fails.
+ */
 static void test_synced(void **state)
 {
 	start(false);
@@ -834,7 +871,7 @@ static void test_synced(void **state)
 	assert_true(n_synced > 0);
 }
 
-/* The run has ended before the stream has paused: then the pause says nothing. */
+/* The run ends before the stream pauses. Then a pause of the stream does not end the wait. */
 static void test_ended_at_once(void **state)
 {
 	start(false);
@@ -853,7 +890,10 @@ static void test_ended_at_once(void **state)
 
 #define LINE (1u << 20)
 
-/* Give the stream RQ the bytes TEXT, of which nothing is written yet. 0, or how the stream ends. */
+/*
+ * Deliver TEXT on the stream RQ without writing any of it to disk. Return 0, or the error that ends
+ * the stream.
+ */
 static int bytes_unwritten(struct http_request *rq, const char *text)
 {
 	int err = rq->call.bytes(rq->call.data, text, strlen(text));
@@ -863,7 +903,7 @@ static int bytes_unwritten(struct http_request *rq, const char *text)
 	return err;
 }
 
-/* A line of LINE bytes, malloc'ed. */
+/* Return a line of LINE bytes. malloc'ed. */
 static char *long_line(void)
 {
 	char *line = malloc(LINE + 1);
@@ -877,8 +917,8 @@ static char *long_line(void)
 }
 
 /*
- * A log that prints much and another one are followed. *RET_OTHER is the stream of the second, the result that of the
- * first.
+ * Follow two logs. Set *RET_OTHER to the stream of the second log. Return the stream of the first
+ * one, which prints a lot.
  */
 static struct http_request *follow_two(struct follow *ret[2], struct http_request **ret_other)
 {
@@ -906,7 +946,7 @@ static void end_two(struct follow *const logs[2], size_t size, const char *other
 	assert_int_equal(size_of("other"), strlen(other));
 }
 
-/* A disk that stands still slows the stream of a log that prints much, as long as it does so, and no other stream. */
+/* While the disk hangs, kxfs pauses the stream of a log that prints a lot, but no other stream. */
 static void test_slow_disk(void **state)
 {
 	cleanup_free char *line = long_line();
@@ -934,7 +974,10 @@ static void test_slow_disk(void **state)
 	end_two(logs, lines * (LINE - strlen(T("01"))), "one\none\none\n");
 }
 
-/* The same where no more streams can be slowed: the stream is ended, and asked for again on a connection of its own. */
+/*
+ * The same when kxfs can't pause any more streams. It closes the stream, and later opens it again
+ * on a connection of its own.
+ */
 static void test_slow_disk_for_many(void **state)
 {
 	cleanup_free char *line = long_line();
@@ -952,7 +995,7 @@ static void test_slow_disk_for_many(void **state)
 	said = diag_text(&len);
 	assert_non_null(strstr(said, "output of pod, container main: the disk is too slow"));
 	assert_int_equal(bytes_unwritten(other, T("02") "one\n"), 0);
-	assert_int_equal(fake.n_sent, 2); /* what can't be taken is not asked for */
+	assert_int_equal(fake.n_sent, 2); /* kxfs does not request data that it can't write */
 	run();
 	assert_int_equal(fake.n_sent, 3);
 	rq = other->next;
@@ -965,8 +1008,8 @@ static void test_slow_disk_for_many(void **state)
 }
 
 /*
- * A disk that takes nothing: writing is tried again, more and more seldom; what has come meanwhile is asked for again;
- * and all of that is said once.
+ * The disk refuses all writes. kxfs retries after growing pauses. It requests again the output that
+ * it could not write, and reports the problem once.
  */
 static void test_bad_disk(void **state)
 {
@@ -999,7 +1042,10 @@ static void test_bad_disk(void **state)
 	assert_int_equal(gaps(), 0);
 }
 
-/* The run ends meanwhile: writing is tried again at once, and whoever opens the log waits, but not for long. */
+/*
+ * The run ends while the disk refuses writes. kxfs retries immediately. A reader that opens the log
+ * waits, but only for a limited time.
+ */
 static void test_bad_disk_at_the_end(void **state)
 {
 	for (size_t i = 0; i < 2; i++) {
@@ -1034,7 +1080,10 @@ static void test_bad_disk_at_the_end(void **state)
 	}
 }
 
-/* The pod is on its way out, so what is not on disk is soon gone: writing is tried again each second. */
+/*
+ * The pod is being deleted, so unwritten output will soon be lost. kxfs retries the write each
+ * second.
+ */
 static void test_bad_disk_as_it_leaves(void **state)
 {
 	start(false);
@@ -1055,8 +1104,8 @@ static void test_bad_disk_as_it_leaves(void **state)
 }
 
 /*
- * A disk that takes a line, but not its time: neither counts as written. When lines come again without those before
- * them, it is their times by which they are known.
+ * The disk accepts a line but not its timestamp. Then neither counts as written. When the server
+ * later returns this line without the ones before it, kxfs recognizes it by its timestamp.
  */
 static void test_bad_disk_of_times(void **state)
 {
@@ -1073,7 +1122,7 @@ static void test_bad_disk_of_times(void **state)
 	bytes(fake.requests, T("01") "one\n" T("02") "two\n");
 	fake_break(fake.requests, -EIO, true);
 	fake_pass(10000);
-	/* The first lines were rotated away. */
+	/* The kubelet has removed the first line by log rotation. */
 	ended(RUN_LAST);
 	while (!is_done()) {
 		wait_for_request();
@@ -1085,7 +1134,10 @@ static void test_bad_disk_of_times(void **state)
 	assert_int_equal(gaps(), 0);
 }
 
-/* All lines had come, but the disk refused them, and then the pod is gone: that was not all. */
+/*
+ * All lines were received, but the disk refused them, and now the pod is gone. The log is
+ * incomplete.
+ */
 static void test_bad_disk_and_gone(void **state)
 {
 	start(false);
@@ -1104,8 +1156,8 @@ static void test_bad_disk_and_gone(void **state)
 }
 
 /*
- * The disk refuses all that was printed, and the node says later that it has no such run: the log is not taken for an
- * empty one.
+ * The disk refuses all output, and later the kubelet reports that it has no such run. kxfs must not
+ * conclude that the log is empty.
  */
 static void test_bad_disk_and_no_run(void **state)
 {
@@ -1122,9 +1174,12 @@ static void test_bad_disk_and_no_run(void **state)
 	assert_int_equal(result(), -EAGAIN);
 }
 
-/* --- which run it is --- */
+/* --- which run a stream belongs to --- */
 
-/* Follow a log whose container may be run again, and has been RESTART times; its stream has begun with BYTES. */
+/*
+ * Follow a log of a container that the kubelet may restart, and has restarted RESTART times. The
+ * stream starts with TEXT.
+ */
 static struct http_request *start_unsure(unsigned restart, const char *text)
 {
 	begin((struct follow_run){.reruns = true, .restart = restart});
@@ -1145,8 +1200,8 @@ static void answer(struct http_request *rq, int status, const char *body)
 }
 
 /*
- * The stream is that of the next run: the lines of this run are in the previous log, which is complete, if it is still
- * the log of this run.
+ * The stream belongs to the next run. The lines of this run are in the previous log, which counts
+ * as complete. But it counts only if it still is this run's log after kxfs has read it.
  */
 static void test_next_run(void **state)
 {
@@ -1162,7 +1217,7 @@ static void test_next_run(void **state)
 	}
 }
 
-/* The news of the next run comes before the answer. */
+/* The event of the next run arrives before the reply. */
 static void test_news_of_run(void **state)
 {
 	start_unsure(0, T("42") "next\n");
@@ -1174,9 +1229,9 @@ static void test_news_of_run(void **state)
 	holds("one\n");
 }
 
-/* --- whether the container runs again --- */
+/* --- whether the container was restarted --- */
 
-/* Two lines of a run are known, and its stream has broken. */
+/* Deliver two lines of a run, then break its stream. */
 static void broken_after_two(struct follow_run config)
 {
 	begin(config);
@@ -1189,15 +1244,15 @@ static void broken_after_two(struct follow_run config)
 }
 
 /*
- * The container runs again, and no news says so. The previous log is asked for. Whatever the answer, unless it is that
- * there is none, it does not prove that the newest stream is that of this run: a wrong guess would lose later lines, or
- * mix others into this log.
+ * The container was restarted, but no event has shown that. kxfs requests the previous log. Unless
+ * the reply is that there is none, it does not prove that the newest stream belongs to this run. A
+ * wrong guess would lose later lines, or mix lines of another run into this log.
  */
 static void test_run_before(void **state)
 {
 	static const char *const texts[] = {
 		"unable to retrieve container logs for containerd://0123456789abcdef",
-		T("01") "one\n", /* this end comes too early */
+		T("01") "one\n", /* this log ends too early */
 		T("01") "on",
 	};
 
@@ -1220,7 +1275,10 @@ static void test_run_before(void **state)
 	}
 }
 
-/* The pod's status, which is late, says that the run has ended: the container runs again by now. */
+/*
+ * The pod's status shows that the run has ended. But the status is outdated: the container was
+ * already restarted.
+ */
 static void test_run_before_ended(void **state)
 {
 	broken_after_two((struct follow_run){.reruns = true});
@@ -1234,8 +1292,9 @@ static void test_run_before_ended(void **state)
 }
 
 /*
- * There is a run before the newest one, and it does not show what is known: maybe two have begun since, or the known
- * end was rotated away. How often the container has been run again tells which, and nothing is taken from another run.
+ * The previous log exists, but lacks the known lines. Either the container was restarted twice, or
+ * the kubelet has removed the known lines by log rotation. kxfs decides by the restart count, and
+ * takes no lines of another run.
  */
 static void test_runs_after_first(void **state)
 {
@@ -1260,8 +1319,9 @@ static void test_runs_after_first(void **state)
 }
 
 /*
- * There is no run before the newest one: so the end that is known was rotated away, and newer lines are taken. After a
- * refusal the server is asked again, since the container may have been run again meanwhile.
+ * There is no previous log, so the kubelet must have removed the known lines by log rotation. kxfs
+ * accepts newer lines. After a refusal it asks the server again, because the container may have
+ * been restarted meanwhile.
  */
 static void test_rotated(void **state)
 {
@@ -1282,13 +1342,16 @@ static void test_rotated(void **state)
 		rig.told = 0;
 		answer(fake_find(WHICH_RUN), 200, pods[i]);
 		if (i == 0) {
-			/* The owner hears of the gap, and the next kxfs finds it. */
+			/*
+			 * The owner is notified of the gap, and the next kxfs process reads it from
+			 * disk.
+			 */
 			assert_int_equal(rig.told, 1);
 			holds("one\ntwo\nfour\n");
 			assert_int_equal(gaps(), 1);
 			assert_int_equal(gaps_on_disk(), 1);
 		} else {
-			/* Another pod has the name of this one, which is gone. */
+			/* This pod is gone, and another pod has its name. */
 			assert_true(is_done());
 			assert_int_equal(result(), -ENOENT);
 			holds("one\ntwo\n");
@@ -1297,8 +1360,9 @@ static void test_rotated(void **state)
 }
 
 /*
- * The run has ended, and its node no longer has any of the known lines, nor anything newer: some may be lost. That gap
- * is counted once, also where an earlier kxfs has done so, beside its other gaps.
+ * The run has ended, and the kubelet has none of the known lines and nothing newer. Some lines may
+ * be lost. kxfs counts that gap once, even if an earlier kxfs process already counted it along with
+ * others.
  */
 static void test_rotated_away(void **state)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which of the logs that wait gets a slot; what the key of a log means, and how far its run is, by the view of the pod.
+ * Which waiting log gets a slot. Also: what the key of a log means, and which state of its run the
+ * pod's status shows.
  */
 #include "backend/kube/follow.h"
 #include "tests/unit/unit.h"
@@ -27,7 +28,7 @@ static struct slot *queue(size_t i, struct slot as)
 	return &rig.all[i];
 }
 
-/* Give away all slots that there are. How many logs got one? */
+/* Give all free slots to waiting logs. Return how many logs got one. */
 static size_t fill(void)
 {
 	size_t n = 0;
@@ -37,7 +38,10 @@ static size_t fill(void)
 	return n;
 }
 
-/* The first that asks is the first that gets a slot, up to the bound; one that leaves makes room for another. */
+/*
+ * Logs get slots in the order of their requests, up to the bound. When a log releases its slot,
+ * another log gets it.
+ */
 static void test_order(void **state)
 {
 	for (size_t i = 0; i < MAX + 5; i++)
@@ -58,7 +62,8 @@ static void test_order(void **state)
 }
 
 /*
- * Urgent logs come before the others, and have slots of their own when all others are taken; but not without a bound.
+ * Urgent logs come before other logs. If all slots are taken, urgent logs get extra slots, up to a
+ * bound.
  */
 static void test_urgent(void **state)
 {
@@ -80,7 +85,10 @@ static void test_urgent(void **state)
 	assert_int_equal(fill(), 0);
 }
 
-/* Of the logs for which readers wait a few are followed at once, until each has arrived; they do not hold up others. */
+/*
+ * Of the logs that readers wait for, only a few are followed at the same time, until their output
+ * has arrived. They do not delay other logs.
+ */
 static void test_first(void **state)
 {
 	rig.slots.max = 100;
@@ -93,12 +101,14 @@ static void test_first(void **state)
 	assert_ptr_equal(slots_next(&rig.slots), &rig.all[SLOTS_FIRST]);
 	slots_set(&rig.slots, &rig.all[1], SLOT_NONE);
 	assert_ptr_equal(slots_next(&rig.slots), &rig.all[SLOTS_FIRST + 1]);
-	/* A log that has no slot yet may go away too. */
+	/* A log that has no slot yet may also be removed. */
 	slots_arrived(&rig.slots, &rig.all[SLOTS_FIRST + 2]);
 	assert_ptr_equal(slots_next(&rig.slots), &rig.all[SLOTS_FIRST + 2]);
 }
 
-/* The same of logs that were refused before, except those whose pod is on its way out. */
+/*
+ * The same limit holds for logs that were refused before, except those whose pod is being deleted.
+ */
 static void test_retried(void **state)
 {
 	rig.slots.max = 100;
@@ -116,7 +126,10 @@ static void test_retried(void **state)
 
 static char main_name[] = "main", side_name[] = "main-side";
 
-/* A pod with the containers main, which is in STATE after RESTARTS restarts, and main-side. */
+/*
+ * A pod with the containers main and main-side. main_is sets the state of main and its number of
+ * restarts.
+ */
 static struct spec_container_view containers[2];
 static const struct spec_pod_view pod = {.containers = containers, .n_containers = 2};
 
@@ -137,7 +150,7 @@ static void test_find(void **state)
 {
 	static const struct {
 		const char *key;
-		int container; /* -1: none */
+		int container; /* -1: no container matches */
 		unsigned restart;
 	} rows[] = {
 		{"u.main.0", 0, 0},	   {"u.main.12", 0, 12},
@@ -163,7 +176,7 @@ static void test_find(void **state)
 	assert_int_equal(run_pod_len("uid-1.main.0"), 5);
 }
 
-/* The end of run 2 of main. */
+/* How the pod's status shows the end of run 2 of main. */
 static void test_end(void **state)
 {
 	static const struct {
@@ -176,7 +189,7 @@ static void test_end(void **state)
 		{SPEC_WAITING, 1, -1, false, false, RUN_RUNNING},
 		{SPEC_STARTED, 1, 0, true, true, RUN_RUNNING},
 		{SPEC_WAITING, 2, -1, false, false, RUN_RUNNING},
-		{SPEC_WAITING, 2, 0, true, true, RUN_LAST}, /* between this run and the next */
+		{SPEC_WAITING, 2, 0, true, true, RUN_LAST}, /* between this run and the next one */
 		{SPEC_STARTED, 2, 0, true, true, RUN_RUNNING},
 		{SPEC_TERMINATED, 2, 0, true, true, RUN_LAST},
 		{SPEC_WAITING, 3, -1, true, false, RUN_PREVIOUS},
@@ -196,7 +209,10 @@ static void test_end(void **state)
 	}
 }
 
-/* How many runs there were of which no log was seen: before the first, or between two of one container. */
+/*
+ * The number of runs without a known log: before the first known run, or between two runs of one
+ * container.
+ */
 static void test_missed(void **state)
 {
 	static const struct {

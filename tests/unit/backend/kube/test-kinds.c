@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which kinds a mount of all shows: what it asks the cluster for and when, and what follows from the answers. The test
- * plays the server and the watches; the world is the real one.
+ * Which kinds an --all mount shows: what it requests from the cluster and when, and how it reacts
+ * to the replies. The test plays the server and the watches. The world is the real one.
  */
 #include "tests/unit/backend/client/fake_net.h"
 #include "tests/unit/noted.h"
@@ -48,7 +48,7 @@ void watches_print_refused(struct watches_refused *list, const char *verb, const
 	fprintf(list->out, "%s %s\n", verb, resource);
 }
 
-/* --- the test's side --- */
+/* --- test helpers --- */
 
 static void on_found(void *data, int err, const char *text)
 {
@@ -104,7 +104,7 @@ static void answer(const char *part, int status, const char *body)
 	fake_run();
 }
 
-/* Answer a survey: the cluster serves VERSIONS, which are separated by blanks. */
+/* Answer a survey: the cluster serves VERSIONS, which are separated by spaces. */
 static void serve(const char *versions)
 {
 	cleanup_free char *list = text_copy(""), *copy = text_copy(versions), *body = NULL;
@@ -117,7 +117,7 @@ static void serve(const char *versions)
 	answer("/apis", 200, body);
 }
 
-/* The first survey finds VERSIONS, and each kind that is asked for may be listed. */
+/* Run the first survey. It finds VERSIONS, and the user may list each of these kinds. */
 static void find(const char *versions)
 {
 	kinds_start(rig.k);
@@ -134,13 +134,13 @@ static void test_found(void **state)
 	answer("/apis/batch/v1/namespaces/ns/jobs?limit=1", 200, "{}");
 	answer("/apis/" WRAPPER "/namespaces/ns/appwrappers?limit=1", 200, "{}");
 	answer("/apis/" JOBSET "/namespaces/ns/jobsets?limit=1", 500,
-	       "{}"); /* the watch of that kind will say it */
+	       "{}"); /* the watch of that kind will report the error */
 	assert_done("found 0, appwrapper, jobset, job");
 }
 
 /*
- * A kind that is refused does not stop the others, and is asked for again with each survey; one that was granted is
- * shown.
+ * A kind that the server refuses does not stop the others. kxfs requests it again with each survey,
+ * and shows it once it is permitted.
  */
 static void test_refused(void **state)
 {
@@ -150,7 +150,7 @@ static void test_refused(void **state)
 
 	kinds_start(rig.k);
 	serve(VOLCANO " " JOBSET " batch/v1");
-	/* Another server has this group. */
+	/* The 404 is from an aggregated API server that serves this group. */
 	answer("batch.volcano.sh", 404, "404 page not found\n");
 	answer("/jobsets", 403, "{\"kind\":\"Status\",\"message\":\"no\"}");
 	answer("/batch/v1", 200, "{}");
@@ -180,7 +180,10 @@ static void test_refused(void **state)
 #define MAY_LIST(group, plural)                                                                    \
 	"{\"verbs\":[\"list\"],\"apiGroups\":[\"" group "\"],\"resources\":[\"" plural "\"]}"
 
-/* The first survey finds all kinds; each may be listed but those of REFUSED, which stand in this order. */
+/*
+ * Run the first survey. It finds all kinds, and the user may list all except the N REFUSED ones.
+ * REFUSED must be in the order of the requests.
+ */
 static void find_but(const char *const *refused, size_t n)
 {
 	kinds_start(rig.k);
@@ -192,8 +195,8 @@ static void find_but(const char *const *refused, size_t n)
 }
 
 /*
- * Within ten minutes of its change a right is noticed, with no more than 12 requests an hour: a kind that is refused
- * alone is asked for each time.
+ * kxfs notices a changed right within ten minutes, with at most 12 requests per hour. If only one
+ * kind is refused, each survey requests that kind.
  */
 static void test_cost(void **state)
 {
@@ -212,8 +215,8 @@ static void test_cost(void **state)
 }
 
 /*
- * When several kinds are refused, the rules of the user are asked for; a kind that these let the user list is asked
- * for, and shown.
+ * If several kinds are refused, kxfs requests the rules of the user instead. It then lists and
+ * shows a kind that the rules permit.
  */
 static void test_cost_of_several(void **state)
 {
@@ -239,8 +242,8 @@ static void test_cost_of_several(void **state)
 }
 
 /*
- * When a server can't tell all rules, the refused kinds are asked for one after the other; one that has been installed
- * is asked for at once.
+ * If the server can't return all rules, each survey requests one of the refused kinds, in rotation.
+ * A newly installed kind is requested immediately.
  */
 static void test_cost_in_turn(void **state)
 {
@@ -263,7 +266,7 @@ static void test_cost_in_turn(void **state)
 	fake_pass(SURVEY_MS);
 	serve(VOLCANO " " WRAPPER " batch/v1");
 	answer("batch.volcano.sh", 403, "{}");
-	assert_done("found 0, job, changed"); /* of JobSets, since they have gone */
+	assert_done("found 0, job, changed"); /* JobSets were removed from the cluster */
 	fake_pass(SURVEY_MS);
 	serve(ALL);
 	answer("/jobsets", 200, "{}");
@@ -272,7 +275,7 @@ static void test_cost_in_turn(void **state)
 	assert_done("switch, changed");
 }
 
-/* When the server never answers about the rules, it is taken for one that has none. */
+/* If the request for the rules fails, kxfs treats the server as one without that API. */
 static void test_rules_fail(void **state)
 {
 	find_but((const char *[]){"/jobsets", "appwrappers"}, 2);
@@ -293,13 +296,16 @@ static void test_rules_fail(void **state)
 	assert_done("found 0, volcano, job");
 }
 
-/* A kind that is no longer served is surveyed at once, but not again and again; then it is dropped. */
+/*
+ * When a kind is no longer served, kxfs runs a survey immediately, but only once. Then it drops the
+ * kind.
+ */
 static void test_gone(void **state)
 {
 	find(VOLCANO " " JOBSET " batch/v1");
 	assert_done("found 0, volcano, jobset, job");
 	kinds_unserved(rig.k);
-	serve(VOLCANO " " JOBSET " batch/v1"); /* the kind is still said to be served */
+	serve(VOLCANO " " JOBSET " batch/v1"); /* discovery still lists the kind */
 	kinds_unserved(rig.k);
 	assert_null(fake.requests);
 	assert_done("");
@@ -307,7 +313,9 @@ static void test_gone(void **state)
 	serve(VOLCANO " batch/v1");
 	assert_done("drop jobset, switch, changed");
 	assert_null(world_kind(rig.w, WORLD_JOBS + 2));
-	/* The kind comes again, and MCAD with it, whose successor takes its place. */
+	/*
+	 * The kind is served again, and so is MCAD. Its successor AppWrapper is not shown any more.
+	 */
 	fake_pass(SURVEY_MS);
 	serve(VOLCANO " " MCAD " " JOBSET " batch/v1");
 	answer("/jobsets", 200, "{}");
@@ -320,7 +328,7 @@ static void test_gone(void **state)
 	assert_ptr_equal(world_kind(rig.w, WORLD_JOBS + 1), &spec_appwrapper);
 }
 
-/* A survey that fails changes nothing. */
+/* A failed survey changes nothing. */
 static void test_failure(void **state)
 {
 	find(VOLCANO " batch/v1");
@@ -335,7 +343,7 @@ static void test_failure(void **state)
 	assert_done("");
 }
 
-/* When a server does not say what it serves, each kind is asked for. */
+/* If the server does not return its API groups, kxfs requests each kind. */
 static void test_closed(void **state)
 {
 	kinds_start(rig.k);
@@ -350,7 +358,7 @@ static void test_closed(void **state)
 		answer(path, 404, "{}");
 	}
 	assert_done("found 0, job");
-	fake_pass(SURVEY_MS); /* each time one of them is asked for */
+	fake_pass(SURVEY_MS); /* each survey requests one of them */
 	answer("/apis", 403, "{}");
 	answer(WRAPPER, 404, "{}");
 	assert_null(fake.requests);

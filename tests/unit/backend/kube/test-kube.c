@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The jobs of a cluster as readers see them, and what is kept of them when they are gone. */
+/* The jobs of a cluster as readers see them, and what remains of them after their deletion. */
 #include "tests/unit/backend/kube/kube_rig.h"
 #include "tests/unit/backend/output/output_print.h"
 
@@ -8,7 +8,7 @@ static void test_join(void **state)
 	const struct spec_job *job;
 
 	rig_start("", "");
-	/* Pods may come before their job. */
+	/* Pods may arrive before their job. */
 	story_pod("ADDED", "p0", "u0", 0, "Running", RIG_RUNNING);
 	story_pod("ADDED", "p1", "u0", 1, "Pending", "{}");
 	rig_expect(BACKEND_JOBS, "one", NULL);
@@ -17,7 +17,7 @@ static void test_join(void **state)
 	assert_int_equal(job->replicas[0].state, SPEC_RUNNING);
 	assert_int_equal(job->replicas[1].state, SPEC_PENDING);
 	spec_job_unref(job);
-	/* The last state of a pod that is gone is remembered. */
+	/* kxfs keeps the last state of a deleted pod. */
 	story_pod("MODIFIED", "p0", "u0", 0, "Failed", RIG_EXIT("3"));
 	story_pod("DELETED", "p0", "u0", 0, "Failed", RIG_EXIT("3"));
 	story_pod("DELETED", "p1", "u0", 1, "Pending", "{}");
@@ -26,7 +26,7 @@ static void test_join(void **state)
 	assert_int_equal(job->state, SPEC_FAILED);
 	assert_int_equal(job->replicas[0].exit_code, 3);
 	spec_job_unref(job);
-	/* Pods that belong to nobody, and objects that can't be read, are left out. */
+	/* kxfs ignores pods without an owner, and objects that it can't parse. */
 	rig_pod_event("ADDED", "{\"metadata\":{\"name\":\"x\",\"uid\":\"x\",\"resourceVersion\":"
 			       "\"7\"}}");
 	rig_pod_event("ADDED", "{\"metadata\":{\"name\":\"../x\",\"uid\":\"x\",\"resourceVersion\":"
@@ -38,7 +38,7 @@ static void test_join(void **state)
 	assert_int_equal(rig_known_jobs(), 0);
 }
 
-/* The objects of a new list are compared with those that are known. */
+/* kxfs compares the objects of a new list with the known ones. */
 static void test_relist(void **state)
 {
 	cleanup_free char *one = rig_job("one", "u1", "Running", 1);
@@ -53,7 +53,7 @@ static void test_relist(void **state)
 	rig_event("jobs?watch", "MODIFIED", two);
 	fake_answer(fake_find("jobs?watch"), 410, "{}");
 	fake_pass(1000);
-	/* Until the new list is whole, all jobs stay. */
+	/* All jobs remain until the new list is complete. */
 	rig_expect(BACKEND_JOBS, "one", "RUNNING");
 	rig_list("jobs?limit", two);
 	rig_expect(BACKEND_JOBS, "one", NULL);
@@ -65,7 +65,7 @@ static void test_relist(void **state)
 	assert_int_equal(rig_known_jobs(), 1);
 }
 
-/* What can't be confirmed is marked so, with the reason of the watch that still fails. */
+/* Jobs that can't be confirmed are marked stale, with the error of a watch that still fails. */
 static void test_stale(void **state)
 {
 	cleanup_free char *info = NULL;
@@ -80,7 +80,7 @@ static void test_stale(void **state)
 		 &(struct http_reply){.err = -EHOSTUNREACH, .text = "no pods"});
 	fake_run();
 	rig_cancel("one", "u1");
-	assert_int_equal(rig.err, -EHOSTUNREACH); /* the answer comes at once */
+	assert_int_equal(rig.err, -EHOSTUNREACH); /* kxfs answers immediately */
 	assert_non_null(strstr(rig.text, "no jobs"));
 	while (!fake_find("jobs?limit=1"))
 		assert_true(fake_wait(1000));
@@ -114,19 +114,25 @@ static void test_cancel(void **state)
 		case 1:
 			rig_answer(404, RIG_STATUS("404", "NotFound", "gone"));
 			break;
-		/* The job was deleted, but the reply was lost, and another job has the name by now. */
+		/*
+		 * The server deleted the job, but the reply was lost. By now another job has the
+		 * name.
+		 */
 		case 2:
 			rig_lose(false);
 			rig_until_request();
 			rig_answer(409, RIG_STATUS("409", "Conflict", "the UID does not match"));
 			break;
-		/* What the server tells next shows that something else has answered in place of the lost reply. */
+		/*
+		 * A proxy answered instead of the server. The next reply shows that the server did
+		 * delete the job.
+		 */
 		case 6:
 			rig_answer(503, "upstream connect error");
 			rig_until_request();
 			rig_answer(409, RIG_STATUS("409", "Conflict", "the UID does not match"));
 			break;
-		case 7: /* the page of a proxy is no success: the job runs on */
+		case 7: /* a proxy's page does not count as success: the job is still running */
 			for (int try = 0; rig.n_answers == 0; try++) {
 				assert_true(try < 10);
 				rig_until_request();
@@ -156,7 +162,7 @@ static void test_cancel(void **state)
 		assert_int_equal(rig.n_answers, 1);
 		assert_int_equal(rig.err, 0);
 		rig_expect(BACKEND_JOBS, name, NULL);
-		/* What the server still tells of the job does not bring it back. */
+		/* Late events of the job do not bring it back. */
 		story_job("MODIFIED", name, uid, "Terminating");
 		rig_expect(BACKEND_JOBS, name, NULL);
 	}
@@ -180,7 +186,7 @@ static void test_stop(void **state)
 							     .len = strlen(RIG_APP),
 							     .submitter = "a"};
 
-			/* Submit, and go on while the pool has the work. */
+			/* Submit, and continue while the pool works on it. */
 			backend_submit(rig.b, &s, rig_reply, NULL);
 			fake_step(&fake.posted);
 		}
@@ -191,11 +197,13 @@ static void test_stop(void **state)
 		if (moment == 6)
 			rig_answer(409, RIG_STATUS("409", "AlreadyExists", "x"));
 		if (moment == 7)
-			fake_break(rig_request(), -EHOSTUNREACH, false); /* its record is removed */
+			/* kxfs removes the job's record */
+			fake_break(rig_request(), -EHOSTUNREACH, false);
 		if (moment == 8) {
 			story_job("ADDED", "one", "u1", "Running");
 			rig_cancel("one", "u1");
-			rig.n_answers = 1; /* the submission and the cancel are answered */
+			/* the submission was answered; skip the wait for the cancel */
+			rig.n_answers = 1;
 		}
 		rig_stop();
 		if (moment >= 3)
@@ -203,7 +211,10 @@ static void test_stop(void **state)
 	}
 }
 
-/* When there are more objects than are read, the message says with which options fewer are asked for. */
+/*
+ * If there are more objects than kxfs reads, the message names the options that reduce their
+ * number.
+ */
 static void test_too_many(void **state)
 {
 	static const struct {
@@ -241,13 +252,13 @@ static void test_history(void **state)
 	story_job("DELETED", "one", "u1", "Running");
 	rig_expect(BACKEND_JOBS, "one", NULL);
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
-	/* The last output still comes, and ends with the pod. */
+	/* The last output still arrives, until the pod is gone. */
 	assert_non_null(rig.streams);
 	story_pod("DELETED", "p1", "u1", 0, "Running", RIG_RUNNING);
 	rig_stream_done(rig.streams);
 	assert_int_equal(rig_known_jobs(), 0);
 	fake_pass(5000);
-	/* The output is there after a remount, and can be removed for good. */
+	/* After a remount, the output is still there, and can be removed for good. */
 	rig_stop();
 	rig_start("", "");
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
@@ -258,7 +269,10 @@ static void test_history(void **state)
 	assert_false(rig_has_record("one"));
 }
 
-/* A job is removed before its end is seen: what was told of it then stays, whatever late news the server has. */
+/*
+ * A job is deleted before kxfs sees its end. The state that kxfs showed then remains, whatever late
+ * events arrive.
+ */
 static void test_end_stays(void **state)
 {
 	story_begin();
@@ -277,8 +291,8 @@ static void test_end_stays(void **state)
 }
 
 /*
- * A job that has failed is removed: its controller then says only that it is being terminated, and not how it had
- * ended.
+ * A failed job is deleted. Its controller then reports only that the job is terminating, no longer
+ * that it failed.
  */
 static void test_told_end_stays(void **state)
 {
@@ -297,7 +311,10 @@ static void test_told_end_stays(void **state)
 	rig_expect(BACKEND_HISTORY, "one", "FAILED");
 }
 
-/* Output that an earlier mount captured belongs to the history, too, though nothing of the job is followed now. */
+/*
+ * Output that an earlier mount captured is in the history too, although kxfs follows no log of the
+ * job now.
+ */
 static void test_earlier_output(void **state)
 {
 	cleanup_free char *json = rig_job("one", "u1", "Completed", 2);
@@ -314,8 +331,8 @@ static void test_earlier_output(void **state)
 }
 
 /*
- * What a mount that has nothing left to capture has told of an end stays, though the job is gone when the next mount
- * begins.
+ * A mount that had nothing left to capture has shown how the job ended. That result remains even if
+ * the job is gone when the next mount starts.
  */
 static void test_end_without_output(void **state)
 {
@@ -328,7 +345,7 @@ static void test_end_without_output(void **state)
 	fake_pass(5000);
 	rig_stop();
 	rig.capture = BACKEND_CAPTURE_NONE;
-	/* This mount has the merged log made whole. */
+	/* This mount completes the merged log. */
 	rig_start(runs, "");
 	fake_pass(5000);
 	rig_stop();
@@ -357,8 +374,8 @@ static void expect_own(const char *id)
 }
 
 /*
- * The output of a finished job is removed when the spool's limit needs that; the job is still known to be the user's
- * own.
+ * When the spool exceeds its limit, kxfs removes the output of a finished job. It still knows that
+ * the user submitted the job.
  */
 static void test_spool_limit(void **state)
 {
@@ -388,7 +405,8 @@ static void test_spool_limit(void **state)
 	rig_stop();
 	rig_start(json, pod);
 	expect_own(id);
-	assert_null(rig.streams); /* else each start would fetch the output again and drop it */
+	/* otherwise each start would fetch the output again and drop it */
+	assert_null(rig.streams);
 	rig_job_event("DELETED", json);
 	rig_expect(BACKEND_JOBS, id, NULL);
 	rig_expect(BACKEND_HISTORY, id, "SUCCEEDED");
@@ -407,7 +425,10 @@ static void expect_said(const char *part)
 		fail_msg("\"%s\" was not said", part);
 }
 
-/* The job NAME, with uid and pod of its own, has run and has ended as PHASE says; NULL: it was deleted. */
+/*
+ * Run the job NAME, with its own uid and pod, to the end PHASE. If PHASE is NULL, delete the job
+ * instead.
+ */
 static void kept_job(const char *name, const char *phase)
 {
 	char uid[32], pod[32], key[64];
@@ -430,7 +451,7 @@ static void kept_job(const char *name, const char *phase)
 	assert_true(rig_has_record(name));
 }
 
-/* The jobs as they were, and their pods, as lists, malloc'ed. */
+/* Return the list of the N jobs with their PHASES, or of their pods if PODS. malloc'ed. */
 static char *list_of(const char *const *names, const char *const *phases, size_t n, bool pods)
 {
 	char *ret = strdup("");
@@ -453,8 +474,8 @@ static char *list_of(const char *const *names, const char *const *phases, size_t
 }
 
 /*
- * To make room, the oldest output of the history is removed first, then that of finished jobs; never that of a job that
- * runs, or may run again.
+ * To free space, kxfs first removes the oldest output of the history, then that of finished jobs.
+ * It never removes the output of a job that is running or may run again.
  */
 static void test_spool_order(void **state)
 {
@@ -495,7 +516,7 @@ static void test_spool_order(void **state)
 	rig_expect(BACKEND_JOBS, "done-1", "SUCCEEDED");
 	assert_true(has_file("aborted", "logs/p-aborted.a.0"));
 	assert_true(has_file("live", "logs/p-live.a.0"));
-	/* The message comes once. */
+	/* The message is reported once. */
 	expect_said(
 		"more than its limit of 10; kxfs removes nothing, because all output belongs to jobs that may still print");
 	free(take_ptr(said));
@@ -504,17 +525,20 @@ static void test_spool_order(void **state)
 	assert_null(at ? strstr(at + 1, "may still print") : "not said");
 }
 
-/* Names come again: what was printed by one job is not removed with the next one of its name. */
+/* Jobs with the same name: removing a later job must not remove what an earlier one printed. */
 static void test_same_name(void **state)
 {
 	story_begin();
 	story_end("one", "u1", "p1");
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
-	/* The second job prints nothing, and goes. */
+	/* The second job prints nothing and is deleted. */
 	story_job("ADDED", "one", "u2", "Pending");
 	story_job("DELETED", "one", "u2", "Pending");
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
-	/* The third job begins while the second is still there, and goes before the pods of the second do. */
+	/*
+	 * The third job starts while the second one still exists. It is deleted before the pods of
+	 * the second one are.
+	 */
 	story_run("one", "u3", "p3");
 	fake_pass(5000);
 	story_job("DELETED", "one", "u3", "Running");
@@ -528,7 +552,7 @@ static void test_same_name(void **state)
 	rig_expect(BACKEND_JOBS, "one", "RUNNING");
 	assert_non_null(rig.streams);
 	story_end("one", "u4", "p4");
-	/* The newest has the name. */
+	/* The newest job has the plain name. */
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
 	rig_expect(BACKEND_HISTORY, "one~u1", "CANCELLED");
 	rig_expect(BACKEND_HISTORY, "one~u3", "CANCELLED");

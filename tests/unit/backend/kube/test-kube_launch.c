@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Submissions to a cluster, against a server that the test plays: each is launched once. */
+/*
+ * Submissions to a cluster whose server is played by the test: each job is launched exactly once.
+ */
 #include <sys/syscall.h>
 
 #include "tests/unit/backend/kube/kube_rig.h"
@@ -11,14 +13,14 @@ static size_t launches(void)
 
 static unsigned n_syncs;
 
-/* These stand in the place of libc's. */
+/* These functions replace those of libc. */
 int fsync(int fd)
 {
 	n_syncs++;
 	return (int)syscall(SYS_fsync, fd);
 }
 
-/* Has the record of the job ID, which is on disk, TEXT in it? */
+/* True if the record of the job ID on disk contains TEXT. */
 static bool record_has(const char *id, const char *text)
 {
 	char key[64];
@@ -27,7 +29,7 @@ static bool record_has(const char *id, const char *text)
 	return record && strstr(record, text);
 }
 
-/* Whoever submits waits for two syncs of the disk, and no more; everything else is synced afterwards. */
+/* A submission waits for two syncs of the disk. Everything else is synced afterwards. */
 static void test_syncs(void **state)
 {
 	rig_start("", "");
@@ -48,7 +50,10 @@ static void test_syncs(void **state)
 	assert_int_equal(rig_records(), 1);
 }
 
-/* The uid is on disk as soon as it is known, and decides from then on, whatever somebody else's object says. */
+/*
+ * The uid is written to disk as soon as it is known. From then on it decides which object is the
+ * user's job, even if somebody else's object claims to be.
+ */
 static void test_copy_of_ours(void **state)
 {
 	for (int by_watch = 0; by_watch < 2; by_watch++) {
@@ -70,7 +75,9 @@ static void test_copy_of_ours(void **state)
 		fake_pass(2000);
 		assert_true(record_has(id, "\"uid\":\"u-"));
 		rig_stop();
-		/* Meanwhile our job goes, and somebody else makes it again, with all its annotations. */
+		/*
+		 * Our job is deleted, and somebody else creates it again with all its annotations.
+		 */
 		rig_start(rig_create(body)->json, "");
 		job = backend_job(rig.b, BACKEND_JOBS, id);
 		assert_non_null(job);
@@ -82,8 +89,8 @@ static void test_copy_of_ours(void **state)
 }
 
 /*
- * The reply was lost, and the job is gone when the request is sent again: the watch has told of the job, so it is not
- * launched twice.
+ * The reply is lost, and the job is gone when kxfs sends the request again. The watch has shown the
+ * job, so kxfs does not launch it twice.
  */
 static void test_seen_and_gone(void **state)
 {
@@ -113,8 +120,8 @@ static void test_seen_and_gone(void **state)
 }
 
 /*
- * The reply was lost, its repetition finds the name taken, and the job is removed before the server shows whose it is:
- * it is not launched twice.
+ * The reply is lost, and the repeated request finds the name taken. The job is deleted before the
+ * server shows whose it is. kxfs must not launch it twice.
  */
 static void test_taken_and_gone(void **state)
 {
@@ -122,9 +129,9 @@ static void test_taken_and_gone(void **state)
 	rig_submit(RIG_APP);
 	rig_lose(true);
 	rig_until_request();
-	rig_serve(); /* is answered 409 */
+	rig_serve(); /* answers the POST with 409 */
 	rig.objects[0].there = false;
-	rig_lose(false); /* is the GET */
+	rig_lose(false); /* loses the GET */
 	rig_until_request();
 	rig_serve();
 	assert_int_equal(rig.n_answers, 1);
@@ -132,7 +139,7 @@ static void test_taken_and_gone(void **state)
 	assert_int_equal(launches(), 1);
 }
 
-/* A 409 that does not mean "exists already" has launched nothing. */
+/* A 409 that does not mean "already exists" proves that nothing was launched. */
 static void test_conflict(void **state)
 {
 	rig_start("", "");
@@ -152,26 +159,32 @@ static void test_named(void **state)
 	rig_serve();
 	assert_int_equal(rig.err, 0);
 	assert_string_equal(rig.id, "mine");
-	/* Another job of this mount has the name: another name is taken, without asking. */
+	/*
+	 * Another job of this mount has the name. kxfs picks another name without asking the
+	 * server.
+	 */
 	rig_submit(RIG_READY);
 	rig_serve();
 	assert_int_equal(rig.err, 0);
 	assert_string_not_equal(rig.id, "mine");
-	/* Somebody else's job has the name: another name is taken, after asking. */
+	/* Somebody else's job has the name. kxfs asks the server, then picks another name. */
 	rig.objects[0].there = false;
 	story_job("DELETED", "mine", "u-0", "Running");
 	assert_false(rig_has_record("mine"));
 	rig_create("{\"metadata\":{\"name\":\"mine\"}}");
 	rig_submit(RIG_READY);
-	rig_serve(); /* is answered 409 */
-	rig_serve(); /* is the GET */
+	rig_serve(); /* answers the POST with 409 */
+	rig_serve(); /* answers the GET */
 	before = launches();
 	rig_serve();
 	assert_int_equal(rig.err, 0);
 	assert_int_equal(launches() - before, 1);
 	assert_string_not_equal(rig.id, "mine");
 	assert_false(rig_has_record("mine"));
-	/* A reply was lost, and the name was taken and is free again: the job is never launched twice. */
+	/*
+	 * A reply was lost, and the name was taken meanwhile and is free again. kxfs must not
+	 * launch the job twice.
+	 */
 	rig.objects[2].there = false;
 	rig_submit(RIG_READY);
 	before = launches();
@@ -185,7 +198,7 @@ static void test_named(void **state)
 	assert_int_equal(launches() - before, 1);
 }
 
-/* The name that is tried for a submission may be that of a job that begins to print just then. */
+/* A job that starts to print may have the name that a submission is just trying. */
 static void test_name_in_flight(void **state)
 {
 	rig.capture = BACKEND_CAPTURE_ALL;
@@ -202,7 +215,7 @@ static void test_name_in_flight(void **state)
 	assert_non_null(rig.streams);
 }
 
-/* The manifest of a dry run is made into a text on the pool, also when the mount ends meanwhile. */
+/* The pool renders the manifest of a dry run. The mount may end meanwhile. */
 static void test_dry_run(void **state)
 {
 	const struct backend_submission s = {.file = "app.yaml",
@@ -229,7 +242,7 @@ static void test_dry_run(void **state)
 		assert_int_equal(rig.n_answers, 1);
 		assert_int_equal(rig.err, 0);
 	}
-	/* A login page is not an answer of the server. */
+	/* A login page is not a reply of the server. */
 	rig_start("", "");
 	rig.n_answers = 0;
 	backend_dry_run(rig.b, &s, rig_reply, NULL);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Which logs of a cluster's jobs are followed, in what order, and what is lost; and logs that the server refuses. */
+/*
+ * Which logs of a cluster's jobs are followed and in what order, and which output is lost. Also:
+ * logs that the server refuses.
+ */
 #include "tests/unit/backend/kube/kube_rig.h"
 
 #include <sys/resource.h>
 
-/* There are descriptors for 1000 logs beside the 256 for all else. */
+/* The limit allows 256 descriptors for everything else, plus 1000 logs. */
 static void test_turns(void **state)
 {
 	cleanup_free char *json = rig_job("one", "u1", "Running", 1010);
@@ -22,12 +25,13 @@ static void test_turns(void **state)
 	assert_int_equal(story_follows(), 1000);
 	assert_int_equal(story_waiting(), 10);
 	assert_null(rig_stream("p1005.a.0"));
-	/* A log that has ended need not wait for those that go on. */
+	/* A log whose run has ended does not wait behind those of running containers. */
 	story_pod("MODIFIED", "p1005", "u1", 1005, "Succeeded", RIG_EXIT("0"));
 	assert_non_null(rig_stream("p1005.a.0"));
 	assert_int_equal(story_follows(), 1001);
-	assert_int_equal(story_waiting(), 10); /* it counts until all of it is there */
-	/* The others take the places that become free, in their order. */
+	/* p1005 counts as waiting until its log is complete */
+	assert_int_equal(story_waiting(), 10);
+	/* The other logs get the slots that become free, in order. */
 	rig_stream_done(rig_stream("p1005.a.0"));
 	assert_int_equal(story_follows(), 1000);
 	rig_outcome(rig_stream("p3.a.0"), PODLOG_GONE);
@@ -38,7 +42,7 @@ static void test_turns(void **state)
 	assert_int_equal(story_waiting(), 7);
 }
 
-/* Does an open of the log of p1 end at once, as all that there is has come? */
+/* True if an open of p1's log does not have to wait for output. */
 static bool opens_at_once(void)
 {
 	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, "one");
@@ -49,7 +53,10 @@ static bool opens_at_once(void)
 	return log_has_arrived(log);
 }
 
-/* Whoever opens a log after its end waits for the rest of it, but not for long. */
+/*
+ * A reader that opens a log after its run has ended waits for the rest, but only for a limited
+ * time.
+ */
 static void test_rest(void **state)
 {
 	story_begin();
@@ -61,7 +68,7 @@ static void test_rest(void **state)
 	assert_false(opens_at_once());
 	fake_pass(1500);
 	assert_true(opens_at_once());
-	/* Other news of the pod change nothing. */
+	/* Other changes of the pod make no difference. */
 	story_odd_pod("MODIFIED", "p1", "\"annotations\"",
 		      "\"deletionTimestamp\":\"2026-11-21T09:08:50Z\",\"annotations\"");
 	assert_true(opens_at_once());
@@ -69,7 +76,10 @@ static void test_rest(void **state)
 	assert_true(opens_at_once());
 }
 
-/* The news that the job has ended comes before the news of its pod, for which an open of the log waits too. */
+/*
+ * The event of the job's end arrives before the event of its pod. Opening the log also waits for
+ * the pod.
+ */
 static void test_rest_of_job(void **state)
 {
 	story_begin();
@@ -83,7 +93,7 @@ static void test_rest_of_job(void **state)
 	assert_true(opens_at_once());
 }
 
-/* The job has ended, and its pod runs on. */
+/* The job has finished, but its pod continues to run. */
 static void test_outlives_job(void **state)
 {
 	story_begin();
@@ -96,7 +106,10 @@ static void test_outlives_job(void **state)
 	assert_true(opens_at_once());
 }
 
-/* Logs that could not be fetched to their end, and runs of which nothing was seen, are gaps, also after a restart. */
+/*
+ * kxfs counts a gap for a log that it could not read to its end, and for a run that it never saw.
+ * The gaps remain after a restart.
+ */
 static void test_gaps(void **state)
 {
 	cleanup_free char *json = rig_job("one", "u1", "Running", 1);
@@ -106,7 +119,10 @@ static void test_gaps(void **state)
 	story_pod("DELETED", "p1", "u1", 0, "Running", RIG_RUNNING);
 	rig_outcome(rig.streams, PODLOG_GONE);
 	assert_int_equal(story_gaps(), 1);
-	/* A run that printed nothing is no gap, and neither is one that ended well. */
+	/*
+	 * A run that printed nothing does not count as a gap. Neither does a log that was read to
+	 * its end.
+	 */
 	story_pod("ADDED", "p2", "u1", 0, "Running", RIG_RUNNING);
 	story_pod("MODIFIED", "p2", "u1", 0, "Succeeded", RIG_EXIT("0"));
 	for (int i = 0; i < 3; i++) {
@@ -119,21 +135,21 @@ static void test_gaps(void **state)
 	story_pod("MODIFIED", "p3", "u1", 0, "Succeeded", RIG_EXIT("0"));
 	rig_stream_done(rig.streams);
 	assert_int_equal(story_gaps(), 1);
-	/* The fourth pod is gone when the next mount begins. */
+	/* The fourth pod is gone when the next mount starts. */
 	story_pod("ADDED", "p4", "u1", 0, "Running", RIG_RUNNING);
 	fake_pass(5000);
 	rig_stop();
 	rig_start(json, "");
 	assert_int_equal(story_gaps(), 2);
-	/* The fifth pod has run again and again before anybody saw it. */
+	/* The fifth pod was restarted several times before kxfs saw it. */
 	story_odd_pod("ADDED", "p5", "\"restartCount\":0", "\"restartCount\":4");
-	/* Of runs 0 to 4 the last two can be had. */
+	/* Of the runs 0 to 4, only the last two have a readable log. */
 	assert_int_equal(story_follows(), 2);
 	assert_int_equal(story_gaps(), 5);
 	while (rig.streams)
 		rig_stream_done(rig.streams);
 	assert_int_equal(story_gaps(), 5);
-	/* The job is gone when the next mount begins, and two of its logs were not over. */
+	/* The job is gone when the next mount starts, and two of its logs were incomplete. */
 	story_pod("ADDED", "p6", "u1", 0, "Running", RIG_RUNNING);
 	fake_pass(5000);
 	rig_stop();
@@ -143,8 +159,8 @@ static void test_gaps(void **state)
 }
 
 /*
- * A container has been run again twice since the last news: what it printed in the first of these runs can't be asked
- * for any more.
+ * A container was restarted twice since the last event. The output of the first of these runs can't
+ * be read any more.
  */
 static void test_run_again_twice(void **state)
 {
@@ -158,7 +174,7 @@ static void test_run_again_twice(void **state)
 }
 
 /*
- * The only log of "one" is followed, and its pod has ended; by now it is certain that the other replica never had a
+ * End the pod of the only followed log of "one". kxfs then knows that the other replica never had a
  * pod.
  */
 static void end_pod(void)
@@ -169,14 +185,14 @@ static void end_pod(void)
 	fake_pass(7000);
 }
 
-/* The same, and the log is refused. */
+/* End the pod, then refuse its log. */
 static void refuse_log(void)
 {
 	end_pod();
 	rig_stream_refused(rig.streams);
 }
 
-/* Nobody follows the log, but it is not given up, and that is said. */
+/* Assert that kxfs does not follow the log now, has not abandoned it, and reports that. */
 static void assert_rests(void)
 {
 	assert_null(rig.streams);
@@ -203,7 +219,8 @@ static bool is_merged_over(void)
 }
 
 /*
- * The log is asked for again after pauses that grow up to a bound, until it can be had; readers do not wait for that.
+ * kxfs requests the log again after pauses that grow up to a bound, until the server returns it.
+ * Readers do not wait for that.
  */
 static void test_refused_rests(void **state)
 {
@@ -232,7 +249,7 @@ static void test_refused_rests(void **state)
 	assert_int_equal(story_gaps(), 0);
 }
 
-/* The pod is gone: that is a gap, and the job is forgotten as any other. */
+/* If the pod is gone, kxfs counts a gap, and forgets the job like any other. */
 static void test_refused_and_gone(void **state)
 {
 	refuse_log();
@@ -247,7 +264,7 @@ static void test_refused_and_gone(void **state)
 	assert_int_equal(story_gaps(), 1);
 }
 
-/* The pod goes while its log is being asked for. */
+/* The pod is deleted while kxfs requests its log. */
 static void test_refused_while_going(void **state)
 {
 	refuse_log();
@@ -260,7 +277,7 @@ static void test_refused_while_going(void **state)
 	assert_int_equal(story_gaps(), 1);
 }
 
-/* Only the log of the run before the present one can be had. */
+/* Only the log of the previous run can be read. */
 static void test_refused_and_run_again(void **state)
 {
 	refuse_log();
@@ -277,7 +294,10 @@ static void test_refused_and_run_again(void **state)
 	assert_int_equal(story_gaps(), 1);
 }
 
-/* A log is asked for at once when its pod is on its way out, when the server is back, or when somebody opens it. */
+/*
+ * kxfs requests a log immediately if its pod is being deleted, if the server is reachable again, or
+ * if a reader opens it.
+ */
 static void test_refused_no_longer(void **state)
 {
 	struct log *log;
@@ -318,7 +338,10 @@ static void test_refused_no_longer(void **state)
 	assert_int_equal(story_gaps(), 0);
 }
 
-/* While the server is away, all logs wait for it: so do readers of what could not be fetched yet. */
+/*
+ * While the server is unreachable, all logs wait for it. So do readers of output that could not be
+ * fetched yet.
+ */
 static void test_refused_while_away(void **state)
 {
 	end_pod();
@@ -344,7 +367,7 @@ static void test_refused_while_away(void **state)
 	assert_true(is_merged_over());
 }
 
-/* The server is away, and when it is back the pod is gone. */
+/* The pod is deleted while the server is unreachable. */
 static void test_gone_while_away(void **state)
 {
 	end_pod();
@@ -357,7 +380,10 @@ static void test_gone_while_away(void **state)
 	assert_true(is_merged_over());
 }
 
-/* Logs that are refused take no place of others, and are asked for a few at once, and not too often. */
+/*
+ * Refused logs take no slots from other logs. kxfs retries only a few of them at the same time, and
+ * not too often.
+ */
 static void test_refused_many(void **state)
 {
 	size_t tried = 0;
@@ -385,7 +411,7 @@ static void test_refused_many(void **state)
 	assert_int_equal(rig_logs().waiting, 0);
 	story_run("one", "u1", "r1");
 	assert_int_equal(story_follows(), 1);
-	/* At first none of them is answered, then all are. */
+	/* At first the server answers no request, then all of them. */
 	fake_pass(200000);
 	assert_int_equal(story_follows(), 1 + 8);
 	for (uint64_t until = fake.now + 100000; fake.now < until; fake_wait(120000)) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* How it is found out whether there is a Kueue. The test plays the server, the watches and the world. */
+/*
+ * How kxfs finds out whether the cluster has Kueue. The test plays the server, the watches and the
+ * world.
+ */
 #include "backend/kube/kueue.h"
 #include "spec/base/mem.h"
 #include "tests/unit/backend/client/fake_net.h"
@@ -27,7 +30,7 @@ void world_set_fixed(struct world *w, bool fixed)
 	note("%s", fixed ? "fixed" : "free");
 }
 
-/* Nobody reads places here. */
+/* These tests never read queue positions. */
 void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,
 			 size_t n)
 {
@@ -103,7 +106,7 @@ static void test_absent(void **state)
 	fake_pass(9 * A_MINUTE);
 	assert_null(fake.requests);
 	assert_null(kueue_version(kueue));
-	/* It may be installed later. */
+	/* Kueue may be installed later. */
 	fake_pass(A_MINUTE);
 	answer(404, "404 page not found");
 	assert_done("absent, start none");
@@ -111,7 +114,7 @@ static void test_absent(void **state)
 	expect_served();
 }
 
-/* That there is none is not told by a failure, by what a proxy says in place of the server, or by a refusal. */
+/* A failure, a reply of a proxy, and a refusal do not prove that there is no Kueue. */
 static void test_asked_again(void **state)
 {
 	answer(503, "upstream connect error");

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the operators of tests/kinds/recordings have done, as the world and a snapshot show it. tests/kinds/golden.txt
- * has each change of each story. In whichever order jobs, parts and pods come, and whether parts are watched alone or
- * as jobs of another kind, the end is the same, and no part is shown as a job.
+ * Replays the recordings of real operators in tests/kinds/recordings. tests/kinds/golden.txt lists
+ * each change that the world and a snapshot show.
  *
- * KXFS_GOLDEN_WRITE writes that file anew; read the difference.
+ * The final state must be the same in whichever order jobs, parts and pods arrive. It must also be
+ * the same whether parts are only watched or are shown as jobs of another kind. A part is never
+ * shown as a job.
+ *
+ * Set KXFS_GOLDEN_WRITE to rewrite that file, then read the diff.
  */
 #include "tests/unit/backend/client/fake_net.h"
 
@@ -20,7 +23,7 @@
 
 #define MAX_LINES 512
 
-/* An event of a watch. */
+/* A watch event. */
 struct told {
 	char *json, *kind;
 	bool gone;
@@ -32,21 +35,21 @@ struct story {
 	size_t n;
 };
 
-/* The cluster of a story. */
+/* The cluster of a recording. */
 static struct {
 	struct world *w;
 	const struct spec_kind *kind;
 	const struct spec_job *last;
-	int64_t now; /* s */
+	int64_t now; /* in seconds */
 	char line[4096];
-	FILE *out; /* NULL: changes are not noted */
+	FILE *out; /* NULL: don't write changes */
 } rig;
 
 static void on_changed(void *data, const struct world_job *job)
 {
 }
 
-/* Look at JOB, the only one that may be shown. */
+/* Read JOB, which must be the only job that is shown. */
 static void look(void *data, const struct world_job *job)
 {
 	struct spec_view_context ctx = {
@@ -82,7 +85,7 @@ static void look(void *data, const struct world_job *job)
 	memcpy(rig.line, line, sizeof(line));
 }
 
-/* The type of the objects of KIND; if ALL, Jobs and JobSets are shown too. */
+/* Return the type of the objects of KIND. ALL: Jobs and JobSets are shown as jobs too. */
 static enum world_type type_of(const char *kind, bool all)
 {
 	if (streq(kind, "Pod"))
@@ -101,7 +104,7 @@ static enum world_type type_of(const char *kind, bool all)
 	return WORLD_N_TYPES;
 }
 
-/* Play what WHICH allows of STORY: the pods, the parts, the rest. */
+/* Replay the events of STORY that WHICH selects: p for pods, o for parts, j for the rest. */
 static void play(const struct story *story, bool all, const char *which)
 {
 	for (size_t i = 0; i < story->n; i++) {
@@ -149,7 +152,10 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sort the words of LINE: of two pods of a second the first that is known makes the first role. */
+/*
+ * Sort the words of LINE. This is needed because the roles are in the order in which their pods
+ * arrived.
+ */
 static void sort_words(char *line)
 {
 	cleanup_free char *copy = text_copy(line);
@@ -163,7 +169,10 @@ static void sort_words(char *line)
 		line += sprintf(line, "%s%s", words[i], i + 1 < n ? " " : "");
 }
 
-/* Note in OUT what KIND shows of STORY. EVERY: check that each other order ends so, too. */
+/*
+ * Write to OUT what KIND shows of STORY. EVERY: also check that each other order of events leads to
+ * the same result.
+ */
 static void tell(FILE *out, const struct spec_kind *kind, const struct story *story, bool every)
 {
 	static const char *const orders[][3] = {
@@ -171,7 +180,7 @@ static void tell(FILE *out, const struct spec_kind *kind, const struct story *st
 		{"p", "j", "o"},
 		{"p", "o", "j"},
 		{"jp", "o", ""},
-		/* Parts that are gone have led to pods that come later. */
+		/* Parts that are already gone connect later pods with their job. */
 		{"o", "p", "j"},
 		{"jo", "p", ""}};
 	char first[4096] = "";
@@ -298,13 +307,16 @@ static void test_recordings(void **state)
 	assert_string_equal(text, golden);
 }
 
-/* --- mistakes that somebody could make in a shipped file --- */
+/* --- mistakes that somebody could make in a shipped kind file --- */
 
 struct original {
 	const char *name, *seen;
 };
 
-/* TEXT, a shipped kind with a mistake in WHAT, does not show what the shipped one shows; or it is refused. */
+/*
+ * TEXT is a shipped kind file with a mistake in WHAT. Assert that it is refused, or that it shows
+ * something else than the original.
+ */
 static void check_mutant(void *data, const char *text, const char *what)
 {
 	const struct original *original = data;
@@ -320,7 +332,9 @@ static void check_mutant(void *data, const char *text, const char *what)
 	spec_kind_file_free(kind);
 }
 
-/* Each row of the states, their order, and each "first" matter for a recording. */
+/*
+ * Each row of the states, their order, and each "first" must make a difference for some recording.
+ */
 static void test_mutants(void **state)
 {
 	cleanup_free char *of_siblings = states_of(shipped("pytorchjob"));
@@ -329,7 +343,7 @@ static void test_mutants(void **state)
 		cleanup_free char *seen = tell_all(test_kind(names[i]), false);
 		cleanup_free char *states = states_of(shipped(names[i]));
 
-		/* The stories of PyTorchJobs stand for all jobs of that operator. */
+		/* PyTorchJobs represent all kinds of that operator. */
 		if (i == 0 || !streq(states, of_siblings))
 			each_mutant(shipped(names[i]), check_mutant,
 				    &(struct original){names[i], seen});

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What all requests of users have in common: pauses between their tries, and an answer when the mount ends. */
+/*
+ * What all user requests have in common: pauses between retries, and an answer when the mount ends.
+ */
 #include "tests/unit/backend/client/fake_net.h"
 
 #include <errno.h>
@@ -55,7 +57,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The next try comes after MS, or up to a quarter later. */
+/* Assert that the next retry comes MS later, or up to a quarter more. */
 static void assert_pause(struct request *r, unsigned wait_ms, unsigned ms)
 {
 	uint64_t before = fake.now;
@@ -68,8 +70,8 @@ static void assert_pause(struct request *r, unsigned wait_ms, unsigned ms)
 }
 
 /*
- * A server in trouble is asked after pauses that grow, and not before it wants; after ten minutes no request is tried
- * any more.
+ * If the server has trouble, kxfs retries after growing pauses, and not before the time that the
+ * server requested. After ten minutes it stops retrying.
  */
 static void test_pauses(void **state)
 {
@@ -81,7 +83,8 @@ static void test_pauses(void **state)
 		assert_pause(&r, 0, pauses[i]);
 	assert_true(request_again(&r, 40000));
 	assert_false(fake_wait(39999));
-	assert_true(fake_wait(67000)); /* it is only longer at random, as in backoff_next */
+	/* random jitter only makes a pause longer, as in backoff_next */
+	assert_true(fake_wait(67000));
 	fake.now = REQUEST_FIND_OUT_MS;
 	assert_true(request_again(&r, 0));
 	fake_pass(20000);
@@ -89,7 +92,10 @@ static void test_pauses(void **state)
 	request_answer(&r, 0, NULL, NULL);
 }
 
-/* The end of the mount answers each request, except those that the pool has; nothing is sent after that. */
+/*
+ * When the mount ends, all requests are answered, except those that the pool works on. Nothing is
+ * sent after that.
+ */
 static void test_stop(void **state)
 {
 	struct request plain = {0}, unclear = {0}, working = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When metrics.k8s.io is asked, and how seldom. The test plays the server, the world and the watches, and lets time
- * pass.
+ * When and how often kxfs requests metrics.k8s.io. The test plays the server, the world and the
+ * watches, and lets time pass.
  */
 #include "tests/unit/backend/client/fake_net.h"
 #include "tests/unit/noted.h"
@@ -41,7 +41,7 @@ void watches_print_refused(struct watches_refused *list, const char *verb, const
 	note("%s %s", verb, resource);
 }
 
-/* --- the test's side --- */
+/* --- test helpers --- */
 
 static void on_sampled(void *data, const struct world_job *job)
 {
@@ -77,7 +77,10 @@ static void read_it(void)
 	fake_run();
 }
 
-/* The only request under way asks for PATH; NULL: there is none. */
+/*
+ * Return the only request under way, whose path must be PATH. If PATH is NULL, assert that there is
+ * no request.
+ */
 static struct http_request *asked(const char *path)
 {
 	struct http_request *rq = fake.requests;
@@ -102,7 +105,7 @@ static void list(const char *items)
 	fake_answer(asks_list(), 200, body);
 }
 
-/* metrics.k8s.io is asked, and has answered once. */
+/* Make kxfs request metrics.k8s.io, and answer once. */
 static void begin(void)
 {
 	samples_set_running(rig.l, true, true);
@@ -110,7 +113,7 @@ static void begin(void)
 	list("");
 }
 
-/* What .kxfs/info says has PART. */
+/* Assert that .kxfs/info contains PART. */
 static void says(const char *part)
 {
 	char *text = NULL;
@@ -124,7 +127,7 @@ static void says(const char *part)
 	free(text);
 }
 
-/* Nothing is asked while nothing runs, or while nobody wants to know. */
+/* kxfs requests nothing while no job is running, or while nobody reads the usage. */
 static void test_wanted(void **state)
 {
 	says("usage: null\n");
@@ -145,8 +148,8 @@ static void test_wanted(void **state)
 }
 
 /*
- * metrics.k8s.io is asked every 15 seconds: for five minutes after somebody has read, or as long as what runs is
- * captured.
+ * kxfs requests metrics.k8s.io every 15 seconds. It stops five minutes after the last read, unless
+ * running jobs are captured.
  */
 static void test_how_often(void **state)
 {
@@ -179,7 +182,7 @@ static void test_how_often(void **state)
 	asked(NULL);
 }
 
-/* A server that does not tell is asked once, and again after ten minutes, whoever reads meanwhile. */
+/* Assert that kxfs requests nothing for ten minutes after a refusal, even if somebody reads. */
 static void expect_silence(void)
 {
 	for (int i = 0; i < 9; i++) {
@@ -225,7 +228,7 @@ static void test_forbidden(void **state)
 	assert_done("");
 }
 
-/* The same when the right is taken away. */
+/* The same when the user loses the right. */
 static void test_forbidden_later(void **state)
 {
 	begin();
@@ -236,8 +239,8 @@ static void test_forbidden_later(void **state)
 }
 
 /*
- * When the API was never there, it is not asked for again soon; when it was there, it is asked for twice more, since it
- * may be back soon.
+ * If the API never existed, kxfs does not request it again soon. If it existed before, kxfs makes
+ * two more requests, because it may soon be back.
  */
 static void test_away(void **state)
 {
@@ -263,7 +266,7 @@ static void test_away(void **state)
 	asks_group();
 }
 
-/* That the whole server is away says nothing about the API. */
+/* If the whole server is unreachable, nothing is known about this API. */
 static void test_no_server(void **state)
 {
 	begin();
@@ -277,7 +280,9 @@ static void test_no_server(void **state)
 	list("");
 }
 
-/* A reply that is no list, or not whole, still tells of the objects that it has. */
+/*
+ * From a reply that is not a list, or is truncated, kxfs still uses the objects that it contains.
+ */
 static void test_cut(void **state)
 {
 	begin();
@@ -292,7 +297,7 @@ static void test_cut(void **state)
 	assert_done("");
 }
 
-/* At the end the request that is under way is given up. */
+/* When the mount ends, the request under way is cancelled. */
 static void test_stop(void **state)
 {
 	begin();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which jobs have changed when an object comes, changes or goes, whichever of two objects that belong together comes
- * first.
+ * Which jobs change when an object appears, changes or disappears. Of two related objects, either
+ * one may arrive first.
  */
 #include "tests/unit/backend/client/fake_net.h"
 
@@ -16,7 +16,7 @@
 
 static struct {
 	struct world *w;
-	char changed[256]; /* uids of the jobs that have changed, in their order */
+	char changed[256]; /* uids of the changed jobs, in order */
 } rig;
 
 static void on_changed(void *data, const struct world_job *job)
@@ -46,7 +46,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* An object of SORT is told: FMT, with ' as ". */
+/* Deliver an object of SORT. FMT is its JSON, with ' in place of ". */
 static void printf_like(3, 4) tell(enum world_type sort, bool gone, const char *fmt, ...)
 {
 	cleanup_free char *text = NULL;
@@ -85,7 +85,7 @@ static void tell_event(const char *about, const char *reason)
 	     about, reason);
 }
 
-/* The jobs that have changed since the last call of this function are those of WANT. */
+/* Assert that the jobs that changed since the last call are WANT. */
 static void assert_changed(const char *want)
 {
 	assert_string_equal(rig.changed, want);
@@ -99,8 +99,8 @@ static void all_listed(void)
 }
 
 /*
- * Jobs u1 and u2 wait in the queues q1 and q2, and u3, which runs, is in q1. The change that tells that they have
- * waited for long has come already.
+ * Jobs u1 and u2 wait in the queues q1 and q2. u3 is running, and is in q1. The change after a long
+ * wait was already reported.
  */
 static void fill(void)
 {
@@ -123,14 +123,16 @@ static void test_queue_changes(void **state)
 {
 	fill();
 	tell_queue("q1", "a", "Open", false);
-	assert_null(fake.timers); /* nothing is new */
+	assert_null(fake.timers); /* nothing changed */
 	tell_queue("q1", "a", "Closed", false);
 	assert_changed("");
 	fake_pass(10000);
 	assert_changed("u1");
 }
 
-/* A job that waits in a queue that is gone changes, and again when somebody makes the queue anew. */
+/*
+ * A job that waits in a deleted queue changes. It changes again when somebody recreates the queue.
+ */
 static void test_queue_goes(void **state)
 {
 	struct spec_queue_view **all;
@@ -144,7 +146,7 @@ static void test_queue_goes(void **state)
 	tell_queue("q1", "c", "Open", false);
 	fake_pass(10000);
 	assert_changed("u1");
-	/* A late word about the queue that had this name before. */
+	/* A late event of the deleted queue with the same name. */
 	tell_queue("q1", "a", "Open", true);
 	all = world_queues(rig.w, &n);
 	assert_int_equal(n, 2);
@@ -152,7 +154,7 @@ static void test_queue_goes(void **state)
 		spec_queue_view_unref(all[i]);
 	free(all);
 	assert_null(fake.timers);
-	/* A list that has only q2. */
+	/* A list that contains only q2. */
 	world_list_begins(rig.w, WORLD_QUEUES);
 	tell_queue("q2", "b", "Open", false);
 	world_list_ends(rig.w, WORLD_QUEUES);
@@ -160,7 +162,7 @@ static void test_queue_goes(void **state)
 	assert_changed("u1");
 }
 
-/* The queue of the mount comes by a watch of its own where the others may not be seen. */
+/* If the user may not list all queues, a separate watch reports the queue of the mount. */
 static void test_own_queue(void **state)
 {
 	struct spec_queue_view *queue;
@@ -178,7 +180,7 @@ static void test_own_queue(void **state)
 static void test_group(void **state)
 {
 	fill();
-	/* The group comes before its job, and an event about the group before both. */
+	/* The group arrives before its job, and an event about the group arrives before both. */
 	tell_event("g", "Unschedulable");
 	tell(WORLD_GROUPS, false, "{" OWNED ",'status':{'phase':'Inqueue'}}", "g", "g", "u4");
 	assert_changed("");
@@ -187,10 +189,10 @@ static void test_group(void **state)
 	assert_string_equal(world_group(rig.w, world_find(rig.w, "u4"))->phase, "Inqueue");
 	tell_event("g", "FailedCreate");
 	assert_changed("u4");
-	/* Job and group have waited long enough: the job changes once. */
+	/* The job and the group have waited long enough. The job changes only once. */
 	fake_pass(20000);
 	assert_changed("u4");
-	/* Of two groups the last one counts, also when the first one goes afterwards. */
+	/* Of two groups the newer one counts, also if the older one is deleted afterwards. */
 	tell(WORLD_GROUPS, false, "{" OWNED ",'status':{'phase':'Running'}}", "h", "h", "u4");
 	tell(WORLD_GROUPS, true, "{" OWNED "}", "g", "g", "u4");
 	assert_changed("u4 u4");
@@ -224,7 +226,10 @@ static size_t count_messages(const char *what)
 	return n;
 }
 
-/* A job has its place in its queue: in another queue it has none until the place is asked for. */
+/*
+ * A job has a position in its queue. In another queue it has none until that queue's positions are
+ * requested.
+ */
 static void test_moved(void **state)
 {
 	const struct spec_queue_position first = {.uid = "u1", .position = 3};
@@ -261,7 +266,10 @@ static void assert_phase(const char *phase)
 	assert_string_equal(world_find(rig.w, "u1")->view->phase, phase);
 }
 
-/* A watch that is behind a reply brings nothing back; a list does, since the server may have been restored. */
+/*
+ * A watch event that is older than a reply does not bring back an old state. A list does, because
+ * somebody may have restored the server from a backup.
+ */
 static void test_behind_a_reply(void **state)
 {
 	all_listed();
@@ -282,7 +290,7 @@ static void test_behind_a_reply(void **state)
 	assert_phase("Completed");
 }
 
-/* When a server says of one uid that it has two names, the second is not believed. */
+/* If the server reports one uid with two names, kxfs ignores the second one. */
 static void test_two_names(void **state)
 {
 	fill();
@@ -291,14 +299,14 @@ static void test_two_names(void **state)
 	assert_int_equal(count_messages("the server reports job j1 under a second name, j9"), 1);
 }
 
-/* Why jobs wait in a LocalQueue may follow from its ClusterQueue. */
+/* The reason why jobs wait in a LocalQueue may be in its ClusterQueue. */
 static void test_cluster_queue(void **state)
 {
 	struct spec_cluster_queue_view *queue;
 
 	fill();
 	world_set_kind(rig.w, WORLD_JOBS + 1, test_kind("job"));
-	/* A Volcano job of the same queue name is in another queue. */
+	/* A Volcano job with the same queue name is in another queue. */
 	tell(WORLD_JOBS + 1, false,
 	     "{'metadata':{'name':'%s','uid':'%s','labels':{'kueue.x-k8s.io/queue-name':'q2'}}}",
 	     "k", "u9");
@@ -320,11 +328,14 @@ static void test_cluster_queue(void **state)
 	assert_null(world_cluster_queue(rig.w, "all"));
 	fake_pass(10000);
 	assert_changed("u9");
-	assert_string_equal(queue->meta.uid, "e"); /* the view that a reader has stays */
+	assert_string_equal(queue->meta.uid, "e"); /* the view that a reader uses does not change */
 	spec_cluster_queue_view_unref(queue);
 }
 
-/* The last state of a pod stays when the pod is gone; its job is known by the pod before its own object comes. */
+/*
+ * A deleted pod keeps its last state. From a pod, its job is known before the job's own object
+ * arrives.
+ */
 static void test_pods(void **state)
 {
 	const struct spec_pod_view **pods;
@@ -347,7 +358,7 @@ static void test_pods(void **state)
 	assert_null(world_find(rig.w, "u5"));
 }
 
-/* Object I of SORT, which belongs to a job of its own, is told. */
+/* Deliver object I of SORT. Each of these objects has an owner of its own. */
 static void tell_one(enum world_type sort, unsigned i, bool gone)
 {
 	char text[256];
@@ -366,7 +377,10 @@ static size_t n_pods_of(const char *uid)
 	return job ? job->n_pods : 0;
 }
 
-/* A part or a pod that is gone still leads from pods to a job. Of many, the oldest are forgotten. */
+/*
+ * A deleted part or pod still connects other pods with their job. If there are too many deleted
+ * ones, kxfs forgets the oldest.
+ */
 static void test_gone_links(void **state)
 {
 	fill();
@@ -390,8 +404,8 @@ static void test_gone_links(void **state)
 }
 
 /*
- * A pod comes when nothing leads from it to a job. It is the job's once the rest is there, in whatever order that
- * comes.
+ * A pod arrives when nothing connects it with a job. It belongs to the job once the missing objects
+ * have arrived, in whatever order.
  */
 static void test_late_links(void **state)
 {
@@ -413,7 +427,7 @@ static void test_late_links(void **state)
 	}
 }
 
-/* A short object of SORT, which is passed over for the reason WRONG. */
+/* Deliver metadata of an object of SORT that kxfs can't read, with the error WRONG. */
 static void pass_over(enum world_type sort, const char *name, const char *uid, bool gone, int wrong)
 {
 	cleanup_free char *text =
@@ -422,7 +436,10 @@ static void pass_over(enum world_type sort, const char *name, const char *uid, b
 	world_pass_over(rig.w, sort, text, strlen(text), gone, wrong);
 }
 
-/* An object that can't be read is named once, and stays as it is known; when it is gone it is gone. */
+/*
+ * kxfs reports an unreadable object once, and keeps its last known state. When the object is
+ * deleted, kxfs removes it.
+ */
 static void test_passed_over(void **state)
 {
 	static const char deep[] = "the Job j1 is not shown: it is nested too deeply";
@@ -448,7 +465,7 @@ static void test_passed_over(void **state)
 	assert_true(world_find(rig.w, "u1")->gone);
 	assert_changed("u1");
 	assert_int_equal(world_n_passed_over(rig.w), 0);
-	/* An object that was never known; and one that the reader of its sort can't read. */
+	/* One object that was never known, and one that the parser of its type refuses. */
 	pass_over(WORLD_PODS, "p", "p1", false, -EFBIG);
 	tell(WORLD_GROUPS, false, "{" OWNED ",'status':1}", "..", "g1", "u3");
 	tell(WORLD_GROUPS, false, "{" OWNED ",'status':1}", "..", "g1", "u3");
@@ -462,8 +479,8 @@ static void test_passed_over(void **state)
 }
 
 /*
- * A watch of objects without end: those above the bound are passed over, which is said once, and asked for when there
- * is room again.
+ * A watch reports more and more objects. kxfs ignores those above the bound, reports that once, and
+ * lists them when there is capacity again.
  */
 static void test_too_many(void **state)
 {
@@ -487,7 +504,7 @@ static void test_too_many(void **state)
 		tell_one(sort, n, false);
 		tell_one(sort, n + 1, false);
 		tell_one(sort, n, false);
-		tell_one(sort, 0, false); /* this one is known */
+		tell_one(sort, 0, false); /* this object is already known */
 		assert_int_equal(world_n_passed_over(rig.w), 2);
 		assert_int_equal(count_messages(table[i].said), 1);
 		if (sort == WORLD_JOBS)
@@ -495,8 +512,8 @@ static void test_too_many(void **state)
 		if (sort == WORLD_PODS)
 			assert_int_equal(world_n_pods(rig.w), SPEC_MAX_LISTED);
 		/*
-		 * One place that becomes free is not enough for the two that were passed over; then one of these is
-		 * gone itself.
+		 * One free slot is not enough for the two objects that were ignored. Then one of
+		 * these two is deleted.
 		 */
 		tell_one(sort, 1, true);
 		assert_false(world_has_room_again(rig.w, sort));
@@ -504,7 +521,7 @@ static void test_too_many(void **state)
 		assert_int_equal(world_n_passed_over(rig.w), 1);
 		assert_true(world_has_room_again(rig.w, sort));
 		assert_false(world_has_room_again(rig.w, sort));
-		/* A list may have as many objects in addition to those that were known before. */
+		/* A list may add as many objects as the bound, beside the previously known ones. */
 		world_list_begins(rig.w, sort);
 		for (unsigned k = 0; k < 4; k++)
 			tell_one(sort, n + k, false);
@@ -513,10 +530,10 @@ static void test_too_many(void **state)
 		world_list_begins(rig.w, sort);
 		world_list_ends(rig.w, sort);
 		if (sort != WORLD_JOBS)
-			continue; /* this is the same for all sorts */
+			continue; /* the rest is the same for all types */
 		/*
-		 * More objects are passed over than can be named: then there is room again when the number is well
-		 * below the bound.
+		 * kxfs ignores more objects than it can name. Then there is capacity again once the
+		 * number is well below the bound.
 		 */
 		for (n = 0; n < SPEC_MAX_LISTED + 2000; n++)
 			tell_one(sort, n, false);
