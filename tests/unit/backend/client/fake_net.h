@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop without time and a server without sockets, for tests of what runs on the loop. loop.h and http.h are defined
- * here, so the library's own are not linked. All runs in the test's thread, in an order that the test decides: fake_run
- * does what is posted, fake_wait lets time pass to the next timer, and requests wait in a list until the test answers
- * them.
+ * A loop without real time and a server without sockets, for tests of code that runs on the loop.
+ * This file defines the functions of loop.h and http.h, so the library's own are not linked.
+ * Everything runs in the test's thread, in an order that the test decides. fake_run runs what was
+ * posted, fake_wait lets time pass up to the next timer, and each request waits in a list until the
+ * test answers it.
  */
 #pragma once
 
@@ -14,13 +15,13 @@
 #include "tests/unit/unit.h"
 
 struct fake_job {
-	/* WORK is done before FN, as the pool does it; NULL: there is none. */
+	/* The pool runs WORK before FN is called. NULL if there is no work. */
 	loop_fn work, fn;
 	void *data;
 	struct fake_job *prev, *next;
 };
 
-/* A timer that is set. */
+/* A running timer. */
 struct fake_timer {
 	struct loop_timer *t;
 	struct fake_timer *prev, *next;
@@ -37,10 +38,10 @@ static struct {
 	uint64_t now; /* ms */
 	struct fake_job *posted, *pool;
 	struct fake_timer *timers;
-	struct http_request *requests; /* not answered yet, oldest first */
+	struct http_request *requests; /* unanswered requests, oldest first */
 	size_t n_sent;
-	bool refusing;	   /* http_send gives NULL */
-	bool never_pauses; /* http_pause refuses */
+	bool refusing;	   /* http_send returns NULL */
+	bool never_pauses; /* http_pause returns false */
 } fake;
 
 /* --- loop.h --- */
@@ -84,7 +85,7 @@ void loop_timer_set(struct loop_timer *t, uint64_t ms)
 	DL_APPEND(fake.timers, f);
 }
 
-/* No descriptor is ever watched: where the spool needs that, it has its own timer. */
+/* The fake loop watches no descriptors. Where the spool needs a watch, it has its own timer. */
 struct loop_watch *loop_watch_new(struct loop *loop, int fd, bool priority, loop_fn fn, void *data)
 {
 	return NULL;
@@ -152,7 +153,7 @@ static inline bool fake_step(struct fake_job **list)
 	return true;
 }
 
-/* Run all that is posted, and all work of the pool. */
+/* Run all posted calls, and all work of the pool. */
 static inline void fake_run(void)
 {
 	while (fake_step(&fake.posted) || fake_step(&fake.pool))
@@ -163,7 +164,7 @@ static inline void fake_nothing(void *data)
 {
 }
 
-/* Let time pass to the next timer, and run it. False: there is none within MS. */
+/* Let time pass up to the next timer, and run it. Return false if no timer is due within MS. */
 static inline bool fake_wait(uint64_t ms)
 {
 	struct fake_timer *f;
@@ -181,7 +182,7 @@ static inline bool fake_wait(uint64_t ms)
 	return true;
 }
 
-/* Let MS pass, with all that happens meanwhile. */
+/* Let MS pass, and run the timers that are due meanwhile. */
 static inline void fake_pass(uint64_t ms)
 {
 	uint64_t until = fake.now + ms;
@@ -254,7 +255,7 @@ void http_cancel(struct http_request *rq)
 	fake_forget(rq);
 }
 
-/* The test sends no bytes to a stream that is paused. */
+/* The test must not send bytes to a paused stream. */
 bool http_pause(struct http_request *rq)
 {
 	rq->paused = !fake.never_pauses;
@@ -280,7 +281,7 @@ void http_count(struct http *http, struct http_counts *ret)
 	*ret = (struct http_counts){0};
 }
 
-/* The oldest request whose path has PART; NULL: none. */
+/* Return the oldest request whose path contains PART, or NULL if there is none. */
 static inline struct http_request *fake_find(const char *part)
 {
 	struct http_request *rq;
@@ -299,11 +300,11 @@ static inline void fake_end(struct http_request *rq, const struct http_reply *re
 	r.text = r.text ? r.text : "";
 	r.body = r.body ? r.body : "";
 	r.len = strlen(r.body);
-	fake_forget(rq); /* from within the end of a request its owner can't cancel it */
+	fake_forget(rq); /* first: the owner can't cancel a request from within its own done() */
 	call.done(call.data, &r);
 }
 
-/* Answer RQ; a stream gets BODY through its callback for bytes when the status is a 2xx. */
+/* Answer RQ. If RQ is a stream and STATUS is 2xx, pass BODY to its bytes callback. */
 static inline void fake_answer(struct http_request *rq, int status, const char *body)
 {
 	struct http_reply reply = {.status = status, .body = body};
@@ -319,13 +320,13 @@ static inline void fake_answer(struct http_request *rq, int status, const char *
 	fake_end(rq, &reply);
 }
 
-/* Break the connection of RQ; SENT: the server may have acted on the request. */
+/* Break the connection of RQ. SENT: the server may have acted on the request. */
 static inline void fake_break(struct http_request *rq, int err, bool sent)
 {
 	fake_end(rq, &(struct http_reply){.err = err, .sent = sent, .text = "it broke"});
 }
 
-/* Stop the timers that nobody has stopped. */
+/* Stop all timers that are still running. */
 static inline void fake_forget_timers(void)
 {
 	while (fake.timers)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of http need: the servers of http_server.py, a loop, credentials that a test sets, and
- * calls whose end a test waits for. Descriptors are counted before and after each test.
+ * What all tests of http need: the servers of http_server.py, a loop, credentials that the test
+ * sets, and calls that the test can wait for. Each test checks that it leaves no open descriptors.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 #include "backend/client/http.h"
 
 #define MANY_MS 230000 /* a deadline that no test reaches */
-/* No deadline is shorter in a test in which something has to happen before it. */
+/* The shortest deadline in a test that must do something before the deadline. */
 #define SURE_MS 6000
 
 extern char **environ;
@@ -28,14 +28,14 @@ static struct {
 	char line[512];
 } server;
 
-/* What credential_get answers, as tests set it. I/O thread. */
+/* What credential_get returns. Tests set this. I/O thread. */
 static struct {
 	int err;
 	const char *text;
 	struct credential_parts view;
-	/* What it answers after a refusal; NULL: asking again does not help. */
+	/* What credential_get returns after a refusal, or NULL if asking again does not help. */
 	const char *next_authorization;
-	bool later; /* it answers from a timer */
+	bool later; /* answer from a timer */
 	bool never;
 	unsigned refusals;
 	unsigned hurries;
@@ -48,7 +48,7 @@ static struct {
 	struct loop *loop;
 	struct spec_connection connection;
 	struct http *http;
-	size_t descriptors, inherited; /* open before the test */
+	size_t descriptors, inherited; /* numbers of descriptors before the test */
 	char url[64];
 } rig;
 
@@ -138,7 +138,7 @@ static inline int server_end(void **state)
 {
 	int status;
 
-	close(server.in); /* the server ends, and removes what it has made */
+	close(server.in); /* then the server ends, and removes its files */
 	assert_int_equal(waitpid(server.pid, &status, 0), server.pid);
 	(void)fclose(server.out);
 	return 0;
@@ -155,7 +155,7 @@ static inline unsigned server_port(const char *name)
 	return (unsigned)strtoul(at + strlen(key), NULL, 10);
 }
 
-/* The text of a certificate or key that the server made, malloc'ed. */
+/* Return a certificate or key that the server created, as text. malloc'ed. */
 static inline char *server_pem(const char *name)
 {
 	cleanup_free char *path = NULL;
@@ -174,7 +174,7 @@ static inline char *server_pem(const char *name)
 
 /* --- a connection --- */
 
-/* How many descriptors are open, or (INHERITED) would be inherited by a child. */
+/* Return the number of open descriptors. INHERITED: count only those that a child would inherit. */
 static inline size_t rig_descriptors(bool inherited)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -194,7 +194,10 @@ static inline void rig_set(char **field, const char *value)
 	*field = strdup(value);
 }
 
-/* Fill in the connection to server NAME, with all that is verified by its CA. The http is made by rig_connect. */
+/*
+ * Fill in the connection to server NAME, with everything that its CA verifies. Call rig_connect
+ * afterwards to create the http.
+ */
 static inline void rig_prepare(const char *name)
 {
 	struct spec_connection *c = &rig.connection;
@@ -246,7 +249,7 @@ static inline void rig_stop_now(void *data)
 	http_stop(rig.http, rig_post, data);
 }
 
-/* End all requests; after that no callback is called. */
+/* Stop http, which ends all requests. No callback is called after that. */
 static inline void rig_disconnect(void)
 {
 	sem_t done;
@@ -274,7 +277,7 @@ static inline int rig_teardown(void **state)
 	rig_disconnect();
 	loop_stop(rig.loop);
 	loop_free(take_ptr(rig.loop));
-	/* The thread in which curl looks up names may not have closed its descriptors yet. */
+	/* curl's name lookup thread may still have open descriptors. */
 	for (int i = 0; i < WAIT_S * 100 && rig_descriptors(false) > rig.descriptors; i++)
 		usleep(10000);
 	assert_int_equal(rig_descriptors(false), rig.descriptors);
@@ -283,7 +286,7 @@ static inline int rig_teardown(void **state)
 
 /* --- calls --- */
 
-/* A call and how it has ended. The test zeroes it and fills in CALL as it likes; rig_send sets the rest. */
+/* A call and its result. The test clears it and fills in CALL. rig_send sets the rest. */
 struct rig_call {
 	struct http_call call;
 	struct http_request *request;
@@ -295,13 +298,13 @@ struct rig_call {
 	char *body; /* freed by rig_clear */
 	size_t len;
 
-	/* What the callbacks told, and what they are to do: */
+	/* How often each callback was called, and what it must do: */
 	atomic_uint heads;
-	int fail; /* behind FAIL_AFTER bytes */
+	int fail; /* return this after FAIL_AFTER bytes */
 	atomic_size_t bytes;
 	sem_t head_came;
 	size_t fail_after;
-	bool failed; /* FAIL was returned to http */
+	bool failed; /* FAIL was returned */
 	void (*on_head)(struct rig_call *c);
 	void (*on_bytes)(struct rig_call *c);
 	void (*on_done)(struct rig_call *c);
@@ -363,7 +366,7 @@ static inline void rig_send_now(void *data)
 	assert_false(c->over);
 }
 
-/* Send C. A call with STREAM set gets on_head() and on_bytes(). */
+/* Send C. If C->call.stream is set, on_head() and on_bytes() are called too. */
 static inline void rig_send(struct rig_call *c, const char *path)
 {
 	sem_init(&c->done, 0, 0);
@@ -393,7 +396,10 @@ static inline void rig_cancel_now(void *data)
 		http_cancel(take_ptr(c->request));
 }
 
-/* Cancel the call if it is still under way, so that none of its callbacks is called, and free what it holds. */
+/*
+ * Cancel the call if it is still under way, so that no callback is called any more, and free its
+ * memory.
+ */
 static inline void rig_clear(struct rig_call *c)
 {
 	if (rig.http)
@@ -403,7 +409,7 @@ static inline void rig_clear(struct rig_call *c)
 	sem_destroy(&c->head_came);
 }
 
-/* Send C and wait for its end. To be cleared. */
+/* Send C and wait until it ends. The caller clears it with rig_clear. */
 static inline struct rig_call *rig_ask_call(struct rig_call *c, const char *path)
 {
 	rig_send(c, path);
@@ -411,7 +417,7 @@ static inline struct rig_call *rig_ask_call(struct rig_call *c, const char *path
 	return c;
 }
 
-/* Expect 200 and BODY for a GET of PATH. */
+/* Assert that a GET of PATH returns 200 and BODY. */
 static inline void rig_expect(const char *path, const char *body)
 {
 	struct rig_call c cleanup(rig_clear) = {0};
@@ -424,7 +430,7 @@ static inline void rig_expect(const char *path, const char *body)
 		assert_string_equal(c.body, body);
 }
 
-/* What /stats says of ID. */
+/* The reply of /stats about ID. */
 struct rig_stats {
 	unsigned seen, connections, open, most;
 };

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The servers that test-http.c talks to: HTTP/1.1, the same over TLS, HTTP/2 and one that asks for a client's
-certificate, an HTTP proxy and a SOCKS5 proxy. What a path does is said in Exchange.run. The first line of
-the output is "DIR plain PORT tls PORT ...", DIR holding the certificates; it ends when its input does."""
+"""The servers that test-http.c connects to: HTTP/1.1, HTTP/1.1 over TLS, HTTP/2, a server that
+requires client certificates, an HTTP proxy and a SOCKS5 proxy. The do_ methods of Exchange define
+what each path does. The first line of the output is "DIR plain PORT tls PORT ...", where DIR
+contains the certificates. The program ends at the end of its input."""
 
 import asyncio
 import gzip
@@ -25,19 +26,19 @@ import h2.connection
 import h2.events
 import h2.exceptions
 
-LIVE_STREAMS = 100  # that a connection may have, as kube-apiserver
+LIVE_STREAMS = 100  # per connection, as in kube-apiserver
 
 
 class Broken(Exception):
-    """The connection is to be closed without a word."""
+    """Close the connection without a reply."""
 
 
 class Stats:
     def __init__(self):
         self.connections = 0
         self.open = 0
-        self.most = 0  # streams that were open at once in any one connection
-        self.seen = {}  # id -> how often it was asked for
+        self.most = 0  # the most streams that were open at the same time on one connection
+        self.seen = {}  # id -> number of requests
         self.release = asyncio.Event()
 
 
@@ -45,7 +46,7 @@ STATS = Stats()
 
 
 class Exchange:
-    """One request; head(), send() and end() are the connection's."""
+    """One request. The connection provides head(), send() and end()."""
 
     def __init__(self, method, target, headers, body, connection):
         self.method, self.headers, self.body, self.connection = method, headers, body, connection
@@ -73,7 +74,7 @@ class Exchange:
         else:
             await self.reply(404, b"no such thing")
 
-    # What was asked, as it came.
+    # Return the request as it was received.
     async def do_echo(self):
         text = json.dumps({"method": self.method, "target": self.target, "headers": self.headers,
                            "body": self.body.decode(), "connection": self.connection.number,
@@ -84,7 +85,7 @@ class Exchange:
         else:
             await self.reply(200, body)
 
-    # STATUS the first TIMES times that ID is asked for, with Retry-After AFTER; then 200 "fine".
+    # Return STATUS with Retry-After AFTER for the first TIMES requests of ID, then 200 "fine".
     async def do_status(self):
         times = self.number("times", 1e9)
         if STATS.seen[self.query.get("id", "")] > times:
@@ -93,12 +94,12 @@ class Exchange:
         headers = [("retry-after", self.query["after"])] if "after" in self.query else []
         await self.reply(int(self.number("status", 200)), self.query.get("body", "").encode(), headers)
 
-    # 401 unless the Authorization header is "Bearer TOKEN".
+    # Return 401 unless the Authorization header is "Bearer TOKEN".
     async def do_token(self):
         good = dict(self.headers).get("authorization") == "Bearer " + self.query["token"]
         await self.reply(200 if good else 401, b"in" if good else b"who are you")
 
-    # N pieces of SIZE bytes, GAP s apart; then END: "end", "cut" or "hang".
+    # Send N chunks of SIZE bytes, GAP s apart, then END: "end", "cut" or "hang".
     async def do_pieces(self):
         await self.head(int(self.number("status", 200)), [])
         for i in range(int(self.number("n", 1))):
@@ -111,19 +112,19 @@ class Exchange:
             await asyncio.Event().wait()
         await self.end()
 
-    # No reply; with times=N only to the first N requests of ID.
+    # Never reply. With times=N, only the first N requests of ID get no reply.
     async def do_silent(self):
         if STATS.seen[self.query.get("id", "")] <= self.number("times", 1e9):
             await asyncio.Event().wait()
         await self.reply(200, b"fine")
 
-    # The connection ends before the reply.
+    # Close the connection before the reply.
     async def do_cut(self):
         if STATS.seen[self.query.get("id", "")] <= self.number("times", 1e9):
             raise Broken
         await self.reply(200, b"fine")
 
-    # The connection is closed, in an orderly way, within the head of the reply.
+    # Close the connection properly in the middle of the reply's header.
     async def do_half_head(self):
         writer = self.connection.c.writer
         writer.write(b"HTTP/1.1 201 Created\r\nContent-Type: applic")
@@ -132,7 +133,7 @@ class Exchange:
         await writer.wait_closed()
         raise Broken
 
-    # A stream that is busy until /release.
+    # Send a stream that lasts until /release.
     async def do_stream(self):
         await self.head(200, [])
         await self.send(b"begin\n")
@@ -150,7 +151,7 @@ class Exchange:
         STATS.release = asyncio.Event()
         await self.reply(200)
 
-    # The connection is not to be used for anything new.
+    # Reply, and announce that the connection accepts no new requests.
     async def do_goaway(self):
         self.connection.go_away()
         await self.reply(200, b"bye")
@@ -158,7 +159,7 @@ class Exchange:
     async def do_redirect(self):
         await self.reply(302, b"elsewhere", [("location", "/echo")])
 
-    # How often ID was asked for before, and what connections there were.
+    # Return the number of earlier requests of ID, and the numbers of connections.
     async def do_stats(self):
         key = self.query.get("id", "")
         STATS.seen[key] -= 1
@@ -222,7 +223,7 @@ class One:
         body = await self.c.reader.readexactly(int(dict(headers).get("content-length", 0)))
         exchange = Exchange(method, target, headers, body, self)
         exchange.head, exchange.send, exchange.end = self.head, self.send, self.end
-        # A client that hangs up ends whatever is under way.
+        # If the client closes the connection, cancel the request under way.
         work = asyncio.ensure_future(exchange.run())
         eof = asyncio.ensure_future(self.c.reader.read(1))
         await asyncio.wait([work, eof], return_when=asyncio.FIRST_COMPLETED)
@@ -233,7 +234,7 @@ class One:
         eof.cancel()
         [early] = await asyncio.gather(eof, return_exceptions=True)
         if isinstance(early, bytes):
-            self.c.early = early  # of the next request
+            self.c.early = early  # the first byte of the next request
         work.result()
         return not self.last
 
@@ -276,7 +277,7 @@ class Two:
 
     def go_away(self):
         self.h2.close_connection()
-        # The state machine of h2 would not let the streams that are open go on.
+        # Without this, h2's state machine would end the open streams.
         self.h2.state_machine.state = h2.connection.ConnectionState.CLIENT_OPEN
 
     async def serve(self):
@@ -366,7 +367,7 @@ async def tunnel(reader, writer, host, port, yes):
     await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
 
 
-# Both proxies know one name that nothing else knows: a client that looks it up itself fails.
+# Both proxies resolve a name that nothing else resolves. A client that looks it up itself fails.
 def known(host):
     return "127.0.0.1" if host == "only-the-proxy.test" else host
 
@@ -445,7 +446,8 @@ def end_with_input(directory):
 
 
 if __name__ == "__main__":
-    # Whoever ends the test's process group: it cleans up when its input ends.
+    # Ignore signals that are sent to the test's process group: this process cleans up when its
+    # input ends.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     made = pathlib.Path(tempfile.mkdtemp(prefix="kxfs-http-"))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Credentials on a loop: fixed ones, token files that change, and plugins (small shell scripts) that answer, fail or
- * hang, and are asked once for all who wait. And how kubeconfig files are found.
+ * Credentials on a loop: fixed ones, token files that change, and plugins (small shell scripts)
+ * that succeed, fail or hang. A plugin runs once for all requests that wait for it. Also: how
+ * kubeconfig files are found.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,10 +22,10 @@
 #define WAIT_S 60
 #define V1     "client.authentication.k8s.io/v1"
 
-/* These are the times of credential.c. */
-#define ANSWER_MS  10000 /* so long an answer is used although it has expired already */
-#define FAILED_MS  5000	 /* so long a failure is taken for an answer */
-#define REFUSED_MS 5000	 /* at least so long lies between two refusals that have an effect */
+/* Copies of the times in credential.c. */
+#define ANSWER_MS  10000 /* how long an answer is used that has already expired */
+#define FAILED_MS  5000	 /* how long a failure is used as the answer */
+#define REFUSED_MS 5000	 /* the shortest time between two refusals that have an effect */
 
 static char dir[64];
 static struct loop *loop;
@@ -69,7 +70,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Credentials by the user fields TEXT. */
+/* Create credentials from the user fields TEXT. */
 static void begin(const char *text)
 {
 	cleanup_free char *config = NULL, *why = NULL;
@@ -115,15 +116,15 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Several that ask at once. */
+/* Several requests at the same time. */
 #define ASKERS 20
 
 struct ask {
-	unsigned n; /* how many have been answered */
+	unsigned n; /* number of answers */
 	bool hurry;
 	bool refuse;
 	bool may_help;
-	uint64_t generation; /* in: the generation that was refused */
+	uint64_t generation; /* input: the generation that was refused */
 	unsigned answers;
 	int err;
 	char line[256], key[64], text[6000];
@@ -190,7 +191,7 @@ static struct ask ask(unsigned n)
 	return a;
 }
 
-/* Ask again, after the server has refused with 401 what A got. */
+/* Request again, after the server refused A's credential with 401. */
 static void refuse(struct ask *a)
 {
 	a->refuse = true;
@@ -198,22 +199,25 @@ static void refuse(struct ask *a)
 }
 
 /*
- * How often something that may happen once in each PERIOD_MS can have happened since SINCE, however slow the machine
- * is.
+ * Return how often an event that may happen once per PERIOD_MS can have happened since SINCE. This
+ * holds on a slow machine too.
  */
 static int times_since(uint64_t since, unsigned period_ms)
 {
 	return 1 + (int)((loop_now_ms() - since) / period_ms);
 }
 
-/* The server refuses it again, at SINCE or later: that is too soon for asking again to help. */
+/*
+ * The server refuses A's credential again, at SINCE or later. That is too soon for another request
+ * to help.
+ */
 static void refuse_too_soon(struct ask *a, uint64_t since)
 {
 	refuse(a);
 	assert_true(!a->may_help || times_since(since, REFUSED_MS) > 1);
 }
 
-/* --- fixed ones --- */
+/* --- fixed credentials --- */
 
 static void test_fixed(void **state)
 {
@@ -265,7 +269,7 @@ static void test_token_file(void **state)
 	assert_string_equal(a.line, "Authorization: Bearer one");
 	first = a.generation;
 	write_file("real", 0600, "two\n");
-	a = ask(1); /* the file was read a moment ago */
+	a = ask(1); /* the file was read just before */
 	assert_string_equal(a.line, "Authorization: Bearer one");
 	assert_int_equal(a.generation, first);
 	since = loop_now_ms();
@@ -273,11 +277,11 @@ static void test_token_file(void **state)
 	assert_true(a.may_help);
 	assert_string_equal(a.line, "Authorization: Bearer two");
 	assert_true(a.generation > first);
-	/* A late refusal of the first token: there is a newer one already. */
+	/* A late refusal of the first token. There is already a newer one. */
 	a.generation = first;
 	refuse(&a);
 	assert_true(a.may_help);
-	/* The file is not read again within 5 s. */
+	/* kxfs reads the file at most every 5 s. */
 	refuse_too_soon(&a, since);
 }
 
@@ -315,7 +319,7 @@ static void test_cert_files(void **state)
 	a = ask(1);
 	assert_string_equal(a.key, "-----BEGIN K\n");
 	assert_string_equal(a.line, "");
-	/* A pair of which one file was half written does not replace the other half. */
+	/* If one file of a pair is incomplete, neither file replaces the known pair. */
 	write_file("crt", 0600, "-----BEGIN D\n");
 	write_file("key", 0600, "");
 	refuse(&a);
@@ -332,7 +336,7 @@ static void test_cert_files(void **state)
 	"echo '{\"kind\": \"ExecCredential\", \"apiVersion\": \"" V1 "\", \"status\": {" status    \
 	"}}'\n"
 
-/* Write a plugin that notes each of its runs in a file of its directory. */
+/* Write a plugin that appends a line to a file of its directory at each run. */
 static void write_plugin(const char *body)
 {
 	char text[2048];
@@ -399,7 +403,7 @@ static void test_plugin_expired(void **state)
 	assert_in_range(count_lines("runs"), 1, times_since(since, ANSWER_MS));
 }
 
-/* A token is renewed before it expires, so that nobody is refused with it; but not long before that. */
+/* kxfs renews a token shortly before it expires, so that the server never refuses it. */
 static void test_plugin_renewed(void **state)
 {
 	struct ask a;
@@ -432,7 +436,7 @@ static void test_plugin_fails(void **state)
 	assert_int_equal(a.err, -EACCES);
 	assert_non_null(strstr(a.text, "/plugin\" ended with exit code 7:\nplease log in"));
 	assert_null(strchr(a.text, '\a'));
-	a = ask(1); /* the failure is taken for the answer for a while */
+	a = ask(1); /* the failure is used as the answer for a while */
 	assert_int_equal(a.err, -EACCES);
 	assert_in_range(count_lines("runs"), 1, times_since(since, FAILED_MS));
 	/* The user has logged in by now. */
@@ -441,7 +445,7 @@ static void test_plugin_fails(void **state)
 	since = loop_now_ms();
 	refuse(&a);
 	assert_string_equal(a.line, "Authorization: Bearer t");
-	/* A second refusal is too soon to have the plugin asked, unless somebody waits. */
+	/* A second refusal comes too soon to run the plugin again, unless a user waits. */
 	write_plugin(ANSWER("\"token\": \"u\""));
 	refuse_too_soon(&a, since);
 	a.hurry = true;
@@ -450,7 +454,7 @@ static void test_plugin_fails(void **state)
 	assert_string_equal(a.line, "Authorization: Bearer u");
 }
 
-/* Somebody who waits has the plugin asked although it failed just now. */
+/* If a user waits, kxfs runs the plugin again, although it has just failed. */
 static void test_plugin_hurried(void **state)
 {
 	struct ask a;
@@ -472,7 +476,10 @@ static void let_go(void *data)
 	write_file("go", 0600, "");
 }
 
-/* A user who has logged in is not given the failure of a run that began before that. */
+/*
+ * The plugin's run started before the user logged in, and fails. A user who logged in meanwhile
+ * must not get that failure.
+ */
 static void test_plugin_hurried_while_it_runs(void **state)
 {
 	struct ask first = {.n = 1}, second = {.n = 1, .hurry = true};
@@ -530,7 +537,7 @@ static void test_plugin_missing(void **state)
 	assert_non_null(strstr(a.text, "\nget it"));
 }
 
-/* The process whose number stands in the file NAME, once that is written. */
+/* Wait until the file NAME contains a process id, and return it. */
 static pid_t pid_of(const char *name)
 {
 	char path[128];
@@ -551,7 +558,7 @@ static pid_t pid_of(const char *name)
 	return pid;
 }
 
-/* A child of the plugin that holds the plugin's output open is not waited for. */
+/* kxfs does not wait for a child of the plugin that keeps the plugin's output open. */
 static void test_plugin_daemon(void **state)
 {
 	struct ask a;
@@ -587,7 +594,7 @@ static void ask_and_leave(void *data)
 	assert_true(credential_get(cr, count_answer, data) != 0);
 }
 
-/* Stopping ends the whole process group of the plugin, and calls nobody. */
+/* Stopping kills the whole process group of the plugin, and calls no callback. */
 static void test_stop(void **state)
 {
 	char body[256];
@@ -601,7 +608,9 @@ static void test_stop(void **state)
 	loop_post(loop, stop_cr, cr);
 	for (int i = 0; i < WAIT_S * 100 && kill(pid, 0) == 0; i++)
 		usleep(10000);
-	/* The plugin was killed, but an init that does not wait for it may leave a zombie. */
+	/*
+	 * The plugin was killed. If the container's init does not reap it, it remains as a zombie.
+	 */
 	{
 		char path[64], word = 'Z';
 		FILE *in;
@@ -617,7 +626,7 @@ static void test_stop(void **state)
 	assert_int_equal(not_called, 0);
 }
 
-/* The plugin is stopped while it is being started: no process of it is left. */
+/* If kxfs stops the plugin while starting it, no process of the plugin remains. */
 static void test_stop_at_once(void **state)
 {
 	write_plugin("exec sleep 300\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* http: calls with a deadline: what is sent, how they end, and when they are sent again. */
+/* http: calls with a deadline. What is sent, how calls end, and when they are retried. */
 #include "tests/unit/backend/client/http_rig.h"
 
 #include <netinet/in.h>
@@ -10,7 +10,7 @@
 #include "tests/unit/clock.h"
 
 #define call_scope struct rig_call cleanup(rig_clear)
-#define BUDGET	   32 /* retries at once; as in http.c */
+#define BUDGET	   32 /* immediate retries, as in http.c */
 
 static int plain(void **state)
 {
@@ -30,7 +30,7 @@ static struct http_counts counts(void)
 	return n;
 }
 
-/* --- what is sent, and what comes back --- */
+/* --- requests and replies --- */
 
 static void test_get(void **state)
 {
@@ -98,13 +98,13 @@ static void test_refusals(void **state)
 	assert_int_equal(conflict.status, 409);
 	assert_false(conflict.sent);
 	assert_string_equal(conflict.body, "there");
-	/* Credentials are never sent to where a server redirects. */
+	/* http does not follow redirects, so credentials are never sent elsewhere. */
 	rig_ask_call(&moved, "/redirect");
 	assert_int_equal(moved.status, 302);
 	assert_string_equal(moved.body, "elsewhere");
 }
 
-/* A path or a head that could make a second request, or another head, is not sent. */
+/* http refuses a path or header that could inject a second request or another header. */
 static void test_injection(void **state)
 {
 	static const char *const paths[] = {"/echo HTTP/1.1", "/echo\r\nX: y", "/a#b", "echo", ""};
@@ -142,7 +142,7 @@ static void test_sizes(void **state)
 	assert_int_equal(allowed.err, 0);
 	assert_int_equal(allowed.len, 1 << 20);
 	assert_int_equal(allowed.body[(1 << 20) - 1], 'h');
-	/* Only the beginning of the words of an error is kept. */
+	/* http keeps only the first 64 KiB of an error's text. */
 	rig_ask_call(&words, "/pieces?status=500&n=3&size=60000");
 	assert_int_equal(words.err, 0);
 	assert_int_equal(words.status, 500);
@@ -162,7 +162,7 @@ static void test_deadline(void **state)
 	rig_send(&half, "/pieces?end=hang&status=201&id=h");
 	while (rig_stats("s").seen < 2 || rig_stats("h").seen < 1)
 		usleep(1000);
-	/* The first bytes of the third reply have come before this. */
+	/* Before this request is answered, the first bytes of the third reply have arrived. */
 	rig_expect("/status", NULL);
 	clock_pass(rig.loop, SURE_MS / 1000);
 	rig_wait(&get);
@@ -191,7 +191,7 @@ static void test_deadline_of_credentials(void **state)
 	assert_non_null(strstr(c.text, "no credential"));
 }
 
-/* --- what is counted --- */
+/* --- counters --- */
 
 static char *answers(void)
 {
@@ -205,7 +205,7 @@ static char *answers(void)
 	return text;
 }
 
-/* The verb and the resource of each request are named as in the rules of the server for access. */
+/* The counters name the verb and resource of a request as the server's RBAC rules do. */
 static void test_names(void **state)
 {
 	static const struct {
@@ -278,7 +278,7 @@ static void test_unauthorized(void **state)
 	assert_int_equal(fresh.status, 200);
 	assert_string_equal(fresh.body, "in");
 	assert_int_equal(rig_stats("t").seen, 2);
-	/* The request is sent once more, and not for ever. */
+	/* The request is sent once more, but not repeatedly. */
 	credentials.next_authorization = "Authorization: Bearer newer";
 	rig_ask_call(&still, "/token?token=other&id=u");
 	assert_int_equal(still.status, 401);
@@ -296,9 +296,9 @@ static void test_unauthorized_for_good(void **state)
 	assert_int_equal(rig_stats("t").seen, 1);
 }
 
-/* --- connections that break --- */
+/* --- broken connections --- */
 
-/* A peer that has gone without a word is noticed, also by a stream that only waits. */
+/* A peer that disappeared without closing is noticed, even by a stream that only waits. */
 static void test_silent_peers(void **state)
 {
 	size_t n = 0;
@@ -331,7 +331,7 @@ static void test_cut(void **state)
 	rig_ask_call(&get, "/cut?id=g");
 	assert_int_equal(get.err, -EIO);
 	assert_true(strlen(get.text) > 0);
-	/* The server may have acted on the request: the owner has to find that out. */
+	/* The server may have acted on the request. The owner has to find that out. */
 	rig_ask_call(&post, "/cut?id=p");
 	assert_int_equal(post.err, -EIO);
 	assert_int_equal(post.status, 0);
@@ -342,12 +342,12 @@ static void test_cut(void **state)
 	assert_int_equal(half.status, 201);
 	assert_true(half.sent);
 	assert_int_equal(rig_stats("h").seen, 1);
-	/* A server that does not know who asks has not acted, however its reply ends. */
+	/* A server that replies 401 has not acted, even if its reply breaks off. */
 	rig_ask_call(&stranger, "/pieces?n=2&status=401&end=cut&id=s");
 	assert_int_equal(stranger.err, 0);
 	assert_int_equal(stranger.status, 401);
 	assert_false(stranger.sent);
-	/* curl takes this half of a head for an answer. */
+	/* curl accepts this half of a header as a reply. */
 	rig_ask_call(&head, "/half-head?id=hh");
 	assert_int_equal(head.err, -EIO);
 	assert_int_equal(head.status, 0);
@@ -355,7 +355,9 @@ static void test_cut(void **state)
 	assert_int_equal(rig_stats("hh").seen, 1);
 }
 
-/* A connection that has served before breaks: curl by itself would send the request again. */
+/*
+ * A connection that already served a request breaks. By default, curl would send the request again.
+ */
 static void test_cut_of_a_used_connection(void **state)
 {
 	static const enum http_method methods[] = {HTTP_POST, HTTP_DELETE};
@@ -394,7 +396,7 @@ static void test_cut_of_a_get(void **state)
 	assert_int_equal(c.status, 200);
 	assert_string_equal(c.body, "fine");
 	assert_int_equal(rig_stats("c").seen, 3);
-	/* Bytes that the owner has seen can't be taken back, so the call is not sent again. */
+	/* The owner has already received bytes, so the call is not retried. */
 	rig_ask_call(&told, "/pieces?n=2&end=cut&id=t");
 	assert_int_equal(told.err, -EIO);
 	assert_int_equal(told.status, 200);
@@ -436,7 +438,7 @@ static void test_nobody_listens(void **state)
 	assert_non_null(strstr(unknown.text, "no-such-host.invalid"));
 }
 
-/* --- a server that asks to wait --- */
+/* --- servers that ask to wait --- */
 
 static void test_retry_after(void **state)
 {
@@ -448,7 +450,10 @@ static void test_retry_after(void **state)
 	assert_true(loop_now_ms() - since >= 1000);
 	assert_int_equal(counts().retried, 1);
 	assert_true(c.again);
-	/* The server wants to be asked again after the deadline of the call: its answer is told at once. */
+	/*
+	 * The server asks for a retry after the call's deadline. The call ends immediately with the
+	 * server's reply.
+	 */
 	late.call.deadline_ms = 20000;
 	rig_ask_call(&late, "/status?status=503&after=90&body=later&id=b");
 	assert_int_equal(late.err, 0);
@@ -456,7 +461,7 @@ static void test_retry_after(void **state)
 	assert_int_equal(late.wait_ms, 60000);
 	assert_string_equal(late.body, "later");
 	assert_int_equal(rig_stats("b").seen, 1);
-	/* This owner tries again by itself. */
+	/* This owner retries by itself. */
 	rig_ask_call(&no, "/status?status=429&after=2&id=c");
 	assert_int_equal(no.status, 429);
 	assert_int_equal(no.wait_ms, 2000);
@@ -464,8 +469,8 @@ static void test_retry_after(void **state)
 }
 
 /*
- * A 503 is believed only when the API server itself sends it: a proxy may send one in place of a reply that it has
- * lost.
+ * http trusts a 503 only if the API server itself sent it. A proxy may send a 503 in place of a
+ * reply that it lost.
  */
 static void test_unavailable(void **state)
 {
@@ -490,7 +495,10 @@ static void test_unavailable(void **state)
 	assert_true(post.again);
 }
 
-/* The pauses are about 250 ms, then twice that, and so on; the upper bound is for a machine that stalls. */
+/*
+ * The first pause is about 250 ms, and each further one is twice as long. The upper bound allows
+ * for a slow machine.
+ */
 static void test_backoff(void **state)
 {
 	call_scope c = {.call = {.retry = true}};
@@ -508,7 +516,9 @@ static void count_one(void *data)
 	atomic_fetch_add((atomic_uint *)data, 1);
 }
 
-/* The first success after a failure is told, and what waits to be sent again is sent at once. */
+/*
+ * http reports the first success after a failure, and then sends all waiting retries immediately.
+ */
 static void test_recovered(void **state)
 {
 	call_scope bad = {0}, good = {0}, again = {0}, last = {0};
@@ -521,7 +531,7 @@ static void test_recovered(void **state)
 	rig_ask_call(&again, "/echo");
 	rig_ask_call(&last, "/echo");
 	assert_int_equal(atomic_load(&n), 1);
-	/* Without that it would wait for 16 s. */
+	/* Without the success of another call, it would wait for 16 s. */
 	rig_send(&waits, "/status?status=503&times=6&id=w");
 	while (rig_stats("w").seen < 7) {
 		call_scope more = {0};
@@ -533,7 +543,7 @@ static void test_recovered(void **state)
 	assert_true(atomic_load(&n) > 1);
 }
 
-/* For a call for which a user waits, the first failure has the credential asked for anew. */
+/* If a user waits for a call, its first failure makes kxfs request the credential again. */
 static void test_urgent(void **state)
 {
 	call_scope urgent = {.call = {.retry = true, .urgent = true}}, plain_one = {0};
@@ -545,7 +555,7 @@ static void test_urgent(void **state)
 	assert_int_equal(credentials.hurries, 1);
 }
 
-/* However many calls there are, a server in trouble is not asked much more often because of them. */
+/* If the server has trouble, http limits the retries of all calls together. */
 static void test_budget(void **state)
 {
 	enum { N = 60 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* http without a server: what it makes of a kubeconfig, which proxy it uses, and what curl's errors mean. */
+/*
+ * http without a server: how it uses a kubeconfig, which proxy it chooses, and what curl's errors
+ * mean.
+ */
 #include <errno.h>
 #include <sys/syscall.h>
 
@@ -58,7 +61,7 @@ static void test_server(void **state)
 	http_server_fini(&s);
 }
 
-/* A disk may give fewer bytes than it is asked for. */
+/* read(2) may return fewer bytes than requested. */
 ssize_t read(int fd, void *p, size_t n)
 {
 	return syscall(SYS_read, fd, p, min_of(n, (size_t)1000));
@@ -126,7 +129,7 @@ static void test_server_refused(void **state)
 	server_init_fails(&c, "Impersonate-Extra-k");
 }
 
-/* --- proxies of the environment --- */
+/* --- proxy variables of the environment --- */
 
 static const char *upper, *lower, *rules;
 
@@ -206,7 +209,7 @@ static void test_no_proxy(void **state)
 			fail_msg("%s: %s", rows[i].rules, rows[i].host);
 }
 
-/* --- words --- */
+/* --- error texts --- */
 
 static void test_errors(void **state)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* http: streams, requests that are cancelled or stopped at any moment, and hundreds at once. */
+/*
+ * http: streams, requests that are cancelled or stopped at any moment, and hundreds of requests at
+ * the same time.
+ */
 #include "tests/unit/backend/client/http_rig.h"
 
 #include <curl/curl.h>
@@ -61,7 +64,7 @@ static void test_no_head(void **state)
 	assert_int_equal(c.heads, 0);
 }
 
-/* The words of a refusal have to come before a deadline, too. */
+/* The text of a refusal must arrive before the deadline too. */
 static void test_refused(void **state)
 {
 	call_scope c = {.call = {.stream = true}},
@@ -78,8 +81,8 @@ static void test_refused(void **state)
 #define IDLE_S 60
 
 /*
- * How many pieces of the stream of test_idle have come; after each of them most of the time passes that there may be
- * between two.
+ * Number of chunks that test_idle's stream has received. After each chunk, the test lets most of
+ * the idle timeout pass.
  */
 static atomic_uint n_passed;
 
@@ -90,8 +93,9 @@ static void pass_most(struct rig_call *c)
 }
 
 /*
- * A stream is told its head when that comes, though no byte follows, and its deadline then no longer ends it. A stream
- * with a limit for the time between two bytes ends when no byte comes for as long, counted from each byte anew.
+ * A stream's header is reported when it arrives, even if no data follows. From then on the deadline
+ * does not apply. A stream with an idle timeout ends if no data arrives for that long. Each chunk
+ * restarts the timeout.
  */
 static void test_idle(void **state)
 {
@@ -107,7 +111,7 @@ static void test_idle(void **state)
 		assert_false(c.over);
 		usleep(1000);
 	}
-	/* The stream would have ended if the time were not counted anew. */
+	/* If chunks did not restart the timeout, the stream would have ended by now. */
 	assert_in_range(n_passed, 2, 8);
 	clock_pass(rig.loop, IDLE_S);
 	rig_wait(&c);
@@ -140,8 +144,8 @@ static void test_reader_fails(void **state)
 }
 
 /*
- * For the stream of test_fairness, in bytes: after how many the posted function last ran, and the most that came
- * between two of its runs.
+ * For test_fairness, in bytes of the stream: the position when the posted function last ran, and
+ * the largest distance between two of its runs.
  */
 static size_t served_at, longest;
 static bool posted;
@@ -155,7 +159,7 @@ static void serve_post(void *data)
 	posted = false;
 }
 
-/* The reader is slower than the server, so there is always something to read. */
+/* Read more slowly than the server sends, so that there is always data to read. */
 static void post_and_dawdle(struct rig_call *c)
 {
 	if (!posted)
@@ -164,7 +168,7 @@ static void post_and_dawdle(struct rig_call *c)
 	usleep(200);
 }
 
-/* A stream that comes without pause does not keep others from using the loop. */
+/* A stream that sends without pause does not keep other callbacks from running. */
 static void test_fairness(void **state)
 {
 	call_scope c = {.call = {.stream = true}, .on_bytes = post_and_dawdle};
@@ -173,11 +177,11 @@ static void test_fairness(void **state)
 	rig_ask_call(&c, "/pieces?n=24&size=1000000");
 	assert_int_equal(c.err, 0);
 	assert_int_equal(c.bytes, 24000000);
-	rig_run(serve_post, &c); /* when this has run, nothing that was posted is left */
+	rig_run(serve_post, &c); /* this runs after everything that was posted before */
 	assert_in_range(longest, 1, 8000000);
 }
 
-/* --- cancelling --- */
+/* --- cancellation --- */
 
 static void cancel_it(struct rig_call *c)
 {
@@ -191,7 +195,10 @@ static void cancel_other(struct rig_call *c)
 	rig_cancel_now(other);
 }
 
-/* C was cancelled: no callback of it is called any more, and others go on. */
+/*
+ * Assert that C was cancelled: none of its callbacks is called any more, and other requests
+ * continue.
+ */
 static void assert_gone(struct rig_call *c)
 {
 	size_t bytes = c->bytes;
@@ -252,7 +259,7 @@ static void test_cancel_while_waiting(void **state)
 	assert_gone(&d);
 }
 
-/* A request is cancelled from within its own callbacks, and from within those of another. */
+/* A callback cancels its own request (even I) or another one (odd I). */
 static void test_cancel_within(void **state)
 {
 	for (int i = 0; i < 6; i++) {
@@ -287,7 +294,7 @@ static void send_next(struct rig_call *c)
 	rig_send_now(other);
 }
 
-/* A new request from within a callback. */
+/* A callback sends a new request. */
 static void test_send_within(void **state)
 {
 	for (int i = 0; i < 3; i++) {
@@ -356,7 +363,7 @@ static void test_stop_unused(void **state)
 	http_free(take_ptr(rig.http));
 }
 
-/* --- many --- */
+/* --- many requests --- */
 
 static void begin_one(struct rig_call *c, const char *path)
 {
@@ -364,7 +371,7 @@ static void begin_one(struct rig_call *c, const char *path)
 	rig_send(c, path);
 }
 
-/* Begin N streams that are busy for as long as the test likes, and wait for the first byte of each. */
+/* Start N streams that last until the test releases them, and wait for the first byte of each. */
 static struct rig_call *begin_many(size_t n, const char *path)
 {
 	struct rig_call *c = calloc(n, sizeof(*c));
@@ -376,7 +383,7 @@ static struct rig_call *begin_many(size_t n, const char *path)
 		for (int t = 0; atomic_load(&c[i].bytes) == 0 && t < WAIT_S * 100; t++) {
 			if (c[i].over && c[i].err != -EHOSTUNREACH)
 				fail_msg("stream %zu of %zu: %d %s", i, n, c[i].err, c[i].text);
-			/* On a busy machine a connection may not come up in time. */
+			/* On a slow machine, a connection may time out. */
 			if (c[i].over) {
 				rig_clear(&c[i]);
 				begin_one(&c[i], path);
@@ -403,7 +410,7 @@ static void check_many(unsigned connections)
 
 	http_count(rig.http, &n);
 	assert_int_equal(rig_descriptors(true), rig.inherited);
-	/* One more connection is for calls. */
+	/* One additional connection is for calls. */
 	print_message("%u connections, at most %u streams\n", n.connections, rig_stats("").most);
 	assert_int_equal(n.connections, connections + 1);
 	for (int i = 0; i < 5; i++) {
@@ -446,7 +453,10 @@ static void test_stop_many(void **state)
 
 /* --- HTTP/2 --- */
 
-/* A server wants to be rid of a connection: what runs on it goes on, and what is new uses another. */
+/*
+ * The server announces that it will close a connection. Running requests continue on it, and new
+ * ones use another connection.
+ */
 static void test_goaway(void **state)
 {
 	call_scope c = {.call = {.stream = true}}, away = {0},
@@ -466,13 +476,16 @@ static void test_goaway(void **state)
 	assert_int_equal(c.err, 0);
 }
 
-/* --- waiting --- */
+/* --- paused streams --- */
 
 #define PAUSED_MAX 8			       /* as in http.c */
-#define MUCH	   "/pieces?n=40&size=1000000" /* more than curl takes of a stream that waits */
+#define MUCH	   "/pieces?n=40&size=1000000" /* more than curl buffers of a paused stream */
 #define MUCH_SIZE  40000000
 
-/* With a curl before 7.88.1 no stream that shares its connection waits (http.c), so there is nothing to test. */
+/*
+ * With curl before 7.88.1, http does not pause streams that share a connection (see http.c). Then
+ * there is nothing to test.
+ */
 static void need_waiting(void)
 {
 	if (shares && curl_version_info(CURLVERSION_NOW)->version_num < 0x075801)
@@ -492,7 +505,10 @@ static void resume_now(void *data)
 	http_resume(c->request);
 }
 
-/* Wait until C has more than BEFORE bytes and waits: it gets no further, and others on its connection are served. */
+/*
+ * Wait until C has received more than BEFORE bytes and is paused. Assert that it receives nothing
+ * more, and that others on its connection do.
+ */
 static void wait_paused(struct rig_call *c, size_t before)
 {
 	size_t bytes;
@@ -516,9 +532,9 @@ static void wait_paused(struct rig_call *c, size_t before)
 }
 
 /*
- * A stream that waits does not fill the memory and holds up no other stream of its connection. The limit for the time
- * between two bytes does not end it. When it goes on it gets every byte, also when it waits again in the middle of what
- * curl has kept.
+ * A paused stream uses bounded memory, and does not block other streams of its connection. Its idle
+ * timeout does not apply. When resumed it receives every byte, even if it pauses again in the
+ * middle of the data that curl has buffered.
  */
 static void test_pause(void **state)
 {
@@ -533,7 +549,8 @@ static void test_pause(void **state)
 		wait_paused(both[i], 0);
 	}
 	clock_pass(rig.loop, 2 * SURE_MS / 1000);
-	for (int i = 0; i < 3; i++) /* the loop goes round, and runs all timers that are due */
+	/* one iteration of the loop, so that all timers that are due run */
+	for (int i = 0; i < 3; i++)
 		rig_run(clock_nothing, NULL);
 	for (size_t i = 0; i < array_size(both); i++) {
 		struct rig_call *c = both[i];
@@ -568,7 +585,7 @@ static void yield_each(struct rig_call *c)
 	http_yield(c->request);
 }
 
-/* Between two pieces of a stream that yields the loop goes round, and no byte of it is lost. */
+/* If a stream yields after each chunk, the loop continues in between, and no byte is lost. */
 static void test_yield(void **state)
 {
 	call_scope c = {.call = {.stream = true}, .on_bytes = yield_each};
@@ -581,7 +598,7 @@ static void test_yield(void **state)
 	assert_int_equal(n_early, 0);
 }
 
-/* A stream can be cancelled, or fail, while it waits or as it goes on. */
+/* A stream can be cancelled or can fail while it is paused, or while it resumes. */
 static void test_pause_and_end(void **state)
 {
 	need_waiting();
@@ -612,8 +629,8 @@ static void try_to_pause(struct rig_call *c)
 }
 
 /*
- * Only so many streams of HTTP/2 wait, since each may take much memory; streams with a connection of their own have no
- * such limit.
+ * Only a limited number of HTTP/2 streams can be paused, because each may use much memory. Streams
+ * with their own connection have no such limit.
  */
 static void test_pause_many(void **state)
 {

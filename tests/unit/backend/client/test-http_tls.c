@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* http: who the server is and who we are, by certificates, proxies and impersonation. */
+/*
+ * http: how it verifies the server, and how it authenticates itself: certificates, proxies and
+ * impersonation.
+ */
 #include "tests/unit/backend/client/http_rig.h"
 
 #include <arpa/inet.h>
@@ -8,7 +11,7 @@
 #define STR(text)  ((char *)(uintptr_t)(text)) /* nobody writes to it */
 #define call_scope struct rig_call cleanup(rig_clear)
 
-/* A POST to /echo with what the test has put into rig.connection. */
+/* Send a POST to /echo, with the settings of rig.connection. */
 static void ask(struct rig_call *c)
 {
 	c->call.method = HTTP_POST;
@@ -40,8 +43,8 @@ static void test_verified(void **state)
 }
 
 /*
- * A server with a certificate of another CA than the kubeconfig's, or for another name, is refused; and no byte was
- * sent.
+ * http refuses a server whose certificate is for another name, or is not from the kubeconfig's CA.
+ * It sends such a server nothing.
  */
 static void test_not_verified(void **state)
 {
@@ -73,7 +76,7 @@ static void test_not_verified(void **state)
 	assert_non_null(strstr(e.text, "target host name 'localhost'"));
 }
 
-/* When a connection fails before the request can have been sent, the server has done nothing. */
+/* If a connection fails before http can send the request, the server has not acted. */
 static void test_no_handshake(void **state)
 {
 	call_scope other = {0}, hung = {.call = {.deadline_ms = 300}}, next = hung;
@@ -89,7 +92,7 @@ static void test_no_handshake(void **state)
 	(void)snprintf(url, sizeof(url), "https://127.0.0.1:%u", ntohs(a.sin_port));
 	rig_set(&rig.connection.server, url);
 	rig_connect();
-	/* The other end hangs up; the next time it says nothing. */
+	/* The peer closes this connection. On the next one it sends nothing. */
 	other.call.method = HTTP_POST;
 	rig_send(&other, "/echo");
 	close(accept(fd, NULL, NULL));
@@ -98,7 +101,7 @@ static void test_no_handshake(void **state)
 	assert_false(other.sent);
 	rig_send(&next, "/echo");
 	ask(&hung);
-	assert_int_equal(hung.err, -EHOSTUNREACH); /* as when curl itself gives up */
+	assert_int_equal(hung.err, -EHOSTUNREACH); /* the same error as curl's own timeout */
 	assert_false(hung.sent);
 	assert_non_null(strstr(hung.text, "no connection within 0.3 s"));
 	rig_wait(&next);
@@ -146,7 +149,7 @@ static void test_ca_file(void **state)
 	assert_non_null(strstr(text, file));
 }
 
-/* The server name is for TLS alone; the request names the host that is asked. */
+/* tls-server-name is only for TLS. The Host header names the server of the URL. */
 static void test_server_name(void **state)
 {
 	call_scope c = {0};
@@ -162,7 +165,7 @@ static void test_server_name(void **state)
 	assert_in(&c, host);
 }
 
-/* --- our certificate --- */
+/* --- the client's certificate --- */
 
 static void test_client_certificate(void **state)
 {
@@ -179,7 +182,7 @@ static void test_client_certificate(void **state)
 	sem_wait_or_fail(&stream.head_came);
 	ask(&as_alice);
 	assert_in(&as_alice, "\"peer\": \"alice\"");
-	/* With a new certificate there are new connections, and the old ones serve the requests that run on them. */
+	/* A new certificate uses new connections. Requests that are running keep the old ones. */
 	credentials.view =
 		(struct credential_parts){.cert_pem = bob, .key_pem = bob_key, .generation = 2};
 	ask(&as_bob);
@@ -198,7 +201,7 @@ static void test_bad_certificate(void **state)
 	cleanup_free char *bob_key = server_pem("bob.key");
 	const struct credential_parts views[] = {
 		{0},
-		/* The key has a phrase, and nobody is asked for it. */
+		/* The key has a passphrase. http must not prompt for it. */
 		{.cert_pem = alice, .key_pem = locked},
 		{.cert_pem = alice, .key_pem = bob_key},
 		{.cert_pem = "no PEM", .key_pem = "no PEM"},
@@ -221,7 +224,7 @@ static void test_bad_certificate(void **state)
 
 /* --- proxies --- */
 
-/* Only the proxies know the name of the host. */
+/* Only the proxies can resolve the name of the host. */
 static void by_proxy(const char *kind, const char *name, const char *proxy)
 {
 	call_scope c = {0};
@@ -262,7 +265,7 @@ static void test_proxy(void **state)
 	unsetenv("HTTPS_PROXY");
 }
 
-/* kubectl ignores some variables that curl would heed, and so does kxfs. */
+/* kxfs ignores the same variables as kubectl, although curl would use them. */
 static void test_no_proxy(void **state)
 {
 	call_scope c = {0}, d = {0};
@@ -286,7 +289,7 @@ static void test_no_proxy(void **state)
 	assert_false(d.sent);
 }
 
-/* --- acting for others --- */
+/* --- impersonation --- */
 
 static void test_impersonation(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One attempt at one log: what it asks for, what it gives out, and what each answer means to it. The test answers the
- * requests (fake_net.h).
+ * podlog, which reads one log once: what it requests, what it passes to its owner, and how it
+ * interprets each reply. The test answers the requests (fake_net.h).
  */
 #include <stdio.h>
 
@@ -13,7 +13,7 @@
 #define STARTED	  INT64_C(1795252120000000000) /* 2026-11-21T09:08:40Z */
 #define WHICH_POD "/api/v1/namespaces/ns/pods?fieldSelector=metadata.name%3Dpod"
 #define RUNNING	  "{\"running\":{}}"
-/* Pod UID, whose container has been run again RESTARTS times, and is in STATE now. */
+/* A pod with the uid UID, whose container was restarted RESTARTS times and is in STATE. */
 #define POD(uid, restarts, state)                                                                  \
 	"{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"name\":\"pod\",\"uid\":\"" uid          \
 	"\"},\"status\":{\"containerStatuses\":[{\"name\":\"other\",\"restartCount\":9},"          \
@@ -30,8 +30,8 @@ static struct {
 	size_t n;
 	int64_t ns;
 	unsigned begun, pauses, gaps, done;
-	int refuse;    /* this is returned when output is given out */
-	bool dropping; /* output is not kept */
+	int refuse;    /* what the callback for output returns */
+	bool dropping; /* output is discarded */
 	struct podlog_result result;
 	char text[256];
 } rig;
@@ -106,7 +106,7 @@ static void begin(struct podlog_config config)
 	assert_int_equal(rig.done, 0);
 }
 
-/* What is known of a log that ends with TEXT, whose first line was printed at NS. */
+/* Return what kxfs knows of a log that ends with TEXT. NS is the time of its first line. */
 static struct spec_logline_known known(const char *text, int64_t ns, uint64_t from)
 {
 	struct spec_logline_known k = {
@@ -150,7 +150,7 @@ static void test_path(void **state)
 		"sinceTime=2026-11-21T09:08:40Z");
 }
 
-/* A name that no server should give does not lead to another path. */
+/* A pod name that contains "../" does not lead to another path. */
 static void test_path_of_a_bad_name(void **state)
 {
 	begin((struct podlog_config){.pod = "../x?y"});
@@ -159,7 +159,7 @@ static void test_path_of_a_bad_name(void **state)
 		"/api/v1/namespaces/ns/pods/..%2Fx%3Fy/log?container=main&timestamps=true");
 }
 
-/* While it is asked whose stream this is, so many bytes are held, and no more. */
+/* Until podlog knows which run the stream belongs to, it buffers a limited number of bytes. */
 static void test_held(void **state)
 {
 	static char bytes[4096];
@@ -199,7 +199,7 @@ static void test_all(void **state)
 	assert_int_equal(rig.result.open_ms, 3000);
 }
 
-/* The known lines come again, and are not given out. */
+/* The stream repeats the known lines. podlog does not pass them on. */
 static void test_known(void **state)
 {
 	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
@@ -212,7 +212,7 @@ static void test_known(void **state)
 	is_over(PODLOG_LESS, false);
 }
 
-/* The known lines do not come. */
+/* The stream lacks the known lines. */
 static void test_other(void **state)
 {
 	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
@@ -220,7 +220,7 @@ static void test_other(void **state)
 	is_over(PODLOG_OTHER, false);
 	assert_int_equal(rig.gaps, 0);
 	holds("");
-	/* They do not come, and the stream has ended before it has shown any of them. */
+	/* The stream ends before it has repeated any known line. */
 	setup(state);
 	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
 	fake_answer(fake.requests, 200, "");
@@ -238,7 +238,10 @@ static void begin_force(void)
 	assert_string_equal(fake.requests->path, WHICH_POD);
 }
 
-/* With FORCE newer lines are taken all the same, behind a gap, once the server has said that they are of this pod. */
+/*
+ * With FORCE, podlog accepts newer lines after a gap, once the server has confirmed that they are
+ * of this pod.
+ */
 static void test_force(void **state)
 {
 	begin_force();
@@ -248,7 +251,7 @@ static void test_force(void **state)
 	holds("two\n");
 }
 
-/* Another pod has its name, or there is none: none of these lines is taken. */
+/* Another pod has this name, or no pod has. podlog accepts none of the lines. */
 static void test_force_of_other(void **state)
 {
 	static const char *const lists[] = {OTHER_POD, "{\"items\":[]}"};
@@ -264,7 +267,10 @@ static void test_force_of_other(void **state)
 	}
 }
 
-/* The server gives no answer, or none that says whose they are: the attempt ends and is made again later. */
+/*
+ * The server fails to reply, or its reply does not show which pod the lines are of. podlog ends, so
+ * that its owner can retry later.
+ */
 static void test_force_without_answer(void **state)
 {
 	static const char *const lists[] = {
@@ -288,7 +294,7 @@ static void test_force_without_answer(void **state)
 	}
 }
 
-/* A kubelet that has no log says so in a text without a time. */
+/* If the kubelet has no log, it returns a message without a timestamp. */
 static void test_message(void **state)
 {
 	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
@@ -345,7 +351,7 @@ static void test_broken(void **state)
 	}
 }
 
-/* The owner takes no more, for now. */
+/* The owner accepts no more output for now. */
 static void test_slow(void **state)
 {
 	begin((struct podlog_config){0});
@@ -355,9 +361,9 @@ static void test_slow(void **state)
 	is_over(PODLOG_SLOW, false);
 }
 
-/* --- which run it is --- */
+/* --- which run a stream belongs to --- */
 
-/* Begin to follow the first run, of which nothing is known. */
+/* Start to follow the first run, without any known lines. */
 static void begin_unsure(void)
 {
 	begin((struct podlog_config){.follow = true});
@@ -382,14 +388,14 @@ static void test_this_run(void **state)
 }
 
 /*
- * How often the container has been run again says whose bytes these are, whether or not the run is known already; bytes
- * of one run are never taken for those of another.
+ * The restart count shows which run a stream belongs to, whether or not lines of the run are
+ * already known. podlog never accepts the bytes of another run.
  */
 static void test_which_run(void **state)
 {
 #define WAITING "{\"waiting\":{\"reason\":\"CrashLoopBackOff\"}}"
 	static const struct {
-		const char *list; /* run 1 is followed */
+		const char *list; /* the reply about the pod; run 1 is followed */
 		enum podlog_outcome newest, previous;
 	} cases[] = {
 		{POD("uid-1", "0", RUNNING), PODLOG_WHICH_RUN, PODLOG_WHICH_RUN},
@@ -423,7 +429,10 @@ static void test_which_run(void **state)
 	}
 }
 
-/* A crash has left a few bytes of the log, and no time: many a run begins with them. */
+/*
+ * After a crash, only a few bytes of the log are known, without a timestamp. Another run may start
+ * with the same bytes.
+ */
 static void test_known_without_time(void **state)
 {
 	static const struct {
@@ -467,9 +476,9 @@ static void test_ended_unsure(void **state)
 	holds("one\n");
 }
 
-/* --- has the kubelet lost the stream? --- */
+/* --- streams that the kubelet has lost --- */
 
-/* Begin the stream of a log of SIZE bytes, which end with "one", and have the stream show these. */
+/* Start the stream of a log of SIZE bytes that ends with "one". The stream repeats that line. */
 static struct http_request *begin_long(unsigned lost, uint64_t size)
 {
 	begin((struct podlog_config){.follow = true,
@@ -488,8 +497,8 @@ static void comes(struct http_request *stream, const char *text)
 }
 
 /*
- * The stream is silent, but its last line is also the kubelet's last one, so all is well. The kubelet is asked again
- * only after much has come.
+ * The stream is silent, but the kubelet has no newer line. So the stream works. podlog checks again
+ * only after it received much more output.
  */
 static void test_silent(void **state)
 {
@@ -515,7 +524,7 @@ static void test_silent(void **state)
 	assert_int_equal(rig.done, 0);
 }
 
-/* The kubelet has a newer line, and the stream does not bring it. */
+/* The kubelet has a newer line that the stream does not deliver. */
 static void test_lost(void **state)
 {
 	begin_long(0, 1 << 20);
@@ -526,7 +535,10 @@ static void test_lost(void **state)
 	is_over(PODLOG_SILENT, false);
 }
 
-/* The line comes meanwhile: before the answer, or after it. In the next silence the kubelet is asked again. */
+/*
+ * The stream delivers the new line after all, before or after the kubelet's reply. podlog checks
+ * again at the next silence.
+ */
 static void test_late(void **state)
 {
 	struct http_request *stream = begin_long(0, 1 << 20);
@@ -545,8 +557,8 @@ static void test_late(void **state)
 }
 
 /*
- * The kubelet gives no answer, or no line, since the file has just been rotated: it is asked again, less and less
- * often.
+ * The kubelet does not reply, or returns no line because the file was just rotated. podlog checks
+ * again after growing pauses.
  */
 static void test_no_last_line(void **state)
 {
@@ -573,8 +585,8 @@ static void test_no_last_line(void **state)
 }
 
 /*
- * A small log is never rotated; a fetch ends by itself; and a stream that its owner holds up is not silent. In none of
- * these cases the kubelet is asked.
+ * podlog does not check in these cases: the log is too small to be rotated; the request is not a
+ * stream; or the owner has paused the stream.
  */
 static void test_no_doubt(void **state)
 {
@@ -596,7 +608,7 @@ static void test_no_doubt(void **state)
 	assert_non_null(fake_find(LAST_LINE));
 }
 
-/* When streams were taken for lost in vain, the next silence may be longer. */
+/* After streams were wrongly considered lost, podlog waits longer before the next check. */
 static void test_lost_in_vain(void **state)
 {
 	uint64_t before = 0;
@@ -610,8 +622,8 @@ static void test_lost_in_vain(void **state)
 		while (!fake_find(LAST_LINE))
 			assert_true(fake_wait(1000000));
 		/*
-		 * The pause is about 2 s for the line that has come, and twice as long after each time in vain; as it
-		 * varies by a quarter, only the first doubling may not show.
+		 * The first pause is about 2 s, and doubles after each wrong check. It varies by a
+		 * quarter, so the first doubling may not be visible.
 		 */
 		if (lost > 1 && lost < 8)
 			assert_true(fake.now - begin >= before);

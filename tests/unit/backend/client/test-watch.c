@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* LIST and WATCH, against a server whose part the test plays: what the owner is told, and when. */
+/*
+ * LIST and WATCH, with a server that is played by the test: what is reported to the owner, and
+ * when.
+ */
 #include <errno.h>
 
 #include "tests/unit/backend/client/fake_net.h"
@@ -11,9 +14,9 @@
 
 static struct {
 	struct watch *w;
-	bool anew;	  /* the owner has the list asked for anew at each object */
-	char told[65536]; /* one word for each call */
-	int err;	  /* what on_state was told last */
+	bool anew;	  /* the owner requests a new list at each object */
+	char told[65536]; /* one word for each callback */
+	int err;	  /* the last arguments of on_state */
 	char text[256];
 	bool unreported; /* what on_untold returns */
 } world;
@@ -70,7 +73,10 @@ static void on_state(void *data, int err, const char *text)
 	tell(word);
 }
 
-/* FIELD is a selector of fields, as for a resource that may be forbidden; NULL: the resource is needed. */
+/*
+ * Start a watch. FIELD is a field selector, as for a resource that the user may not be allowed to
+ * list. If FIELD is NULL, the resource is required.
+ */
 static void begin_with(const char *field)
 {
 	const struct watch_config config = {
@@ -112,14 +118,14 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The owner was told WORDS since the last call of this function. */
+/* Assert that the callbacks since the last call were WORDS. */
 static void expect_told(const char *words)
 {
 	assert_string_equal(world.told, words);
 	*world.told = '\0';
 }
 
-/* The only request under way, whose path ends with PART. */
+/* Return the only request under way, whose path must contain PART. */
 static struct http_request *request(const char *part)
 {
 	assert_non_null(fake.requests);
@@ -162,7 +168,7 @@ static int feed(const char *text)
 	return rq->call.bytes(rq->call.data, text, strlen(text));
 }
 
-/* The watch stands for five minutes, and ends without an error. */
+/* Let the watch run for five minutes, and end it without an error. */
 static void end_in_time(void)
 {
 	fake_pass(300000);
@@ -184,7 +190,7 @@ static void test_pages(void **state)
 	request("resourceVersion=7");
 }
 
-/* The size of pages is chosen so that about 4 MiB come in each. */
+/* The page size is chosen so that each page has about 4 MiB. */
 static void test_page_size(void **state)
 {
 	struct http_request *rq;
@@ -198,14 +204,14 @@ static void test_page_size(void **state)
 	fake_answer(rq, 200, PAGE("7", "x", OBJECT("one", "5")));
 	free(pad);
 	request("limit=1&");
-	/* An empty page says nothing of the size of objects. */
+	/* An empty page does not change the estimated object size. */
 	fake_answer(request("continue=x"), 200, PAGE("7", "y", ""));
 	request("limit=1&");
 }
 
 /*
- * A server that heeds no limit sends objects without end: the list is given up at a bound, and not asked for again
- * soon.
+ * A server ignores the limit and sends objects without end. kxfs abandons the list at a bound, and
+ * does not retry soon.
  */
 static void test_list_endless(void **state)
 {
@@ -236,7 +242,10 @@ static void test_list_endless(void **state)
 	request("limit=50");
 }
 
-/* When the owner has passed over objects of a watch, it gets the list, at once and once. */
+/*
+ * If the owner ignored objects of a watch, it can request a new list. It gets one immediately, and
+ * only one.
+ */
 static void test_list_anew(void **state)
 {
 	list_and_watch();
@@ -253,7 +262,7 @@ static void test_list_anew(void **state)
 	assert_int_equal(feed(EVENT("DELETED", OBJECT("two", "10"))), 0);
 }
 
-/* A page without end, of bytes that are dropped, or that are no objects. */
+/* A page without end, whose bytes are ignored or are not objects. */
 static void test_page_endless(void **state)
 {
 	char *blanks = malloc(1 << 20);
@@ -273,7 +282,7 @@ static void test_page_endless(void **state)
 	assert_non_null(strstr(world.text, "512 MiB"));
 }
 
-/* Tokens without end do not make a storm of requests, and end in an error. */
+/* Continue tokens without end do not cause a flood of requests, and end in an error. */
 static void test_tokens_endless(void **state)
 {
 	uint64_t begun;
@@ -292,7 +301,10 @@ static void test_tokens_endless(void **state)
 	assert_true(fake.now - begun >= (n - 25) * 50);
 }
 
-/* A page that comes byte by byte has five minutes, and is then asked for with half of the objects. */
+/*
+ * A page that arrives very slowly is abandoned after five minutes. kxfs then requests half as many
+ * objects.
+ */
 static void test_page_drips(void **state)
 {
 	uint64_t begun;
@@ -315,7 +327,7 @@ static void test_events(void **state)
 {
 	list_and_watch();
 	head();
-	/* Events may come in any pieces. */
+	/* Events may be split into chunks anywhere. */
 	assert_int_equal(
 		feed("{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"two\",\"reso"), 0);
 	expect_told("");
@@ -338,7 +350,7 @@ static void test_bookmark(void **state)
 	expect_told("");
 }
 
-/* The server is asked for its version, and answers VERSION. */
+/* Answer the request for the server's version with VERSION. */
 static void tell_version(const char *version)
 {
 	struct http_request *rq = request("limit=1&labelSelector=a%3Db%2Cc");
@@ -349,7 +361,10 @@ static void tell_version(const char *version)
 	fake_answer(rq, 200, page);
 }
 
-/* A watch that breaks goes on where it was, and the view stays confirmed while the server can be reached. */
+/*
+ * After a break, the watch continues at the same version. The objects stay confirmed while the
+ * server is reachable.
+ */
 static void test_broken_stream(void **state)
 {
 	list_and_watch();
@@ -369,7 +384,7 @@ static void test_broken_stream(void **state)
 	expect_told("state0 ");
 }
 
-/* The watch begins, and breaks 3 s later. */
+/* Start the watch, and break it 3 s later. */
 static void flap(void)
 {
 	head();
@@ -378,13 +393,16 @@ static void flap(void)
 		 &(struct http_reply){.err = -EIO, .status = 200, .text = "it broke again"});
 }
 
-/* Where watches break again and again, the view is not confirmed in the pauses between them, and these grow. */
+/*
+ * If watches break again and again, the pauses between them grow. The objects are not confirmed in
+ * these pauses.
+ */
 static void test_flaps(void **state)
 {
 	list_and_watch();
 	flap();
 	expect_told("");
-	assert_true(fake_wait(500)); /* a moment */
+	assert_true(fake_wait(500)); /* a short pause */
 	tell_version("7");
 	for (int i = 0; i < 10; i++) {
 		flap();
@@ -394,14 +412,17 @@ static void test_flaps(void **state)
 		head();
 		expect_told("state0 ");
 	}
-	/* A watch that has stood for long is in order, and the break after it counts as a first one. */
+	/* A watch that lasted long counts as working, so the next break counts as the first one. */
 	fake_pass(60000);
 	fake_end(request("watch=true"), &(struct http_reply){.err = -EIO, .status = 200});
 	flap();
 	expect_told("");
 }
 
-/* Do WHAT to the request under way, N times. The shortest pause between two requests. */
+/*
+ * Do WHAT N times, each time to the request under way. Return the shortest pause between two
+ * requests.
+ */
 static uint64_t least_pause(unsigned n, void (*what)(struct http_request *rq))
 {
 	uint64_t least = UINT64_MAX, last = fake.now;
@@ -446,7 +467,7 @@ static void page_then_410(struct http_request *rq)
 		fake_answer(rq, 200, PAGE("7", "more", ""));
 }
 
-/* The watch says nothing for as long as it may. */
+/* Let the watch be silent until its timeout. */
 static void fall_silent(void)
 {
 	struct http_request *rq = request("watch=true");
@@ -455,7 +476,7 @@ static void fall_silent(void)
 	fake_end(rq, &(struct http_reply){.err = -ETIMEDOUT, .status = 200, .text = "no byte"});
 }
 
-/* That a server hangs, or has gone without a word, is found out in little more than a minute. */
+/* kxfs notices in little more than a minute that a server hangs or has disappeared. */
 static void test_silent(void **state)
 {
 	struct http_request *rq;
@@ -469,7 +490,7 @@ static void test_silent(void **state)
 	rq = request("resourceVersion=7");
 	assert_true(rq->call.fresh);
 	ms += rq->call.deadline_ms;
-	assert_in_range(ms, 61000, 80000); /* a bookmark comes each minute */
+	assert_in_range(ms, 61000, 80000); /* the server sends a bookmark each minute */
 	fake_break(rq, -ETIMEDOUT, true);
 	expect_told("state-110 ");
 	fake_pass(30000);
@@ -480,7 +501,10 @@ static void test_silent(void **state)
 	expect_told("state0 ");
 }
 
-/* The server says that it is at version 899, before the watch's, so all is listed anew. */
+/*
+ * Report the server's version as 899. The watch is at a later version, so it lists everything
+ * again.
+ */
 static void is_set_back(const char *told)
 {
 	tell_version("899");
@@ -490,8 +514,9 @@ static void is_set_back(const char *told)
 }
 
 /*
- * A server that was restored from a backup is at a version before the watch's, and is silent until it has come so far
- * again. It is asked for its version each time it should have sent a bookmark.
+ * A server that was restored from a backup is at an older version than the watch. Its watch sends
+ * nothing until it reaches the watch's version again. When a bookmark is overdue, kxfs requests the
+ * server's version.
  */
 static void test_set_back(void **state)
 {
@@ -507,8 +532,8 @@ static void test_set_back(void **state)
 }
 
 /*
- * A watch that breaks again and again asks for the version every ten minutes; and it asks when it is silent after a
- * break.
+ * A watch that breaks again and again requests the version every ten minutes. It also does so if it
+ * is silent after a break.
  */
 static void test_set_back_late(void **state)
 {
@@ -528,7 +553,10 @@ static void test_set_back_late(void **state)
 	is_set_back("begin +two back listed ");
 }
 
-/* Versions that are not numbers are not compared, and a server that does not report its version is asked again. */
+/*
+ * Versions that are not numbers can't be compared. If the server does not report its version, kxfs
+ * asks again.
+ */
 static void test_version_unknown(void **state)
 {
 	list_and_watch();
@@ -547,8 +575,8 @@ static void test_version_unknown(void **state)
 }
 
 /*
- * A reply has a version that the watch has passed without telling of the object: the server's version is asked for at
- * once.
+ * A reply has a version that the watch has already passed, but the watch did not report that
+ * object. kxfs immediately requests the server's version.
  */
 static void test_set_back_replied(void **state)
 {
@@ -567,8 +595,8 @@ static void test_set_back_replied(void **state)
 }
 
 /*
- * A watch that could not reach the server does not tell of what was deleted meanwhile, should the server have been set
- * back.
+ * A watch that could not reach the server must not report deletions if the server may have been
+ * restored meanwhile.
  */
 static void test_set_back_deleted(void **state)
 {
@@ -597,7 +625,7 @@ static unsigned n_silent(void)
 		       : 0;
 }
 
-/* A server that sends no bookmarks, and has nothing to say, is not asked every minute for ever. */
+/* A server sends no bookmarks and has no events. kxfs does not keep asking it every minute. */
 static void test_quiet(void **state)
 {
 	unsigned silent = n_silent();
@@ -628,8 +656,8 @@ static void test_quiet(void **state)
 }
 
 /*
- * The server has forgotten the version: all is listed anew at once; but a server that says so again and again is not
- * hurried.
+ * The server has dropped the version ("expired"). kxfs immediately lists everything again. If the
+ * server repeats this, kxfs waits between its requests.
  */
 static void test_expired(void **state)
 {
@@ -662,7 +690,10 @@ static void test_expired(void **state)
 	assert_true(least_pause(10, page_then_410) >= 15000);
 }
 
-/* Any other error in the stream, also one without a code, has all listed anew, but not at once. */
+/*
+ * After any other error in the stream, even one without a code, kxfs lists everything again, but
+ * not immediately.
+ */
 static void test_error_events(void **state)
 {
 	static const char *const events[] = {
@@ -684,7 +715,9 @@ static void test_error_events(void **state)
 	}
 }
 
-/* A server that was set back does not know the watch's version, and says so with a status. */
+/*
+ * A server that was restored does not know the watch's version, and refuses it with an HTTP status.
+ */
 static void test_version_refused(void **state)
 {
 	static const int codes[] = {400, 504};
@@ -700,8 +733,8 @@ static void test_version_refused(void **state)
 }
 
 /*
- * Another watch has found that the server was set back. The versions can't show it to this one, if the server is at a
- * later version than it knows; so it lists again, once.
+ * Another watch found that the server was restored. Versions can't show that to this watch if the
+ * server's version is now higher than its own. So this watch lists again, once.
  */
 static void test_another_is_set_back(void **state)
 {
@@ -713,21 +746,21 @@ static void test_another_is_set_back(void **state)
 	fake_answer(request("limit=50"), 200, PAGE("9", "", OBJECT("one", "8")));
 	expect_told("begin +one listed ");
 	head();
-	/* It has listed a moment ago. */
+	/* It listed just before. */
 	watch_set_back(world.w);
 	tell_version("9");
 	request("resourceVersion=9&");
 	expect_told("");
 }
 
-/* A reply has shown that the server may have been set back: the watch requests its version. */
+/* A reply has shown that the server may have been restored. The watch requests its version. */
 static void test_doubt(void **state)
 {
 	list_and_watch();
 	head();
 	watch_doubt(world.w);
 	tell_version("3");
-	/* The server has told its version a moment ago. */
+	/* The server reported its version just before. */
 	watch_doubt(world.w);
 	fake_answer(request("limit=50"), 200, PAGE("3", "", OBJECT("one", "2")));
 	expect_told("begin +one back listed ");
@@ -741,7 +774,10 @@ static void test_doubt(void **state)
 	expect_told("");
 }
 
-/* A list of which a page fails goes on there: it may have a thousand pages. */
+/*
+ * If a page of a list fails, the list continues with that page, because it may have a thousand
+ * pages.
+ */
 static void test_page_again(void **state)
 {
 	begin();
@@ -754,7 +790,7 @@ static void test_page_again(void **state)
 	fake_answer(request("continue=next"), 200, PAGE("7", "", OBJECT("two", "5")));
 	expect_told("state-11 +two listed state0 ");
 	watch_free(take_ptr(world.w));
-	/* When the server does not take a token, the list begins anew. */
+	/* If the server refuses a continue token, kxfs lists from the start. */
 	begin();
 	fake_answer(request("limit="), 200, PAGE("7", "next", ""));
 	fake_answer(request("continue=next"), 400, "{}");
@@ -766,7 +802,7 @@ static void test_page_again(void **state)
 	"{\"metadata\":{\"resourceVersion\":\"7\",\"continue\":\"" next "\"},\"items\":["
 #define PAGE_TAIL(items) items "]}"
 
-/* Page "two" has begun to come, and page "three" is asked for. */
+/* Deliver the beginning of page "two". kxfs then requests page "three". */
 static void ask_ahead(void)
 {
 	struct http_request *rq;
@@ -782,7 +818,10 @@ static void ask_ahead(void)
 	expect_told("begin +one ");
 }
 
-/* The page after the present one is asked for when its token is known; either may be whole first. */
+/*
+ * kxfs requests the next page as soon as it has received the token for it. Either page may be
+ * complete first.
+ */
 static void test_page_ahead(void **state)
 {
 	for (int first = 0; first < 2; first++) {
@@ -804,8 +843,8 @@ static void test_page_ahead(void **state)
 }
 
 /*
- * A failure of the page that was asked for ahead has its effect only when the list comes to that page, and asks for it
- * again; then no page is asked for ahead.
+ * If the page that was requested ahead fails, kxfs ignores that until the list reaches this page.
+ * It then requests the page again, and requests no further page ahead.
  */
 static void test_page_ahead_fails(void **state)
 {
@@ -820,7 +859,7 @@ static void test_page_ahead_fails(void **state)
 		fake_answer(request("continue=th"), 200, PAGE("7", "four", OBJECT("three", "5")));
 		expect_told("+two +three ");
 		assert_int_equal(fake.n_sent, 5);
-		/* The list has expired for good, and begins anew. */
+		/* The list has expired for good, and starts again. */
 		fake_answer(request("continue=four"), 410, "{}");
 		expect_told("begin ");
 		fake_answer(request("limit=500&"), 200, PAGE("8", "", OBJECT("five", "8")));
@@ -828,7 +867,7 @@ static void test_page_ahead_fails(void **state)
 		request("resourceVersion=8&");
 		watch_free(take_ptr(world.w));
 	}
-	/* The answer is no list. */
+	/* The reply is not a list. */
 	ask_ahead();
 	fake_answer(fake_find("continue=th"), 200, "{}");
 	fake_answer(request("continue=two"), 200, PAGE_TAIL(OBJECT("two", "5")));
@@ -838,7 +877,7 @@ static void test_page_ahead_fails(void **state)
 	assert_null(strstr(request("limit=")->path, "continue"));
 }
 
-/* The present page fails: the page ahead is asked for again after it. */
+/* The current page fails. kxfs requests the page ahead again, after the current one. */
 static void test_page_before_fails(void **state)
 {
 	for (int whole = 0; whole < 2; whole++) {
@@ -854,16 +893,16 @@ static void test_page_before_fails(void **state)
 		assert_non_null(strstr(world.told, "+two +three listed state0 "));
 		watch_free(take_ptr(world.w));
 	}
-	/* The list has expired, so the page ahead is of no use. */
+	/* The list has expired, so the page ahead is useless. */
 	ask_ahead();
 	fake_answer(fake_find("continue=two"), 410, "{}");
 	expect_told("begin ");
 	assert_null(strstr(request("limit=")->path, "continue"));
 	watch_free(take_ptr(world.w));
-	ask_ahead(); /* and teardown ends the watch meanwhile */
+	ask_ahead(); /* teardown frees the watch while both requests are under way */
 }
 
-/* A page that did not come in time is asked for in smaller parts. */
+/* If a page times out, kxfs requests smaller pages. */
 static void test_page_shrinks(void **state)
 {
 	begin();
@@ -877,7 +916,10 @@ static void refuses(struct http_request *rq)
 	fake_answer(rq, 500, "{}");
 }
 
-/* The watch ends without having told anything: a server may do that, but the watch is not begun anew all the time. */
+/*
+ * End the request without any object or event. A server may do that, but kxfs must not retry
+ * constantly.
+ */
 static void ends(struct http_request *rq)
 {
 	fake_answer(rq, 200, strstr(rq->path, "watch=true") ? "" : PAGE("7", "", ""));
@@ -905,7 +947,8 @@ static void test_backoff(void **state)
 		watch_free(take_ptr(world.w));
 	}
 	/*
-	 * The time that the server asks for is waited for at least, and a while longer, each time, however long it is.
+	 * kxfs waits at least as long as the server requests, however long that is. It adds a pause
+	 * that grows each time.
 	 */
 	begin();
 	for (int i = 0; i < 20; i++) {
@@ -921,7 +964,7 @@ static void test_backoff(void **state)
 		most = max_of(most, waited);
 	}
 	assert_true(most - least > 1000);
-	/* After a watch that stood for long all is in order again. */
+	/* After a watch that lasted long, the pause is short again. */
 	fake_answer(request("limit="), 200, PAGE("7", "", ""));
 	head();
 	end_in_time();
@@ -929,8 +972,8 @@ static void test_backoff(void **state)
 }
 
 /*
- * A watch that waits because the server did not answer asks when the server has answered somebody else, but not too
- * often.
+ * A watch is waiting because the server did not answer. When the server has answered somebody else,
+ * the watch retries early, but not too often.
  */
 static void test_hurried(void **state)
 {
@@ -947,13 +990,13 @@ static void test_hurried(void **state)
 	fake_pass(1000);
 	watch_retry_now(world.w);
 	assert_null(fake.requests);
-	fake_pass(1000); /* the server may have come back just after it was hurried */
+	fake_pass(1000); /* the server may have become reachable just after an early retry */
 	fake_answer(request("limit="), 200, PAGE("7", "", ""));
-	watch_retry_now(world.w); /* the watch does not wait now */
+	watch_retry_now(world.w); /* the watch is not waiting now */
 	assert_int_equal(world.err, 0);
 	request("watch=true");
 	watch_free(take_ptr(world.w));
-	/* The time that the server itself has asked for is waited for. */
+	/* An early retry must not shorten the time that the server itself requested. */
 	begin();
 	fake_end(request("limit="),
 		 &(struct http_reply){.status = 503, .wait_ms = 40000, .body = "{}", .text = ""});
@@ -983,14 +1026,14 @@ static void test_refused(void **state)
 	fake_pass(1);
 	fake_answer(request("limit="), 200, PAGE("7", "", ""));
 	assert_int_equal(world.err, 0);
-	/* The resource is taken away again, and listed anew when it is back. */
+	/* The resource is removed again. When it is back, kxfs lists it again. */
 	fake_answer(request("watch="), 404, "{\"kind\":\"Status\",\"code\":404}");
 	assert_int_equal(world.err, -EOPNOTSUPP);
 	assert_true(fake_wait(60000));
 	request("limit=");
 }
 
-/* A resource that is not needed is asked for again after five minutes, however it was refused. */
+/* An optional resource is requested again after five minutes, whatever the refusal was. */
 static void test_optional(void **state)
 {
 	static const char forbidden[] = "{\"kind\":\"Status\",\"code\":403}";
@@ -1004,7 +1047,10 @@ static void test_optional(void **state)
 	fake_pass(1);
 	fake_answer(request("limit="), 200, PAGE("7", "", ""));
 	assert_int_equal(world.err, 0);
-	/* A server that has just been started may refuse everybody for a moment: that does not end the watch. */
+	/*
+	 * A server that was just started may refuse every user for a moment. That does not end the
+	 * watch.
+	 */
 	for (unsigned i = 0; i < 5; i++) {
 		fake_answer(request("watch=true"), 403, forbidden);
 		assert_int_equal(world.err, -EAGAIN);
@@ -1018,7 +1064,7 @@ static void test_optional(void **state)
 	request("limit=");
 }
 
-/* An answer that is no list is never taken for an empty one. */
+/* A reply that is not a list never counts as an empty list. */
 static void test_garbage(void **state)
 {
 	static const char *const lists[] = {
@@ -1041,7 +1087,7 @@ static void test_garbage(void **state)
 	}
 }
 
-/* An object that is too large is told of as such, and the watch goes on behind it. */
+/* The watch reports an object that is too large as such, and continues after it. */
 static void test_huge_event(void **state)
 {
 	char *huge = malloc(9 << 20);
@@ -1058,7 +1104,7 @@ static void test_huge_event(void **state)
 	assert_int_equal(feed("\"}}\n"), 0);
 	expect_told("!+huge ");
 	assert_string_equal(watch_version(world.w), "30");
-	/* Neither the object's name nor what has become of it is known: the version stays as it was. */
+	/* Neither the object's name nor its change is known, so the version stays the same. */
 	assert_int_equal(feed("{\"object\":{\"a\":"), 0);
 	for (int i = 0; i < 200; i++)
 		assert_int_equal(feed("["), 0);
@@ -1088,7 +1134,7 @@ static void test_freed(void **state)
 	watch_free(NULL);
 }
 
-/* A request can't be made: the watch tries again later. */
+/* If a request can't be created, the watch retries later. */
 static void test_no_request(void **state)
 {
 	list_and_watch();
