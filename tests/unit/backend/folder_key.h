@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which folder of STATE/output has the files of a job, of which a test knows what it is called. */
+/* Finds the folder in STATE/output that contains a job's files, by the job's id. */
 #pragma once
 
 #include <dirent.h>
@@ -9,7 +9,7 @@
 #include "backend/base/file.h"
 #include "spec/base/mem.h"
 
-/* Does NAME in the folder KEY of STATE have TEXT, at its beginning if FIRST? */
+/* True if NAME in the folder KEY of STATE contains TEXT, or if FIRST, starts with TEXT. */
 static inline bool folder_key_has(const char *state, const char *key, const char *name,
 				  const char *text, bool first)
 {
@@ -23,7 +23,7 @@ static inline bool folder_key_has(const char *state, const char *key, const char
 	return at && (!first || at == all);
 }
 
-/* Does the record KEY of STATE have TEXT? */
+/* True if the record KEY of STATE contains TEXT. */
 static inline bool folder_key_has_record(const char *state, const char *key, const char *text)
 {
 	cleanup_free char *name = text_print("../../jobs/%s", key);
@@ -31,7 +31,10 @@ static inline bool folder_key_has_record(const char *state, const char *key, con
 	return folder_key_has(state, key, name, text, false);
 }
 
-/* The key of the job that is called ID; "none": there is no folder of it. It is valid until four calls later. */
+/*
+ * Return the key of the job with this ID, or "none" if it has no folder. The result is valid for
+ * the next three calls.
+ */
 static inline const char *folder_key(const char *state, const char *id)
 {
 	static char keys[4][256];

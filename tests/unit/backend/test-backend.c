@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the backend does around an implementation: its life, which requests it refuses before the implementation sees
- * them, and that each has exactly one reply. The implementation is the test's own: it stands in for local by having its
- * name.
+ * What the backend does around an implementation: start and end, which requests it refuses before
+ * the implementation sees them, and that each request gets exactly one reply. The test provides the
+ * implementation, under the name of the local one.
  */
 #include <errno.h>
 
@@ -169,7 +169,7 @@ struct answer {
 	unsigned times;
 	int err;
 	bool here;
-	bool dry; /* ask only for a manifest */
+	bool dry; /* request only a manifest */
 	char manifest[64];
 	char id[64];
 	char text[256];
@@ -213,7 +213,7 @@ static void submit(struct answer *a, const char *text)
 		backend_dry_run(world.b, &s, on_reply, a);
 	else
 		backend_submit(world.b, &s, on_reply, a);
-	memset(copy, 'x', sizeof(copy)); /* all of it was copied */
+	memset(copy, 'x', sizeof(copy)); /* everything was copied */
 }
 
 static void test_kinds(void **state)
@@ -277,7 +277,8 @@ static void test_requests(void **state)
 	/* These requests never reach the implementation. */
 	strcpy(world.seen, "nothing");
 	backend_cancel(world.b, "app-1", "uid-2", on_reply, &a);
-	expect(&a, -ESTALE, "app-1 is now the name of another job; read its status before you retry");
+	expect(&a, -ESTALE,
+	       "app-1 is now the name of another job; read its status before you retry");
 	backend_cancel(world.b, "app-2", "uid-1", on_reply, &a);
 	expect(&a, -ENOENT, "there is no job app-2 in jobs/");
 	backend_forget(world.b, "app-1", "uid-1", on_reply, &a);
@@ -303,7 +304,7 @@ static void test_later(void **state)
 	expect(&held, 0, "");
 	assert_string_equal(held.id, "late-1");
 	backend_stop(world.b);
-	/* A request after the end gets an answer, too. */
+	/* A request after the end gets a reply too. */
 	submit(&a, "app");
 	expect(&a, -ENOTCONN, "kxfs is shutting down");
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs that have ended, and what of them is in DIR. The state directory and DIR are real, and so is the loop. */
+/*
+ * The archiver: which files of finished jobs it writes to the archive directory DIR. The state
+ * directory, DIR and the loop are real.
+ */
 #include "backend/archive/archive.h"
 
 #include <dirent.h>
@@ -24,13 +27,13 @@ static struct {
 	struct loop *loop;
 	struct output *output;
 	struct archive *archive;
-	const struct spec_job *job; /* for calls on the loop */
-	atomic_bool unsettled;	    /* no job is settled */
-	atomic_int text_err;	    /* with which manifests can't be had */
-	bool dropped;		    /* the output of new jobs is removed */
+	const struct spec_job *job; /* argument of calls on the loop */
+	atomic_bool unsettled;	    /* is_settled returns false */
+	atomic_int text_err;	    /* error of reading a manifest */
+	bool dropped;		    /* delete the output of new jobs */
 } rig;
 
-/* In place of libc's, which ThreadSanitizer does not know. */
+/* Replaces libc's function, which ThreadSanitizer does not know. */
 int sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *until)
 {
 	sem_wait_or_fail(sem);
@@ -114,7 +117,7 @@ static bool says(const char *words)
 	return strstr(text, words);
 }
 
-/* How many temporary directories there are. */
+/* Return the number of temporary directories in DIR. */
 static size_t temporary(void)
 {
 	cleanup_free char *path = text_print("%s/ns", rig.dir);
@@ -127,7 +130,7 @@ static size_t temporary(void)
 	return n;
 }
 
-/* A job that has ended, with one log; it is given to the archive. */
+/* Pass a finished job with one log to the archiver. */
 static void add(const char *id, const char *uid)
 {
 	cleanup_free char *logs = text_print("%s/output/%s/logs", rig.state, uid);
@@ -229,7 +232,10 @@ static void test_whole(void **state)
 	assert_int_equal(temporary(), 0);
 }
 
-/* A job that is there is left alone, another of its name gets one of its own, and for a third there is none. */
+/*
+ * The archiver does not change a job that is already in DIR. It gives another job of that name a
+ * longer name. If that name is taken too, the archiver does not archive the job.
+ */
 static void test_names(void **state)
 {
 	add("job", "u1-11111111");
@@ -237,7 +243,7 @@ static void test_names(void **state)
 	add("job", "u2-22222222");
 	until(there("job~u2-22222", ""));
 	assert_file("job", "uid", "u1-11111111\n");
-	add("job~u3-33333", "u3-33333333"); /* as it is called in the history of its mount */
+	add("job~u3-33333", "u3-33333333"); /* the name of this job in its mount's history */
 	until(there("job~u3-33333", ""));
 	add("job", "u2-22222x");
 	until(says("File exists"));
@@ -246,7 +252,7 @@ static void test_names(void **state)
 	assert_int_equal(temporary(), 0);
 }
 
-/* A job whose text can't be had holds up no other. */
+/* If a job's manifest can't be read, other jobs are archived all the same. */
 static void test_one_fails(void **state)
 {
 	rig.text_err = -EIO;
@@ -296,7 +302,7 @@ static bool is_merged(void)
 	return output_log_stat(rig.output, "u1", NULL, LOG_PLAIN, &st) == 0 && st.size > 0;
 }
 
-/* After a power cut the index of a merged log may be there again though its logs were removed. */
+/* After a power loss, the index of a merged log may exist although its logs were removed. */
 static void test_log_is_gone(void **state)
 {
 	cleanup_free char *log = text_print("%s/output/u1/logs/key", rig.state);
@@ -316,7 +322,7 @@ static void test_log_is_gone(void **state)
 	until(says("archive_error: \"\"\n"));
 }
 
-/* After a power cut output may be there again that was removed, or a part of it. */
+/* After a power loss, removed output may be back, completely or in part. */
 static void test_output_is_removed(void **state)
 {
 	rig.dropped = true;
@@ -326,7 +332,7 @@ static void test_output_is_removed(void **state)
 	assert_false(there("job", "main-0/log"));
 }
 
-/* A DIR without its mark is not DIR. */
+/* A directory without the mark file does not count as DIR. */
 static void test_another_directory(void **state)
 {
 	cleanup_free char *mark = text_print("%s/.kxfs-archive", rig.dir), *text = NULL;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A loop that runs for a test, calls to it, and calls that hang as those of a disk do until the test lets them go. */
+/*
+ * A loop that runs during a test, calls to it, and calls that hang like those of a disk until the
+ * test releases them.
+ */
 #pragma once
 
 #include "tests/unit/waiting.h"
@@ -36,7 +39,7 @@ static inline void nothing(void *data)
 {
 }
 
-/* A call that hangs: BEGAN is posted when it does, and GO lets it go on. */
+/* A call that hangs. It posts BEGAN, then waits for GO. */
 struct hang {
 	sem_t began, go;
 };
@@ -47,7 +50,7 @@ static inline void hang_init(struct hang *h)
 	sem_init(&h->go, 0, 0);
 }
 
-/* Work for the pool that hangs. */
+/* Hang in the pool. */
 static inline void hang(void *data)
 {
 	struct hang *h = data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages: what .kxfs/log shows of them, and that the ring stays bounded and whole. */
+/* The daemon's messages: what .kxfs/log shows, and that the ring stays bounded and consistent. */
 #include <errno.h>
 
 #include "backend/base/diag.h"
@@ -70,7 +70,7 @@ static void test_ring(void **state)
 		diag(DIAG_INFO, "number %u", i);
 	text = text_now();
 	assert_in_range(strlen(text), 100000, 200000);
-	/* Whole lines, none missing in between, the last one is the newest. */
+	/* The ring contains whole lines with consecutive numbers, up to the newest one. */
 	for (line = text; *line; line = strchr(line, '\n') + 1) {
 		unsigned n;
 		char *at = strstr(line, " info number ");

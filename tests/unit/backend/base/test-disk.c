@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each call of the owner of the state directory does what it says. */
+/* Each function of disk.h does what its comment says. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole files and whole writes, on a disk that takes and gives a few bytes at a time and is interrupted: the
- * calls of libc are the test's own.
+ * Reading and writing whole files. The disk transfers only a few bytes per call, and calls are
+ * interrupted. The test replaces libc's functions.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +19,10 @@
 
 static char dir[64];
 static unsigned calls;
-static bool full;	    /* the disk takes no byte and gives no error */
-static const char *no_room; /* the disk has no room for files with this in their name */
+static bool full;	    /* write(2) returns 0 */
+static const char *no_room; /* the disk is full for files whose name contains this */
 
-/* Every third call is interrupted. */
+/* Interrupt every third call. */
 static bool interrupted(void)
 {
 	errno = EINTR;
@@ -52,9 +52,9 @@ ssize_t pread(int fd, void *p, size_t n, off_t off)
 	return interrupted() ? -1 : syscall(SYS_pread64, fd, p, min_of(n, (size_t)PIECE), off);
 }
 
-/* What was asked of the disk: 'f' a file was synced, 'd' a directory was, 'r' something was renamed. */
+/* The calls so far: 'f' is the sync of a file, 'd' the sync of a directory, 'r' a rename. */
 static char asked[16];
-static char broken; /* what of that fails */
+static char broken; /* which of these calls fails */
 
 static int ask(char what)
 {
@@ -116,7 +116,10 @@ static void test_write_and_read(void **state)
 	assert_int_equal(file_sync_dir(dir), 0);
 }
 
-/* Before either returns all is on disk, and a file that replaces another one never is there in part. */
+/*
+ * All writes are synced before file_write or file_rename returns. A file that replaces another one
+ * is never visible in part.
+ */
 static void test_order(void **state)
 {
 	memset(asked, 0, sizeof(asked));
@@ -151,8 +154,8 @@ static void test_links(void **state)
 }
 
 /*
- * A crash of the machine can leave a file under its old name and its new one: what is written next does not change that
- * file.
+ * After a crash of the machine, a file may exist under both its old and its new name. Later writes
+ * do not change that file.
  */
 static void test_two_names(void **state)
 {
@@ -198,7 +201,7 @@ static void test_aside(void **state)
 	expect("aside/e.1", "2");
 }
 
-/* Room that was kept is used on a full disk, once; and it is given back when it was not needed. */
+/* Reserved disk space is used once, when the disk is full. If it is not needed, it is released. */
 static void test_room(void **state)
 {
 	static const char text[] = "the last one, of 33 bytes in all.";
@@ -261,7 +264,10 @@ static void test_backoff(void **state)
 	assert_in_range(backoff_next(&b, 0), 750, 1250);
 }
 
-/* Of one random number in 2 000 the suffix is too short to be known as one: another is drawn. */
+/*
+ * For one random number in 2000, the suffix is too short to be recognized. Then another number is
+ * drawn.
+ */
 static void test_name(void **state)
 {
 	for (int i = 0; i < 100000; i++) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What belongs to users is looked at for a limited time, and what hangs holds up nobody. */
+/*
+ * Lookups of files that belong to users have a time limit. A lookup that hangs does not delay
+ * others.
+ */
 #include <stdatomic.h>
 
 #include "backend/base/lookup.h"
@@ -7,7 +10,7 @@
 #include "loop_rig.h"
 
 struct question {
-	struct hang *hang; /* NULL: the question is answered at once */
+	struct hang *hang; /* NULL: answer immediately */
 	int answer;
 };
 
@@ -117,7 +120,10 @@ static void test_hanging(void **state)
 	asker_wait(&a);
 	assert_false(a.answered);
 
-	/* While a look-up of /dead hangs, no other thread is given to /dead; other paths get one. */
+	/*
+	 * While a lookup of /dead hangs, other lookups of /dead get no thread. Lookups of other
+	 * paths do.
+	 */
 	asker_init(&same, "/dead", false);
 	call(ask, &same);
 	asker_wait(&same);
@@ -128,7 +134,7 @@ static void test_hanging(void **state)
 	assert_true(other.answered);
 	wait_freed(2);
 
-	/* When the look-up that hung has come back, /dead is looked up again. */
+	/* When the hanging lookup has returned, /dead is looked up again. */
 	sem_post(&a.hang.go);
 	wait_freed(3);
 	asker_init(&same, "/dead", false);
@@ -140,9 +146,9 @@ static void test_hanging(void **state)
 }
 
 #define MANY	300
-#define THREADS 256 /* the most that there may be */
+#define THREADS 256 /* limit of lookup.c */
 
-/* Any number of look-ups may hang, and then the mount ends. */
+/* Any number of lookups may hang, and the mount can still end. */
 static void test_many(void **state)
 {
 	static struct asker a[MANY];
@@ -161,7 +167,7 @@ static void test_many(void **state)
 	assert_true(loop_stop(loop));
 	loop_free(loop);
 	loop = NULL;
-	/* Those that got no thread are over. The others look as soon as their threads run. */
+	/* Lookups that got no thread have ended. The others start as soon as their threads run. */
 	wait_freed(MANY - THREADS);
 	while (n < THREADS) {
 		for (unsigned i = 0; i < MANY; i++)

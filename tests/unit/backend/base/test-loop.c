@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The I/O thread: order of posts, timers, watches, signals, children, the pool, and its end. */
+/*
+ * The I/O thread: order of posted calls, timers, watches, signals, children, the pool, and
+ * shutdown.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +21,7 @@
 #define POSTS	5000
 
 static struct {
-	unsigned next[POSTERS]; /* I/O thread */
+	unsigned next[POSTERS]; /* written by the I/O thread */
 	unsigned wrong;
 } order;
 
@@ -52,7 +55,7 @@ static void test_order(void **state)
 	pthread_t thread[POSTERS];
 
 	memset(&order, 0, sizeof(order));
-	poster((void *)0); /* what is posted before the start is kept */
+	poster((void *)0); /* calls that are posted before the start are kept */
 	assert_int_equal(order.next[0], 0);
 	assert_int_equal(loop_start(loop), 0);
 	assert_false(loop_is_here(loop));
@@ -85,7 +88,7 @@ static void test_stop_drains(void **state)
 	loop_stop(loop);
 	assert_int_equal(order.next[1], POSTS);
 	assert_int_equal(left, 0);
-	/* What is posted after that is never run; loop_free releases it. */
+	/* Calls that are posted now are never run. loop_free releases them. */
 	left = 5;
 	loop_post(loop, post_more, &left);
 	loop_stop(loop);
@@ -109,7 +112,7 @@ static void test_fork_before_start(void **state)
 	int status;
 	pid_t pid;
 
-	/* The loop of setup() exists: it must have neither thread nor descriptor yet. */
+	/* The loop of setup() exists. It must not have a thread or descriptors yet. */
 	pid = fork();
 	if (pid == 0) {
 		sem_t done;
@@ -138,7 +141,7 @@ static void test_close_on_exec(void **state)
 
 		if (e->d_name[0] == '.' || fd <= 2)
 			continue;
-		/* A descriptor that the test runner has inherited may be closed meanwhile. */
+		/* The test runner may close a descriptor that it passed to this process. */
 		if (fcntl(fd, F_GETFD) < 0)
 			continue;
 		char link[64], target[256];
@@ -147,7 +150,7 @@ static void test_close_on_exec(void **state)
 		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 		n = readlink(link, target, sizeof(target) - 1);
 		target[n > 0 ? n : 0] = '\0';
-		if (strstr(target, "event")) /* [eventpoll], [eventfd] */
+		if (strstr(target, "event")) /* [eventpoll] or [eventfd] */
 			assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 	}
 	closedir(dir);
@@ -225,7 +228,7 @@ static void test_timers(void **state)
 	assert_int_equal(timing.ran, TIMERS / 2);
 	assert_int_equal(timing.early, 0);
 	assert_int_equal(timing.unordered, 0);
-	/* A timer whose owner ends later than the loop. */
+	/* A timer whose owner outlives the loop. */
 	assert_true(loop_stop(loop));
 	assert_false(loop_timer_is_set(&timing.left));
 	loop_timer_set(&timing.left, 1);
@@ -243,7 +246,7 @@ static void on_spin(void *data)
 	loop_timer_set(data, 0);
 }
 
-/* A timer that is set again to no time at all, over and over, holds up nothing. */
+/* A timer that is set again and again with a timeout of 0 does not block other callbacks. */
 static void test_spinning_timer(void **state)
 {
 	static struct loop_timer t;
@@ -383,7 +386,7 @@ static void start_quick(void *data)
 	loop_work(loop, nothing, post_sem, data);
 }
 
-/* Calls that hang hold up nobody else, though all threads that there usually are hang. */
+/* Calls that hang do not delay others, even if they occupy all threads of the normal pool. */
 static void test_hanging(void **state)
 {
 	struct hang h;
@@ -407,8 +410,8 @@ static void test_hanging(void **state)
 static struct turns {
 	struct hang hang;
 	sem_t done;
-	bool of_many; /* the thousand are */
-	/* N is how many have been run so far; AT is how many had been when the single one was. */
+	bool of_many; /* the thousand are of the kind "of_many" */
+	/* N: number of calls so far. AT: value of N when the single call ran. */
 	unsigned n, at;
 } turns[2];
 
@@ -442,8 +445,8 @@ static void hang_all(void *data)
 }
 
 /*
- * A thousand pieces of one sort are queued, and behind them one piece of the other sort, while all threads hang. Then
- * one thread goes on, which takes the two sorts by turns.
+ * Queue a thousand calls of one kind and, after them, one call of the other kind, while all threads
+ * hang. Then release one thread. It takes calls of both kinds in turn.
  */
 static void start_turns(void *data)
 {
@@ -455,7 +458,10 @@ static void start_turns(void *data)
 	sem_post(&t->hang.go);
 }
 
-/* What is done for each of a thousand logs does not hold up anything else, and nothing else holds that up. */
+/*
+ * A thousand calls for logs do not delay another call, and a thousand other calls do not delay one
+ * for a log.
+ */
 static void test_turns(void **state)
 {
 	memset(turns, 0, sizeof(turns));
@@ -486,11 +492,14 @@ static void *pass_time(void *data)
 	return NULL;
 }
 
-/* The end does not wait for ever for a call that hangs; it may come back when the loop has been freed. */
+/*
+ * Shutdown does not wait indefinitely for a call that hangs. The call may return after the loop was
+ * freed.
+ */
 static void test_end_while_hanging(void **state)
 {
 	uint64_t began = loop_now_ms();
-	static struct hang h; /* that call goes on after this test */
+	static struct hang h; /* the call outlives this test */
 	pthread_t passer;
 
 	hang_init(&h);

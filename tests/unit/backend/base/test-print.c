@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Tallies of backend/base/print.h: rows by labels, printed as Prometheus wants them, and their bound. */
+/*
+ * Counters of backend/base/print.h: rows by labels, the output in Prometheus format, and the bound
+ * on rows.
+ */
 #include "backend/base/print.h"
 #include "tests/unit/unit.h"
 
@@ -39,7 +42,7 @@ static void test_rows(void **state)
 				  "kxfs_x_total{verb=\"a\\\"b\\\\c\\nd\",code=\"\"} 1\n");
 }
 
-/* A server that makes up codes costs no memory, and other codes are still counted. */
+/* If a server invents status codes, memory stays bounded, and real codes are still counted. */
 static void test_bounded(void **state)
 {
 	cleanup_free struct tally *t = calloc(1, sizeof(*t));
@@ -58,7 +61,7 @@ static void test_bounded(void **state)
 	assert_null(strstr(text, "\"127\""));
 }
 
-/* Long values are cut to the room that there is, and the cut value is still found again. */
+/* Long values are truncated to the buffer. A truncated value still matches its row. */
 static void test_long(void **state)
 {
 	cleanup_free struct tally *t = calloc(1, sizeof(*t));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* backend/base/process.h: what a line of /proc/PID/stat says, whatever the process is called. */
+/* backend/base/process.h: the parser of /proc/PID/stat, whatever the process's name is. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void test_parse(void **state)
 	assert_int_equal(parse("7 (cp) R 1 7 7 0 -1 4194304 95 0").signal, 0);
 }
 
-/* What Linux 6.18 shows of threads that close their process's files at its end. */
+/* What Linux 6.18 shows for a thread that closes its process's files at exit. */
 static void test_signal(void **state)
 {
 	static const struct {
@@ -35,16 +35,16 @@ static void test_signal(void **state)
 		const char *exit_code;
 		int signal;
 	} rows[] = {
-		{"4194308", "0", 0},	   /* exit(0) in this thread */
-		{"4194308", "256", 0},	   /* exit(1) */
-		{"4194308", "9", SIGKILL}, /* it has ended by itself when the process was killed */
-		{"4195332", "0",
-		 PROCESS_HIDDEN},      /* exit(0) in another thread, or no right to know */
-		{"4195332", "768", 0}, /* exit(3) in another thread */
+		{"4194308", "0", 0},   /* exit(0) in this thread */
+		{"4194308", "256", 0}, /* exit(1) */
+		/* this thread exited by itself when the process was killed */
+		{"4194308", "9", SIGKILL},
+		{"4195332", "0", PROCESS_HIDDEN}, /* exit(0) in another thread, or no permission */
+		{"4195332", "768", 0},		  /* exit(3) in another thread */
 		{"4195332", "15", SIGTERM},
 		{"4195332", "9\n", SIGKILL},
 		{"4195844", "134", SIGABRT}, /* with a core dump */
-		{"4194304", "19", 0},	     /* it was stopped, and runs */
+		{"4194304", "19", 0},	     /* was stopped, and is running again */
 	};
 
 	for (size_t i = 0; i < array_size(rows); i++) {
@@ -57,7 +57,7 @@ static void test_signal(void **state)
 	}
 }
 
-/* "7 (cp) ..." up to RSS, as proc(5) has it. */
+/* The fields of proc(5) from the start, "7 (cp) ...", up to RSS. */
 static void test_used(void **state)
 {
 	const struct process_stat stat = parse(
@@ -86,7 +86,7 @@ static void test_not_a_stat(void **state)
 		assert_int_equal(process_parse_stat(texts[i], &stat), -EINVAL);
 }
 
-/* A child of this program is shown to it. */
+/* Return the signal that kxfs sees for a child that exits with STATUS. */
 static int signal_of(int status)
 {
 	struct process_stat stat;

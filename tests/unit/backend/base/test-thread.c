@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A result that a thread waits for: it comes, or it does not, and the wall clock is set meanwhile. */
+/* A result that a thread waits for. It arrives or not, and the wall clock is set meanwhile. */
 #include <errno.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -8,7 +8,7 @@
 #include "backend/base/thread.h"
 #include "tests/unit/unit.h"
 
-static int offset; /* of the wall clock that the program sees, in seconds */
+static int offset; /* offset of the wall clock that the program sees, in seconds */
 
 int clock_gettime(clockid_t id, struct timespec *ret)
 {
@@ -48,7 +48,9 @@ static void test_does_not_come(void **state)
 	wait_clear(&e);
 }
 
-/* A wall clock that is set by ten minutes, as at a boot, neither ends the waiting nor prolongs it. */
+/*
+ * If the wall clock is set by ten minutes, as after boot, waits become neither shorter nor longer.
+ */
 static void test_clock_is_set(void **state)
 {
 	static const int offsets[] = {-600, 600};
@@ -80,6 +82,6 @@ int main(void)
 		cmocka_unit_test(test_clock_is_set),
 	};
 
-	alarm(300); /* a wait that does not end fails the test, too */
+	alarm(300); /* so that a wait without end fails the test */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work of one queue is done in order, and work that hangs holds up only its own queue. A group calls once, posted, when
- * the last operation has left it.
+ * Work of one queue is done in order, and work that hangs delays only its own queue. When the last
+ * operation has left a group, the group posts one call.
  */
 #include "backend/base/work.h"
 #include "spec/base/mem.h"
@@ -21,7 +21,7 @@ static struct {
 	sem_t over, marked;
 } t;
 
-static unsigned calls; /* of on_empty */
+static unsigned calls; /* number of calls of on_empty */
 
 static void run(void *data)
 {
@@ -37,7 +37,7 @@ static void done(void *data)
 {
 	struct work *w = data;
 
-	/* No piece is run before the end of the one before it. */
+	/* A work item runs only after the previous one has ended. */
 	assert_int_equal(w->err, -(int)t.n_run);
 	t.done[t.n_done++] = (unsigned)(w - t.w);
 }
@@ -98,7 +98,7 @@ static void test_hanging(void **state)
 	sem_wait_or_fail(&t.marked);
 }
 
-/* At the end of its last piece of work a queue is freed, or gets more. */
+/* A queue that is freed, or gets more work, in the callback of its last work item. */
 struct own {
 	struct work_queue q;
 	struct work w;
@@ -142,7 +142,7 @@ static void on_empty(void *data)
 static void wait_once(void *data)
 {
 	group_when_empty(&t.group, on_empty, NULL);
-	assert_int_equal(calls, 0); /* it is never called from within group_when_empty */
+	assert_int_equal(calls, 0); /* group_when_empty itself never makes the call */
 }
 
 static void test_empty(void **state)
@@ -166,7 +166,7 @@ static void test_last_leaves(void **state)
 {
 	call(enter, NULL);
 	call(wait_once, NULL);
-	call(enter, NULL); /* before the call others may still enter */
+	call(enter, NULL); /* until the call, more operations may enter */
 	call(leave, NULL);
 	call(nothing, NULL);
 	assert_int_equal(calls, 0);
@@ -176,17 +176,20 @@ static void test_last_leaves(void **state)
 	call(enter, NULL);
 	call(leave, NULL);
 	call(nothing, NULL);
-	assert_int_equal(calls, 1); /* nobody waits for that */
+	assert_int_equal(calls, 1); /* this time no call was requested */
 }
 
-/* What begins between the last leave and the call is waited for too: FN may free everything. */
+/*
+ * An operation that begins between the last leave and the call must delay the call, because FN may
+ * free everything.
+ */
 static void empty_and_enter(void *data)
 {
 	group_enter(&t.group);
 	wait_once(NULL);
 	group_leave(&t.group);
 	group_enter(&t.group);
-	group_leave(&t.group); /* the call is posted once */
+	group_leave(&t.group); /* the call is posted only once */
 	group_enter(&t.group);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Held jobs in a backend whose implementation is the test's own: it notes what it is asked for, and makes of a
- * submission a job with a uid of its own, as a cluster does. The test moves the clock on.
+ * Held jobs in a backend whose implementation is the test's own. The implementation notes each
+ * request, and turns a submission into a job with a uid, as a cluster does. The test controls the
+ * clock.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,26 +21,29 @@
 #include "spec/base/mem.h"
 
 #define HISTORY_S 100
-/* Enough for a few syncs of the disk; a fault of kxfs makes many tests wait in vain for as long. */
+/* Time for a few syncs of the disk. If kxfs has a bug, many tests wait this long in vain. */
 #define SOON_S 30
 
 static struct store *store;
 static struct backend b;
 static char base[64];
-static atomic_bool whole;    /* what is_whole says (impl.h) */
-static atomic_int refuse;    /* launches are answered with this */
-static atomic_bool unseen;   /* a job that is launched does not show */
-static atomic_size_t n_late; /* launches that wait for their answer */
+static atomic_bool whole;    /* what is_whole of impl.h returns */
+static atomic_int refuse;    /* the error that answers all launches */
+static atomic_bool unseen;   /* launched jobs do not become visible */
+static atomic_size_t n_late; /* number of launches that wait for their answer */
 static struct backend_request *late[16];
 static atomic_bool is_late;
-static char submissions[64]; /* those of the last launch */
-static uint64_t seed;	     /* of the name of the last launch */
-static int begin_err;	     /* what the start has said */
+static char submissions[64]; /* submission UUID of the last launch */
+static uint64_t seed;	     /* random seed of the last launch's name */
+static int begin_err;	     /* result of the start */
 
 /* --- the disk --- */
 
 static const char
-	/* What can't be opened of STATE/jobs; "": its list; NULL: all can. */
+	/*
+	 * Which file of STATE/jobs can't be opened. "": its directory can't be listed. NULL:
+	 * everything works.
+	 */
 	*_Atomic broken;
 
 int openat(int at, const char *path, int flags, ...)
@@ -60,7 +64,7 @@ int openat(int at, const char *path, int flags, ...)
 	return (int)syscall(SYS_openat, at, path, flags | O_LARGEFILE, mode);
 }
 
-static atomic_int bad_syncs; /* so many syncs of the directory STATE/jobs still fail */
+static atomic_int bad_syncs; /* how many further syncs of the directory STATE/jobs fail */
 
 int fsync(int fd)
 {
@@ -73,12 +77,12 @@ int fsync(int fd)
 		errno = EIO;
 		return -1;
 	}
-	return 0; /* the test has no power cut, and its clock does not wait for a disk */
+	return 0; /* the test has no power loss, and its clock does not wait for a disk */
 }
 
 /* --- the implementation --- */
 
-/* There is the job ID of SUBMISSION; "": it is nobody's here. */
+/* Add the job ID of SUBMISSION. "": the job is somebody else's. */
 static void put_job(const char *id, const char *submission, enum spec_state state)
 {
 	cleanup_free char *uid = text_print("uid-%s", id);
@@ -92,7 +96,7 @@ static void put_job(const char *id, const char *submission, enum spec_state stat
 	store_put(store, job);
 }
 
-/* The id of the document: what stands behind "name: ", and -1. */
+/* Return the id for the document: the value of "name: ", and -1. */
 static char *id_of(const struct backend_request *rq)
 {
 	return text_print("%.*s-1", (int)strcspn(rq->text + 6, "\n"), rq->text + 6);
@@ -114,7 +118,7 @@ static void fake_submit(struct backend *backend, struct backend_request *rq)
 
 	note("launch %s%s", id, rq->held ? "" : " at once");
 	if (rq->held)
-		assert_string_equal(rq->backend, "fake"); /* the dry run said so */
+		assert_string_equal(rq->backend, "fake"); /* the dry run returned this */
 	else
 		assert_null(rq->backend);
 	snprintf(submissions, sizeof(submissions), "%s", rq->submission);
@@ -211,7 +215,7 @@ static void stop(void *done)
 	held_stop(b.held, on_held_stopped, done);
 }
 
-/* A run of kxfs begins. What it finds is shown, and nothing is launched yet. */
+/* Start kxfs. It shows what it finds, and launches nothing yet. */
 static void begin_run(void)
 {
 	sem_t done;
@@ -278,14 +282,17 @@ static int teardown_held(void **state)
 	return scratch_remove(base);
 }
 
-/* --- what a test does --- */
+/* --- actions of the tests --- */
 
 static void ask_pool(void *done)
 {
 	loop_work(loop, nothing, post_sem, done);
 }
 
-/* Do what is due by now: the loop and the pool have work for each other, a few times. */
+/*
+ * Do everything that is due now. The loop and the pool give work to each other, so repeat this a
+ * few times.
+ */
 static void settle(void)
 {
 	for (int i = 0; i < 20; i++) {
@@ -308,7 +315,7 @@ static void pass(unsigned s)
 	}
 }
 
-/* Wait for what the disk does in its own time, by a clock that the test does not move. */
+/* Wait until the disk has done its work. This uses a clock that the test does not move. */
 #define SOON(condition)                                                                            \
 	for (time_t until = time(NULL) + SOON_S; !(condition) && time(NULL) < until; usleep(1000)) \
 	settle()
@@ -331,14 +338,14 @@ static void forget(void *data)
 	forget_noted();
 }
 
-/* What was done since the last call of this function is WANT. */
+/* Assert that the events since the last call are WANT. */
 static void expect_now(const char *want)
 {
-	settle(); /* this notes nothing */
+	settle(); /* settle() itself notes nothing */
 	assert_done(want);
 }
 
-/* WANT is done soon, and nothing else. */
+/* Assert that WANT happens soon, and nothing else. */
 static void expect(const char *want)
 {
 	if (n_noted() < strlen(want))
@@ -358,7 +365,7 @@ static void on_submit(void *data, const struct backend_result *result)
 	note("submit %d%s%s", -result->err, *result->id ? " " : "", result->id);
 }
 
-/* Who reads status right after release was accepted can't find it in ctl any more. */
+/* When the release was accepted, status no longer lists the action "release". */
 static void on_control(void *data, const struct backend_result *result)
 {
 	const struct spec_job *job cleanup_job = store_get_uid(b.store, data);
@@ -373,14 +380,15 @@ static void on_cancel(void *data, const struct backend_result *result)
 	note("cancel %d", -result->err);
 }
 
-static char uuids[26][JOB_FILES_UUID]; /* of submissions, by the first letter of their names */
+/* UUIDs of submissions, by the first letter of the job's name */
+static char uuids[26][JOB_FILES_UUID];
 
 static char *uuid_of(const char *name)
 {
 	return uuids[*name - 'a'];
 }
 
-/* Submit NAME with ARGS; what is done and answered is SAID. */
+/* Submit NAME with the scheduler arguments ARGS. Assert that the events are SAID. */
 static void submit(const char *name, const char *args, const char *said)
 {
 	cleanup_free char *text =
@@ -424,7 +432,9 @@ static void see(void *data)
 	put_job(s->id, s->submission ? s->submission : "", s->state);
 }
 
-/* The job ID is seen in STATE; SUBMISSION: its own, or nobody's. */
+/*
+ * Report the job ID in STATE. SUBMISSION is its submission, or NULL if the job is somebody else's.
+ */
 static void job_is(const char *id, const char *submission, enum spec_state state)
 {
 	call(see, &(struct seen){id, state, submission});
@@ -435,7 +445,7 @@ static void forget_x(void *data)
 	store_remove(store, "uid-x-1");
 }
 
-/* How many jobs STATE/jobs has on record. */
+/* Return the number of records in STATE/jobs. */
 static unsigned n_records(void)
 {
 	cleanup_free char *path = text_print("%s/jobs", base);
@@ -450,14 +460,14 @@ static unsigned n_records(void)
 	return n;
 }
 
-/* Soon N jobs are on record: the disk takes its own time. */
+/* Wait until there are N records. The disk takes its own time. */
 static void expect_records(unsigned n)
 {
 	SOON(n_records() == n);
 	assert_int_equal(n_records(), n);
 }
 
-/* Soon N jobs are LIVE on record. */
+/* Wait until N records are LIVE. */
 static void expect_live(unsigned n)
 {
 	cleanup_free char *count =
@@ -478,7 +488,7 @@ static bool is_shown(const char *id, enum spec_state state, const char *reason)
 	       streq(*job->cause.reason ? job->cause.reason : job->reason, reason);
 }
 
-/* Soon the job ID is shown in STATE for the reason REASON: the disk takes its own time. */
+/* Wait until the job ID is shown in STATE with REASON. The disk takes its own time. */
 static void assert_shown(const char *id, enum spec_state state, const char *reason)
 {
 	SOON(is_shown(id, state, reason));
@@ -492,7 +502,7 @@ static bool store_has(const char *id)
 	return job;
 }
 
-/* kxfs ends and begins anew; no job has been listed yet. */
+/* Restart kxfs. No job is listed yet. */
 static void restart(void)
 {
 	end_run();
@@ -517,12 +527,12 @@ static void test_release(void **state)
 	expect("control 22");
 	control("b", SPEC_RELEASE);
 	expect("control 0, launch b-1");
-	/* What was launched is the submission that was answered for. */
+	/* The launch has the UUID that was returned to the user. */
 	assert_string_equal(submissions, uuid_of("b"));
 	assert_true(seed == shown);
 	pass(6);
 	expect_live(1);
-	/* By now it is a job like others, also for a user who has looked at it before. */
+	/* Now it is a job like any other, even for a user who has read its files before. */
 	cancel("b");
 	expect("cancel uid-b-1, cancel 0");
 }
@@ -547,7 +557,7 @@ static void test_removed(void **state)
 	assert_null(store_get(store, BACKEND_JOBS, "a-1"));
 }
 
-/* The disk refuses the removal of a job: it is held as before, and can be removed later. */
+/* The disk refuses to remove the job's record. The job remains held, and can be removed later. */
 static void test_removed_unsynced(void **state)
 {
 	submit("a", "hold: true", "submit 0 a-1");
@@ -565,7 +575,7 @@ static void test_removed_unsynced(void **state)
 	expect_records(0);
 }
 
-/* A release is accepted when it is on disk, and refused when it can't be written there. */
+/* A release is accepted once it is on disk, and refused if it can't be written. */
 static void test_release_not_recorded(void **state)
 {
 	cleanup_free char *aside = text_print("%s/aside", base), *path = NULL;
@@ -609,7 +619,7 @@ static void test_after(void **state)
 	expect("launch a-1");
 	pass(1);
 	assert_shown("b-1", SPEC_CANCELLED, "DependencyNeverSatisfied");
-	/* The job stays in the history for as long as others do. */
+	/* The job stays in the history as long as others do. */
 	expect_records(2);
 	pass(HISTORY_S - 20);
 	assert_int_equal(n_records(), 2);
@@ -619,7 +629,7 @@ static void test_after(void **state)
 	expect_now("");
 }
 
-/* The job that is waited for is gone: that is not known until all jobs have been listed. */
+/* The job that another one waits for is gone. kxfs knows that only after all jobs were listed. */
 static void test_after_gone(void **state)
 {
 	job_is("x-1", NULL, SPEC_RUNNING);
@@ -642,7 +652,10 @@ static void test_after_removed(void **state)
 	expect("launch a-1");
 }
 
-/* The removal of a job is answered when what it means to the job that waits for it is on disk, or can't be. */
+/*
+ * Removing a job may affect a job that waits for it. The removal is answered once that effect is on
+ * disk, or can't be written.
+ */
 static void test_removal_waits(void **state)
 {
 	for (int sick = 1; sick >= 0; sick--) {
@@ -664,8 +677,8 @@ static void test_removal_waits(void **state)
 }
 
 /*
- * That nothing was launched is said only when it is on disk that there is no record: else a crash may bring the record
- * back.
+ * kxfs reports that nothing was launched only after the removal of the record is on disk. Otherwise
+ * a crash may bring the record back.
  */
 static void test_unsure(void **state)
 {
@@ -677,7 +690,10 @@ static void test_unsure(void **state)
 	assert_int_equal(n_records(), 0);
 }
 
-/* A start during which the disk does not give the held jobs fails, and says which file. The next one has them. */
+/*
+ * Assert that a start fails if the disk can't read the held jobs, and that the message names the
+ * file. The next start must find the jobs.
+ */
 static void expect_start_fails(const char *what, const char *said)
 {
 	broken = what;
@@ -714,7 +730,7 @@ static void test_unread(void **state)
 	expect_start_fails(uuid_of("a"), said);
 }
 
-/* No bit of a record can change what becomes of its job. */
+/* No flipped bit in a record changes what happens to its job. */
 static void test_flipped_bit(void **state)
 {
 	cleanup_free char *flip = NULL, *aside = NULL;
@@ -733,14 +749,14 @@ static void test_flipped_bit(void **state)
 	assert_int_equal(access(aside, F_OK), 0);
 }
 
-/* A launch that is refused is tried again, after longer and longer times. */
+/* kxfs retries a refused launch after growing pauses. */
 static void test_back_off(void **state)
 {
 	refuse = -EIO;
 	submit("a", "begin: +5s", "submit 0 a-1");
 	pass(4);
 	expect("launch a-1");
-	/* The delay shows at once, not with the next try. */
+	/* The delay shows immediately, not only after the next attempt. */
 	assert_shown("a-1", SPEC_PENDING, "LaunchDelayed");
 	pass(62);
 	/* The pauses are 1, 2, 4, 8, 16 and 32 s, each up to a quarter longer or shorter. */
@@ -766,7 +782,7 @@ static void test_refused_for_good(void **state)
 	expect_now("");
 }
 
-/* The answer is a refusal, but the job is seen: it was launched. */
+/* The launch is refused, but the job appears. So it was launched. */
 static void test_seen_though_refused(void **state)
 {
 	is_late = true;
@@ -781,7 +797,9 @@ static void test_seen_though_refused(void **state)
 	expect_live(1);
 }
 
-/* Requests about a job wait while the job is launched, and are about the launched job then. */
+/*
+ * Requests about a job wait while the job is being launched. Then they apply to the launched job.
+ */
 static void test_requests_wait(void **state)
 {
 	is_late = true;
@@ -796,7 +814,7 @@ static void test_requests_wait(void **state)
 	expect("cancel uid-a-1, cancel 0");
 }
 
-/* Requests that wait when kxfs ends are told so. */
+/* When kxfs ends, waiting requests are answered with an error. */
 static void test_end(void **state)
 {
 	is_late = true;
@@ -814,7 +832,10 @@ static void test_end(void **state)
 	assert_int_equal(n_records(), 1);
 }
 
-/* A start that finds a record launches the job once kxfs is in charge, unless the job is there already. */
+/*
+ * A start that finds a record launches the job once kxfs is in charge, unless the job already
+ * exists.
+ */
 static void test_restart(void **state)
 {
 	submit("a", "begin: +1h", "submit 0 a-1");
@@ -842,8 +863,8 @@ static void go_unclear(void *data)
 }
 
 /*
- * Whether a job was launched is not known: it is not sent again, also by the next run, and can't be removed. When it
- * can't be found out any more, the user decides.
+ * It is unknown whether a job was launched. Neither this run nor the next one launches it again,
+ * and it can't be removed. If kxfs can't find out, the user decides.
  */
 static void test_not_known(void **state)
 {
@@ -876,7 +897,7 @@ static void test_not_known(void **state)
 static struct record *sent;
 static struct held_answer given;
 
-/* A record of a submission that is being sent. */
+/* Create the record of a submission that is being sent. */
 static void make_sent(void *done)
 {
 	struct spec_head *head = spec_head_new();
@@ -909,7 +930,7 @@ static void find_sent(void *ret)
 	*(struct record **)ret = records_by_key(b.records, "uuid-s");
 }
 
-/* Is the record of the submission gone, not only its file? */
+/* True if the submission's record is gone from memory as well as from disk. */
 static bool is_sent_gone(void)
 {
 	struct record *r = NULL;
@@ -918,7 +939,7 @@ static bool is_sent_gone(void)
 	return !r;
 }
 
-/* What becomes of a submission, when it is answered or not. */
+/* What happens to a submission when it is answered, and when it is not. */
 static void test_sent(void **state)
 {
 	call(make_sent, NULL);
@@ -927,13 +948,13 @@ static void test_sent(void **state)
 	assert_shown("s-1", SPEC_SUBMITTED, "Submitting");
 	cancel("s");
 	expect("cancel 11");
-	/* It was refused, and the user knows. */
+	/* It was refused, and the user was notified. */
 	given = (struct held_answer){.err = -EPERM, .heard = true};
 	call(answer_sent, NULL);
 	expect_records(0);
 	assert_false(store_has("s-1"));
 	SOON(is_sent_gone());
-	/* Nobody waits for the refusal any more. */
+	/* It was refused when no user waited for the answer any more. */
 	call(make_sent, NULL);
 	given = (struct held_answer){.err = -EPERM, .why = "no right"};
 	call(answer_sent, NULL);
@@ -942,7 +963,10 @@ static void test_sent(void **state)
 	assert_shown("s-1", SPEC_FAILED, "LaunchFailed");
 }
 
-/* kxfs was killed while it was sent: it is not sent again, and never becomes a job if the server does not have it. */
+/*
+ * kxfs was killed while sending a submission. It does not send it again. If the server does not
+ * have the job, it never becomes one.
+ */
 static void test_sent_killed(void **state)
 {
 	call(make_sent, NULL);
@@ -954,12 +978,12 @@ static void test_sent_killed(void **state)
 	pass(10);
 	assert_shown("s-1", SPEC_CANCELLED, "NotLaunched");
 	expect_now("");
-	/* The server has it after all. */
+	/* The server has the job after all. */
 	job_is("s-1", "uuid-s", SPEC_RUNNING);
 	assert_true(store_has("s-1"));
 }
 
-/* The same, and the job shows at last. */
+/* The same, but the job appears in the end. */
 static void test_known_late(void **state)
 {
 	is_late = true;
@@ -975,15 +999,15 @@ static void test_known_late(void **state)
 	expect_live(1);
 }
 
-/* NAME.job of the file of all jobs shows ID in PLACE, or (NULL) nothing. */
+/* Assert that NAME.job of a.yaml shows ID in PLACE, or nothing if ID is NULL. */
 static void assert_link(const char *id, enum backend_place place)
 {
 	assert_file(records_files(b.records), "a.yaml", id, place);
 }
 
 /*
- * NAME.job shows a job that is held, and one that never was launched, also after a restart; not one that the user
- * removed.
+ * NAME.job shows a held job, and a job that was never launched. It does so after a restart too. It
+ * does not show a job that the user removed.
  */
 static void test_link(void **state)
 {
@@ -1012,7 +1036,7 @@ static void test_link(void **state)
 	assert_link(NULL, 0);
 }
 
-/* Soon N launches have been asked for. */
+/* Wait until N launches were requested. */
 static void expect_late(size_t n)
 {
 	SOON(n_late >= n);
@@ -1042,8 +1066,8 @@ static void test_few_at_once(void **state)
 }
 
 /*
- * The record of a job that was launched and does not show is kept for ten minutes: the news of the job, or of its kind,
- * may be on their way.
+ * The record of a launched job that does not appear is kept for ten minutes. The event of the job,
+ * or the discovery of its kind, may still be on the way.
  */
 static void test_unseen(void **state)
 {
@@ -1081,7 +1105,7 @@ static void test_damaged(void **state)
 	expect_live(1);
 }
 
-/* `why` tells of a time in which nobody could launch the job. */
+/* `why` mentions the time in which no kxfs was running to launch the job. */
 static void test_pause(void **state)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What NAME.job of a file shows, for tests of the records and of those who make them. */
+/* What NAME.job of a file shows. For tests of the records, and of the code that writes them. */
 #pragma once
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include "backend/jobs/job_files.h"
 #include "tests/unit/unit.h"
 
-/* FILE has no job, or (not NULL) ID in PLACE. */
+/* Assert that FILE has the job ID in PLACE, or no job if ID is NULL. */
 static inline void assert_file(struct job_files *files, const char *file, const char *id,
 			       enum backend_place place)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A state directory of the test's own, with records in it. */
+/* A state directory with records, for one test. */
 #pragma once
 
 #include <sys/stat.h>

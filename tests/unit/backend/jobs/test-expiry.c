@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Which jobs are removed, in which order and when. The clock, the timer and the bytes on disk are the test's. */
+/*
+ * Which jobs are removed, in which order and when. The test controls the clock, the timer and the
+ * size of the output on disk.
+ */
 #include "backend/archive/archive.h"
 #include "backend/base/diag.h"
 #include "backend/jobs/expiry.h"
@@ -9,15 +12,15 @@
 
 #define S INT64_C(1000000000)
 
-/* --- what expiry finds below itself --- */
+/* --- the modules that expiry calls --- */
 
-static uint64_t now;		 /* ms */
-static struct loop_timer *timer; /* the timer that is set */
+static uint64_t now;		 /* in ms */
+static struct loop_timer *timer; /* the running timer */
 static uint64_t bytes;
 
 void loop_timer_set(struct loop_timer *t, uint64_t ms)
 {
-	assert_true(!timer || timer == t); /* there is never more than one */
+	assert_true(!timer || timer == t); /* expiry sets only one timer at a time */
 	timer = t;
 	t->at = now + ms;
 	t->position = 1;
@@ -44,8 +47,8 @@ uint64_t output_bytes(struct output *output)
 	return bytes;
 }
 
-static const char *lacks; /* the archive lacks the job whose id this is */
-static bool away;	  /* the archive takes none */
+static const char *lacks; /* id of the job that the archive does not have yet */
+static bool away;	  /* the archive accepts no jobs */
 
 bool archive_lacks(const struct archive *a, const char *uid)
 {
@@ -61,9 +64,9 @@ bool archive_gives_up(const struct archive *a, const char *uid)
 
 static struct store *store;
 static struct expiry *x;
-static bool busy, slow; /* SLOW: a removal stays under way */
+static bool busy, slow; /* SLOW: a removal takes long */
 static char removed[256];
-static const char *held; /* this job may not be removed */
+static const char *held; /* this job must not be removed */
 
 static bool may_go(void *data, const struct spec_job *job)
 {
@@ -102,7 +105,7 @@ static void put_dropped(const char *id, enum spec_state state, int64_t changed, 
 	store_put(store, job);
 }
 
-/* Remove the output of JOB; the job stays. */
+/* Remove the output of JOB, but keep the job. */
 static void drop_output(void *data, const struct spec_job *job)
 {
 	strcat(strcat(removed, job->id), "/ ");
@@ -172,14 +175,14 @@ static void test_time(void **state)
 {
 	put("old", SPEC_FAILED, 0, true);
 	put("new", SPEC_SUCCEEDED, 100 * S, true);
-	put("finished", SPEC_SUCCEEDED, 0, false); /* a job in jobs/ stays */
-	put("gone", SPEC_UNKNOWN, 0, true);	   /* a job that has not ended stays */
+	put("finished", SPEC_SUCCEEDED, 0, false); /* a job in jobs/ is not removed */
+	put("gone", SPEC_UNKNOWN, 0, true);	   /* a job that has not finished is not removed */
 	pass(100000000);
 	assert_string_equal(removed, ""); /* nothing is removed before expiry_soon */
 	now = 0;
 	expiry_soon(x);
 	pass(3600 * 1000 - 1);
-	expiry_now(x); /* a moment too early */
+	expiry_now(x); /* slightly too early */
 	pass(0);
 	assert_string_equal(removed, "");
 	pass(2);
@@ -192,7 +195,7 @@ static void test_time(void **state)
 	assert_string_equal(removed, "old new ");
 }
 
-/* A job that has stood in jobs/ for its ttl, counted from its end, is moved to the history. */
+/* A finished job is moved from jobs/ to the history when its ttl has passed since its end. */
 static void retire(void *data, const struct spec_job *job)
 {
 	strcat(strcat(removed, job->id), "> ");
@@ -245,7 +248,7 @@ static void test_soon(void **state)
 	put("a", SPEC_FAILED, -3600 * S, true);
 	expiry_soon(x);
 	pass(900);
-	expiry_soon(x); /* a further call does not put it off */
+	expiry_soon(x); /* another call does not postpone it */
 	assert_string_equal(removed, "");
 	pass(100);
 	assert_string_equal(removed, "a ");
@@ -267,7 +270,9 @@ static void test_room(void **state)
 	bytes = 1300;
 	expiry_soon(x);
 	pass(1000);
-	/* The output of the history is removed first, the oldest first, and no more than needed. */
+	/*
+	 * kxfs first removes the output of the history, oldest first, and only as much as needed.
+	 */
 	assert_string_equal(removed, "h1/ h2/ j1/ ");
 	bytes = 1001;
 	held = "j2";
@@ -276,15 +281,18 @@ static void test_room(void **state)
 	held = NULL;
 	pass(60000);
 	assert_string_equal(removed, "h1/ h2/ j1/ j2/ ");
-	bytes = 1001; /* there is nothing more to remove */
+	bytes = 1001; /* nothing else can be removed */
 	pass(1000000);
 	assert_string_equal(removed, "h1/ h2/ j1/ j2/ ");
 	pass(3600 * 1000);
-	/* The jobs go too when their time comes. */
+	/* The jobs are removed too when their time has passed. */
 	assert_string_equal(removed, "h1/ h2/ j1/ j2/ h1 h2 ");
 }
 
-/* A job that is not archived stays, and so does its output, unless the archive takes none and nothing else is left. */
+/*
+ * A job that is not archived yet is kept, with its output. Exception: the archive accepts no jobs,
+ * and nothing else can be removed.
+ */
 static void test_archive(void **state)
 {
 	put("old", SPEC_FAILED, -3600 * S, true);
@@ -302,7 +310,7 @@ static void test_archive(void **state)
 	assert_string_equal(removed, "j1/ old/ old ");
 }
 
-/* While a removal is under way no other job is removed. */
+/* While a removal is under way, no other job is removed. */
 static void test_busy(void **state)
 {
 	put("h1", SPEC_FAILED, -3 * S, true);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which job NAME.job shows, as the records say: over changes, removals and restarts. */
+/* Which job NAME.job shows according to the records: after changes, removals and restarts. */
 #include <errno.h>
 #include <sys/syscall.h>
 
@@ -11,10 +11,10 @@
 #include "tests/unit/noted.h"
 
 static struct records *rs;
-static char keys[8][JOB_FILES_UUID]; /* of launches, in their order */
-static bool is_checked;		     /* removals are checked */
-static bool is_sick;		     /* the disk syncs nothing */
-static int failed;		     /* the last error of a request */
+static char keys[8][JOB_FILES_UUID]; /* keys of the launches, in order */
+static bool is_checked;		     /* check removals in unlinkat */
+static bool is_sick;		     /* all syncs fail */
+static int failed;		     /* last error of a request */
 
 static bool is_marked(size_t i)
 {
@@ -23,7 +23,10 @@ static bool is_marked(size_t i)
 	return strstr(text, "\"unlinked\":true");
 }
 
-/* A kill after this call leaves what is on disk now: of the records of one file, the newest must not be a job's. */
+/*
+ * If kxfs were killed after this call, the next start would see the disk as it is now. So the
+ * newest remaining record of the file must not be one that shows a job.
+ */
 int unlinkat(int at, const char *path, int flags)
 {
 	for (size_t i = array_size(keys) - 1; is_checked && i > 0; i--) {
@@ -89,7 +92,7 @@ static int teardown_files(void **state)
 	return teardown(state);
 }
 
-/* Launch number I, of FILE. */
+/* Create launch number I of FILE. */
 static struct record *launch(size_t i, const char *file, enum record_state state)
 {
 	const struct record_rest rest = {.document = file, .len = strlen(file)};
@@ -126,7 +129,10 @@ static void assert_job(const char *file, const char *id, enum backend_place plac
 	assert_file(records_files(rs), file, id, place);
 }
 
-/* A launch under way leaves the link as it is, until its job is shown; then it stays where the job is. */
+/*
+ * A launch under way does not change the link until its job is shown. Then the link shows the job,
+ * wherever the job is.
+ */
 static void test_life(void **state)
 {
 	launch(1, "a.yaml", RECORD_LIVE);
@@ -135,7 +141,7 @@ static void test_life(void **state)
 	assert_job("a.yaml", "job-1", BACKEND_JOBS);
 	records_show(rs, keys[2], true);
 	assert_job("a.yaml", "job-2", BACKEND_JOBS);
-	/* It is refused. */
+	/* The launch is refused. */
 	records_show(rs, keys[2], false);
 	drop(2);
 	assert_job("a.yaml", "job-1", BACKEND_JOBS);
@@ -153,7 +159,7 @@ static void test_life(void **state)
 	assert_job("b.yaml", NULL, 0);
 }
 
-/* The answer to an earlier launch comes last. */
+/* The reply to the earlier launch arrives last. */
 static void test_order(void **state)
 {
 	launch(1, "a.yaml", RECORD_SUBMITTING);
@@ -164,7 +170,10 @@ static void test_order(void **state)
 	assert_true(strcmp(keys[1], keys[2]) < 0);
 }
 
-/* A link that was removed, or whose job was, does not go back to an older job, also after a restart. */
+/*
+ * A link that was removed, or whose job was removed, does not show an older job instead. This also
+ * holds after a restart.
+ */
 static void test_unlink(void **state)
 {
 	struct record *r;
@@ -180,7 +189,7 @@ static void test_unlink(void **state)
 	assert_int_equal(job_files_unlink(records_files(rs), "b.yaml", key), 0);
 	assert_string_equal(key, keys[3]);
 	assert_job("b.yaml", NULL, 0);
-	/* The state may change in the meantime. */
+	/* The state may change meanwhile. */
 	change(3, RECORD_HISTORY);
 	assert_job("b.yaml", NULL, 0);
 	records_note(r, &(struct record_change){.state = RECORD_HISTORY, .unlinked = true}, 0);
@@ -197,7 +206,10 @@ static void test_unlink(void **state)
 	free(files);
 }
 
-/* Whenever kxfs is killed, an older job does not reappear: its record is marked before the newer one is removed. */
+/*
+ * Whenever kxfs is killed, an older job does not reappear. Its record is marked before the newer
+ * record is removed.
+ */
 static void test_killed(void **state)
 {
 	for (size_t i = 1; i <= 4; i++)
@@ -233,14 +245,14 @@ static void damage(size_t i)
 	write_text(name, text);
 }
 
-/* A damaged record has no job, so the link does not show the job before it instead. */
+/* A damaged record shows no job. The link must not show the previous job instead. */
 static void test_damage(void **state)
 {
 	launch(1, "a.yaml", RECORD_LIVE);
 	launch(2, "a.yaml", RECORD_LIVE);
 	launch(3, "b.yaml", RECORD_LIVE);
 	launch(4, "c.yaml", RECORD_LIVE);
-	launch(5, "c.yaml", RECORD_SUBMITTING); /* it was not launched yet */
+	launch(5, "c.yaml", RECORD_SUBMITTING); /* not launched yet */
 	end();
 	damage(2);
 	damage(5);
@@ -257,7 +269,10 @@ static void test_damage(void **state)
 	assert_job("a.yaml", "job-6", BACKEND_JOBS);
 }
 
-/* Of a launch that a crash has cut off nothing is shown until its job is. Numbers go on growing. */
+/*
+ * A launch that was interrupted by a crash is not shown until its job appears. Launch numbers
+ * continue to grow.
+ */
 static void test_restart(void **state)
 {
 	int64_t before;

@@ -31,7 +31,10 @@ static void expect_rest(bool manifest, const char *text)
 	assert_string_equal(found, text);
 }
 
-/* A rewrite keeps the document, and the parts that it does not name; the manifest goes with the launch. */
+/*
+ * A rewrite keeps the document and all other parts that it does not replace. The manifest is
+ * removed after the launch.
+ */
 static void test_write(void **state)
 {
 	struct spec_head *h cleanup(spec_head_freep) = NULL, *next cleanup(spec_head_freep) = NULL;
@@ -58,7 +61,7 @@ static void test_write(void **state)
 	assert_string_equal(next->parts[RECORD_SNAPSHOT], "{}");
 }
 
-/* A head that is larger than what is read at first. */
+/* A head that is larger than the first read. */
 static void test_large(void **state)
 {
 	struct spec_head *h cleanup(spec_head_freep) = NULL;
@@ -70,7 +73,7 @@ static void test_large(void **state)
 	expect_rest(false, "name: a\n");
 }
 
-/* The letter and its time are changed in place, and stay when the record is rewritten. */
+/* The mark letter and its time are changed in place. A rewrite of the record keeps them. */
 static void test_mark(void **state)
 {
 	struct spec_head *h cleanup(spec_head_freep) = NULL;
@@ -89,7 +92,10 @@ static void test_mark(void **state)
 	assert_int_equal(record_file_mark(dir, KEY_B, time), -ENOENT);
 }
 
-/* A job with a plan has space reserved for its end, which goes with the last change, or with the record. */
+/*
+ * A job with a plan has disk space reserved for its end. The space is released with the last
+ * change, or with the record.
+ */
 static void test_room(void **state)
 {
 	static const char room[] = "jobs/." KEY_A ".room";
@@ -138,7 +144,7 @@ static void test_remove(void **state)
 	assert_int_equal(record_file_remove(dir, KEY_A, true), 0);
 }
 
-/* Flip the byte at OFF, from the file's end if negative. */
+/* Flip the byte at OFF, which counts from the file's end if negative. Then read the file. */
 static int read_with_flip(long off)
 {
 	cleanup_free char *path = path_of(FILE_A);
@@ -157,7 +163,7 @@ static int read_with_flip(long off)
 	return err;
 }
 
-/* A flipped byte of the document counts where the document is about to be used. */
+/* A flipped byte of the document is an error only when the document is about to be used. */
 static void test_damage(void **state)
 {
 	cleanup_free char *text = NULL;
@@ -171,7 +177,7 @@ static void test_damage(void **state)
 	make(RECORD_LIVE, NULL);
 	assert_int_equal(read_with_flip(-1), 0);
 	assert_int_equal(record_file_read_rest(dir, KEY_A, false, &text, &len), -EINVAL);
-	/* The end of a job is recorded, and a rewrite does not make damaged bytes good. */
+	/* The end of a job is recorded. Rewriting the record does not hide the damage. */
 	h = head_of(KEY_A, RECORD_LIVE);
 	h->over = true;
 	assert_int_equal(record_file_write(dir, h), 0);
@@ -191,7 +197,10 @@ static void test_damage(void **state)
 	assert_int_equal(read_a(&h), -ENOTSUP);
 }
 
-/* A copy is not another job; a file that grew or shrank is not a record. */
+/*
+ * A copy of a record does not count as another job. A file that grew or shrank does not count as a
+ * record.
+ */
 static void test_other_files(void **state)
 {
 	cleanup_free char *text = NULL, *longer = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records that change, on a real disk. Time is the test's, and so is the loop. */
+/* Changing records, on a real disk. The test provides the clock and the loop. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -11,12 +11,12 @@
 #include "tests/unit/noted.h"
 
 static struct records *rs;
-/* What is noted when a request is done. */
+/* These strings are noted when a request is done. */
 static char made[] = "made", committed[] = "committed", removed[] = "removed";
 static char first[] = "first", second[] = "second";
-static bool is_sick; /* the disk syncs nothing */
+static bool is_sick; /* all syncs fail */
 
-static bool is_unreadable; /* the disk gives no bytes */
+static bool is_unreadable; /* all reads fail */
 
 ssize_t pread(int fd, void *buf, size_t n, off_t off)
 {
@@ -54,7 +54,7 @@ static void begin(const char *loaded)
 	assert_done(loaded);
 }
 
-/* End the mount, and begin another one. */
+/* End the mount, start another one, and assert that LOADED is noted. */
 static void begin_again(const char *loaded)
 {
 	records_stop(rs, fake_nothing, NULL);
@@ -118,7 +118,7 @@ static bool has_hold(void)
 	return strstr(text, "\"hold\":{");
 }
 
-/* A held job until it is in history/. Each state is on disk when its commit is done. */
+/* A held job, until it is in the history. When a commit is done, the new state is on disk. */
 static void test_life(void **state)
 {
 	struct record *r = make(RECORD_HELD);
@@ -148,7 +148,9 @@ static void test_life(void **state)
 	assert_false(exists("jobs/" KEY_A));
 }
 
-/* A launch that was refused for certain: the job is held again, without conditions that it had. */
+/*
+ * A launch was definitely refused. The job is held again, and its earlier conditions are removed.
+ */
 static void test_refused(void **state)
 {
 	struct record *r = make(RECORD_HELD);
@@ -161,7 +163,10 @@ static void test_refused(void **state)
 	assert_int_equal(state_of(KEY_A), RECORD_NEVER);
 }
 
-/* What is not allowed ends the program: LIVE never goes back, and nothing held is removed without a word. */
+/*
+ * Forbidden changes abort the program. LIVE never changes back, and a held job does not silently
+ * become history.
+ */
 static void test_forbidden(void **state)
 {
 	static const struct {
@@ -207,7 +212,9 @@ static void test_forbidden(void **state)
 	assert_int_equal(record_head(r)->state, RECORD_LIVE);
 }
 
-/* A commit that the disk refuses changes nothing; the file is as the table is, also after a restart. */
+/*
+ * If the disk refuses a commit, nothing changes. The file matches the table, also after a restart.
+ */
 static void test_commit_fails(void **state)
 {
 	struct record *r = make(RECORD_HELD);
@@ -222,7 +229,9 @@ static void test_commit_fails(void **state)
 	assert_true(has_hold());
 }
 
-/* A record is moved to history without a sync, and not while it is something else. */
+/*
+ * A record is moved to the history without a sync, but not while another change of it is under way.
+ */
 static void test_mark(void **state)
 {
 	struct record *r = make(RECORD_LIVE);
@@ -241,7 +250,7 @@ static void test_mark(void **state)
 	commit(records_by_key(rs, KEY_A), RECORD_LIVE, NULL, 0);
 }
 
-/* A record that can't be written is not there afterwards. */
+/* A record that can't be written does not exist afterwards. */
 static void test_make_fails(void **state)
 {
 	bool left = false;
@@ -251,12 +260,12 @@ static void test_make_fails(void **state)
 	fake_run();
 	assert_done("made -5");
 	is_sick = false;
-	assert_true(left); /* that it was removed could not be synced */
+	assert_true(left); /* its removal could not be synced */
 	assert_null(records_by_key(rs, KEY_A));
 	assert_false(exists("jobs/" KEY_A));
 }
 
-/* What has happened already is saved until the disk takes it. */
+/* A change that has already happened is written again and again until the disk accepts it. */
 static void test_note(void **state)
 {
 	struct record *r = make(RECORD_SUBMITTING);
@@ -274,7 +283,7 @@ static void test_note(void **state)
 	assert_int_equal(state_of(KEY_A), RECORD_LIVE);
 }
 
-/* The job was seen while it was being recorded that nothing was launched. */
+/* kxfs is just recording that nothing was launched. Then the job appears. */
 static void test_overtaken(void **state)
 {
 	struct record *r = make(RECORD_SUBMITTING);
@@ -291,7 +300,10 @@ static void test_overtaken(void **state)
 	assert_string_equal(record_head(records_by_key(rs, KEY_A))->why, "w");
 }
 
-/* What has changed right before the mount ends is on disk; if the disk refuses it, nobody waits for it. */
+/*
+ * Changes right before the end of the mount are written. If the disk refuses them, the end does not
+ * wait for it.
+ */
 static void test_stop(void **state)
 {
 	struct record *r = make(RECORD_SUBMITTING);
@@ -316,7 +328,7 @@ static const struct spec_job *snapshot_of(void *data, const struct record *r)
 	return job;
 }
 
-/* A record is found by its job's uid, and the snapshot is written with it. */
+/* A record is found by its job's uid. The snapshot is written together with the uid. */
 static void test_seen(void **state)
 {
 	struct record *r = make(RECORD_SUBMITTING);
@@ -340,7 +352,7 @@ static void test_seen(void **state)
 	assert_null(records_by_uid(rs, "u"));
 }
 
-/* A start makes the folder of the records, and fails if a power cut could take that away again. */
+/* The start creates the folder of the records. It fails if a power loss could undo that. */
 static void test_folder_is_synced(void **state)
 {
 	cleanup_free char *jobs = path_of("jobs");
@@ -353,7 +365,10 @@ static void test_folder_is_synced(void **state)
 	assert_true(exists("jobs"));
 }
 
-/* A damaged record is moved out of the way, and so is what no record is; one that can't be read fails the start. */
+/*
+ * A damaged record is moved away, and so is any file that is not a record. If a record can't be
+ * read, the start fails.
+ */
 static void test_load(void **state)
 {
 	make(RECORD_LIVE);
@@ -370,7 +385,7 @@ static void test_load(void **state)
 	begin_again("loaded 0");
 	assert_null(records_by_key(rs, KEY_A));
 	assert_true(exists("aside/" KEY_A ".record"));
-	/* The disk gives the record to nobody. */
+	/* The disk can't read the record. */
 	write_text("jobs/" KEY_A, "kxfs job 1");
 	is_unreadable = true;
 	begin_again("loaded -5, with what to do");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The store: places, order, who is told what and when, and many readers at once. */
+/* The store: places, order, notifications, and many readers at the same time. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -11,7 +11,10 @@
 static struct store *store;
 static char told[4096];
 
-/* Note the change as "old>new ", with "id:phase" for each and "-" for none, and whether the store shows it. */
+/*
+ * Note the change as "old>new ", each as "id:phase", or "-" for none. Check whether the store shows
+ * the new job.
+ */
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *new_job)
 {
 	size_t n = strlen(told);
@@ -87,7 +90,7 @@ static void expect_phase(enum backend_place place, const char *id, const char *p
 	assert_string_equal(job ? job->phase : "none", phase);
 }
 
-/* Every change has a number of its own; a place has the number of its last change. */
+/* Each change has its own number. The number of a place is that of its last change. */
 static void test_revision(void **state)
 {
 	uint64_t jobs = store_revision(store, BACKEND_JOBS);
@@ -130,7 +133,7 @@ static void test_life_of_a_job(void **state)
 	put("a", "u1", 1, "two", false);
 	assert_string_equal(old->phase, "one"); /* a snapshot never changes */
 	expect_phase(BACKEND_JOBS, "a", "two");
-	assert_int_equal(store_changed(store, BACKEND_JOBS), jobs); /* the names are the same */
+	assert_int_equal(store_changed(store, BACKEND_JOBS), jobs); /* the names did not change */
 	assert_int_equal(store_changed(store, BACKEND_HISTORY), history);
 
 	put("a", "u1", 1, "three", true);
@@ -175,26 +178,29 @@ static void test_same_id(void **state)
 	expect_phase(BACKEND_HISTORY, "a", "first");
 	expect_phase(BACKEND_JOBS, "a", "second");
 	told[0] = '\0';
-	put("a", "u2", 2, "second", true); /* it is the newer one, so it has the name */
+	put("a", "u2", 2, "second", true); /* the newer job gets the name */
 	assert_string_equal(told, "a:first>a~u1:first a:second>a:second ");
 	expect_phase(BACKEND_HISTORY, "a", "second");
 	expect_phase(BACKEND_HISTORY, "a~u1", "first");
 	expect_list(BACKEND_HISTORY, "a~u1 a ");
 	expect_list(BACKEND_JOBS, "");
-	/* A name stays as long as the job is in that place. */
+	/* A job keeps its name as long as it is in that place. */
 	put("a", "u1", 1, "again", true);
 	expect_phase(BACKEND_HISTORY, "a~u1", "again");
 	put("a", "u0", 1, "oldest", true);
 	expect_list(BACKEND_HISTORY, "a~u0 a~u1 a ");
 	store_remove(store, "u2");
 	expect_list(BACKEND_HISTORY, "a~u0 a~u1 ");
-	/* The first is in the cluster again. */
+	/* The first job is in the cluster again. */
 	put("a", "u1", 1, "back", false);
 	expect_phase(BACKEND_JOBS, "a", "back");
 	expect_list(BACKEND_HISTORY, "a~u0 ");
 }
 
-/* The names are the same whatever the order is in which a start finds the jobs, and what they were called before. */
+/*
+ * A start gives jobs the same names, in whatever order it finds them and whatever they were called
+ * before.
+ */
 static void test_names_over_starts(void **state)
 {
 	static const char *const ids[][3] = {{"a", "a", "a"},
@@ -217,7 +223,7 @@ static void test_names_over_starts(void **state)
 	}
 }
 
-/* Uids and ids are from outside. */
+/* Uids and ids are untrusted. */
 static void test_strange_names(void **state)
 {
 	char longest[256];
@@ -296,8 +302,8 @@ static void test_readers(void **state)
 }
 
 /*
- * A job that was held is found by its submission until it has a uid: it is the same job, in the same place, and both
- * find it.
+ * A held job is found by its submission until it has a uid. Then the uid and the submission find
+ * the same job, in the same position.
  */
 static void test_held(void **state)
 {
@@ -317,7 +323,7 @@ static void test_held(void **state)
 	spec_set(&job->submission, "s1");
 	store_put(store, job);
 	assert_string_equal(told, "a-1:Held>a-1:Pending ");
-	expect_list(BACKEND_JOBS, "a-1 b "); /* it is in its old place */
+	expect_list(BACKEND_JOBS, "a-1 b "); /* the job kept its position */
 	for (int i = 0; i < 2; i++) {
 		found = store_get_uid(store, i ? "u1" : "s1");
 		assert_string_equal(found->phase, "Pending");
@@ -331,12 +337,12 @@ static void test_held(void **state)
 	spec_set(&job->submission, "s3");
 	store_put(store, job);
 	assert_null(store_get_uid(store, "s3"));
-	/* Jobs of one moment stand in the order of their names, whatever their uids are. */
+	/* Jobs with the same time are sorted by name, whatever their uids are. */
 	put("a", "u4", 2, "Running", false);
 	expect_list(BACKEND_JOBS, "a b c ");
 }
 
-/* The daemon's messages say, once, that a job has ended, and how. */
+/* The daemon's messages report once that a job has ended, and how. */
 static void test_end_is_said(void **state)
 {
 	static const char line[] = "said: FAILED, Error: it broke\n";

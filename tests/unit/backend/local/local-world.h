@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A local backend on a state directory of its own, for tests that start real processes: requests
- * that wait for their answer, conditions that are waited for, and the end of all of it.
+ * A local backend with its own state directory, for tests that start real processes. Provides
+ * requests that wait for their answer, waiting for conditions, and cleanup.
  */
 #pragma once
 
@@ -35,9 +35,9 @@ struct world {
 	struct loop *loop;
 	struct backend *b;
 	struct backend_config config;
-	/* The disk refuses records: the ends of their jobs are told all the same. */
+	/* The disk refuses records. The ends of jobs are reported all the same. */
 	_Atomic bool refuses;
-	char said[512]; /* why the last start has failed */
+	char said[512]; /* why the last start failed */
 };
 
 struct answer {
@@ -54,7 +54,7 @@ static inline void pause_ms(long ms)
 	nanosleep(&ts, NULL);
 }
 
-/* Wait until EXPR holds. If it does not come to that, the test has failed. */
+/* Wait until EXPR is true. Fail the test if that takes too long. */
 #define until(expr)                                                                                \
 	do {                                                                                       \
 		uint64_t end_ = loop_now_ms() + WAIT_S * 1000;                                     \
@@ -66,8 +66,8 @@ static inline void pause_ms(long ms)
 	} while (0)
 
 /*
- * The end of a job is on disk before anybody is told of it, if the disk takes it. (The assertion is made in the test's
- * thread, which alone may fail a test.)
+ * Check that the end of a job is on disk before it is reported, unless the disk refuses it. (Only
+ * the test's own thread may fail a test, so the assertion is made there.)
  */
 static inline void world_on_job(void *data, const struct spec_job *old,
 				const struct spec_job *new_job)
@@ -92,7 +92,7 @@ static inline void world_no_log(void *data, struct log *log)
 {
 }
 
-/* 0, or the error of starting, which is printed. */
+/* Start the backend. Return 0, or an error that was printed. */
 static inline int world_start(struct world *w)
 {
 	const struct backend_events events = {.job = world_on_job, .log = world_no_log, .data = w};
@@ -113,7 +113,7 @@ static inline int world_start(struct world *w)
 	return err;
 }
 
-/* Free W, whose backend has stopped. */
+/* Free W, whose backend must have stopped. */
 static inline void world_free(struct world *w)
 {
 	if (w->loop)
@@ -129,7 +129,7 @@ static inline void world_stop(struct world *w)
 	world_free(w);
 }
 
-/* Make STATE and WORK below ROOT, which exists. */
+/* Create STATE and WORK below ROOT, which must exist. */
 static inline void world_prepare(struct world *w)
 {
 	snprintf(w->state, sizeof(w->state), "%s/state", w->root);
@@ -142,15 +142,15 @@ static inline void world_prepare(struct world *w)
 		.state_dir = w->state,
 		.work_dir = w->work,
 		.submitter = "ada@login1",
-		.grace_ms = 60000, /* no machine is so slow */
+		.grace_ms = 60000, /* longer than any machine needs */
 		.spool_limit = UINT64_C(1) << 40,
 		.history_keep = 7 * 86400,
 	};
 }
 
 /*
- * Only the I/O thread takes SIGCHLD. Under ThreadSanitizer a signal that a waiting test takes is kept until the test
- * goes on, and until then children would stay.
+ * Block SIGCHLD in this thread, so that only the I/O thread receives it. Under ThreadSanitizer, a
+ * thread that waits handles a signal only later, and until then ended children would remain.
  */
 static inline void world_block_signals(void)
 {
@@ -229,7 +229,7 @@ static inline void submit_answer(struct world *w, const char *text, struct answe
 	answer_wait(a);
 }
 
-/* Launch TEXT; returns the id, to be freed. */
+/* Launch TEXT and return the job's id. malloc'ed. */
 static inline char *submit(struct world *w, const char *text)
 {
 	cleanup_answer struct answer a = {0};
@@ -241,8 +241,9 @@ static inline char *submit(struct world *w, const char *text)
 }
 
 /*
- * Launch SCRIPT (one line, as sh is to see it) by sh in N replicas of role "main"; MORE are further
- * fields of the role, each on its line after four blanks.
+ * Launch a job whose role "main" has N replicas that run SCRIPT with sh. SCRIPT is one line, as sh
+ * must see it. MORE contains further fields of the role, one per line, each indented by four
+ * spaces. Return the id. malloc'ed.
  */
 static inline char *submit_sh(struct world *w, const char *script, int n, const char *more)
 {
@@ -251,7 +252,7 @@ static inline char *submit_sh(struct world *w, const char *script, int n, const 
 	char *out = escaped;
 
 	assert_non_null(escaped);
-	/* "$$" is a macro's way to write "$" */
+	/* a macro writes "$" as "$$" */
 	for (const char *p = script; *p; p++) {
 		*out++ = *p;
 		if (*p == '$')
@@ -342,7 +343,10 @@ static inline int forget(struct world *w, const char *id)
 
 /* --- output and processes --- */
 
-/* All of a log, NUL-terminated, to be freed; "" when there is none yet. KEY NULL: the merged log. */
+/*
+ * Return all of a log, or "" if it does not exist yet. If KEY is NULL, return the merged log.
+ * malloc'ed.
+ */
 static inline char *log_text(struct world *w, const char *id, const char *key)
 {
 	cleanup_job const struct spec_job *job = job_of(w, id);
@@ -381,7 +385,7 @@ static inline bool log_has(struct world *w, const char *id, const char *key, con
 	return strstr(text, part) != NULL;
 }
 
-/* The first number that the replica printed. */
+/* Return the first number that the replica printed. */
 static inline pid_t log_pid(struct world *w, const char *id, const char *key)
 {
 	cleanup_free char *text = NULL;
@@ -391,7 +395,10 @@ static inline pid_t log_pid(struct world *w, const char *id, const char *key)
 	return (pid_t)atol(text);
 }
 
-/* The state letter of a process, and its parent; 0: there is none (or only remains that its parent has to fetch). */
+/*
+ * Return the state letter of a process and set *RET_PARENT to its parent. Return 0 if there is no
+ * such process, or only a zombie.
+ */
 static inline char process_stat(pid_t pid, long *ret_parent)
 {
 	char path[64], text[512], state;
@@ -430,7 +437,7 @@ static inline bool is_alive(pid_t pid)
 	return process_state(pid) != 0;
 }
 
-/* The parent of a process; 0: it has none. */
+/* Return the parent of a process, or 0 if it has none. */
 static inline pid_t parent_of(pid_t pid)
 {
 	long parent;
@@ -439,7 +446,7 @@ static inline pid_t parent_of(pid_t pid)
 	return (pid_t)parent;
 }
 
-/* The first child of a process; 0: it has none. */
+/* Return the first child of a process, or 0 if it has none. */
 static inline pid_t child_of(pid_t pid)
 {
 	char path[64];
@@ -452,7 +459,8 @@ static inline pid_t child_of(pid_t pid)
 }
 
 /*
- * Is PID stopped? A shell that was stopped while it made a process by vfork waits for that process, which is stopped.
+ * True if PID is stopped. A shell that was stopped during vfork is in another state: it waits for
+ * its child, which is stopped.
  */
 static inline bool is_stopped(pid_t pid)
 {
@@ -461,7 +469,10 @@ static inline bool is_stopped(pid_t pid)
 	return state == 'T' || (state == 'D' && process_state(child_of(pid)) == 'T');
 }
 
-/* How many helpers of this world there are; *RET (may be NULL) is the pid of one. */
+/*
+ * Return the number of helpers of this world. If RET is not NULL, set *RET to the pid of one of
+ * them.
+ */
 static inline int world_helpers(struct world *w, pid_t *ret)
 {
 	cleanup(world_dir_close) DIR *proc = opendir("/proc");
@@ -491,7 +502,7 @@ static inline int world_helpers(struct world *w, pid_t *ret)
 	return n;
 }
 
-/* Make a file below WORK by which tests and scripts tell each other to go on. */
+/* Create a file below WORK. Tests and scripts use such files to signal each other. */
 static inline void touch(struct world *w, const char *name)
 {
 	cleanup_free char *path = NULL;
@@ -504,7 +515,7 @@ static inline void touch(struct world *w, const char *name)
 
 static inline bool exists(struct world *w, const char *fmt, ...) printf_like(2, 3);
 
-/* Is there a file of this name below ROOT? */
+/* True if there is a file with this name below ROOT. */
 static inline bool exists(struct world *w, const char *fmt, ...)
 {
 	cleanup_free char *path = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a look at the processes that descend from this one finds: all of them, and what they have together. */
+/* Finding the descendants of this process, and adding up the memory and CPU time that they use. */
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #define MIB INT64_C(1048576)
 
-/* Fill N bytes, which are this process's alone, or (SHARED) are shared with its children. */
+/* Map and fill N bytes. If SHARED, they are shared with later children. */
 static void *fill(size_t n, bool shared)
 {
 	char *memory = mmap(NULL, n, PROT_READ | PROT_WRITE,
@@ -25,7 +25,7 @@ static void *fill(size_t n, bool shared)
 	return memory;
 }
 
-/* Start a child in a session of its own, and a child of that; both fill N bytes, and then wait. */
+/* Start a child in its own session, and a child of that child. Both fill N bytes, and then wait. */
 static void start_family(size_t n)
 {
 	int fds[2];
@@ -47,7 +47,7 @@ static void start_family(size_t n)
 	close(fds[0]);
 }
 
-/* All of them get the signal, and end. */
+/* Kill all descendants, and wait for them. */
 static void end_family(void)
 {
 	descent_signal(getpid(), SIGKILL);
@@ -70,7 +70,10 @@ static void test_private(void **state)
 	assert_true(descent_sample(true, &all));
 }
 
-/* Memory that parent and child share counts once, or once for each, as the caller asks. */
+/*
+ * The caller chooses whether memory that parent and child share is counted once, or once per
+ * process.
+ */
 static void test_shared(void **state)
 {
 	void *memory = fill(64 * MIB, true);
@@ -82,7 +85,7 @@ static void test_shared(void **state)
 		if (fork() < 0)
 			_exit(1);
 
-		/* Both have the pages in their tables, and so has the test. */
+		/* The pages are in the page tables of both processes, and in those of the test. */
 		for (size_t i = 0; i < 64 * MIB; i += 4096)
 			(void)at[i];
 		for (;;)
@@ -101,7 +104,7 @@ static void test_shared(void **state)
 	munmap(memory, 64 * MIB);
 }
 
-/* The CPU time of the processes that run, and of those that these have waited for. */
+/* The CPU time of running processes, and of the children that they waited for. */
 static void test_time(void **state)
 {
 	struct descent all = {0};

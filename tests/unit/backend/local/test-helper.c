@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How an attempt has ended, as a helper leaves it on disk: what is damaged is not believed. */
+/* The file in which a helper stores how an attempt ended. kxfs ignores a damaged file. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -45,7 +45,7 @@ static void test_end(void **state)
 	assert_int_equal(e.lost, 28);
 }
 
-/* The end is followed by what was used, if that is known. */
+/* The file shows how the attempt ended and, if known, what it used. */
 static void test_used(void **state)
 {
 	struct task_end e;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Local jobs: what a process gets, how it may end, and that nothing is left behind: no process and no descriptor. What
- * is done to jobs is in test-local_control.c.
+ * Local jobs: the environment of a process, how it may end, and that no process and no descriptor
+ * is left. test-local_control.c tests requests that change jobs.
  */
 #include "spec/base/mem.h"
 #include "tests/unit/backend/local/local-world.h"
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* How many processes have PATH as their folder. */
+/* Return the number of processes whose working directory is PATH. */
 static int count_in(const char *path)
 {
 	cleanup(world_dir_close) DIR *proc = opendir("/proc");
@@ -29,7 +29,7 @@ static int count_in(const char *path)
 	return n;
 }
 
-/* --- what a process gets --- */
+/* --- the environment of a process --- */
 
 static void test_environment(void **state)
 {
@@ -47,7 +47,7 @@ static void test_environment(void **state)
 		"          TORCHX_RANK0_HOST: elsewhere}\n");
 	until(has_state(w, id, SPEC_SUCCEEDED));
 	text = log_text(w, id, "main-1.0");
-	log = text_print("\n%s", text); /* so that the first line stands behind a newline, too */
+	log = text_print("\n%s", text); /* so that the first line follows a newline too */
 	snprintf(line, sizeof(line), "\nHERE=%s-1\n", id);
 	assert_non_null(strstr(log, line));
 	snprintf(line, sizeof(line), "\nKXFS_JOB=%s\n", id);
@@ -83,7 +83,10 @@ static void test_arguments(void **state)
 	assert_true(log_is(w, id, "main-0.0", "a b||*|$HOME|0|"));
 }
 
-/* A process has a session of its own, no signal blocked or ignored, and no descriptor but 0, 1 and 2. */
+/*
+ * A process has its own session, no blocked or ignored signals, and only the descriptors 0, 1 and
+ * 2.
+ */
 static void test_surroundings(void **state)
 {
 	struct world *w = *state;
@@ -107,7 +110,7 @@ static void test_surroundings(void **state)
 	snprintf(expected, sizeof(expected),
 		 "%ld\n%ld %ld\nSigBlk:\t%016d\nSigIgn:\t%016d\nno tty\n", pid, pid, pid, 0, 0);
 	assert_string_equal(log, expected);
-	/* > 3 is the folder that ls reads */
+	/* ls itself opened 3, the directory that it reads */
 	assert_true(log_is(w, fds, "main-0.0", "0\n1\n2\n3\n"));
 }
 
@@ -144,7 +147,7 @@ static void test_texts(void **state)
 	assert_non_null(strstr(report, "kxfs_local_processes 0\n"));
 }
 
-/* --- how it ends --- */
+/* --- how processes end --- */
 
 static void test_exit(void **state)
 {
@@ -211,7 +214,7 @@ static void test_not_started(void **state)
 	}
 }
 
-/* PATH of a program is that of its replica. */
+/* The program is found in the PATH of its replica. */
 static void test_path(void **state)
 {
 	struct world *w = *state;
@@ -238,7 +241,7 @@ static void test_path(void **state)
 	assert_true(log_is(w, id, "main-0.0", "found\n"));
 }
 
-static atomic_int bad_syncs; /* so many syncs of the directory of records fail */
+static atomic_int bad_syncs; /* how many further syncs of the directory of records fail */
 
 int fsync(int fd)
 {
@@ -256,8 +259,8 @@ int fsync(int fd)
 }
 
 /*
- * That nothing was launched is said only when it is on disk that there is no record: else a crash may bring the record
- * back.
+ * kxfs reports that nothing was launched only after the removal of the record is on disk. Otherwise
+ * a crash may bring the record back.
  */
 static void test_unsure(void **state)
 {
@@ -304,7 +307,7 @@ static void test_refused(void **state)
 	}
 }
 
-/* When the state directory takes nothing more, nothing runs and nothing is left. */
+/* If the state directory is full, nothing runs and nothing is left. */
 static void test_not_recorded(void **state)
 {
 	struct world *w = *state;
@@ -330,7 +333,7 @@ static void test_not_recorded(void **state)
 	assert_false(exists(w, "work/ran"));
 }
 
-/* When one replica fails, the others do not go on without it. */
+/* When one replica fails, kxfs ends the others. */
 static void test_others_are_ended(void **state)
 {
 	struct world *w = *state;
@@ -353,7 +356,10 @@ static void test_others_are_ended(void **state)
 	assert_false(is_alive(log_pid(w, id, "main-2.0")));
 }
 
-/* A process that leaves the group, the session and the environment of its replica still belongs to the replica. */
+/*
+ * A process that leaves its replica's process group, session and environment still belongs to the
+ * replica.
+ */
 static void test_daemons(void **state)
 {
 	struct world *w = *state;
@@ -370,7 +376,9 @@ static void test_daemons(void **state)
 	assert_false(is_alive(pid));
 }
 
-/* A program makes processes without pause, each in a session of its own, whose parents end at once. */
+/*
+ * A program forks without pause. Each child has its own session, and its parent exits immediately.
+ */
 static void test_daemons_that_fork(void **state)
 {
 	struct world *w = *state;
@@ -408,9 +416,12 @@ static void test_output(void **state)
 	assert_true(st.ended);
 }
 
-/* --- many --- */
+/* --- many jobs and replicas --- */
 
-/* What one job leaves open shows when some jobs have run; what a replica leaves open shows when one job has many. */
+/*
+ * If a job left a descriptor open, some dozens of jobs would show it. If a replica did, one job
+ * with many replicas would.
+ */
 static void test_many_jobs(void **state)
 {
 	enum { N = 40 };
@@ -427,7 +438,7 @@ static void test_many_jobs(void **state)
 		free(ids[i]);
 	}
 	until(count_dir("/proc/self/fd") <= fds);
-	/* > no child is left, also none that has ended and was not waited for */
+	/* no child is left, not even a zombie */
 	until(waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == -1);
 	assert_int_equal(errno, ECHILD);
 }
@@ -439,7 +450,7 @@ static void test_many_replicas(void **state)
 	cleanup_job const struct spec_job *job = job_of(w, id);
 	struct log_stat st;
 
-	/* All logs can be read, though perhaps not all replicas are started. */
+	/* All logs can be read, even if some replicas are not started yet. */
 	assert_int_equal(job->n_replicas, 200);
 	assert_int_equal(backend_log_stat(w->b, job, "main-199.0", LOG_PLAIN, &st), 0);
 	until(has_state(w, id, SPEC_SUCCEEDED));

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What is done to local jobs while they run: they are tried again, suspended, restarted, cancelled and
- * forgotten.
- */
+/* Requests about running local jobs: retries, suspend, restart, cancel and forget. */
 #include "tests/unit/backend/local/local-world.h"
 
 /* --- retries --- */
@@ -14,7 +11,10 @@ static bool has_begun_again(struct world *w, const char *id)
 	return job->replicas[0].attempt == 1;
 }
 
-/* Between two attempts a replica waits to be started again: the job's phase says so, and its state. */
+/*
+ * Between two attempts, a replica waits to be started again. The job's phase and the replica's
+ * state show that.
+ */
 static void test_between_attempts(void **state)
 {
 	static const struct {
@@ -60,7 +60,7 @@ static void test_suspend_and_resume(void **state)
 
 	assert_int_equal(control(w, id, SPEC_RESUME), -EINVAL);
 	assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
-	until(has_phase(w, id, "Suspended")); /* it is not waited for longer than 5 s */
+	until(has_phase(w, id, "Suspended")); /* kxfs waits at most 5 s for the programs */
 	assert_true(has_state(w, id, SPEC_CANCELLED));
 	until(is_stopped(daemon));
 	assert_int_equal(control(w, id, SPEC_SUSPEND), -EINVAL);
@@ -86,8 +86,8 @@ static void test_restart(void **state)
 	assert_true(is_alive(log_pid(w, id, "main-0.1")));
 	assert_false(is_alive(first));
 	assert_true(is_alive(log_pid(w, id, "main-1.1")));
-	until(has_phase(w, id, "Running")); /* it is not waited for longer than 5 s */
-	/* A program that is stopped is restarted, too. */
+	until(has_phase(w, id, "Running")); /* kxfs waits at most 5 s for the programs */
+	/* A suspended program is restarted too. */
 	assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
 	assert_int_equal(control(w, id, SPEC_RESTART), 0);
 	assert_true(is_alive(log_pid(w, id, "main-1.2")));
@@ -161,7 +161,7 @@ static void test_cancel_other(void **state)
 	assert_true(has_state(w, id, SPEC_RUNNING));
 }
 
-/* A program that does not obey SIGTERM, one that has daemons, and one that is stopped. */
+/* A program that ignores SIGTERM, one that has daemons, and one that is stopped. */
 static void test_cancel_of_the_unwilling(void **state)
 {
 	static const char *const scripts[] = {
@@ -205,17 +205,20 @@ static void test_cancel_when_finished(void **state)
 	assert_false(exists(w, "state/output/%s", folder_key(w->state, id)));
 }
 
-/* Have the disk take the record of job ID, or refuse it. */
+/* Make the disk accept the record of job ID (WRITABLE), or refuse it. */
 static void record_writable(struct world *w, const char *id, bool writable)
 {
 	cleanup_free char *path = text_print("%s/jobs/.%s.new", w->state, folder_key(w->state, id));
 
 	w->refuses = true;
-	/* The record may just be being written. */
+	/* kxfs may be writing the record just now. */
 	until((writable ? rmdir(path) : mkdir(path, 0700)) == 0);
 }
 
-/* An order that the disk has not taken is not told as obeyed: after a crash it would not be. */
+/*
+ * If the disk refuses to record a command, kxfs reports an error. Otherwise the command would be
+ * lost after a crash.
+ */
 static void test_orders_that_can_t_be_recorded(void **state)
 {
 	struct world *w = *state;
@@ -240,12 +243,12 @@ static void test_orders_that_can_t_be_recorded(void **state)
 	assert_true(is_in(w, BACKEND_JOBS, id));
 	assert_false(is_in(w, BACKEND_HISTORY, id));
 	record_writable(w, id, true);
-	/* The record has been written since. */
+	/* Meanwhile the record was written. */
 	until(is_in(w, BACKEND_HISTORY, id));
 	assert_false(is_in(w, BACKEND_JOBS, id));
 }
 
-/* A job is forgotten without a grace period for its programs. */
+/* When a job is forgotten, its programs get no grace period. */
 static void test_forget_while_ending(void **state)
 {
 	struct world *w = *state;

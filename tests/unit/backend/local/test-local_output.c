@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What local jobs print is in their logs, to the byte: when a program opens its own output anew, prints at the last
- * moment, leaves somebody behind who holds the output open, or the disk is full. And the helper, which brings the
- * output there: which signals it gets, what it inherits, and that none is left.
+ * The logs contain exactly what local jobs print: when a program reopens its output, prints at the
+ * last moment, leaves a process that keeps the output open, or when the disk is full. Also the
+ * helper, which writes the output: which signals it gets, what it inherits, and that no helper is
+ * left.
  */
 #include "tests/unit/backend/local/local-world.h"
 
@@ -10,7 +11,7 @@
 
 #include "backend/output/lines.h"
 
-/* Do the daemon's messages have PART? */
+/* True if the daemon's messages contain PART. */
 static bool said(const char *part)
 {
 	size_t len;
@@ -28,7 +29,7 @@ static uint64_t log_size(struct world *w, const char *id)
 	return st.size;
 }
 
-/* The number in a file below WORK, once all of it is written. */
+/* Wait until a file below WORK contains a whole number, and return it. */
 static pid_t file_pid(struct world *w, const char *name)
 {
 	cleanup_file FILE *f = NULL;
@@ -43,9 +44,12 @@ static pid_t file_pid(struct world *w, const char *name)
 	return (pid_t)atol(text);
 }
 
-/* --- to the byte --- */
+/* --- complete output --- */
 
-/* "> /dev/stderr" opens the file of the descriptor anew: if that were a file, the log would be truncated. */
+/*
+ * "> /dev/stderr" opens the descriptor's file again. If it were a regular file, the log would be
+ * truncated.
+ */
 static void test_opened_anew(void **state)
 {
 	struct world *w = *state;
@@ -84,7 +88,7 @@ static void test_much(void **state)
 	}
 }
 
-/* A program prints more than a pipe holds after it got SIGTERM. */
+/* After SIGTERM, a program prints more than a pipe can buffer. */
 static void test_last_words(void **state)
 {
 	struct world *w = *state;
@@ -100,7 +104,7 @@ static void test_last_words(void **state)
 	assert_int_equal(log_size(w, id), 3 + 1000000 + 5);
 }
 
-/* A program that closes its output and goes on has lost none. */
+/* A program that closes its output and continues loses no output. */
 static void test_closed(void **state)
 {
 	struct world *w = *state;
@@ -120,11 +124,11 @@ static void test_closed(void **state)
 	assert_true(log_is(w, id, "main-0.0", "said\n"));
 }
 
-/* --- somebody else has it open --- */
+/* --- another process has the output open --- */
 
 /*
- * The test, which does not belong to the job, holds the output of process PID open. It is there when the program has
- * printed a line.
+ * Open the output of process PID in this test, which does not belong to the job. That works once
+ * the program has printed a line.
  */
 static int hold_output(pid_t pid)
 {
@@ -138,8 +142,8 @@ static int hold_output(pid_t pid)
 }
 
 /*
- * A process that does not belong to the job holds the output open: the end of the attempt waits for it, but not for
- * ever.
+ * A process outside the job keeps the output open. The end of the attempt waits for it, but only
+ * for a limited time.
  */
 static void test_held(void **state)
 {
@@ -160,7 +164,7 @@ static void test_held(void **state)
 	assert_true(write(fd, "late\n", 5) < 0 && errno == EPIPE);
 }
 
-/* The same, and the process prints without pause. A new attempt begins all the same. */
+/* The same, but that process prints without pause. A new attempt starts all the same. */
 static void test_held_and_loud(void **state)
 {
 	struct world *w = *state;
@@ -195,7 +199,10 @@ static void test_held_and_loud(void **state)
 
 enum { ROOM = 1000000 };
 
-/* A job whose logs take ROOM bytes, as on a full disk; jobs that run already have no such limit. */
+/*
+ * Submit a job whose logs can grow to ROOM bytes, as on a full disk. Running jobs have no such
+ * limit.
+ */
 static char *submit_full(struct world *w, const char *script)
 {
 	struct rlimit room, was;
@@ -232,7 +239,10 @@ static void test_full(void **state)
 	assert_int_equal(log_size(w, id), ROOM);
 }
 
-/* A program that does not notice a full disk: it has succeeded, but a message says that output is lost. */
+/*
+ * A program does not notice that the disk is full. It succeeds, but a message reports the lost
+ * output.
+ */
 static void test_full_and_succeeded(void **state)
 {
 	static const char text[] = "its output can't be written: File too large";
@@ -263,8 +273,8 @@ static void test_full_and_succeeded(void **state)
 /* --- the helper --- */
 
 /*
- * Signals that are meant for the daemon do not reach the helper, and the helper holds nothing of the job or the daemon
- * open.
+ * Signals to the daemon do not reach the helper. The helper keeps no descriptors of the job or the
+ * daemon open.
  */
 static void test_helper(void **state)
 {
@@ -293,8 +303,8 @@ static void test_helper(void **state)
 }
 
 /*
- * The program kills its parent, or somebody kills the helper: the attempt ends with all that it started, and its end
- * says so.
+ * The program kills its parent, which is the helper, or somebody else kills the helper. The attempt
+ * ends with all its processes, and its result shows the reason.
  */
 static void test_killed(void **state)
 {
@@ -333,7 +343,7 @@ static void test_killed(void **state)
 	}
 }
 
-/* An attempt whose helper was killed is tried again, as the policy of its role says. */
+/* If its helper was killed, an attempt is retried according to the retry policy of its role. */
 static void test_killed_and_retried(void **state)
 {
 	struct world *w = *state;
@@ -346,7 +356,7 @@ static void test_killed_and_retried(void **state)
 	assert_true(log_is(w, id, "main-0.1", "again\n"));
 }
 
-/* The times of the lines stand beside the log. */
+/* The times of the lines are stored beside the log. */
 static void test_lines(void **state)
 {
 	struct world *w = *state;

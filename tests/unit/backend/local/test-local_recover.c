@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Local jobs over the end of the daemon: a clean one, a crash (this program runs itself as the daemon that is killed).
- * And how long jobs that are over are kept.
+ * Local jobs when the daemon ends, cleanly or by a crash. For a crash, this program runs itself as
+ * the daemon and kills it. Also: how long finished jobs are kept.
  */
 #include "tests/unit/backend/local/local-world.h"
 #include "tests/unit/clock.h"
@@ -13,7 +13,7 @@
 
 #include "backend/base/file.h"
 
-/* Run this program as a daemon on ROOT, which submits what it is told and then only waits. */
+/* Run this program as a daemon on ROOT. It submits SCRIPT, then only waits. */
 static pid_t daemon_run(struct world *w, const char *script, char *ret_id)
 {
 	char self[] = "/proc/self/exe", mode[] = "--daemon";
@@ -43,7 +43,10 @@ static void daemon_kill(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* What is synced, in this process and in helpers, is noted in the file that this variable names. */
+/*
+ * Name of the variable that names a file. This process and the helpers append their syncs to that
+ * file.
+ */
 #define SYNCED "KXFS_TEST_SYNCED"
 
 int fsync(int fd)
@@ -70,7 +73,7 @@ static int daemon_main(const char *root, const char *script)
 
 	snprintf(w.root, sizeof(w.root), "%s", root);
 	world_prepare(&w);
-	/* Helpers inherit this limit, which is like a full disk for them. */
+	/* Helpers inherit this limit. To them it looks like a full disk. */
 	if (strstr(script, "head -c"))
 		setrlimit(RLIMIT_FSIZE, &(struct rlimit){65536, 65536});
 	if (world_start(&w) < 0)
@@ -82,7 +85,7 @@ static int daemon_main(const char *root, const char *script)
 		pause();
 }
 
-/* Does the file NAME of the job have PART now? */
+/* True if the file NAME of the job contains PART now. */
 static bool file_has(struct world *w, const char *id, const char *name, const char *part)
 {
 	cleanup_free char *text = calloc(1, 65536);
@@ -95,7 +98,7 @@ static bool file_has(struct world *w, const char *id, const char *name, const ch
 	return fd >= 0 && read(fd, text, 65535) > 0 && strstr(text, part);
 }
 
-/* The number in line LINE (from 0) of a log. */
+/* Return the number in line LINE of a log. The first line is 0. */
 static pid_t file_pid(struct world *w, const char *id, const char *key, int line)
 {
 	char path[256], text[64];
@@ -113,7 +116,10 @@ static pid_t file_pid(struct world *w, const char *id, const char *key, int line
 	return pid;
 }
 
-/* Programs run on over a crash. The next start finds them, with all that they print, and with how they end. */
+/*
+ * Programs continue to run after a crash of the daemon. The next start finds them, all their
+ * output, and how they end.
+ */
 static void test_crash(void **state)
 {
 	struct world *w = *state;
@@ -162,11 +168,14 @@ static void test_crash(void **state)
 	job = job_of(w, id);
 	assert_string_equal(job->phase, "Failed");
 	assert_string_equal(job->reason, "Error");
-	/* The replica that ends first ends the job, so the other one may get SIGTERM before it has ended by itself. */
+	/*
+	 * The first replica that ends also ends the job. The other one may then get SIGTERM before
+	 * it has ended by itself.
+	 */
 	assert_true(job->replicas[0].exit_code == 3 || job->replicas[1].exit_code == 3);
 	until(!exists(w, "state/output/%s/tasks", folder_key(w->state, id)));
 
-	/* > the record says so, too */
+	/* the record contains the result too */
 	world_stop(w);
 	assert_int_equal(world_start(w), 0);
 	assert_true(has_state(w, id, SPEC_FAILED));
@@ -175,7 +184,8 @@ static void test_crash(void **state)
 }
 
 /*
- * An attempt that has ended while no daemon ran has ended as it did; and is tried again as often as its retries allow.
+ * An attempt that ended while no daemon was running keeps its result. It is retried as often as its
+ * retry policy allows.
  */
 static void test_crash_and_ended(void **state)
 {
@@ -203,7 +213,10 @@ static void test_crash_and_ended(void **state)
 	assert_true(log_has(w, id, "main-0.0", "\nend\n"));
 }
 
-/* A helper was killed while no daemon ran: its program is killed, too, and that is what is told. */
+/*
+ * A helper was killed while no daemon was running. Its program is killed too, and kxfs reports
+ * that.
+ */
 static void test_crash_and_killed(void **state)
 {
 	struct world *w = *state;
@@ -226,7 +239,9 @@ static void test_crash_and_killed(void **state)
 	assert_int_equal(job->replicas[1].state, SPEC_CANCELLED);
 }
 
-/* With `linger` jobs run on when the backend has stopped; what was planned is done by the next mount. */
+/*
+ * With `linger`, jobs continue after the backend has stopped. The next mount does what was planned.
+ */
 static void test_linger(void **state)
 {
 	struct world *w = *state;
@@ -270,7 +285,7 @@ static void test_linger(void **state)
 	assert_true(has_state(w, held, SPEC_CANCELLED));
 }
 
-/* The next mount tells of output that was lost while no daemon was connected. */
+/* Output was lost while no daemon was connected. The next mount reports that. */
 static void test_crash_and_lost(void **state)
 {
 	struct world *w = *state;
@@ -298,8 +313,8 @@ static void test_crash_and_lost(void **state)
 }
 
 /*
- * What a power cut must not take: the record of a job, before the job is started; and how an attempt has ended, before
- * that is reported.
+ * Two things must survive a power loss: the record of a job, from before the job starts, and the
+ * result of an attempt, from before it is reported.
  */
 static void test_synced(void **state)
 {
@@ -380,9 +395,9 @@ static void *pass_time(void *data)
 }
 
 /*
- * A helper that is itself stopped ends nothing: the end of the mount does not wait for it for ever, and the next start
- * finds its job. When the helper goes on, it first hears that its program has printed, which it can tell nobody, and
- * then that it is to end.
+ * A helper that is stopped by SIGSTOP ends nothing. The end of the mount waits for it only for a
+ * limited time, and the next start finds its job. When the helper continues, it first sees new
+ * output of its program, but has no connection to report it. Then it receives the request to end.
  */
 static void test_stop_late(void **state)
 {
@@ -461,8 +476,8 @@ static void test_history_keep(void **state)
 }
 
 /*
- * When the output is over the limit, that of the history is removed first, then that of finished jobs, the oldest
- * first; never that of a job that runs.
+ * If the output exceeds its limit, kxfs removes output of the history first, then that of finished
+ * jobs, oldest first. It never removes the output of a running job.
  */
 static void test_spool_limit(void **state)
 {
@@ -494,7 +509,7 @@ static void test_spool_limit(void **state)
 	}
 	assert_true(is_in(w, BACKEND_JOBS, live));
 	assert_true(has_state(w, live, SPEC_RUNNING));
-	/* How these jobs have ended stays, and the next mount knows it. */
+	/* The results of these jobs remain, and the next mount knows them. */
 	for (int i = 0; i < 2; i++) {
 		assert_true(has_state(w, old, SPEC_SUCCEEDED));
 		assert_true(is_in(w, BACKEND_HISTORY, moved));
@@ -503,7 +518,7 @@ static void test_spool_limit(void **state)
 	}
 }
 
-/* Of output whose removal a power cut has half undone, the next mount removes the rest. */
+/* A power loss interrupted the removal of output. The next mount removes the rest. */
 static void test_half_removed(void **state)
 {
 	struct world *w = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ends of attempts in words. */
+/* The texts for how attempts ended. */
 #include <errno.h>
 
 #include "backend/local/program.h"
@@ -102,7 +102,10 @@ static void test_outcomes(void **state)
 	}
 }
 
-/* What a machine lacks for a moment is no reason to fail for good; that of a program which has run is. */
+/*
+ * A temporary lack of resources does not make a start fail for good. An error of a program that was
+ * running does.
+ */
 static void test_passes(void **state)
 {
 	static const int errors[] = {EAGAIN, ENOMEM, EMFILE, ENFILE, ENOBUFS};

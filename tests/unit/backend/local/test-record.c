@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* When a local job is shown. The test plays its file and the store. */
+/* When a local job is shown. The test plays the record's file and the store. */
 #include "backend/jobs/store.h"
 #include "backend/local/record.h"
 #include "spec/base/mem.h"
@@ -28,7 +28,7 @@ void records_commit(struct record *r, const struct record_change *change, record
 	local_record_written(rig.record, 0);
 }
 
-/* All that has changed is written, if the record says that it may be. */
+/* Write all changes, if the record allows that. */
 static void write_record(void)
 {
 	fake_pass(0);
@@ -42,7 +42,7 @@ void store_put(struct store *store, struct spec_job *job)
 	spec_job_unref(job);
 }
 
-/* --- the job --- */
+/* --- the callbacks of the job --- */
 
 static void on_showing(void *data)
 {
@@ -69,7 +69,7 @@ static const struct local_record_events events = {
 	.settled = on_settled,
 };
 
-/* A job of two replicas. */
+/* Create a job with two replicas. */
 static int setup(void **state)
 {
 	static const char text[] =
@@ -93,7 +93,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* It is shown when the start of each replica was tried, and not before. */
+/* The job is shown only after the start of each replica was tried. */
 static void test_all_tried(void **state)
 {
 	for (int i = 0; i < 2; i++) {
@@ -106,7 +106,7 @@ static void test_all_tried(void **state)
 	assert_done("shown job");
 }
 
-/* One whose helper stands still says nothing, so that nothing changes: the job is shown all the same, soon. */
+/* A helper hangs and reports nothing, so nothing changes. The job is shown soon, all the same. */
 static void test_nothing_is_heard(void **state)
 {
 	fake_pass(1000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a replica is started: in its turn, when it is on record, and again after a pause. The test plays the record, the
- * helpers and the logs.
+ * When a replica is started: in turn, after it was recorded, and again after a pause. The test
+ * plays the record, the helpers and the logs.
  */
 #include "tests/unit/backend/client/fake_net.h"
 
@@ -12,7 +12,7 @@
 #include "tests/unit/spec/app-document.h"
 
 #define N_REPLICAS 12
-#define AT_ONCE	   8 /* starts that wait for the disk at a time, as in replica.c */
+#define AT_ONCE	   8 /* number of starts that wait for the disk at the same time, as in replica.c */
 
 struct task {
 	const struct task_events *events;
@@ -25,11 +25,11 @@ static struct {
 	struct local_replica_job job;
 	struct local_replica *reps[N_REPLICAS];
 	struct task tasks[N_REPLICAS];
-	size_t n_tasks;	 /* tasks that were started */
-	size_t n_failed; /* replicas that have failed */
+	size_t n_tasks;	 /* number of started tasks */
+	size_t n_failed; /* number of failed replicas */
 	size_t n_live;
-	uint64_t changes, saved; /* changes of the record, and how many of them are on disk */
-	int err;		 /* of beginning the next log */
+	uint64_t changes, saved; /* changes of the record, and the last one that is on disk */
+	int err;		 /* error of creating the next log */
 } rig;
 
 /* --- record.h --- */
@@ -150,7 +150,7 @@ static void on_idle(void *data, struct local_replica *rep)
 	assert_true(local_replica_is_idle(rep));
 }
 
-/* --- the test's side --- */
+/* --- the test's callbacks --- */
 
 static int setup(void **state)
 {
@@ -196,7 +196,10 @@ static const struct spec_replica *replica(size_t i)
 	return &rig.rec->job->replicas[i];
 }
 
-/* A few starts at a time wait for the disk, and the next begin when these no longer do. */
+/*
+ * Only a few starts wait for the disk at the same time. When one of them no longer waits, the next
+ * one begins.
+ */
 static void test_in_turn(void **state)
 {
 	for (size_t i = 0; i < N_REPLICAS; i++)
@@ -216,8 +219,8 @@ static void test_in_turn(void **state)
 }
 
 /*
- * What a start lacks may come back: it is tried again after pauses that grow, for about half a minute in all, in which
- * the attempt stays the same; then the replica has failed.
+ * A start lacks a resource that may become available. It is retried after growing pauses, for about
+ * half a minute in all, as the same attempt. Then the replica fails.
  */
 static void test_start_delayed(void **state)
 {
@@ -238,7 +241,7 @@ static void test_start_delayed(void **state)
 	assert_int_equal(replica(0)->attempt, 0);
 	assert_null(fake.timers);
 	assert_int_equal(rig.n_live, 0);
-	/* When a start has succeeded, the next one that fails counts as the first again. */
+	/* After a successful start, the next failure counts as the first one again. */
 	local_replica_begin(rig.reps[1], 0);
 	fake_run();
 	assert_true(fake_wait(125));
@@ -267,8 +270,8 @@ static void test_waits_for_descriptors(void **state)
 }
 
 /*
- * A program that fails at once is started again after pauses that grow; after one that ran for a while the pauses begin
- * anew. This does not depend on what the time of day is set to meanwhile.
+ * A program that fails immediately is started again after growing pauses. If it ran for a while,
+ * the pauses are short again. Changes of the wall clock do not matter.
  */
 static void test_slow_down(void **state)
 {
@@ -292,7 +295,7 @@ static void test_slow_down(void **state)
 	assert_in_range(local_replica_slow_down(rig.reps[0]), 75, 125);
 }
 
-/* A job that has been suspended by the time of its replica's turn is not started. */
+/* If the job is suspended before the replica's start is due, the replica is not started. */
 static void test_suspended(void **state)
 {
 	local_replica_begin(rig.reps[0], 0);
@@ -306,7 +309,7 @@ static void test_suspended(void **state)
 	assert_int_equal(rig.n_tasks, 1);
 }
 
-/* A program that does not exist is not tried again. */
+/* A program that does not exist is not started again. */
 static void test_not_started(void **state)
 {
 	local_replicas_begin(rig.all);
@@ -323,7 +326,10 @@ static void test_not_started(void **state)
 	assert_null(fake.timers);
 }
 
-/* What an attempt has used is known until the next attempt begins, and when it has ended nothing of it is in use. */
+/*
+ * The usage of an attempt is known until the next attempt starts. After the attempt has ended, its
+ * current usage is 0.
+ */
 static void test_used(void **state)
 {
 	const struct task_usage used = {.cpu_us = 7,
@@ -355,7 +361,7 @@ static void test_used(void **state)
 	assert_null(replica(0)->usage);
 }
 
-/* A new attempt goes on record before it is started. */
+/* A new attempt is recorded before it is started. */
 static void test_recorded_first(void **state)
 {
 	local_replicas_begin(rig.all);
@@ -370,7 +376,8 @@ static void test_recorded_first(void **state)
 	local_replica_begin(rig.reps[0], 0);
 	fake_run();
 	assert_int_equal(replica(0)->attempt, 1);
-	assert_int_equal(replica(0)->exit_code, -1); /* it is not that of the attempt before */
+	/* the exit code of the previous attempt is cleared */
+	assert_int_equal(replica(0)->exit_code, -1);
 	assert_int_equal(rig.n_tasks, 1);
 	assert_true(local_replica_is_delayed(rig.reps[0], -ENOSPC));
 	rig.saved = rig.changes - 1;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a task hears from its helper, which is a socket here; and what proves that a helper is dead. */
+/*
+ * What a task receives from its helper, which is a socket in this test. Also: what proves that a
+ * helper is dead.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <semaphore.h>
@@ -35,7 +38,10 @@ static void on_prepared(void *data)
 
 static const struct task_events events = {.prepared = on_prepared, .ended = on_ended};
 
-/* The helper ends with a signal unread in its socket, before anybody has read its last message. */
+/*
+ * End the helper before the task has read its last message. A signal to the helper is still unread
+ * in the socket.
+ */
 static void end_helper(void *data)
 {
 	const struct helper_news last = {
@@ -60,7 +66,7 @@ static void test_last_word(void **state)
 	assert_int_equal(ended.exit_code, 7);
 }
 
-/* --- an attempt of an earlier daemon --- */
+/* --- attempts that an earlier daemon started --- */
 
 static char root[] = "/tmp/kxfs-task.XXXXXX";
 
@@ -100,8 +106,8 @@ static enum task_state find(int *ret_err)
 }
 
 /*
- * A helper is dead when nobody listens on its socket and nobody holds its lock; any other error in reaching it proves
- * nothing.
+ * A helper is dead if no process listens on its socket and no process has its lock. Any other error
+ * of connecting to it proves nothing.
  */
 static void test_find(void **state)
 {
@@ -138,7 +144,8 @@ static void adopt(void *data)
 }
 
 /*
- * A helper whose connection ends, or that could not be reached at the start, is connected to again, and gets signals.
+ * If the connection to a helper ends, or could not be made at the start, the task connects again.
+ * Then signals reach the helper.
  */
 static void test_connect_again(void **state)
 {
@@ -174,7 +181,7 @@ static void test_connect_again(void **state)
 	}
 }
 
-/* --- a start that the disk holds up --- */
+/* --- a start that waits for the disk --- */
 
 #define HELD 64 /* more than the pool has threads */
 
@@ -206,7 +213,10 @@ static void start_held(void *data)
 		sem_post(&held);
 }
 
-/* An attempt that is to end before its helper has been started is not started: this program would be the helper. */
+/*
+ * An attempt that must end before its helper was started is not started at all. (The helper would
+ * be this test program.)
+ */
 static void test_ended_before_it_began(void **state)
 {
 	char path[64];

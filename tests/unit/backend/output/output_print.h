@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Output that comes into the spool as from a stream of a log, but without one; with the loop of fake_net.h. */
+/*
+ * Puts output into the spool as a stream of a log would, but without a stream. Uses the loop of
+ * fake_net.h.
+ */
 #pragma once
 
 #include "tests/unit/backend/client/fake_net.h"
@@ -15,7 +18,7 @@ static inline void output_print_written(void *data, int err)
 	assert_int_equal(err, 0);
 }
 
-/* TEXT is printed into the log KEY of job J, which has begun and has no stream. */
+/* Write TEXT to the log KEY of job J. The log must have begun, and have no stream. */
 static inline void output_print(struct output_job *j, const char *key, const char *text)
 {
 	const struct log_writer_events events = {output_print_opened, output_print_written, NULL};

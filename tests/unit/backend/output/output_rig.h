@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Output on a state directory of its own, with a running loop, for tests of logs: calls on the I/O
- * thread that are waited for, and conditions that are waited for with a generous limit.
+ * Output with its own state directory and a running loop, for tests of logs. Provides calls on the
+ * I/O thread that wait, and waiting for conditions with a generous limit.
  */
 #pragma once
 
@@ -29,9 +29,9 @@ static struct {
 	struct output *output;
 	struct output_job *job;
 	bool up;
-	atomic_uint told;  /* how often a log had news */
-	atomic_uint ended; /* how many logs were told to have ended */
-	/* A function of the test for news, on the I/O thread; NULL: none. */
+	atomic_uint told;  /* number of log events */
+	atomic_uint ended; /* number of logs that ended */
+	/* A function of the test that is called on the I/O thread for each log event, or NULL. */
 	void (*_Atomic on_log)(struct log *log);
 } rig;
 
@@ -66,7 +66,7 @@ static inline void rig_run(void *data)
 	sem_post(&c->done);
 }
 
-/* Call FN(DATA) on the I/O thread, and wait for its end. */
+/* Call FN(DATA) on the I/O thread, and wait until it returns. */
 static inline void rig_here(loop_fn fn, void *data)
 {
 	struct rig_call c = {.fn = fn, .data = data};
@@ -114,7 +114,8 @@ static inline void rig_up(void)
 }
 
 /*
- * Free all as at an unmount; or, when not CLEAN, in a way that is as near to a crash as it can be within one process.
+ * Free everything. If CLEAN, do it as at an unmount. Otherwise, do it as similarly to a crash as
+ * one process can.
  */
 static inline void rig_down(bool clean)
 {
@@ -149,7 +150,7 @@ static inline int rig_teardown(void **state)
 	return scratch_remove(rig.state);
 }
 
-/* --- the job of the test; its calls are made on the I/O thread --- */
+/* --- the job of the test, whose functions are called on the I/O thread --- */
 
 static inline void rig_do_open(void *data)
 {
@@ -183,7 +184,7 @@ static inline void rig_begin(const char *key, const char *prefix)
 	assert_int_equal(l.err, 0);
 }
 
-/* Another process that writes a log and its table, as the helper of a local job does. */
+/* Another process that writes a log and its table, like the helper of a local job. */
 struct rig_writer {
 	struct output_job *job;
 	const char *key;
@@ -191,7 +192,7 @@ struct rig_writer {
 	struct lines_encoder lines;
 };
 
-/* The log KEY of job ID (rig.job) has begun, its file is there, and from now on W writes it. */
+/* Begin the log KEY of job ID (rig.job), create its file, and make W its writer. */
 static inline void rig_writer_begin(struct rig_writer *w, const char *id, const char *key,
 				    const char *prefix)
 {
@@ -211,7 +212,7 @@ static inline void rig_writer_begin(struct rig_writer *w, const char *id, const 
 	assert_int_equal(lines_mend(w->lines_fd, w->fd, (uint64_t)st.st_size, &w->lines), 0);
 }
 
-/* The N bytes are in the log and were printed at NS, and kxfs has not heard of them. */
+/* Append N bytes to the log, printed at NS, without notifying kxfs. */
 static inline void rig_append_at(struct rig_writer *w, int64_t ns, const char *bytes, size_t n)
 {
 	while (n > 0) {
@@ -297,7 +298,7 @@ static inline struct log_stat rig_stat(struct log *log)
 	return st;
 }
 
-/* All of LOG, as long as it is now. */
+/* Return the contents of LOG, up to its current size. malloc'ed. */
 static inline char *rig_read(struct log *log, size_t *ret_len)
 {
 	size_t size = rig_stat(log).size, n = 0;

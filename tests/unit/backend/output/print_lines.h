@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines that a stream has brought, for a writer, which takes them one by one. */
+/* Passes lines to a writer one by one, as a stream does. */
 #pragma once
 
 #include "backend/output/writer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a reader that follows a log is given before it is on disk: these are the bytes that the log gets, also when the
- * disk refuses them at first; and if they are lost, that reader is told.
+ * What a reader that follows a log gets before it is on disk. These bytes must be the ones that the
+ * log gets, even if the disk refuses them at first. If they are lost, the reader must be notified.
  */
 #include "tests/unit/backend/output/output_rig.h"
 #include "tests/unit/backend/output/print_lines.h"
@@ -9,7 +9,10 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-/* The disk takes no file that is longer than LIMIT: the first line fits, and its table, but not the second line. */
+/*
+ * The disk accepts no file that is longer than LIMIT. The first line and the table fit, but the
+ * second line does not.
+ */
 #define FIRST "the first line is as long as the table of all of them: 24 bytes and some more\n"
 #define LIMIT strlen(FIRST)
 
@@ -17,9 +20,9 @@ static struct {
 	struct log_writer *w;
 	struct log *log;
 	struct log_early early;
-	char got[64]; /* what was given early of the last line */
+	char got[64]; /* what the reader got early of the last line */
 	atomic_bool open, done;
-	atomic_size_t followed; /* so many bytes came from memory when there was news */
+	atomic_size_t followed; /* number of bytes that log events took from memory */
 	int err;
 } t;
 
@@ -53,7 +56,7 @@ static void do_lose(void *data)
 	log_writer_lost(t.w);
 }
 
-/* While this runs on the I/O thread, nothing counts as written. */
+/* While this function runs on the I/O thread, nothing counts as written. */
 static void do_print(void *data)
 {
 	uint64_t from = log_writer_size(t.w);
@@ -68,7 +71,10 @@ static void do_print(void *data)
 	t.got[n] = '\0';
 }
 
-/* Without a look at the disk, it is known that the log has SIZE bytes, and whether it has ENDED. */
+/*
+ * Assert that the log has SIZE bytes and, as ENDED says, has ended or not. This must be known
+ * without a disk access.
+ */
 static void expect_peek(uint64_t size, bool ended)
 {
 	struct log_stat st;
@@ -78,7 +84,7 @@ static void expect_peek(uint64_t size, bool ended)
 	assert_int_equal(st.ended, ended);
 }
 
-/* Print TEXT; ERR is what the log's writer says to that. */
+/* Print TEXT. ERR is the result that the log's writer must report. */
 static void print(const char *text, int err)
 {
 	rig_here(do_print, (void *)(uintptr_t)text);
@@ -150,7 +156,8 @@ static int teardown(void **state)
 static void test_early(void **state)
 {
 	print("one\n", 0);
-	assert_string_equal(t.got, ""); /* it is not known whether the disk takes anything */
+	/* kxfs does not know yet whether the disk accepts anything */
+	assert_string_equal(t.got, "");
 	assert_true(is_kept());
 	expect_peek(4, false);
 	print("two\n", 0);
@@ -162,7 +169,7 @@ static void test_early(void **state)
 	expect_log("one\ntwo\n");
 }
 
-/* The second line is given out early, and the disk refuses it. */
+/* A reader gets the second line early. Then the disk refuses that line. */
 static void refuse(void)
 {
 	print(FIRST, 0);
@@ -192,7 +199,7 @@ static void test_lost(void **state)
 	rig_here(do_lose, NULL);
 	print("another\n", 0);
 	assert_false(is_kept());
-	/* A reader that comes now knows nothing of the lost line. */
+	/* A reader that opens the log now does not see the lost line. */
 	t.early = (struct log_early){0};
 	assert_true(is_kept());
 	expect_log(FIRST "another\n");
@@ -208,7 +215,7 @@ static void test_ended(void **state)
 	assert_false(is_kept());
 }
 
-/* The log has news: the next line is taken from memory. */
+/* At a log event, take the next line from memory. */
 static void on_log(struct log *log)
 {
 	const char *got = "";
@@ -221,7 +228,7 @@ static void on_log(struct log *log)
 	atomic_store(&t.followed, at + n);
 }
 
-/* Has the merged log LINE? */
+/* True if the merged log contains LINE. */
 static bool is_merged(struct log *merged, const char *line)
 {
 	size_t len;
@@ -233,8 +240,8 @@ static bool is_merged(struct log *merged, const char *line)
 }
 
 /*
- * A reader that follows a log which another process writes is given, from memory, what was read for the merged log.
- * What was printed before that reading began is on disk, as in any file.
+ * Another process writes a log. A reader that follows it gets from memory what was read for the
+ * merged log. Output from before that is read from disk, as in any file.
  */
 static void test_local(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of lines: each line that is added is found again, though the table is torn or grows, times jump, or it has
- * bytes that mean nothing.
+ * The table of lines. Each added line must be found again, even if the table is truncated, grows,
+ * has times that jump, or contains garbage.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 static struct {
 	int fd, log;
 	struct lines_encoder e;
-	struct log_line lines[N + 1]; /* as they were added */
+	struct log_line lines[N + 1]; /* the lines that were added */
 	size_t n;
 } rig;
 
@@ -69,7 +69,10 @@ static void add_line(int64_t ns)
 	add(ns, text, n);
 }
 
-/* Each line is found, by its place and by the place of its stamp, and has its time. */
+/*
+ * Assert that each line is found by its offset, and by the offset of its stamp, with the right
+ * time.
+ */
 static void expect_all(size_t n)
 {
 	struct lines_record got;
@@ -95,7 +98,7 @@ static void test_find(void **state)
 
 	lines_open(&r, rig.fd);
 	assert_int_equal(lines_find(&r, 0, 0, &got), -ENOENT);
-	/* The clock goes back now and then, and stands still. */
+	/* Sometimes the clock goes back, or stands still. */
 	for (int64_t i = 0; i < N; i++)
 		add_line(1700000000000000000 + i / 3 * 1000 - (i % 17 ? 0 : 5000000000));
 	assert_int_equal(rig.e.lines, N);
@@ -122,16 +125,19 @@ static void test_shared(void **state)
 
 	memset(chunk, 'x', sizeof(chunk));
 	add(7, "begun", 5);
-	add(8, " and", 4); /* this is still the line of time 7 */
+	add(8, " and", 4); /* this continues the line with time 7 */
 	assert_int_equal(rig.e.lines, 1);
-	add(9, " ended\nnext\n", 12); /* the next line has time 9 */
+	/* the rest of the line keeps time 7; the next line has time 9 */
+	add(9, " ended\nnext\n", 12);
 	add(9, "third\n", 6);
-	add(0, "fourth\n", 7); /* unknown: the time of the line before */
+	add(0, "fourth\n", 7); /* time unknown: use the time of the previous line */
 	assert_int_equal(rig.e.lines, 4);
 	assert_int_equal(rig.e.last.line.ns, 9);
 	assert_int_equal(rig.e.last.line.at, 16);
 	assert_int_equal(rig.e.last.number, 1);
-	/* A line far behind the last record has a record of its own, and a long line needs no other. */
+	/*
+	 * A line that is far after the last record gets its own record. A long line needs only one.
+	 */
 	add(9, chunk, sizeof(chunk));
 	add(9, chunk, sizeof(chunk));
 	assert_int_equal(rig.e.last.number, 1);
@@ -144,7 +150,9 @@ static void test_mend(void **state)
 {
 	for (unsigned i = 0; i < N - 250; i++)
 		add_line(1000 + i * i);
-	/* However much of the table and of the log is torn off, the table fits the log afterwards. */
+	/*
+	 * However much of the table and the log is cut off, the table matches the log afterwards.
+	 */
 	for (unsigned cut = 0; cut < 100; cut++) {
 		struct lines_encoder e;
 		uint64_t size = rig.e.size - 3 * cut, table = rig.e.table - 2 * cut;
@@ -165,7 +173,7 @@ static void test_mend(void **state)
 	}
 }
 
-/* Lines of which there is no table get one of unknown time. */
+/* Lines without a table get one with unknown times. */
 static void test_none(void **state)
 {
 	struct lines_record got;
@@ -210,11 +218,11 @@ static void put_bytes(size_t at, const char *bytes, size_t n)
 	assert_int_equal(pwrite(rig.fd, bytes, n, (off_t)at), n);
 }
 
-/* A record that can't be true counts as none: the record before it is the last one. */
+/* An impossible record is ignored. The previous record then counts as the last one. */
 static void test_damaged_records(void **state)
 {
 	static const char zeros[LINES_BLOCK];
-	/* 9 lines of 5 bytes; a number of more than 64 bits; 2 lines of a byte */
+	/* 9 lines of 5 bytes; a number of more than 64 bits; 2 lines of 1 byte */
 	static const char more[24] = "\5\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\11\0\0\0\0\0\0";
 	static const char large[] = "\377\377\377\377\377\377\377\377\377\2\0\1";
 	static const char lines[] = "\1\0\2";
@@ -232,7 +240,7 @@ static void test_damaged_records(void **state)
 	put_bytes(0, more, sizeof(more));
 	lines_open(&r, rig.fd);
 	assert_int_equal(lines_find(&r, 0, INT64_MAX, &got), -ENOENT);
-	/* A block that a crash of the machine has left empty. */
+	/* A block that is empty after a crash of the machine. */
 	rig.e = (struct lines_encoder){0};
 	rig.n = 0;
 	while (rig.e.table <= LINES_BLOCK)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The index of the merged log: its rendering, compared with a slow and simple one; and random writers, whose logs must
- * come back exactly from the merged text, while they write, after they end, and after the index was torn. Random runs
- * print their seed; KXFS_SEED=N repeats one.
+ * The index of the merged log. Its rendering is compared with a slow and simple one. Random writers
+ * write logs, which must be exactly recoverable from the merged text: while they write, after they
+ * end, and after the index was truncated. Random runs print their seed; KXFS_SEED=N repeats one.
  */
 #include "tests/unit/backend/output/output_rig.h"
 
@@ -78,7 +78,7 @@ static void expect_same(const char *a, size_t a_len, const char *b, size_t b_len
 
 /* --- the format --- */
 
-/* The slow rendering: byte by byte, as the rule says it. */
+/* Render slowly, byte by byte, exactly by the definition. */
 static void render_slowly(const struct merge_record *r, const char *prefix, const char *buf,
 			  struct text *t)
 {
@@ -100,7 +100,10 @@ static void on_stamp(void *data, uint64_t offset, char ret[STAMP])
 	ret[STAMP - 1] = ' ';
 }
 
-/* The rendering with stamps: without its stamps it is the other rendering, and there is a stamp before each line. */
+/*
+ * Assert that the rendering with stamps has a stamp before each line, and is WHOLE without the
+ * stamps.
+ */
 static void expect_stamped(const struct merge_record *rec, const char *prefix, const char *buf,
 			   const struct text *whole, uint64_t *r)
 {
@@ -137,7 +140,7 @@ static void expect_stamped(const struct merge_record *rec, const char *prefix, c
 
 static struct chunks cut;
 
-/* The N bytes at BUF as one chunk, which is made of parts of any size. */
+/* Feed the N bytes at BUF in parts of random size, and return them as one chunk. */
 static struct chunk cut_to_one(const char *buf, size_t n, uint64_t *r)
 {
 	struct chunk p;
@@ -162,7 +165,10 @@ static struct chunk cut_to_one(const char *buf, size_t n, uint64_t *r)
 	return p;
 }
 
-/* N bytes with lines of about EVERY bytes, each of which ends in one of the ways that ENDS names. */
+/*
+ * Return N random bytes, in lines of about EVERY bytes. Each line ends in one of the ways that ENDS
+ * lists.
+ */
 static char *random_lines(uint64_t *r, size_t n, const char *ends, size_t every)
 {
 	char *buf = malloc(n);
@@ -172,7 +178,10 @@ static char *random_lines(uint64_t *r, size_t n, const char *ends, size_t every)
 	return buf;
 }
 
-/* What is rendered of REC is WHOLE, from any byte on, and never a byte more than there is room for. */
+/*
+ * Assert that the rendering of REC is WHOLE, from any start offset, and never longer than the
+ * buffer.
+ */
 static void expect_rendered(const struct merge_record *rec, const struct merge_style *style,
 			    const char *buf, const struct text *whole, uint64_t *r)
 {
@@ -249,11 +258,11 @@ static void test_flags(void **state)
 	assert_int_equal(r.stamps, 1);
 	r = next_of(&line, 2, "x\r");
 	assert_int_equal(r.flags, MERGE_START | MERGE_LINE | MERGE_CR);
-	r = next_of(&chunk, 1, "x"); /* the line goes on */
+	r = next_of(&chunk, 1, "x"); /* the line continues */
 	assert_int_equal(r.flags, 0);
 	assert_int_equal(r.end, 11);
 	assert_int_equal(r.stamps, 0);
-	r = next_of(&chunk, 2, "x"); /* another log's chunk follows */
+	r = next_of(&chunk, 2, "x"); /* a chunk of another log follows */
 	assert_int_equal(r.flags, MERGE_NEWLINE | MERGE_START | MERGE_LINE);
 	assert_int_equal(r.end, 15);
 	r = next_of(&cr, 1, "\n");
@@ -263,7 +272,10 @@ static void test_flags(void **state)
 	assert_int_equal(r.stamps, 0);
 }
 
-/* Cut BUF, which comes as one part: how many bytes are cut off then (AT_PAUSE: when the log pauses). */
+/*
+ * Pass BUF as one part to the cutter. Assert how many bytes it cuts off now, and how many more when
+ * the log pauses (AT_PAUSE).
+ */
 static void expect_cut(const char *buf, size_t n, size_t expected, size_t at_pause)
 {
 	struct cutter c;
@@ -301,7 +313,7 @@ static void test_cut(void **state)
 	expect_cut("\r10%\r20%\r3", 10, 0, 9);
 	expect_cut("10%\r", 4, 0, 0);
 	expect_cut("x\r\n1\r2", 6, 3, 5);
-	/* No cut comes between '\r' and '\n'. */
+	/* The cutter never cuts between '\r' and '\n'. */
 	buf[CHUNK_MAX - 1] = '\r';
 	expect_cut(buf, CHUNK_MAX, CHUNK_MAX - 1, CHUNK_MAX - 1);
 	buf[CHUNK_MAX] = '\n';
@@ -354,7 +366,7 @@ static void test_keys(void **state)
 	merge_keys_clear(&keys);
 }
 
-/* What the prefix of a line may be, and the longest one. */
+/* The allowed prefixes of lines, and the longest one. */
 static void test_prefixes(void **state)
 {
 	char longest[MERGE_PREFIX_MAX + 2];
@@ -370,7 +382,7 @@ static void test_prefixes(void **state)
 	}
 }
 
-/* A record that can't follow the one before it is not believed, whatever its check sum says. */
+/* A record that can't follow the previous one is rejected, even if its checksum is correct. */
 static void test_follow(void **state)
 {
 	const struct merge_record first = {.end = 14,
@@ -388,9 +400,9 @@ static void test_follow(void **state)
 		{{.offset = 10, .length = 4, .end = 35, .stamps = 2}, 0},
 		/* Too many bytes for these lines. */
 		{{.offset = 10, .length = 4, .end = 36, .stamps = 2}, -EINVAL},
-		/* A byte is left out. */
+		/* A byte is missing. */
 		{{.offset = 11, .length = 4, .end = 22, .stamps = 2}, -EINVAL},
-		/* A byte is there twice. */
+		/* A byte occurs twice. */
 		{{.offset = 9, .length = 4, .end = 22, .stamps = 2}, -EINVAL},
 		{{.offset = 10, .length = 4, .end = 22, .stamps = 5}, 0},
 		/* Too many lines for these bytes. */
@@ -434,7 +446,9 @@ struct writer {
 
 static struct writer writers[WRITERS];
 
-/* A random line without '\n', and without '/', so that it has no prefix by chance. */
+/*
+ * Return a random line without '\n'. It has no '/', so that it can't start with a prefix by chance.
+ */
 static size_t random_line(struct writer *w, char *buf)
 {
 	static const char alphabet[] = "abcdefgh .\0\r";
@@ -475,7 +489,7 @@ static void *write_log(void *data)
 	return NULL;
 }
 
-/* What a reader of the merged log has read so far, while it grows. */
+/* What a reader has read of the merged log so far, while the log grows. */
 struct watcher {
 	struct log *log;
 	struct text seen;
@@ -504,7 +518,7 @@ static void watch_more(struct watcher *w)
 	}
 }
 
-/* Reading in chunks of any size, from any place, gives the same as reading the whole. */
+/* Assert that reads of any size from any offset return the same as reading everything. */
 static void expect_chunks(struct log *log, const struct text *whole, uint64_t *r)
 {
 	for (unsigned i = 0; i < 100; i++) {
@@ -518,7 +532,7 @@ static void expect_chunks(struct log *log, const struct text *whole, uint64_t *r
 	}
 }
 
-/* Every line of TEXT goes back to the log of its prefix. */
+/* Split WHOLE into the logs, by the prefix of each line. */
 static void split(const struct text *whole, struct text out[WRITERS])
 {
 	for (size_t at = 0; at < whole->n;) {
@@ -543,7 +557,10 @@ static void split(const struct text *whole, struct text out[WRITERS])
 	}
 }
 
-/* Remove from OUT the newlines that are not in T: those behind a '\r' where a line of another log has come between. */
+/*
+ * Remove from OUT the newlines that T does not have. They follow a '\r' after which a line of
+ * another log was inserted.
+ */
 static void join(struct text *out, const struct text *t)
 {
 	size_t n = 0;
@@ -558,8 +575,8 @@ static void join(struct text *out, const struct text *t)
 }
 
 /*
- * The logs are complete in WHOLE, byte for byte, but for newlines behind a last line that has none, and in lines that a
- * '\r' has cut.
+ * Assert that WHOLE contains each log byte for byte. Two differences are allowed: a newline after a
+ * last line without one, and newlines in lines that were cut at a '\r'.
  */
 static void expect_logs(const struct text *whole)
 {
@@ -578,8 +595,8 @@ static void expect_logs(const struct text *whole)
 }
 
 /*
- * The same by the records, which also holds for lines that are longer than a record: each log is there from its first
- * to its last byte, and the slow rendering of the records gives WHOLE.
+ * Check the same by the records, also for lines that are longer than a record. The records must
+ * contain each log from the first to the last byte, and their slow rendering must be WHOLE.
  */
 static void expect_records(const struct text *whole)
 {
@@ -601,7 +618,7 @@ static void expect_records(const struct text *whole)
 		assert_int_equal(r.offset, done[r.log]);
 		done[r.log] += r.length;
 		assert_true(done[r.log] <= t->n);
-		/* No line of another log ever begins in the middle of a line. */
+		/* A line of another log never starts in the middle of a line. */
 		if (r.log != last.log && !(last.flags & MERGE_ENDS))
 			assert_true(r.flags & MERGE_NEWLINE);
 		render_slowly(&r, prefixes[r.log], t->v + r.offset, &slow);
@@ -702,7 +719,7 @@ static void test_long_lines(void **state)
 	run_writers(true);
 }
 
-/* Cut FILE of the job at a random byte, and sometimes put bytes that mean nothing, or zeros, behind. */
+/* Truncate FILE of the job at a random byte. Sometimes append garbage or zeros. */
 static void tear(const char *file, uint64_t *r)
 {
 	char path[256];
@@ -722,8 +739,8 @@ static void tear(const char *file, uint64_t *r)
 }
 
 /*
- * However the index is torn, the records that are whole are rendered as they were, the rest is made again, and no byte
- * of the logs is missing or there twice.
+ * However the index is damaged, its complete records are rendered as before, and the rest is
+ * rebuilt. No byte of the logs is missing or doubled.
  */
 static void test_torn(void **state)
 {
@@ -748,7 +765,7 @@ static void test_torn(void **state)
 	text_clear(&whole);
 }
 
-/* What had been read of the merged log before a crash is also read after it. */
+/* What a reader has read of the merged log before a crash is the same after it. */
 static void test_crash(void **state)
 {
 	struct text whole = {0};
@@ -770,7 +787,7 @@ static void test_crash(void **state)
 		whole.v = rig_read(log, &whole.n);
 		log_unref(log);
 		rig_down(false);
-		/* The program has printed while nobody looked. */
+		/* The program printed while kxfs was not running. */
 		text_add(&w->text, "unseen\n", 7);
 		rig_append(&w->out, "unseen\n", 7);
 		for (unsigned k = 0; k < WRITERS; k++)
@@ -796,7 +813,7 @@ static void test_crash(void **state)
 	text_clear(&whole);
 }
 
-/* --- particular cases --- */
+/* --- special cases --- */
 
 static void expect_merged(const char *text)
 {
@@ -836,7 +853,10 @@ static void test_partial_line(void **state)
 	rig_here(rig_do_close, NULL);
 }
 
-/* A progress bar comes as it is drawn, and goes on in lines of its own between the lines of others. */
+/*
+ * A progress bar appears in the merged log as it is drawn. Between lines of other logs it continues
+ * in lines of its own.
+ */
 static void test_progress_bar(void **state)
 {
 	struct rig_writer a, b;
@@ -884,7 +904,7 @@ static void test_settle(void **state)
 			;
 		assert_int_equal(rig_stat(log).size, 9 * i);
 	}
-	/* The rest of a line is not waited for. */
+	/* kxfs does not wait for the rest of a line. */
 	rig_write(&w, "half a line");
 	log_when_arrived(log, on_arrived, &settled);
 	while (sem_wait(&settled) < 0)
@@ -901,8 +921,8 @@ static void test_settle(void **state)
 }
 
 /*
- * When the index can't be written, the logs are whole all the same, they end, and the index follows when it can be
- * written.
+ * If the index can't be written, the logs are still complete, and they end. The index follows when
+ * it can be written again.
  */
 static void test_no_room(void **state)
 {
@@ -916,7 +936,7 @@ static void test_no_room(void **state)
 	rig_open(JOB);
 	rig_writer_begin(&w, JOB, "a-0.0", "a/0 ");
 	snprintf(path, sizeof(path), "%s/output/" JOB "/merged", rig.state);
-	assert_int_equal(mkdir(path, 0700), 0); /* so the index can't be opened as a file */
+	assert_int_equal(mkdir(path, 0700), 0); /* so that opening the index as a file fails */
 	rig_write(&w, "one\ntwo\n");
 	rig_writer_end(&w);
 	rig_end("a-0.0");

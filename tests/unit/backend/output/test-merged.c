@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of lines in the merged log: writers of fetched logs, whose lines have times, and what a reader of the
- * merged log sees, in whichever order the lines come, and after a start of kxfs in between.
+ * The order of lines in the merged log. Writers of fetched logs add lines with times. The test
+ * checks what a reader of the merged log sees, in whichever order the lines arrive, and after a
+ * restart of kxfs in between.
  */
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,13 +20,14 @@ static struct follow {
 	char key[32], prefix[32];
 	struct log_writer *w;
 	atomic_bool open, written;
-	atomic_bool waits; /* the writer has lines that are not written yet */
+	atomic_bool waits; /* the writer has unwritten lines */
 } logs[N_LOGS];
 
-/* --- what is done to an index on the disk --- */
+/* --- changes of an index on disk --- */
 
-static atomic_uint n_cut, n_cut_synced; /* indexes that were cut */
-static atomic_uint bad_syncs;		/* so many syncs of an index fail */
+/* number of truncated indexes, and of those that were synced */
+static atomic_uint n_cut, n_cut_synced;
+static atomic_uint bad_syncs; /* how many further syncs of an index fail */
 
 static bool is_index(int fd)
 {
@@ -72,12 +74,12 @@ static void on_written(void *data, int err)
 	atomic_store(&f->written, true);
 }
 
-/* N logs there are; those from number HELD on are still to be fetched. */
+/* There are N logs. Those with a number of HELD or more are still to be fetched. */
 struct world {
 	size_t n, held;
 };
 
-/* All logs begin at once, as when kxfs sees a job. */
+/* Begin all logs at the same time, as when kxfs first sees a job. */
 static void do_begin(void *data)
 {
 	const struct world *world = data;
@@ -130,7 +132,7 @@ static void do_print(void *data)
 	log_writer_flush(logs[line->log].w);
 }
 
-/* --- the same calls, from the test --- */
+/* --- the same calls, from the test's thread --- */
 
 static void begin(size_t n, size_t held)
 {
@@ -150,7 +152,7 @@ static void end(size_t n)
 	}
 }
 
-/* Log I prints a line at the time NS, whose text is that time. */
+/* Print a line in log I at the time NS. The text of the line is that time. */
 static void print(size_t i, int64_t ns)
 {
 	struct line line = {.log = i, .ns = ns};
@@ -159,14 +161,14 @@ static void print(size_t i, int64_t ns)
 	rig_here(do_print, &line);
 }
 
-/* Wait until the merged log has been told of all that the logs have printed. */
+/* Wait until the merged log was notified of everything that the logs have printed. */
 static void written(size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		rig_until(atomic_load(&logs[i].written));
 }
 
-/* Let as many ticks pass as a line waits at most; each is due when the loop goes round. */
+/* Let the longest waiting time of a line pass. Each tick is due in the next loop iteration. */
 static void pass_ticks(void)
 {
 	for (int i = 0; i < 2 * ORDER_WAIT_TICKS + 2; i++) {
@@ -176,8 +178,8 @@ static void pass_ticks(void)
 }
 
 /*
- * When all that was printed is written, and so much time has passed that nothing is waited for any longer, the merged
- * log is TEXT.
+ * Wait until all output is written and no line waits any longer. Then assert that the merged log is
+ * TEXT.
  */
 static void expect_merged(const char *text)
 {
@@ -208,7 +210,7 @@ static uint64_t file_size(const char *name)
 	return stat(path, &st) < 0 ? 0 : (uint64_t)st.st_size;
 }
 
-/* How many bytes there are in all logs. */
+/* Return the size of all logs together. */
 static uint64_t logged(size_t n)
 {
 	uint64_t sum = 0;
@@ -235,14 +237,17 @@ static void test_by_time(void **state)
 	print(1, 6);
 	written(2);
 	hold(false);
-	/* Log 0 may still print a line of a time before 6: that is waited for, but not for ever. */
+	/*
+	 * Log 0 may still print a line with a time before 6. kxfs waits for it, but only for a
+	 * limited time.
+	 */
 	expect_merged("r/0 1\nr/1 2\nr/0 3\nr/1 4\nr/0 5\nr/1 6\n");
 	end(2);
-	/* The times are kept as long as the logs are. */
+	/* The times are kept as long as the logs. */
 	assert_true(file_size("lines/k0") > 0 && file_size("lines/k1") > 0);
 }
 
-/* A third log may still print a line: that is waited for, but not for ever. */
+/* A third log may still print an earlier line. kxfs waits for it, but only for a limited time. */
 static void test_late(void **state)
 {
 	begin(3, 3);
@@ -255,7 +260,7 @@ static void test_late(void **state)
 	end(3);
 }
 
-/* Lines that were printed earlier by a log that is still to be fetched are waited for. */
+/* kxfs waits for earlier lines of a log that is still to be fetched. */
 static void test_hold(void **state)
 {
 	struct log *merged;
@@ -265,7 +270,7 @@ static void test_hold(void **state)
 	print(0, 40);
 	merged = rig_log("job", NULL);
 	written(1);
-	pass_ticks(); /* for no other reason they would wait so long */
+	pass_ticks(); /* only the fetch makes kxfs wait this long */
 	assert_int_equal(rig_stat(merged).size, 0);
 	print(1, 10);
 	print(1, 30);
@@ -276,7 +281,7 @@ static void test_hold(void **state)
 	end(2);
 }
 
-/* Whoever opens the merged log gets all that there is. */
+/* A reader that opens the merged log gets all existing output. */
 static void test_settle(void **state)
 {
 	struct log *merged;
@@ -298,7 +303,7 @@ static void test_settle(void **state)
 	end(2);
 }
 
-/* The time of a line is that at which it began. */
+/* The time of a line is the time of its first part. */
 static void test_parts(void **state)
 {
 	struct line part = {.log = 0, .ns = 1, .text = "be"};
@@ -319,7 +324,7 @@ static void test_parts(void **state)
 	expect_merged("r/1 2\nr/0 begun\nr/1 3\nr/0 never ended");
 }
 
-/* Somebody empties a log whose lines wait: the rest of it ends all the same. */
+/* Somebody truncates a log whose lines wait. The rest of the log ends all the same. */
 static void test_emptied(void **state)
 {
 	char path[200];
@@ -339,7 +344,10 @@ static void test_emptied(void **state)
 	log_unref(merged);
 }
 
-/* While the disk does not give the bytes of a log, no other bytes take their place; they are read when it does. */
+/*
+ * While the disk can't read the bytes of a log, no other bytes replace them. They are read when the
+ * disk works again.
+ */
 static void test_unread(void **state)
 {
 	char path[200], aside[200], got[32] = "";
@@ -367,9 +375,9 @@ static void test_unread(void **state)
 }
 
 /*
- * After a crash of the machine the index tells of more than the logs have: from there it is made again. Before that,
- * its cut is on the disk, though not at the first try; else what it told of would come back when the machine crashes
- * again.
+ * After a crash of the machine, the index may describe more than the logs contain. It is truncated
+ * there and rebuilt. The truncation is synced first, although the first sync fails. Without the
+ * sync, the wrong part would be back after another crash.
  */
 static void test_lost(void **state)
 {
@@ -404,7 +412,7 @@ static size_t any(size_t n)
 	return (size_t)rand() % n;
 }
 
-/* Begin again as after a crash, when BYTES have been written. */
+/* Start again as after a crash, once BYTES were written. */
 static void again(uint64_t bytes)
 {
 	rig_until(logged(N_LOGS) == bytes);
@@ -433,8 +441,8 @@ static char *sorted(struct line *lines, size_t n)
 }
 
 /*
- * In whichever order lines come, and wherever the index was when kxfs ended: all are in order, if the other lines are
- * waited for.
+ * In whatever order lines arrive, and wherever the index was when kxfs ended, all lines are in
+ * order, provided that kxfs waits for the missing ones.
  */
 static void test_any_order(void **state)
 {
@@ -450,7 +458,7 @@ static void test_any_order(void **state)
 	for (size_t i = 0; i < N_LINES; i++) {
 		size_t log = any(1 + any(N_LOGS));
 
-		/* No two lines have one time: its last digit is the number of the log. */
+		/* No two lines have the same time: its last digit is the number of the log. */
 		ns[log] += (int64_t)(1 + any(any(2) ? 3 : 3000)) * 10;
 		print(log, ns[log] + (int64_t)log);
 		lines[i] = (struct line){.log = log, .ns = ns[log] + (int64_t)log};
@@ -458,7 +466,7 @@ static void test_any_order(void **state)
 		bytes += strlen(lines[i].text);
 		if (any(N_LINES / 3) == 0)
 			again(bytes);
-		hold(true); /* the lines of the last life still wait */
+		hold(true); /* lines from before the restart are still waiting */
 	}
 	written(N_LOGS);
 	hold(false);
@@ -467,7 +475,7 @@ static void test_any_order(void **state)
 	end(N_LOGS);
 }
 
-/* When the times of lines are damaged, or gone, only the order suffers. */
+/* If the times of lines are damaged or missing, only the order is affected. */
 static void test_damaged(void **state)
 {
 	static const char *const files[] = {"lines/k0", "lines/k1"};

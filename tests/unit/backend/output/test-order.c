@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of lines in the merged log, on a clock that the test counts. */
+/* The order of lines in the merged log. The test counts the clock's ticks. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 static struct {
 	struct order *o;
 	struct order_source *s[N];
-	uint64_t at[N]; /* where the next chunk begins */
+	uint64_t at[N]; /* where the next chunk starts */
 	char got[256];
 } rig;
 
@@ -50,7 +50,7 @@ static void feed(size_t i, int64_t ns)
 	feed_long(i, ns, 10);
 }
 
-/* The chunks that go now are those of TEXT, "SOURCE:TIME " for each. */
+/* Assert that the chunks that are released now are TEXT, with "SOURCE:TIME " for each. */
 static void expect(const char *text)
 {
 	struct order_source *s;
@@ -81,7 +81,7 @@ static void test_by_time(void **state)
 	feed(1, 2);
 	feed(1, 4);
 	feed(1, 6);
-	/* The first source may still have a chunk before 6. */
+	/* The first source may still deliver a chunk before 6. */
 	expect("0:1 1:2 0:3 1:4 0:5 ");
 	assert_true(order_waits(rig.o) && order_is_empty(rig.s[0]));
 	tick(ORDER_WAIT_TICKS - 1);
@@ -91,7 +91,10 @@ static void test_by_time(void **state)
 	assert_false(order_waits(rig.o));
 }
 
-/* Of chunks of one time, the one that came first goes first, and each source has its turn before any has a second. */
+/*
+ * Of chunks with the same time, the first to arrive is released first. Each source gets a turn
+ * before any source gets a second one.
+ */
 static void test_equal_times(void **state)
 {
 	open_sources(3);
@@ -102,7 +105,7 @@ static void test_equal_times(void **state)
 	expect("0:5 1:5 2:5 0:6 ");
 }
 
-/* A source that has ended is not waited for. */
+/* A closed source is not waited for. */
 static void test_closed(void **state)
 {
 	open_sources(3);
@@ -112,14 +115,14 @@ static void test_closed(void **state)
 	expect("1:1 ");
 	order_close(rig.s[1]);
 	expect("0:2 ");
-	/* The rest of a source that is closed goes, too. */
+	/* The remaining chunks of a closed source are released too. */
 	feed(1, 4);
 	expect("");
 	feed(0, 9);
 	expect("1:4 0:9 ");
 }
 
-/* A chunk that has waited long enough goes with all that is before it, and no other does. */
+/* A chunk that has waited long enough is released, with all chunks before it, and no others. */
 static void test_late(void **state)
 {
 	open_sources(3);
@@ -150,14 +153,14 @@ static void test_expected(void **state)
 	expect("1:10 0:20 ");
 	tick(ORDER_WAIT_TICKS);
 	expect("1:30 ");
-	/* A chunk that is expected is not waited for for ever. */
+	/* An expected chunk is waited for only for a limited time. */
 	order_expect(rig.s[1], true);
 	feed(0, 40);
 	tick(ORDER_EXPECT_TICKS - 1);
 	expect("");
 	tick(1);
 	expect("0:40 ");
-	/* A source that ends is no longer expected to bring a chunk. */
+	/* A source that is closed is no longer expected to deliver a chunk. */
 	order_expect(rig.s[1], true);
 	feed(0, 50);
 	order_close(rig.s[1]);
@@ -185,16 +188,16 @@ static void test_hurry(void **state)
 	expect("");
 	tick(1);
 	expect("0:1 ");
-	feed(0, 2); /* this chunk begins before byte 15 */
+	feed(0, 2); /* this chunk starts before byte 15 */
 	feed(0, 3);
-	order_flush_early(rig.s[0], 20); /* the last chunk begins there */
+	order_flush_early(rig.s[0], 20); /* the last chunk starts at byte 20 */
 	tick(1);
 	expect("0:2 ");
 	tick(ORDER_WAIT_TICKS - 1);
 	expect("0:3 ");
 }
 
-/* Without times there is nothing to wait for, and a source with many chunks does not keep others out. */
+/* Chunks without times do not wait. A source with many chunks does not block others. */
 static void test_untimed(void **state)
 {
 	open_sources(3);
@@ -217,7 +220,7 @@ static void test_drain(void **state)
 	expect("1:1 0:2 ");
 }
 
-/* When times go back within one log, its chunks stay in its order. */
+/* If times go back within a log, its chunks keep their order. */
 static void test_back(void **state)
 {
 	open_sources(2);
@@ -228,7 +231,10 @@ static void test_back(void **state)
 	expect("1:3 0:5 0:1 ");
 }
 
-/* Chunks of one time are joined; for a source that is far behind also those of nearly one time. No chunk is lost. */
+/*
+ * Chunks with the same time are joined. If a source is far behind, chunks with almost the same time
+ * are joined too. No chunk is lost.
+ */
 static void test_behind(void **state)
 {
 	uint64_t fed = 0, got = 0;
@@ -251,7 +257,10 @@ static void test_behind(void **state)
 	assert_true(order_is_empty(rig.s[0]));
 }
 
-/* In whichever order chunks come, if all sources have some waiting, they go in the order of their times. */
+/*
+ * While all sources have waiting chunks, chunks are released in the order of their times, in
+ * whatever order they arrive.
+ */
 static void test_any_order(void **state)
 {
 	int64_t next[N] = {0}, last = -1;
@@ -265,7 +274,7 @@ static void test_any_order(void **state)
 		size_t k = (seed = seed * 1664525 + 1013904223) >> 20 & (N - 1);
 
 		next[k] += 10 + (seed >> 8) % 1000 * 10;
-		feed(k, next[k] + (int64_t)k); /* no two chunks have one time */
+		feed(k, next[k] + (int64_t)k); /* no two chunks have the same time */
 		while (order_next(rig.o, &s, &p)) {
 			assert_true(p.ns > last);
 			last = p.ns;

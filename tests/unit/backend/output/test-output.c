@@ -37,7 +37,7 @@ static void test_grow(void **state)
 
 	atomic_store(&rig.told, 0);
 	rig_append(&w, "one\n", 4);
-	expect_text(log, "one\n"); /* at once, before kxfs has heard of it */
+	expect_text(log, "one\n"); /* immediately, before kxfs is notified */
 	rig_grown(&w);
 	rig_until(atomic_load(&rig.told) >= 2);
 	rig_until(rig_stat(merged).size == 8);
@@ -111,7 +111,7 @@ static void test_absent(void **state)
 	assert_int_equal(output_log(rig.output, "job-1", "../job.json", LOG_PLAIN, &log), -ENOENT);
 	assert_int_equal(output_log(rig.output, "..", "x", LOG_PLAIN, &log), -ENOENT);
 	assert_int_equal(output_log_stat(rig.output, "job-1", "none", LOG_PLAIN, &st), -ENOENT);
-	/* The job has no output at all yet. */
+	/* The job has no output yet. */
 	assert_int_equal(output_log(rig.output, "job-1", NULL, LOG_PLAIN, &log), 0);
 	expect_text(log, "");
 	assert_false(rig_stat(log).ended);
@@ -125,7 +125,7 @@ static void test_absent(void **state)
 	assert_null(rig.job);
 }
 
-/* The permissions of the file; 0: it is not there. */
+/* Return the permissions of the file, or 0 if it does not exist. */
 static unsigned mode_of(const char *name)
 {
 	cleanup_free char *path = file_path(rig.state, "job-1", name);
@@ -197,11 +197,13 @@ static void test_remove(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 	snprintf(path, sizeof(path), "%s/kept", outside);
 	assert_int_equal(access(path, F_OK), 0);
-	/* A reader that has the log open reads on; nobody else finds the log any more. */
+	/*
+	 * A reader that has the log open can continue to read. Nobody else finds the log any more.
+	 */
 	expect_text(log, "read on\n");
 	expect_text(merged, "a/0 read on\n");
 	assert_int_equal(output_log_stat(rig.output, "job-1", "a-0.0", LOG_PLAIN, &st), -ENOENT);
-	/* A new job of that id has nothing to do with the open logs. */
+	/* A new job with that id does not affect the open logs. */
 	rig_open("job-1");
 	rig_writer_begin(&w, "job-1", "a-0.0", "a/0 ");
 	other = rig_log("job-1", "a-0.0");
@@ -214,7 +216,7 @@ static void test_remove(void **state)
 	log_unref(merged);
 }
 
-/* A removal that a crash has interrupted is completed at the next start. */
+/* A removal that a crash interrupted is completed at the next start. */
 static void test_remove_crash(void **state)
 {
 	char path[256];
@@ -227,8 +229,8 @@ static void test_remove_crash(void **state)
 }
 
 /*
- * Folders that are read in order to count what there is: whether reading one waits, how many have begun, and how many
- * have ended.
+ * How kxfs reads folders to count their contents: whether such a read hangs, how many reads began,
+ * and how many ended.
  */
 static atomic_bool slow_folders;
 static atomic_uint n_begun, n_folders;
@@ -242,7 +244,7 @@ ssize_t getdents64(int fd, void *buf, size_t n)
 	return syscall(SYS_getdents64, fd, buf, n);
 }
 
-/* What is printed while a start counts what there is is counted, too. */
+/* Output that is printed while a start counts the existing output is counted too. */
 static void test_count(void **state)
 {
 	char path[256];
@@ -255,14 +257,14 @@ static void test_count(void **state)
 	atomic_store(&slow_folders, true);
 	before = atomic_load(&n_begun);
 	rig_up();
-	rig_until(atomic_load(&n_begun) > before); /* it is known which jobs there are */
+	rig_until(atomic_load(&n_begun) > before); /* kxfs has listed the jobs */
 	rig_open("job-1");
 	rig_writer_begin(&w, "job-1", "a-0.0", "a/0 ");
 	rig_write(&w, "printed meanwhile\n");
 	rig_until(output_bytes(rig.output) >= 18);
 	before = atomic_load(&n_folders);
 	atomic_store(&slow_folders, false);
-	/* The count is at least this: the end of "old", and then all of both jobs again. */
+	/* Wait for at least these folders: the rest of "old", and then both jobs again. */
 	rig_until(atomic_load(&n_folders) > before + 4);
 	for (int i = 0; i < 100; i++) {
 		assert_true(output_bytes(rig.output) >= 18);
@@ -289,7 +291,7 @@ static void do_begin_anew(void *data)
 	assert_int_equal(output_log_begin(rig.job, "a-0.0", "a/0 ", true), 0);
 }
 
-/* A program may have printed before kxfs opens its log. */
+/* A program may print before kxfs opens its log. */
 static void test_printed_before(void **state)
 {
 	char path[256], text[1001];
@@ -303,7 +305,7 @@ static void test_printed_before(void **state)
 	put_file("old/logs/a-0.0", "old\n");
 	rig_down(true);
 	rig_up();
-	rig_until(output_bytes(rig.output) == 4); /* all that there is has been counted */
+	rig_until(output_bytes(rig.output) == 4); /* all existing output was counted */
 	rig_open("job-1");
 	snprintf(path, sizeof(path), "%s/output/job-1/logs", rig.state);
 	rig_until(access(path, W_OK) == 0);
@@ -325,7 +327,7 @@ static void test_unusable(void **state)
 	free(text);
 }
 
-/* A fast program: the loop stays responsive, and all output of the program arrives. */
+/* A fast program. The loop must stay responsive, and all output must arrive. */
 static void *flood(void *data)
 {
 	static char block[1 << 16];
@@ -365,7 +367,7 @@ static void test_flood(void **state)
 	rig_writer_end(&w);
 	log_unref(merged);
 	rig_here(rig_do_close, NULL);
-	/* A turn takes microseconds; the limit is for a machine that stalls. */
+	/* One iteration takes microseconds. The limit allows for a slow machine. */
 	assert_true(slowest < 10000);
 }
 
@@ -375,7 +377,9 @@ static int setup(void **state)
 	return rig_setup(state);
 }
 
-/* A disk that hangs holds up one merged log and nothing else; one that fails is asked again. */
+/*
+ * A disk that hangs delays one merged log and nothing else. If a disk access fails, it is retried.
+ */
 static void test_hanging_disk(void **state)
 {
 	char path[200];

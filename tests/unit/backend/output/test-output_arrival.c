@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When what had been printed at an open can be read: who waits for that, and what ends the waiting. The output is
- * fetched by the test, when it likes (fake_net.h).
+ * When the output that existed at an open can be read: which opens wait for that, and what ends the
+ * wait. The test plays the fetching of output (fake_net.h).
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static struct {
 	} fetches[FETCHES_MAX];
 	size_t n_fetches;
 	unsigned arrived;
-	size_t told; /* how often any log had news */
+	size_t told; /* number of log events */
 } rig;
 
 static void on_fetch(void *data, const char *id, const char *key, loop_fn done, void *arg)
@@ -86,7 +86,7 @@ static int teardown(void **state)
 	return scratch_remove(rig.dir);
 }
 
-/* Log KEY of the job begins. */
+/* Begin log KEY of the job. */
 static void begin_log(void)
 {
 	rig.job = output_job_open(rig.output, "job");
@@ -131,7 +131,7 @@ static void reads(struct log *log, const char *text, bool ended)
 	assert_string_equal(got, text);
 }
 
-/* Whoever opens a log has it fetched, and waits for that; who opens it later does not. */
+/* The first open of a log fetches its output and waits for it. A later open does not. */
 static void test_one(void **state)
 {
 	struct log *log, *again;
@@ -152,7 +152,7 @@ static void test_one(void **state)
 	reads(log, "one\n", false);
 	await(log);
 	assert_int_equal(rig.arrived, 3);
-	/* Whoever opens the log while another open waits for it shares the wait. */
+	/* A second open of the log while the first one waits shares the wait. */
 	again = open_log("key");
 	fake_run();
 	for (size_t i = 1; i < rig.n_fetches; i++)
@@ -162,7 +162,7 @@ static void test_one(void **state)
 	log_unref(log);
 }
 
-/* An open of the merged log ends when what was fetched has been merged. */
+/* An open of the merged log waits until the fetched output was merged. */
 static void test_merged(void **state)
 {
 	struct log *log;
@@ -180,7 +180,7 @@ static void test_merged(void **state)
 	log_unref(log);
 }
 
-/* A log that nobody has begun by then has ended: there is nothing to wait for. */
+/* A log that was never begun counts as ended by then, so there is nothing to wait for. */
 static void test_nothing(void **state)
 {
 	struct log *log;
@@ -196,7 +196,7 @@ static void test_nothing(void **state)
 	log_unref(log);
 }
 
-/* The end of the mount ends the waiting. */
+/* The end of the mount ends the wait. */
 static void test_stop(void **state)
 {
 	struct log *log, *all;
@@ -218,7 +218,10 @@ static void test_stop(void **state)
 	log_unref(all);
 }
 
-/* The job is removed while somebody waits: that ends the waiting too, and what there was can be read. */
+/*
+ * The job is removed while an open waits. That ends the wait too, and the existing output can be
+ * read.
+ */
 static void test_removed(void **state)
 {
 	struct log *log, *all;
@@ -245,7 +248,7 @@ static void test_removed(void **state)
 	log_unref(all);
 }
 
-/* Readers of a log that is removed before it has ended learn that, and that its rest is missing. */
+/* Readers of a log that is removed before it has ended are notified that the rest is missing. */
 static void test_cut(void **state)
 {
 	struct log *log, *ended;
@@ -273,7 +276,9 @@ static void test_cut(void **state)
 	log_unref(ended);
 }
 
-/* They learn it too if the log is fetched for somebody before the disk has begun to remove it. */
+/*
+ * They are also notified if another reader has the log fetched before the disk starts the removal.
+ */
 static void test_cut_and_fetched(void **state)
 {
 	struct log *all;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs and logs that are fetched, while the disk hangs and when it goes on: nothing is lost of what is begun, printed
- * or ended meanwhile. The disk goes on when the test says so (fake_net.h).
+ * Fetched jobs and logs, while the disk hangs and when it works again. Nothing that begins, is
+ * printed or ends meanwhile is lost. The disk works when the test says so (fake_net.h).
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -64,7 +64,7 @@ static int teardown(void **state)
 	return scratch_remove(rig.dir);
 }
 
-/* The disk hangs: nothing of this is done before the next fake_run. */
+/* Begin a log while the disk hangs. Nothing is done before the next fake_run. */
 static void begin(const char *key, const char *prefix)
 {
 	rig.job = output_job_open(rig.output, "job");
@@ -92,7 +92,9 @@ static void merged_is(const char *text)
 	log_unref(log);
 }
 
-/* The log had ended before it was opened, and what is known of it from before has its place. */
+/*
+ * The log had ended before it was opened. Its earlier lines keep their position in the merged log.
+ */
 static void test_later(void **state)
 {
 	begin("b", "r/1 ");
@@ -134,7 +136,7 @@ static void print_number(unsigned i, const char *text)
 	output_log_end(rig.job, key, NULL, NULL);
 }
 
-/* Many logs begin at once; the index has some of them, and more when it is read. */
+/* Many logs begin at the same time. The index contains some of them, and more once it was read. */
 static void test_many(void **state)
 {
 	enum { KNOWN = 3, ALL = 37 };
@@ -182,7 +184,10 @@ static void on_removed(void *data, int err)
 	rig.removed++;
 }
 
-/* Logs are closed and removed while their folders are being made: the folders are gone in the end. */
+/*
+ * Logs are closed and removed while their folders are being created. In the end the folders are
+ * gone.
+ */
 static void test_removed(void **state)
 {
 	begin("a", "r/0 ");
@@ -194,7 +199,7 @@ static void test_removed(void **state)
 	assert_false(is_there("job"));
 }
 
-/* What the disk refuses is tried again. */
+/* kxfs retries what the disk refused. */
 static void test_refused(void **state)
 {
 	char path[200];
@@ -224,7 +229,7 @@ static void append(const char *path, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* The disk refuses the file NAME of the job, until disk_gives. */
+/* Make the disk refuse the file NAME of the job, until disk_gives is called. */
 static void disk_refuses(const char *name)
 {
 	char path[200], kept[200];
@@ -244,7 +249,10 @@ static void disk_gives(const char *name)
 	assert_int_equal(rename(kept, path), 0);
 }
 
-/* A crash of the machine has left two bytes of the log a, whose first line is in the merged log. */
+/*
+ * Simulate a crash of the machine that leaves two bytes of the log a, whose first line is already
+ * in the merged log.
+ */
 static void crash(void)
 {
 	char path[200];
@@ -258,8 +266,8 @@ static void crash(void)
 }
 
 /*
- * The disk refuses the index at first. What is printed is written all the same, and is not taken for what the crash has
- * lost.
+ * The disk refuses the index at first. New output is written all the same, and must not be mistaken
+ * for the output that the crash lost.
  */
 static void test_refused_after_a_crash(void **state)
 {
@@ -282,7 +290,10 @@ static void on_opened(void *data, int err)
 	refusal = err;
 }
 
-/* While it is not known what the index has of the log, nothing is written into the log; its writer is told why. */
+/*
+ * While kxfs does not know what the index has of a log, it writes nothing to that log. The log's
+ * writer gets the error.
+ */
 static void test_refused_without_keys(void **state)
 {
 	const struct log_writer_events events = {on_opened, output_print_written, NULL};
@@ -303,8 +314,8 @@ static void test_refused_without_keys(void **state)
 }
 
 /*
- * The disk refuses to give what another process has written last, until after its end: it is in the merged log all the
- * same.
+ * The disk refuses to read the last output of another process until after that process has ended.
+ * The output still gets into the merged log.
  */
 static void test_refused_at_the_end(void **state)
 {
@@ -333,8 +344,9 @@ static void test_refused_at_the_end(void **state)
 }
 
 /*
- * The disk refuses the mark that the merged log may lack something. The mark is made as soon as another log begins, so
- * that a start after a crash makes the merged log anew from the complete logs.
+ * The disk refuses the mark file that says that the merged log may be incomplete. The mark is
+ * created as soon as another log begins. Then a start after a crash rebuilds the merged log from
+ * the complete logs.
  */
 static void test_mark_refused(void **state)
 {
@@ -355,8 +367,9 @@ static void test_mark_refused(void **state)
 }
 
 /*
- * The mark of a job that goes on after its end hangs: no log of it gets a byte before, or a crash could leave one that
- * is complete, and a merged log without it that nothing makes again.
+ * A finished job resumes, and the creation of its mark hangs. Until it is done, none of the job's
+ * logs gets any bytes. Otherwise a crash could leave a complete log that is missing in the merged
+ * log, and nothing would rebuild that.
  */
 static void test_mark_hangs(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much room the output takes, when output is counted and removed at the same time. The pool works when the test
- * says so.
+ * The disk space of the output, when output is counted and removed at the same time. The test
+ * decides when the pool works.
  */
 #include "tests/unit/backend/client/fake_net.h"
 #include "tests/unit/scratch.h"
@@ -49,7 +49,7 @@ static int teardown(void **state)
 	return scratch_remove(rig.dir);
 }
 
-/* Make the folder of job ID, with BYTES of output. */
+/* Create the folder of job ID, with BYTES of output. */
 static void make_job(const char *id, unsigned bytes)
 {
 	static const char *const folders[] = {"", "/logs"};
@@ -79,7 +79,7 @@ static bool is_there(const char *path)
 	return access(whole, F_OK) == 0;
 }
 
-/* Call FN between the next work of the pool and the end of that. */
+/* Call FN between the next work of the pool and the callback of that work. */
 static void in_between(void (*fn)(void))
 {
 	struct fake_job *j = fake.pool;
@@ -113,7 +113,8 @@ static void test_counted(void **state)
 }
 
 /*
- * The rest of a job whose removal a crash has interrupted goes; what a link points to is neither counted nor removed.
+ * A crash interrupted the removal of a job. The rest is removed. The target of a symbolic link is
+ * neither counted nor removed.
  */
 static void test_crash(void **state)
 {
@@ -132,14 +133,14 @@ static void test_crash(void **state)
 	room_remove(rig.room, "a", on_removed, NULL);
 	fake_run();
 	assert_true(is_there("b/logs/k"));
-	/* More output has gone than was known of. */
+	/* More output was removed than was counted. */
 	room_add(rig.room, -1000);
 	assert_int_equal(room_bytes(rig.room), 0);
 }
 
 /*
- * A folder in which something can't be removed, here because it is too deep, is out of the way all the same, and a
- * message says so.
+ * A folder contains something that can't be removed because it is nested too deeply. The folder is
+ * moved away all the same, and a message reports it.
  */
 static void test_left(void **state)
 {
@@ -162,7 +163,10 @@ static void test_left(void **state)
 	assert_non_null(strstr(said, "a: some of its files can't be removed: Directory not empty"));
 }
 
-/* Removals at the same time, and one after a removal that has left something, don't meet. */
+/*
+ * Removals at the same time do not collide. Neither does a removal after one that left something
+ * behind.
+ */
 static void test_removed_again(void **state)
 {
 	make_job(".removed-a", 300);
@@ -177,7 +181,7 @@ static void test_removed_again(void **state)
 
 static void grow(void)
 {
-	room_add(rig.room, 7); /* a log that the count has or not */
+	room_add(rig.room, 7); /* the count may or may not include this log */
 }
 
 static void remove_a(void)
@@ -185,7 +189,7 @@ static void remove_a(void)
 	room_remove(rig.room, "a", NULL, NULL);
 }
 
-/* The folder is removed right before it would be counted, and the removal is told before the count ends. */
+/* Remove the folder right before it would be counted. Report the removal before the count ends. */
 static void remove_before_count(void)
 {
 	struct fake_job *count = fake.pool, *removal;
@@ -203,8 +207,8 @@ static void remove_before_count(void)
 }
 
 /*
- * Output that is removed while all is counted does not count, neither in the first count nor in the one that makes it
- * exact.
+ * Output that is removed during a count is not counted, neither in the first count nor in the exact
+ * count after it.
  */
 static void test_removed_meanwhile(void **state)
 {

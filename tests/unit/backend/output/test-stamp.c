@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Logs with the times of their lines: how long they are, what is read of them from anywhere, as they grow. */
+/*
+ * Logs with the times of their lines: their size, and what reads from any offset return while they
+ * grow.
+ */
 #include "tests/unit/backend/output/output_rig.h"
 #include "tests/unit/backend/output/print_lines.h"
 
@@ -83,7 +86,7 @@ static struct log *open_stamped(const char *key)
 	return log;
 }
 
-/* All of LOG is TEXT, also when it is read from any byte. */
+/* Assert that LOG is TEXT, also when read from any offset. */
 static void expect_text(struct log *log, const char *text)
 {
 	struct log_stat st;
@@ -128,7 +131,7 @@ static void test_one(void **state)
 	rig_here(rig_do_close, NULL);
 	rig_down(true);
 	rig_up();
-	/* The table is kept as long as the log is. */
+	/* The table is kept as long as the log. */
 	assert_int_equal(output_log_stat(rig.output, "job", "a", LOG_STAMPED, &st), 0);
 	assert_int_equal(st.size, 28 * 4 + 4 + 6 + 4 + 1);
 	assert_true(st.ended);
@@ -169,7 +172,7 @@ static void test_merged(void **state)
 	log_unref(log);
 }
 
-/* A log that nobody has given times has 1970 at its lines. */
+/* In a log without known times, all lines have the time 1970. */
 static void test_unknown(void **state)
 {
 	char path[200];
@@ -195,8 +198,8 @@ static void print_at(struct rig_writer *w, int64_t ns, const char *text)
 }
 
 /*
- * A local log has the times that are in its table, which another process writes: kxfs reads that table and does not
- * change it, also for a log that has grown before kxfs begins.
+ * The times of a local log are in its table, which another process writes. kxfs reads that table
+ * and never changes it, even if the log grew before kxfs started.
  */
 static void test_local(void **state)
 {
@@ -236,7 +239,7 @@ static void test_local(void **state)
 	log_unref(log);
 }
 
-/* A long log: each line has its own stamp, wherever reading begins. */
+/* A long log: each line has its own stamp, wherever a read starts. */
 static void test_long(void **state)
 {
 	enum { LINES = 20000 };

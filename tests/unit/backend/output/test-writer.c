@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writers of fetched logs: how much may wait for a disk that does not keep up, of one log and of all together, and
- * what they know of the end of a log. While the I/O thread is busy here nothing counts as written, so that the disk
- * stands still.
+ * Writers of fetched logs: how much data may wait for a slow disk, per log and for all logs
+ * together, and what writers know of the end of a log. While the test blocks the I/O thread,
+ * nothing counts as written, so the disk seems to hang.
  */
 #include "tests/unit/backend/output/output_rig.h"
 
@@ -81,7 +81,10 @@ static void test_room(void **state)
 		rig_until(atomic_load(&logs[i].open));
 	}
 	rig_here(do_fill, NULL);
-	/* Four logs have as much as one log may have, which is all that there is; the others get on a little. */
+	/*
+	 * Four logs have as much as one log may have, which uses up the total. The others can add
+	 * only a little.
+	 */
 	for (size_t i = 0; i < N_WRITERS; i++)
 		assert_in_range(logs[i].added, (i < 4 ? 32 * MIB : 256 << 10) - CHUNK,
 				i < 4 ? 32 * MIB : 256 << 10);
@@ -102,7 +105,7 @@ static void do_add(void *data)
 	log_writer_flush(logs[0].w);
 }
 
-/* The writer waits for more, since so much was written a moment ago. */
+/* The writer waits for more data, because it has just written a lot. */
 static void on_written_once(void *data, int err)
 {
 	assert_int_equal(err, 0);
@@ -117,7 +120,7 @@ static void do_new_closing(void *data)
 	logs[0].w = log_writer_new(rig.job, logs[0].key, &events);
 }
 
-/* What was flushed is written, though its writer is closed while it waits for more. */
+/* Flushed data is written, even if its writer is closed while it waits for more. */
 static void test_closed_at_once(void **state)
 {
 	static size_t number;
@@ -138,7 +141,9 @@ static void test_closed_at_once(void **state)
 static void do_lose(void *data)
 {
 	(void)data;
-	/* One gap has bytes behind it, and one has none behind it because of a kill. */
+	/*
+	 * Bytes follow the first gap. After the second gap kxfs is killed, so no bytes follow it.
+	 */
 	log_writer_add(logs[0].w, -1, chunk, CHUNK);
 	log_writer_lost(logs[0].w);
 	log_writer_add(logs[0].w, -1, chunk, CHUNK);
@@ -159,7 +164,7 @@ static void open_one(size_t *number)
 	rig_until(atomic_load(&logs[0].open));
 }
 
-/* Whoever opens a log again knows of the gaps in it, though nobody has noted them. */
+/* A writer that opens a log again knows of its gaps, even if they were not recorded elsewhere. */
 static void test_gaps(void **state)
 {
 	static size_t number;
@@ -184,7 +189,7 @@ static struct {
 	atomic_bool done;
 	int err;
 	uint64_t size;
-	size_t n; /* so many of its bytes are those of CHUNK */
+	size_t n; /* number of bytes that match CHUNK */
 	size_t n_lines;
 	struct log_line last;
 } known;
@@ -216,7 +221,10 @@ static void ask_known(size_t least)
 	rig_until(atomic_load(&known.done));
 }
 
-/* The end of a log that somebody has cut is not known: bytes that are gone are not compared with anything. */
+/*
+ * If somebody truncated a log, its end counts as unknown. Bytes that are gone are not compared with
+ * anything.
+ */
 static void test_cut(void **state)
 {
 	static size_t number;
@@ -252,7 +260,7 @@ static void do_tear(void *data)
 	log_writer_flush(logs[0].w);
 }
 
-/* A line whose rest was lost joins the next one, which is still known by its time. */
+/* A line whose rest was lost is joined with the next one, which is still recognized by its time. */
 static void test_torn(void **state)
 {
 	static size_t number;
