@@ -125,14 +125,16 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 	}
 	/* The error is about the output or the helper process of a local replica. */
 	if (strncmp(message, "its ", strlen("its ")) == 0) {
-		fputs(" The program did not cause this: submit the file again when that is fixed.",
+		fputs(" The program did not cause this: fix the problem, then submit the file "
+		      "again.",
 		      out);
 		return;
 	}
 	fputs(" Check the entrypoint of role ", out);
 	put_clean(out, role);
 	fputs(has_blank(message)
-		      ? ": it is one program, and its arguments belong in args."
+		      ? ": it must be only a program, and the program's arguments belong in "
+			"args."
 		      : ": it must be a program in PATH or the path of an executable file.",
 	      out);
 }
@@ -324,7 +326,7 @@ static void why_failed(FILE *out, const struct spec_job *job)
 	if (!r && streq(job->reason, job->phase) && !streq(job->phase, "Terminated") &&
 	    last_ended(job)) {
 		r = last_ended(job);
-		fputs("The job failed by a policy of its own. ", out);
+		fputs("The job failed because of a policy of its own. ", out);
 		put_clean(out, r->name);
 		fputc(' ', out);
 		put_code(out, r->exit_code);
@@ -389,7 +391,7 @@ static void put_cause(FILE *out, const struct spec_job *job, unsigned allowed)
 	if (job->actions & allowed & 1u << SPEC_RELEASE)
 		fputs(job->state == SPEC_SUBMITTED
 			      ? " Write release to its ctl to send it again, or remove its "
-				"directory to forget it."
+				"directory to drop it."
 			      : " Write release to its ctl to release it.",
 		      out);
 	if (job->suspended || job->cause.stops)
@@ -456,8 +458,8 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 		      out);
 		return;
 	}
-	fputs(". It is an image of a local Docker; on the machine that has it, push it: docker tag "
-	      "sha256:",
+	fputs(". The image is in a local Docker; push it from the machine that has it: docker "
+	      "tag sha256:",
 	      out);
 	put_words(out, id);
 	fputc(' ', out);
@@ -472,7 +474,8 @@ static void put_pull(FILE *out, const struct spec_replica *r)
  */
 static void put_abandoning(FILE *out, const struct spec_job *job)
 {
-	fputs(job->impatient ? ", if that is soon: this attempt times out after some minutes."
+	fputs(job->impatient ? ", if this happens soon: the current attempt times out after "
+			       "some minutes."
 			     : ".",
 	      out);
 }
@@ -486,7 +489,7 @@ static void put_unschedulable(FILE *out, const struct spec_job *job, const struc
 		put_words(out, claim);
 		fputs(" in namespace ", out);
 		put_clean(out, job->namespace);
-		fputs(". It starts automatically when there is one", out);
+		fputs(". It starts automatically when the claim exists", out);
 		put_abandoning(out, job);
 		return;
 	}
@@ -515,7 +518,7 @@ static void put_waiting(FILE *out, const struct spec_job *job, const struct spec
 	} else if (streq(r->reason, "CreateContainerConfigError")) {
 		fputs(" can't start: ", out);
 		put_end(out, r->message);
-		fputs(" It starts automatically when that exists", out);
+		fputs(" It starts automatically when this is fixed", out);
 		put_abandoning(out, job);
 	} else {
 		put_trouble(out, " can't start yet", r);
@@ -539,7 +542,7 @@ static void put_loop(FILE *out, const struct spec_job *job, const struct spec_re
 		fputc(' ', out);
 	}
 	put_code(out, r->last_code);
-	fprintf(out, ". It was started %u time%s so far, and is restarted", r->starts,
+	fprintf(out, ". It was started %u time%s so far, and the kubelet restarts it", r->starts,
 		r->starts == 1 ? "" : "s");
 	spec_time_text(r->next, time);
 	if (*time)

@@ -108,8 +108,8 @@ int spec_held_read(const char *text, size_t len, const struct spec_held_place *p
 		a->how = hold.after[i].how;
 		if (!place->find(place->data, hold.after[i].name, a))
 			spec_errors_add(e, -EINVAL, 0, 0, "scheduler_args.after",
-					"%s is neither a job of jobs/ or history/, nor a file "
-					"of submit/ that has launched one",
+					"%s is neither a job in jobs/ or history/, nor a file "
+					"in submit/ that launched a job",
 					hold.after[i].name);
 	}
 	spec_errors_locate(e, spec_yaml_find, root);
@@ -183,10 +183,10 @@ bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 					   : state == SPEC_FAILED || state == SPEC_CANCELLED);
 	after->wait = met ? SPEC_WAIT_MET : SPEC_WAIT_NEVER;
 	if (!met && !last)
-		spec_set(&after->end, "was removed, and its result is not known");
+		spec_set(&after->end, "was removed, and its result is unknown");
 	else if (!met)
-		spec_set(&after->end, state == SPEC_SUCCEEDED ? "has succeeded"
-				      : state == SPEC_FAILED  ? "has failed"
+		spec_set(&after->end, state == SPEC_SUCCEEDED ? "succeeded"
+				      : state == SPEC_FAILED  ? "failed"
 							      : "was cancelled");
 	return true;
 }
@@ -206,8 +206,8 @@ enum spec_decision spec_held_judge(const struct spec_held *h, int64_t now, char 
 		waits |= a->wait == SPEC_WAIT_OPEN;
 		if (a->wait != SPEC_WAIT_NEVER)
 			continue;
-		*ret_why = text_print("it waited for %s %s, which %s", a->id, required[a->how],
-				      a->end);
+		*ret_why = text_print("it waited for %s %s, but %s %s", a->id, required[a->how],
+				      a->id, a->end);
 		return SPEC_DECISION_NEVER;
 	}
 	return waits ? SPEC_DECISION_WAIT : SPEC_DECISION_GO;
@@ -252,7 +252,7 @@ static const char *put_wait(FILE *out, const struct spec_held *h,
 				required[a->how]);
 	}
 	if (n > 1)
-		fprintf(out, ", and for %zu more", n - 1);
+		fprintf(out, ", and for %zu more job%s", n - 1, n == 2 ? "" : "s");
 	if (!reason && n)
 		reason = "Dependency";
 	if (h->begin > progress->now) {
@@ -261,13 +261,13 @@ static const char *put_wait(FILE *out, const struct spec_held *h,
 		reason = reason ? reason : "BeginTime";
 	}
 	if (!reason && progress->passive)
-		fputs("waits for nothing more", out);
+		fputs("waits to be launched", out);
 	if (progress->passive)
-		fputs("; this mount is read-only, so it does not launch the job", out);
+		fputs("; this mount is read-only and launches no jobs", out);
 	if (reason || progress->passive)
 		return reason ? reason : "ReadOnly";
-	fputs(progress->refusal ? "could not be launched; kxfs retries: "
-				: "waits for nothing more: it is being launched",
+	fputs(progress->refusal ? "the launch failed; kxfs retries: "
+				: "waits until kxfs has launched it",
 	      out);
 	/* A refusal may have several lines. Print only the first one. */
 	if (progress->refusal)
@@ -281,17 +281,17 @@ static const char *put_wait(FILE *out, const struct spec_held *h,
 static const char *put_sending(FILE *out, enum spec_sending sending)
 {
 	if (sending == SPEC_SENDING) {
-		fputs("it is being sent; the server has not answered yet", out);
+		fputs("kxfs has sent it to the server, which has not answered yet", out);
 		return "Submitting";
 	}
 	if (sending == SPEC_SENDING_ASKED) {
-		fputs("it was being sent when kxfs ended or lost the connection; the server may still "
-		      "show it",
+		fputs("kxfs ended or lost the connection while it sent the job; the server may "
+		      "still show the job",
 		      out);
 		return "Submitting";
 	}
-	fputs("it was being sent when kxfs ended or lost the connection; the server has no such job "
-	      "now, but may have had one",
+	fputs("kxfs ended or lost the connection while it sent the job; the server does not "
+	      "have the job now, but may have had it",
 	      out);
 	return "LaunchUnknown";
 }
@@ -333,7 +333,7 @@ static void put_cause(struct spec_job *job, const struct spec_head *head, const 
 	if (progress->from) {
 		spec_time_text(progress->from, from);
 		spec_time_text(progress->until, until);
-		fprintf(out, ". No kxfs has run here from %s to %s", from, until);
+		fprintf(out, ". kxfs was not running here from %s to %s", from, until);
 	}
 	text_stream_close(out);
 	spec_set(&job->cause.text, text);

@@ -21,8 +21,8 @@ static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
 
 	return spec_errors_add(
 		e, -EINVAL, root->line, root->column, "",
-		"this is a ready manifest (kind: %s), which only a mount of a cluster can submit; "
-		"write an AppDef, see appdef(5)",
+		"this is a Kubernetes manifest (kind: %s), which only a mount of a cluster can "
+		"submit; write an AppDef instead, see appdef(5)",
 		kind && kind->type == SPEC_YAML_SCALAR ? kind->text : "");
 }
 
@@ -66,13 +66,15 @@ static void refuse_torchx_options(const struct spec_options *o, struct spec_erro
 
 	if (log_dir && *log_dir)
 		wrong_option("log_dir",
-			     "can't be chosen: what a job prints is in its directory, as log", e);
+			     "is not supported: kxfs shows the output of a job in the job's "
+			     "directory, as log",
+			     e);
 	if (spec_options_bool(o, "prepend_cwd"))
 		wrong_option("prepend_cwd", "is not supported: write ./PROGRAM, or set PATH in env",
 			     e);
 	if (spec_options_bool(o, "auto_set_cuda_visible_devices"))
 		wrong_option("auto_set_cuda_visible_devices",
-			     "is not needed: -o gpus=N gives each replica its own", e);
+			     "is not needed: -o gpus=N gives each replica its own GPUs", e);
 }
 
 /* Return the settings for a job of APP. Add an error to E if a run option is invalid. */
@@ -124,7 +126,8 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 		if (m->gpus && need > m->gpus)
 			spec_errors_add(
 				e, -EINVAL, 0, 0, "roles",
-				"the replicas need %lld GPUs together, and this mount has %u",
+				"the replicas need %lld GPUs together, but this mount has only "
+				"%u",
 				(long long)need, m->gpus);
 		*ret_terms = choose_terms(app, m, e);
 	} else {

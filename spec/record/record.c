@@ -284,11 +284,12 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 
 	if (spec_local_parse(text, len, &machine, &app, &terms, &e) < 0) {
 		why = spec_errors_text(&e, "app.yaml");
-		text_set(&why, "this version of kxfs does not take app.yaml: %.*s",
+		text_set(&why, "this version of kxfs does not accept the job's app.yaml: %.*s",
 			 (int)strcspn(why, "\n"), why);
 		spec_set(&r->fault, why);
 	} else if (!is_app_of(app, r)) {
-		spec_set(&r->fault, "this version of kxfs takes app.yaml for another job");
+		spec_set(&r->fault, "this version of kxfs reads the job's app.yaml as a "
+				    "different job");
 	} else {
 		r->app = take_ptr(app);
 	}

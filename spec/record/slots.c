@@ -55,12 +55,11 @@ static char *text_of_wait(const struct spec_slots *t, int64_t need)
 	const int n_free = count_of(free_of(t));
 	const bool full = t->jobs && t->running >= t->jobs;
 	const size_t n = t->waiting;
-	cleanup_free char *before = text_print("%zu job%s before it", n, n == 1 ? "" : "s");
+	cleanup_free char *before = text_print("%zu job%s ahead of it", n, n == 1 ? "" : "s");
 	cleanup_free char *missing = NULL;
 
 	if (t->passive)
-		return text_copy(
-			"waits for its turn, and this mount is read-only: it starts no job");
+		return text_copy("waits for a slot; this mount is read-only and starts no jobs");
 	if (need > n_free || (need > 0 && !full))
 		missing = text_print("%lld GPU%s: %d of %d %s free", (long long)need,
 				     need == 1 ? "" : "s", n_free, count_of(t->gpus),
@@ -69,7 +68,7 @@ static char *text_of_wait(const struct spec_slots *t, int64_t need)
 		missing = text_print("a slot: %zu of %u %s in use", t->running, t->jobs,
 				     t->running == 1 ? "is" : "are");
 	else
-		return text_print("waits for its turn: %s", before);
+		return text_print("waits in the queue: %s", before);
 	return text_print("waits for %s%s%s", missing, n ? ", " : "", n ? before : "");
 }
 
@@ -101,7 +100,7 @@ bool spec_slots_give(struct spec_slots *t, struct spec_record *r, bool *ret_move
 	spec_set(&job->cause.text, text);
 	job->cause.reason = "Resources";
 	job->cause.advice =
-		never ? "Mount again with more (-o gpus=N), or remove its directory." : "";
+		never ? "Mount again with more GPUs (-o gpus=N), or remove its directory." : "";
 	job->queue_position = never ? 0 : (unsigned)++t->waiting;
 	return false;
 }

@@ -44,8 +44,8 @@ static const struct cause_class no_priority_class = {
 static const struct cause_class failed_mount = {"FailedMount",
 						"It starts automatically when that is fixed."};
 static const struct cause_class node_lost = {
-	SPEC_REASON_NODE_LOST, "It is not known whether it still runs until the node returns "
-			       "or is removed from the cluster."};
+	SPEC_REASON_NODE_LOST, "Whether the replica still runs is unknown until the node "
+			       "returns or is removed from the cluster."};
 static const struct cause_class gang_short = {"GangShort", WAITS_FOR_ROOM};
 static const struct cause_class cluster_full = {"ClusterFull", WAITS_FOR_ROOM};
 static const struct cause_class queue_full = {"QueueFull", WAITS_FOR_ROOM};
@@ -187,7 +187,7 @@ static bool any_unmade(const struct facts *f)
 	return false;
 }
 
-#define CANT "its pods can't be made: "
+#define CANT "its pods can't be created: "
 
 /* The server refused to create the job's pods, with the message TEXT. Return the cause. */
 static struct spec_cause refused(const struct facts *f, const char *text)
@@ -197,7 +197,7 @@ static struct spec_cause refused(const struct facts *f, const char *text)
 
 	word = word_behind(text, "exceeded quota: ", &n);
 	if (word)
-		return make(&quota_exceeded, CANT "quota %.*s is used up%s%s%s", (int)n, word,
+		return make(&quota_exceeded, CANT "quota %.*s is exhausted%s%s%s", (int)n, word,
 			    word[n] == ',' ? " (" : "", word[n] == ',' ? word + n + 2 : "",
 			    word[n] == ',' ? ")" : "");
 	word = word_behind(text, "serviceaccount ", &n);
@@ -240,8 +240,8 @@ static struct spec_cause find_unmade(const struct facts *f)
 	ret = refused_by(f, e);
 	for (const struct spec_phase *p = f->ctx->reader->phases; p->name; p++)
 		if (p->gives_up && ret.reason == quota_exceeded.reason)
-			ret.advice = "It continues automatically if quota becomes available soon: "
-				     "Volcano gives up after some minutes.";
+			ret.advice = "It continues automatically if quota becomes available "
+				     "before Volcano gives up, which is after some minutes.";
 	return ret;
 }
 
@@ -398,7 +398,7 @@ static struct spec_cause find_lost(const struct facts *f)
 		if (!streq(r->reason, SPEC_REASON_NODE_LOST) || !spec_pod_is_lost(pod))
 			continue;
 		ret = make(&node_lost, "%s: %s%s", r->name, r->message,
-			   pod->meta.deleted ? ", and its pod is marked for eviction" : "");
+			   pod->meta.deleted ? ", and the pod is marked for eviction" : "");
 		ret.of_replica = true;
 		return ret;
 	}
@@ -430,15 +430,15 @@ static struct spec_cause find_gang(const struct facts *f)
 	for (size_t i = 0; i < f->job->n_replicas; i++)
 		n += is_made[i];
 	if (n < minimum) {
-		ret = make(&gang_short, "%u pods must start together, and there %s only %u of them",
-			   minimum, n == 1 ? "is" : "are", n);
+		ret = make(&gang_short, "%u pods must start together, but only %u exist%s", minimum,
+			   n, n == 1 ? "s" : "");
 		/* Only events would show why the other pods were not created. */
 		if (f->ctx->unseen & SPEC_UNSEEN_EVENTS)
 			ret.advice = unseen_advice[SPEC_UNSEEN_EVENTS];
 		return ret;
 	}
 	return make(&gang_short,
-		    "%u pods must start together, and there is no capacity for all of them",
+		    "%u pods must start together, but there is no capacity for all of them",
 		    minimum);
 }
 
@@ -462,7 +462,7 @@ static bool next_resource(const char **text, const char *key, char name[256])
 	return n > 0;
 }
 
-/* Print how much of the resource NAME the job needs: "it needs 2.4 cpu at once". */
+/* Print how much of the resource NAME the job needs: "it needs 2.4 cpu". */
 static void put_need(FILE *out, const char *name, const char *need)
 {
 	bool bytes = strstr(name, "memory") || strstr(name, "storage");
@@ -473,7 +473,7 @@ static void put_need(FILE *out, const char *name, const char *need)
 		fputs(need, out);
 	else
 		spec_amount_print(out, name, value);
-	fprintf(out, "%s %s at once", bytes ? " of" : "", name);
+	fprintf(out, "%s %s", bytes ? " of" : "", name);
 }
 
 /*
@@ -499,9 +499,8 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 	 * the second case, the free amount belongs to admitted jobs that do not run yet.
 	 */
 	if (need > all || left >= need) {
-		fputs(", and the queue may use ", out);
+		fputs(", and the queue's limit is ", out);
 		spec_amount_print(out, name, all);
-		fputs(" in all", out);
 		return;
 	}
 	fputs(", and ", out);
@@ -630,9 +629,9 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	}
 	ret = find_unmade(&f);
 	if (!*ret.reason && ctx->unseen & SPEC_UNSEEN_PARTS && pods.n == 0 && !job->suspended) {
-		ret = make(&missing_right, "its pods are not known");
-		ret.advice =
-			"The objects that own them can't be listed: .kxfs/info has the reason.";
+		ret = make(&missing_right, "its pods are unknown");
+		ret.advice = "kxfs can't list the objects that own the pods; .kxfs/info shows the "
+			     "reason.";
 	}
 	if (!*ret.reason)
 		ret = find_lost(&f);
@@ -657,7 +656,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		unseen &= SPEC_UNSEEN_EVENTS;
 	if (unseen && has_waited(&f, max_of(ctx->since, view->changed) +
 					     (n >= job->n_replicas ? STARTING : 0))) {
-		ret = make(&missing_right, "the reason is not known");
+		ret = make(&missing_right, "the reason is unknown");
 		ret.advice = unseen_advice[unseen];
 	}
 	return ret;

@@ -24,12 +24,12 @@
 #define WHEN_OPENED    "Kueue admits it when the queue is opened again."
 #define WHEN_ACTIVE    "It resumes when spec.active of its Workload is set to true again."
 #define WHEN_ACTIVE_FIXED                                                                          \
-	"It continues when spec.active of its Workload is true again. This user has no right to "  \
-	"set that (patch workloads.kueue.x-k8s.io): copy its manifest.yaml into submit/ to run "   \
-	"it again, and remove its directory."
+	"It continues when spec.active of its Workload is true again, but this user has no right " \
+	"to set that (patch workloads.kueue.x-k8s.io). To run the job again, copy its "            \
+	"manifest.yaml into submit/ and remove its directory."
 /* Advice if Kueue will not requeue the job, even if spec.active is true again. */
 #define SUBMIT_AGAIN                                                                               \
-	"Kueue will not admit it again: copy its manifest.yaml into submit/ to run it again."
+	"Kueue will not admit it again: to run it again, copy its manifest.yaml into submit/."
 
 /* What one of Kueue's reasons means for users. */
 struct kueue_meaning {
@@ -60,7 +60,7 @@ static const struct kueue_meaning unreserved_meanings[] = {
 	 "smaller pods.",
 	 NO_QUOTA},
 	{"WaitingForPodsReady", "WaitingForPodsReady", "", NO_QUOTA},
-	{"AdmissionGated", "AdmissionGated", "It continues when that gate is removed.", NO_QUOTA},
+	{"AdmissionGated", "AdmissionGated", "It continues when this gate is removed.", NO_QUOTA},
 	{"Misconfigured", "Inadmissible", "Ask Kueue's administrator.", NO_QUOTA},
 	{"Inadmissible", "Inadmissible", "", NO_QUOTA},
 	{"Suspended", "QueueStopped", WHEN_OPENED, NO_QUOTA},
@@ -84,9 +84,9 @@ static const struct kueue_meaning off_meanings[] = {
 	{"AdmissionCheck", "AdmissionCheckRejected", SUBMIT_AGAIN,
 	 "it was rejected by an admission check", QUOTE},
 	{"RequeuingLimitExceeded", "PodsNotReady", SUBMIT_AGAIN,
-	 "its pods were too often not ready in time, so Kueue has given up", PODS},
+	 "its pods were not ready in time too often, so Kueue gave up", PODS},
 	{"MaximumExecutionTimeExceeded", "ExecutionTimeExceeded", SUBMIT_AGAIN,
-	 "its maximum execution time is over", NOTHING},
+	 "it reached its maximum execution time", NOTHING},
 	{NULL, "Deactivated", SUBMIT_AGAIN, "it was deactivated", QUOTE},
 };
 
@@ -171,7 +171,7 @@ static const struct kueue_meaning *put_eviction(struct kueue_text *m)
 	fputs(means->words, m->out);
 	put_time(m, e->since);
 	if (m->w->requeued > 0)
-		fprintf(m->out, "; Kueue has requeued it %u time%s for this", m->w->requeued,
+		fprintf(m->out, "; Kueue has requeued it %u time%s for this reason", m->w->requeued,
 			m->w->requeued == 1 ? "" : "s");
 	if (m->w->requeue_at > m->ctx->now) {
 		fputs(", and Kueue retries", m->out);
@@ -213,9 +213,9 @@ static void line(struct kueue_text *m)
 		 * shows it. For the feature, see SchedulingEquivalenceHashing in Kueue's
 		 * pkg/features/kube_features.go.
 		 */
-		fputs(", and Kueue has not tried to admit it yet: others are ahead of "
-		      "it, and Kueue 0.18 and later skips jobs with the same request "
-		      "as one that did not fit",
+		fputs(", and Kueue has not tried to admit it yet: other jobs are ahead of it, "
+		      "and Kueue 0.18 and later skips a job if one with the same request did "
+		      "not fit",
 		      m->out);
 	else
 		fputs(", and Kueue has not tried to admit it yet", m->out);
@@ -250,7 +250,7 @@ static void inactive(struct kueue_text *m)
 		fprintf(m->out, "queue %s", queue);
 		stopped(m, m->queue->stop_policy);
 	} else if (c && is_stopped(c->stop_policy)) {
-		fprintf(m->out, "cluster queue %s, which queue %s belongs to,", cluster, queue);
+		fprintf(m->out, "cluster queue %s (of queue %s)", cluster, queue);
 		stopped(m, c->stop_policy);
 	} else if (streq(m->queue->reason, "ClusterQueueDoesNotExist")) {
 		set(m, "NoQueue", "Create it, or submit the job to another queue.");
@@ -398,7 +398,7 @@ static void explain(struct kueue_text *m)
 
 	if (has_not_started(m->w)) {
 		set(m, "FailedToStart", SUBMIT_AGAIN);
-		fprintf(m->out, "Kueue has admitted it and could not start it: %s",
+		fprintf(m->out, "Kueue admitted it, but could not start it: %s",
 			condition(m, SPEC_WORKLOAD_FINISHED)->message);
 		return;
 	}
@@ -436,18 +436,17 @@ static void missing(struct kueue_text *m)
 	if (ctx->kueue.absent) {
 		set(m, "NoKueue", "Submit it without a queue.");
 		fprintf(m->out,
-			"it is in queue %s of Kueue, which is not installed in this cluster",
+			"it is in Kueue queue %s, but Kueue is not installed in this cluster",
 			m->view->queue);
 		return;
 	}
 	if (!ctx->kueue.known) {
 		set(m, SPEC_REASON_QUEUED,
-		    "This mount can't watch Workloads, which have the reason; see .kxfs/info.");
+		    "This mount can't watch Workloads, which show the reason; see .kxfs/info.");
 		fprintf(m->out, "Kueue has not admitted it from queue %s", m->view->queue);
 		return;
 	}
-	set(m, "NoWorkload",
-	    "If this lasts, Kueue may be down, or does not manage this namespace.");
+	set(m, "NoWorkload", "If this lasts, Kueue may be down, or may not manage this namespace.");
 	fputs("Kueue has not processed it yet", m->out);
 	if (*m->view->priority)
 		fprintf(m->out, ", perhaps because there is no priority class %s",
@@ -475,10 +474,10 @@ struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec
 	else
 		missing(&m);
 	if (ctx->kueue.away && *m.reason && !is_off(m.w) && !streq(m.reason, "Admitted"))
-		fputs("; the server can't reach Kueue, which admits no job while it is down",
+		fputs("; the server can't reach Kueue, and Kueue admits no jobs while it is down",
 		      m.out);
 	if (m.pods && *job->obstacle)
-		fprintf(m.out, ". The pods could not become ready: %s", job->obstacle);
+		fprintf(m.out, ". The pods did not become ready: %s", job->obstacle);
 	text_stream_close(m.out);
 	ret.reason = m.reason;
 	ret.advice = m.advice;

@@ -195,7 +195,7 @@ static void explain(struct spec_replica *r, const struct spec_pod_view *pod)
 	else if (*pod->reason && r->state != SPEC_RUNNING && r->state != SPEC_SUCCEEDED)
 		explain_with(r, pod->reason, pod->message);
 	else if (r->state == SPEC_UNKNOWN)
-		explain_with(r, pod->phase, "the node does not report the state of its pod");
+		explain_with(r, pod->phase, "the node does not report the state of the pod");
 	else if (r->state == SPEC_SUCCEEDED)
 		explain_with(r, "Completed", "");
 	else if (c)

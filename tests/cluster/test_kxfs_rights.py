@@ -18,12 +18,11 @@ COST = {
 }
 # What is said of a job of two pods that may have one pod alone, without these, for as long as it waits.
 SHORT = {
-    PODGROUPS: "The job waits: its pods can't be made: quota few is used up "
-               "(requested: pods=1, used: pods=1, limited: pods=1). It "
-               "continues automatically if quota becomes available soon: "
-               "Volcano gives up after some minutes.",
-    "events": "The job waits: 2 pods must start together, and there is only 1 "
-              "of them. This user may not list and watch events, which would "
+    PODGROUPS: "The job waits: its pods can't be created: quota few is exhausted "
+               "(requested: pods=1, used: pods=1, limited: pods=1). It continues automatically "
+               "if quota becomes available before Volcano gives up, which is after some minutes.",
+    "events": "The job waits: 2 pods must start together, but only 1 exists. "
+              "This user may not list and watch events, which would "
               "show the reason: ask for that right.",
 }
 NO_QUEUES = [(QUEUES, "there is no queues/ directory; the file why can't report the capacity of a queue")]

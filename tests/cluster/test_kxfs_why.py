@@ -43,7 +43,7 @@ def test_missing_image(kx):
 def test_missing_secret(kx, world):
     job = kx.submit(manifest(container={"env": [{"name": "KEY", "valueFrom": {
         "secretKeyRef": {"name": "nope", "key": "key"}}}]}))
-    says(job, 'main-0 can\'t start: secret "nope" not found. It starts automatically when that exists.',
+    says(job, 'main-0 can\'t start: secret "nope" not found. It starts automatically when this is fixed.',
          "CreateContainerConfigError")
     world.kubectl("create", "secret", "generic", "nope", "--from-literal=key=1")
     ends(job, world)
@@ -61,8 +61,7 @@ def test_missing_configmap(kx, world):
 def test_missing_claim(kx, world):
     job = kx.submit(app(HOLD, mounts=[{"type": "volume", "src": "nope", "dst_path": "/data"}]))
     says(job, f"main-0 can't start: there is no persistent volume claim nope "
-              f"in namespace {world.namespace}. It starts automatically when "
-              f"there is one.", "Unschedulable")
+              f"in namespace {world.namespace}. It starts automatically when the claim exists.", "Unschedulable")
 
 
 def test_missing_program(kx):
@@ -110,23 +109,22 @@ def test_quota(kx, world):
     """Of a gang of two one pod is there, and does not start: that the gang waits for the other says less."""
     quota(world, "pods")
     job = kx.submit(manifest(replicas=2, volumes=[{"name": "none", "secret": {"secretName": "none"}}]))
-    says(job, "The job waits: its pods can't be made: quota few is used up "
-              "(requested: pods=1, used: pods=1, limited: pods=1). It "
-              "continues automatically if quota becomes available soon: "
-              "Volcano gives up after some minutes.",
+    says(job, "The job waits: its pods can't be created: quota few is exhausted "
+              "(requested: pods=1, used: pods=1, limited: pods=1). It continues automatically "
+              "if quota becomes available before Volcano gives up, which is after some minutes.",
          "QuotaExceeded")
-    assert job.status()["message"].startswith("its pods can't be made: quota few is used up")
+    assert job.status()["message"].startswith("its pods can't be created: quota few is exhausted")
 
 
 def test_service_account(kx, world):
     job = kx.submit(app(HOLD, args={"service_account": "nope"}))
-    says(job, "The job waits: its pods can't be made: there is no service account nope in namespace "
+    says(job, "The job waits: its pods can't be created: there is no service account nope in namespace "
          f"{world.namespace}. Create it, or submit the job with another service_account.", "NoServiceAccount")
 
 
 def test_priority_class(kx):
     job = kx.submit(app(HOLD, args={"priority_class": "nope"}))
-    says(job, "The job waits: its pods can't be made: there is no priority class nope. Create it, or submit the "
+    says(job, "The job waits: its pods can't be created: there is no priority class nope. Create it, or submit the "
          "job with another priority_class.", "NoPriorityClass")
 
 
@@ -135,7 +133,7 @@ def test_priority_class(kx):
 
 def test_cluster_full(kx):
     job = kx.submit(app(HOLD, resource={"cpu": 5000, "memMB": 64, "gpu": 0}, num_replicas=2))
-    says(job, f"The job waits: the cluster has no capacity for it now: it needs 9999.8 cpu at once. {ROOM}",
+    says(job, f"The job waits: the cluster has no capacity for it now: it needs 9999.8 cpu. {ROOM}",
          "ClusterFull")
 
 
@@ -161,11 +159,11 @@ def test_queue(mount, world, queue):
     running(first)
     second = kx.submit(app(HOLD, resource=resource), "second.yaml")
     says(second, f"The job waits: queue {queue} has no capacity for it now: it "
-                 f"needs 0.2 cpu at once, and 0.1 of the queue's 0.3 is free. "
+                 f"needs 0.2 cpu, and 0.1 of the queue's 0.3 is free. "
                  f"{ROOM}", "QueueFull")
     large = kx.submit(app(HOLD, resource={**resource, "cpu": 0.5}), "large.yaml")
     says(large, f"The job waits: queue {queue} has no capacity for it now: it "
-                f"needs 0.4 cpu at once, and the queue may use 0.3 in all. "
+                f"needs 0.4 cpu, and the queue's limit is 0.3. "
                 f"Submit it to another queue, or request less.", "QueueTooSmall")
     assert {"default", queue} <= set(kx.ls("queues"))
     status = yaml.safe_load(kx.read("queues", queue, "status"))

@@ -306,7 +306,7 @@ def refused(kx, job, text):
     kx.start()
 
 
-WHY = "this version of kxfs does not take app.yaml: app.yaml:"
+WHY = "this version of kxfs does not accept the job's app.yaml: app.yaml:"
 
 
 def test_appdef_that_a_later_version_refuses(kx):

@@ -154,11 +154,11 @@ def test_after(kx, wish, end, begins):
         return
     for job in (second, third):
         job.never()
-    ended = {"ok": "has succeeded", "failed": "has failed"}[end]
+    ended = {"ok": "succeeded", "failed": "failed"}[end]
     assert second.status()["reason"] == third.status()["reason"] == "DependencyNeverSatisfied"
     assert second.read("why") == (f"The job was cancelled: it waited for {first.id} {words[wish]}, "
-                                  f"which {ended}.\n")
-    assert third.read("why").endswith(f"it waited for {second.id} to succeed, which was cancelled.\n")
+                                  f"but {first.id} {ended}.\n")
+    assert third.read("why").endswith(f"it waited for {second.id} to succeed, but {second.id} was cancelled.\n")
     assert second.read("live", "wait") == "CANCELLED\n" and second.read("live", "follow") == ""
     kx.restart(signal.SIGKILL)
     assert second.state() == third.state() == "CANCELLED"
@@ -177,7 +177,7 @@ def test_after_names(kx):
     for name in ("nobody", "self"):
         assert err_of(kx.write, "submit/self.yaml", held(after=[f"ok:{name}"])) == "EINVAL"
         text = kx.read("submit", "self.yaml.error")
-        assert text.startswith("self.yaml:") and f"{name} is neither a job of jobs/ or history/, nor a file" in text
+        assert text.startswith("self.yaml:") and f"{name} is neither a job in jobs/ or history/, nor a file" in text
     # After itself: after the previous job of the same file.
     kx.submit(app("true", name="self"), "self.yaml").finish()
     kx.submit(held("true", name="self", after=["ok:self"]), "self.yaml").finish()
@@ -204,7 +204,7 @@ def test_after_removed(kx):
     lost[1].finish()
     for job in (lost[0], lost[2]):
         job.never()
-        assert "was removed, and its result is not known" in job.read("why")
+        assert "was removed, and its result is unknown" in job.read("why")
 
 
 def test_all_of_them(kx):
@@ -279,7 +279,7 @@ def test_pause(kx, age):
     os.utime(stamp, (time.time() - 3600,) * 2)
     ran = datetime.datetime.fromtimestamp(max(int(stamp.stat().st_mtime), head["job"]["created"] // 10**9), datetime.timezone.utc)
     kx.start()
-    assert f"No kxfs has run here from {ran:%Y-%m-%dT%H:%M:%SZ} to " in job.read("why")
+    assert f"kxfs was not running here from {ran:%Y-%m-%dT%H:%M:%SZ} to " in job.read("why")
     later = kx.submit(held(hold=True))
     assert "No kxfs" not in later.read("why")
 
@@ -420,7 +420,7 @@ def test_jobs(make_kx):
     b, c = jobs["b"].status(), jobs["c"].status()
     assert (b["reason"], b["queue_position"], b["message"]) == ("Resources", 1, "waits for a slot: 1 of 1 is in use")
     assert (c["reason"], c["queue_position"]) == ("Resources", 2)
-    assert jobs["c"].read("why") == ("The job waits for a slot: 1 of 1 is in use, 1 job before it. "
+    assert jobs["c"].read("why") == ("The job waits for a slot: 1 of 1 is in use, 1 job ahead of it. "
                                      "Its position in the queue is 2.\n")
     assert jobs["a"].status()["queue_position"] is None
     lines = {line.split()[0]: line for line in kx.read("list").splitlines()}
@@ -530,7 +530,7 @@ def test_queue_read_only(make_kx):
     kx.start()
     wait_for(lambda: jobs["a"].state() == "SUCCEEDED", what="the end of a")
     for name in ("b", "c"):
-        wait_for(lambda n=name: "read-only: it starts no job" in jobs[n].read("why"), what=f"why of {name}")
+        wait_for(lambda n=name: "read-only and starts no jobs" in jobs[n].read("why"), what=f"why of {name}")
         assert jobs[name].state() == "PENDING" and jobs[name].read("ctl") == ""
     assert order(kx) == ["a"]
     kx.end()
@@ -587,7 +587,7 @@ def test_never_fits(make_kx):
     text = app("true", resource=gpus(2), num_replicas=3)
     for name in ("submit", "dryrun"):
         assert err_of(kx.write, f"{name}/a.yaml", text) == "EINVAL"
-        assert "the replicas need 6 GPUs together, and this mount has 4" in kx.read(name, "a.yaml.error")
+        assert "the replicas need 6 GPUs together, but this mount has only 4" in kx.read(name, "a.yaml.error")
     assert kx.jobs() == []
 
 
@@ -601,7 +601,7 @@ def test_fewer(make_kx):
     kx.start()
     c.until("RUNNING")
     assert b.read("why") == ("The job waits for 4 GPUs, but there are only 2. "
-                             "Mount again with more (-o gpus=N), or remove its directory.\n")
+                             "Mount again with more GPUs (-o gpus=N), or remove its directory.\n")
     remove(b.dir)
     for job, name in ((a, "a"), (c, "c")):
         (kx.work / name).touch()
@@ -614,7 +614,7 @@ def test_why(make_kx):
     a = kx.submit(held_job("a", "echo $CUDA_VISIBLE_DEVICES $HIP_VISIBLE_DEVICES", resource=gpus(1), num_replicas=7, env=env))
     others = [kx.submit(held_job("a", resource=gpus(2))) for _ in range(4)]
     a.until("RUNNING")
-    assert others[3].read("why").startswith("The job waits for 2 GPUs: 1 of 8 is free, 3 jobs before it.")
+    assert others[3].read("why").startswith("The job waits for 2 GPUs: 1 of 8 is free, 3 jobs ahead of it.")
     text = yaml.safe_load(kx.read("queues", "local", "status"))
     assert text["gpus_free"] == "7"
     assert text["jobs"][0]["gpus"] == {f"main-{k}": str(k) for k in range(7)}

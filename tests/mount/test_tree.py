@@ -650,7 +650,7 @@ def test_follow(kx):
      "Argument list too long. The args and env of role main are "
      "longer than the system allows: put long values into a file."),
     ({"entrypoint": "python3 train.py"},
-     "Check the entrypoint of role main: it is one program, and its arguments belong in args."),
+     "Check the entrypoint of role main: it must be only a program, and the program's arguments belong in args."),
     ({"entrypoint": "nosuchprogram"},
      "Check the entrypoint of role main: it must be a program in PATH or the path of an executable file."),
 ])

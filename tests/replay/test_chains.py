@@ -145,7 +145,7 @@ def test_forbidden_parts(server, make_mount):
     wait_for(lambda: kx.ls("jobs"), what="the job")
     job = harness.Job(kx, kx.ls("jobs")[0])
     wait_for(lambda: job.state() == "RUNNING", what="RUNNING")
-    wait_for(lambda: "its pods are not known" in job.read("why"), what="why")
+    wait_for(lambda: "its pods are unknown" in job.read("why"), what="why")
 
 
 @pytest.mark.parametrize(("resource", "source"), [("rayclusters", "rayjob:test"), ("rayclusters", "test"), ("jobs", "test")])

@@ -121,9 +121,9 @@ def full(cluster_queue, *sets):
     ("kueue_appwrapper_localqueue_hold", "LocalQueue team is inactive", "PENDING", "QueueStopped",
      f"The job waits: queue team is stopped (Hold). {OPENED}"),
     ("kueue_appwrapper_clusterqueue_hold", "is inactive", "PENDING", "QueueStopped",
-     f"The job waits: cluster queue CQ, which queue team belongs to, is stopped (Hold). {OPENED}"),
+     f"The job waits: cluster queue CQ (of queue team) is stopped (Hold). {OPENED}"),
     ("kueue_v014_appwrapper_clusterqueue_drain", "is inactive", "PENDING", "QueueStopped",
-     f"The job waits: cluster queue CQ, which queue team belongs to, "
+     f"The job waits: cluster queue CQ (of queue team) "
      f"is stopped (HoldAndDrain); its cluster queue was drained at 2026-11-22T06:32:12Z. {OPENED}"),
     ("kueue_appwrapper_check_pending", "check-p", "PENDING", "AdmissionCheckPending",
      "The job waits: it has its quota in queue team (cluster queue CQ) and waits for admission check check-p."),
@@ -131,8 +131,7 @@ def full(cluster_queue, *sets):
      "The job is suspended: it was rejected by an admission check. "
      "Kueue: \"The workload is deactivated due to AdmissionCheck in "
      "Rejected state: \"check-r\" (no nodes of this kind can be "
-     "had)\". Kueue will not admit it again: copy its manifest.yaml "
-     "into submit/ to run it again."),
+     "had)\". Kueue will not admit it again: to run it again, copy its manifest.yaml into submit/."),
     ("kueue_appwrapper_preempted", "more needed", "PENDING", "Queued",
      f"The job waits: {full('CQ')}; it was preempted at 2026-11-22T06:20:55Z."),
     ("kueue_appwrapper_deactivated", "The workload is deactivated", "RUNNING", "Deactivated",
@@ -240,8 +239,7 @@ def test_drained_job(server, make_mount):
         recordings.apply(server.store, step)
         if "is inactive" in json.dumps(step.tree.get("status", {})):
             break
-    why(kx, f"The job waits: cluster queue v014-job-clusterqueue-drain, "
-            f"which queue team belongs to, is stopped (HoldAndDrain); its cluster queue was drained "
+    why(kx, f"The job waits: cluster queue v014-job-clusterqueue-drain (of queue team) is stopped (HoldAndDrain); its cluster queue was drained "
             f"at {evicted(server)}. {OPENED}")
     status = harness.Job(kx, "app").status()
     assert (status["state"], status["reason"], status["evictions"]) == ("PENDING", "QueueStopped", 1)
@@ -359,7 +357,7 @@ def test_waiting_for_what_is_put_out_for_good(server, make):
         if until(step):
             break
     assert waiting.communicate(timeout=harness.LIMIT)[0] == b"CANCELLED\n"
-    assert kx.read("jobs/app/why").endswith("Kueue will not admit it again: copy its manifest.yaml into submit/ to run it again.\n")
+    assert kx.read("jobs/app/why").endswith("Kueue will not admit it again: to run it again, copy its manifest.yaml into submit/.\n")
     assert actions(job) == []
     assert harness.err_of(write_ctl, job, "resume") == "EINVAL"
     assert "Kueue evicted the job permanently" in kx.read(".kxfs", "log")
@@ -500,7 +498,7 @@ def test_kueue_is_down(server, make):
     kx = make(scenario)
     down = server.faults.add("reply", times=1000, reply=replies.unavailable(), subresource="pendingworkloads")
     waits = f"The job waits: {full('appwrapper-quota-wait')}"
-    why(kx, f"{waits}; the server can't reach Kueue, which admits no job while it is down.")
+    why(kx, f"{waits}; the server can't reach Kueue, and Kueue admits no jobs while it is down.")
     server.faults.clear(down)
     why(kx, f"{waits}. Its position in the queue is 1.")
 
@@ -927,9 +925,7 @@ def test_deactivated_without_the_right(server, make, known):
 
 # --- rights, and clusters without Kueue ---
 
-UNSEEN = ("The job waits: Kueue has not admitted it from queue team. This "
-          "mount can't watch Workloads, which have the reason; see "
-          ".kxfs/info.")
+UNSEEN = ("The job waits: Kueue has not admitted it from queue team. This mount can't watch Workloads, which show the reason; see .kxfs/info.")
 
 
 def test_without_workloads(server, make):
@@ -955,8 +951,7 @@ def test_workloads_come_later(server, make):
     for workload in server.store.objects(st.WORKLOADS)[0]:
         server.store.remove(st.WORKLOADS, "test", workload.name)
     kx = make("kueue_appwrapper_quota_wait", options="cancel=all")
-    why(kx, "The job waits: Kueue has not processed it yet. If this lasts, "
-            "Kueue may be down, or does not manage this namespace.")
+    why(kx, "The job waits: Kueue has not processed it yet. If this lasts, Kueue may be down, or may not manage this namespace.")
     assert harness.err_of(write_ctl, harness.Job(kx, "app"), "suspend") == "EINVAL"
     assert "the job is in a Kueue queue, but Kueue has not created a Workload for it yet" in kx.read(".kxfs", "log")
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
@@ -978,7 +973,7 @@ def test_without_kueue(server, make_mount, source):
         "spec": {"suspend": True, "components": []}, "status": {"phase": "Suspended"}})
     if source.startswith("appwrapper"):
         harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job")
-        why(kx, "The job waits: it is in queue team of Kueue, which is not installed in this cluster. Submit it without a "
+        why(kx, "The job waits: it is in Kueue queue team, but Kueue is not installed in this cluster. Submit it without a "
             "queue.")
         assert harness.Job(kx, "app").status()["queue_position"] is None
     assert [req.path for req in server.requests if "kueue" in req.path] == \
@@ -993,7 +988,7 @@ def test_kueue_installed_later(server, make_mount, tmp_path):
     harness.wait_for(lambda: server.count(path="/apis/kueue.x-k8s.io"), what="the look")
     load(server, "kueue_appwrapper_quota_wait", lambda step: step.tree["kind"] == "AppWrapper"
          and step.tree["metadata"]["name"] == "app" and "status" in step.tree)
-    why(kx, "The job waits: it is in queue team of Kueue, which is not installed in this cluster. Submit it without a queue.")
+    why(kx, "The job waits: it is in Kueue queue team, but Kueue is not installed in this cluster. Submit it without a queue.")
     server.install(*st.KUEUE)
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
     clock.set(601)

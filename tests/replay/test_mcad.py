@@ -208,7 +208,7 @@ def test_no_service_account(kx, server, mcad):
     text = (f'test/{job.id} creation failure: pods "{job.id}-0" is forbidden: error looking up service account test/sa: '
             'serviceaccount "sa" not found')
     mcad.say(job.id, "Failed", "Failed", "ItemCreationFailure.", text)
-    why = ("The job waits: its pods can't be made: there is no service account sa in namespace test. Create it, or submit "
+    why = ("The job waits: its pods can't be created: there is no service account sa in namespace test. Create it, or submit "
            "the job with another service_account.\n")
     harness.wait_for(lambda: job.read("why") == why)
     transitions = job.status()["transitions"]

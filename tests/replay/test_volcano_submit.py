@@ -366,10 +366,10 @@ def test_in_flight_over_kill(kx, server):
     writer.wait(harness.LIMIT)
     kx.start()
     (name,) = kx.ls("jobs")
-    assert harness.Job(kx, name).read("state") == "SUBMITTED\n" and "the server may still show it" in kx.read("jobs", name, "why")
+    assert harness.Job(kx, name).read("state") == "SUBMITTED\n" and "the server may still show the job" in kx.read("jobs", name, "why")
     assert harness.err_of((kx / "jobs" / name).rmdir) == "EAGAIN" and error_of(kx, "app.yaml") is None
     server.pass_on(sent)
-    harness.wait_for(lambda: "the server may still show it" not in kx.read("jobs", name, "why"), what="the verdict")
+    harness.wait_for(lambda: "the server may still show the job" not in kx.read("jobs", name, "why"), what="the verdict")
     assert kx.ls("jobs") == [name]
     (obj,) = launched_objects(server)
     assert job_of(kx, "app.yaml") == obj.name and error_of(kx, "app.yaml") is None
@@ -575,7 +575,7 @@ def test_release_not_now(kx, server):
     fault = server.faults.add("reply", times=10000, verb="create", reply=replies.forbidden("tester", "create", st.JOBS, "test"))
     harness.write_ctl(job, "release")
     harness.wait_for(lambda: job.status()["reason"] == "LaunchDelayed", what="the refusal")
-    assert job.read("why").startswith("The job waits: could not be launched; kxfs retries: ")
+    assert job.read("why").startswith("The job waits: the launch failed; kxfs retries: ")
     server.faults.clear(fault)
     harness.wait_for(lambda: launched(server) == [job.id], what="the launch")
 
@@ -630,7 +630,7 @@ def test_killed_and_not_found(kx, server, volcano, gone):
     sent = len(posts(server))
     kx.start()
     harness.wait_for(lambda: job.status()["reason"] == "Submitting", what="the job")
-    assert job.status()["state"] == "SUBMITTED" and "may still show it" in job.read("why") and job.read("ctl") == ""
+    assert job.status()["state"] == "SUBMITTED" and "may still show the job" in job.read("why") and job.read("ctl") == ""
     assert harness.err_of(os.rmdir, job.dir) == "EAGAIN"
     kx.restart()
     assert job.status()["reason"] == "Submitting"
@@ -707,7 +707,7 @@ def test_kills(kx, server, pytestconfig):
 # A launch with an unknown outcome, since kxfs was killed during the request: the job is in jobs/ as SUBMITTED, and
 # all readers see it. Ten minutes later it counts as not launched; if it was held, the user decides.
 
-SENT = "it was being sent when kxfs ended or lost the connection"
+SENT = "kxfs ended or lost the connection while it sent the job"
 
 
 @pytest.fixture
@@ -786,7 +786,7 @@ def test_not_launched(clocked, server, clock):
     """A job that the server does not have ten minutes after the kill was not launched: it is in history/ then."""
     job = undecided(clocked, server)
     assert listed(clocked, ".", job.id) == ("SUBMITTED", "Submitting")
-    assert job.read("why") == f"The job waits: {SENT}; the server may still show it.\n"
+    assert job.read("why") == f"The job waits: {SENT}; the server may still show the job.\n"
     assert job.read("app.yaml") == harness.app("true") and job.read("ctl") == job.read("manifest.yaml") == ""
     read_all(job.dir)
     assert harness.err_of(os.rmdir, job.dir) == "EAGAIN" and clocked.history() == []
@@ -835,8 +835,8 @@ def test_held(clocked, server, volcano, clock, again):
     clock.set(601)
     harness.wait_for(lambda: job.status()["reason"] == "LaunchUnknown", what="the ten minutes")
     assert listed(clocked, ".", job.id) == ("SUBMITTED", "LaunchUnknown")
-    assert job.read("why") == f"The job waits: {SENT}; the server has no such job now, but may have had one. Write release to its ctl " \
-                              "to send it again, or remove its directory to forget it.\n"
+    assert job.read("why") == f"The job waits: {SENT}; the server does not have the job now, but may have had it. Write release to its ctl " \
+                              "to send it again, or remove its directory to drop it.\n"
     assert job.read("ctl").split() == ["release"]
     assert len(posts(server)) == 1 and launched(server) == []
     if again:

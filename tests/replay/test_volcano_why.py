@@ -25,7 +25,7 @@ from submitting import error_of
 FULL = "resource in cluster is overused: overused cpu"
 NOISE = "0/0 tasks in gang unschedulable: pod group is not ready, 3 minAvailable"
 WHY_FULL = ("The job waits: the cluster has no capacity for it now: it "
-            "needs 2.4 cpu at once. It starts automatically when capacity "
+            "needs 2.4 cpu. It starts automatically when capacity "
             "becomes available.\n")
 
 
@@ -85,7 +85,7 @@ def test_events(server, make_mount):
     harness.wait_for(lambda: why(kx) == WHY_FULL, what="why")
     status = harness.Job(kx, "gang").status()
     assert status["reason"] == "ClusterFull"
-    assert status["message"] == "the cluster has no capacity for it now: it needs 2.4 cpu at once"
+    assert status["message"] == "the cluster has no capacity for it now: it needs 2.4 cpu"
     waiting.again(7)
     # An event may arrive before its object.
     pod = watching.pod(waiting.job, "main", 0)
@@ -238,7 +238,7 @@ def test_forbidden(server, make_mount, resource):
     if resource == "queues":
         harness.wait_for(lambda: why(kx) == WHY_FULL, what="why")
     else:
-        harness.wait_for(lambda: why(kx) == f"The job waits: the reason is not known. This user may not list "
+        harness.wait_for(lambda: why(kx) == f"The job waits: the reason is unknown. This user may not list "
                                             f"and watch {resource}, which would show the reason: ask for "
                                             f"that right.\n", what="what would tell more")
         harness.wait_for(lambda: (kx / "queues/default/status").exists(), what="the queue")
@@ -391,7 +391,7 @@ def test_crash_loop(server, volcano, job):
                 "reason": "CrashLoopBackOff", "message": "back-off 2m40s restarting failed container=main-0"}})
 
     edit_pod(server, pod, loop)
-    until_why(job, "main-0 ended with exit code 3. It was started 5 times so far, and is restarted at "
+    until_why(job, "main-0 ended with exit code 3. It was started 5 times so far, and the kubelet restarts it at "
                    "2026-11-22T10:03:40Z. Its output is in main-0/log.\n")
     assert job.state() == job.replica()["state"] == "PENDING" and job.replica()["exit_code"] == 3
     volcano.run(pod)
@@ -525,7 +525,7 @@ def test_given_up(kx, server, volcano):
         "metadata": {"name": "unmade", "namespace": "test", "uid": "e-1", "creationTimestamp": st.now()},
         "involvedObject": {"kind": "Job", "name": owner.name, "uid": owner.uid}, "type": "Warning",
         "reason": "FailedCreate", "message": text, "count": 16, "lastTimestamp": st.now()})
-    until_why(job, "The job waits: its pods can't be made: there is no service account sa in namespace test. Create it, or "
+    until_why(job, "The job waits: its pods can't be created: there is no service account sa in namespace test. Create it, or "
                    "submit the job with another service_account.\n")
     volcano.set_phase(job.id, "Terminating")
     volcano.set_phase(job.id, "Terminated")
@@ -543,10 +543,9 @@ def test_lost_node(server, volcano, job):
     edit_pod(server, pod, lambda tree: tree["status"].update(conditions=[
         {"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-22T10:00:00Z"}]))
     until_why(job, "main-0: its node node-1 has not reported since "
-                   "2026-11-22T10:00:00Z. It is not known whether it still runs "
-                   "until the node returns or is removed from the cluster.\n")
+                   "2026-11-22T10:00:00Z. Whether the replica still runs is unknown until the node returns or is removed from the cluster.\n")
     edit_pod(server, pod, lambda tree: tree["metadata"].update(deletionTimestamp=st.now()))
-    harness.wait_for(lambda: "and its pod is marked for eviction" in job.read("why"))
+    harness.wait_for(lambda: "and the pod is marked for eviction" in job.read("why"))
     assert job.status()["reason"] == "NodeLost"
     volcano.run(pod)
     edit_pod(server, pod, lambda tree: (tree["status"].update(conditions=[]), tree["metadata"].pop("deletionTimestamp")))
@@ -575,7 +574,7 @@ def test_ended_by_a_policy(volcano, job):
     volcano.finish(volcano.pods(job.id)[0], 0)
     volcano.set_phase(job.id, "Failed")
     harness.wait_for(lambda: job.state() == "FAILED")  # SUCCEEDED, if its pods' watch was faster
-    until_why(job, "The job failed by a policy of its own. main-0 ended with exit code 0. Retries used: 2; "
+    until_why(job, "The job failed because of a policy of its own. main-0 ended with exit code 0. Retries used: 2; "
                    "max_retries is 0. Its output is in main-0/log.\n")
 
 

@@ -145,7 +145,7 @@ static void check_reasons(pid_t pid, uint64_t since)
 		state = text_of(state_path, pid);
 		why = text_of(why_path, pid);
 		if (life == sim_life() && streq(state, "RUNNING\n") && *why &&
-		    !strstr(why, "its pods are not known"))
+		    !strstr(why, "its pods are unknown"))
 			sim_fail(
 				"%s has no pods, since links may not be watched, and its why is %s",
 				job->name, why);

@@ -1130,7 +1130,7 @@ static void test_pause(void **state)
 		assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 		begin_run();
 		job = store_get(store, BACKEND_JOBS, "a-1");
-		assert_true(!!strstr(job->cause.text, "No kxfs has run") == rows[i].told);
+		assert_true(!!strstr(job->cause.text, "kxfs was not running") == rows[i].told);
 	}
 }
 

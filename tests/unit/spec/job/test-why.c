@@ -190,12 +190,11 @@ static void test_start_error(void **state)
 			"program in PATH or the path of an executable file. It was not "
 			"retried, because max_retries is 0.\n");
 	set(&r->message, "exec: \"python train.py\": not found in PATH");
-	assert_why(
-		job,
-		"trainer-1 could not be started: exec: \"python train.py\": not "
-		"found in PATH. Check the entrypoint of role trainer: it is one program, and its "
-		"arguments belong in args. It was not "
-		"retried, because max_retries is 0.\n");
+	assert_why(job,
+		   "trainer-1 could not be started: exec: \"python train.py\": not found in PATH. "
+		   "Check the entrypoint of role trainer: it must be only a program, and the "
+		   "program's arguments belong in args. It was not retried, because max_retries "
+		   "is 0.\n");
 	set(&r->message, "exec: \"sh\": Argument list too long");
 	assert_why(job, "trainer-1 could not be started: exec: \"sh\": Argument list "
 			"too long. The args and env of role trainer are longer than the "
@@ -206,10 +205,9 @@ static void test_start_error(void **state)
 			"such file or directory. It was not retried, because "
 			"max_retries is 0.\n");
 	set(&r->message, "its output can't be stored: No space left on device");
-	assert_why(job, "trainer-1 could not be started: its output can't be stored: No "
-			"space left on device. The program did not cause this: submit "
-			"the file again when that is fixed. It was not retried, because "
-			"max_retries is 0.\n");
+	assert_why(job, "trainer-1 could not be started: its output can't be stored: No space "
+			"left on device. The program did not cause this: fix the problem, then "
+			"submit the file again. It was not retried, because max_retries is 0.\n");
 }
 
 /* The output of the replica could not be kept: that is the reason, whatever the program made of it. */

@@ -533,9 +533,10 @@ static void test_quota(void **state)
 				   "'Warning','lastTimestamp':'1970-01-01T00:00:30Z','message':"
 				   "'Error creating: pods \\'j-0-\\' is forbidden: exceeded quota: "
 				   "few, requested: pods=1, used: pods=1, limited: pods=1'}"));
-	assert_string_equal(why(&w), "The job waits: its pods can't be made: quota few is used up "
-				     "(requested: pods=1, used: pods=1, limited: pods=1). It "
-				     "continues automatically when quota becomes available.\n");
+	assert_string_equal(why(&w), "The job waits: its pods can't be created: quota few is "
+				     "exhausted (requested: pods=1, used: pods=1, limited: "
+				     "pods=1). It continues automatically when quota becomes "
+				     "available.\n");
 	world_clear(&w);
 }
 

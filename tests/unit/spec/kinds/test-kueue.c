@@ -75,14 +75,13 @@ static void test_with_cluster_queue(void **state)
 	} table[] = {
 		{"kueue_appwrapper_clusterqueue_hold",
 		 "PENDING QueueStopped: The job waits: cluster queue "
-		 "appwrapper-clusterqueue-hold, which queue team belongs to, is "
-		 "stopped (Hold). Kueue admits it when the queue is opened "
-		 "again.\n"},
+		 "appwrapper-clusterqueue-hold (of queue team) is stopped (Hold). Kueue admits "
+		 "it when the queue is opened again.\n"},
 		{"kueue_v014_appwrapper_clusterqueue_drain",
 		 "PENDING QueueStopped: The job waits: cluster queue "
-		 "v014-appwrapper-clusterqueue-drain, which queue team belongs "
-		 "to, is stopped (HoldAndDrain); its cluster queue was drained at "
-		 "2026-11-22T06:32:12Z. Kueue admits it when the queue is opened again.\n"},
+		 "v014-appwrapper-clusterqueue-drain (of queue team) is stopped "
+		 "(HoldAndDrain); its cluster queue was drained at 2026-11-22T06:32:12Z. Kueue "
+		 "admits it when the queue is opened again.\n"},
 		{"kueue_appwrapper_strictfifo",
 		 "PENDING InLine: The job waits: it is in queue team (cluster "
 		 "queue appwrapper-strictfifo), which admits jobs strictly in "
@@ -226,7 +225,7 @@ static void test_quota_messages(void **state)
 		{"Inadmissible", "LocalQueue team doesn\"t exist", "Inadmissible",
 		 QUOTE("LocalQueue team doesn't exist") "\n"},
 		{"AdmissionGated", "Admission is gated by: budget", "AdmissionGated",
-		 QUOTE("Admission is gated by: budget") " It continues when that gate is removed.\n"},
+		 QUOTE("Admission is gated by: budget") " It continues when this gate is removed.\n"},
 		{"Rain", "it rains", "Queued", QUOTE("it rains") "\n"},
 	};
 
@@ -257,20 +256,19 @@ static void test_no_workload(void **state)
 	w.now = 10;
 	world_job(&w, json, false);
 	assert_why(&w, "QueuedInKueue",
-		   "The job waits: Kueue has not admitted it from queue team. This "
-		   "mount can't watch Workloads, which have the reason; see "
-		   ".kxfs/info.\n");
+		   "The job waits: Kueue has not admitted it from queue team. This mount can't "
+		   "watch Workloads, which show the reason; see .kxfs/info.\n");
 	w.kueue.absent = true;
 	world_job(&w, json, false);
 	assert_why(&w, "NoKueue",
-		   "The job waits: it is in queue team of Kueue, which is not installed in this "
-		   "cluster. Submit it without a queue.\n");
+		   "The job waits: it is in Kueue queue team, but Kueue is not installed in "
+		   "this cluster. Submit it without a queue.\n");
 	w.kueue.absent = false;
 	w.kueue.known = true;
 	world_job(&w, json, false);
 	assert_why(&w, "NoWorkload",
-		   "The job waits: Kueue has not processed it yet. If this lasts, "
-		   "Kueue may be down, or does not manage this namespace.\n");
+		   "The job waits: Kueue has not processed it yet. If this lasts, Kueue may be "
+		   "down, or may not manage this namespace.\n");
 	world_job(
 		&w,
 		world_json(
@@ -281,7 +279,7 @@ static void test_no_workload(void **state)
 	assert_why(
 		&w, "NoWorkload",
 		"The job waits: Kueue has not processed it yet, perhaps because there is no priority "
-		"class high. If this lasts, Kueue may be down, or does not manage this namespace.\n");
+		"class high. If this lasts, Kueue may be down, or may not manage this namespace.\n");
 	world_clear(&w);
 }
 
@@ -293,17 +291,15 @@ static void test_time_is_over(void **state)
 	     "'conditions':[" CONDITION("QuotaReserved", "False", "Pending", "m") "," CONDITION(
 		     "Evicted", "True", "DeactivatedDueToMaximumExecutionTimeExceeded", "m") "]");
 	assert_why(&w, "ExecutionTimeExceeded",
-		   "The job is suspended: its maximum execution time is over. "
-		   "Kueue will not admit it again: copy its manifest.yaml into "
-		   "submit/ to run it again.\n");
+		   "The job is suspended: it reached its maximum execution time. Kueue will "
+		   "not admit it again: to run it again, copy its manifest.yaml into submit/.\n");
 	assert_true(w.last->suspended);
 	assert_int_equal(w.last->actions, 0);
 	held(&w, "'active':false",
 	     "'conditions':[" CONDITION("Evicted", "True", "DeactivatedDueToRain", "it rains") "]");
 	assert_why(&w, "Deactivated",
-		   "The job is suspended: it was deactivated. Kueue: \"it rains\". "
-		   "Kueue will not admit it again: copy its manifest.yaml into "
-		   "submit/ to run it again.\n");
+		   "The job is suspended: it was deactivated. Kueue: \"it rains\". Kueue will "
+		   "not admit it again: to run it again, copy its manifest.yaml into submit/.\n");
 	assert_int_equal(w.last->actions, 0);
 	world_clear(&w);
 }
@@ -341,9 +337,9 @@ static void test_out_for_good(void **state)
 	held(&w, "",
 	     "'conditions':[" CONDITION("Finished", "True", "FailedToStart", "a conflict") "]");
 	assert_why(&w, "FailedToStart",
-		   "The job is suspended: Kueue has admitted it and could not "
-		   "start it: a conflict. Kueue will not admit it again: copy its "
-		   "manifest.yaml into submit/ to run it again.\n");
+		   "The job is suspended: Kueue admitted it, but could not start it: a "
+		   "conflict. Kueue will not admit it again: to run it again, copy its "
+		   "manifest.yaml into submit/.\n");
 	assert_int_equal(w.last->state, SPEC_CANCELLED);
 	assert_int_equal(w.last->actions, 0);
 	/* Somebody has resumed the job, and Kueue has not taken it back. */
@@ -637,10 +633,9 @@ static void test_place(void **state)
 	w.since = -10 * SECOND;
 	held(&w, "", "'conditions':[]");
 	assert_why(&w, "InLine",
-		   "The job waits: it is in queue team, and Kueue has not tried to "
-		   "admit it yet: others are ahead of it, and Kueue 0.18 and later "
-		   "skips jobs with the same request as one that did not fit. Its "
-		   "position in the queue is 3.\n");
+		   "The job waits: it is in queue team, and Kueue has not tried to admit it "
+		   "yet: other jobs are ahead of it, and Kueue 0.18 and later skips a job if "
+		   "one with the same request did not fit. Its position in the queue is 3.\n");
 	held(&w, "'active':false", "'conditions':[]");
 	assert_int_equal(w.last->queue_position, 0);
 	/* It has its quota by now, and the places were asked for before. */

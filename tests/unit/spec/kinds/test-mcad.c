@@ -213,14 +213,14 @@ static void test_failed_by_mcad(void **state)
 	/* MCAD tries that again and again, and says Pending and Failed by turns. */
 	assert_job(&w, SPEC_PENDING, "ItemCreationFailure",
 		   "MCAD could not create the job's objects: ns/j creation failure: no");
-	assert_why(&w, "The job waits: its pods can't be made: no.\n");
+	assert_why(&w, "The job waits: its pods can't be created: no.\n");
 	job(&w, ONE, "",
 	    "'state':'Pending','conditions':[" CONDITION(
 		    "Failed", "ItemCreationFailure.",
 		    "ns/j creation failure: pods \\\"j-0\\\" is forbidden: error looking up "
 		    "service account ns/sa: serviceaccount \\\"sa\\\" not found") "," QUEUED "]");
 	assert_why(&w,
-		   "The job waits: its pods can't be made: there is no service account sa in "
+		   "The job waits: its pods can't be created: there is no service account sa in "
 		   "namespace ns. Create it, or submit the job with another service_account.\n");
 	job(&w, ONE, "",
 	    "'state':'Running','conditions':[" CONDITION("Failed", "ItemCreationFailure.",

@@ -171,7 +171,7 @@ static void test_nobody(void **state)
 #define MAY_NOT(what)                                                                              \
 	" This user may not list and watch " what                                                  \
 	", which would show the reason: ask for that right.\n"
-#define UNKNOWN(what) "The job waits: the reason is not known." MAY_NOT(what)
+#define UNKNOWN(what) "The job waits: the reason is unknown." MAY_NOT(what)
 
 /*
  * What the user may not see is named when the job has waited for a while and nothing else is known; not when seeing it
@@ -197,15 +197,13 @@ static void test_unseen(void **state)
 	assert_why(&w, UNKNOWN("events"));
 	group(&w, "Inqueue",
 	      "{'type':'Unschedulable','status':'True','lastTransitionTime':'1970-01-01T00:00:05Z'}");
-	assert_why(
-		&w,
-		"The job waits: 3 pods must start together, and there is only 1 of them." MAY_NOT(
-			"events"));
+	assert_why(&w, "The job waits: 3 pods must start together, but only 1 exists." MAY_NOT(
+			       "events"));
 	pod(&w, 1, "{'phase':'Pending'}");
 	pod(&w, 2, "{'phase':'Pending'}");
-	assert_why(&w, "The job waits: 3 pods must start together, and there is no "
-		       "capacity for all of them. It starts automatically when "
-		       "capacity becomes available.\n");
+	assert_why(&w, "The job waits: 3 pods must start together, but there is no capacity "
+		       "for all of them. It starts automatically when capacity becomes "
+		       "available.\n");
 	world_clear(&w);
 }
 
@@ -282,11 +280,11 @@ static void test_recorded(void **state)
 {
 	assert_recorded("pending_unschedulable",
 			"The job waits: the cluster has no capacity for it now: it "
-			"needs 127.8 cpu at once. It starts automatically when capacity "
+			"needs 127.8 cpu. It starts automatically when capacity "
 			"becomes available.\n");
 	assert_recorded("gang_too_big",
 			"The job waits: queue default has no capacity for it now: it "
-			"needs 2.4 cpu at once. It starts automatically when capacity "
+			"needs 2.4 cpu. It starts automatically when capacity "
 			"becomes available.\n");
 	assert_recorded("image_pull_failure",
 			"trainer-0 can't start: its image nosuch.invalid/none:1 can't be pulled: "
@@ -305,8 +303,8 @@ static void test_queue_full(void **state)
 	event(&w, "u-g", "Unschedulable",
 	      "queue resource quota insufficient: insufficient cpu, insufficient memory", 9);
 	assert_why(&w, "The job waits: queue q has no capacity for it now: it needs "
-		       "2.4 cpu at once, and 1 of the queue's 4 is free; it needs 3 "
-		       "GiB of memory at once, and 2 GiB of the queue's 8 GiB is free. "
+		       "2.4 cpu, and 1 of the queue's 4 is free; it needs 3 "
+		       "GiB of memory, and 2 GiB of the queue's 8 GiB is free. "
 		       "It starts automatically when capacity becomes available.\n");
 	assert_reason(&w, "QueueFull");
 	/* Other jobs that are let in but do not run yet count, too, and these are not told. */
@@ -314,11 +312,11 @@ static void test_queue_full(void **state)
 	event(&w, "u-g", "Unschedulable", "queue resource quota insufficient: insufficient cpu",
 	      10);
 	assert_why(&w, "The job waits: queue q has no capacity for it now: it needs "
-		       "2.4 cpu at once, and the queue may use 4 in all. It starts "
+		       "2.4 cpu, and the queue's limit is 4. It starts "
 		       "automatically when capacity becomes available.\n");
 	queue(&w, "Open", "'cpu':'2'", "");
 	assert_why(&w, "The job waits: queue q has no capacity for it now: it needs "
-		       "2.4 cpu at once, and the queue may use 2 in all. Submit it to "
+		       "2.4 cpu, and the queue's limit is 2. Submit it to "
 		       "another queue, or request less.\n");
 	assert_reason(&w, "QueueTooSmall");
 	/* The scheduler looks at the cluster first, but waiting for that does not help. */
@@ -356,22 +354,22 @@ static void test_gang(void **state)
 	job(&w, 3, "Pending");
 	pod(&w, 0, "{'phase':'Pending'}");
 	group(&w, "Inqueue", condition);
-	assert_why(&w, "The job waits: 3 pods must start together, and there is only 1 "
-		       "of them. It starts automatically when capacity becomes "
+	assert_why(&w, "The job waits: 3 pods must start together, but only 1 exists. "
+		       "It starts automatically when capacity becomes "
 		       "available.\n");
 	pod(&w, 1, "{'phase':'Pending'}");
 	pod(&w, 2,
 	    UNSCHEDULABLE("3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 "
 			  "minAvailable"));
-	assert_why(&w, "The job waits: 3 pods must start together, and there is no "
-		       "capacity for all of them. It starts automatically when "
-		       "capacity becomes available.\n");
+	assert_why(&w, "The job waits: 3 pods must start together, but there is no capacity "
+		       "for all of them. It starts automatically when capacity becomes "
+		       "available.\n");
 	assert_reason(&w, "GangShort");
 	/* The pods say it too, in case groups may not be seen. */
 	world_group(&w, "", true);
-	assert_why(&w, "The job waits: 3 pods must start together, and there is no "
-		       "capacity for all of them. It starts automatically when "
-		       "capacity becomes available.\n");
+	assert_why(&w, "The job waits: 3 pods must start together, but there is no capacity "
+		       "for all of them. It starts automatically when capacity becomes "
+		       "available.\n");
 	/* The message of a pod says more when a node does not fit, and so does that about an image. */
 	pod(&w, 1,
 	    UNSCHEDULABLE("0/1 nodes are unavailable: 1 Insufficient cpu. preemption: 0/1 "
@@ -435,16 +433,16 @@ static void test_unmade(void **state)
 	      DUMP("pods \\\\\\\"j-t-2\\\\\\\" is forbidden: exceeded quota: few, requested: "
 		   "pods=1, used: pods=1, limited: pods=1"),
 	      5);
-	assert_why(&w, "The job waits: its pods can't be made: quota few is used up "
-		       "(requested: pods=1, used: pods=1, limited: pods=1). It "
-		       "continues automatically if quota becomes available soon: "
-		       "Volcano gives up after some minutes.\n");
+	assert_why(&w, "The job waits: its pods can't be created: quota few is exhausted "
+		       "(requested: pods=1, used: pods=1, limited: pods=1). It continues "
+		       "automatically if quota becomes available before Volcano gives up, "
+		       "which is after some minutes.\n");
 	assert_reason(&w, "QuotaExceeded");
 	event(&w, "u-j", "FailedCreate",
 	      DUMP("pods \\\\\\\"j-t-2\\\\\\\" is forbidden: error looking up service account "
 		   "ns/nope: serviceaccount \\\\\\\"nope\\\\\\\" not found"),
 	      6);
-	assert_why(&w, "The job waits: its pods can't be made: there is no service account nope "
+	assert_why(&w, "The job waits: its pods can't be created: there is no service account nope "
 		       "in namespace ns. Create it, or submit the job with another "
 		       "service_account.\n");
 	assert_reason(&w, "NoServiceAccount");
@@ -453,12 +451,12 @@ static void test_unmade(void **state)
 		      "pods \\\\\\\"j-t-2\\\\\\\" is forbidden: no PriorityClass with name nope "
 		      "was found"),
 	      7);
-	assert_why(&w, "The job waits: its pods can't be made: there is no priority class nope. "
+	assert_why(&w, "The job waits: its pods can't be created: there is no priority class nope. "
 		       "Create it, or submit the job with another priority_class.\n");
 	assert_reason(&w, "NoPriorityClass");
 	event(&w, "u-j", "FailedCreate",
 	      DUMP("pods \\\\\\\"j-t-2\\\\\\\" is forbidden: violates PodSecurity"), 8);
-	assert_why(&w, "The job waits: its pods can't be made: violates PodSecurity.\n");
+	assert_why(&w, "The job waits: its pods can't be created: violates PodSecurity.\n");
 	/* The dump of an error without a message is not shown. */
 	event(&w, "u-j", "FailedCreate", "&errors.StatusError{}", 9);
 	assert_reason(&w, "GangShort");
@@ -493,7 +491,7 @@ static void test_not_starting(void **state)
 		{UNSCHEDULABLE("0/1 nodes are available: persistentvolumeclaim \\\"nope\\\" not "
 			       "found. preemption: 0/1 nodes are available."),
 		 "t-0 can't start: there is no persistent volume claim nope in "
-		 "namespace ns. It starts automatically when there is one.\n"},
+		 "namespace ns. It starts automatically when the claim exists.\n"},
 		{UNSCHEDULABLE("0/1 nodes are available: pod has unbound immediate "
 			       "PersistentVolumeClaims."),
 		 "t-0 fits on no node: 0/1 nodes are available: pod has unbound immediate "
@@ -512,16 +510,16 @@ static void test_not_starting(void **state)
 		{WAITING("ErrImagePull", "failed to pull and unpack image \\\"r.example:5000/x:" HEX
 					 "\\\": failed to resolve reference: not found"),
 		 "t-0 can't start: its image r.example:5000/x:" HEX
-		 " can't be pulled: not found. It is "
-		 "an image of a local Docker; on the machine that has it, push it: docker tag sha256:" HEX
-		 " r.example:5000/x:" HEX " && docker push r.example:5000/x:" HEX "\n"},
+		 " can't be pulled: not found. The image is in a local Docker; push it from "
+		 "the machine that has it: docker tag sha256:" HEX " r.example:5000/x:" HEX
+		 " && docker push r.example:5000/x:" HEX "\n"},
 		{WAITING("ImagePullBackOff", "Back-off pulling image \\\"r/x@sha256:" HEX "\\\""),
 		 "t-0 can't start: its image r/x@sha256:" HEX
 		 " can't be pulled. Check the image's name "
 		 "and tag, and that the cluster's nodes may pull it.\n"},
 		{WAITING("CreateContainerConfigError", "secret \\\"nope\\\" not found"),
-		 "t-0 can't start: secret \"nope\" not found. It starts "
-		 "automatically when that exists.\n"},
+		 "t-0 can't start: secret \"nope\" not found. It starts automatically when "
+		 "this is fixed.\n"},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
@@ -546,9 +544,8 @@ static void test_several(void **state)
 	job(&w, 3, "Pending");
 	for (unsigned i = 1; i < 3; i++)
 		pod(&w, i, WAITING("CreateContainerConfigError", "secret \\\"nope\\\" not found"));
-	assert_why(&w, "t-1 can't start: secret \"nope\" not found. It starts "
-		       "automatically when that exists. It is the first of 2 replicas "
-		       "that wait for this.\n");
+	assert_why(&w, "t-1 can't start: secret \"nope\" not found. It starts automatically "
+		       "when this is fixed. It is the first of 2 replicas that wait for this.\n");
 	world_clear(&w);
 }
 
@@ -727,9 +724,9 @@ static void test_lost_and_probed(void **state)
 	    "{'phase':'Running','conditions':[{'type':'Ready','status':'False','lastTransitionTime':"
 	    "'1970-01-01T00:01:00Z'}],'containerStatuses':[{'name':'t','ready':true,'restartCount':0,"
 	    "'state':{'running':{'startedAt':'1970-01-01T00:00:04Z'}}}]}");
-	assert_why(&w, "t-0: its node  has not reported since 1970-01-01T00:01:00Z. It "
-		       "is not known whether it still runs until the node returns or "
-		       "is removed from the cluster.\n");
+	assert_why(&w, "t-0: its node  has not reported since 1970-01-01T00:01:00Z. Whether "
+		       "the replica still runs is unknown until the node returns or is removed "
+		       "from the cluster.\n");
 	assert_reason(&w, "NodeLost");
 	world_clear(&w);
 	job(&w, 1, "Running");
@@ -802,18 +799,18 @@ static void test_loop(void **state)
 		{LOOP(LAST
 		      "'state':{'waiting':{'reason':'CrashLoopBackOff','message':'back-off 1m20s "
 		      "restarting failed container=t pod=j-t-0_ns(u-p0)'}}"),
-		 "t-0 ended with exit code 7. It was started 4 times so far, and is restarted at "
-		 "1970-01-01T00:02:20Z. Its output is in t-0/log.\n"},
+		 "t-0 ended with exit code 7. It was started 4 times so far, and the kubelet "
+		 "restarts it at 1970-01-01T00:02:20Z. Its output is in t-0/log.\n"},
 		{LOOP("'state':{'terminated':{'exitCode':7,'reason':'Error'}}"),
-		 "t-0 ended with exit code 7. It was started 4 times so far, and "
-		 "is restarted automatically. Its output is in t-0/log.\n"},
+		 "t-0 ended with exit code 7. It was started 4 times so far, and the kubelet "
+		 "restarts it automatically. Its output is in t-0/log.\n"},
 		{"{'phase':'Pending','initContainerStatuses':[{'name':'prep','restartCount':0,"
 		 "'lastState':{'terminated':{'exitCode':127}},'state':{'waiting':{'reason':"
 		 "'CrashLoopBackOff','message':'no time'}}}],'containerStatuses':[{'name':'t',"
 		 "'restartCount':0,'state':{'waiting':{'reason':'PodInitializing'}}}]}",
 		 "t-0 can't start: its container prep ended with exit code 127 "
 		 "(in a shell: a command was not found). It was "
-		 "started 1 time so far, and is restarted automatically. The "
+		 "started 1 time so far, and the kubelet restarts it automatically. The "
 		 "output of that container is in t-0/prep.log.\n"},
 	};
 
@@ -919,7 +916,7 @@ static void test_same_waiting(void **state)
 	    UNSCHEDULABLE("2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 "
 			  "minAvailable"));
 	pod(&w, 1, WAITING("CreateContainerConfigError", "no secret"));
-	assert_why(&w, "t-1 can't start: no secret. It starts automatically when that exists.\n");
+	assert_why(&w, "t-1 can't start: no secret. It starts automatically when this is fixed.\n");
 	assert_reason(&w, "CreateContainerConfigError");
 	assert_message(&w, "t-1: no secret");
 	world_clear(&w);

@@ -194,7 +194,7 @@ static struct spec_job *show(enum record_state record, const char *reason, struc
 	spec_set(&head->id, "a-1");
 	spec_set(&head->key, "uuid");
 	spec_set(&head->reason, reason);
-	spec_set(&head->why, "it waited for b-1 to succeed, which has failed");
+	spec_set(&head->why, "it waited for b-1 to succeed, but b-1 failed");
 	head->state = record;
 	head->since = NOW;
 	job = spec_held_job(head, h, shape, news);
@@ -218,21 +218,21 @@ static void test_shown(void **state)
 		{false, NULL, 0, "{after: [ok:b]}", "Dependency",
 		 "The job waits for b-1 to succeed.\n"},
 		{false, NULL, 0, "{after: [failed:b, any:c]}", "Dependency",
-		 "The job waits for b-1 to fail, and for 1 more.\n"},
+		 "The job waits for b-1 to fail, and for 1 more job.\n"},
 		{false, NULL, 0, "{begin: 2001-01-01}", "Launching",
-		 "The job waits for nothing more: it is being launched.\n"},
+		 "The job waits until kxfs has launched it.\n"},
 		{true, NULL, 0, "{begin: 2001-01-01}", "ReadOnly",
-		 "The job waits for nothing more; this mount is read-only, so it does not launch the job.\n"},
+		 "The job waits to be launched; this mount is read-only and launches no jobs.\n"},
 		{true, NULL, 0, "{hold: true}", "Held",
-		 "The job waits to be released; this mount is read-only, so it does not launch the job. "
+		 "The job waits to be released; this mount is read-only and launches no jobs. "
 		 "Write release to its ctl to release it.\n"},
 		{true, NULL, 0, "{after: [ok:b], begin: 2030-01-02}", "Dependency",
-		 "The job waits for b-1 to succeed, and until 2030-01-02T00:00:00Z; this mount is "
-		 "read-only, so it does not launch the job.\n"},
+		 "The job waits for b-1 to succeed, and until 2030-01-02T00:00:00Z; this mount "
+		 "is read-only and launches no jobs.\n"},
 		{false, "no\nand more", 0, "{begin: 2001-01-01}", "LaunchDelayed",
-		 "The job waits: could not be launched; kxfs retries: no.\n"},
+		 "The job waits: the launch failed; kxfs retries: no.\n"},
 		{false, NULL, NOW - 3600 * INT64_C(1000000000), "{after: [ok:b]}", "Dependency",
-		 "The job waits for b-1 to succeed. No kxfs has run here from "
+		 "The job waits for b-1 to succeed. kxfs was not running here from "
 		 "2023-11-14T21:13:20Z to 2023-11-14T22:13:20Z.\n"},
 	};
 
@@ -266,9 +266,9 @@ static void test_sent(void **state)
 		enum spec_state state;
 		const char *reason, *said;
 	} rows[] = {
-		{SPEC_SENDING, SPEC_PENDING, "Launching", "is being launched"},
-		{SPEC_SENDING_ASKED, SPEC_SUBMITTED, "Submitting", "may still show it"},
-		{SPEC_SENDING_LOST, SPEC_SUBMITTED, "LaunchUnknown", "may have had one"},
+		{SPEC_SENDING, SPEC_PENDING, "Launching", "until kxfs has launched it"},
+		{SPEC_SENDING_ASKED, SPEC_SUBMITTED, "Submitting", "may still show the job"},
+		{SPEC_SENDING_LOST, SPEC_SUBMITTED, "LaunchUnknown", "may have had it"},
 	};
 
 	for (size_t i = 0; i < array_size(rows); i++) {
@@ -298,9 +298,9 @@ static void test_over(void **state)
 	assert_null(said);
 	assert_true(spec_held_settle(&h->after[0], NULL, failed));
 	assert_int_equal(spec_held_judge(h, NOW, &said), SPEC_DECISION_NEVER);
-	assert_string_equal(said, "it waited for b-1 to succeed, which has failed");
+	assert_string_equal(said, "it waited for b-1 to succeed, but b-1 failed");
 	job = show(RECORD_NEVER, "DependencyNeverSatisfied", h, &news, &why);
-	assert_string_equal(why, "The job was cancelled: it waited for b-1 to succeed, which has "
+	assert_string_equal(why, "The job was cancelled: it waited for b-1 to succeed, but b-1 "
 				 "failed.\n");
 	assert_string_equal(job->reason, "DependencyNeverSatisfied");
 	assert_true(spec_job_is_over(job) && job->actions == 0);

@@ -63,14 +63,12 @@ static void check_local(const char *text, int err, const char *expected)
 static void test_local(void **state)
 {
 	check_local("name: a\nroles:\n- {name: r, image: i, entrypoint: e}\n", 0, "");
-	check_local(
-		"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec: {}\n", -EINVAL,
-		"1:1: this is a ready manifest (kind: Job), which only a mount of a cluster can "
-		"submit; write an AppDef, see appdef(5)\n");
-	check_local(
-		"apiVersion: v1\nkind: Pod\nspec: {}\n", -EINVAL,
-		"1:1: this is a ready manifest (kind: Pod), which only a mount of a cluster can "
-		"submit; write an AppDef, see appdef(5)\n");
+	check_local("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec: {}\n", -EINVAL,
+		    "1:1: this is a Kubernetes manifest (kind: Job), which only a mount of a "
+		    "cluster can submit; write an AppDef instead, see appdef(5)\n");
+	check_local("apiVersion: v1\nkind: Pod\nspec: {}\n", -EINVAL,
+		    "1:1: this is a Kubernetes manifest (kind: Pod), which only a mount of a "
+		    "cluster can submit; write an AppDef instead, see appdef(5)\n");
 	check_local(
 		"name: a\nkind: Job\nroles:\n- {name: r, image: i, entrypoint: e}\n", -EINVAL,
 		"2:1: kind: unknown field; the fields here are name, roles, metadata, scheduler, "
@@ -121,16 +119,15 @@ static void test_torchx_options(void **state)
 	assert_dir(APP "scheduler_args: {log_dir: null, prepend_cwd: false,"
 		       " auto_set_cuda_visible_devices: false}\n",
 		   "/w");
-	check_local(
-		APP "scheduler_args:\n  log_dir: /tmp/x\n  prepend_cwd: true\n"
-		    "  auto_set_cuda_visible_devices: true\n",
-		-EINVAL,
-		"4:12: scheduler_args.log_dir: can't be chosen: what a job prints is in its "
-		"directory, as log\n"
-		"5:16: scheduler_args.prepend_cwd: is not supported: write ./PROGRAM, or set PATH "
-		"in env\n"
-		"6:34: scheduler_args.auto_set_cuda_visible_devices: is not needed: -o gpus=N "
-		"gives each replica its own\n");
+	check_local(APP "scheduler_args:\n  log_dir: /tmp/x\n  prepend_cwd: true\n"
+			"  auto_set_cuda_visible_devices: true\n",
+		    -EINVAL,
+		    "4:12: scheduler_args.log_dir: is not supported: kxfs shows the output of a "
+		    "job in the job's directory, as log\n"
+		    "5:16: scheduler_args.prepend_cwd: is not supported: write ./PROGRAM, or set "
+		    "PATH in env\n"
+		    "6:34: scheduler_args.auto_set_cuda_visible_devices: is not needed: -o gpus=N "
+		    "gives each replica its own GPUs\n");
 }
 
 int main(void)

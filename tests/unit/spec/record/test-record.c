@@ -349,16 +349,17 @@ static void test_app(void **state)
 		const char *text, *fault;
 	} table[] = {
 		{"name: demo\n",
-		 "this version of kxfs does not take app.yaml: app.yaml:1:1: roles is missing"},
-		{"{", "this version of kxfs does not take app.yaml: app.yaml:"},
+		 "this version of kxfs does not accept the job's app.yaml: app.yaml:1:1: roles "
+		 "is missing"},
+		{"{", "this version of kxfs does not accept the job's app.yaml: app.yaml:"},
 		{"name: demo\nroles: [{name: trainer, image: i, entrypoint: e}]\n",
-		 "this version of kxfs takes app.yaml for another job"},
+		 "this version of kxfs reads the job's app.yaml as a different job"},
 		{"name: demo\nroles:\n- {name: trainer, image: i, entrypoint: e, num_replicas: 2}\n"
 		 "- {name: reader, image: i, entrypoint: e}\n",
-		 "this version of kxfs takes app.yaml for another job"},
+		 "this version of kxfs reads the job's app.yaml as a different job"},
 		{"name: demo\nroles:\n- {name: trainer, image: i, entrypoint: e, num_replicas: 3}\n"
 		 "- {name: My Reader, image: i, entrypoint: e}\n",
-		 "this version of kxfs takes app.yaml for another job"},
+		 "this version of kxfs reads the job's app.yaml as a different job"},
 		{small, ""},
 	};
 	struct spec_record *r = busy();
