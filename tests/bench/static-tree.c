@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kxfs is measured against: the smallest libfuse filesystem of the same kind (low-level API, one thread,
- * direct_io, attributes and names kept for 1 s), which keeps a tree in memory and does nothing else:
+ * The yardstick for kxfs: the smallest libfuse filesystem of the same kind (low-level API, one
+ * thread, direct_io, attributes and names valid for 1 s). It keeps a tree in memory and does
+ * nothing else:
  *
  *	static-tree MOUNTPOINT N
  *
- * It begins with a file `state` of 8 bytes, dir/ with N directories, and an empty submit/. Files, directories and
- * symbolic links can be made, written and removed, so that it takes the same requests as a mount of kxfs does: what
- * they cost here is what FUSE costs on this machine. Nothing is freed before the end: an inode is the address of its
- * node, and the kernel may name it until it forgets it. The place of an entry in its directory never changes, so a
- * listing goes on where it was while entries are removed.
+ * It starts with a file `state` of 8 bytes, dir/ with N directories, and an empty submit/. Files,
+ * directories and symbolic links can be created, written and removed, so that it accepts the same
+ * requests as kxfs. Their cost here is the cost of FUSE on this machine. Nothing is freed before
+ * the end: an inode number is the address of its node, and the kernel may use it until it forgets
+ * the node. The index of an entry in its directory never changes, so a listing can continue while
+ * entries are removed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,9 +25,9 @@
 struct node {
 	mode_t mode;
 	char *name;
-	char *data; /* a file's bytes, or where a link leads */
+	char *data; /* a file's contents, or a link's target */
 	size_t size;
-	struct node **entries; /* NULL: one that was removed */
+	struct node **entries; /* NULL: a removed entry */
 	size_t n_entries;
 };
 
@@ -58,7 +60,7 @@ static struct fuse_entry_param entry(struct node *n)
 	};
 }
 
-/* Where NAME stands in DIR; NULL: it is not there. */
+/* Return the slot of NAME in DIR, or NULL if there is none. */
 static struct node **find(struct node *dir, const char *name)
 {
 	for (size_t i = 0; i < dir->n_entries; i++) {
@@ -75,7 +77,7 @@ static void *must(void *p)
 	return p;
 }
 
-/* Have N hold SIZE bytes, of which new ones are 0. */
+/* Resize N's data to SIZE bytes. New bytes are 0. */
 static void resize(struct node *n, size_t size)
 {
 	n->data = must(realloc(n->data, size + 1));
@@ -92,7 +94,7 @@ static struct node *add(struct node *dir, const char *name, mode_t mode, const c
 	n->name = must(strdup(name));
 	resize(n, strlen(text));
 	memcpy(n->data, text, n->size);
-	/* Room for more is made whenever the number of entries is a power of two. */
+	/* Grow the array whenever the number of entries is a power of two. */
 	if ((dir->n_entries & (dir->n_entries - 1)) == 0)
 		dir->entries = must(realloc(dir->entries, (2 * dir->n_entries + 1) * sizeof(n)));
 	dir->entries[dir->n_entries++] = n;
@@ -159,7 +161,10 @@ static void do_remove(fuse_req_t req, fuse_ino_t parent, const char *name)
 	fuse_reply_err(req, at ? 0 : ENOENT);
 }
 
-/* What is made can be submitted in a mount of kxfs, so its closes are told too; all else is only read. */
+/*
+ * In kxfs a new file can be submitted, so its flushes must be handled. Existing files are only
+ * read.
+ */
 static void do_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		      struct fuse_file_info *fi)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Times a call on a file, in nanoseconds a round:
+ * Measures a call on a file. Prints the nanoseconds per round:
  *
- *	time-calls read FILE N		open, read to the end, close
+ *	time-calls read FILE N    open, read to the end, close
  *	time-calls stat FILE N
  */
 #include <fcntl.h>

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Inputs of the fuzz targets: corpus.jsonl, an input a line, those of a target side by side.
+"""The inputs of the fuzz targets are in corpus.jsonl, one per line, sorted by target.
 
-	tests/fuzz/corpus.py unpack TARGET DIRECTORY      write each input into a file of its own, as a fuzzer wants them
-	tests/fuzz/corpus.py add TARGET FILE...           add inputs, such as what a search has found, under their files' names
+	tests/fuzz/corpus.py unpack TARGET DIRECTORY      write each input to its own file, for a fuzzer
+	tests/fuzz/corpus.py add TARGET FILE...           add inputs under their files' names
 
-A line is {"target": TARGET, "name": NAME, "text": TEXT}, or, if the input is not UTF-8, "latin1" instead of "text", in which each
-character is the byte of its number. replay.c reads the same file.
-"""
+A line is {"target": TARGET, "name": NAME, "text": TEXT}. If the input is not UTF-8, "latin1"
+replaces "text", and each of its characters is the byte with that number. replay.c reads the same
+file."""
 
 import json
 import pathlib
@@ -17,7 +17,7 @@ CORPUS = pathlib.Path(__file__).resolve().with_name("corpus.jsonl")
 
 
 def all_inputs():
-    """{(target, name): bytes}"""
+    """Return {(target, name): bytes}."""
     found = {}
     for line in CORPUS.read_text(encoding="utf-8").split("\n")[:-1]:
         row = json.loads(line)
@@ -28,7 +28,7 @@ def all_inputs():
 
 
 def inputs(target):
-    """{name: bytes} of a target."""
+    """Return {name: bytes} of a target."""
     return {name: data for (its, name), data in all_inputs().items() if its == target}
 
 
@@ -38,7 +38,7 @@ def line_of(target, name, data):
         row["text"] = data.decode()
     except UnicodeDecodeError:
         row["latin1"] = data.decode("latin-1")
-    # Characters that end a line or can't be seen are escaped too.
+    # Escape line ends and invisible characters too.
     text = json.dumps(row, ensure_ascii=False)
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text) + "\n"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as an AppDef. What is accepted is within the bounds, and its JSON form is an AppDef
- * that is accepted too and has the same JSON form; what is refused comes with an error.
+ * Any bytes as an AppDef. An accepted AppDef is within the bounds, and its JSON form is accepted
+ * too and has the same JSON form again. A refused one gets an error.
  */
-/* asserts are what this is for, in every kind of build */
+/* keep assert() in all builds */
 #undef NDEBUG
 #include <assert.h>
 
@@ -38,7 +38,7 @@ static void check_json(const struct spec_app *app)
 	struct spec_terms terms = {0};
 
 	assert(text);
-	/* all defaults filled in, it may be beyond the bound of files */
+	/* with all defaults filled in, it may exceed the limit for files */
 	if (strlen(text) <= SPEC_MAX_FILE) {
 		assert(spec_local_parse(text, strlen(text), &machine, &again, &terms, &e) == 0);
 		same = spec_app_json(again);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as an event of a watch: what is read must be what json-c reads. As an object of a cluster:
- * its parts are read, or it is refused. And as the body of an answer: there is always an errno and a
- * text of a person's size. The first byte chooses the status.
+ * Any bytes as an event of a watch: what spec/ reads must be what json-c reads. Also as an object
+ * of a cluster, which is parsed or refused, and as the body of a reply, which always leads to an
+ * errno and a text of readable size. The first byte chooses the HTTP status.
  */
-/* asserts are what this is for, in every kind of build */
+/* keep assert() in all builds */
 #undef NDEBUG
 
 #include "fuzz-json.h"
@@ -22,7 +22,7 @@ static void check_event(const char *text, size_t len)
 		return;
 	assert(strlen(e.object) == e.len && e.resource_version);
 	whole = fuzz_json_parse(text, len);
-	/* With escapes, keys have several spellings. */
+	/* A key with escapes can be spelled in several ways. */
 	if (whole && !memchr(text, '\\', len)) {
 		object = json_object_object_get(whole, "object");
 		copy = fuzz_json_parse(e.object, e.len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an exec plugin answers, any bytes: an error that has none of the answer's words, or a credential
- * that can be sent.
+ * Any bytes as the output of an exec plugin. The result is a credential that can be sent, or an
+ * error that contains none of the output.
  */
 #include <assert.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as the file of a record, and as a head whose checksum is right. One that is accepted is the same after it
- * was written and read again.
+ * Any bytes as the file of a record, and as a head with a correct checksum. An accepted head is the
+ * same after it was written and read again.
  */
-/* asserts are what this is for, in every kind of build */
+/* keep assert() in all builds */
 #undef NDEBUG
 #include <assert.h>
 
@@ -44,7 +44,7 @@ static void read_file(const char *text, size_t size)
 		read_again(h, &line);
 }
 
-/* A fuzzer does not find checksums: give the bytes TEXT as a head the right one. */
+/* Read TEXT as a head with a correct checksum, which a fuzzer would not find. */
 static void read_head(const char *text, size_t size)
 {
 	char lengths[64];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a document that may be held, and as the conditions of a held job. What is held can be judged and shown;
- * conditions that are accepted are the same after they were written and read again.
+ * Any bytes as a document that may be held, and as the conditions of a held job. A held job can be
+ * evaluated and shown. Accepted conditions are the same after they were written and read again.
  */
-/* asserts are what this is for, in every kind of build */
+/* keep assert() in all builds */
 #undef NDEBUG
 #include <assert.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What json-c itself makes of a text, for comparing with what spec/ makes of it. */
+/* Parses with json-c, to compare its results with those of spec/. */
 #pragma once
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 
 #include "spec/base/base.h"
 
-/* NULL: it is not JSON, or null. */
+/* Return NULL if TEXT is not JSON, or is null. */
 static inline struct json_object *fuzz_json_parse(const char *text, size_t len)
 {
 	struct json_tokener *tok = json_tokener_new_ex(256);
@@ -24,7 +24,7 @@ static inline struct json_object *fuzz_json_parse(const char *text, size_t len)
 	return ret;
 }
 
-/* json-c reads NaN too, which is not equal to itself. */
+/* json-c accepts NaN too, which is not equal to itself. */
 static inline bool fuzz_json_same(struct json_object *a, struct json_object *b)
 {
 	return json_object_equal(a, b) ||

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A kind file, an object and a list of pods from any bytes, with a form feed between them: the file has mistakes with
- * texts, or it is a kind by which the object has a status, whatever the object and the pods are.
+ * Any bytes as a kind file, an object and a list of pods, separated by form feeds. Either the file
+ * has mistakes with error texts, or it is a kind that gives the object a status, whatever the
+ * object and the pods contain.
  */
 #include <assert.h>
 
@@ -11,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Cut the next part off *TEXT. */
+/* Cut off and return the next part of *TEXT. */
 static char *part(const char **text, const char *end)
 {
 	const char *cut = memchr(*text, '\f', (size_t)(end - *text));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kubeconfig files from any bytes, two of them merged (cut at the first form feed): each of their contexts
- * is an error with a text, or a whole connection without what would break a header line.
+ * Any bytes as two kubeconfig files (cut at the first form feed), which are merged. Each of their
+ * contexts leads to an error text, or to a complete connection without characters that would break
+ * a header line.
  */
 #include <assert.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of lines of any bytes: what is read goes on in order, what is found is not after what was looked for, and
- * mending leaves a table that tells of the whole log, and of nothing but it.
+ * Any bytes as a table of lines. Records are read in order. A search returns no record after the
+ * requested position. A repaired table covers the whole log, and nothing beyond it.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams of any bytes, one after the other (cut at form feeds), and any bytes as the known end of a log with any
- * times of its lines: what comes out is in the order of the stream, and the first stream again adds nothing.
+ * Any bytes as streams, one after the other (cut at form feeds), and any bytes as the known end of
+ * a log whose lines have any times. The output has the order of the stream. Reading the first
+ * stream again adds nothing.
  */
 #include <assert.h>
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A log, and the table of its lines. */
+/* A log and its table of lines. */
 struct log {
 	char *bytes;
 	size_t n;
@@ -25,7 +26,7 @@ static int add(void *data, int64_t ns, const char *bytes, size_t n)
 	bool begins = log->n == 0 || log->bytes[log->n - 1] == '\n';
 
 	assert(bytes && n > 0 && ns >= 0);
-	assert(!memchr(bytes, '\n', n - 1)); /* one line, as the writer takes it */
+	assert(!memchr(bytes, '\n', n - 1)); /* a single line, as the writer requires */
 	if (begins && (log->n_lines == 0 || log->lines[log->n_lines - 1].ns != ns))
 		log->lines[log->n_lines++] = (struct spec_line){log->n, ns};
 	memcpy(log->bytes + log->n, bytes, n);
@@ -68,7 +69,10 @@ static int stream(struct log *log, const char *bytes, size_t n, size_t window, b
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* No stream has more content than bytes, and each is read twice at most; so is what is known. */
+	/*
+	 * A stream has no more output than bytes. Each stream, and the known end, is read at most
+	 * twice.
+	 */
 	struct log log = {.bytes = malloc(3 * size + 1), .lines = calloc(3 * size + 1, 16)};
 	const char *at = (const char *)data, *end = at + size;
 
@@ -85,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		stream(&log, at, n, n % 7, true);
 		at += n + (cut ? 1 : 0);
 	}
-	/* Any bytes are known, and a time of any line. */
+	/* Use any bytes as the known end, and any time for each of its lines. */
 	log.n = log.n_lines = 0;
 	add(&log, size > 0 ? data[0] : 0, "known\n", size > 5 ? 6 : 1);
 	stream(&log, (const char *)data, size, 3, false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Macro replacement of any text: what is not replaced is there unchanged, and "$$" halves. */
+/* Macro replacement in any text. Text that is not replaced stays the same, and "$$" becomes "$". */
 #include <assert.h>
 
 #include "spec/app/app.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Documents to manifests, for every kind: what is made is JSON with the name that is said, and YAML
- * of it reads back as the same; what is refused has an error that says why.
+ * Any document as the source of a manifest, for each kind. The manifest is JSON with the reported
+ * name, and its YAML form reads back as the same. A refused document gets an error text.
  */
-/* asserts are what this is for, in every kind of build */
+/* keep assert() in all builds */
 #undef NDEBUG
 #include <assert.h>
 #include <json-c/json.h>
@@ -31,7 +31,7 @@ static void check_made(const struct spec_manifest *m)
 	assert(streq(json_object_get_string(name), m->id) && strlen(m->id) <= SPEC_MAX_NAME);
 	spec_manifest_yaml(m, &yaml, &len);
 	assert(strlen(yaml) == len);
-	/* What is larger or deeper than a document may be can't be read back here. */
+	/* If it is larger or deeper than a document may be, it can't be read back. */
 	if (spec_yaml_parse(yaml, len, &root, &e) == 0) {
 		again = spec_yaml_to_json(root);
 		assert(json_object_equal(object, again));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A merged index of any bytes: the first two are the length of the table of keys that follows, the rest
- * is the index. What passes its checks can be rendered, any part of it, within its bounds. Each record is
- * tried as it stands and with its check sum put right, since the search would hardly guess one.
+ * Any bytes as the index of a merged log. The first two bytes are the length of the table of keys,
+ * and the index follows that table. Each part of an index that passes the checks can be rendered
+ * within its bounds. Each record is tried as it is, and with a corrected checksum, because a fuzzer
+ * would hardly find a correct one.
  */
 #include <assert.h>
 

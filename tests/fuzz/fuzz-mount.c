@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Mounts of any document: what is accepted is complete, what is refused says why. */
+/* Any document as mounts. An accepted mount is complete, and a refused one gets an error text. */
 #include <assert.h>
 
 #include "spec/app/app_value.h"
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(text, data, size);
 	text[size] = '\0';
-	/* Once as a document, once as a string just as it is. */
+	/* Parse it as a document, and as a plain string. */
 	if (spec_yaml_parse(text, size, &root, &e) == 0) {
 		parse(root, "/users/ada/");
 		parse(root, NULL);

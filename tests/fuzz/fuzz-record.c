@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records from any bytes, the snapshot in the first line and the plan in the second: one that is accepted is the same
- * after it was written and read again, and all texts can be made of it.
+ * Any bytes as a record: its snapshot is the first line, its plan the second. An accepted record is
+ * the same after it was written and read again, and all texts can be rendered from it.
  */
 #include <assert.h>
 #include <limits.h>

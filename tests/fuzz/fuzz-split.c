@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a LIST or a watch, in any pieces. The first byte chooses: form, what is kept (of pods,
- * or of any object), and how the rest is cut. The pieces must not matter, and for what json-c reads as a whole
- * the objects must be those that json-c finds, without what is dropped.
+ * Any bytes as a LIST or a watch, in chunks of any size. The first byte chooses the form, which
+ * members are kept (those of pods, or all), and the sizes of the chunks. The chunks must make no
+ * difference. If json-c can read the whole text, the objects must be those that json-c finds,
+ * without the dropped members.
  */
-/* asserts are what this is for, in every kind of build */
+/* keep assert() in all builds */
 #undef NDEBUG
 
 #include "fuzz-json.h"
 #include "spec/api/split.h"
 #include "spec/view/view.h"
 
-#define LONG_KEY 32 /* such keys are in no table */
+#define LONG_KEY 32 /* no table contains keys of this length */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* All objects, each with a NUL behind it. */
+/* All objects, with a NUL after each. */
 struct result {
 	char *text;
 	size_t len;
 	size_t n;
-	bool wrong; /* one was passed over */
+	bool wrong; /* an object was skipped */
 	int err;
 	char meta[256];
 };
@@ -80,7 +81,7 @@ static const struct spec_pick *row_of(const struct spec_pick *pick, const char *
 	return pick;
 }
 
-/* Delete what PICK does not keep. */
+/* Delete the members that PICK does not keep. */
 static void prune(struct json_object *o, const struct spec_pick *pick)
 {
 	if (json_object_is_type(o, json_type_array))
@@ -109,7 +110,7 @@ static void drop(struct json_object *object, uint8_t how)
 	prune(object, how & 2 ? spec_pod_pick : all);
 }
 
-/* The I-th object of R as a value, without what is dropped. */
+/* Return the I-th object of R, without the dropped members. */
 static struct json_object *object_at(const struct result *r, size_t i, bool event, uint8_t how)
 {
 	const char *at = r->text;
@@ -128,7 +129,7 @@ static void compare(const char *text, size_t len, uint8_t how, const struct resu
 	struct json_object *whole = fuzz_json_parse(text, len);
 	struct json_object *items = get(whole, "items", json_type_array);
 
-	/* With a key twice, json-c keeps the last alone. */
+	/* If a key occurs twice, json-c keeps only the last one. */
 	if (r->err == 0 && how & 1 && r->n == 1 && whole) {
 		struct json_object *mine = object_at(r, 0, true, how);
 
@@ -171,7 +172,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(whole.err == pieces.err && whole.n == pieces.n && whole.len == pieces.len);
 	assert(whole.len == 0 || memcmp(whole.text, pieces.text, whole.len) == 0);
 	assert(strcmp(whole.meta, pieces.meta) == 0);
-	/* With escapes, keys have two spellings; json-c knows comments, and strings in apostrophes. */
+	/*
+	 * With escapes, keys have two spellings. json-c accepts comments, and strings in single
+	 * quotes.
+	 */
 	if (size <= 4096 && !whole.wrong && !memchr(text, '\0', size - 1) &&
 	    !has_any(text, size - 1, "\\/'"))
 		compare(text, size - 1, how, &whole);

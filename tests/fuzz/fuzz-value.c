@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as JSON of a server: what is read of it must be what json-c reads. */
-/* asserts are what this is for, in every kind of build */
+/* Any bytes as JSON from a server. What spec/ reads must be what json-c reads. */
+/* keep assert() in all builds */
 #undef NDEBUG
 
 #include "fuzz-json.h"
@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct spec_value *v, struct json_object *want);
 
-/* Each reader of a member takes the values of its type, and no others. */
+/* Each accessor accepts values of its own type, and no others. */
 static void check_members(const struct spec_value *map)
 {
 	for (size_t i = 0; i < map->n; i++) {
@@ -38,7 +38,7 @@ static void check_members(const struct spec_value *map)
 	}
 }
 
-/* Of a key that is there twice, json-c keeps the last value. */
+/* If a key occurs twice, json-c keeps the last value. */
 static void check_map(const struct spec_value *v, struct json_object *want)
 {
 	size_t n = 0;
@@ -80,7 +80,10 @@ static void check(const struct spec_value *v, struct json_object *want)
 		break;
 	case SPEC_VALUE_NUMBER:
 		tree = spec_tree_of(v);
-		/* Instead of a number that is too large, json-c has the largest that it knows. */
+		/*
+		 * In place of a number that is too large, json-c returns the largest one that it
+		 * supports.
+		 */
 		assert(strlen(v->text) > 18 || json_object_is_type(tree, json_type_string) ||
 		       json_object_equal(tree, want));
 		json_object_put(tree);
@@ -99,7 +102,7 @@ static void check(const struct spec_value *v, struct json_object *want)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* Without a NUL behind it, so that reading on is found. */
+	/* No NUL follows the text, so that a sanitizer finds reads beyond its end. */
 	char *text = malloc(size + !size);
 	struct json_object *want;
 	struct spec_value *v;

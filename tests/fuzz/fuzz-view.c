@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a job and its pods, an object a line: the first is the job. Whatever they say, what is
- * shown of it must hold together: directories that can be, each replica in one role, ends with times.
- * The first byte chooses: the job has left, the pods are gone, some come late; the kind.
+ * Any bytes as a job and its pods, one object per line. The first line is the job. Whatever they
+ * contain, the snapshot must be consistent: valid directory names, each replica in one role, and
+ * finished replicas with times. The first byte chooses whether the job was deleted, whether its
+ * pods are gone, whether some pods arrive late, and the kind.
  */
-/* asserts are what this is for, in every kind of build */
+/* keep assert() in all builds */
 #undef NDEBUG
 #include <assert.h>
 
@@ -26,7 +27,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Names are file names, and no two are the same. */
+/* Assert that all names are valid file names, and that they differ. */
 static void check_names(char **names, size_t n)
 {
 	qsort(names, n, sizeof(*names), by_name);
@@ -110,7 +111,7 @@ struct cluster {
 	size_t n;
 };
 
-/* The I-th, or the first. */
+/* Return the I-th kind, or the first one if there is none. */
 static const struct spec_kind *choose_kind(size_t i)
 {
 	const struct spec_kinds *kinds = test_table_of_kinds();
@@ -126,13 +127,13 @@ static const struct spec_job_view *find(void *data, const char *uid)
 	return v;
 }
 
-/* Read a second time, with what is known, a job is the same. */
+/* Parsing a job again with the previous view must give the same result. */
 static void check_again(const struct spec_kind *kind, struct spec_job_view *v, const char *line,
 			size_t len)
 {
 	struct spec_job_view *again;
 
-	/* Keys with escapes, and strings in apostrophes, are written by no server. */
+	/* No server writes keys with escapes, or strings in single quotes. */
 	if (memchr(line, '\\', len) || memchr(line, '\'', len))
 		return;
 	assert(spec_job_view_parse(kind->reader, line, len, find, v, &again) == 0);
@@ -196,7 +197,7 @@ static void read_places(struct cluster *c, const char *line, size_t len)
 	free(v);
 }
 
-/* Objects beside jobs and pods: a letter, then the object. */
+/* Read an object that is neither a job nor a pod: a letter for its type, then the object. */
 static bool read_watched(struct cluster *c, const char *line, size_t len)
 {
 	struct spec_group_view *group;
@@ -234,7 +235,7 @@ static bool read_watched(struct cluster *c, const char *line, size_t len)
 	}
 }
 
-/* Each event is a line of six fields, whatever is in it. */
+/* Assert that each event becomes a line of six fields, whatever it contains. */
 static void check_events(struct cluster *c)
 {
 	char *text;
@@ -280,7 +281,7 @@ static void check_same_pod(const struct spec_pod_view *a, const struct spec_pod_
 
 struct picked {
 	const struct spec_kind *kind;
-	struct spec_pod_view *pod; /* NULL: it can't be read */
+	struct spec_pod_view *pod; /* NULL: it can't be parsed */
 };
 
 static int on_picked(void *data, const char *json, size_t len, int wrong)
@@ -292,7 +293,7 @@ static int on_picked(void *data, const char *json, size_t len, int wrong)
 				   json, len, &picked->pod);
 }
 
-/* Of the members alone that are picked where the text is cut, the pod is the same. */
+/* Assert that the pod is the same if only the members that the splitter picks are parsed. */
 static void check_picked(const struct spec_kind *kind, const struct spec_pod_view *pod,
 			 const char *line, size_t len)
 {
@@ -300,7 +301,7 @@ static void check_picked(const struct spec_kind *kind, const struct spec_pod_vie
 	struct spec_split *s = spec_split_new(SPEC_SPLIT_LIST, spec_pod_pick, on_picked, &picked);
 
 	assert(spec_split_feed(s, "{\"items\":[", 10) == 0);
-	/* The splitter knows neither comments nor strings in apostrophes. */
+	/* The splitter supports neither comments nor strings in single quotes. */
 	if (spec_split_feed(s, line, len) == 0 && spec_split_feed(s, "]}", 2) == 0 && picked.pod)
 		check_same_pod(pod, picked.pod);
 	else
@@ -309,7 +310,7 @@ static void check_picked(const struct spec_kind *kind, const struct spec_pod_vie
 	spec_split_free(s);
 }
 
-/* A pod, if there is room for it. */
+/* Read a pod, unless there are too many. */
 static void read_pod(struct cluster *c, const char *line, size_t len)
 {
 	struct spec_pod_view *pod;
@@ -335,7 +336,7 @@ static void read_line(struct cluster *c, const char *line, size_t len)
 	}
 }
 
-/* A snapshot of the first N pods, checked; BEFORE is released. */
+/* Return a snapshot with the first N pods, after checking it. Release BEFORE. */
 static const struct spec_job *look(const struct cluster *c, size_t n, bool left,
 				   const struct spec_job *before)
 {
@@ -383,7 +384,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	check_events(&c);
 	if (c.job) {
-		/* Two pods of one uid are one pod, which the owner sees to. */
+		/* Two views with the same uid are one pod. The owner merges them. */
 		for (size_t i = 1; i < c.n; i++)
 			spec_pod_view_inherit(c.pods[i], c.pods[i - 1]);
 		job = look(&c, data[0] & 4 ? c.n / 2 : c.n, false, NULL);

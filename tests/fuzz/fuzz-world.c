@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Feeds the world objects of any contents, one a line after a letter for its type: r RayJob, j Job, s JobSet,
- * t TrainJob, a SparkApplication, p pod, c RayCluster, l another part, e event. In upper case, the object was deleted.
- * A line of only a letter relists the type: objects that don't follow before the next such line are gone. Owners may
- * be missing, late or circular; each pod still belongs to at most one job, and everything can be forgotten.
+ * Feeds the world any objects, one per line, after a letter for their type: r RayJob, j Job, s
+ * JobSet, t TrainJob, a SparkApplication, p pod, c RayCluster, l another part, e event. An
+ * uppercase letter deletes the object. A line with only a letter lists the type again: objects of
+ * the type that don't follow before the next such line are gone. Owners may be missing, late or
+ * circular. Each pod still belongs to at most one job, and everything can be freed.
  */
-/* asserts are what this is for, in every kind of build */
+/* keep assert() in all builds */
 #undef NDEBUG
 #include <assert.h>
 #include <ctype.h>
@@ -17,7 +18,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* --- the loop, on which nothing happens --- */
+/* --- the loop, which does nothing --- */
 
 void loop_timer_set(struct loop_timer *t, uint64_t ms)
 {
@@ -54,7 +55,7 @@ static void on_changed(void *data, const struct world_job *job)
 	assert(job->uid);
 }
 
-/* The pods that are seen by way of their jobs. */
+/* Counts the pods that can be found through their jobs. */
 struct count {
 	struct world *w;
 	size_t pods;

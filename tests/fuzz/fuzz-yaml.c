@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as YAML. What is read must come back from our own writer as the same value, in every
- * style, and from a tree that is made of the value; what is refused must come with an error.
+ * Any bytes as YAML. kxfs must write what it has read as YAML with the same value, in every style,
+ * also from a tree that was built from the value. A refused text gets an error.
  */
-/* asserts are what this is for, in every kind of build */
+/* keep assert() in all builds */
 #undef NDEBUG
 #include <assert.h>
 #include <json-c/json.h>
@@ -23,7 +23,7 @@ static void check_round_trip(struct json_object *value, unsigned flow_depth)
 
 	spec_yaml_emit(value, flow_depth, &text, &len);
 	assert(strlen(text) == len);
-	/* escapes and indentation may carry it beyond the bound of files */
+	/* escapes and indentation may make it larger than the limit for files */
 	if (len <= SPEC_MAX_FILE) {
 		assert(spec_yaml_parse(text, len, &root, &e) == 0);
 		again = spec_yaml_to_json(root);
@@ -35,7 +35,7 @@ static void check_round_trip(struct json_object *value, unsigned flow_depth)
 	free(text);
 }
 
-/* What the only document of TEXT is to kubectl; NULL: it is refused, or null. */
+/* Return the only document of TEXT as kubectl reads it, or NULL if it is refused or null. */
 static struct json_object *object_of(const char *text, size_t len)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
@@ -58,7 +58,7 @@ static struct json_object *object_of(const char *text, size_t len)
 	return ret;
 }
 
-/* An object that is written is the same object to kubectl. */
+/* Assert that an object, once written, is the same object for kubectl. */
 static void check_object(const char *data, size_t size)
 {
 	struct json_object *object = object_of(data, size), *again;
@@ -88,7 +88,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(err == e.err && (err < 0) == (e.n > 0));
 	if (root) {
 		value = spec_yaml_to_json(root);
-		/* A null that only its tag shows is no document when it is written without that. */
+		/*
+		 * A null that only its tag shows would be written without the tag, and then is not
+		 * a document.
+		 */
 		if (err == 0 && value) {
 			check_round_trip(value, 0);
 			check_round_trip(value, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The main program of a fuzz target where no fuzzer is built in: gives the inputs that a file has
- * for the target to it (corpus.py says what is in the file). If there are none, that is an error,
- * so that a corpus that is not found does not pass as one that holds nothing bad.
+ * The main program of a fuzz target that is built without a fuzzer. It replays the target's inputs
+ * from a file, whose format is described in corpus.py. It fails if the file has no inputs for the
+ * target. Otherwise, a missing corpus would look like a passed test.
  */
 #include <err.h>
 #include <json-c/json.h>
@@ -11,7 +11,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Make each character of the UTF-8 TEXT, U+0000 to U+00FF, one byte. Return how many they are. */
+/*
+ * Convert the UTF-8 TEXT with characters from U+0000 to U+00FF to one byte per character. Return
+ * the number of bytes.
+ */
 static size_t to_latin1(uint8_t *text, size_t len)
 {
 	size_t n = 0;
@@ -45,7 +48,9 @@ static void replay(struct json_object *row)
 	memcpy(copy, json_object_get_string(from), size);
 	if (latin1)
 		size = to_latin1(copy, size);
-	/* Of exactly the input's size, so that a sanitizer sees a read past its end. */
+	/*
+	 * The buffer has exactly the input's size, so that a sanitizer finds reads beyond its end.
+	 */
 	data = malloc(size > 0 ? size : 1);
 	if (!data)
 		err(1, "malloc");
@@ -60,7 +65,7 @@ static bool is_of(struct json_object *row, const char *target)
 	return its && streq(json_object_get_string(its), target);
 }
 
-/* How many inputs of TARGET were replayed. */
+/* Replay the inputs of TARGET. Return their number. */
 static size_t replay_file(const char *path, const char *target)
 {
 	cleanup_file FILE *f = fopen(path, "re");

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Each fuzz target searches for a few seconds, from its corpus, which reaches most lines of what the target is for.
-KXFS_FUZZ_TARGETS is what tests/fuzz/build has made. What a target finds belongs into its corpus (`corpus.py add`),
-so that every build replays it. The search is the same each time, as far as it gets, so that what it finds has come with a change;
-KXFS_FUZZ_SEED=0 searches elsewhere each time."""
+"""Let each fuzz target search for a few seconds, starting from its corpus. The corpus must reach
+most lines of the target's code.
+
+tests/fuzz/build builds the targets; KXFS_FUZZ_TARGETS is its output directory. Add the inputs that
+a search finds to the target's corpus (`corpus.py add`), so that every build replays them. By
+default each search uses the same seed, so a new finding is caused by a change. Set KXFS_FUZZ_SEED=0
+to search elsewhere each time."""
 
 import json
 import os
@@ -18,11 +21,12 @@ HERE = pathlib.Path(__file__).parent
 SECONDS = int(os.environ.get("KXFS_FUZZ_SECONDS", "5"))
 SEED = int(os.environ.get("KXFS_FUZZ_SEED", "1"))
 BUILT = pathlib.Path(os.environ["KXFS_FUZZ_TARGETS"])
-SLOW = 10  # seconds of the processor's time that an input may take
+SLOW = 10  # seconds of CPU time that one input may take
 TARGETS = sorted(path.stem.removeprefix("fuzz-") for path in HERE.glob("fuzz-*.c"))
 
 
-# What each target is for, and how much of its lines its corpus reaches, in percent: a floor, which may only be raised.
+# The code that each target tests, and the lowest coverage of its lines by the corpus, in percent.
+# Only raise these numbers.
 READERS = {
     "app": (85, "spec/app/app.c", "spec/app/app_value.c", "spec/app/mount.c"),
     "event": (70, "spec/api/object.c", "spec/api/refusal.c"),
@@ -53,7 +57,7 @@ def test_each_target_has_a_floor_and_inputs():
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_coverage(name, tmp_path):
-    """The corpus reaches what the target is for. The figure is printed, and stands in the report."""
+    """The corpus reaches the target's code. The figure is printed, and appears in the report."""
     floor, *files = READERS[name]
     raw, profile, binary = tmp_path / "raw", tmp_path / "profile", BUILT / f"fuzz-{name}"
     corpus.unpack(name, tmp_path / "corpus")
@@ -72,7 +76,7 @@ def test_coverage(name, tmp_path):
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_for_a_service(name, tmp_path):
-    """A target runs where our libraries are not installed, and its seeds are beside it."""
+    """A target runs where our libraries are not installed. Its seeds are beside it."""
     needs = subprocess.run(["ldd", BUILT / f"fuzz-{name}"], check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
     assert not [line for line in needs.splitlines() if any(name in line for name in ("json", "yaml", "curl", "uv"))]
     with zipfile.ZipFile(BUILT / f"fuzz-{name}_seed_corpus.zip") as seeds:
@@ -80,7 +84,7 @@ def test_for_a_service(name, tmp_path):
 
 
 def is_slow(binary, path):
-    """Does the input take long by itself, or did only the machine stall when it was tried?"""
+    """Return whether the input really takes long, rather than the machine having been slow."""
     def used():
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         return usage.ru_utime + usage.ru_stime

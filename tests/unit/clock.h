@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A clock that a test moves on: it defines clock_gettime, which the program, libuv and curl all read, so that timers of
- * the loop are due when the test says so. Only what sleeps until a time that the kernel keeps (pthread_cond_timedwait,
- * the pool when it is idle) knows nothing of this clock.
+ * A clock that the test controls. It defines clock_gettime, which the program, libuv and curl use,
+ * so timers of the loop expire when the test says so. It does not affect waits with a timeout in
+ * the kernel (pthread_cond_timedwait, idle threads of the pool).
  */
 #pragma once
 
@@ -13,8 +13,8 @@
 
 #include "backend/base/loop.h"
 
-static atomic_llong clock_ahead; /* how far the clock is ahead, s */
-static atomic_llong clock_set;	 /* how far the time of day is set ahead of that, s */
+static atomic_llong clock_ahead; /* how far the clock is ahead, in seconds */
+static atomic_llong clock_set;	 /* how much further the wall clock is ahead, in seconds */
 
 int clock_gettime(clockid_t id, struct timespec *ret)
 {
@@ -31,7 +31,10 @@ static inline void clock_nothing(void *data)
 {
 }
 
-/* Let S seconds pass. The loop OF, which may be in the middle of a wait, sees what is due by now. Any thread. */
+/*
+ * Let S seconds pass. The loop OF, which may be waiting, runs the timers that have expired. Any
+ * thread may call this.
+ */
 static inline void clock_pass(struct loop *of, unsigned s)
 {
 	atomic_fetch_add(&clock_ahead, s);
@@ -39,8 +42,8 @@ static inline void clock_pass(struct loop *of, unsigned s)
 }
 
 /*
- * Let S seconds pass, a second at a time, for a test that waits for several things of which each begins when the last
- * is over.
+ * Let S seconds pass, one second at a time. This is for tests in which each of several waits starts
+ * when the previous one has ended.
  */
 static inline void clock_pass_slowly(struct loop *of, unsigned s)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the fakes of a test were asked for, as one text, in the order in which they were asked. */
+/* Collects the calls that a test's fakes receive, in order, as one text. */
 #pragma once
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void forget_noted(void)
 	noted[0] = '\0';
 }
 
-/* What was noted since the last call of this function, or since it was last forgotten, is WANT. */
+/* Assert that the text noted since the last call, or since forget_noted, is WANT. */
 static void assert_done(const char *want)
 {
 	assert_string_equal(noted, want);

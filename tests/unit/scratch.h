@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Removes a test's own directory, with all that is in it. */
+/* Removes a test's own directory, with its contents. */
 #pragma once
 
 #include <ftw.h>
@@ -11,7 +11,7 @@ static inline int scratch_remove_one(const char *path, const struct stat *st, in
 	return remove(path);
 }
 
-/* 0; -1: something is left. */
+/* Return 0, or -1 if something is left. */
 static inline int scratch_remove(const char *dir)
 {
 	return nftw(dir, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of kinds, as main makes it. */
+/* The table of kinds, created in the same way as in main. */
 #pragma once
 
 #include "spec/kinds/kinds.h"
@@ -13,7 +13,7 @@ static inline const struct spec_kinds *test_table_of_kinds(void)
 	return &kinds;
 }
 
-/* The kind of this name. */
+/* Return the kind NAME. */
 static inline const struct spec_kind *test_kind(const char *name)
 {
 	return spec_kind_find(test_table_of_kinds(), name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cmocka, and what its header wants included before it. */
+/* cmocka, after the headers that it requires. */
 #pragma once
 
 #include <setjmp.h>

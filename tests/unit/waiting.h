@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a test waits for what another thread does, with a limit that a working program does not come near. */
+/* Waits for other threads, with a time limit that a correct program never reaches. */
 #pragma once
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static inline void waiting_call(void *data)
 	sem_post(&c->done);
 }
 
-/* Run FN(DATA) on the thread of LOOP, and wait for its end. */
+/* Run FN(DATA) on the thread of LOOP, and wait until it returns. */
 static inline void run_on(struct loop *loop, loop_fn fn, void *data)
 {
 	struct waiting_call c = {.fn = fn, .data = data};

@@ -1,9 +1,10 @@
 #!/bin/bash -eu
 # SPDX-License-Identifier: MIT
-# Build the fuzz targets as OSS-Fuzz wants them. A service runs this file with its compiler and flags in CC, CFLAGS and
-# LIB_FUZZING_ENGINE, and takes the targets with a zip of seeds each out of OUT; what is made on the way is in WORK.
-# It is run in the top of the tree; contrib/packages.txt names what a build needs. The targets bring their libraries along,
-# since only they are copied to the machines that search. tests/fuzz/build builds by this file too.
+# Build the fuzz targets as OSS-Fuzz requires. The service runs this file at the top of the tree,
+# with its compiler and flags in CC, CFLAGS and LIB_FUZZING_ENGINE. It takes the targets from OUT,
+# each with a zip file of seeds. Intermediate files are in WORK. contrib/packages.txt lists the
+# required packages. Libraries are linked statically, because only the targets are copied to the
+# fuzzing machines. tests/fuzz/build uses this file too.
 
 build=$WORK/kxfs
 options=(-Dfuzz=true "-Dfuzz_engine=$LIB_FUZZING_ENGINE" -Dprefer_static=true -Db_lundef=false -Db_pie=false)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line as users type it: what is accepted, and the exact words of each refusal. */
+/* The command line as users type it: what is accepted, and the exact text of each refusal. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -9,12 +9,12 @@
 #define MAX_WORDS 16
 
 struct line {
-	char *words; /* the storage of argv */
+	char *words; /* memory for argv */
 	char *argv[MAX_WORDS];
 	int argc;
 };
 
-/* Split TEXT at blanks; "''" is an empty word. */
+/* Split TEXT at spaces. "''" is an empty word. */
 static void line_split(struct line *l, const char *text)
 {
 	char *save = NULL;
@@ -83,7 +83,7 @@ static const struct {
 	{"kxfs -o remount,ro local: /m",
 	 "-o remount: kxfs can't change the options of a mount; unmount it, and mount it again (local jobs continue if "
 	 "it was mounted with -o linger)"},
-	/* words of -o */
+	/* options of -o */
 	{"kxfs -o stat=/x local: /m",
 	 "-o stat: unknown option; did you mean state? kxfs --help lists all"},
 	{"kxfs -o alow_other local: /m",
@@ -195,7 +195,7 @@ static void test_refused(void **state)
 	}
 }
 
-/* What SOURCE means: its backend, context and namespace. */
+/* The backend, context and namespace that SOURCE specifies. */
 static void test_sources(void **state)
 {
 	static const char *const sources[][5] = {
@@ -291,7 +291,7 @@ static void test_debug_wins(void **state)
 	options_clear(&o);
 }
 
-/* Of two opposite or equal words the last one counts, as with mount(8). */
+/* If an option is repeated or contradicted, the last one counts, as with mount(8). */
 static void test_last_wins(void **state)
 {
 	struct options o;
@@ -306,8 +306,8 @@ static void test_last_wins(void **state)
 }
 
 /*
- * Options that mount.fuse3 and fstab pass are accepted; of these, only the ones that mean something to the kernel are
- * handed on.
+ * Options that mount.fuse3 and fstab pass are accepted. Only those that the kernel knows are passed
+ * on.
  */
 static void test_generic(void **state)
 {
@@ -398,7 +398,7 @@ static void test_doctor(void **state)
 	options_clear(&o);
 }
 
-/* What mount(8) gives its helper. */
+/* The arguments that mount(8) passes to its helper. */
 static void test_mount_helper(void **state)
 {
 	static const struct {

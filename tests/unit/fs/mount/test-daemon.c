@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The socket of the service manager: by its path and abstract; an address that is none is left alone. */
+/* The service manager's socket, given by path or abstract. An invalid address is ignored. */
 #include "fs/mount/daemon.h"
 #include "tests/unit/unit.h"
 
-/* Bind a socket to ADDRESS ('@': abstract), and take what notify_send("%s") sends to it. */
+/* Bind a socket to ADDRESS ('@': abstract), and assert that it receives TEXT. */
 static void assert_heard(const char *address, const char *text)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state directory: where it is by default, what is refused and how, and its lock. */
+/* The state directory: its default path, what is refused and with which error, and its lock. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -48,7 +48,7 @@ static struct state *opened(const char *dir, const char *mountpoint)
 	return s;
 }
 
-/* Opening DIR is refused with ERR and WHY, in which "%s" stands for the test's directory. */
+/* Assert that opening DIR is refused with ERR and WHY. "%s" in WHY is the test's directory. */
 static void assert_refused(const char *dir, const char *mountpoint, int err, const char *why)
 {
 	struct state *s = NULL;
@@ -97,7 +97,7 @@ static void test_default(void **state)
 	assert_int_equal(state_default("local", &dir, &why), 0);
 	assert_string_equal(dir, "/xdg/kxfs/local");
 	free(dir);
-	setenv("XDG_STATE_HOME", "relative", 1); /* it has to be ignored */
+	setenv("XDG_STATE_HOME", "relative", 1); /* must be ignored */
 	setenv("HOME", "/h/ada", 1);
 	assert_int_equal(state_default("local", &dir, &why), 0);
 	assert_string_equal(dir, geteuid() == 0 ? "/var/lib/kxfs/local"
@@ -165,7 +165,7 @@ static void test_not_ours(void **state)
 	}
 }
 
-/* No directory that is not a state directory of ours is changed, whatever is in it. */
+/* A directory that is not a state directory of kxfs is not changed, whatever it contains. */
 static void test_not_ours_stays(void **state)
 {
 	static const char *const names[] = {"lock", "jobs", "submit", "version"};
@@ -190,14 +190,14 @@ static void test_not_ours_stays(void **state)
 		assert_int_equal(st.st_mode & 07777, 0755);
 		assert_int_equal(st.st_nlink, i % 3 ? 3 : 2);
 		assert_int_equal(remove(inside), 0);
-		assert_int_equal(rmdir(dir), 0); /* it is empty: nothing was added */
+		assert_int_equal(rmdir(dir), 0); /* this succeeds only if nothing was added */
 		free(text);
 		free(inside);
 		free(dir);
 	}
 }
 
-/* What a kill in the first start may leave does not make the next one fail. */
+/* If the first start is killed, what it leaves behind does not make the next start fail. */
 static void test_killed_first_start(void **state)
 {
 	struct state *s;
@@ -211,7 +211,10 @@ static void test_killed_first_start(void **state)
 	state_close(s);
 }
 
-/* A version that can't be read is reported as damaged, with what to write there, and nothing is changed. */
+/*
+ * A version file that can't be parsed is reported as damaged, and the message explains the fix.
+ * Nothing is changed.
+ */
 static void test_damaged_version(void **state)
 {
 	static const char *const texts[] = {"", "kxfs statE 2\n", "kxfs state 5", "kxfs state 5\nx",
@@ -241,7 +244,7 @@ static void test_damaged_version(void **state)
 	state_close(s);
 }
 
-/* A state directory of another version is refused, and left as it is. */
+/* A state directory of another version is refused, and not changed. */
 static void test_version(void **state)
 {
 	struct state *s = opened(at("state"), "/mnt");
@@ -252,7 +255,7 @@ static void test_version(void **state)
 	state_leave(s);
 	state_close(s);
 	assert_int_equal(access(at("state/version"), F_OK), 0);
-	s = opened(at("state"), "/mnt"); /* it is of the mount's own version */
+	s = opened(at("state"), "/mnt"); /* it has the current version */
 	state_close(s);
 	for (size_t i = 0; i < array_size(others); i++) {
 		write_file(at("state/version"), others[i]);
@@ -281,12 +284,12 @@ static void test_in_each_other(void **state)
 	assert_int_equal(access(at("mnt/state"), F_OK), -1);
 	assert_int_equal(state_open(at("mnt"), at("mnt/jobs"), 0, &s, &why), -EINVAL);
 	free(why);
-	/* The name of the mount point only begins with that of the other. */
+	/* The name of the mount point only starts with the name of the state directory. */
 	s = opened(at("mnt2"), at("mnt"));
 	state_close(s);
 }
 
-/* A file system without room: a small tmpfs. */
+/* A full file system: a small tmpfs. */
 static void test_full(void **state)
 {
 	pid_t pid;
@@ -341,8 +344,8 @@ static void test_lock(void **state)
 }
 
 /*
- * The directory itself is locked: when somebody removes a file in it, like a program that clears /tmp, that changes
- * nothing.
+ * The lock is on the directory itself. If somebody removes a file in it, as a program that cleans
+ * /tmp does, the lock remains.
  */
 static void test_lock_removed(void **state)
 {
@@ -363,8 +366,8 @@ static void test_lock_removed(void **state)
 }
 
 /*
- * When the process that has the lock can't be seen, since it is in another container or on another machine, what it has
- * written counts.
+ * The process that has the lock may be invisible, because it runs in another container or on
+ * another machine. Then the error uses what that process has written.
  */
 static void test_lock_elsewhere(void **state)
 {
@@ -386,8 +389,8 @@ static void test_lock_elsewhere(void **state)
 }
 
 /*
- * What was made for a mount that never came up is removed again, unless there is something in it, or a child has it by
- * now.
+ * If a mount fails, the directories that it created are removed again. Exceptions: they contain
+ * something, or a child process has the lock by now.
  */
 static void test_discard(void **state)
 {
@@ -410,7 +413,7 @@ static void test_discard(void **state)
 	assert_int_equal(access(at("used/lock"), F_OK), 0);
 }
 
-/* After a fork the child has the lock, also when the parent closes its own descriptor. */
+/* After a fork the child has the lock, even if the parent closes its own descriptor. */
 static void test_lock_after_fork(void **state)
 {
 	struct state *s = opened(at("state"), "/mnt/first");
@@ -438,7 +441,7 @@ static void test_lock_after_fork(void **state)
 	state_close(s);
 }
 
-/* A process that has the lock and whose mount is gone is waited for. */
+/* If a process has the lock but its mount is gone, kxfs waits for that process to end. */
 static void test_wait_for_ending(void **state)
 {
 	struct state *s = opened(at("state"), "/mnt/first");
@@ -449,7 +452,7 @@ static void test_wait_for_ending(void **state)
 	char c;
 	pid_t pid;
 
-	/* The state says "mounted", but nothing is mounted there: somebody took the mount away. */
+	/* The state is "mounted", but nothing is mounted there: somebody has unmounted it. */
 	state_enter(s, STATE_MOUNTED);
 	assert_true(
 		asprintf(
@@ -463,7 +466,7 @@ static void test_wait_for_ending(void **state)
 	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
 	pid = fork();
 	if (pid == 0) {
-		/* This holds the lock until the parent is known to wait for it, and a little longer. */
+		/* Keep the lock until the parent waits for it, and a little longer. */
 		close(go[1]);
 		(void)!read(go[0], &c, 1);
 		usleep(300 * 1000);

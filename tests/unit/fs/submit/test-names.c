@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fs/submit/names.h: the newest launch decides; who loses a file; the bound. */
+/* fs/submit/names.h: the newest launch of a name counts; who loses a file; the limit on files. */
 #include <errno.h>
 
 #include "fs/submit/names.h"
@@ -90,7 +90,7 @@ static void test_error_text(void **state)
 	free(longest);
 }
 
-/* The file NAME, which is empty and not open; borrowed. */
+/* Create the file NAME, which is empty and not open. The result is borrowed. */
 static struct upload *made(struct fixture *f, const char *name)
 {
 	struct upload *u;
@@ -112,13 +112,13 @@ static void test_move(void **state)
 	assert_int_equal(loss.writer, 0);
 	assert_true(names_of(f->names, u, name));
 	assert_string_equal(name, "y.yaml");
-	/* The file that was replaced remains for the processes that have it open. */
+	/* The replaced file remains for the processes that have it open. */
 	assert_false(names_of(f->names, y, name));
 	upload_unref(y);
-	/* A result belongs to the name. */
+	/* A result belongs to a name, not to a file. */
 	names_move(f->names, u, "scratch", 0, &loss);
 	assert_error(f, "y.yaml", "bad\n");
-	/* A new file of the first name is another node. */
+	/* A new file with the first name is another node. */
 	again = made(f, "x.yaml");
 	assert_string_not_equal(upload_tag(again), upload_tag(u));
 	assert_int_equal(names_make(f->names, f->files, "x.yaml", 0644, us, &again), -EEXIST);
@@ -129,7 +129,10 @@ static void test_move(void **state)
 
 enum { REMOVED, REPLACED, RENAMED_AWAY, RENAMED };
 
-/* A change of a name takes the file from its writers: else their close returns 0, and nothing is launched. */
+/*
+ * A change of a name takes the file away from its writers. Otherwise their close would return 0
+ * although nothing is launched.
+ */
 static void test_loss(void **state)
 {
 	const pid_t writer = 1, other = 2, processes[] = {writer, other};
@@ -178,7 +181,7 @@ static void test_bound(void **state)
 	for (int i = 0; i < NAMES_MAX; i++) {
 		snprintf(name, sizeof(name), "%d.yaml", i);
 		if (i % 2)
-			refuse(f, name, "bad"); /* errors without a file count, too */
+			refuse(f, name, "bad"); /* errors without a file count too */
 		else
 			made(f, name);
 	}

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* fs/submit/upload.h: bytes, their bounds, who may write them, and what is on disk when. */
+/*
+ * fs/submit/upload.h: contents, their limits, who may write them, and what is on disk at which
+ * time.
+ */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -47,7 +50,7 @@ static int teardown(void **state)
 	return err;
 }
 
-/* An open file NAME. */
+/* Create and open a file NAME. */
 static struct upload *made(struct fixture *f, const char *name)
 {
 	struct upload *u = upload_new(f->all, name, name, 0644, us);
@@ -68,7 +71,7 @@ static void unmade(struct fixture *f, struct upload *u)
 	upload_unref(u);
 }
 
-/* A process writes TEXT and closes the file. */
+/* Write TEXT as one process that then closes the file. */
 static void put(struct upload *u, const char *text, off_t off)
 {
 	struct upload_writer w = {0};
@@ -93,7 +96,10 @@ static void assert_bytes(struct upload *u, const char *want)
 	assert_seen(u, NULL, want);
 }
 
-/* On disk the file NAME has the content WANT; NULL: it is not there. */
+/*
+ * Assert that the file NAME on disk has the contents WANT. If WANT is NULL, assert that it does not
+ * exist.
+ */
 static void assert_on_disk(const struct fixture *f, const char *name, const char *want)
 {
 	char path[128], *text = NULL;
@@ -131,7 +137,7 @@ static void test_bounds(void **state)
 		assert_int_equal(upload_truncate(scratch[i], NULL, SPEC_MAX_SCRATCH),
 				 i < n ? 0 : -ENOSPC);
 	}
-	/* A file without a name counts as long as it is open. */
+	/* A file without a name counts while it is open. */
 	lock_take(&f->lock);
 	upload_set_name(scratch[0], NULL);
 	lock_drop(&f->lock);
@@ -144,7 +150,10 @@ static void test_bounds(void **state)
 	unmade(f, u);
 }
 
-/* A hole is zero, whatever was there before; each change makes another version; a file that was cut shows that. */
+/*
+ * A hole contains zeros, whatever was there before. Each change creates a new version. A truncated
+ * file is recognizable.
+ */
 static void test_content(void **state)
 {
 	static const struct {
@@ -166,7 +175,7 @@ static void test_content(void **state)
 	upload_copy(u, NULL, &copy, &len, &version);
 	free(copy);
 	assert_true(upload_is_version(u, version));
-	put(u, "x", 5); /* the same content again */
+	put(u, "x", 5); /* the same contents again */
 	assert_false(upload_is_version(u, version));
 	for (size_t i = 0; i < array_size(ends); i++) {
 		assert_int_equal(upload_truncate(u, NULL, 0), 0);
@@ -185,7 +194,7 @@ static void test_disk(void **state)
 
 	put(u, "hello", 0);
 	assert_true(upload_want_save(u));
-	assert_false(upload_want_save(u)); /* it is being saved already */
+	assert_false(upload_want_save(u)); /* it is already being saved */
 	assert_on_disk(f, "x.yaml", NULL);
 	assert_int_equal(upload_save(u), 0);
 	assert_true(upload_is_saved(u));
@@ -198,7 +207,10 @@ static void test_disk(void **state)
 	assert_int_equal(upload_save(u), 0);
 	assert_on_disk(f, "y.yaml", "Jel");
 	assert_on_disk(f, "x.yaml", NULL);
-	/* When nobody has the file open its bytes leave the memory; they come back when it is opened. */
+	/*
+	 * When no process has the file open, its contents are dropped from memory. They are loaded
+	 * when it is opened.
+	 */
 	upload_close(u);
 	assert_int_equal(upload_open(u, false), -EAGAIN);
 	assert_int_equal(upload_load(u, &version, digest), 0);
@@ -222,7 +234,7 @@ static void test_disk(void **state)
 	unmade(f, u);
 }
 
-/* When the disk refuses a content, all of it is written again. */
+/* If the disk refuses some contents, they are written again completely. */
 static void test_refused_by_the_disk(void **state)
 {
 	struct fixture *f = *state;
@@ -235,7 +247,7 @@ static void test_refused_by_the_disk(void **state)
 	assert_int_equal(upload_save(u), -EEXIST);
 	assert_false(upload_is_saved(u));
 	upload_close(u);
-	/* The memory has what the disk does not have. */
+	/* The memory has what is missing on disk. */
 	assert_int_equal(upload_open(u, false), 0);
 	assert_int_equal(rmdir(path), 0);
 	assert_int_equal(upload_save(u), 0);
@@ -260,7 +272,7 @@ static void test_replace(void **state)
 	assert_on_disk(f, "x.yaml", "made\n");
 	assert_int_not_equal(upload_replace(u, version, "made\n"), 0);
 	assert_bytes(u, "made\n");
-	/* The disk has another content by now, and gets this one back. */
+	/* The disk now has other contents, and gets the current ones back. */
 	assert_int_equal(upload_save_text(u, "older\n"), 0);
 	assert_int_equal(upload_replace(u, version, "older\n"), 0);
 	assert_int_equal(upload_save(u), 0);
@@ -268,7 +280,7 @@ static void test_replace(void **state)
 	unmade(f, u);
 }
 
-/* Each handle has contents of its own; the file shows those that were closed last. */
+/* Each handle has its own contents. The file shows those that were closed last. */
 static void test_own_contents(void **state)
 {
 	struct fixture *f = *state;
@@ -285,7 +297,7 @@ static void test_own_contents(void **state)
 	assert_seen(u, &a, "one");
 	assert_seen(u, &b, "older");
 	assert_bytes(u, "old");
-	/* Without a handle the size is that of the content that changed last. */
+	/* Without a handle, the size is that of the contents that changed last. */
 	upload_stat(u, NULL, &st);
 	assert_int_equal(st.st_size, 5);
 	upload_stat(u, &a, &st);
@@ -295,7 +307,7 @@ static void test_own_contents(void **state)
 	assert_true(upload_show(u, &a));
 	assert_false(upload_show(u, &a));
 	assert_bytes(u, "one");
-	/* What the file shows stays as it is when its writer goes on. */
+	/* What the file shows does not change when its writer continues. */
 	assert_int_equal(upload_write(u, &a, " more", 5, 3), 0);
 	assert_bytes(u, "one");
 	assert_seen(u, &a, "one more");
@@ -308,7 +320,7 @@ static void test_own_contents(void **state)
 	unmade(f, u);
 }
 
-/* All who have a scratch file open change what it shows. */
+/* All processes that have a scratch file open write to the same contents. */
 static void test_scratch_is_shared(void **state)
 {
 	struct fixture *f = *state;
@@ -352,7 +364,7 @@ static void test_launch(void **state)
 	unmade(f, u);
 }
 
-/* A late result does not apply to what was written since. */
+/* A late result does not apply to what was written after it. */
 static void test_state(void **state)
 {
 	struct fixture *f = *state;
@@ -368,7 +380,7 @@ static void test_state(void **state)
 	assert_true(upload_is_busy(u));
 	upload_add_writer(u, &w, 1, 0);
 	assert_int_equal(upload_write(u, &w, "two", 3, 0), 0);
-	/* What is being written does not show yet. */
+	/* Contents that are still being written are not shown yet. */
 	upload_set_state(u, version, CONTENT_LAUNCHED);
 	assert_int_equal(upload_state(u), CONTENT_LAUNCHED);
 	assert_true(upload_is_busy(u));
@@ -394,9 +406,9 @@ static void test_displaced(void **state)
 
 	upload_add_writer(u, &a, 1, 0);
 	upload_add_writer(u, &b, 2, 0);
-	assert_int_equal(displace(f, u, 1), 0); /* nobody has written yet */
+	assert_int_equal(displace(f, u, 1), 0); /* nothing was written yet */
 	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
-	assert_int_equal(displace(f, u, 1), 0); /* its writer may */
+	assert_int_equal(displace(f, u, 1), 0); /* this is the process that writes */
 	assert_false(upload_is_lost(u, &a));
 	assert_int_equal(displace(f, u, 2), 1);
 	assert_true(upload_is_lost(u, &a));
@@ -408,7 +420,10 @@ static void test_displaced(void **state)
 	unmade(f, u);
 }
 
-/* An open that arrives after the file was taken may mean its old name, so its close must not return 0. */
+/*
+ * If an open arrives after the file was taken away, the process may mean the old name. So its close
+ * must not return 0.
+ */
 static void test_opened_late(void **state)
 {
 	struct fixture *f = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fs/submit/writer.c: what texts of /proc say, and what this very process's /proc says. */
+/* fs/submit/writer.c: parsing texts of /proc, and this process's own /proc. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -23,7 +23,8 @@ static void test_tgid(void **state)
 	assert_int_equal(writer_parse_tgid("Tgid:\t12x\n"), 0);
 	assert_int_equal(writer_parse_tgid("Tgid:\t99999999999999999999999\n"), 0);
 	assert_int_equal(writer_parse_tgid("Tgid:\t2147483647\n"), INT32_MAX);
-	assert_int_equal(writer_parse_tgid("Tgid:\t4294967297\n"), 0); /* it is not taken for 1 */
+	/* it is not truncated to 1 */
+	assert_int_equal(writer_parse_tgid("Tgid:\t4294967297\n"), 0);
 }
 
 static void test_exec(void **state)
@@ -32,7 +33,7 @@ static void test_exec(void **state)
 
 	assert_true(writer_parse_exec("Name:\ttrue\nVmStk:\t     132 kB\nVmExe:\t       0 kB\n"));
 	assert_false(writer_parse_exec("Name:\ttrue\nVmStk:\t     132 kB\nVmExe:\t      16 kB\n"));
-	/* It is ending, or the text is cut off. */
+	/* The process is ending, or the text is truncated. */
 	assert_false(writer_parse_exec("Name:\ttrue\nThreads:\t1\n"));
 	assert_int_equal(writer_process(getpid(), &in_exec), getpid());
 	assert_false(in_exec);
@@ -58,7 +59,7 @@ static void test_fdinfo(void **state)
 	assert_true(fd.ino == UINT64_MAX);
 	assert_int_equal(writer_parse_fdinfo("flags:\t0100000\nino:\t99\n", &fd), 0);
 	assert_false(fd.writable);
-	/* A descriptor with O_PATH is open, but can't be used to write. */
+	/* A descriptor with O_PATH is open, but can't be used for writing. */
 	assert_int_equal(writer_parse_fdinfo("flags:\t010000001\nino:\t99\n", &fd), 0);
 	assert_false(fd.writable);
 	assert_int_equal(writer_parse_fdinfo("pos:\t0\nflags:\t0100001\nmnt_id:\t30\n", &fd),
@@ -101,7 +102,7 @@ static void test_holds(void **state)
 	copy = dup(fd);
 	assert_int_equal(writer_holds(getpid(), st.st_ino, "/tmp"), 2);
 	close(copy);
-	/* A file of the same number on another filesystem is another file. */
+	/* A file with the same inode number on another filesystem is a different file. */
 	assert_int_equal(writer_holds(getpid(), st.st_ino, "/proc"), 0);
 	/* In doubt it counts as the same file. */
 	assert_int_equal(writer_holds(getpid(), st.st_ino, "/nonexistent"), 1);
@@ -118,44 +119,55 @@ static void test_holds(void **state)
 }
 
 /*
- * --- at which close a real writer counts as done. A story is a list of words: a letter stands for a process, "S" means
- * that it closes a descriptor, "S!" that it writes, "?!" that the file changes and it is not known by whom. "S=" is a
- * close that has to be the end; at any other close the writer must not count as done ---
+ * --- the close after which a real writer counts as done ---
+ *
+ * A story is a list of events. A letter is a process. "S" means that S closes a descriptor, and
+ * "S!" that it writes. "?!" means that the file changes and the writer is unknown. "S=" is a close
+ * that must count as the end. At every other close, the writer must not count as done.
  */
 
 static const char *const stories[] = {
 	/* cp, tee, an editor, Python: one process opens, writes and closes. */
 	"C! C! C=",
-	/* dd, and a shell's child for `cat a > f`: it first puts the descriptor in the place of another one. */
+	/*
+	 * dd, and a shell's child for `cat a > f`: the process first moves the descriptor to
+	 * another number.
+	 */
 	"D D! D! D=",
 	/*
-	 * A shell's `{ a; b; } > f`: the shell puts the file aside, its children write and end, and it takes its output
-	 * back.
+	 * A shell's `{ a; b; } > f`: the shell saves its stdout and redirects it, its children
+	 * write and exit, and the shell restores its stdout.
 	 */
 	"S A! A B! B S=",
-	/* The same with commands that are built in. */
+	/* The same with built-in commands. */
 	"S S! S! S=",
 	"S S! B! B S! S=",
-	/* A program that the shell starts in between has the file too, and ends without having written. */
+	/* The shell also starts a program that has the file open and exits without writing. */
 	"S S! X B! B Y S=",
-	/* One process writes, and others that have inherited the file end meanwhile. */
+	/* One process writes. Others that inherited the file exit meanwhile. */
 	"P! X P! Y P=",
-	/* A child of the writer writes in between. */
+	/* A child of the writer also writes. */
 	"P! A! A P! P=",
-	/* subprocess.run(stdout=f): the child closes its copy when it begins, and is the only process that writes. */
+	/*
+	 * subprocess.run(stdout=f): the child closes its copy when it starts, and is the only
+	 * process that writes.
+	 */
 	"A A! A= P=",
-	/* sh -c 'a; b' in the place of that child. */
+	/* sh -c 'a; b' instead of that child. */
 	"A B! B C! C A=",
 	/*
-	 * Popen(stdout=f), and then f.close(): the process that closes first may only have put the file aside, so the
-	 * end is the release.
+	 * Popen(stdout=f), then f.close(): the process that closes first may only have moved the
+	 * descriptor, so the end is the release.
 	 */
 	"A P A! A",
-	/* exec 3> f; a >&3; b >&3: nothing tells that the shell still has the file. What b writes is a new content. */
+	/*
+	 * exec 3> f; a >&3; b >&3: nothing shows that the shell still has the file open. What b
+	 * writes counts as new contents.
+	 */
 	"A! A= A= B! B= B= S=",
 	/* ftruncate, and nothing else. */
 	"?! P=",
-	/* One process reads and closes after another has written. */
+	/* One process reads, and closes after another one has written. */
 	"A! B A=",
 };
 
@@ -175,7 +187,7 @@ static void test_stories(void **state)
 	}
 }
 
-/* When more processes write than are noted, nobody knows which is the last. */
+/* If there are more writers than kxfs records, it is unknown which one is the last. */
 static void test_crowd(void **state)
 {
 	struct holders h = {0};

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* What a reader of `changes` is told: what there is, what has changed since, and how much of that was missed. */
+/*
+ * What a reader of `changes` gets: the current jobs, the changes since then, and how many changes
+ * were lost.
+ */
 #include <errno.h>
 
 #include "fs/tree/tree.h"
 #include "spec/base/mem.h"
 #include "tests/unit/unit.h"
 
-#define PIECE 100000 /* so many bytes are read at a time */
+#define PIECE 100000 /* bytes per read */
 
-static struct stream *stream; /* the one that is open */
-static bool has_job;	      /* at the open */
+static struct stream *stream; /* the open stream */
+static bool has_job;	      /* when the file is opened */
 static uint64_t offset;
 
 static struct spec_job *job_in(enum spec_state state)
@@ -22,7 +25,7 @@ static struct spec_job *job_in(enum spec_state state)
 	return job;
 }
 
-/* --- what the file stands on --- */
+/* --- the functions that the file calls --- */
 
 void backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
 		  size_t *ret_n)
@@ -80,7 +83,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The state of one job changes N times. */
+/* Change the state of one job N times. */
 static void change(size_t n)
 {
 	static enum spec_state state = SPEC_RUNNING;
@@ -95,8 +98,8 @@ static void change(size_t n)
 }
 
 /*
- * Read what there is, at most SIZE bytes. *RET_LOST is the sum of what the lines LOST say; returned is the number of
- * other lines.
+ * Read at most SIZE bytes of the available text. Set *RET_LOST to the sum of the numbers in LOST
+ * lines. Return the number of other lines.
  */
 static size_t read_some(size_t size, size_t *ret_lost)
 {
@@ -141,8 +144,9 @@ static void test_begins(void **state)
 }
 
 /*
- * A job without output leaves jobs/ without a trace; a job that leaves the history, or is first seen there, changes
- * nothing. A job that a list brings back is in jobs/ again.
+ * A job without output is removed from jobs/ without a trace. A job that is removed from the
+ * history, or first appears there, is not reported. A job that a new list contains again is in
+ * jobs/ again.
  */
 static void test_leaves(void **state)
 {
@@ -167,7 +171,8 @@ static void test_leaves(void **state)
 }
 
 /*
- * A reader who has read all that was kept is told at once how much was not, and not only when something else happens.
+ * A reader that has read everything that was kept is notified immediately how many lines were lost,
+ * not only at the next change.
  */
 static void test_lost(void **state)
 {
@@ -182,13 +187,16 @@ static void test_lost(void **state)
 	assert_true(lines > 1000 && lost > 1000);
 	assert_int_equal(lines + lost, n);
 	assert_int_equal(stream->class->read(stream, NULL, PIECE, offset), -EAGAIN);
-	/* After that nothing is lost. */
+	/* After that, nothing is lost. */
 	change(3);
 	assert_int_equal(read_some(PIECE, &lost), 3);
 	assert_int_equal(lost, 0);
 }
 
-/* The same when there is room again before all was read: the count stands where the lines are missing. */
+/*
+ * The same, but there is space again before everything was read. The LOST line is where the lines
+ * are missing.
+ */
 static void test_lost_in_between(void **state)
 {
 	const size_t n = 40000;
@@ -201,7 +209,7 @@ static void test_lost_in_between(void **state)
 	assert_int_equal(lost, 0);
 	change(1);
 	lines += read_some(SIZE_MAX, &later);
-	assert_int_equal(lines - 1 + later, n + 1); /* without SYNC */
+	assert_int_equal(lines - 1 + later, n + 1); /* not counting SYNC */
 }
 
 int main(void)

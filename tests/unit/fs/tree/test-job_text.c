@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cache of texts of snapshots (job_text.c): each is made once, and a text is always that of the snapshot that is
- * asked for.
+ * The cache of texts of snapshots (job_text.c). Each text is rendered once, and a lookup always
+ * returns the text of the requested snapshot.
  */
 #include "fs/tree/tree.h"
 #include "spec/base/mem.h"
@@ -66,7 +66,10 @@ static void test_once(void **state)
 	rendered_free(r);
 }
 
-/* The address of a snapshot that nobody has any more is not used for another one while its text is kept. */
+/*
+ * While a snapshot's text is cached, the snapshot is kept too. Otherwise a new snapshot could get
+ * the same address.
+ */
 static void test_each_its_own(void **state)
 {
 	struct rendered *r = rendered_new();

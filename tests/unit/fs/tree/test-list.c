@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading `list`: when its text is made anew, that others are served meanwhile, and which reader gets which text. */
+/*
+ * Reading `list`: when its text is rendered again, that other requests are served meanwhile, and
+ * which reader gets which text.
+ */
 #include <errno.h>
 
 #include "fs/tree/job_ref.h"
@@ -11,13 +14,13 @@
 static struct fs mount;
 static struct tree tree;
 static struct node node;
-/* The revision of the backend's jobs, of which there is one, JOB-REVISION. */
+/* The revision of the backend's jobs. There is one job, JOB-REVISION. */
 static uint64_t revision;
 static int begin_err;
-/* What others do before the thread that has made a text has the turn again. */
+/* Called before the thread that has rendered a text serves requests again. */
 static void (*before_turn)(void);
 
-/* --- what the file stands on --- */
+/* --- the functions that the file calls --- */
 
 int serve_disk_begin(struct fs *fs)
 {
@@ -107,7 +110,7 @@ static void expect(const char *job)
 	spec_text_unref(text);
 }
 
-/* While a text is made others are served, and it is made once for each change. */
+/* While a text is rendered, other requests are served. It is rendered once per change. */
 static void test_made_apart(void **state)
 {
 	struct stat st = {0};
@@ -124,7 +127,7 @@ static void test_made_apart(void **state)
 	assert_done("others may, jobs, its turn");
 }
 
-/* The places of the jobs that wait are asked for, of those jobs that are in the text that is read. */
+/* Opening the file requests the queue positions of the waiting jobs that are in its text. */
 static void test_opened(void **state)
 {
 	expect("job-1");
@@ -133,7 +136,7 @@ static void test_opened(void **state)
 	assert_done("job-1 is wanted");
 }
 
-/* When so many requests wait that this one may not, it fails, and the next one does not. */
+/* If too many requests already wait, this one fails. The next one does not. */
 static void test_too_many(void **state)
 {
 	struct spec_text *text = NULL;
@@ -154,7 +157,7 @@ static void read_later(void)
 	expect("job-2");
 }
 
-/* A text that was begun before another one, and is finished after it, is not taken for the newer one. */
+/* A text whose rendering began earlier but ended later does not replace the newer text. */
 static void test_late(void **state)
 {
 	before_turn = read_later;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* fs/vfs/node.h: nodes are found again, live as long as somebody needs them, and keep their numbers. */
+/*
+ * fs/vfs/node.h: nodes are found again, live as long as they are used, and keep their inode
+ * numbers.
+ */
 #include <errno.h>
 
 #include "backend/base/loop.h"
@@ -86,7 +89,7 @@ static void test_object(void **state)
 	};
 	struct node *same, *node;
 
-	/* A child has the object of its parent unless its entry names another. */
+	/* A child has the object of its parent, unless its entry names another one. */
 	assert_int_equal(node_lookup_in(fs, root_of(fs), table, "same", &same), 0);
 	assert_ptr_equal(same->object, *state);
 	assert_int_equal(node_lookup_in(fs, root_of(fs), table, "other", &node), 0);
@@ -145,8 +148,8 @@ static void test_kernel_counts(void **state)
 }
 
 /*
- * A reader of a directory is given no attributes that cost something, and no size that contradicts what was said
- * before.
+ * Listing a directory returns no attributes that are expensive to compute, and no size that
+ * contradicts an earlier one.
  */
 static void test_listed(void **state)
 {
@@ -173,7 +176,7 @@ static void test_listed(void **state)
 	node_put(fs, file);
 }
 
-/* Neither a lookup nor a listing reads the disk, and the kernel does not keep what they answer. */
+/* Neither a lookup nor a listing accesses the disk. The kernel does not cache the results. */
 static void test_on_disk(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
@@ -192,7 +195,7 @@ static void test_on_disk(void **state)
 	node_put(fs, file);
 }
 
-/* After a rmdir that was accepted, the name has to lead to a new node with the number of the old one. */
+/* After a successful rmdir, the name must lead to a new node with the same inode number. */
 static void test_forgotten_name(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
@@ -209,7 +212,10 @@ static void test_forgotten_name(void **state)
 	node_put(fs, new_node);
 }
 
-/* What is looked up in a directory is found in that directory, not in one that had its name before. */
+/*
+ * A lookup in a directory finds the entry of that directory, not of an earlier one with the same
+ * name.
+ */
 static void test_another_parent(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
@@ -253,7 +259,7 @@ static void test_umask(void **state)
 	node_put(f->fs, file);
 }
 
-/* Nodes that the kernel still counts when the mount ends are freed with the table. */
+/* Nodes that the kernel still references when the mount ends are freed with the table. */
 static void test_fini_frees_all(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
@@ -267,7 +273,7 @@ static void test_fini_frees_all(void **state)
 	assert_int_equal(freed, 3);
 }
 
-/* --- the names that a directory has at one moment --- */
+/* --- the names in a directory at one moment --- */
 
 static void test_begins_with_dots(void **state)
 {

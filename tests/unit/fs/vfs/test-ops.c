@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fs/vfs/ops.h: what no mount can show: how often the kernel counts a node, and a disk for which too many wait.
- * libfuse's answers and the threads of fs/vfs/serve.h are defined here, so there is neither a session nor a thread.
+ * fs/vfs/ops.h: what can't be tested with a real mount. How often the kernel has looked up a node,
+ * and too many requests that wait for the disk. The test defines libfuse's replies and the
+ * functions of fs/vfs/serve.h, so there is neither a session nor a thread.
  */
 #include <errno.h>
 #include <limits.h>
@@ -12,10 +13,13 @@
 #include "fs/vfs/serve.h"
 #include "tests/unit/unit.h"
 
-/* The answer to the only request. */
+/* The reply to the only request. */
 static struct {
 	unsigned n;
-	/* The errno, which is also what the kernel says of the answer. -ENOENT: nobody waits for it. */
+	/*
+	 * The errno of the reply, which is also the kernel's result of sending it. -ENOENT: the
+	 * request was interrupted.
+	 */
 	int err;
 	struct fuse_entry_param entry;
 	size_t namemax;
@@ -82,7 +86,7 @@ char *serve_buffer(size_t size)
 	return buffer;
 }
 
-static int disk; /* a handler that has to wait for the disk is told this */
+static int disk; /* result for a handler that must wait for the disk */
 
 int serve_disk_begin(struct fs *fs)
 {
@@ -93,7 +97,7 @@ void serve_disk_end(struct fs *fs)
 {
 }
 
-/* --- a tree of two files --- */
+/* --- a tree with two files --- */
 
 static const struct node_class file_class = {.name = "file", .mode = S_IFREG | 0644};
 
@@ -130,7 +134,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Look NAME up: its node, which the kernel counts once. */
+/* Look up NAME. Return its node, which the kernel then references once. */
 static fuse_ino_t looked_up(const char *name)
 {
 	fs_ops.lookup(NULL, FUSE_ROOT_ID, name);
@@ -138,7 +142,7 @@ static fuse_ino_t looked_up(const char *name)
 	return reply.entry.ino;
 }
 
-/* The request CALL was answered once, with ERR. */
+/* Assert that the request CALL gets exactly one reply, with ERR. */
 #define ANSWERED(err_, ...)                                                                        \
 	do {                                                                                       \
 		reply.n = 0;                                                                       \
@@ -147,7 +151,7 @@ static fuse_ino_t looked_up(const char *name)
 		assert_int_equal(reply.err, err_);                                                 \
 	} while (0)
 
-/* A lookup whose answer nobody took is not counted by the kernel. */
+/* If the reply to a lookup was not delivered, the kernel does not reference the node. */
 static void test_lookup(void **state)
 {
 	struct node *node = node_of(session, looked_up("one"));
@@ -172,7 +176,7 @@ static void test_forget(void **state)
 	assert_int_equal(node_of(session, other)->lookups, 1);
 }
 
-/* So many requests wait for the disk that this one may not. */
+/* Too many requests already wait for the disk. */
 static void test_disk(void **state)
 {
 	ANSWERED(0, statfs(NULL, FUSE_ROOT_ID));

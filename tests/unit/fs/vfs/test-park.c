@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fs/vfs/park.h on a kernel of the test's own: the other end of a socket pair sends requests and counts replies. Each
- * request must get exactly one reply, whoever answers first.
+ * fs/vfs/park.h with a kernel that the test plays: the other end of a socket pair sends requests
+ * and counts replies. Each request must get exactly one reply, whoever answers first.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -24,14 +24,14 @@ struct fixture {
 	int kernel; /* the test's end of the socket pair */
 	pthread_t thread;
 	unsigned deadline_ms;
-	uint64_t before_stop; /* the time before the stop, ms */
+	uint64_t before_stop; /* time before the stop, in ms */
 	uint64_t tickets[MANY + 16];
 	size_t n_tickets;
 	pthread_mutex_t lock;
 	pthread_cond_t parked;
 };
 
-/* Park every READ; OFFSET says where its ticket goes. */
+/* Park every READ. OFFSET is the index of its ticket. */
 static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
@@ -96,7 +96,7 @@ static void send_interrupt(struct fixture *f, uint64_t of)
 	send_request(f, FUSE_INTERRUPT, of + 1, &in, sizeof(in));
 }
 
-/* Receive the next reply: to which request, and its errno. */
+/* Receive the next reply. Set *UNIQUE to its request, and return its errno. */
 static int receive(struct fixture *f, uint64_t *unique)
 {
 	char buf[4096];
@@ -155,7 +155,7 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 
 	park_end(f->park);
-	close(f->kernel); /* the session reads the end of its file */
+	close(f->kernel); /* then the session reads end of file */
 	pthread_join(f->thread, NULL);
 	park_free(f->park);
 	fuse_session_destroy(f->se);
@@ -206,7 +206,7 @@ static void test_interrupt_comes_first(void **state)
 	send_interrupt(f, 10);
 	send_read(f, 10, 0);
 	err = receive(f, &unique);
-	/* "Unknown request: try again" is what libfuse answers to the interrupt when it has waited for long. */
+	/* libfuse may answer the interrupt with EAGAIN after it has waited for the request. */
 	if (unique == 11) {
 		assert_int_equal(err, EAGAIN);
 		err = receive(f, &unique);
@@ -224,14 +224,16 @@ static void test_deadline(void **state)
 	send_read(f, 10, 0);
 	assert_int_equal(receive(f, &unique), ETIMEDOUT);
 	assert_int_equal(unique, 10);
-	/* For some ticks nothing is parked, so the ticks stop; the next request begins them again. */
+	/*
+	 * If nothing is parked for some ticks, the ticks stop. The next request starts them again.
+	 */
 	usleep(500000);
 	send_read(f, 12, 1);
 	assert_int_equal(receive(f, &unique), ETIMEDOUT);
 	assert_int_equal(unique, 12);
 }
 
-/* There are deadlines of many requests, and of one that comes while the others are counted. */
+/* Deadlines of many requests, and of one that arrives while the others are counted. */
 static void test_each_deadline_is_its_own(void **state)
 {
 	struct fixture *f = *state;
@@ -250,14 +252,14 @@ static void test_each_deadline_is_its_own(void **state)
 	assert_int_equal(park_count(f->park, PARK_READ), 0);
 }
 
-/* The machine stands still for 4 s, and half a second later the answer comes. */
+/* The machine is suspended for 4 s, and the reply arrives half a second later. */
 static void *answer_late(void *data)
 {
 	struct fixture *f = data;
 	uint64_t last = f->before_stop, now = loop_now_ms();
 	fuse_req_t req;
 
-	/* The machine may be stopped before this thread has begun. */
+	/* The machine may be suspended before this thread has started. */
 	while (now - last < 2000) {
 		usleep(10000);
 		last = now;
@@ -365,8 +367,8 @@ static void test_race(void **state)
 	pthread_join(interrupt, NULL);
 	assert_int_equal(park_count(f->park, PARK_READ), 0);
 	/*
-	 * libfuse keeps an interrupt of a request that was answered until the next request, and does not free it at its
-	 * end.
+	 * libfuse keeps an interrupt of an answered request until the next request. It does not
+	 * free it at the end of the session.
 	 */
 	send_read(f, 100 + 2 * MANY, MANY);
 	wait_parked(f, MANY + 1);
