@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* AppDefs for tests of spec/ that know no kinds: the schedulers are made up here. */
+/* AppDefs for tests of spec/ that do not use kinds. The schedulers are made up. */
 #pragma once
 
 #include "spec/app/app.h"
 
-/* The length of APP-SUFFIX-ROLE-K-0, as Volcano makes such names; its webhook puts LAST in the place of the 0. */
+/*
+ * Return the length of APP-SUFFIX-ROLE-K-0, the form of Volcano's pod names. Its webhook replaces
+ * the 0 by LAST.
+ */
 static inline size_t document_pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
 	return app + 16 + role + (size_t)snprintf(NULL, 0, "-%zu-%zu", k, last);

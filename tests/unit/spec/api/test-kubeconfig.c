@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kubeconfig files: what they say, how they are merged, and what is refused with which words; and the answers of exec
- * plugins.
+ * kubeconfig files: their contents, how they are merged, and the exact text of each refusal. Also
+ * the output of exec plugins.
  */
 #include <errno.h>
 
@@ -46,7 +46,7 @@ static int connect_to(struct world *w, const char *context)
 	return spec_kubeconfig_connect(w->k, context, &w->c, &w->e);
 }
 
-/* The text of the errors has WHAT, and does not have SECRET. */
+/* Assert that the text of the errors contains WHAT, and does not contain SECRET. */
 static void assert_says(struct world *w, const char *what, const char *secret)
 {
 	cleanup_free char *text = spec_errors_text(&w->e, NULL);
@@ -198,12 +198,12 @@ static void test_merge(void **state)
 	assert_string_equal(w->c.context, "k");
 	assert_string_equal(w->c.server, "https://first");
 	assert_string_equal(w->c.ca_file, "/b/x");
-	/* the first entry of a name counts, whole */
+	/* if a name occurs twice, the first entry counts as a whole */
 	assert_string_equal(w->c.user, "me");
 	assert_string_equal(w->c.password, "");
 }
 
-/* Connect with one cluster and one user, of the given fields. */
+/* Connect with one cluster and one user that have the given fields. */
 static int connect_one(struct world *w, const char *cluster, const char *user)
 {
 	char text[4096];

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * spec/api/object.h: objects as a server may have them.
- */
+/* spec/api/object.h: parsing objects from a server. */
 #include <errno.h>
 
 #include "spec/api/object.h"
@@ -58,7 +56,7 @@ static void test_yaml(void **state)
 	assert_int_equal(spec_object_yaml("[]", 2, &text, &len), -EINVAL);
 }
 
-/* The restart count of one container, among containers of all sorts. */
+/* The restart count of one container, if there are containers of all types. */
 static void test_listed_run(void **state)
 {
 #define LIST(status) "{\"items\":[{\"metadata\":{\"uid\":\"u\"},\"status\":{" status "}}]}"
@@ -180,7 +178,7 @@ static void test_no_event(void **state)
 	}
 }
 
-/* --- answers -------------------------------------------------------------------------------- */
+/* --- replies --- */
 
 #define JOBS "jobs.batch.volcano.sh"
 
@@ -398,7 +396,7 @@ static void test_resource(void **state)
 	assert_string_equal(pod, "pods");
 }
 
-/* Only the API server itself can say that a request had no effect. */
+/* Only a reply of the API server itself proves that a request had no effect. */
 static void test_did_nothing(void **state)
 {
 	static const struct {
@@ -415,7 +413,7 @@ static void test_did_nothing(void **state)
 		{400, false, ""},
 		{404, true, "404 page not found\n"},
 		{404, false, "404 page not found"},
-		/* No proxy passes on what it does not accept itself. */
+		/* A proxy sends these itself, instead of passing the request on. */
 		{401, true, ""},
 		{413, true, ""},
 		{429, true, "Too many requests, please try again later.\n"},
@@ -438,7 +436,7 @@ static void test_did_nothing(void **state)
 				 cases[i].nothing);
 }
 
-/* A message is bounded, however long and odd the words of the server are. */
+/* A message has a limited size, however long and strange the server's text is. */
 static void test_bounded(void **state)
 {
 	const struct spec_asked asked = {"list", JOBS, "training", "", 0};
@@ -455,7 +453,7 @@ static void test_bounded(void **state)
 	assert_non_null(text);
 }
 
-/* A resource that is in no namespace. */
+/* A resource without a namespace. */
 static void test_forbidden_everywhere(void **state)
 {
 	const struct spec_asked asked = {"list", "queues.scheduling.volcano.sh", "", "", 0};
@@ -522,7 +520,7 @@ static void test_reply(void **state)
 	assert_int_equal(reply("", &allowed), -EINVAL);
 }
 
-/* May jobs of the group batch be listed by RULES? 2: nobody can tell. */
+/* Return 1 if RULES permit listing jobs of the group batch, 0 if not, 2 if that is unknown. */
 static int rules(const char *rules)
 {
 	cleanup_free char *text = text_print("{\"status\":{%s}}", rules);

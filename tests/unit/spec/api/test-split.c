@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a LIST or a watch is cut into objects: it comes in any pieces, some of it is dropped, there are bounds, and some
- * is refused.
+ * How a LIST or a watch is split into objects: chunks of any size, members that are dropped,
+ * limits, and refusals.
  */
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 #include "spec/api/split.h"
 #include "tests/unit/unit.h"
 
-/* Some of the table for pods. */
+/* A part of the table for pods. */
 static const struct spec_pick labels_pick[] = {{"a", true, NULL}, {NULL, false, NULL}};
 static const struct spec_pick metadata_pick[] = {{"name", true, NULL},
 						 {"labels", true, labels_pick},
@@ -24,7 +24,7 @@ static const struct spec_pick pod_pick[] = {{"metadata", true, metadata_pick},
 					    {NULL, false, NULL}};
 
 struct seen {
-	char *text; /* the objects, one a line */
+	char *text; /* the objects, one per line */
 	size_t len;
 	unsigned n;
 	unsigned stop_at; /* refuse this object */
@@ -47,7 +47,10 @@ static int see(void *data, const char *json, size_t len, int wrong)
 	return 0;
 }
 
-/* The objects of TEXT, which comes in pieces of PIECE bytes, to be freed; they and the result must be as wanted. */
+/*
+ * Feed TEXT in chunks of PIECE bytes, and return the objects. Assert that the result is WANT and
+ * the list's metadata is META. malloc'ed.
+ */
 static char *cut(enum spec_split_form form, const struct spec_pick *pick, const char *text,
 		 size_t piece, int want, const char *meta)
 {
@@ -106,7 +109,7 @@ static void test_list(void **state)
 	check(SPEC_SPLIT_LIST, NULL, "{\"items\":[]}", "", "|");
 }
 
-/* A name that matters at one place of an object does not matter at others. */
+/* A name that is special in one place of an object is not special in others. */
 static void test_list_places(void **state)
 {
 	check(SPEC_SPLIT_LIST, NULL,
@@ -144,7 +147,7 @@ static void test_picked(void **state)
 	      POD_PICKED "\n" POD_PICKED "\n", "|");
 	check(SPEC_SPLIT_WATCH, pod_pick, "{\"type\":\"ADDED\",\"object\":" POD "}",
 	      "{\"type\":\"ADDED\",\"object\":" POD_PICKED "}\n", "|");
-	/* What can't be told by any table is kept. */
+	/* A key that no table can match is kept. */
 	check(SPEC_SPLIT_LIST, pod_pick,
 	      "{\"items\":[{\"a\":1,\"sp\\u0065c\":{\"x\":[{}]},\"b\":{},"
 	      "\"0123456789012345678901234567890123456789\":5}]}",
@@ -215,7 +218,7 @@ static void test_nul_in_string(void **state)
 	spec_split_free(s);
 }
 
-/* Text of DEPTH lists within each other; to be freed. */
+/* Return DEPTH nested lists. malloc'ed. */
 static char *nested(int depth)
 {
 	char *text = malloc(2 * (size_t)depth + 1);
@@ -227,7 +230,7 @@ static char *nested(int depth)
 	return text;
 }
 
-/* As deep as an object may be, counted with the brackets of the event, and one deeper. */
+/* The greatest allowed depth of an object, counted with the brackets of the event, and one more. */
 static void test_depth(void **state)
 {
 	for (int depth = 2 * SPEC_MAX_DEPTH - 1; depth <= 2 * SPEC_MAX_DEPTH; depth++) {
@@ -242,7 +245,10 @@ static void test_depth(void **state)
 
 #define ONE "{\"metadata\":{\"name\":\"b\"}}"
 
-/* An object that is too deep is passed over alone, whatever its author has written, and it is said whose it is. */
+/*
+ * Only the object that is too deep is skipped, whatever its other contents are. Its owner is
+ * reported.
+ */
 static void test_deep_object(void **state)
 {
 	char *lists cleanup_free = nested(3000), *got cleanup_free = NULL;
@@ -274,12 +280,12 @@ static void test_deep_object(void **state)
 	      "^{\"object\":{\"metadata\":{}}}\n"
 	      "{\"type\":\"ADDED\",\"object\":" ONE "}\n",
 	      NULL);
-	/* It does not matter how deep something is that nobody reads. */
+	/* The depth of members that are dropped does not matter. */
 	free(take_ptr(text));
 	assert_true(asprintf(&text, "{\"items\":[{\"metadata\":{\"managedFields\":%s}}],\"x\":%s}",
 			     lists, lists) > 0);
 	check(SPEC_SPLIT_LIST, NULL, text, "{\"metadata\":{}}\n", NULL);
-	/* Nor does it matter when the table has an entry for it. */
+	/* It does not matter either if the table has an entry for them. */
 	free(take_ptr(text));
 	assert_true(asprintf(&text,
 			     "{\"items\":[{\"spec\":{\"containers\":%s}},{\"metadata\":%s}," ONE
@@ -289,7 +295,7 @@ static void test_deep_object(void **state)
 	      NULL);
 }
 
-/* As many bytes as there may be, and one more; bytes that are dropped do not count. */
+/* The largest allowed object, and one byte more. Bytes that are dropped do not count. */
 static void test_size(void **state)
 {
 	static const char head[] = "{\"items\":[{\"metadata\":{\"managedFields\":\"",
@@ -320,8 +326,8 @@ static void test_size(void **state)
 }
 
 /*
- * An object that is too large because of what tells whose it is: what stands before that is known. The metadata of a
- * list is bounded.
+ * An object's metadata makes it too large. What precedes is known. A list's own metadata has a
+ * limited size.
  */
 static void test_large_metadata(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AppDefs: what each field means, its default, and what is said when it is wrong. Messages are compared in full, since
- * they are all that a user gets.
+ * AppDefs: the meaning of each field, its default, and the error for a wrong value. Messages are
+ * compared completely, because they are all that a user sees.
  */
 #include <errno.h>
 #include <time.h>
@@ -21,7 +21,7 @@ static struct spec_app *parse(const char *text)
 	return app;
 }
 
-/* TEXT is refused with the errors EXPECTED. */
+/* Assert that TEXT is refused with the errors EXPECTED. */
 static void check(const char *text, size_t len, int err, const char *expected)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
@@ -41,7 +41,7 @@ static void check_text(const char *text, const char *expected)
 	check(text, strlen(text), -EINVAL, expected);
 }
 
-/* --- what is read --- */
+/* --- accepted documents --- */
 
 static void test_defaults(void **state)
 {
@@ -172,7 +172,7 @@ static void test_mounts(void **state)
 	spec_app_free(app);
 }
 
-/* The JSON form has all fields, and is an AppDef itself. */
+/* The JSON form has all fields, and is itself an AppDef. */
 static void test_json(void **state)
 {
 	static const char expected[] =
@@ -201,9 +201,9 @@ static void test_json(void **state)
 	free(again);
 }
 
-/* --- errors of one field --- */
+/* --- errors in one field --- */
 
-/* Check a role (its lines begin at line 6) with FIELD as one more field. */
+/* Check a role that starts at line 6 and has FIELD as an additional field. */
 static void check_role(const char *field, const char *expected)
 {
 	char text[2000];
@@ -395,7 +395,7 @@ static void test_mount_errors(void **state)
 	}
 }
 
-/* --- errors of the whole --- */
+/* --- errors in the whole document --- */
 
 static void test_document(void **state)
 {
@@ -462,7 +462,9 @@ static void test_names(void **state)
 		check_text(table[i].text, table[i].expected);
 }
 
-/* APP-SUFFIX-ROLE-K-INDEX: app and role together may have 43 characters at most. */
+/*
+ * A pod is named APP-SUFFIX-ROLE-K-INDEX, so app and role together may have at most 43 characters.
+ */
 static void test_pod_names(void **state)
 {
 	static const char a42[] = "abcdefghijabcdefghijabcdefghijabcdefghijab";
@@ -471,11 +473,11 @@ static void test_pod_names(void **state)
 	snprintf(text, sizeof(text), "name: %s\nroles:\n- {name: r, image: i, entrypoint: e}\n",
 		 a42);
 	spec_app_free(parse(text));
-	/* Characters that do not get into names do not count. */
+	/* Characters that are removed from names do not count. */
 	snprintf(text, sizeof(text), "name: _%s_\nroles:\n- {name: R., image: i, entrypoint: e}\n",
 		 a42);
 	spec_app_free(parse(text));
-	/* A second digit of K takes one character, and so does one of the index. */
+	/* A second digit of K needs one character, and so does a second digit of the index. */
 	snprintf(text, sizeof(text),
 		 "name: %s\nroles:\n- {name: r, image: i, entrypoint: e, num_replicas: 11}\n", a42);
 	check_text(text, "1:7: name: pods of role \"r\" would have names of 65 characters, and 63 "
@@ -489,14 +491,14 @@ static void test_pod_names(void **state)
 		   "1:7: name: pods of role \"role\" would have names of 66 characters, and "
 		   "63 are allowed; shorten the name of the app or of the role, by 3 together "
 		   "(a job's name has a suffix of 15 characters)\n");
-	/* The names of MCAD are cut to fit. */
+	/* MCAD's names are truncated to fit. */
 	snprintf(text, sizeof(text),
 		 "name: %s%s\nscheduler: mcad\nroles:\n- {name: r, image: i, entrypoint: e}\n", a42,
 		 a42);
 	spec_app_free(parse(text));
 }
 
-/* --- bounds --- */
+/* --- limits --- */
 
 static void test_replicas(void **state)
 {
@@ -546,7 +548,7 @@ static void test_many_roles(void **state)
 	free(text);
 }
 
-/* --- what TorchX writes --- */
+/* --- documents that TorchX writes --- */
 
 #define DUMP                                                                                        \
 	"{\"name\": \"train\", \"metadata\": {}, \"roles\": [{\"name\": \"r\", \"image\": \"i\", "  \
@@ -629,7 +631,10 @@ static void test_torchx_refused(void **state)
 		   "\"null\" in quotes if you mean this text\n");
 }
 
-/* The whole output of a dry run: the app in it, for its scheduler, with the options that were given, is an AppDef. */
+/*
+ * The whole output of a dry run contains the app, its scheduler and the given options. It is an
+ * AppDef too.
+ */
 static void test_torchx_dry_run(void **state)
 {
 	cleanup_free char *inner = dump("null", "{}");
@@ -646,7 +651,10 @@ static void test_torchx_dry_run(void **state)
 	assert_string_equal(app->scheduler, "volcano");
 	assert_string_equal(app->scheduler_args, "{\"queue\":\"q\",\"quiet\":false}");
 	spec_app_free(app);
-	/* An app for the scheduler of contrib/torchx is for any mount; options that only TorchX heeds are left out. */
+	/*
+	 * An app for the scheduler of contrib/torchx is accepted by any mount. Options that only
+	 * TorchX uses are dropped.
+	 */
 	free(text);
 	assert_true(
 		asprintf(

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * docs/appdef.5 and contrib/examples/ against the parser: every field and named resource is in the manual, with its
- * values; every example is accepted; an example in the manual is the same as the file. TEST_SOURCE is the source tree.
+ * Compares docs/appdef.5 and contrib/examples/ with the parser. The manual must list every field
+ * and named resource, with its values. Every example must be accepted, and an example in the manual
+ * must equal its file. TEST_SOURCE is the source tree.
  */
 #include <glob.h>
 #include <libgen.h>
@@ -63,7 +64,7 @@ static int64_t count(const struct spec_counts *counts, const char *key)
 	return 0;
 }
 
-/* The line that the tables of the manual should have for the resource NAME. */
+/* Return the line for the resource NAME that the manual's tables must contain. */
 static char *resource_line(const char *name)
 {
 	struct spec_resource r = {0};
@@ -95,7 +96,7 @@ static void test_resources(void **state)
 	for (size_t i = 0; (name = spec_named_resource_name(i)); i++) {
 		cleanup_free char *line = NULL;
 
-		/* The manual describes the null resource in words. */
+		/* The manual describes the null resource in its text. */
 		if (streq(name, "NULL") || streq(name, "MISSING"))
 			continue;
 		line = resource_line(name);
@@ -104,7 +105,10 @@ static void test_resources(void **state)
 	}
 }
 
-/* An example that the manual names must stand in it as it is, without its first line. */
+/*
+ * Assert that an example that the manual names is printed there unchanged, except for its first
+ * line.
+ */
 static void check_in_manual(const char *page, char *path, const char *text)
 {
 	cleanup_free char *named = NULL, *block = NULL;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* When a job begins: the members of scheduler_args that say so, and the moments that people write. */
+/*
+ * When a job starts: the members of scheduler_args that decide that, and the ways to write a time.
+ */
 #include <errno.h>
 
 #include "spec/app/hold.h"
@@ -11,7 +13,7 @@
 #define NOW  INT64_C(1700000000000000000)
 #define HOUR INT64_C(3600000000000)
 
-/* The zone of the test is an hour ahead of UTC. */
+/* In this test, local time is one hour ahead of UTC. */
 static int64_t local(int64_t utc)
 {
 	return utc - HOUR;
@@ -21,7 +23,7 @@ static void test_moments(void **state)
 {
 	static const struct {
 		const char *text;
-		int64_t moment; /* 0: it is no moment */
+		int64_t moment; /* 0: not a valid time */
 	} rows[] = {
 		{"+90s", NOW + 90 * INT64_C(1000000000)},
 		{"+2h", NOW + 2 * HOUR},
@@ -47,7 +49,7 @@ static void test_moments(void **state)
 		{"23:13", 0},
 	};
 
-	/* The longest time, and one that is a second longer. */
+	/* The longest allowed delay, and one that is a second longer. */
 	for (int i = 0; i < 2; i++) {
 		cleanup_free char *text = text_print("+%ds", SPEC_MAX_LIMIT + i);
 		int64_t moment;
@@ -63,7 +65,10 @@ static void test_moments(void **state)
 	}
 }
 
-/* What scheduler_args, as JSON, says; if SAID is not NULL, an error that has SAID is expected. */
+/*
+ * Parse the JSON of scheduler_args. If SAID is not NULL, assert that there is an error that
+ * contains SAID.
+ */
 static struct spec_hold held_by(const char *json, const char *said)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
@@ -101,7 +106,7 @@ static void test_members(void **state)
 	h = held_by("{\"after\":\"ok:a\"}", NULL);
 	assert_int_equal(h.n_after, 1);
 	spec_hold_clear(&h);
-	/* A job with these members is not held. */
+	/* These members do not hold a job. */
 	h = held_by("{\"hold\":false,\"begin\":null,\"after\":[],\"queue\":\"q\"}", NULL);
 	assert_true(spec_hold_is_empty(&h));
 }

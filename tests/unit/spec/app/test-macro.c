@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Macros against a table of what Python 3.11's string.Template(text).safe_substitute(...) gives.
+ * Macro replacement, compared with a table of results of Python 3.11's
+ * string.Template(text).safe_substitute(...).
  */
 #include "spec/app/app.h"
 #include "tests/unit/unit.h"
@@ -86,7 +87,7 @@ static void test_as_python(void **state)
 	}
 }
 
-/* A value that looks like a macro is not expanded again. */
+/* A value that looks like a macro is not replaced again. */
 static void test_one_pass(void **state)
 {
 	struct spec_macros m = macros;

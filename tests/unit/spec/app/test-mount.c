@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Mounts: both forms, the rules of the string form, and what the message for each mistake is. */
+/* Mounts: both forms, the rules of the string form, and the message for each mistake. */
 #include <errno.h>
 
 #include "spec/app/app_value.h"
@@ -72,7 +72,7 @@ static void test_one_mount(void **state)
 		 "/dev/a", "/dev/b", false, ""},
 		{"{type: device, src_path: /dev/a, dst_path: /dev/b, permissions: mrr}", DEVICE,
 		 "/dev/a", "/dev/b", false, "mrr"},
-		/* Only the string form expands a home, and no form expands macros. */
+		/* Only the string form expands a home directory. Neither form expands macros. */
 		{"{type: bind, src_path: ~/a, dst_path: '/x/${replica_id}'}", BIND, "~/a",
 		 "/x/${replica_id}", false, NULL},
 		{"type=bind,src=/host,dst=/ctr,readonly", BIND, "/host", "/ctr", true, NULL},
@@ -86,7 +86,7 @@ static void test_one_mount(void **state)
 		 false, "r"},
 		{"type=device,src=/dev/kvm,perm=,readonly", DEVICE, "/dev/kvm", "/dev/kvm", false,
 		 ""},
-		/* An option is split at its first "="; of repeated ones the last counts. */
+		/* An option is split at its first "=". If it is repeated, the last one counts. */
 		{"type=bind,src=/a=b=c,dst=/b", BIND, "/a=b=c", "/b", false, NULL},
 		{"type=bind,src=/a,src=/b,dst=/c,target=/d", BIND, "/b", "/d", false, NULL},
 		{"type=bind,src=~,dst=/b", BIND, HOME_DIR, "/b", false, NULL},
@@ -144,7 +144,7 @@ static void test_appends(void **state)
 	assert_int_equal(spec_yaml_parse(document, strlen(document), &root, &r.e), 0);
 	for (size_t i = 0; i < root->n; i++)
 		spec_mount_parse(root->v[i], &place, NULL, &r.v, &r.n, &r.e);
-	/* A string with a mistake in it adds no mount. */
+	/* If a string contains a mistake, it adds no mount. */
 	assert_int_equal(r.e.err, -EINVAL);
 	assert_int_equal(r.n, 2);
 	assert_string_equal(r.v[0].src, "/dev/a");

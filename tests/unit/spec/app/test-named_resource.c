@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of named resources against TorchX's own, as recorded in tests/golden/. */
+/* Compares the table of named resources with TorchX's own table, as recorded in tests/golden/. */
 #include <errno.h>
 #include <json-c/json.h>
 #include <strings.h>
@@ -66,7 +66,7 @@ static void test_as_torchx(void **state)
 		assert_same(new_name, new_value);
 		n++;
 	}
-	/* There are no others but the two names of the null resource. */
+	/* There are no others, except the two names of the null resource. */
 	assert_non_null(spec_named_resource_name(n + 1));
 	assert_null(spec_named_resource_name(n + 2));
 	json_object_put(old);
@@ -98,7 +98,7 @@ static void test_case(void **state)
 	assert_string_equal(r.capabilities.v[0].value, "p4d.24xlarge");
 	spec_resource_clear(&r);
 
-	/* When case is ignored, each name still stands for one resource. */
+	/* The names differ even if case is ignored. */
 	for (size_t i = 0; spec_named_resource_name(i); i++)
 		for (size_t j = 0; j < i; j++)
 			assert_int_not_equal(strcasecmp(spec_named_resource_name(i),

@@ -69,7 +69,7 @@ static void test_types(void **state)
 	stop(&f);
 }
 
-/* Every bad value is an error of its option and leaves the value that was there. */
+/* A bad value is an error of its option, and does not change the current value. */
 static void test_bad_text(void **state)
 {
 	static const char *const bad[][2] = {
@@ -162,7 +162,7 @@ static void test_bad_json(void **state)
 	}
 }
 
-/* Times have a unit, so that minutes are not taken for seconds. */
+/* Times require a unit, so that nobody confuses minutes with seconds. */
 static void test_time(void **state)
 {
 	static const struct {
@@ -220,7 +220,10 @@ static void test_refusal(void **state)
 	stop(&f);
 }
 
-/* That a required option is missing is said once, with its name, and not when its value was refused. */
+/*
+ * A missing required option is reported once, with its name. It is not reported if its value was
+ * refused.
+ */
 static void test_required(void **state)
 {
 	struct fixture f;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of a document's errors: its order, its bound, its text, and which names are suggested. */
+/* The list of a document's errors: its order, limit and text, and which names it suggests. */
 #include <errno.h>
 
 #include "spec/base/error.h"
@@ -42,7 +42,7 @@ static void test_order(void **state)
 	spec_errors_add(&e, -EINVAL, 1, 9, "", "b");
 	spec_errors_add(&e, -EINVAL, 1, 2, "", "a");
 	spec_errors_add(&e, -EINVAL, 2, 1, "", "d");
-	spec_errors_add(&e, -EINVAL, 2, 1, "", "c"); /* the same error once more */
+	spec_errors_add(&e, -EINVAL, 2, 1, "", "c"); /* the same error again */
 	assert_text(&e, NULL, "1:2: a\n1:9: b\n2:1: c\n2:1: d\n");
 	spec_errors_clear(&e);
 }
@@ -62,7 +62,7 @@ static void test_bound(void **state)
 	assert_non_null(strstr(text, "f: 1 more error\n"));
 	assert_null(strstr(text, "behind"));
 	free(text);
-	/* The error that comes first in the document is kept, whenever it is found. */
+	/* The error that is first in the document is kept, whenever it is found. */
 	spec_errors_add(&e, -EINVAL, 1, 1, "", "first");
 	assert_int_equal(e.n, SPEC_MAX_ERRORS);
 	assert_int_equal(e.dropped, 2);
@@ -87,7 +87,7 @@ static void test_errno(void **state)
 	spec_errors_clear(&e);
 }
 
-/* Errors quote the document, and are shown in terminals. */
+/* Errors quote the document and are printed to terminals. */
 static void test_control_characters(void **state)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
@@ -112,7 +112,7 @@ static void test_long_text(void **state)
 	assert_in_range(strlen(text), 800, 1000);
 	assert_memory_equal(text, "begin \xc3\xa9", 8);
 	assert_string_equal(text + strlen(text) - 6, "\xc3\xa9 end");
-	/* The quote is cut between characters. */
+	/* The quote is not truncated in the middle of a character. */
 	assert_non_null(strstr(text, "\xc3\xa9 ... \xc3\xa9"));
 	spec_errors_clear(&e);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names: the suffixes and the normal forms of TorchX, and how names from outside are checked. */
+/* Names: TorchX's suffixes and normal forms, and how untrusted names are checked. */
 #include "spec/base/name.h"
 #include "tests/unit/unit.h"
 
@@ -46,7 +46,7 @@ static void test_norm(void **state)
 		{"___", ""},
 		{"---", ""},
 		{"", ""},
-		/* U+0130 and U+212A become i and k; other letters outside ASCII are left out. */
+		/* U+0130 and U+212A become i and k. Other letters outside ASCII are dropped. */
 		{"\u0130zmir", "izmir"},
 		{"\u212aelvin", "kelvin"},
 		{"-\u212a-", "k"},
@@ -251,7 +251,7 @@ static void test_clean(void **state)
 	}
 }
 
-/* Whoever the user is, from whichever host: the value is valid, and each user has another. */
+/* The value is valid for any user and host, and differs between users. */
 static void test_user(void **state)
 {
 	static const char *const users[][2] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Small functions of bytes and texts, a module each: how something is written, and how it is read. */
+/* Small functions for bytes and texts, one section per module. */
 #include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -15,7 +15,7 @@
 #include "spec/base/utf8.h"
 #include "tests/unit/unit.h"
 
-/* --- amounts of resources: what the server writes, and what a person reads --- */
+/* --- amounts of resources, as the server writes them and as people read them --- */
 
 static void test_amount(void **state)
 {
@@ -84,7 +84,7 @@ static void test_amount_print(void **state)
 	}
 }
 
-/* --- bytes as base64, and back --- */
+/* --- base64 --- */
 
 static void test_base64(void **state)
 {
@@ -109,7 +109,7 @@ static void test_base64(void **state)
 	assert_int_equal(n, 3);
 }
 
-/* --- SHA-256: the examples of FIPS 180-4, and lengths near where padding needs another block --- */
+/* --- SHA-256: examples of FIPS 180-4, and lengths near those where padding adds a block --- */
 
 static void check(const char *text, size_t len, const char *expected)
 {
@@ -157,7 +157,7 @@ static void test_sha256_padding(void **state)
 		check(text, table[i].len, table[i].digest);
 }
 
-/* --- times of RFC 3339: which texts are such a time, and what they mean --- */
+/* --- RFC 3339 times --- */
 
 static void test_time(void **state)
 {
@@ -205,9 +205,9 @@ static void test_time(void **state)
 		assert_int_equal(spec_time_parse(good[1].text, n, &ns), 0);
 }
 
-/* --- JSON trees: how a text becomes a tree, and its numbers --- */
+/* --- JSON trees: parsing, and numbers --- */
 
-/* Each text, and how its tree is printed; NULL: it is null, or no JSON. */
+/* AGAIN is how the tree of JSON is printed, or NULL if JSON is null or invalid. */
 static void test_tree(void **state)
 {
 	static const struct {
@@ -218,7 +218,10 @@ static void test_tree(void **state)
 		{"{\"a\":1,\"b\":true,\"a\":false}", "{\"a\":false,\"b\":true}"},
 		{"[-0, 9223372036854775807, -9223372036854775808]",
 		 "[0,9223372036854775807,-9223372036854775808]"},
-		/* Whole numbers have up to 64 bits; larger ones are doubles, which are printed in the shortest way. */
+		/*
+		 * Integers have up to 64 bits. Larger numbers become doubles, which are printed in
+		 * the shortest form.
+		 */
 		{"[9223372036854775808, 18446744073709551615]",
 		 "[9223372036854775808,18446744073709551615]"},
 		{"[18446744073709551616, -9223372036854775809]",
@@ -242,7 +245,7 @@ static void test_tree(void **state)
 	}
 }
 
-/* --- what is escaped in a URL --- */
+/* --- escaping in URLs --- */
 
 static void test_url(void **state)
 {
@@ -261,7 +264,7 @@ static void test_url(void **state)
 	}
 }
 
-/* --- texts without what moves a cursor --- */
+/* --- texts without control characters --- */
 
 static void test_utf8(void **state)
 {
@@ -273,11 +276,13 @@ static void test_utf8(void **state)
 		{"a\nb\tc\rd", "", "a\\nb\\tc\\rd"},
 		{"a\nb\tc\rd", "\n\t", "a\nb\tc\\rd"},
 		{"\x1b[31mred\x7f\x07", "\n\t", "\\x1b[31mred\\x7f\\x07"},
-		/* C1 controls, as one byte and as a character: a terminal obeys both. */
+		/*
+		 * C1 control characters, as one byte and as a character. A terminal acts on both.
+		 */
 		{"\x9b 2J", "", "\\x9b 2J"},
 		{"\xc2\x9b 2J", "", "\\x9b 2J"},
 		{"\xc2\xa0", "", NULL},
-		/* These are cut off, overlong, a surrogate, and too high. */
+		/* Truncated, overlong, a surrogate, and too large. */
 		{"\xe2\x82", "", "\\xe2\\x82"},
 		{"\xc0\xafx", "", "\\xc0\\xafx"},
 		{"\xed\xa0\x80", "", "\\xed\\xa0\\x80"},
@@ -295,7 +300,7 @@ static void test_utf8(void **state)
 	}
 }
 
-/* --- a table of items by text --- */
+/* --- hash table with text keys --- */
 
 struct item {
 	char key[16];
@@ -317,7 +322,7 @@ static void test_table(void **state)
 		snprintf(items[i].key, sizeof(items[i].key), "%zu", i * i);
 		key_table_add(&t, &items[i]);
 	}
-	/* Remove two of three; the rest is still found. */
+	/* Remove two of three. The rest must still be found. */
 	for (size_t i = 0; i < array_size(items); i++)
 		if (i % 3)
 			key_table_remove(&t, &items[i]);
@@ -368,7 +373,7 @@ static void test_more(void **state)
 	cleanup_free int *v = NULL;
 	size_t n = 0;
 
-	/* However the memory shrinks in between, there is always room for one more. */
+	/* However the memory shrinks in between, there is always space for one more. */
 	for (int i = 0; i < 1000; i++) {
 		v = mem_more(v, n, sizeof(*v));
 		assert_true(malloc_usable_size(v) >= (n + 1) * sizeof(*v));
@@ -395,7 +400,10 @@ static void test_copy(void **state)
 	assert_string_equal(printed, "new");
 }
 
-/* Does a process of its own end that asks for more memory than there can be? (A sanitizer ends it in its own way.) */
+/*
+ * True if a child process that calls ASK, which requests too much memory, ends with an error. (A
+ * sanitizer ends it in its own way.)
+ */
 static bool ends(void (*ask)(void))
 {
 	pid_t pid = fork();
@@ -438,7 +446,7 @@ static void test_none(void **state)
 static void test_member(void **state)
 {
 	static const struct {
-		const char *text, *value; /* the value of "a"; NULL: there is none */
+		const char *text, *value; /* value of "a", or NULL if there is none */
 	} table[] = {
 		{"{\"a\":1}", "1"},
 		{" { \"b\" : \"}\" , \"a\" : [ {\"a\":2} , \"]\" ] } ", "[ {\"a\":2} , \"]\" ]"},
@@ -481,7 +489,7 @@ static void test_is(void **state)
 	assert_false(spec_span_is(s, "b"));
 }
 
-/* The result is that of looking at one byte after the other, wherever the byte stands that ends the run. */
+/* The result is the same as when checking one byte at a time, at whichever byte the run ends. */
 static void test_plain(void **state)
 {
 	char text[40];
@@ -499,7 +507,9 @@ static void test_plain(void **state)
 	}
 }
 
-/* The result is that of looking at one byte after the other, in whatever pieces the text comes. */
+/*
+ * The result is the same as when checking one byte at a time, in whatever chunks the text arrives.
+ */
 static void test_nest(void **state)
 {
 	static const char *const texts[] = {

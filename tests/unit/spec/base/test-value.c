@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON of a server as values: what is read, and which texts are no JSON. */
+/* JSON from a server as values: what is accepted, and which texts are invalid. */
 #include <errno.h>
 
 #include "spec/base/limits.h"
@@ -7,7 +7,7 @@
 #include "spec/base/value.h"
 #include "tests/unit/unit.h"
 
-/* Parse TEXT without a NUL behind it, so that reading beyond its end is found. */
+/* Parse TEXT without a NUL after it, so that reads beyond its end are detected. */
 static int parse(const char *text, struct spec_value **ret)
 {
 	size_t len = strlen(text);
@@ -69,7 +69,7 @@ static void test_texts(void **state)
 		{"{\"a\":\"\\ude00\\ud83d\"}", "\xef\xbf\xbd\xef\xbf\xbd"},
 		{"{\"a\":\"cut\\u0000here\"}", "cut"},
 		{"{\"\\u0061\":\"key\"}", "key"},
-		/* Of two members with one name the last one counts, also when it is no text. */
+		/* If a member occurs twice, the last one counts, even if it is not a string. */
 		{"{\"a\":\"one\",\"a\":\"two\"}", "two"},
 		{"{\"a\":\"one\",\"a\":2}", ""},
 	};
@@ -155,7 +155,7 @@ static void test_nul(void **state)
 	assert_int_equal(spec_value_parse_map("{\"a\":\"\0\"}", 9, &o), -EINVAL);
 }
 
-/* Any JSON, a NUL in a string, and more bytes than a server may send. */
+/* Any JSON, a NUL in a string, and a text that is larger than the limit. */
 static void test_any(void **state)
 {
 	static const struct {
@@ -191,7 +191,7 @@ static void test_any(void **state)
 	free(much);
 }
 
-/* As deep as the splitter lets through, and one deeper. */
+/* The greatest depth that the splitter accepts, and one more. */
 static void test_depth(void **state)
 {
 	size_t deep = (size_t)2 * SPEC_MAX_DEPTH + 1;

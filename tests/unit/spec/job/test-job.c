@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Snapshots: their words and fields, the order of logs, how replicas are found, and references from several threads. */
+/*
+ * Snapshots: their names and fields, the order of logs, how replicas are found, and references from
+ * several threads.
+ */
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -50,7 +53,7 @@ static void test_actions(void **state)
 		{"queue ../a", -EINVAL, NULL},
 		{"queue A", -EINVAL, NULL},
 		{"queue a\"b", -EINVAL, NULL},
-		/* The value of a label may have 63 letters, but not 64. */
+		/* The value of a label may have 63 characters, but not 64. */
 		{"queue a1234567890.1234567890.1234567890.1234567890.1234567890.123456", SPEC_QUEUE,
 		 "a1234567890.1234567890.1234567890.1234567890.1234567890.123456"},
 		{"queue a1234567890.1234567890.1234567890.1234567890.1234567890.12345678", -EINVAL,
@@ -137,7 +140,10 @@ static void test_find_replica(void **state)
 	assert_null(spec_job_replica(job, ""));
 }
 
-/* The first replica that failed: one without a time of its end comes after those that have one, wherever it stands. */
+/*
+ * The first replica that failed. A failed replica without an end time counts as later than those
+ * with one, whatever its position.
+ */
 static void test_first_failed(void **state)
 {
 	struct spec_job *job cleanup_job = spec_job_new(1, 4);
@@ -157,7 +163,10 @@ static void test_first_failed(void **state)
 	assert_ptr_equal(spec_job_first_failed(job, NULL), &job->replicas[0]);
 }
 
-/* The first replica that says what it waits for, and not one that waits for the others or for a restart. */
+/*
+ * The first replica with a cause of its own for waiting. A replica that waits for others, or for a
+ * restart, does not count.
+ */
 static void test_first_waiting(void **state)
 {
 	static const char *const texts[][2] = {
@@ -183,7 +192,7 @@ static void test_first_waiting(void **state)
 	assert_false(spec_replica_waits_for_gang(&job->replicas[3]));
 }
 
-/* A job with a text in each field that is a text, and two logs. */
+/* Return a job with two logs, and with TEXT in each field that is a text. */
 static struct spec_job *full_job(const char *text)
 {
 	struct spec_job *job = spec_job_new(1, 1);
@@ -217,7 +226,10 @@ static struct spec_job *full_job(const char *text)
 	return job;
 }
 
-/* A packed snapshot says the same, also when it is packed again, and a copy of it may be changed. ASan watches. */
+/*
+ * A packed snapshot has the same contents, also if it is packed twice. A copy of it can be changed.
+ * ASan checks the memory.
+ */
 static void test_pack(void **state)
 {
 	const struct spec_job *packed cleanup_job = spec_job_pack(spec_job_pack(full_job("text")));
@@ -250,8 +262,8 @@ static void test_pack(void **state)
 }
 
 /*
- * Ten thousand finished jobs stay in memory, and there is a promise of what one costs: its texts and little more, in
- * one block.
+ * Ten thousand finished jobs stay in memory, and the cost of each is limited. It is one block, not
+ * much larger than its texts.
  */
 static void test_memory(void **state)
 {
@@ -290,7 +302,7 @@ static void *hold_and_drop(void *data)
 	return NULL;
 }
 
-/* The thread that is the last to drop a reference frees the snapshot; TSan and ASan watch. */
+/* The thread that drops the last reference frees the snapshot. TSan and ASan check this. */
 static void test_threads(void **state)
 {
 	pthread_t threads[THREADS];
@@ -309,7 +321,7 @@ static void test_threads(void **state)
 	}
 }
 
-/* Two snapshots have the same text, which stays until both are gone. */
+/* Two snapshots share a text, which lives until both are freed. */
 static void test_text(void **state)
 {
 	struct spec_text *text = spec_text_new("a\0b-", 3);
@@ -350,7 +362,7 @@ static void test_list(void **state)
 	spec_transitions_clear(&t);
 }
 
-/* Read the transitions of the object TEXT. */
+/* Parse the transitions in the object TEXT. */
 static int read_back(const char *text, struct spec_transitions *ret)
 {
 	struct spec_value *o cleanup_free = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* spec/job/last_words.c: the ends of logs and of error files, whatever they contain. */
+/* spec/job/last_words.c: the last lines of logs and of error files, whatever they contain. */
 #include "spec/job/status.h"
 #include "tests/unit/unit.h"
 
@@ -21,7 +21,7 @@ static void test_lines(void **state)
 	assert_lines("a\0b\x1b[1m\xff\xc3\xa4\n", 11, false, "a b\\x1b[1m\\xff\xc3\xa4");
 }
 
-/* A first line whose beginning was not read is left out, unless there is no other. */
+/* If the start of the first line was not read, that line is left out, unless it is the only one. */
 static void test_part(void **state)
 {
 	assert_lines("t of it\nlast\n", 13, true, "last");
@@ -30,7 +30,10 @@ static void test_part(void **state)
 	assert_lines("0\n1\n2\n3\n4\n5\n", 12, true, "1\n2\n3\n4\n5");
 }
 
-/* A long line is cut between characters: at its end, or at its front where its beginning is not known. */
+/*
+ * A long line is truncated between characters. It is cut at its end, or at its front if its start
+ * was not read.
+ */
 static void test_long(void **state)
 {
 	char text[2001], want[600];
@@ -81,7 +84,10 @@ static void test_error(void **state)
 	assert_error("", NULL);
 }
 
-/* The log is that of the replica that failed first, and of the container that is to blame, in its newest attempt. */
+/*
+ * The log is that of the replica that failed first, and of the container that caused the failure,
+ * in the latest attempt.
+ */
 static void test_log(void **state)
 {
 	cleanup_job struct spec_job *job = spec_job_new(0, 3);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The texts of list and list.jsonl: what is shown, in which order, until when it is true, and what is made again. */
+/*
+ * The texts of list and list.jsonl: what they show, in which order, how long they are valid, and
+ * which lines are rendered again.
+ */
 #include <json-c/json.h>
 
 #include "spec/job/list.h"
@@ -13,7 +16,9 @@
 /* 2026-11-21T09:08:40.5Z */
 #define NOW (INT64_C(1795252120) * SECOND + SECOND / 2)
 
-/* A job of AGE that wants DESIRED replicas and has N, all of which are in STATE; it last changed AGE ago, too. */
+/*
+ * Create a job with N of DESIRED replicas, all in STATE. It was created, and last changed, AGE ago.
+ */
 static struct spec_job *job_new(const char *id, uint64_t revision, int64_t age,
 				enum spec_state state, unsigned desired, size_t n)
 {
@@ -77,7 +82,7 @@ static void test_table(void **state)
 	spec_list_free(NULL);
 }
 
-/* The longest texts that a place can have fit. */
+/* The longest texts that the columns can contain fit. */
 static void test_place(void **state)
 {
 	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
@@ -101,7 +106,7 @@ static void test_place(void **state)
 	spec_list_free(list);
 }
 
-/* Where there are several kinds, the kind of each job is shown. */
+/* If there are several kinds, the kind of each job is shown. */
 static void test_kinds(void **state)
 {
 	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
@@ -158,7 +163,10 @@ static void test_stale(void **state)
 	spec_list_free(list);
 }
 
-/* The table says EXPECTED of a job of AGE, and something else after EXPECTED_FOR ns. */
+/*
+ * Assert that the table shows EXPECTED for a job of this AGE, and something else after EXPECTED_FOR
+ * ns.
+ */
 static void check_age(int64_t age, const char *expected, int64_t expected_for)
 {
 	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
@@ -173,7 +181,7 @@ static void check_age(int64_t age, const char *expected, int64_t expected_for)
 	assert_string_equal(word, expected);
 	assert_int_equal(until - now, expected_for);
 	spec_text_unref(text);
-	/* The text changes at that moment, and not before. */
+	/* The text changes exactly then. */
 	text = make(list, &job, 1, now + expected_for - 1, &until);
 	assert_int_equal(sscanf(strchr(text->text, '\n'), " a PENDING %31s", word), 1);
 	assert_string_equal(word, expected);
@@ -189,7 +197,7 @@ static void check_age(int64_t age, const char *expected, int64_t expected_for)
 static void test_ages(void **state)
 {
 	check_age(0, "0s", SECOND);
-	check_age(-2 * SECOND, "0s", 3 * SECOND); /* the clock is ahead of ours */
+	check_age(-2 * SECOND, "0s", 3 * SECOND); /* the server's clock is ahead */
 	check_age(119 * SECOND, "119s", SECOND);
 	check_age(120 * SECOND, "2m", MINUTE);
 	check_age(119 * MINUTE + 59 * SECOND, "119m", SECOND);
@@ -199,7 +207,9 @@ static void test_ages(void **state)
 	check_age(400 * DAY + 3 * HOUR, "400d", DAY - 3 * HOUR);
 }
 
-/* The text is true until the age of any job changes; a job whose age is not known never changes it. */
+/*
+ * The text is valid until the age of any job changes. A job whose age is unknown never changes it.
+ */
 static void test_until(void **state)
 {
 	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
@@ -218,7 +228,10 @@ static void test_until(void **state)
 	spec_list_free(list);
 }
 
-/* A text from a cluster may not break a line, move a cursor, or push all columns out of the window. */
+/*
+ * A text from a cluster must not break a line, move a cursor, or push all columns out of the
+ * window.
+ */
 static void test_hostile(void **state)
 {
 	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
@@ -242,7 +255,7 @@ static void test_hostile(void **state)
 	assert_non_null(strstr(text->text, "  a?b?c?d?[31m  "));
 	assert_non_null(strstr(text->text, "  j?rgen???@h  "));
 	assert_non_null(strstr(text->text, "  sssssssssssssssssssssssssssssssssssss...\n"));
-	/* The id is not cut, since it is the name of a directory. */
+	/* The id is not truncated, because it is the name of a directory. */
 	assert_non_null(strstr(text->text, long_id));
 	assert_memory_equal(text->text, "ID", 2);
 	assert_int_equal(strstr(text->text, "STATE") - text->text, 64 + 2);
@@ -272,7 +285,7 @@ static void test_json(void **state)
 	assert_string_equal(text->text, expected);
 	assert_int_equal(until, INT64_MAX);
 	assert_int_equal(strchr(text->text, '\n') - text->text, strlen(lines[1]) - 1);
-	/* Each line says the same as status.json. */
+	/* Each line has the same contents as status.json. */
 	for (int i = 0; i < 2; i++) {
 		cleanup_free char *whole = NULL;
 		struct json_object *a, *b;
@@ -291,7 +304,7 @@ static void test_json(void **state)
 	spec_list_free(list);
 }
 
-/* The line of TEXT that names ID, malloc'ed. */
+/* Return the line of TEXT for the job ID. malloc'ed. */
 static char *line_of(const struct spec_text *text, const char *id)
 {
 	const char *line = text->text;
@@ -307,7 +320,10 @@ static char *line_of(const struct spec_text *text, const char *id)
 	}
 }
 
-/* A snapshot that was seen before is not looked at again; a new one is, and so is one that was never published. */
+/*
+ * A snapshot that was rendered before is not rendered again. A new snapshot is, and so is one that
+ * was never published.
+ */
 static void check_remembered(enum spec_list_form form)
 {
 	struct spec_list *list = spec_list_new(form);
@@ -329,7 +345,7 @@ static void check_remembered(enum spec_list_form form)
 		char *before cleanup_free = line_of(first, jobs[i]->id);
 		char *after cleanup_free = line_of(text, jobs[i]->id);
 
-		/* A reader that has the text sees no change. */
+		/* The text that a reader already has does not change. */
 		assert_null(strstr(before, "Changed"));
 		assert_int_equal(strstr(after, "Changed") != NULL, i > 0);
 	}

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* spec/job/snapshot.c: a snapshot that was written is read again as it was; anything else is refused. */
+/*
+ * spec/job/snapshot.c: a snapshot that was written is the same after it was read. Anything else is
+ * refused.
+ */
 #include <errno.h>
 
 #include "spec/job/status.h"
@@ -86,7 +89,7 @@ static void test_same(void **state)
 	assert_int_equal(read->roles[1].n, 2);
 }
 
-/* Parse a snapshot in whose text FROM is replaced by TO. */
+/* Parse a snapshot after replacing FROM by TO in its text. */
 static int parse_with(const char *from, const char *to, struct spec_job **ret)
 {
 	const struct spec_job *job cleanup_job = sample();
@@ -105,7 +108,10 @@ static void refuse(const char *from, const char *to)
 	assert_int_equal(parse_with(from, to, &parsed), -EINVAL);
 }
 
-/* A field that only describes may be missing; one without which something wrong would be told may not. */
+/*
+ * A field that is only informative may be missing. A field whose absence would make the snapshot
+ * wrong may not.
+ */
 static void test_missing(void **state)
 {
 	const struct spec_job *read cleanup_job = NULL;
@@ -119,7 +125,7 @@ static void test_missing(void **state)
 	refuse(",\"gap\":0", "");
 }
 
-/* Figures that can't be true are refused; a request or a usage that is not there is not known. */
+/* Impossible figures are refused. If a request or a usage is missing, it is unknown. */
 static void test_usage(void **state)
 {
 	const struct spec_job *read cleanup_job = NULL;
@@ -166,7 +172,7 @@ static void test_refused(void **state)
 	refuse("\"key\":\"p.c.0\"", "\"key\":\"..\"");
 	refuse("\"role\":0", "\"role\":7");
 	refuse("\"state\":\"FAILED\"", "\"state\":\"WELL\"");
-	/* Texts are UTF-8 without a NUL, and numbers whole and within their range. */
+	/* Texts are UTF-8 without a NUL. Numbers are integers within their range. */
 	refuse("\"uid\":\"u-1\"", "\"uid\":\"u\\u0000x\"");
 	refuse("\"uid\":\"u-1\"", "\"uid\":\"u\xe4\"");
 	refuse("\"uid\":\"u-1\"", "\"uid\":[\"u-1\"]");
@@ -201,7 +207,7 @@ static void test_object(void **state)
 	spec_job_unref(parsed);
 }
 
-/* A copy says the same, and shares nothing with the original that can be changed. */
+/* A copy has the same contents, and shares nothing changeable with the original. */
 static void test_copy(void **state)
 {
 	struct spec_job *job = sample();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The texts of state, status, status.json, ctl, changes and those of a replica, as users read them. */
+/*
+ * The texts of state, status, status.json, ctl and changes, and those of a replica, as users read
+ * them.
+ */
 #include <limits.h>
 #include <json-c/json.h>
 
@@ -176,7 +179,7 @@ static void test_yaml(void **state)
 		      "attempt: 0, exit_code: null, signal: null, reason: \"\", message: \"\"}\n");
 }
 
-/* status and status.json say the same, number by number and text by text. */
+/* status and status.json contain the same numbers and texts. */
 static void test_json(void **state)
 {
 	static const char head[] = "{\n  \"id\": \"trainer-x7k2pd0\",\n  \"app\": \"trainer\",\n";
@@ -193,7 +196,7 @@ static void test_json(void **state)
 	assert_string_equal(text + len - 3, "\n}\n");
 	from_json = json_tokener_parse(text);
 	assert_non_null(from_json);
-	/* The usage has a test of its own (test-usage.c). */
+	/* test-usage.c tests the usage. */
 	assert_true(json_object_object_get_ex(from_json, "usage", &usage));
 	json_object_object_del(from_json, "usage");
 
@@ -229,7 +232,9 @@ static void test_replica(void **state)
 				  "logs_waiting: 1\n");
 }
 
-/* The status of a local job has no keys that only a cluster fills; its status.json has them all. */
+/*
+ * The status of a local job has no keys that only a cluster fills in. Its status.json has all keys.
+ */
 static void test_local(void **state)
 {
 	static const char *const keys[] = {"namespace",

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* spec/job/usage.c: what is known of a job is the sum of what is known of its replicas, and nothing is guessed. */
+/*
+ * spec/job/usage.c: a job's usage is the sum of its replicas' known usage. Unknown values are not
+ * guessed.
+ */
 
 #include "spec/job/status.h"
 #include "tests/unit/unit.h"
@@ -11,7 +14,10 @@ static const struct spec_request given = {.cpu = 2000,
 					  .memory_limit = -1,
 					  .gpu = 1};
 
-/* A job of two roles, with the replicas ps-0, trainer-0 and trainer-1, which began at second 10. */
+/*
+ * Return a job with two roles and the replicas ps-0, trainer-0 and trainer-1, which started at
+ * second 10.
+ */
 static struct spec_job *running(void)
 {
 	struct spec_job *job = spec_job_new(2, 3);
@@ -78,7 +84,7 @@ static void test_sum(void **state)
 	       "samples: 3\n"
 	       "first: 1970-01-01T00:00:11Z\n"
 	       "last: 1970-01-01T00:00:20Z\n");
-	/* The percentage is that of 23 of 2 * (10 + 10 + 20) seconds of cores. */
+	/* 23 of 2 * (10 + 10 + 20) CPU seconds. */
 	expect(job, NULL,
 	       "elapsed_seconds: 20\n"
 	       "cpu: {requested_millicores: 6000, seconds: 22, now_millicores: 1500, "
@@ -90,7 +96,7 @@ static void test_sum(void **state)
 	       "samples: 9\n"
 	       "first: 1970-01-01T00:00:11Z\n"
 	       "last: 1970-01-01T00:00:30Z\n");
-	/* The end of the job counts, and not when it was last looked at. */
+	/* The elapsed time runs until the job's end, not until the last sample. */
 	job->finished = 60 * SECOND;
 	job->replicas[0].finished = 50 * SECOND;
 	expect(job, &job->replicas[0],
@@ -106,7 +112,10 @@ static void test_sum(void **state)
 	       "last: 1970-01-01T00:00:20Z\n");
 }
 
-/* Looks say nothing about the time after the last one. The replicas that have figures say where these come from. */
+/*
+ * Samples tell nothing about the time after the last one. Replicas with figures name the source of
+ * these figures.
+ */
 static void test_sampled(void **state)
 {
 	struct spec_job *job cleanup_job = running();
@@ -137,7 +146,10 @@ static void test_sampled(void **state)
 	       "last: 1970-01-01T00:00:20Z\n");
 }
 
-/* A replica that has begun and of which nobody tells leaves the sum unknown; one that never began has used nothing. */
+/*
+ * A replica that has started, but has no figures, makes the sum unknown. A replica that never
+ * started has used nothing.
+ */
 static void test_parts(void **state)
 {
 	struct spec_job *job cleanup_job = running();
@@ -169,7 +181,7 @@ static void test_parts(void **state)
 	       "gpu: {requested: 1}\n" TOLD_BY_NO);
 }
 
-/* Nobody tells, as of a job of a cluster that runs: not even the request is known. */
+/* No figures at all, as for a running job of a cluster. Even the request is unknown. */
 static void test_nothing(void **state)
 {
 	struct spec_job *job cleanup_job = running();
@@ -186,11 +198,14 @@ static void test_nothing(void **state)
 	       "memory: {requested_bytes: null" MEMORY_NOT "gpu: {requested: null}\n" TOLD_BY_NO);
 }
 
-/* A job may end later than its last replica, and in the very moment in which it began. */
+/*
+ * A job may end later than its last replica. It may also end in the same moment in which it
+ * started.
+ */
 static void test_end(void **state)
 {
 	static const struct {
-		int64_t finished; /* s */
+		int64_t finished; /* in seconds */
 		const char *text;
 	} rows[] = {{40, "elapsed_seconds: 30\n"}, {10, "elapsed_seconds: 0\n"}};
 
@@ -209,7 +224,7 @@ static void test_end(void **state)
 	}
 }
 
-/* When a job does not tell when it began, the first of its replicas does. */
+/* If a job has no start time, the start of its first replica counts. */
 static void test_first_begins(void **state)
 {
 	struct spec_job *job cleanup_job = running();
@@ -224,7 +239,7 @@ static void test_first_begins(void **state)
 	assert_int_equal(strncmp(text, "elapsed_seconds: 10\n", 20), 0);
 }
 
-/* Sums that are too large, and times that can't be true, are not known. */
+/* Sums that overflow, and impossible times, are unknown. */
 static void test_extremes(void **state)
 {
 	struct spec_job *job cleanup_job = running();
@@ -244,7 +259,7 @@ static void test_extremes(void **state)
 	       "first: 1970-01-01T00:00:11Z\nlast: 1970-01-01T00:00:20Z\n");
 }
 
-/* A copy, and what is packed, have figures of their own. */
+/* Copied and packed jobs have figures of their own. */
 static void test_copies(void **state)
 {
 	struct spec_job *job = running(), *copy;

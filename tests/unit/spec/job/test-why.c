@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The paragraph of `why`: what its owner is told for each way in which a job can be in trouble. */
+/* The paragraph of `why`: what it tells the owner for each kind of trouble. */
 #include <errno.h>
 
 #include "spec/job/status.h"
@@ -10,7 +10,7 @@ static void set(char **field, const char *value)
 	spec_set(field, value);
 }
 
-/* A job of three replicas in STATE, none of which gives a reason. */
+/* Return a job with three replicas in STATE, none of which has a reason. */
 static struct spec_job *job_in(enum spec_state state, const char *phase)
 {
 	static const char *const names[] = {"trainer-0", "trainer-1", "reader-0"};
@@ -66,7 +66,7 @@ static void test_nothing_to_say(void **state)
 	}
 }
 
-/* The last words stand below the paragraph, each line set off. */
+/* The last lines of the log are below the paragraph, each line indented. */
 static void test_last_words(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_RUNNING, "Failed");
@@ -84,8 +84,8 @@ static void test_last_words(void **state)
 }
 
 /*
- * For a replica that is known to have printed nothing, no last words are looked for; output that was lost is something
- * else.
+ * If a replica is known to have printed nothing, kxfs does not look for its last lines. Lost output
+ * is a different case.
  */
 static void test_silent(void **state)
 {
@@ -106,7 +106,10 @@ static void test_silent(void **state)
 			"because max_retries is 0. Its output is in trainer-0/log.\n");
 }
 
-/* The replica that failed first is named, and not the first one in the list, nor one that was ended because of it. */
+/*
+ * `why` names the replica that failed first. It does not name the first one in the list, or one
+ * that was ended because of the failure.
+ */
 static void test_first_failure(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
@@ -210,7 +213,7 @@ static void test_start_error(void **state)
 			"submit the file again. It was not retried, because max_retries is 0.\n");
 }
 
-/* The output of the replica could not be kept: that is the reason, whatever the program made of it. */
+/* The replica's output was lost. That is the reason, whatever the program did about it. */
 static void test_output_lost(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
@@ -230,7 +233,7 @@ static void test_output_lost(void **state)
 	assert_why(job, "trainer-1: its output can't be written: No space left on device.\n");
 }
 
-/* The job itself tells what happened to all of it. */
+/* The job's own message explains what happened to the whole job. */
 static void test_job_says_it(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
@@ -252,7 +255,7 @@ static void test_cancelled(void **state)
 	set(&job->message, "its directory was removed");
 	assert_why(job, "The job was cancelled: its directory was removed.\n");
 	job->suspended = true;
-	/* Where ctl can't resume the job, nobody is told to try. */
+	/* If ctl can't resume the job, the text does not advise it. */
 	assert_why(job, "The job is suspended.\n");
 	job->actions = 1u << SPEC_RESUME;
 	assert_why(job, "The job is suspended. To resume it, write resume to its ctl; to end it, "
@@ -276,7 +279,10 @@ static void test_waiting(void **state)
 	set(&job->replicas[0].message, "ended by signal TERM");
 	assert_why(job, "trainer-1 ended with exit code 1. It will be restarted soon. "
 			"Retries used: 1; max_retries is 3.\n");
-	/* The replica is started again though nobody asked for retries, so nobody is told that it will not be. */
+	/*
+	 * The replica is started again although its owner requested no retries. So the text must
+	 * not deny a restart.
+	 */
 	job->retries = job->max_retries = 0;
 	assert_why(job, "trainer-1 ended with exit code 1. It will be restarted soon.\n");
 	set(&r->reason, "StartDelayed");
@@ -285,7 +291,7 @@ static void test_waiting(void **state)
 			"temporarily unavailable.\n");
 }
 
-/* What a cluster says of a pod that can't start. */
+/* What a cluster reports about a pod that can't start. */
 static void test_cluster_waiting(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_PENDING, "Pending");
@@ -301,7 +307,10 @@ static void test_cluster_waiting(void **state)
 	assert_why(job, "trainer-1 fits on no node: 0/1 nodes are available.\n");
 }
 
-/* Of a replica that may have been ended for its memory it is said how much of that was seen, if it was much. */
+/*
+ * A replica may have been killed for its memory. If its highest sample was large, the text shows
+ * it.
+ */
 static void test_memory(void **state)
 {
 	static const struct spec_request given = {-1, -1, INT64_C(17179869184), -1};
@@ -398,7 +407,7 @@ static void test_one_line(void **state)
 	set(&job->message, "two\nlines,\tand \x1b[31mred!");
 	assert_why(job, "two lines, and  [31mred!\n");
 
-	/* A long message is cut between characters. */
+	/* A long message is truncated between characters. */
 	memset(text, 'x', sizeof(text));
 	memcpy(text + 499, "\u00e9", 2);
 	text[1000] = '\0';
@@ -407,7 +416,7 @@ static void test_one_line(void **state)
 	assert_why(job, want);
 }
 
-/* That the disk refuses something is said of a job in any state, behind everything else. */
+/* If the disk refuses something, the text reports that at the end, for a job in any state. */
 static void test_disk_refuses(void **state)
 {
 #define REFUSED                                                                                    \
@@ -441,7 +450,7 @@ static void test_disk_refuses(void **state)
 			"words:\n    boom\nThe output of trainer-1 and of 1 more" REFUSED);
 }
 
-/* Logs of a job that has ended are still being fetched: that is said if it takes a while. */
+/* kxfs still fetches logs of a finished job. The text reports that if it takes a while. */
 static void test_behind(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_SUCCEEDED, "Completed");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* When the states of a job began, as a text that a test can compare. */
+/* Prints the start times of a job's states as a text that a test can compare. */
 #pragma once
 
 #include "spec/base/time.h"
 #include "spec/job/job.h"
 #include "tests/unit/unit.h"
 
-/* Assert that T is WANT: "09:11:24 PENDING Pending", a line for each. */
+/* Assert that T is WANT, with a line such as "09:11:24 PENDING Pending" for each state. */
 static inline void assert_transitions(const struct spec_transitions *t, const char *want)
 {
 	char text[4096] = "", time[32];

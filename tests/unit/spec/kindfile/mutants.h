@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Mistakes that somebody could make in the states of a shipped kind file, for tests that show each to matter. */
+/*
+ * Mistakes that somebody could make in the states of a shipped kind file. Tests check that each
+ * mistake makes a difference.
+ */
 #pragma once
 
 #include "spec/base/mem.h"
 #include "spec/kinds/kinds.h"
 #include "tests/unit/unit.h"
 
-/* Where row I of the list "states" of the kind file TEXT begins; if there are no more, the end of the list. */
+/*
+ * Return the start of row I of the list "states" in the kind file TEXT, or the end of the list if
+ * there are fewer rows.
+ */
 static inline const char *row_of(const char *text, size_t i)
 {
 	const char *at = strstr(text, "\nstates:\n");
@@ -21,7 +27,7 @@ static inline const char *row_of(const char *text, size_t i)
 	return at;
 }
 
-/* The text of the shipped kind NAME. */
+/* Return the text of the shipped kind NAME. */
 static inline const char *shipped(const char *name)
 {
 	for (const struct spec_shipped_kind *s = spec_shipped_kinds; s->name; s++)
@@ -31,7 +37,10 @@ static inline const char *shipped(const char *name)
 	return NULL;
 }
 
-/* True if the rows at A and B, which ends at END, may fit the same object, so that their order matters. */
+/*
+ * True if the rows at A and B may match the same object, so that their order matters. B ends at
+ * END.
+ */
 static inline bool is_ordered(const char *a, const char *b, const char *end)
 {
 	const char *phase = strstr(a, "phase: "), *word;
@@ -48,7 +57,7 @@ static inline bool is_ordered(const char *a, const char *b, const char *end)
 	return false;
 }
 
-/* The list of states in the text of a kind. */
+/* Return the list of states in the text of a kind. */
 static inline char *states_of(const char *text)
 {
 	const char *begin = row_of(text, 0);
@@ -57,8 +66,8 @@ static inline char *states_of(const char *text)
 }
 
 /*
- * Call FN for TEXT without one row of its states, with two rows that may fit the same object in
- * the other order, and with another "first". WHAT is the place of the mistake.
+ * Call FN for each mutant of TEXT: without one row of its states, with two rows swapped that may
+ * match the same object, and with another "first". WHAT describes the mutation.
  */
 static inline void each_mutant(const char *text,
 			       void (*fn)(void *data, const char *mutant, const char *what),

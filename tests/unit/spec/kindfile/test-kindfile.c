@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Kind files: each mistake is named where it is; roles that pods decide; and what a file says of ctl and of copies. */
+/*
+ * Kind files: each mistake is reported where it is. Also: roles that are derived from pods, and
+ * what a file defines about ctl and copies.
+ */
 #include "spec/kindfile/kindfile.h"
 
 #include "spec/kinds/kinds.h"
@@ -85,7 +88,7 @@ static void test_mistakes(void **state)
 	check("- a\n", "foo.yaml:1:1: has to be a map\n");
 }
 
-/* --- roles that pods decide --- */
+/* --- roles that are derived from pods --- */
 
 #define PODS_HEAD                                                                                  \
 	"format: kxfs-kind/1\nname: foo\nobject: {api: foo.io/v1, kind: Foo, plural: foos}\n"      \
@@ -138,7 +141,10 @@ static void expect(struct world *w, const char *expected)
 	assert_string_equal(line, expected);
 }
 
-/* A role has as many replicas as its pods show; a later role comes last, and none is removed. */
+/*
+ * A role has as many replicas as its pods show. A later role is added at the end, and none is
+ * removed.
+ */
 static void test_from_pods(void **state)
 {
 	struct world w =
@@ -154,7 +160,7 @@ static void test_from_pods(void **state)
 	foo_pod(&w, "b2", "f.B", "2", 4, "Running", false);
 	expect(&w, "RUNNING B-0=PENDING B-1=RUNNING B-2=RUNNING other-0=RUNNING A-0=RUNNING\n");
 	assert_int_equal(w.last->roles[0].desired, 3);
-	/* The next step of a workflow may be yet to come. */
+	/* A workflow may still have another step to run. */
 	foo_pod(&w, "b1", "f.B", "1", 2, "Succeeded", false);
 	foo_pod(&w, "b2", "f.B", "2", 4, "Succeeded", false);
 	foo_pod(&w, "a", "f.A", "0", 1, "Succeeded", false);
@@ -167,7 +173,10 @@ static void test_from_pods(void **state)
 	foo_clear(&w);
 }
 
-/* The only pod may have the name of the job: it is then called as its container. Names keep their case. */
+/*
+ * If the only pod has the name of the job, the role has the name of its container. Names keep their
+ * case.
+ */
 static void test_from_pods_one(void **state)
 {
 	struct world w = foo_world(PODS_HEAD "roles: from_pods\n"
@@ -176,7 +185,7 @@ static void test_from_pods_one(void **state)
 	foo_job(&w, "");
 	foo_pod(&w, "p", "f", "", 1, "Running", false);
 	expect(&w, "RUNNING m-0=RUNNING\n");
-	/* An index beyond all bounds. */
+	/* An index that is far too large. */
 	foo_clear(&w);
 	w = foo_world(PODS_HEAD "roles: from_pods\npods: {role: label role, index: label index}\n");
 	foo_job(&w, "");
@@ -186,7 +195,10 @@ static void test_from_pods_one(void **state)
 	foo_clear(&w);
 }
 
-/* A role that grows has its replicas, and one more for each pod beyond that runs beside the others. */
+/*
+ * A role that grows has its configured replicas, and one more for each additional pod that runs at
+ * the same time.
+ */
 static void test_grows(void **state)
 {
 	struct world w = foo_world(
@@ -205,7 +217,7 @@ static void test_grows(void **state)
 	foo_pod(&w, "x", "other", "", 4, "Running", false);
 	expect(&w, "RUNNING head-0=RUNNING work-0=RUNNING work-1=RUNNING tail-0=RUNNING\n");
 	assert_string_equal(w.last->replicas[2].pod, "w2");
-	/* A failed pod has a successor, which is no further replica. */
+	/* The successor of a failed pod is not an additional replica. */
 	foo_pod(&w, "w1", "work", "", 1, "Failed", true);
 	foo_pod(&w, "w3", "work", "", 9, "Running", false);
 	expect(&w,
@@ -214,13 +226,16 @@ static void test_grows(void **state)
 	foo_clear(&w);
 }
 
-/* --- what ctl does --- */
+/* --- ctl --- */
 
 #define FLOW(spec)                                                                                 \
 	"{'metadata':{'name':'f','uid':'f-1','resourceVersion':'1'},'spec':{" spec                 \
 	"},'status':{'phase':'Running'}}"
 
-/* A Workflow is terminated by a word in its spec; one that is suspended may run on, so it is not over. */
+/*
+ * ctl terminates a Workflow with a field of its spec. A suspended Workflow may continue, so it is
+ * not finished.
+ */
 static void test_workflow_ctl(void **state)
 {
 	struct world w = {.kind = test_kind("workflow")};
@@ -257,7 +272,7 @@ static int see_object(void *data, const char *json, size_t len, int wrong)
 	return 0;
 }
 
-/* The tree of a Workflow's nodes is dropped as it arrives. */
+/* The tree of a Workflow's nodes is dropped while it is received. */
 static void test_ignored(void **state)
 {
 	static const char event[] =
@@ -285,7 +300,7 @@ static void note_phase(struct world *w, void *data)
 	fprintf(data, "%s %s %s", w->last->phase, w->last->message, line);
 }
 
-/* What KIND shows of the recorded Jobs. */
+/* Return what KIND shows of the recorded Jobs. */
 static char *see_jobs(const struct spec_kind *kind)
 {
 	static const char *const scenarios[] = {
@@ -330,7 +345,7 @@ static void test_mutants(void **state)
 	each_mutant(shipped("job"), check_job_mutant, right);
 }
 
-/* The shipped files have no mistake, and no two describe the same object. */
+/* The shipped files have no mistakes, and no two of them describe the same object. */
 static void test_shipped(void **state)
 {
 	const struct spec_kinds *kinds = test_table_of_kinds();

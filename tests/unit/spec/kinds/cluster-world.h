@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cluster for tests of views: a job and its pods as a watch tells of them, event by event, and the snapshots that
- * they make. Recorded events come from tests/replay/data.
+ * A cluster for tests of views. It receives watch events of a job and its pods one by one, and
+ * makes the snapshots. Recorded events are in tests/replay/data.
  */
 #pragma once
 
@@ -20,30 +20,30 @@
 #define SECOND	     INT64_C(1000000000)
 
 struct world {
-	const struct spec_kind *kind; /* NULL: Volcano */
+	const struct spec_kind *kind; /* NULL means Volcano */
 	struct spec_job_view *job;
-	bool left; /* the job's object is gone */
+	bool left; /* the job's object was deleted */
 	struct spec_pod_view *pods[WORLD_PODS];
 	size_t n_pods;
 	const struct spec_job *last;
-	int64_t now;   /* seconds */
-	int64_t since; /* when the job was seen first, ns */
-	/* These are the other objects that are known. */
+	int64_t now;   /* in seconds */
+	int64_t since; /* when kxfs first saw the job, in ns */
+	/* The other known objects. */
 	struct spec_group_view *group;
 	struct spec_queue_view *queue;
 	struct spec_event_view *events[WORLD_EVENTS];
 	size_t n_events;
 	bool events_known;
 	unsigned unseen;
-	struct spec_kueue_facts kueue; /* its objects belong to the world */
+	struct spec_kueue_facts kueue; /* the world owns its objects */
 	struct spec_workload_view *workload;
 	struct spec_cluster_queue_view *cluster_queue;
-	/* The job that a test looks at, of several that were recorded; NULL: the recording has one. */
+	/* The job to show if the recording has several. NULL: it has one. */
 	const char *only;
-	char told[65536]; /* each change, one a line */
+	char told[65536]; /* all changes, one per line */
 };
 
-/* FMT with ' as ". The result is static, and good until eight more were made. */
+/* Format FMT, with ' in place of ". The result is static, and valid for the next seven calls. */
 static inline const char *world_json(const char *fmt, ...) printf_like(1, 2);
 static inline const char *world_json(const char *fmt, ...)
 {
@@ -84,7 +84,7 @@ static inline void world_clear(struct world *w)
 	*w = (struct world){.kind = kind};
 }
 
-/* Make a snapshot of what is known; note it if a user would see a difference. */
+/* Make a snapshot. Record it if a user would see a difference. */
 static inline void world_look(struct world *w)
 {
 	const struct spec_view_context ctx = {
@@ -174,7 +174,7 @@ static inline void world_pod(struct world *w, const char *json, bool gone)
 	world_look(w);
 }
 
-/* --- what else is watched -------------------------------------------------------------------- */
+/* --- other watched objects --- */
 
 static inline void world_group(struct world *w, const char *json, bool gone)
 {
@@ -187,7 +187,7 @@ static inline void world_group(struct world *w, const char *json, bool gone)
 	world_look(w);
 }
 
-/* Of each cause keep the newest event, as events.c does. */
+/* Keep the newest event of each cause, as events.c does. */
 static inline void world_event(struct world *w, const char *json)
 {
 	struct spec_event_view *view;
@@ -212,7 +212,7 @@ static inline void world_queue(struct world *w, const char *json)
 	world_look(w);
 }
 
-/* --- Kueue ----------------------------------------------------------------------------------- */
+/* --- Kueue --- */
 
 static inline void world_workload(struct world *w, const char *json, bool gone)
 {
@@ -240,7 +240,9 @@ static inline void world_local_queue(struct world *w, const char *json, bool gon
 	world_look(w);
 }
 
-/* The queue is not shown until a test sets kueue.cluster_queue, as where users may not see it. */
+/*
+ * The queue is not shown until a test sets kueue.cluster_queue, because most users may not read it.
+ */
 static inline void world_cluster_queue(struct world *w, const char *json, bool gone)
 {
 	bool shown = w->kueue.cluster_queue;
@@ -251,7 +253,7 @@ static inline void world_cluster_queue(struct world *w, const char *json, bool g
 	world_look(w);
 }
 
-/* --- recordings ------------------------------------------------------------------------------ */
+/* --- recordings --- */
 
 enum world_file {
 	WORLD_FILE_JOBS,
@@ -298,7 +300,7 @@ static inline int world_change_add(void *data, const char *json, size_t len, int
 	return 0;
 }
 
-/* The file of recordings that has SCENARIO. */
+/* Return the recording file that contains SCENARIO. */
 static inline const char *world_controller(const char *scenario)
 {
 	static const char *const controllers[] = {"kueue_v014", "kueue", "job", "appwrapper",
@@ -354,7 +356,7 @@ static inline void world_read(struct world_changes *events, const struct spec_ki
 			found |= mine;
 			continue;
 		}
-		/* In pieces, as they come from a server. */
+		/* Feed it in chunks, as they arrive from a server. */
 		for (ssize_t at = 0; mine && at < n; at += 777)
 			assert_int_equal(spec_split_feed(s, line + at,
 							 (size_t)(n - at < 777 ? n - at : 777)),
@@ -362,7 +364,7 @@ static inline void world_read(struct world_changes *events, const struct spec_ki
 	}
 	assert_true(played);
 	assert_int_equal(spec_split_end(s, NULL), 0);
-	/* A gang that never started has no pods, and a queue may be missing. */
+	/* A gang that never started has no pods. Queues may be missing. */
 	assert_true(found || which == WORLD_FILE_PODS || which >= WORLD_FILE_LOCAL_QUEUES);
 	spec_split_free(s);
 }
@@ -401,7 +403,9 @@ static inline void world_apply(struct world *w, const struct world_change *c)
 	}
 }
 
-/* Play files of a recording in the order in which the server wrote; LOOK after each change. */
+/*
+ * Replay files of a recording in the order in which the server wrote. Call LOOK after each change.
+ */
 static inline void world_play_these(struct world *w, const char *scenario,
 				    const enum world_file *files, size_t n_files,
 				    void (*look)(struct world *w, void *data), void *data)
@@ -421,7 +425,7 @@ static inline void world_play_these(struct world *w, const char *scenario,
 	free(changes);
 }
 
-/* Play the files of a recording up to LAST. */
+/* Replay the files of a recording up to LAST. */
 static inline void world_play_files(struct world *w, const char *scenario, enum world_file last,
 				    void (*look)(struct world *w, void *data), void *data)
 {
@@ -431,7 +435,7 @@ static inline void world_play_files(struct world *w, const char *scenario, enum 
 	world_play_these(w, scenario, files, (size_t)last + 1, look, data);
 }
 
-/* Play a recording, jobs and pods. */
+/* Replay the jobs and pods of a recording. */
 static inline void world_play(struct world *w, const char *scenario)
 {
 	world_play_files(w, scenario, WORLD_FILE_PODS, NULL, NULL);

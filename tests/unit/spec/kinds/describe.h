@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A job in one line, as tests compare it. */
+/* Prints a job in one line, for comparison in tests. */
 #pragma once
 
 #include <stdio.h>
 
 #include "spec/job/job.h"
 
-#define DESCRIBE_SHOWN 32 /* replicas */
+#define DESCRIBE_SHOWN 32 /* number of replicas */
 
 /*
- * The state of JOB and of its replicas, as in "RUNNING trainer-0=FAILED/3/Error trainer-1=RUNNING". PHASE: its state is
- * followed by its phase, as in "RUNNING/Running".
+ * Print the state of JOB and of its replicas, such as "RUNNING trainer-0=FAILED/3/Error
+ * trainer-1=RUNNING". If PHASE, add the phase to the job's state, as in "RUNNING/Running".
  */
 static inline void describe_job(const struct spec_job *job, bool phase, char ret[4096])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AppWrappers of v1beta2: what users see while a real controller runs them; and objects that no recording has: in
- * Kueue, with other objects inside, in trouble.
+ * AppWrappers v1beta2: what users see while a real controller runs them. Also objects that no
+ * recording contains: queued in Kueue, with other objects inside, or in trouble.
  */
 #include "tests/unit/spec/kinds/cluster-world.h"
 
@@ -90,7 +90,7 @@ static void test_recordings(void **state)
 	}
 }
 
-/* --- objects that no recording has ------------------------------------------------------------ */
+/* --- objects that no recording contains --- */
 
 #define POD(name, labels)                                                                          \
 	"{'template':{'apiVersion':'v1','kind':'Pod','metadata':{'name':'" name                    \
@@ -102,7 +102,7 @@ static void test_recordings(void **state)
 	"{'type':'" type "','status':'" value "','reason':'" reason "','message':'" message        \
 	"','lastTransitionTime':'1970-01-01T00:00:" second "Z'}"
 
-/* Put TEXT with ' as " into RET. */
+/* Copy TEXT to RET, with ' replaced by ". */
 static void quote(const char *text, char ret[8192])
 {
 	snprintf(ret, 8192, "%s", text);
@@ -110,7 +110,7 @@ static void quote(const char *text, char ret[8192])
 		*p = *p == '\'' ? '"' : *p;
 }
 
-/* The watch tells of a job with these labels, spec and status, all without the braces around them. */
+/* Send a job with these labels, spec and status, all without their braces. */
 static void job(struct world *w, const char *labels, const char *spec, const char *status)
 {
 	char *text cleanup_free = NULL;
@@ -162,7 +162,7 @@ static void test_phases(void **state)
 		{"Resuming", "false", SPEC_PENDING, false, ""},
 		{"Running", "false", SPEC_PENDING, false, ""},
 		{"Resetting", "false", SPEC_PENDING, false, ""},
-		/* None of the job's pods has ever run. */
+		/* None of the job's pods ever ran. */
 		{"Suspending", "false", SPEC_PENDING, false, ""},
 		{"Suspending", "true", SPEC_PENDING, false, ""},
 		{"Terminating", "false", SPEC_PENDING, false, ""},
@@ -189,7 +189,10 @@ static void test_phases(void **state)
 	}
 }
 
-/* A job that is suspended in a queue of Kueue waits; one that is suspended without a queue was stopped by somebody. */
+/*
+ * A suspended job in a Kueue queue is waiting. A suspended job without a queue was stopped by
+ * somebody.
+ */
 static void test_kueue(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
@@ -204,13 +207,16 @@ static void test_kueue(void **state)
 	assert_job(&w, SPEC_PENDING, false, "", "");
 	pod(&w, "j-0", "p", 10, "Running");
 	assert_job(&w, SPEC_RUNNING, false, "", "");
-	/* Kueue takes the room back for another job. */
+	/* Kueue takes the quota back for another job. */
 	job(&w, "'kueue.x-k8s.io/queue-name':'research'", spec, "'phase':'Suspending'");
 	assert_job(&w, SPEC_RUNNING, false, "", "");
 	world_clear(&w);
 }
 
-/* The pods of an attempt that is given up have succeeded: all pods are made anew, so these say nothing of the job. */
+/*
+ * The pods of an attempt that is being reset have succeeded. All pods are created again, so the old
+ * ones do not show the job's result.
+ */
 static void test_succeeded_too_late(void **state)
 {
 	static const struct {
@@ -219,7 +225,7 @@ static void test_succeeded_too_late(void **state)
 	} table[] = {
 		{"false", "'phase':'Running'", SPEC_SUCCEEDED},
 		{"true", "'phase':'Running'",
-		 SPEC_RUNNING}, /* the controller looks at SUSPEND first */
+		 SPEC_RUNNING}, /* the controller checks SUSPEND first */
 		{"true", "'phase':'Suspending'", SPEC_RUNNING},
 		{"true", "'phase':'Suspended'", SPEC_PENDING},
 		{"false",
@@ -244,7 +250,7 @@ static void test_succeeded_too_late(void **state)
 	}
 }
 
-/* The controller found something of which the pods do not tell. */
+/* The controller found a problem that the pods do not show. */
 static void test_unhealthy(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
@@ -256,7 +262,10 @@ static void test_unhealthy(void **state)
 	assert_job(&w, SPEC_FAILED, false, "CreateFailed", "error creating components: no");
 	assert_int_equal(w.last->finished, 20 * SECOND);
 	world_clear(&w);
-	/* Pods that fail are given a minute, so the condition is older than the end, for which nothing has a time. */
+	/*
+	 * The controller waits a minute after pods failed, so the condition is older than the end.
+	 * No field has the end time.
+	 */
 	job(&w, "", spec,
 	    "'phase':'Failed','conditions':[" CONDITION("Unhealthy", "True", "FoundFailedPods",
 							"1 pods failed", "20") "]");
@@ -268,7 +277,7 @@ static void test_unhealthy(void **state)
 		    "Unhealthy", "True", "InsufficientPodsReady", "1 pods pending", "20") "]");
 	assert_job(&w, SPEC_PENDING, false, "InsufficientPodsReady", "1 pods pending");
 	assert_int_equal(w.last->retries, 1);
-	/* In the next attempt this is the trouble of the last one. */
+	/* In the next attempt, this condition is still that of the previous one. */
 	job(&w, "", spec,
 	    "'phase':'Resuming','resettingCount':1,'conditions':[" CONDITION(
 		    "Unhealthy", "True", "InsufficientPodsReady", "1 pods pending", "20") "]");
@@ -276,7 +285,7 @@ static void test_unhealthy(void **state)
 	world_clear(&w);
 }
 
-/* The job ended when its quota was given back, not when the rest of it had been deleted. */
+/* The job's end is when its quota was released, not when the rest of it was deleted. */
 static void test_end(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
@@ -289,7 +298,7 @@ static void test_end(void **state)
 	world_clear(&w);
 }
 
-/* The rest of a job that has ended is deleted: that does not mean that the job is being ended. */
+/* The rest of a finished job is deleted. That does not mean that the job is being ended. */
 static void test_deleted_after_the_end(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
@@ -307,7 +316,7 @@ static void test_deleted_after_the_end(void **state)
 	world_clear(&w);
 }
 
-/* The roles are TorchX's, whatever else is inside. */
+/* The roles are TorchX's, whatever else the wrapper contains. */
 static void test_roles(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
@@ -329,15 +338,15 @@ static void test_roles(void **state)
 	pod(&w, "j-0", "p0", 10, "Succeeded");
 	pod(&w, "j-1", "p1", 10, "Succeeded");
 	assert_job(&w, SPEC_RUNNING, false, "", "");
-	/* The controller's word is not waited for. */
+	/* This does not wait for the controller's phase. */
 	pod(&w, "j-1-0", "p2", 10, "Succeeded");
 	assert_job(&w, SPEC_SUCCEEDED, false, "Completed", "");
 	world_clear(&w);
 }
 
 /*
- * Pods that belong to objects of another controller are not shown: so those that are shown do not tell that the job has
- * ended.
+ * Pods of other controllers' objects inside the wrapper are not shown. So the pods that are shown
+ * can't prove that the job has finished.
  */
 static void test_hidden(void **state)
 {
@@ -351,7 +360,7 @@ static void test_hidden(void **state)
 	job(&w, "", spec, "'phase':'Succeeded'");
 	assert_job(&w, SPEC_SUCCEEDED, false, "Completed", "");
 	world_clear(&w);
-	/* The same when no pod is shown at all. */
+	/* The same if no pod is shown at all. */
 	job(&w, "", "'components':[{'template':{'apiVersion':'batch/v1','kind':'Job'}}]",
 	    "'phase':'Running'");
 	assert_job(&w, SPEC_RUNNING, false, "", "");
@@ -359,7 +368,7 @@ static void test_hidden(void **state)
 	world_clear(&w);
 }
 
-/* A mount that comes late also counts the attempts that it has not seen. */
+/* A mount that starts late also counts the attempts that it has not seen. */
 static void test_tries(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
@@ -377,7 +386,7 @@ static void test_tries(void **state)
 	world_clear(&w);
 }
 
-/* Fields of wrong types count as missing. */
+/* Fields of a wrong type count as missing. */
 static void test_nonsense(void **state)
 {
 	static const char *const specs[] = {

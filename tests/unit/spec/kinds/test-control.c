@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ctl asks of a kind's controller: in which phases, in which way, and what tells that the controller has obeyed.
+ * What ctl requests from a kind's controller: in which phases, with which change, and what shows
+ * that the controller has obeyed.
  */
 #include <errno.h>
 
@@ -17,7 +18,7 @@
 static char name[] = "trainer", uid[] = "u-1", no_owner[] = "", version[] = "7";
 static char workload_name[] = "appwrapper-trainer-1a2b3", workload_uid[] = "w-1";
 
-/* A job in PHASE that has used RETRIES of its 3 retries. */
+/* Return a job in PHASE that has used RETRIES of its 3 retries. */
 static struct spec_job_view job(const char *phase, unsigned retries)
 {
 	return (struct spec_job_view){
@@ -29,7 +30,8 @@ static struct spec_job_view job(const char *phase, unsigned retries)
 }
 
 /*
- * What is known of VIEW; WORKLOAD is Kueue's (NULL: there is none). The result is static, and good until the next call.
+ * Return what is known of VIEW. WORKLOAD is Kueue's, or NULL. The result is static, and valid until
+ * the next call.
  */
 static const struct spec_control_job *known(const struct spec_job_view *view,
 					    const struct spec_workload_view *workload)
@@ -49,7 +51,7 @@ static unsigned actions(const char *phase, unsigned retries)
 	return CONTROL->actions(known(&v, NULL));
 }
 
-/* Why ACTION is refused with EINVAL; NULL: it is refused because of the phase. */
+/* Return why ACTION is refused with EINVAL, or NULL if the phase does not permit it. */
 static const char *refusal(const struct spec_control *control, const struct spec_control_job *job,
 			   enum spec_action action)
 {
@@ -72,7 +74,7 @@ static void test_phases(void **state)
 		assert_int_equal(actions(none[i], 0), 0);
 }
 
-/* An action that costs a retry is not offered when no retry is left, and the refusal says so. */
+/* If an action costs a retry and none is left, ctl does not offer it. The refusal explains that. */
 static void test_retries(void **state)
 {
 	struct spec_job_view v = job("Running", 2);
@@ -118,7 +120,7 @@ static void test_outcome(void **state)
 	static const struct {
 		enum spec_action action;
 		const char *before, *now;
-		unsigned retries; /* used by now; before: 0 */
+		unsigned retries; /* retries used now; earlier: 0 */
 		enum spec_control_outcome outcome;
 	} table[] = {
 		{SPEC_SUSPEND, "Running", "Running", 0, SPEC_CONTROL_OPEN},
@@ -148,7 +150,7 @@ static void test_outcome(void **state)
 	}
 }
 
-/* --- AppWrapper v1beta2 ---------------------------------------------------------------------- */
+/* --- AppWrapper v1beta2 --- */
 
 #define WRAPPER (&spec_appwrapper_control)
 
@@ -166,7 +168,7 @@ static struct spec_job_view wrapper(const char *phase, bool asked, const char *q
 	};
 }
 
-/* These are Workloads of Kueue: of a job that it may let run, and of one that somebody has deactivated. */
+/* Kueue's Workload of an active job, and of one that somebody has deactivated. */
 static const struct spec_workload_view on = {.meta = {.name = workload_name, .uid = workload_uid},
 					     .active = true};
 static const struct spec_workload_view off = {.meta = {.name = workload_name, .uid = workload_uid}};
@@ -227,7 +229,8 @@ static void test_wrapper_outcome(void **state)
 	} table[] = {
 		{SPEC_SUSPEND, "Running", false, SPEC_CONTROL_OPEN},
 		{SPEC_SUSPEND, "Running", true, SPEC_CONTROL_OPEN},
-		{SPEC_SUSPEND, "Suspended", false, SPEC_CONTROL_OPEN}, /* of before it began */
+		/* suspended before the command */
+		{SPEC_SUSPEND, "Suspended", false, SPEC_CONTROL_OPEN},
 		{SPEC_SUSPEND, "Suspending", true, SPEC_CONTROL_OBEYED},
 		{SPEC_SUSPEND, "Suspended", true, SPEC_CONTROL_OBEYED},
 		{SPEC_SUSPEND, "Succeeded", true, SPEC_CONTROL_LATE},
@@ -247,9 +250,9 @@ static void test_wrapper_outcome(void **state)
 	}
 }
 
-/* --- in a queue of Kueue ---------------------------------------------------------------------- */
+/* --- in a Kueue queue --- */
 
-/* A mount without a view of Workloads can't do it, and says so. */
+/* A mount that can't see Workloads can't suspend, and reports why. */
 static void test_queued_unknown(void **state)
 {
 	const struct spec_job_view v = wrapper("Running", false, "research");
@@ -262,7 +265,7 @@ static void test_queued_unknown(void **state)
 	assert_non_null(strstr(why, "can't watch Workloads"));
 }
 
-/* A user who may not patch Workloads is told so, and the server is asked for nothing. */
+/* If the user may not patch Workloads, ctl reports that and sends no request. */
 static void test_queued_fixed(void **state)
 {
 	const struct spec_job_view v = wrapper("Running", false, "research");
@@ -317,20 +320,22 @@ static void test_queued_outcome(void **state)
 	} table[] = {
 		{"Running", &on, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
 		{"Running", &off, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
-		{"Suspended", &on, SPEC_SUSPEND, SPEC_CONTROL_OPEN}, /* the job waits */
+		/* the job waits in the queue */
+		{"Suspended", &on, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
 		{"Suspended", NULL, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
 		{"Suspending", &off, SPEC_SUSPEND, SPEC_CONTROL_OBEYED},
 		{"Suspended", &off, SPEC_SUSPEND, SPEC_CONTROL_OBEYED},
 		{"Succeeded", &off, SPEC_SUSPEND, SPEC_CONTROL_LATE},
 		{"Suspended", &off, SPEC_RESUME, SPEC_CONTROL_OPEN},
 		{"Suspended", NULL, SPEC_RESUME, SPEC_CONTROL_OPEN},
-		{"Suspended", &on, SPEC_RESUME, SPEC_CONTROL_OBEYED}, /* the job waits again */
+		/* the job waits in the queue again */
+		{"Suspended", &on, SPEC_RESUME, SPEC_CONTROL_OBEYED},
 		{"Running", &on, SPEC_RESUME, SPEC_CONTROL_OBEYED},
 		{"Failed", &on, SPEC_RESUME, SPEC_CONTROL_LATE},
 	};
 
 	for (size_t i = 0; i < array_size(table); i++) {
-		/* Kueue sets spec.suspend back, whoever asks for what. */
+		/* Kueue sets spec.suspend itself, whatever users request. */
 		const struct spec_job_view v = wrapper(table[i].phase, true, "research");
 		const struct spec_control_mark before = {"Running", 0, NULL};
 
@@ -340,7 +345,7 @@ static void test_queued_outcome(void **state)
 	}
 }
 
-/* A Workload that takes a priority class when TAKES says so. */
+/* Return a Workload that accepts a priority class in the cases of TAKES. */
 static struct spec_workload_view line(int takes, bool reserved)
 {
 	static char team[] = "team", low[] = "low";
@@ -354,7 +359,10 @@ static struct spec_workload_view line(int takes, bool reserved)
 	return ret;
 }
 
-/* The labels are offered where Kueue heeds them; also to a user who may not patch Workloads. */
+/*
+ * ctl offers the labels in the states in which Kueue uses them. It does so even for a user who may
+ * not patch Workloads.
+ */
 static void test_label_actions(void **state)
 {
 	const unsigned suspend = 1u << SPEC_SUSPEND, queue = 1u << SPEC_QUEUE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batch Jobs: what users see while the real controller runs them; and objects that no recording has: pods that their
- * Job does not number, ends of which no pod tells, and Jobs that something else owns.
+ * Batch Jobs: what users see while the real controller runs them. Also objects that no recording
+ * contains: pods without an index, ends that no pod shows, and Jobs with an owner.
  */
 #include "spec/job/status.h"
 #include "spec/view/control.h"
@@ -15,7 +15,7 @@
 	"{'type':'" type "','status':'" value "','reason':'" reason                                \
 	"','message':'m','lastTransitionTime':'1970-01-01T00:00:20Z'}"
 
-/* The watch tells of a Job with these labels or owners, spec and status, all without the braces around them. */
+/* Send a Job with these labels or owners, spec and status, all without their braces. */
 static void job(struct world *w, const char *metadata, const char *spec, const char *status)
 {
 	world_job(w,
@@ -25,7 +25,7 @@ static void job(struct world *w, const char *metadata, const char *spec, const c
 		  false);
 }
 
-/* The watch tells of the Job's pod UID, made in second CREATED; INDEX is an annotation, or "". */
+/* Send the Job's pod UID, created in second CREATED. INDEX is an annotation, or "". */
 static void pod(struct world *w, const char *uid, unsigned created, const char *index,
 		const char *phase, bool gone)
 {
@@ -203,7 +203,10 @@ static const struct scenario {
 	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed trainer-2=SUCCEEDED/0/Completed\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed trainer-2=SUCCEEDED/0/Completed\n",
 	 "Completed", "", ""},
-	/* The controller stops the third run as soon as it has begun: the second was the one that failed. */
+	/*
+	 * The controller stops the third run as soon as it has started. The second one was the run
+	 * that failed.
+	 */
 	{"job_on_failure_limit",
 	 "SUBMITTED main-0=PENDING\n"
 	 "PENDING main-0=PENDING\n"
@@ -217,7 +220,10 @@ static const struct scenario {
 	 "FAILED main-0=FAILED/3/Error/attempt 2\n",
 	 "Error", "main-0: exit code 3",
 	 "main-0 ended with exit code 3. Retries used: 2; max_retries is 2. Its output is in main-0/log.1.\n"},
-	/* The other two pods, which the controller deletes, are no retries, though the object counts them. */
+	/*
+	 * The controller deletes the other two pods. The object counts them as failed, but they are
+	 * not retries.
+	 */
 	{"job_fail_policy",
 	 "SUBMITTED main-0=PENDING main-1=PENDING main-2=PENDING\n"
 	 "PENDING main-0=PENDING main-1=PENDING main-2=PENDING\n"
@@ -243,7 +249,7 @@ static const struct scenario {
 	 "PodFailurePolicy",
 	 "Container main for pod test/app-8467j failed with exit code 42 matching FailJob rule at index 0",
 	 "main-0 ended with exit code 42. Retries used: 1; max_retries is 6. It was not retried, because rule 0 of its podFailurePolicy forbids it. Its output is in main-0/log.\n"},
-	/* A failure that a rule ignores is no retry. */
+	/* A failure that a rule ignores does not count as a retry. */
 	{"job_count_policy",
 	 "SUBMITTED main-0=PENDING\n"
 	 "PENDING main-0=PENDING\n"
@@ -274,7 +280,7 @@ static void test_recordings(void **state)
 	}
 }
 
-/* The watch tells of a pod of a Job with restartPolicy OnFailure, with this state of its container. */
+/* Send a pod of a Job with restartPolicy OnFailure, whose container has this state. */
 static void rerun_pod(struct world *w, unsigned restarts, const char *state, const char *more,
 		      bool gone)
 {
@@ -296,7 +302,10 @@ static void rerun_pod(struct world *w, unsigned restarts, const char *state, con
 	"{'terminated':{'exitCode':" code ",'reason':'Error','startedAt':'1970-01-01T00:00:09Z',"  \
 	"'finishedAt':'1970-01-01T00:00:12Z'}}"
 
-/* Restarts of a container are retries, also while the job runs, and the last run that failed by itself counts. */
+/*
+ * Restarts of a container count as retries, also while the job is running. The result is that of
+ * the last run that failed by itself.
+ */
 static void test_restarts(void **state)
 {
 	static const struct {
@@ -333,7 +342,7 @@ static void test_restarts(void **state)
 	}
 }
 
-/* What is counted of a job that ended before kxfs saw it: its controller has deleted pods. */
+/* The retries of a job that ended before kxfs saw it. Its controller has deleted pods. */
 static void test_late_retries(void **state)
 {
 	static const char three[] =
@@ -358,7 +367,7 @@ static void test_late_retries(void **state)
 		why(&w),
 		"c-1 ended with exit code 3. Retries used: 1; max_retries is 6. It was not "
 		"retried, because rule 12 of its podFailurePolicy forbids it. Its output is in c-1/log.\n");
-	/* The rule is about another replica than the one that failed first. */
+	/* The rule's message is about another replica than the one that failed first. */
 	pod(&w, "b", 5, "'batch.kubernetes.io/job-completion-index':'0'", "Failed", false);
 	assert_non_null(strstr(
 		why(&w),
@@ -369,8 +378,8 @@ static void test_late_retries(void **state)
 }
 
 /*
- * The indexes that have failed are named as ranges: while the job runs, and also at its end, whatever the controller
- * says.
+ * The failed indexes are shown as ranges: while the job is running, and at its end whatever the
+ * controller reports.
  */
 static void test_ranges(void **state)
 {
@@ -399,7 +408,7 @@ static void test_ranges(void **state)
 	assert_int_equal(w.last->state, SPEC_FAILED);
 	assert_non_null(strstr(why(&w), "failed: 1, 3-5. "));
 	world_clear(&w);
-	/* No pod is left that could tell. */
+	/* No pods are left that could show it. */
 	job(&w, "", spec,
 	    "'failedIndexes':'1,3-5','conditions':[" CONDITION("Failed", "True",
 							       "FailedIndexes") "]");
@@ -408,7 +417,7 @@ static void test_ranges(void **state)
 	world_clear(&w);
 }
 
-/* A policy has ended the job: what the policy says is the reason, though a pod has failed. */
+/* A policy has ended the job. The reason is that of the policy, although a pod has failed. */
 static void test_reasons(void **state)
 {
 	static const struct {
@@ -435,8 +444,8 @@ static void test_reasons(void **state)
 }
 
 /*
- * Pods that have no number become replicas in the order in which they are made. A pod that is made when there are
- * enough takes the place of one that failed. What is learned later of others moves none of them.
+ * Pods without an index become replicas in the order of their creation. Once there are enough
+ * replicas, a new pod replaces a failed one. Later events of other pods do not move a replica.
  */
 static void test_unnumbered(void **state)
 {
@@ -448,7 +457,8 @@ static void test_unnumbered(void **state)
 	pod(&w, "z", 10, "", "Running", false);
 	pod(&w, "y", 10, "", "Running", false);
 	/*
-	 * Both were made in one second, so "y" might be the first; but the output of "z" is known as that of replica 0.
+	 * Both pods were created in the same second, so "y" might be the first. But users already
+	 * know the output of "z" as that of replica 0.
 	 */
 	assert_string_equal(w.last->replicas[0].pod, "j-z");
 	pod(&w, "y", 10, "", "Failed", false);
@@ -463,13 +473,15 @@ static void test_unnumbered(void **state)
 	assert_string_equal(w.last->replicas[0].pod, "j-z");
 	assert_string_equal(w.last->replicas[1].pod, "j-b");
 	assert_string_equal(w.last->replicas[2].pod, "j-a");
-	/* There are more pods than there can be replicas. */
+	/* There are more pods than replicas. */
 	pod(&w, "c", 50, "", "Running", false);
 	assert_int_equal(w.last->n_replicas, 3);
 	world_clear(&w);
 }
 
-/* A job that works through a queue has no number of completions: it has as many replicas as run at a time. */
+/*
+ * A work-queue job has no number of completions. It has as many replicas as run at the same time.
+ */
 static void test_work_queue(void **state)
 {
 	struct world w = {.kind = test_kind("job")};
@@ -482,7 +494,7 @@ static void test_work_queue(void **state)
 	world_clear(&w);
 }
 
-/* A JobSet suspends its Jobs and makes them anew; a CronJob does not. */
+/* A JobSet suspends and recreates its Jobs. A CronJob does not. */
 static void test_owned(void **state)
 {
 #define OWNER(kind)                                                                                \
@@ -506,7 +518,7 @@ static void test_owned(void **state)
 	world_clear(&w);
 }
 
-/* A webhook may put a container into a pod, also before that of the role. */
+/* A webhook may add a container to a pod, even before the role's container. */
 static void test_injected(void **state)
 {
 	struct world w = {.kind = test_kind("job")};
@@ -522,7 +534,7 @@ static void test_injected(void **state)
 	world_clear(&w);
 }
 
-/* The pods of the job can't be made, and its controller goes on trying for ever. */
+/* The job's pods can't be created, and the controller retries without end. */
 static void test_quota(void **state)
 {
 	struct world w = {.kind = test_kind("job"), .events_known = true};
@@ -540,7 +552,7 @@ static void test_quota(void **state)
 	world_clear(&w);
 }
 
-/* What ctl asks for holds only for the Job as it was when it was read. */
+/* A request of ctl applies only to the version of the Job that kxfs has read. */
 static void test_requests(void **state)
 {
 	struct world w = {.kind = test_kind("job")};
@@ -574,7 +586,7 @@ static void test_requests(void **state)
 	world_clear(&w);
 }
 
-/* Numbers that no cluster could run are bounded. */
+/* Absurd numbers are limited. */
 static void test_hostile(void **state)
 {
 	struct world w = {.kind = test_kind("job")};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JobSets: what users see while a real controller runs them; and objects that no recording has: restarts, replicas that
- * are retried alone, and JobSets that others made.
+ * JobSets: what users see while a real controller runs them. Also objects that no recording
+ * contains: restarts, replicas that are retried individually, and JobSets that others created.
  */
 #include "spec/job/status.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
@@ -14,7 +14,7 @@
 	"{'type':'%s','status':'%s','reason':'R','message':'m',"                                   \
 	"'lastTransitionTime':'1970-01-01T00:00:20Z'}"
 
-/* The watch tells of a JobSet with these labels, spec and status, all without the braces around them. */
+/* Send a JobSet with these labels, spec and status, all without their braces. */
 static void job(struct world *w, const char *labels, const char *spec, const char *status)
 {
 	world_job(w,
@@ -24,7 +24,7 @@ static void job(struct world *w, const char *labels, const char *spec, const cha
 		  false);
 }
 
-/* The watch tells of its pod UID: the pod INDEX of Job NUMBER of COUNT, in attempt RESTART. */
+/* Send the JobSet's pod UID: pod INDEX of Job NUMBER of COUNT, in attempt RESTART. */
 static unsigned failures; /* failures of the replica before its next pod */
 
 static void pod(struct world *w, const char *uid, const char *task, unsigned number, unsigned count,
@@ -93,7 +93,7 @@ static void test_recordings(void **state)
 	}
 }
 
-/* One pod fails, and all pods are made anew; when one fails again the job is over. */
+/* One pod fails, and all pods are created again. When one fails again, the job is finished. */
 static void test_restarts(void **state)
 {
 	struct world w = {.kind = test_kind("jobset")};
@@ -120,7 +120,7 @@ static void test_restarts(void **state)
 	world_clear(&w);
 }
 
-/* All pods are made anew, whatever those say that there were. */
+/* All pods are created again, even if the old ones succeeded. */
 static void test_succeeded_too_late(void **state)
 {
 	struct world w = {.kind = test_kind("jobset")};
@@ -137,7 +137,7 @@ static void test_succeeded_too_late(void **state)
 	world_clear(&w);
 }
 
-/* The controller has said nothing yet, or nothing since somebody changed the object. */
+/* The controller has not written a status yet, or none since somebody changed the object. */
 static void test_no_word(void **state)
 {
 	struct world w = {.kind = test_kind("jobset")};
@@ -150,7 +150,7 @@ static void test_no_word(void **state)
 	world_clear(&w);
 }
 
-/* The pods were deleted, or took too long: all that is known is what the controller says. */
+/* The pods were deleted, or exceeded a time limit. Only the controller's message is known. */
 static void test_failed_without(void **state)
 {
 	struct world w = {.kind = test_kind("jobset")};
@@ -169,7 +169,7 @@ static void test_failed_without(void **state)
 	world_clear(&w);
 }
 
-/* Only the replica that has failed is made anew, as another attempt. */
+/* Only the failed replica is created again, as a new attempt. */
 static void test_retried_alone(void **state)
 {
 	struct world w = {.kind = test_kind("jobset")};
@@ -204,7 +204,10 @@ static void test_retried_alone(void **state)
 	world_clear(&w);
 }
 
-/* JobSets as others make them: several Jobs of one sort, several pods each, and beside these one that stands alone. */
+/*
+ * JobSets that others created: several Jobs from one template with several pods each, and one
+ * single Job.
+ */
 static void test_of_others(void **state)
 {
 	struct world w = {.kind = test_kind("jobset")};
@@ -220,7 +223,7 @@ static void test_of_others(void **state)
 	world_clear(&w);
 }
 
-/* The watch tells of the Workload that Kueue has of the job; ACTIVE: Kueue may let the job run. */
+/* Send Kueue's Workload of the job. ACTIVE: Kueue may admit the job. */
 static void workload(struct world *w, bool active)
 {
 	world_workload(
@@ -244,7 +247,7 @@ static void test_suspended(void **state)
 	    world_json("'conditions':[" CONDITION "]", "Suspended", "False"));
 	assert_int_equal(w.last->state, SPEC_PENDING);
 	assert_int_equal(w.last->actions, 1u << SPEC_SUSPEND);
-	/* Somebody has asked to suspend the JobSet, which is not done yet. */
+	/* Somebody has requested to suspend the JobSet, but that is not done yet. */
 	job(&w, "", "'suspend':true,'replicatedJobs':[" PAIR "]",
 	    world_json("'conditions':[" CONDITION "]", "Suspended", "False"));
 	assert_int_equal(w.last->state, SPEC_PENDING);
@@ -267,7 +270,7 @@ static void test_suspended(void **state)
 	world_clear(&w);
 }
 
-/* Numbers that no cluster could run are bounded. */
+/* Absurd numbers are limited. */
 static void test_hostile(void **state)
 {
 	struct world w = {.kind = test_kind("jobset")};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of kinds, and what they say about AppDefs. */
+/* The table of kinds, and the kinds' rules for AppDefs. */
 
 #include <errno.h>
 
@@ -21,7 +21,7 @@ static void test_table(void **state)
 	}
 }
 
-/* Reading the AppDef TEXT for KIND says EXPECTED; "": it is accepted. */
+/* Assert that parsing the AppDef TEXT for KIND leads to the errors EXPECTED. "": it is accepted. */
 static void check_read(const char *text, const struct spec_kind *kind, const char *expected)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
@@ -41,7 +41,7 @@ static void check_read(const char *text, const struct spec_kind *kind, const cha
 	spec_errors_clear(&e);
 }
 
-/* Which schedulers a document may name in a mount of each kind. */
+/* Which schedulers a document may name on a mount of each kind. */
 static void test_rules(void **state)
 {
 	static const char mcad[] =
@@ -68,7 +68,7 @@ static void test_rules(void **state)
 		   "to mcad\n");
 }
 
-/* Each slot shows the newest of its kinds that the cluster serves, in the order of preference. */
+/* Each slot shows its newest kind that the cluster serves, in the order of preference. */
 static void test_served(void **state)
 {
 	static const char list[] =
@@ -93,7 +93,9 @@ static void test_served(void **state)
 	assert_int_equal(spec_kinds_served(test_table_of_kinds(), "<p>", 3, "", kinds), -EINVAL);
 }
 
-/* A word of SOURCE means one slot, of which the newest kind that is served is shown. */
+/*
+ * A word of SOURCE selects one slot. The newest kind of the slot that the cluster serves is shown.
+ */
 static void test_meant(void **state)
 {
 	static const char list[] =
@@ -114,7 +116,7 @@ static void test_meant(void **state)
 	assert_ptr_equal(kinds[0], &spec_mcad);
 	assert_int_equal(spec_kinds_served(test_table_of_kinds(), NULL, 0, "mcad", kinds), 1);
 	assert_ptr_equal(kinds[0], &spec_appwrapper);
-	/* Both kinds of AppWrappers are one. */
+	/* Both kinds of AppWrappers count as one. */
 	wanted = text_print("Volcano jobs, AppWrappers, JobSets, Jobs, PyTorchJobs or %zu other "
 			    "kinds of jobs",
 			    test_table_of_kinds()->n - 6);
@@ -148,7 +150,7 @@ static void check_makes(const struct spec_kind *kind, const char *api, const cha
 	spec_job_view_free(v);
 }
 
-/* The owner of an object is known by its group and its kind, whatever its version. */
+/* An owner reference matches a kind by its group and kind, whatever its version is. */
 static void test_makes(void **state)
 {
 	check_makes(test_kind("jobset"), "jobset.x-k8s.io/v1alpha2", "JobSet", true);
@@ -160,7 +162,7 @@ static void test_makes(void **state)
 	check_makes(test_kind("job"), "batch.volcano.sh/v1alpha1", "Job", false);
 }
 
-/* To which of several kinds the job of a pod belongs; if to none, the pod has no job. */
+/* To which of several kinds a pod's job belongs. If to none, the pod has no job. */
 #define OF_SET(name)                                                                               \
 	"\"jobset.sigs.k8s.io/jobset-uid\":\"s\",\"jobset.sigs.k8s.io/jobset-name\":\"" name       \
 	"\",\"jobset.sigs.k8s.io/replicatedjob-name\":\"r\",\"jobset.sigs.k8s.io/job-index\":\"0\""

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs in queues of Kueue: what only some users may read of recorded jobs, and objects that no recording has.
- * test-stories.c has what all users read of the recorded ones.
+ * Jobs in Kueue queues: what only some users may read of recorded jobs, and objects that no
+ * recording contains. test-stories.c tests what all users read of the recorded jobs.
  */
 #include "spec/job/status.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
 #include "tests/unit/table.h"
 
-/* --- stories ---------------------------------------------------------------------------------- */
+/* --- stories --- */
 
-/* What users read of a job: a line whenever its state, its reason or its why has changed. */
+/* What users read of a job: one line for each change of its state, its reason or its `why`. */
 struct story {
 	char *text;
 	char *last;
@@ -43,7 +43,7 @@ static void look(struct world *w, void *data)
 	s->last = line;
 }
 
-/* Put TO in the place of the N bytes that begin with FROM, wherever these are in *TEXT. */
+/* Wherever FROM occurs in *TEXT, replace the N bytes that start there by TO. */
 static void replace(char **text, const char *from, size_t n, const char *to)
 {
 	char *p;
@@ -56,7 +56,7 @@ static void replace(char **text, const char *from, size_t n, const char *to)
 	}
 }
 
-/* The job that is looked at is "app"; it counts as seen just now, so no patience is over yet. */
+/* The job is "app". It counts as seen just now, so that no waiting time has passed yet. */
 #define WORLD_OF_APP                                                                               \
 	{                                                                                          \
 		.kind = &spec_appwrapper, .only = "app", .since = INT64_MAX / 2, .kueue = {        \
@@ -67,7 +67,7 @@ static void replace(char **text, const char *from, size_t n, const char *to)
 static const enum world_file files[] = {WORLD_FILE_JOBS, WORLD_FILE_PODS, WORLD_FILE_WORKLOADS,
 					WORLD_FILE_LOCAL_QUEUES, WORLD_FILE_CLUSTER_QUEUES};
 
-/* A user who may see the ClusterQueue reads more in some of the sentences. */
+/* For a user who may read the ClusterQueue, some sentences contain more. */
 static void test_with_cluster_queue(void **state)
 {
 	static const struct {
@@ -93,7 +93,7 @@ static void test_with_cluster_queue(void **state)
 		struct world w = WORLD_OF_APP;
 		struct story s cleanup(story_clear) = {0};
 
-		w.kueue.cluster_queue = &none; /* the queue is shown when it comes */
+		w.kueue.cluster_queue = &none; /* the queue is shown once it arrives */
 		none.stop_policy = none.strategy = none.active = none.message = spec_empty();
 		world_play_these(&w, table[i].scenario, files, array_size(files), look, &s);
 		assert_non_null(strstr(s.text, table[i].part));
@@ -101,11 +101,11 @@ static void test_with_cluster_queue(void **state)
 	}
 }
 
-/* --- Workloads of other kinds ----------------------------------------------------------------- */
+/* --- Workloads of other kinds --- */
 
 /*
- * An AppWrapper that Kueue holds, in the place of the job of another kind whose Workload is V: it has the uid of the
- * owner of V.
+ * Create an AppWrapper that is queued in Kueue, with the uid of the owner of V. It replaces the job
+ * of another kind, to which V belongs.
  */
 static void stand_in(struct world *w, const struct spec_workload_view *v)
 {
@@ -118,8 +118,8 @@ static void stand_in(struct world *w, const struct spec_workload_view *v)
 }
 
 /*
- * What why shows of a Workload does not depend on the kind of its job.
- * Of these recordings only the Workloads were kept.
+ * What `why` shows of a Workload does not depend on the kind of its job. Only the Workloads of
+ * these recordings were kept.
  */
 static void test_other_kinds(void **state)
 {
@@ -175,13 +175,13 @@ static void test_other_kinds(void **state)
 	}
 }
 
-/* --- objects that no recording has ------------------------------------------------------------- */
+/* --- objects that no recording contains --- */
 
 #define CONDITION(type, value, reason, message)                                                    \
 	"{'type':'" type "','status':'" value "','reason':'" reason "','message':'" message        \
 	"','lastTransitionTime':'1970-01-01T00:00:20Z'}"
 
-/* The watch tells of a job that Kueue holds, and of its Workload with this spec and status. */
+/* Send a job that is queued in Kueue, and its Workload with this spec and status. */
 static void held(struct world *w, const char *spec, const char *status)
 {
 	world_job(w,
@@ -207,7 +207,7 @@ static void assert_why(const struct world *w, const char *reason, const char *ex
 	assert_string_equal(why, expected);
 }
 
-/* Kueue's message is quoted, and its reason decides what is advised. */
+/* `why` quotes Kueue's message. The reason decides the advice. */
 static void test_quota_messages(void **state)
 {
 	static const struct {
@@ -244,7 +244,7 @@ static void test_quota_messages(void **state)
 	}
 }
 
-/* Kueue is down, or does not look after the namespace. */
+/* Kueue is not running, or does not manage the namespace. */
 static void test_no_workload(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
@@ -304,7 +304,7 @@ static void test_time_is_over(void **state)
 	world_clear(&w);
 }
 
-/* When the job is tried again is said as long as that is still to come. */
+/* The time of the next attempt is shown while it is in the future. */
 static void test_requeued_at(void **state)
 {
 	static const struct {
@@ -329,7 +329,10 @@ static void test_requeued_at(void **state)
 	}
 }
 
-/* A job that Kueue never lets run again ends, whatever is done to it, and the text says how to go on. */
+/*
+ * Kueue will never admit the job again. It counts as finished, and the text explains what the user
+ * can do.
+ */
 static void test_out_for_good(void **state)
 {
 	struct world w = WORLD_OF_APP;
@@ -342,7 +345,7 @@ static void test_out_for_good(void **state)
 		   "manifest.yaml into submit/.\n");
 	assert_int_equal(w.last->state, SPEC_CANCELLED);
 	assert_int_equal(w.last->actions, 0);
-	/* Somebody has resumed the job, and Kueue has not taken it back. */
+	/* Somebody has resumed the job, and Kueue has not admitted it again. */
 	held(&w, "'active':true",
 	     "'conditions':[" CONDITION("QuotaReserved", "False", "Pending", "m") "," CONDITION(
 		     "Requeued", "False", "DeactivatedDueToRequeuingLimitExceeded", "m") "]");
@@ -354,12 +357,14 @@ static void test_out_for_good(void **state)
 					"checks in Rejected state: \\\"no\\\"") "]");
 	assert_string_equal(w.last->cause.reason, "AdmissionCheckRejected");
 	assert_int_equal(w.last->actions, 0);
-	/* The limit would put the job out again at once, so it can't be resumed. */
+	/*
+	 * The time limit would make Kueue evict the job again immediately, so it can't be resumed.
+	 */
 	held(&w, "'active':false",
 	     "'conditions':[" CONDITION("DeactivationTarget", "True",
 					"MaximumExecutionTimeExceeded", "m") "]");
 	assert_int_equal(w.last->actions, 0);
-	/* While the job only waits for its next try it is in the queue. */
+	/* A job that only waits for its next attempt is in the queue. */
 	held(&w, "",
 	     "'conditions':[" CONDITION("QuotaReserved", "False", "Pending",
 					"no") "," CONDITION("Requeued", "False", "PodsReadyTimeout",
@@ -368,7 +373,7 @@ static void test_out_for_good(void **state)
 	world_clear(&w);
 }
 
-/* How often Kueue has put a job out is counted over all reasons, and stays known when the Workload is gone. */
+/* The number of evictions is the sum over all reasons. It stays known when the Workload is gone. */
 static void test_evictions(void **state)
 {
 	static const char status[] =
@@ -411,7 +416,10 @@ static void test_evictions(void **state)
 	world_clear(&w);
 }
 
-/* What the Workload of a job says of quota and priority, and what of that stays known when the Workload is gone. */
+/*
+ * What a job's Workload reports about quota and priority, and what of that stays known when the
+ * Workload is gone.
+ */
 static void test_quota(void **state)
 {
 	static const char admission[] =
@@ -463,7 +471,10 @@ static void test_quota(void **state)
 	world_clear(&w);
 }
 
-/* A TrainJob suspends and resumes its JobSet, and Kueue the TrainJob: nobody has asked for the JobSet to be stopped. */
+/*
+ * A TrainJob suspends and resumes its JobSet, and Kueue does so with the TrainJob. Nobody has
+ * requested to stop the JobSet itself.
+ */
 static void test_owned(void **state)
 {
 	struct world w = {.kind = test_kind("jobset"),
@@ -502,8 +513,8 @@ static void test_owned(void **state)
 }
 
 /*
- * What kept the pods of a job from running when Kueue had let it in is still named when Kueue has put the job out
- * because of that.
+ * Something kept the pods of an admitted job from running, so Kueue evicted the job. `why` still
+ * names that problem.
  */
 static void test_kept(void **state)
 {
@@ -548,7 +559,7 @@ static void test_kept(void **state)
 	world_pod(&w, world_json(pod, 1, "Failed", 0, "terminated", "", "", ""), true);
 	assert_non_null(strstr(w.last->obstacle, "docker.io/library/nosuch:1 can't be pulled"));
 	assert_non_null(strstr(w.last->cause.text, w.last->obstacle));
-	/* The job was let in again, and now its program ends again and again. */
+	/* The job was admitted again, and now its program exits again and again. */
 	world_workload(&w, world_json(workload, "true", ADMITTED), false);
 	world_job(&w, world_json(job, "false", "False"), false);
 	world_pod(&w,
@@ -556,14 +567,17 @@ static void test_kept(void **state)
 			     "'terminated':{'exitCode':3}"),
 		  false);
 	assert_string_equal(w.last->obstacle, "w-0 ended with exit code 3.");
-	/* The pod runs: nothing keeps it from running. */
+	/* The pod is running, so there is no problem any more. */
 	world_pod(&w, world_json(pod, 2, "Running", 3, "running", "", "", ""), false);
 	assert_string_equal(w.last->obstacle, "");
 	world_clear(&w);
 #undef ADMITTED
 }
 
-/* What a job waits for is told before the end of a pod in an earlier try, which is not what keeps the job. */
+/*
+ * `why` first shows what the job waits for. A pod that failed in an earlier attempt is not what
+ * delays the job.
+ */
 static void test_failed_before(void **state)
 {
 	struct world w = {.kind = test_kind("jobset"),
@@ -609,7 +623,7 @@ static void test_failed_before(void **state)
 		"The job waits: it has no quota in queue team. Kueue: \"it rains\"; it was preempted at "
 		"1970-01-01T00:00:20Z. Before that, w-0 ended with exit code 1. Retries used: 0; "
 		"max_retries is 2.\n");
-	/* Kueue starts the job again, so it is not said that the job has no retries. */
+	/* Kueue starts the job again, so the text must not report that the job has no retries. */
 	world_job(&w, world_json(job, "true", 0, "True"), false);
 	assert_why(
 		&w, "Queued",
@@ -618,7 +632,7 @@ static void test_failed_before(void **state)
 	world_clear(&w);
 }
 
-/* The place of the job stands behind the reason, and only where the job waits. */
+/* The position of the job follows the reason, and is shown only while the job waits. */
 static void test_place(void **state)
 {
 	struct world w = WORLD_OF_APP;
@@ -629,7 +643,7 @@ static void test_place(void **state)
 	assert_why(&w, "InLine",
 		   "The job waits: it is in queue team, and Kueue has not tried to admit it yet. "
 		   "Its position in the queue is 3.\n");
-	/* There is one job before it, which may ask for the same quota and has found no place. */
+	/* One job is ahead of it, which may request the same quota and may not fit. */
 	w.since = -10 * SECOND;
 	held(&w, "", "'conditions':[]");
 	assert_why(&w, "InLine",
@@ -638,7 +652,7 @@ static void test_place(void **state)
 		   "one with the same request did not fit. Its position in the queue is 3.\n");
 	held(&w, "'active':false", "'conditions':[]");
 	assert_int_equal(w.last->queue_position, 0);
-	/* It has its quota by now, and the places were asked for before. */
+	/* The job has its quota now. The positions were requested before that. */
 	held(&w, "", "'conditions':[" CONDITION("QuotaReserved", "True", "QuotaReserved", "m") "]");
 	assert_int_equal(w.last->queue_position, 0);
 	assert_null(strstr(w.last->cause.text, "position"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Manifests beyond those of the golden cases: names, annotations, ready manifests, sizes, and where errors are said to
- * be.
+ * Manifests beyond the golden tests: names, annotations, ready manifests, sizes, and the positions
+ * of errors.
  */
 #include <errno.h>
 
@@ -56,7 +56,7 @@ static struct json_object *make(const struct spec_manifest_request *rq, const ch
 	return ret;
 }
 
-/* The errors of TEXT, one a line. */
+/* Return the errors of TEXT, one per line. */
 static char *refuse(const struct spec_manifest_request *rq, const char *text, int err)
 {
 	struct spec_manifest *m = NULL;
@@ -100,7 +100,7 @@ static void test_names(void **state)
 	assert_string_equal(text_of(b, "metadata", "namespace"), "ns");
 	json_object_put(a);
 	json_object_put(b);
-	/* When the random numbers are all zero, names are still legal and as long as promised. */
+	/* If the random numbers are all zero, names are still valid, and as long as documented. */
 	mcad.identity.random[0] = mcad.identity.random[1] = 0;
 	b = make(&mcad, APP);
 	assert_memory_equal(text_of(b, "metadata", "name"), "app", 3);
@@ -146,7 +146,7 @@ static void test_annotations(void **state)
 	json_object_put(o);
 }
 
-/* All errors are told at once, each with its place. */
+/* All errors are reported together, each with its position. */
 static void test_positions(void **state)
 {
 	struct spec_manifest_request rq = request(&spec_volcano);
@@ -266,8 +266,8 @@ static void test_values(void **state)
 }
 
 /*
- * When there are several kinds, the document names one, or else the first is taken; options are for those that have
- * them.
+ * If there are several kinds, the document names one, or else the first one is used. Options apply
+ * to the kinds that have them.
  */
 static void test_several_kinds(void **state)
 {
@@ -338,7 +338,10 @@ static struct json_object *pod_of(struct json_object *job, size_t task)
 	return json_object_object_get(json_object_array_get_idx(tasks, task), "template");
 }
 
-/* What Kubernetes takes is accepted; and one path that only Volcano would take is not. */
+/*
+ * What Kubernetes accepts is accepted here. One mount path is refused for Volcano, which mounts
+ * something there itself.
+ */
 static void test_taken(void **state)
 {
 	static const char fine[] =
@@ -360,7 +363,7 @@ static void test_taken(void **state)
 				  "mounts the list of the job's hosts there\n");
 }
 
-/* An overlay says for which kind it is, and may have macros. */
+/* An overlay names its kind, and may contain macros. */
 static void test_overlay(void **state)
 {
 	struct spec_manifest_request rq = request(&spec_volcano);
@@ -383,7 +386,7 @@ static void test_overlay(void **state)
 	json_object_put(o);
 }
 
-/* The names of MCAD, in whatever way they are written, and roles that only a label tells apart. */
+/* MCAD's names, in whatever characters, and roles that differ only in a label. */
 static void test_mcad_names(void **state)
 {
 	struct spec_manifest_request rq = request(&spec_mcad);
@@ -411,7 +414,7 @@ static void test_mcad_names(void **state)
 			    56);
 }
 
-/* Names are checked by the rules of the kind, whether or not the document names it. */
+/* Names are checked by the kind's rules, whether or not the document names the kind. */
 static void test_long_names(void **state)
 {
 	static const char text[] = "name: a123456789a123456789a123456789a123456789a123456789\n"
@@ -424,7 +427,7 @@ static void test_long_names(void **state)
 	assert_memory_equal(errors, "f:1:7: name: pods of role \"r\" would have names of ", 50);
 }
 
-/* The label with the user of an object, or of a pod; NULL: it has none. */
+/* Return the user label of an object or a pod, or NULL if it has none. */
 static const char *user_of(struct json_object *object)
 {
 	struct json_object *labels = member(object, "metadata", "labels"), *user = NULL;
@@ -433,7 +436,7 @@ static const char *user_of(struct json_object *object)
 	return json_object_get_string(user);
 }
 
-/* The value in O at PATH, which consists of keys and indexes. */
+/* Return the value in O at PATH, which consists of keys and indexes. */
 static struct json_object *at(struct json_object *o, const char *path)
 {
 	struct json_object *ret = NULL;
@@ -442,7 +445,9 @@ static struct json_object *at(struct json_object *o, const char *path)
 	return ret;
 }
 
-/* In all kinds the object and each pod of an AppDef have the label; an overlay does not change it. */
+/*
+ * For all kinds, the object and each pod of an AppDef have the label. An overlay can't change it.
+ */
 static void test_user(void **state)
 {
 	const struct {
@@ -505,13 +510,16 @@ static void test_ready(void **state)
 		fail_msg("%s", json_object_to_json_string(o));
 	json_object_put(o);
 	json_object_put(wanted);
-	/* A ready manifest needs no option that names its queue. */
+	/* A ready manifest does not need the option for its queue. */
 	rq.n_options = 0;
 	o = make(&rq, VOLCANO "metadata: {name: mine}\n");
 	json_object_put(o);
 }
 
-/* A copy of somebody else's job is ours, with its pods; what is no pod, and what is no map, stays as it is. */
+/*
+ * A copy of somebody else's job gets our label, and so do its pods. Members that are not pods or
+ * not maps do not change.
+ */
 static void test_ready_user(void **state)
 {
 	struct spec_manifest_request rq = request(&spec_volcano);
@@ -542,7 +550,7 @@ static void test_ready_user(void **state)
 			    "ada");
 	json_object_put(o);
 
-	/* A path of labels that is not there yet; and the templates of a map. */
+	/* A path of labels that does not exist yet, and templates in a map. */
 	rq = request(test_kind("workflow"));
 	o = make(&rq, "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\n"
 		      "metadata: {name: mine}\nspec: {entrypoint: a}\n");
@@ -559,7 +567,10 @@ static void test_ready_user(void **state)
 	json_object_put(o);
 }
 
-/* The option that leaves the object as TorchX makes it; where jobs are found by the label it is refused. */
+/*
+ * An option leaves the object as TorchX creates it. It is refused if the mount finds its jobs by
+ * the label.
+ */
 static void test_no_user(void **state)
 {
 	struct spec_pair bare[] = {{(char[]){"no_annotations"}, (char[]){"true"}}};
@@ -587,7 +598,10 @@ static void test_no_user(void **state)
 	json_object_put(o);
 }
 
-/* A live OBJECT, whose quotes are ', is submitted again as one of KIND, and becomes WANTED. */
+/*
+ * Submit the live OBJECT again for KIND, and assert that the manifest is WANTED. In both, '
+ * replaces ".
+ */
 static void again(const struct spec_kind *kind, const char *object, const char *wanted)
 {
 	struct spec_manifest_request rq = request(kind);
@@ -616,7 +630,10 @@ static void again(const struct spec_kind *kind, const char *object, const char *
 #define APPWRAPPER "'apiVersion': 'workload.codeflare.dev/v1beta2', 'kind': 'AppWrapper'"
 #define MCAD	   "'apiVersion': 'workload.codeflare.dev/v1beta1', 'kind': 'AppWrapper'"
 
-/* What Kueue, Volcano and others have put into a job is left out of its copy: it would keep that from running. */
+/*
+ * The copy leaves out what Kueue, Volcano and others have added to a job, because that would keep
+ * it from running.
+ */
 static void test_ready_admitted(void **state)
 {
 	again(test_kind("jobset"),
@@ -690,7 +707,9 @@ static void test_ready_admitted(void **state)
 	      "{" JOB ", 'metadata': {'name': 'a', 'annotations': {}}, 'spec': {}}");
 }
 
-/* What a person has written stays: a job that is to begin suspended, a request for nodes, a gate. */
+/*
+ * What a person wrote is kept: a job that starts suspended, a request for nodes, a scheduling gate.
+ */
 static void test_ready_by_hand(void **state)
 {
 #define HAND                                                                                       \
@@ -709,7 +728,7 @@ static void test_ready_by_hand(void **state)
 	      "{" JOBSET ", 'metadata': {'name': 'a', 'labels': 1, 'annotations': {}}, 'spec': 2}");
 }
 
-/* A name that is taken gets another suffix, in the place of the one that kxfs gave it before. */
+/* If a name is taken, the job gets another suffix. It replaces a suffix that kxfs gave earlier. */
 static void test_ready_renamed(void **state)
 {
 	static const char *const names[][2] = {
@@ -740,7 +759,7 @@ static void test_ready_renamed(void **state)
 	"apiVersion: workload.codeflare.dev/v1beta2\nkind: AppWrapper\nmetadata: {name: " name     \
 	"}\nspec: {components: [{template: {kind: Pod, metadata: " wrapped "}}]}\n"
 
-/* A name with a suffix stands for the job wherever it is used, and is changed in all these places. */
+/* A name with a suffix identifies the job wherever it occurs, so all occurrences are changed. */
 static void test_ready_renamed_inside(void **state)
 {
 	struct spec_manifest_request rq = request(&spec_appwrapper);
@@ -751,7 +770,7 @@ static void test_ready_renamed_inside(void **state)
 			      "{name: a-v5mn39x7hrcl-1-0}, spec: {subdomain: a-v5mn39x7hrcl, c: 1, "
 			      "args: ['a-v5mn39x7hrcl-0.a-v5mn39x7hrcl:9', ba-v5mn39x7hrcl, "
 			      "a-v5mn39x7hrcl7, /x/a-v5mn39x7hrcl/a-v5mn39x7hrclz, a]}"));
-	/* The new name is not longer than the old one, so names that are made from it fit as well. */
+	/* The new name is not longer than the old one, so names that contain it fit as well. */
 	want = json_tokener_parse(
 		"[{\"template\":{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a-mqkf5pcm9b1c-1-0\","
 		"\"labels\":{\"kxfs/user\":\"ada\"}},"
@@ -765,7 +784,10 @@ static void test_ready_renamed_inside(void **state)
 	json_object_put(want);
 }
 
-/* Any other name may be a common word: names that are not made from it stay, so such an object can't be there twice. */
+/*
+ * Any other name may be a common word, so names that only contain it are kept. Such an object can't
+ * exist twice.
+ */
 static void test_ready_beside(void **state)
 {
 	struct spec_manifest_request rq = request(&spec_appwrapper);
@@ -849,7 +871,7 @@ static char *large_app(unsigned replicas, size_t arg)
 	return ret;
 }
 
-/* 900 replicas fit, and 2 000 do not; the size is told whether or not the object was made. */
+/* 900 replicas fit, and 2000 do not. The size is reported whether or not the object was created. */
 static void test_size(void **state)
 {
 	struct spec_manifest_request rq = request(&spec_volcano);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MCAD's AppWrappers beyond the recordings: what MCAD says while a job waits, jobs that are put back into the queue,
- * ends that it tells late or never, pods of several roles, and what others wrap.
+ * MCAD's AppWrappers beyond the recordings: MCAD's messages while a job waits, requeued jobs, ends
+ * that MCAD reports late or never, pods of several roles, and other wrapped objects.
  */
 #include "tests/unit/spec/kinds/cluster-world.h"
 
@@ -30,7 +30,7 @@ static void job(struct world *w, const char *items, const char *more, const char
 		  false);
 }
 
-/* Replica ID of role ROLE as MCAD makes it; STATE is the state of its container. */
+/* Return replica ID of role ROLE as MCAD creates it. STATE is the state of its container. */
 static const char *pod_json(const char *uid, const char *role, const char *id, const char *phase,
 			    const char *state, const char *more)
 {
@@ -48,14 +48,14 @@ static const char *pod_json(const char *uid, const char *role, const char *id, c
 	"{'terminated':{'exitCode':" #code ",'reason':'Error','startedAt':'1970-01-01T00:02:00Z'," \
 	"'finishedAt':'1970-01-01T00:03:00Z'}}"
 
-/* The watch tells of a pod; UID is p and two digits, which are the second in which the pod was made. */
+/* Send a pod. UID is "p" and two digits, which are the second of the pod's creation. */
 static void pod(struct world *w, const char *uid, const char *role, const char *id,
 		const char *phase, const char *state)
 {
 	world_pod(w, pod_json(uid, role, id, phase, state, ""), false);
 }
 
-/* The watch tells that such a pod is gone from the cluster, after its deletion was asked for. */
+/* Report such a pod as deleted, after its deletion was requested. */
 static void pod_gone(struct world *w, const char *uid, const char *id, const char *phase,
 		     const char *state)
 {
@@ -67,7 +67,7 @@ static void pod_gone(struct world *w, const char *uid, const char *id, const cha
 
 #define CONDITION(type, reason, message)                                                           \
 	"{'type':'" type "','status':'True','reason':'" reason "','message':'" message "'}"
-/* A condition that has been so since second AT, of two digits, after 1970. */
+/* A condition that last changed AT seconds after 1970. AT has two digits. */
 #define CONDITION_AT(at, type, reason)                                                             \
 	"{'type':'" type "','status':'True','reason':'" reason                                     \
 	"','lastTransitionMicroTime':'1970-01-01T00:00:" at ".500000Z'}"
@@ -100,7 +100,7 @@ static void assert_why(const struct world *w, const char *want)
 	assert_string_equal(text, want);
 }
 
-/* --- while it waits --------------------------------------------------------------------------- */
+/* --- waiting jobs --- */
 
 static void test_waiting(void **state)
 {
@@ -124,7 +124,7 @@ static void test_waiting(void **state)
 	assert_why(&w, "MCAD can't dispatch the job yet, and retries automatically: "
 		       "Insufficient quota and/or resources to dispatch AppWrapper.\n");
 	assert_string_equal(w.last->reason, "AppWrapperNotRunnable");
-	/* An old condition says nothing of a job that was dispatched. */
+	/* An old condition does not apply to a job that was dispatched. */
 	job(&w, ONE, "",
 	    "'state':'Running','conditions':[" QUEUED
 	    "," CONDITION("Backoff", "AppWrapperNotRunnable.", "Insufficient ...") "]");
@@ -132,7 +132,7 @@ static void test_waiting(void **state)
 	world_clear(&w);
 }
 
-/* --- ends ------------------------------------------------------------------------------------- */
+/* --- ends --- */
 
 static void test_phases(void **state)
 {
@@ -141,7 +141,7 @@ static void test_phases(void **state)
 		enum spec_state state;
 	} phases[] = {
 		{"Pending", SPEC_PENDING},
-		/* The job was dispatched, and no pod runs yet. */
+		/* The job was dispatched, and no pod is running yet. */
 		{"Running", SPEC_PENDING},
 		{"RunningHoldCompletion", SPEC_PENDING},
 		{"Completed", SPEC_SUCCEEDED},
@@ -162,7 +162,7 @@ static void test_phases(void **state)
 	}
 }
 
-/* MCAD says Running for minutes, or for ever, when nothing of the job runs any more. */
+/* MCAD reports Running for minutes, or forever, after everything of the job has ended. */
 static void test_pods_decide(void **state)
 {
 	struct world w = {0};
@@ -175,14 +175,14 @@ static void test_pods_decide(void **state)
 	pod(&w, "p11", "0", "1", "Succeeded", ENDED(0));
 	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 3");
 	assert_int_equal(w.last->finished, 180 * SECOND);
-	/* The same when somebody removes the pods, and later the job. */
+	/* The same if somebody deletes the pods, and later the job. */
 	pod_gone(&w, "p10", "0", "Failed", ENDED(3));
 	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 3");
 	w.left = true;
 	world_look(&w);
 	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 3");
 	world_clear(&w);
-	/* A pod that was stopped has not ended by itself: MCAD dispatches the job again. */
+	/* A pod that was stopped has not ended by itself. MCAD dispatches the job again. */
 	job(&w, ONE, "", "'state':'Running'");
 	pod_gone(&w, "p10", "0", "Running", RUNNING);
 	assert_job(&w, SPEC_PENDING, "", "");
@@ -210,7 +210,7 @@ static void test_failed_by_mcad(void **state)
 	job(&w, ONE, "",
 	    "'state':'Failed','conditions':[" CONDITION("Failed", "ItemCreationFailure.",
 							"ns/j creation failure: no") "]");
-	/* MCAD tries that again and again, and says Pending and Failed by turns. */
+	/* MCAD retries again and again, and alternates between Pending and Failed. */
 	assert_job(&w, SPEC_PENDING, "ItemCreationFailure",
 		   "MCAD could not create the job's objects: ns/j creation failure: no");
 	assert_why(&w, "The job waits: its pods can't be created: no.\n");
@@ -236,7 +236,7 @@ static void test_failed_by_mcad(void **state)
 	world_clear(&w);
 }
 
-/* --- once more -------------------------------------------------------------------------------- */
+/* --- requeued jobs --- */
 
 static void test_requeued(void **state)
 {
@@ -245,7 +245,7 @@ static void test_requeued(void **state)
 	job(&w, ONE, REQUEUED(1, 1), "'state':'Running'");
 	assert_int_equal(w.last->max_retries, 1);
 	pod(&w, "p10", "0", "0", "Failed", ENDED(3));
-	/* MCAD will put the job back some minutes from now. */
+	/* MCAD will requeue the job some minutes from now. */
 	assert_job(&w, SPEC_RUNNING, "Error", "main-0: exit code 3");
 	assert_replica(&w, "main-0", SPEC_FAILED, 0);
 	assert_why(&w, "main-0 ended with exit code 3. Retries used: 0; max_retries is 1. MCAD "
@@ -259,13 +259,16 @@ static void test_requeued(void **state)
 	assert_job(&w, SPEC_PENDING, "PreemptionTriggered",
 		   "MCAD can't dispatch the job yet, and retries automatically "
 		   "(requeued 1 time): Insufficient number of pods.");
-	/* The job is dispatched, while the new pod is not there yet: the old pod's end is not the job's. */
+	/*
+	 * The job is dispatched, but the new pod does not exist yet. The old pod's end is not that
+	 * of the job.
+	 */
 	job(&w, ONE, REQUEUED(1, 1), "'state':'Running','numberOfRequeueings':1");
 	assert_job(&w, SPEC_PENDING, "Error", "main-0: exit code 3");
 	pod(&w, "p20", "0", "0", "Running", RUNNING);
 	assert_replica(&w, "main-0", SPEC_RUNNING, 1);
 	pod(&w, "p20", "0", "0", "Failed", ENDED(4));
-	/* No retry is left. */
+	/* No retries are left. */
 	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 4");
 	assert_replica(&w, "main-0", SPEC_FAILED, 1);
 	assert_int_equal(w.last->retries, 1);
@@ -275,8 +278,8 @@ static void test_requeued(void **state)
 #define PUT_BACK(at) CONDITION_AT(at, "PreemptCandidate", "MinPodsNotRunning")
 
 /*
- * MCAD says that it has put a job back, how often and when, while its state is still Running and the pod is there that
- * has failed.
+ * MCAD reports that it has requeued a job, how often and when. But its state is still Running, and
+ * the failed pod still exists.
  */
 static void test_put_back_soon(void **state)
 {
@@ -291,14 +294,14 @@ static void test_put_back_soon(void **state)
 	assert_replica(&w, "main-0", SPEC_PENDING, 0);
 	pod_gone(&w, "p10", "0", "Failed", ENDED(3));
 	assert_job(&w, SPEC_PENDING, "Error", "main-0: exit code 3");
-	/* The next pod may be made in the same second. */
+	/* The next pod may be created in the same second. */
 	pod(&w, "p15", "0", "0", "Failed", ENDED(4));
 	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 4");
 	assert_replica(&w, "main-0", SPEC_FAILED, 1);
 	world_clear(&w);
 }
 
-/* Whoever removes a job that has failed removes its pods, too, and these may go first. */
+/* Deleting a failed job also deletes its pods, and the pods may disappear first. */
 static void test_failed_and_removed(void **state)
 {
 	struct world w = {0};
@@ -315,7 +318,10 @@ static void test_failed_and_removed(void **state)
 	world_clear(&w);
 }
 
-/* The job's pods could not be made in the first try, were made since, and the job waits for another try. */
+/*
+ * The job's pods could not be created in the first attempt, but were created later. Now the job
+ * waits for another attempt.
+ */
 static void test_made_since(void **state)
 {
 	struct world w = {0};
@@ -333,7 +339,9 @@ static void test_made_since(void **state)
 									      "ItemCreationFailure.") "]");
 	assert_job(&w, SPEC_PENDING, "MinPodsNotRunning",
 		   "MCAD has requeued the job (requeued 2 times)");
-	/* The pods can't be made in this try either, and the condition is there. */
+	/*
+	 * The pods can't be created in this attempt either, and the old condition is still there.
+	 */
 	job(&w, ONE, REQUEUED(1, 2),
 	    "'state':'Failed','numberOfRequeueings':2,'conditions':[" CONDITION_AT(
 		    "30", "Dispatched",
@@ -344,7 +352,7 @@ static void test_made_since(void **state)
 	world_clear(&w);
 }
 
-/* When nobody has said how often, the job is put back as often as it takes. */
+/* If the user sets no limit, MCAD requeues the job as often as needed. */
 static void test_requeued_without_end(void **state)
 {
 	struct world w = {0};
@@ -357,8 +365,8 @@ static void test_requeued_without_end(void **state)
 }
 
 /*
- * Where MCAD is not asked to, it starts nothing again: a pod that has failed makes the job fail, also when the pod is
- * gone.
+ * If MCAD is not configured to requeue the job, it never starts it again. A failed pod makes the
+ * job fail, even if the pod is gone.
  */
 static void test_not_requeued(void **state)
 {
@@ -375,7 +383,7 @@ static void test_not_requeued(void **state)
 	world_clear(&w);
 }
 
-/* Enough pods have succeeded: MCAD does not start the failed one again. */
+/* Enough pods have succeeded, so MCAD does not start the failed one again. */
 static void test_enough(void **state)
 {
 	struct world w = {0};
@@ -387,9 +395,9 @@ static void test_enough(void **state)
 	world_clear(&w);
 }
 
-/* --- what is wrapped -------------------------------------------------------------------------- */
+/* --- wrapped objects --- */
 
-/* TorchX gives pods of two roles the same names; labels tell to which role they belong. */
+/* TorchX gives the pods of two roles the same names. Labels show the role of each. */
 static void test_roles(void **state)
 {
 	struct world w = {0};
@@ -422,7 +430,10 @@ static void test_of_others(void **state)
 			"{'metadata':{'name':'j-0','uid':'p'},'spec':{'containers':[{'name':'c'}]},"
 			"'status':{'phase':'Succeeded'}}"),
 		false);
-	/* The pods of the batch Job are not seen, so the other pods alone do not tell that all is over. */
+	/*
+	 * The pods of the batch Job are not shown. So the other pods can't prove that everything
+	 * has finished.
+	 */
 	assert_replica(&w, "j-0-0", SPEC_SUCCEEDED, 0);
 	assert_job(&w, SPEC_RUNNING, "", "");
 	world_clear(&w);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What users read of each recorded job, from its first event to its last: tests/replay/data/recordings/CONTROLLER.why
- * has a story for each recording of CONTROLLER.jsonl. A story begins with a line "=== SCENARIO". The next line, and
- * one for each change, shows the state, the reason, and `why`.
+ * What users read of each recorded job, from its first event to its last.
+ * tests/replay/data/recordings/CONTROLLER.why contains a story for each recording in
+ * CONTROLLER.jsonl. A story starts with a line "=== SCENARIO". The next line shows the state, the
+ * reason, and `why`, and so does one line for each change.
  *
- * KXFS_WRITE_STORIES=1 writes the files again, in place of comparing them.
+ * Set KXFS_WRITE_STORIES=1 to rewrite the files instead of comparing them.
  */
 #include "spec/job/status.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
@@ -43,7 +44,7 @@ static bool has(const char *scenario, const char *word)
 	return strstr(scenario, word) != NULL;
 }
 
-/* Play SCENARIO, and print its story. */
+/* Replay SCENARIO, and print its story. */
 static void tell(const char *scenario, FILE *out)
 {
 	static const enum world_file volcano[] = {WORLD_FILE_JOBS, WORLD_FILE_PODS,
@@ -61,7 +62,7 @@ static void tell(const char *scenario, FILE *out)
 			 : has(scenario, "_job_")  ? test_kind("job")
 						   : &spec_appwrapper;
 		w.only = "app";
-		w.since = INT64_MAX / 2; /* the job was seen first just now */
+		w.since = INT64_MAX / 2; /* the job was first seen just now */
 		w.kueue.known = true;
 		world_play_these(&w, scenario, kueue, array_size(kueue), look, &s);
 	} else {
@@ -87,7 +88,7 @@ static void tell_all(const char *controller, FILE *out)
 
 	assert_non_null(f);
 	while (getline(&line, &size, f) > 0)
-		/* Of kueue_v014_job* only the Workloads were recorded. */
+		/* The recordings kueue_v014_job* contain only Workloads. */
 		if (sscanf(line, "{\"scenario\": \"%127[a-z0-9_]\"}", scenario) == 1 &&
 		    !has(scenario, "kueue_v014_job"))
 			tell(scenario, out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What users see of jobs while a real cluster runs them: recorded events are played one by one, and every change of a
- * state, an exit code or a reason that they make is compared.
+ * What users see of jobs while a real cluster runs them. The test replays recorded events one by
+ * one, and compares each change of a state, an exit code or a reason.
  */
 #include "tests/unit/spec/job/transitions.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
@@ -144,7 +144,7 @@ static void test_mcad_recordings(void **state)
 	play_all(&spec_mcad, mcad_scenarios, array_size(mcad_scenarios));
 }
 
-/* The times are those of the events, though the times of the conditions move on within a phase. */
+/* The times are those of the events, although the times of the conditions change within a phase. */
 static void test_seen(void **state)
 {
 	struct world w = {0};
@@ -179,7 +179,10 @@ static void test_seen(void **state)
 	"\"containerStatuses\":[{\"name\":\"a\",\"state\":{\"running\":{\"startedAt\":"            \
 	"\"1970-01-01T00:00:30Z\"}}}]}}"
 
-/* A job ran before it was seen: its condition Running last changed at 50, and the job began to run at 30. */
+/*
+ * A job was running before kxfs saw it. Its condition Running last changed at 50, but the job
+ * started to run at 30.
+ */
 static void test_late(void **state)
 {
 	struct world w = {0};
@@ -200,7 +203,7 @@ static void test_late(void **state)
 	world_clear(&w);
 }
 
-/* A phase that began in the second in which the job was made, and was over before the job was seen. */
+/* A phase started in the second of the job's creation, and ended before kxfs saw the job. */
 static void test_same_second(void **state)
 {
 	struct world w = {0};
@@ -212,7 +215,7 @@ static void test_same_second(void **state)
 	world_clear(&w);
 }
 
-/* A phase that nobody saw lies between the one that was seen before and the present one. */
+/* kxfs did not see a phase between the previous one and the current one. */
 static void test_between(void **state)
 {
 	struct world w = {0};

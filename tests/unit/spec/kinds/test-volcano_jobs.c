@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs and pods that no recording has: made by vcctl and kubectl, with several replicas a task and several containers,
- * in trouble of every sort, and with names and numbers that nobody should believe.
+ * Jobs and pods that no recording contains: created with vcctl and kubectl, with several replicas
+ * per task and several containers, in all kinds of trouble, and with untrustworthy names and
+ * numbers.
  */
 #include "tests/unit/spec/kinds/cluster-world.h"
 
 #include "spec/base/limits.h"
 #include "spec/job/status.h"
 
-/* TEXT with ' as ", in one of a few buffers that are used by turns. */
+/* Format FMT, with ' in place of ". The result is one of a few buffers that are reused in turn. */
 static const char *json(const char *fmt, ...) printf_like(1, 2);
 static const char *json(const char *fmt, ...)
 {
@@ -31,7 +32,7 @@ static const char *json(const char *fmt, ...)
 
 #define JOB_META "'metadata':{'name':'j','uid':'u-1','creationTimestamp':'1970-01-01T00:01:40Z'}"
 
-/* The watch tells of a job of the given tasks, in PHASE; "": without a status. */
+/* Send a job with the given tasks in PHASE. "": without a status. */
 static void job(struct world *w, const char *tasks, const char *phase)
 {
 	const char *status = *phase ? json("{'state':{'phase':'%s'}}", phase) : "{}";
@@ -42,7 +43,7 @@ static void job(struct world *w, const char *tasks, const char *phase)
 		  false);
 }
 
-/* The watch tells of a pod of TASK-INDEX with this status; CREATED is in seconds since 1970, below 60. */
+/* Send a pod of TASK-INDEX with this status. CREATED is in seconds since 1970, below 60. */
 static void pod(struct world *w, const char *uid, const char *task, unsigned index,
 		unsigned created, const char *status)
 {
@@ -74,7 +75,7 @@ static const struct spec_replica *replica(const struct world *w, const char *nam
 	return r;
 }
 
-/* Assert which logs a replica has: "KEY CONTAINER,..." */
+/* Assert that the logs of a replica are WANT: "KEY CONTAINER,...". */
 static void assert_logs(const struct world *w, const char *name, const char *want)
 {
 	const struct spec_replica *r = replica(w, name);
@@ -97,7 +98,7 @@ static void assert_replica(const struct world *w, const char *name, enum spec_st
 	assert_string_equal(r->message, message);
 }
 
-/* --- jobs of others -------------------------------------------------------------------------- */
+/* --- jobs of others --- */
 
 static void test_no_torchx(void **state)
 {
@@ -120,7 +121,9 @@ static void test_no_torchx(void **state)
 	assert_string_equal(replica(&w, "worker-2")->node, "n1");
 	assert_int_equal(replica(&w, "worker-2")->started, 120 * SECOND);
 	assert_logs(&w, "worker-2", "p1.main.0: p1.side.0:side");
-	/* A pod of another task, or with a number beyond the replicas, does not belong to the job. */
+	/*
+	 * A pod of another task, or with an index beyond the replicas, does not belong to the job.
+	 */
 	pod(&w, "p2", "other", 0, 10, "{'phase':'Failed'}");
 	pod(&w, "p3", "worker", 7, 10, "{'phase':'Failed'}");
 	assert_int_equal(w.last->n_replicas, 4);
@@ -128,7 +131,10 @@ static void test_no_torchx(void **state)
 	world_clear(&w);
 }
 
-/* When no container is called like the task, it is the pod's default one, or else the first. */
+/*
+ * If no container has the task's name, the main one is the pod's default container, or else the
+ * first one.
+ */
 static void test_main_container(void **state)
 {
 	struct spec_pod_view *v;
@@ -150,13 +156,13 @@ static void test_main_container(void **state)
 			0);
 		assert_string_equal(v->main, i == 0 ? "a" : i == 1 ? "b" : "w");
 		assert_string_equal(v->task, "w");
-		/* The number in the name, since no label says it. */
+		/* No label has the index, so it is taken from the name. */
 		assert_int_equal(v->index, 12);
 		spec_pod_view_free(v);
 	}
 }
 
-/* Init containers and what they printed; and a sidecar that makes the pod fail. */
+/* Init containers and their output, and a sidecar that makes the pod fail. */
 static void test_containers(void **state)
 {
 	struct world w = {0};
@@ -182,7 +188,7 @@ static void test_containers(void **state)
 	world_clear(&w);
 }
 
-/* --- TorchX's --------------------------------------------------------------------------------- */
+/* --- TorchX's jobs --- */
 
 #define ROLE(task, role, id, more)                                                                 \
 	"{'name':'" task "','replicas':1" more ",'template':{'metadata':{'labels':{"               \
@@ -194,7 +200,7 @@ static void test_torchx(void **state)
 	struct world w = {0};
 	const char *names[] = {"Trainer-0", "Trainer-1", "Trainer-10", "reader-0"};
 
-	/* The replicas are in the order of their ids, whatever the order of the tasks. */
+	/* The replicas are in the order of their ids, whatever the order of the tasks is. */
 	job(&w,
 	    ROLE("trainer-10", "Trainer", "10", ",'minAvailable':0") "," ROLE(
 		    "reader-0", "reader", "0",
@@ -213,7 +219,10 @@ static void test_torchx(void **state)
 	world_clear(&w);
 }
 
-/* Labels that somebody has copied, and names that have one normal form: every replica has a directory of its own. */
+/*
+ * Labels that somebody has copied, and names with the same normal form. Every replica gets its own
+ * directory.
+ */
 static void test_names_part(void **state)
 {
 	static const struct {
@@ -263,7 +272,7 @@ static void test_too_many_replicas(void **state)
 	world_clear(&w);
 }
 
-/* --- trouble --------------------------------------------------------------------------------- */
+/* --- trouble --- */
 
 static void test_reasons(void **state)
 {
@@ -281,7 +290,7 @@ static void test_reasons(void **state)
 		 "reason':"
 		 "'CreateContainerConfigError','message':'secret \\'nope\\' not found'}}}]}",
 		 SPEC_PENDING, -1, "CreateContainerConfigError", "secret \"nope\" not found"},
-		/* The pod is said to run, but a volume is missing. */
+		/* The pod's phase is Running, but a volume is missing. */
 		{"{'phase':'Running','containerStatuses':[{'name':'main','state':{'waiting':{'"
 		 "reason':"
 		 "'ContainerCreating'}}}]}",
@@ -321,7 +330,9 @@ static void test_reasons(void **state)
 	}
 }
 
-/* The limit is that of the templates, if all have the same; each pod has an end of its own. */
+/*
+ * The time limit is that of the templates, if they all have the same one. Each pod has its own end.
+ */
 static void test_time_limit(void **state)
 {
 	static const struct {
@@ -366,7 +377,10 @@ static void test_time_limit(void **state)
 	}
 }
 
-/* Volcano numbers all pods: a pod without a number, which says that the job controls it, is not Volcano's. */
+/*
+ * Volcano numbers all pods. A pod without a number is not Volcano's, even if its owner reference
+ * names the job.
+ */
 static void test_pod_without_number(void **state)
 {
 	struct world w = {0};
@@ -382,13 +396,13 @@ static void test_pod_without_number(void **state)
 	world_clear(&w);
 }
 
-/* All containers have ended, and the phase of the pod comes later. */
+/* All containers have ended, but the pod's phase has not changed yet. */
 static void test_outcome(void **state)
 {
 	const char *well = ENDED(0, "Completed"), *badly = ENDED(3, "Error");
 	const char *unknown = ENDED(137, "ContainerStatusUnknown");
 	const struct {
-		/* The policy of the pod, and further fields of its container main. */
+		/* The pod's restart policy, and further fields of its container main. */
 		const char *policy, *own;
 		const char *main, *side;
 		enum spec_state state;
@@ -398,7 +412,7 @@ static void test_outcome(void **state)
 		{"Never", "", badly, well, SPEC_FAILED, "Error"},
 		{"Never", "", well, badly, SPEC_FAILED, "Error"},
 		{"OnFailure", "", well, well, SPEC_SUCCEEDED, "Completed"},
-		/* A container still runs, or will run again. */
+		/* A container is still running, or will run again. */
 		{"Never", "", badly, RUNNING, SPEC_RUNNING, "Error"},
 		{"Never", "", RUNNING, badly, SPEC_RUNNING, ""},
 		{"OnFailure", "", badly, well, SPEC_PENDING, "Error"},
@@ -408,7 +422,7 @@ static void test_outcome(void **state)
 		{"Never", ",'restartPolicy':'Never','restartPolicyRules':[{'action':'Restart'}]",
 		 well, well, SPEC_RUNNING, ""},
 		{"Always", ",'restartPolicy':'Never'", well, well, SPEC_RUNNING, ""},
-		/* Nobody has said how the container ended. */
+		/* It is unknown how the container ended. */
 		{"Never", "", unknown, well, SPEC_RUNNING, "ContainerStatusUnknown"},
 	};
 
@@ -428,13 +442,13 @@ static void test_outcome(void **state)
 		assert_string_equal(spec_state_name(replica(&w, "t-0")->state),
 				    spec_state_name(table[i].state));
 		assert_string_equal(replica(&w, "t-0")->reason, table[i].reason);
-		/* Only the controller can say what becomes of the job. */
+		/* Only the controller decides what happens to the job. */
 		assert_false(spec_state_is_final(w.last->state));
 		world_clear(&w);
 	}
 }
 
-/* The server shows one of the two containers. */
+/* The server reports only one of the two containers. */
 static void test_outcome_unseen(void **state)
 {
 	struct world w = {0};
@@ -463,7 +477,7 @@ static void test_phases(void **state)
 		{"Pending", SPEC_PENDING, false, ""},
 		{"Running", SPEC_RUNNING, false, ""},
 		{"Restarting", SPEC_PENDING, false, ""},
-		/* None of the job's pods has ever run. */
+		/* None of the job's pods ever ran. */
 		{"Completing", SPEC_PENDING, false, ""},
 		{"Terminating", SPEC_PENDING, false, ""},
 		{"Aborting", SPEC_PENDING, false, ""},
@@ -498,7 +512,7 @@ static void assert_why(const struct world *w, const char *want)
 	assert_string_equal(text, want);
 }
 
-/* A job of two replicas that are retried alone, twice at most. */
+/* Send a job of two replicas that are retried individually, at most twice. */
 static void retried_alone(struct world *w, const char *phase, unsigned retries)
 {
 	world_job(
@@ -519,7 +533,10 @@ static void gone(struct world *w, const char *uid)
 	world_look(w);
 }
 
-/* When no retry is left Volcano makes one more pod, and kills it: the job has ended as the pod before that one has. */
+/*
+ * When no retries are left, Volcano creates one more pod and kills it. The job's result is that of
+ * the previous pod.
+ */
 static void test_last_attempt(void **state)
 {
 	static const char failed[] = "{'phase':'Failed','containerStatuses':[%s]}";
@@ -549,7 +566,7 @@ static void test_last_attempt(void **state)
 	assert_why(&w,
 		   "t-0 ended with exit code 4. Retries used: 2; max_retries is 2. Its output is "
 		   "in t-0/log.\n");
-	/* The pods before the one that was killed are forgotten, as after a remount. */
+	/* kxfs forgets the pods before the killed one, as after a remount. */
 	for (size_t i = 0; i < 3; i++)
 		spec_pod_view_free(w.pods[i]);
 	w.pods[0] = w.pods[3];
@@ -559,7 +576,10 @@ static void test_last_attempt(void **state)
 	world_clear(&w);
 }
 
-/* Volcano may see that all pods have ended before it acts on one that failed: then it makes no further attempt. */
+/*
+ * Volcano may find that all pods have ended before it reacts to a failed one. Then it makes no
+ * further attempt.
+ */
 static void test_fewer_attempts(void **state)
 {
 	static const char failed[] = "{'phase':'Failed','containerStatuses':[%s]}";
@@ -577,7 +597,7 @@ static void test_fewer_attempts(void **state)
 	world_clear(&w);
 }
 
-/* What the controller says counts more than what the pods say. */
+/* The controller's phase counts more than the pods' states. */
 static void test_controllers_word(void **state)
 {
 	struct world w = {0};
@@ -592,7 +612,7 @@ static void test_controllers_word(void **state)
 	world_clear(&w);
 }
 
-/* All pods have succeeded, and the phase comes later. */
+/* All pods have succeeded, but the job's phase has not changed yet. */
 static void test_pods_decide(void **state)
 {
 	struct world w = {0};
@@ -611,7 +631,10 @@ static void test_pods_decide(void **state)
 	world_clear(&w);
 }
 
-/* The first pod of TASK, in the attempt after RETRY retries, has succeeded; GONE: it is no longer in the cluster. */
+/*
+ * Send the first pod of TASK as succeeded, in the attempt after RETRY retries. GONE: it was
+ * deleted.
+ */
 static void succeed(struct world *w, const char *task, unsigned retry, bool gone)
 {
 	world_pod(w,
@@ -625,7 +648,10 @@ static void succeed(struct world *w, const char *task, unsigned retry, bool gone
 		  gone);
 }
 
-/* A policy may do something else than end a job whose pods have succeeded: then only its controller's word counts. */
+/*
+ * A policy may do something other than end a job whose pods have succeeded. Then only the
+ * controller's phase counts.
+ */
 static void test_policy_decides(void **state)
 {
 	static const struct {
@@ -644,14 +670,17 @@ static void test_policy_decides(void **state)
 		{"", "{'events':['*'],'action':'RestartTask'}", true},
 		{"", "{'exitCode':3,'action':'RestartJob'}", false},
 		{"{'event':'TaskCompleted','action':'RestartJob'}", "", true},
-		/* The first policy that fits is obeyed, and those of the task come first. */
+		/*
+		 * The first policy that matches applies. Policies of the task precede those of the
+		 * job.
+		 */
 		{"{'event':'TaskCompleted','action':'RestartJob'}",
 		 "{'event':'TaskCompleted','action':'CompleteJob'}", true},
 		{"{'event':'PodFailed','action':'CompleteJob'}",
 		 "{'event':'TaskCompleted','action':'CompleteJob'},"
 		 "{'event':'*','action':'RestartJob'}",
 		 false},
-		/* These policies are of the other task. */
+		/* These policies are for the other task. */
 		{"{'event':'TaskCompleted','action':'CompleteJob'}",
 		 "{'event':'TaskCompleted','action':'RestartJob'}", true},
 	};
@@ -659,7 +688,7 @@ static void test_policy_decides(void **state)
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {0};
 		enum spec_state before = table[i].waits ? SPEC_RUNNING : SPEC_SUCCEEDED;
-		/* In the second round, what follows from the spec is copied. */
+		/* The second iteration reuses what was derived from the spec. */
 		static const char *const phases[] = {"Pending", "Running", "Completed"};
 
 		for (size_t k = 0; k < array_size(phases); k++) {
@@ -685,7 +714,7 @@ static void test_policy_decides(void **state)
 	}
 }
 
-/* The watch tells of a job in PHASE after RETRIES retries. */
+/* Send a job in PHASE after RETRIES retries. */
 static void retried(struct world *w, const char *phase, unsigned retries)
 {
 	world_job(w,
@@ -695,7 +724,10 @@ static void retried(struct world *w, const char *phase, unsigned retries)
 		  false);
 }
 
-/* Somebody restarts a job whose pods have just succeeded: the pods say nothing of the attempt that follows. */
+/*
+ * Somebody restarts a job whose pods have just succeeded. These pods do not show the result of the
+ * next attempt.
+ */
 static void test_restarted_at_the_end(void **state)
 {
 	struct world w = {0};
@@ -714,7 +746,7 @@ static void test_restarted_at_the_end(void **state)
 	assert_string_equal(spec_state_name(w.last->state), "RUNNING");
 	succeed(&w, "t", 1, false);
 	assert_string_equal(spec_state_name(w.last->state), "SUCCEEDED");
-	/* A job that leaves while it waits for its next attempt was cancelled. */
+	/* A job that is deleted while it waits for its next attempt counts as cancelled. */
 	retried(&w, "Pending", 2);
 	w.left = true;
 	world_look(&w);
@@ -722,7 +754,7 @@ static void test_restarted_at_the_end(void **state)
 	world_clear(&w);
 }
 
-/* --- attempts --------------------------------------------------------------------------------- */
+/* --- attempts --- */
 
 static void test_restarts(void **state)
 {
@@ -733,7 +765,7 @@ static void test_restarts(void **state)
 		pod(&w, "p", "t", 0, 10,
 		    json("{'phase':'Running','containerStatuses':[%s]}",
 			 container("main", RUNNING, i)));
-	/* The container waits between two runs: the present one has ended. */
+	/* The container waits between two runs. The latest run has ended. */
 	pod(&w, "p", "t", 0, 10,
 	    json("{'phase':'Running','containerStatuses':[{'name':'main','restartCount':2,'state':{"
 		 "'waiting':{'reason':'CrashLoopBackOff','message':'back-off 10s'}},'lastState':{"
@@ -743,7 +775,10 @@ static void test_restarts(void **state)
 	assert_int_equal(replica(&w, "t-0")->attempt, 2);
 	assert_logs(&w, "t-0", "p.main.0: p.main.1: p.main.2:");
 	world_clear(&w);
-	/* The pod is seen for the first time: of the runs before the present one only the last can still be had. */
+	/*
+	 * The pod is seen for the first time. Of the previous runs, only the last one has a
+	 * readable log.
+	 */
 	job(&w, "{'name':'t'}", "Running");
 	pod(&w, "p", "t", 0, 10,
 	    json("{'phase':'Running','containerStatuses':[%s]}", container("main", RUNNING, 7)));
@@ -752,7 +787,9 @@ static void test_restarts(void **state)
 	world_clear(&w);
 }
 
-/* The pods of one replica, in whichever order they are told, are attempts in the order in which they were made. */
+/*
+ * The pods of a replica are attempts in the order of their creation, in whatever order they arrive.
+ */
 static void test_order_of_attempts(void **state)
 {
 	struct world w = {0};
@@ -770,7 +807,7 @@ static void test_order_of_attempts(void **state)
 	world_clear(&w);
 }
 
-/* The pods of a finished job are removed: what they told stays. */
+/* The pods of a finished job are deleted. What they showed is kept. */
 static void test_pods_forgotten(void **state)
 {
 	struct world w = {0};
@@ -782,7 +819,7 @@ static void test_pods_forgotten(void **state)
 	pod(&w, "p2", "t", 1, 10,
 	    json("{'phase':'Running','containerStatuses':[%s]}", container("main", RUNNING, 0)));
 	job(&w, "{'name':'t','replicas':2}", "Failed");
-	/* It is not known that the second pod has ended. */
+	/* It is unknown whether the second pod has ended. */
 	while (w.n_pods > 0)
 		spec_pod_view_free(w.pods[--w.n_pods]);
 	job(&w, "{'name':'t','replicas':2}", "Failed");
@@ -808,7 +845,10 @@ static void test_nothing_known(void **state)
 	world_clear(&w);
 }
 
-/* A pod vanished while it ran: its replica waits, and is cancelled when the job is over. */
+/*
+ * A pod disappeared while it was running. Its replica waits, and counts as cancelled once the job
+ * is finished.
+ */
 static void test_vanished(void **state)
 {
 	struct world w = {0};
@@ -829,7 +869,7 @@ static void test_vanished(void **state)
 	world_clear(&w);
 }
 
-/* A replica that has failed is at its end, unless a policy may start it again. */
+/* A failed replica has finished, unless a policy may start it again. */
 static void test_end_of_replica(void **state)
 {
 	for (int restarts = 0; restarts < 2; restarts++) {
@@ -848,7 +888,7 @@ static void test_end_of_replica(void **state)
 	}
 }
 
-/* Jobs and pods are told by two watches: the end of the job may come first. */
+/* Jobs and pods come from two watches, so the end of the job may arrive first. */
 static void test_end_of_job_first(void **state)
 {
 	struct world w = {0};
@@ -868,7 +908,7 @@ static void test_end_of_job_first(void **state)
 	world_clear(&w);
 }
 
-/* --- times ------------------------------------------------------------------------------------ */
+/* --- times --- */
 
 static void test_changed(void **state)
 {
@@ -889,7 +929,7 @@ static void test_changed(void **state)
 	world_clear(&w);
 }
 
-/* --- objects ---------------------------------------------------------------------------------- */
+/* --- invalid objects --- */
 
 static void test_not_an_object(void **state)
 {
@@ -927,7 +967,7 @@ static void test_not_an_object(void **state)
 	}
 }
 
-/* Whether a container of the pod may be run again. */
+/* Whether a container of the pod may be restarted. */
 static void test_reruns(void **state)
 {
 	static const struct {
@@ -1002,7 +1042,7 @@ static void test_retries(void **state)
 					"'retryCount':%d}}",
 					table[i].policies, table[i].attempts, table[i].count);
 
-		/* The second time, what follows from the spec is copied. */
+		/* The second iteration reuses what was derived from the spec. */
 		for (int k = 0; k < 2; k++) {
 			world_job(&w, text, false);
 			assert_int_equal(w.last->retries, table[i].retries);
@@ -1012,7 +1052,7 @@ static void test_retries(void **state)
 	}
 }
 
-/* A spec is read again when the server says that it has changed, and only then. */
+/* A spec is parsed again only if its generation has changed. */
 static void test_generation(void **state)
 {
 	struct world w = {0};
@@ -1031,7 +1071,7 @@ static void test_generation(void **state)
 	world_job(&w, json(fmt, 2, "eve", "q2", "b", 3, "Running"), false);
 	assert_string_equal(w.last->queue, "q2");
 	assert_string_equal(w.last->replicas[2].name, "b-2");
-	/* Nothing says of which generation it is. */
+	/* Without a generation, the spec is parsed each time. */
 	world_job(&w, json(fmt, 0, "eve", "q3", "c", 1, "Running"), false);
 	world_job(&w, json(fmt, 0, "eve", "q4", "d", 1, "Running"), false);
 	assert_string_equal(w.last->queue, "q4");
@@ -1039,7 +1079,7 @@ static void test_generation(void **state)
 	world_clear(&w);
 }
 
-/* Texts from a server are bounded, and cut between characters. */
+/* Texts from a server are truncated, between characters. */
 static void test_long_texts(void **state)
 {
 	struct world w = {0};

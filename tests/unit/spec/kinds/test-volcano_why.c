@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For each cause for which a job of a cluster waits or has failed, what its owner is told: the exact sentence of `why`,
- * and the reason in `status`. Objects and messages are those that a real cluster gave.
+ * For each cause of a waiting or failed cluster job: the exact sentence of `why`, and the reason in
+ * `status`. Objects and messages are from a real cluster.
  */
 #include "tests/unit/spec/kinds/cluster-world.h"
 
@@ -11,7 +11,7 @@
 	"'metadata':{'name':'" name "','uid':'" uid                                                \
 	"','creationTimestamp':'1970-01-01T00:00:01Z'" more "}"
 
-/* The watch tells of job j of N replicas of task t, in queue q. */
+/* Send job j with N replicas of task t, in queue q. */
 static void job(struct world *w, unsigned n, const char *phase)
 {
 	const char *status =
@@ -41,7 +41,7 @@ static void pod(struct world *w, unsigned index, const char *status)
 		  false);
 }
 
-/* The same of a pod whose containers are run again when they have failed. */
+/* Send a pod whose containers are restarted when they fail. */
 static void again(struct world *w, unsigned index, const char *status)
 {
 	world_pod(w,
@@ -96,7 +96,7 @@ static void group(struct world *w, const char *phase, const char *conditions)
 		false);
 }
 
-/* The watch tells of an event; MESSAGE is as in JSON. */
+/* Send an event. MESSAGE is escaped as in JSON. */
 static void event(struct world *w, const char *about, const char *reason, const char *message,
 		  unsigned second)
 {
@@ -134,7 +134,7 @@ static void assert_reason(const struct world *w, const char *reason)
 		fail_msg("not \"%s\" in %s", line, text);
 }
 
-/* --- nobody acts --- */
+/* --- no controller acts --- */
 
 static void test_nobody(void **state)
 {
@@ -155,7 +155,7 @@ static void test_nobody(void **state)
 	assert_why(&w, "The job waits: no scheduler has processed it yet. If this "
 		       "lasts, the scheduler of these jobs may be down.\n");
 	assert_reason(&w, "NoScheduler");
-	/* Without events the cause is not known. */
+	/* Without events, the cause is unknown. */
 	w.events_known = false;
 	world_look(&w);
 	assert_why(&w, "");
@@ -166,7 +166,7 @@ static void test_nobody(void **state)
 	world_clear(&w);
 }
 
-/* --- what the user has no right to see --- */
+/* --- objects that the user may not read --- */
 
 #define MAY_NOT(what)                                                                              \
 	" This user may not list and watch " what                                                  \
@@ -174,8 +174,8 @@ static void test_nobody(void **state)
 #define UNKNOWN(what) "The job waits: the reason is unknown." MAY_NOT(what)
 
 /*
- * What the user may not see is named when the job has waited for a while and nothing else is known; not when seeing it
- * would not help.
+ * `why` names the objects that the user may not read if the job has waited for a while and nothing
+ * else is known. It does not name them if they would not help.
  */
 static void test_unseen(void **state)
 {
@@ -207,7 +207,10 @@ static void test_unseen(void **state)
 	world_clear(&w);
 }
 
-/* Pods that have a node may be fetching their image: the scheduler has no more to say, and events may still come. */
+/*
+ * Pods that were scheduled may be pulling their image. The scheduler has nothing more to report,
+ * but events may still arrive.
+ */
 static void test_unseen_starting(void **state)
 {
 	struct world w = {0};
@@ -232,9 +235,9 @@ static void test_unseen_starting(void **state)
 	world_clear(&w);
 }
 
-/* --- no room --- */
+/* --- no capacity --- */
 
-/* In the recording nothing of the job itself changes. */
+/* In this recording, the job itself does not change. */
 static void look_quiet(struct world *w, void *data)
 {
 	int64_t *changed = data;
@@ -247,7 +250,7 @@ static void look_quiet(struct world *w, void *data)
 		assert_int_equal(w->last->changed, *changed);
 }
 
-/* The last `why` before the job is gone. */
+/* The last `why` before the job is deleted. */
 struct last_why {
 	int64_t changed;
 	char *text;
@@ -307,7 +310,10 @@ static void test_queue_full(void **state)
 		       "GiB of memory, and 2 GiB of the queue's 8 GiB is free. "
 		       "It starts automatically when capacity becomes available.\n");
 	assert_reason(&w, "QueueFull");
-	/* Other jobs that are let in but do not run yet count, too, and these are not told. */
+	/*
+	 * Other jobs that are admitted but not running yet count too. The message does not show
+	 * those.
+	 */
 	queue(&w, "Open", "'cpu':'4'", "'cpu':'1'");
 	event(&w, "u-g", "Unschedulable", "queue resource quota insufficient: insufficient cpu",
 	      10);
@@ -319,14 +325,16 @@ static void test_queue_full(void **state)
 		       "2.4 cpu, and the queue's limit is 2. Submit it to "
 		       "another queue, or request less.\n");
 	assert_reason(&w, "QueueTooSmall");
-	/* The scheduler looks at the cluster first, but waiting for that does not help. */
+	/*
+	 * The scheduler checks the cluster first, but waiting for the cluster does not help here.
+	 */
 	event(&w, "u-g", "Unschedulable", "resource in cluster is overused: overused cpu", 11);
 	assert_reason(&w, "QueueTooSmall");
 	queue(&w, "Closed", "'cpu':'2'", "");
 	assert_why(&w, "The job waits: queue q is closed. Submit it to another queue, "
 		       "or ask for this one to be opened.\n");
 	assert_reason(&w, "QueueClosed");
-	/* Whatever else there is no room for, no pod is let in. */
+	/* Whatever else lacks capacity, a closed queue admits no pods. */
 	group(&w, "Inqueue",
 	      "{'type':'Unschedulable','status':'True','lastTransitionTime':'1970-01-01T00:00:03Z'}");
 	assert_reason(&w, "QueueClosed");
@@ -336,7 +344,7 @@ static void test_queue_full(void **state)
 	assert_reason(&w, "ImagePullBackOff");
 	pod(&w, 0, STATE("Pending", "{}"));
 	group(&w, "Pending", "");
-	/* A message that is not understood is told as it is. */
+	/* An unknown message is quoted. */
 	queue(&w, "Open", "", "");
 	event(&w, "u-g", "Unschedulable", "something new", 11);
 	assert_why(&w, "The job waits: the scheduler reports: something new.\n");
@@ -365,17 +373,20 @@ static void test_gang(void **state)
 		       "for all of them. It starts automatically when capacity becomes "
 		       "available.\n");
 	assert_reason(&w, "GangShort");
-	/* The pods say it too, in case groups may not be seen. */
+	/* The pods show it too. This matters if the user may not read groups. */
 	world_group(&w, "", true);
 	assert_why(&w, "The job waits: 3 pods must start together, but there is no capacity "
 		       "for all of them. It starts automatically when capacity becomes "
 		       "available.\n");
-	/* The message of a pod says more when a node does not fit, and so does that about an image. */
+	/*
+	 * If a pod does not fit on any node, its own message is more specific. So is a message
+	 * about an image.
+	 */
 	pod(&w, 1,
 	    UNSCHEDULABLE("0/1 nodes are unavailable: 1 Insufficient cpu. preemption: 0/1 "
 			  "nodes are available: 1 No preemption victims found."));
 	assert_why(&w, "t-1 fits on no node: 0/1 nodes are unavailable: 1 Insufficient cpu.\n");
-	/* The old condition stays when there is room again. */
+	/* The old condition remains when there is capacity again. */
 	group(&w, "Running",
 	      world_json("%s,{'type':'Scheduled','status':'True','lastTransitionTime':"
 			 "'1970-01-01T00:00:06Z'}",
@@ -388,7 +399,7 @@ static void test_gang(void **state)
 	world_clear(&w);
 }
 
-/* --- pods that can't be made --- */
+/* --- pods that can't be created --- */
 
 static void pod_gone(struct world *w, unsigned index, const char *status)
 {
@@ -403,7 +414,10 @@ static void pod_gone(struct world *w, unsigned index, const char *status)
 	"Status:\\\"Failure\\\", "                                                                 \
 	"Message:\\\"" message "\\\", Reason:\\\"Forbidden\\\", Code:403}}]"
 
-/* The pods of the try before do not belong to this one, though the replicas still name them. */
+/*
+ * The pods of the previous attempt do not belong to this one, although the replicas still name
+ * them.
+ */
 static void test_unmade_again(void **state)
 {
 	struct world w = {0};
@@ -460,7 +474,7 @@ static void test_unmade(void **state)
 	/* The dump of an error without a message is not shown. */
 	event(&w, "u-j", "FailedCreate", "&errors.StatusError{}", 9);
 	assert_reason(&w, "GangShort");
-	/* What was said of an earlier try no longer counts. */
+	/* An event of an earlier attempt does not count any more. */
 	world_job(&w,
 		  world_json("{" META("j", "u-j",
 				      "") ",'spec':{'queue':'q','minAvailable':3,'tasks':[{"
@@ -526,7 +540,7 @@ static void test_not_starting(void **state)
 		struct world w = {0};
 
 		job(&w, 1, "Pending");
-		/* This comes before what the gang says. */
+		/* This has priority over the gang's message. */
 		group(&w, "Running",
 		      "{'type':'Unschedulable','status':'True','lastTransitionTime':"
 		      "'1970-01-01T00:00:05Z'}");
@@ -549,7 +563,7 @@ static void test_several(void **state)
 	world_clear(&w);
 }
 
-/* The pod and the job say Running; only the event tells of the trouble. */
+/* The phases of the pod and the job are Running. Only the event shows the problem. */
 static void test_mount(void **state)
 {
 	struct world w = {0};
@@ -565,7 +579,7 @@ static void test_mount(void **state)
 		       "\"nope\" not found. It starts automatically when that is "
 		       "fixed.\n");
 	assert_reason(&w, "FailedMount");
-	/* The kubelet has tried again since then. */
+	/* The kubelet has retried since then. */
 	event(&w, "u-p0", "Pulling", "Pulling image", 10);
 	assert_why(&w, "");
 	pod(&w, 0, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:07Z'}}"));
@@ -573,9 +587,12 @@ static void test_mount(void **state)
 	world_clear(&w);
 }
 
-/* --- pods that have failed --- */
+/* --- failed pods --- */
 
-/* When a container was ended for its memory, its limit is told, if it is known: that of the very container. */
+/*
+ * If a container was killed for its memory, the text shows the limit of that very container, if it
+ * is known.
+ */
 static void test_memory(void **state)
 {
 	static const struct {
@@ -655,7 +672,7 @@ static void test_failed(void **state)
 	"v1.Status{Message:\\\"pods \\\\\\\"j-t-0\\\\\\\" is forbidden: error looking up service account " \
 	"ns/sa: serviceaccount \\\\\\\"sa\\\\\\\" not found\\\", Reason:\\\"Forbidden\\\"}}]"
 
-/* The last cause stays when Volcano has given up. */
+/* The last cause remains when Volcano has given up. */
 static void test_given_up(void **state)
 {
 	static const char why[] = "Volcano gave up after 1 try: there is no service account sa in "
@@ -669,7 +686,7 @@ static void test_given_up(void **state)
 	job(&w, 1, "Terminated");
 	assert_why(&w, why);
 	assert_reason(&w, "NoServiceAccount");
-	/* It also stays when the events are gone. */
+	/* It also remains when the events are gone. */
 	spec_event_view_unref(w.events[0]);
 	w.n_events = 0;
 	job(&w, 1, "Terminated");
@@ -681,8 +698,8 @@ static void test_given_up(void **state)
 }
 
 /*
- * Volcano's last tries may lie minutes back, as may the event that tells of them; an older event belongs to something
- * else.
+ * Volcano's last attempts, and the event about them, may be minutes old. An older event belongs to
+ * something else.
  */
 static void test_given_up_minutes_after(void **state)
 {
@@ -714,7 +731,10 @@ static void test_given_up_minutes_after(void **state)
 	}
 }
 
-/* A node that is silent, and a probe that failed: the sentence says for which replica, and what was heard. */
+/*
+ * A node that does not respond, and a probe that failed. The sentence names the replica and the
+ * reported message.
+ */
 static void test_lost_and_probed(void **state)
 {
 	struct world w = {0};
@@ -738,14 +758,14 @@ static void test_lost_and_probed(void **state)
 		       "0.\n");
 	assert_reason(&w, "ProbeFailed");
 	world_clear(&w);
-	/* A policy may end a job of which no pod has failed. */
+	/* A policy may end a job although none of its pods failed. */
 	job(&w, 1, "Running");
 	pod(&w, 0, ENDED("0", "Completed", ""));
 	job(&w, 1, "Failed");
 	world_clear(&w);
 }
 
-/* What an exit code over 128 means, and whose output tells more. */
+/* What an exit code above 128 means, and which output explains more. */
 static void test_codes(void **state)
 {
 	static const struct {
@@ -789,7 +809,8 @@ static void test_codes(void **state)
 #define LAST "'lastState':{'terminated':{'exitCode':7,'finishedAt':'1970-01-01T00:01:00Z'}},"
 
 /*
- * A container that its pod runs again and again: the sentence says how often, how it ended, and when it is run again.
+ * A container that is restarted again and again. The sentence shows how often, how it ended, and
+ * when it runs again.
  */
 static void test_loop(void **state)
 {
@@ -826,7 +847,7 @@ static void test_loop(void **state)
 	}
 }
 
-/* What the scheduler says of a gang that has its place is no cause. */
+/* The scheduler's message about an admitted gang is not a cause. */
 static void test_passing(void **state)
 {
 	struct world w = {0};
@@ -848,7 +869,7 @@ static void test_passing(void **state)
 	world_clear(&w);
 }
 
-/* A gang that has enough of its pods runs, and its other pods may wait in vain: that is told. */
+/* A gang with enough pods is running, but its other pods may wait in vain. `why` reports that. */
 static void test_beside_gang(void **state)
 {
 #define BESIDE "pod group is ready, 1 Pending, 2 minAvailable, 2 Running; Pending: 1 Unschedulable"
@@ -883,7 +904,7 @@ static void assert_message(const struct world *w, const char *message)
 		fail_msg("not \"%s\" in %s", line, text);
 }
 
-/* While a job runs on, the replica that failed counts more than one that waits. */
+/* While a job continues to run, a failed replica counts more than a waiting one. */
 static void test_same_failed(void **state)
 {
 	struct world w = {0};
@@ -895,7 +916,7 @@ static void test_same_failed(void **state)
 		       "max_retries is 0.\n");
 	assert_reason(&w, "Error");
 	assert_message(&w, "t-1: exit code 3");
-	/* A cause that the cluster tells of does not hide that replica either. */
+	/* A cause from the cluster's events does not hide that replica either. */
 	event(&w, "u-j", "FailedCreate", "pods \\\"j-t-2\\\" is forbidden: violates PodSecurity",
 	      9);
 	event(&w, "u-p0", "FailedMount", "no volume", 9);
@@ -906,7 +927,9 @@ static void test_same_failed(void **state)
 	world_clear(&w);
 }
 
-/* Of the replicas that wait, one that says what it waits for counts more than one that waits for the others. */
+/*
+ * Of the waiting replicas, one with its own cause counts more than one that waits for the others.
+ */
 static void test_same_waiting(void **state)
 {
 	struct world w = {0};
@@ -922,7 +945,7 @@ static void test_same_waiting(void **state)
 	world_clear(&w);
 }
 
-/* --- the cause is not the job's --- */
+/* --- a new cause is not a change of the job --- */
 
 static void test_not_a_change(void **state)
 {
@@ -936,7 +959,7 @@ static void test_not_a_change(void **state)
 	assert_reason(&w, "ClusterFull");
 	assert_int_equal(w.last->changed, changed);
 	assert_string_equal(w.last->reason, "");
-	/* A job that ends has nothing more to wait for. */
+	/* A finished job waits for nothing. */
 	job(&w, 3, "Aborted");
 	assert_string_equal(w.last->cause.reason, "");
 	world_clear(&w);

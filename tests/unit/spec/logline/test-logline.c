@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Program output out of the streams of a kubelet. The test plays the kubelet, which keeps the parts that a runtime has
- * made of a program's bytes, and answers from a second on. Streams are cut anywhere and fed in any pieces, and the log
- * and the table of its lines are cut in between, as a kill or a crash leaves them. What comes out must be the program's
- * bytes.
+ * Recovers a program's output from the streams of a kubelet. The test plays the kubelet, which
+ * stores the parts into which a container runtime splits the output, and returns them from a given
+ * second on. Streams are cut anywhere and fed in chunks of any size. Between streams, the log and
+ * its table of lines are truncated, as a kill or a crash would do. The result must be exactly the
+ * program's output.
  */
 #include <errno.h>
 #include <time.h>
@@ -13,8 +14,8 @@
 
 #define SECOND INT64_C(1000000000)
 #define START  (1795252120 * SECOND)
-#define PART   64    /* where the runtime of the test cuts lines */
-#define ENTRY  16384 /* where a real runtime cuts them */
+#define PART   64    /* where the test's runtime splits lines */
+#define ENTRY  16384 /* where a real runtime splits them */
 
 /* --- the kubelet --- */
 
@@ -24,12 +25,12 @@ struct part {
 };
 
 struct kubelet {
-	char *out; /* what the program printed */
+	char *out; /* the program's output */
 	size_t n, room;
 	struct part *parts;
 	size_t n_parts, parts_room;
-	size_t rotated; /* so many parts were rotated away */
-	bool old;	/* it gives the time of each part, also in the middle of a line */
+	size_t rotated; /* number of parts that were removed by log rotation */
+	bool old;	/* an old kubelet sends a time for each part, even within a line */
 	int64_t now;
 };
 
@@ -58,7 +59,7 @@ static void add_part(struct kubelet *k, const char *bytes, size_t n)
 	k->n += n;
 }
 
-/* The program prints a line of any bytes, perhaps the same as before, perhaps without a newline. */
+/* Print a line of random bytes. It may equal the previous one, or have no newline. */
 static void print_any(struct kubelet *k)
 {
 	static const char *const usual[] = {"x\n", "\n", "same line\n", "\r50%\r60%\r\n",
@@ -108,7 +109,7 @@ static void pass_time(struct kubelet *k)
 		k->now -= any(20) ? 0 : (int64_t)any(4 * SECOND); /* the clock is set back */
 		break;
 	default:
-		break; /* many lines have one time */
+		break; /* many lines have the same time */
 	}
 }
 
@@ -123,7 +124,9 @@ static void time_text(int64_t ns, char ret[48])
 	snprintf(ret + n, 48 - n, ".%09lldZ ", (long long)(ns % SECOND));
 }
 
-/* The body of the answer to GET .../log from SINCE on, as the kubelet makes it. */
+/*
+ * Return the body of the kubelet's reply to GET .../log. If SINCE, the log starts at the time NS.
+ */
 static char *body(const struct kubelet *k, bool since, int64_t ns, size_t *ret_n)
 {
 	char *ret = NULL;
@@ -151,14 +154,17 @@ static char *body(const struct kubelet *k, bool since, int64_t ns, size_t *ret_n
 struct reader {
 	char *got;
 	size_t n, room;
-	bool balks; /* now and then it takes nothing */
-	/* The table beside the log: a line is in it when its time is not that of the line before. */
+	bool balks; /* the reader sometimes accepts nothing */
+	/*
+	 * The table of the log's lines. A line is in it if its time differs from that of the
+	 * previous line.
+	 */
 	struct spec_line *lines;
 	size_t n_lines, lines_room;
-	int64_t last_ns; /* the last time that was given out */
-	/* How many bytes the log had before its last write, and how many after it. */
+	int64_t last_ns; /* the last time that was passed on */
+	/* The sizes of the log before and after its last write. */
 	size_t before, written;
-	size_t window; /* bytes of the log's end that are looked at first */
+	size_t window; /* how many bytes of the log's end are compared first */
 	struct spec_logline_past past;
 	unsigned gaps;
 };
@@ -205,7 +211,7 @@ static void reader_close(struct reader *r)
 	free(r->lines);
 }
 
-/* Write all that there is, in one write. */
+/* Write everything that is buffered, in one write. */
 static void flush(struct reader *r)
 {
 	if (r->n == r->written)
@@ -214,7 +220,7 @@ static void flush(struct reader *r)
 	r->written = r->n;
 }
 
-/* The end of the log, of about WINDOW bytes. */
+/* Return about the last WINDOW bytes of the log. */
 static struct spec_logline_known known_of(const struct reader *r, size_t window)
 {
 	struct spec_logline_known k = {.from = r->n - min_of(r->n, window), .size = r->n};
@@ -238,12 +244,12 @@ static struct spec_logline *begin(struct reader *r, bool force, size_t window)
 	struct spec_logline *l = spec_logline_new(&known, force, &r->past);
 
 	assert_non_null(l);
-	free(known.bytes); /* if it was empty */
+	free(known.bytes); /* may be empty */
 	free(known.lines);
 	return l;
 }
 
-/* Feed N bytes in pieces; a write has one or several of these. */
+/* Feed N bytes in chunks. One write contains one or several chunks. */
 static int feed(struct reader *r, struct spec_logline *l, const char *bytes, size_t n)
 {
 	int err = 0;
@@ -269,9 +275,12 @@ static int end(struct reader *r, struct spec_logline *l)
 }
 
 enum how {
-	WHOLE, /* the stream goes to its end */
+	WHOLE, /* the stream is complete */
 	CUT,   /* the stream breaks anywhere */
-	/* The stream ends properly, but anywhere, as does one of a server that loses the kubelet. */
+	/*
+	 * The stream ends normally, but too early, as that of a server that lost its connection to
+	 * the kubelet.
+	 */
 	ENDING,
 };
 
@@ -294,7 +303,10 @@ static int stream_window(struct reader *r, const struct kubelet *k, enum how how
 	return err;
 }
 
-/* Read one stream. If it does not show what is known, more of the log's end is compared before that counts. */
+/*
+ * Read one stream. If it does not show the known end, compare with more of the log before giving
+ * up.
+ */
 static int stream_how(struct reader *r, const struct kubelet *k, enum how how, bool force)
 {
 	size_t window = force ? SIZE_MAX : r->window;
@@ -312,13 +324,13 @@ static int stream_ending(struct reader *r, const struct kubelet *k, bool force)
 	return stream_how(r, k, ENDING, force);
 }
 
-/* Read one stream, cut anywhere, or (WHOLE) to its end. */
+/* Read one stream, complete if WHOLE, otherwise cut anywhere. */
 static int stream(struct reader *r, const struct kubelet *k, bool whole, bool force)
 {
 	return stream_how(r, k, whole ? WHOLE : CUT, force);
 }
 
-/* Begin again, as a start of kxfs that finds N bytes. */
+/* Start again, as kxfs does after finding N bytes. */
 static void restart(struct reader *r, size_t n)
 {
 	assert_true(n <= r->n);
@@ -328,7 +340,7 @@ static void restart(struct reader *r, size_t n)
 	r->n = r->before = r->written = n;
 }
 
-/* kxfs is killed, perhaps within its last write; of that up to TORN bytes more are lost. */
+/* kxfs is killed, maybe during its last write. Up to TORN additional bytes are lost. */
 static void killed(struct reader *r, size_t torn)
 {
 	size_t n = r->before + any(r->written - r->before + 1);
@@ -352,7 +364,7 @@ static void kubelet_clear(struct kubelet *k)
 
 /* --- tests --- */
 
-/* Read streams to their end, up to the one that has shown all: the log is the program's bytes. */
+/* Read streams until one has shown everything, and assert that the log is the program's output. */
 static void finish(struct reader *r, struct kubelet *k)
 {
 	int err;
@@ -366,13 +378,16 @@ static void finish(struct reader *r, struct kubelet *k)
 	reader_close(r);
 }
 
-/* Follow the log as capture does, until all of it is known. */
+/* Follow the log as capture does, until it is complete. */
 static void follow(struct reader *r, const struct kubelet *k)
 {
 	bool force = false;
 	int err = -EAGAIN;
 
-	/* A stream that ends properly, anywhere, proves nothing; that two streams do so at one place is unlikely. */
+	/*
+	 * A stream that ends normally may be incomplete. Two such streams are unlikely to end at
+	 * the same place.
+	 */
 	if (any(3) == 0)
 		force |= stream_ending(r, k, force) == -ESTALE;
 	for (int i = 0; err != 0 && i < 20; i++) {
@@ -402,7 +417,7 @@ static void run_any(void)
 		if (any(3) == 0)
 			restart(&r, r.n);
 	}
-	/* The program ends, without a newline. */
+	/* The program exits, without a last newline. */
 	if (any(2))
 		add_part(&k, "the end", 7);
 	finish(&r, &k);
@@ -424,7 +439,7 @@ static void print(struct kubelet *k, const char *text, int64_t later)
 	add_part(k, text, strlen(text));
 }
 
-/* A program prints N bytes of one line, which the runtime cuts, and perhaps a newline. */
+/* Print N bytes of one line, which the runtime splits. If ENDS, print a newline too. */
 static void print_long(struct kubelet *k, size_t n, bool ends)
 {
 	static char line[5 * ENTRY + 1];
@@ -434,7 +449,7 @@ static void print_long(struct kubelet *k, size_t n, bool ends)
 	if (ends)
 		line[n++] = '\n';
 	for (size_t at = 0; at < n;) {
-		/* A newline needs no room of its own. */
+		/* A newline does not count toward the part's limit. */
 		size_t rest = n - at,
 		       part = rest == ENTRY + 1 && ends ? rest : min_of(rest, (size_t)ENTRY);
 
@@ -444,7 +459,7 @@ static void print_long(struct kubelet *k, size_t n, bool ends)
 	}
 }
 
-/* The times that a kubelet puts into the middle of lines are not the program's. */
+/* The times that an old kubelet inserts within lines are not the program's output. */
 static void test_old_kubelet(void **state)
 {
 	for (seed = 1; seed < 60; seed++) {
@@ -469,7 +484,7 @@ static void test_old_kubelet(void **state)
 	}
 }
 
-/* Bytes that look like such a time, but that the program has printed. */
+/* The program itself prints bytes that look like such a time. */
 static void test_own_times(void **state)
 {
 	static const char *const own[] = {
@@ -500,8 +515,8 @@ static void test_own_times(void **state)
 }
 
 /*
- * A stream ends properly within a time in the middle of a line, since the server has lost the kubelet: the time is no
- * output.
+ * A stream ends normally within a time in the middle of a line, because the server lost the
+ * kubelet. The time must not become output.
  */
 static void test_cut_time(void **state)
 {
@@ -527,7 +542,7 @@ static void test_cut_time(void **state)
 	reader_close(&r);
 }
 
-/* The clock steps back while no stream is open. */
+/* The clock is set back while no stream is open. */
 static void test_clock_back(void **state)
 {
 	struct kubelet k = {.now = START};
@@ -547,7 +562,10 @@ static void test_clock_back(void **state)
 	reader_close(&r);
 }
 
-/* The clock steps back while a stream is open: after that, a stream from a later second on does not bring all. */
+/*
+ * The clock is set back while a stream is open. After that, a stream that starts at a later second
+ * lacks some lines.
+ */
 static void test_clock_back_seen(void **state)
 {
 	struct kubelet k = {.now = START};
@@ -567,7 +585,7 @@ static void test_clock_back_seen(void **state)
 	reader_close(&r);
 }
 
-/* A log was rotated while no stream was open, with and without an overlap. */
+/* The log was rotated while no stream was open, with and without an overlap. */
 static void test_rotated(void **state)
 {
 	struct kubelet k = {.now = START};
@@ -594,7 +612,7 @@ static void test_rotated(void **state)
 	reader_close(&r);
 }
 
-/* A log is rotated at any place: no line is doubled, and a loss is told. */
+/* The log is rotated anywhere. No line is doubled, and a loss is reported. */
 static void test_any_rotation(void **state)
 {
 	for (seed = 1; seed < 1000; seed++) {
@@ -623,7 +641,7 @@ static void test_any_rotation(void **state)
 	}
 }
 
-/* The table of lines is older than the log, or there is none. */
+/* The table of lines is older than the log, or is missing. */
 static void test_known(void **state)
 {
 	struct kubelet k = {.now = START};
@@ -636,13 +654,13 @@ static void test_known(void **state)
 	assert_int_equal(stream(&r, &k, true, false), 0);
 	print(&k, "three\n", SECOND);
 	assert_int_equal(stream(&r, &k, true, false), 0);
-	/* The machine has crashed: the table is older. */
+	/* The machine has crashed, so the table is older. */
 	assert_int_equal(r.n_lines--, 3);
 	restart(&r, r.n);
 	print(&k, "four", SECOND);
 	assert_int_equal(stream(&r, &k, true, false), 0);
 	assert_whole(&r, &k);
-	/* There is no table at all. */
+	/* The table is missing. */
 	r.n_lines = 0;
 	restart(&r, r.n);
 	print(&k, " and\n", SECOND);
@@ -668,8 +686,8 @@ static void test_known(void **state)
 }
 
 /*
- * The end of the table is lost from anywhere on, and the known end of the log begins anywhere: its bytes tell where to
- * go on.
+ * The table's end is lost, from any record on, and the known end of the log starts anywhere. Its
+ * bytes show where to continue.
  */
 static void test_lost_lines(void **state)
 {
@@ -701,7 +719,10 @@ static void test_lost_lines(void **state)
 	}
 }
 
-/* The end of the log and of its table is torn off; also when the log has been rotated, the place is found again. */
+/*
+ * The ends of the log and of its table are cut off. The position is found again, even if the log
+ * was rotated.
+ */
 static void test_torn(void **state)
 {
 	for (seed = 1; seed < 300; seed++) {
@@ -725,8 +746,8 @@ static void test_torn(void **state)
 }
 
 /*
- * A crash of the machine has lost the times of all lines but the last, which is torn, and the log was rotated since:
- * few lines before the torn one are still there, but its time proves that it is that line.
+ * A crash of the machine lost the times of all lines except the last one, which is truncated. The
+ * log was rotated since. Few lines before the truncated one remain, but its time identifies it.
  */
 static void test_torn_and_untimed(void **state)
 {
@@ -769,8 +790,9 @@ static void print_many(struct kubelet *k)
 }
 
 /*
- * All parts are rotated away but the last KEEP that begin within the first N bytes, and those that have the time of the
- * first of these: of two equal lines of one time nobody could tell which one is left.
+ * Rotate all parts away, except the last KEEP of those that start within the first N bytes. Also
+ * keep parts with the same time as the first of these. (Of two equal lines with the same time,
+ * nothing would show which one is left.)
  */
 static void rotate(struct kubelet *k, size_t n, size_t keep)
 {
@@ -786,8 +808,8 @@ static void rotate(struct kubelet *k, size_t n, size_t keep)
 }
 
 /*
- * A log is rotated, and kxfs killed, at any time, and what these leave is just enough: nothing is lost or doubled, and
- * no gap is told, also when many lines have one time and are the same.
+ * The log is rotated, and kxfs is killed, at any time, and just enough remains. Nothing is lost or
+ * doubled, and no gap is reported, even if many lines have the same time and text.
  */
 static void test_any_end(void **state)
 {
@@ -821,7 +843,7 @@ static void test_any_end(void **state)
 	}
 }
 
-/* What the kubelet says in place of output. */
+/* What the kubelet returns in place of output. */
 static void test_messages(void **state)
 {
 	static const char gone[] = "unable to retrieve container logs for containerd://4711";
@@ -845,7 +867,7 @@ static void test_messages(void **state)
 	assert_string_equal(spec_logline_text(l), "");
 	assert_int_equal(r.last_ns, START + SECOND / 5);
 	spec_logline_free(l);
-	/* No byte of the log is there any more. */
+	/* No byte of the log exists any more. */
 	l = begin(&r, false, r.window);
 	assert_int_equal(feed(&r, l, gone, strlen(gone)), 0);
 	assert_int_equal(end(&r, l), -ESTALE);
@@ -854,8 +876,8 @@ static void test_messages(void **state)
 }
 
 /*
- * kxfs is killed before, within or after its last write, and the log is rotated so that it begins with the last line of
- * which some bytes were written: the time of that line was kept with them.
+ * kxfs is killed before, during or after its last write. Then the log is rotated, so that it starts
+ * with the last line that was partly written. The time of that line was stored with it.
  */
 static void test_killed(void **state)
 {
@@ -889,7 +911,10 @@ static void test_killed(void **state)
 	}
 }
 
-/* The table is older than the log: beyond its end, parts of lines may begin where a runtime cuts. */
+/*
+ * The table is older than the log. Beyond its end, parts of lines may start where a runtime splits
+ * them.
+ */
 static void test_known_parts(void **state)
 {
 	for (size_t rotated = 0; rotated < 4; rotated++) {
@@ -914,8 +939,9 @@ static void test_known_parts(void **state)
 }
 
 /*
- * The stream of another run begins with the few bytes that are known of the last part of a long line. It is not taken
- * for the rest of this run. But if nothing else can be had (FORCE), a stream that was rotated to begin there is.
+ * The known end is a few bytes of the last part of a long line, and the stream of another run
+ * starts with the same bytes. That stream is not accepted as the rest of this run. But if nothing
+ * else is available (FORCE), a stream that starts there after a rotation is accepted.
  */
 static void test_like_a_part(void **state)
 {
@@ -958,8 +984,8 @@ static int collect(void *data, int64_t ns, const char *bytes, size_t n)
 }
 
 /*
- * Read a stream of TEXT, where the known end of a log of 100 bytes is KNOWN, a line of time NS. Returned is how the
- * stream ends.
+ * Read a stream of TEXT. The known end of a log of 100 bytes is KNOWN, a line with the time NS.
+ * Return how the stream ends.
  */
 static int one_stream(struct spec_logline_past *past, const char *known, int64_t ns,
 		      const char *text, const char *expected)
@@ -991,7 +1017,8 @@ static int one_stream(struct spec_logline_past *past, const char *known, int64_t
 }
 
 /*
- * A line whose time nobody has kept is known again by its text if that is long; a short text may be that of any line.
+ * A line whose time was not stored is recognized by its text if that is long. A short text may
+ * belong to any line.
  */
 static void test_untimed(void **state)
 {
@@ -1009,7 +1036,10 @@ static void test_untimed(void **state)
 	}
 }
 
-/* Where a line may have been cut, a time that is much later was printed by the program. */
+/*
+ * At a place where a line may have been split, a time that is much later was printed by the
+ * program.
+ */
 static void test_late_part(void **state)
 {
 	static const char *const times[] = {"2026-11-21T09:08:41.123456789Z ",
@@ -1028,7 +1058,10 @@ static void test_late_part(void **state)
 	}
 }
 
-/* Two streams that end at the same place are whole if they were asked for from the same time on, and only then. */
+/*
+ * Two streams that end at the same place are complete only if they were requested from the same
+ * time on.
+ */
 static void test_ended_twice(void **state)
 {
 	static const char first[] = "2026-11-21T09:08:40.1Z x\n2026-11-21T09:08:40.1Z x\n";

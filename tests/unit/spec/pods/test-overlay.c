@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The overlay of pods: a table of pods, overlays and results, and what is refused at which place. */
+/* The overlay of pods: a table of pods, overlays and results, and what is refused at which path. */
 #include <errno.h>
 
 #include "spec/pods/overlay.h"
@@ -44,7 +44,7 @@ static const struct {
 	{"{}", "{'__join__:l':[]}", "at.spec[\"__join__:l\"]", "must be __join__:FIELD:KEY"},
 };
 
-/* The tree of JSON whose quotes are single. */
+/* Parse JSON in which ' replaces ". */
 static struct json_object *parse(const char *text)
 {
 	char *json cleanup_free = strdup(text);
@@ -112,7 +112,7 @@ static void test_refused(void **state)
 	}
 }
 
-/* metadata and spec stay maps, whatever the overlay does to them. */
+/* metadata and spec remain maps, whatever the overlay does to them. */
 static void test_whole(void **state)
 {
 	struct json_object *pod = pod_of("{'a':1}");
@@ -137,7 +137,7 @@ static void test_whole(void **state)
 
 static const struct {
 	const char *metadata, *path; /* NULL: there is no overlay */
-	const char *error;	     /* the path that the error names; NULL: there is no error */
+	const char *error;	     /* path that the error names, or NULL */
 } found[] = {
 	{"{}", NULL, NULL},
 	{"{'other':1}", NULL, NULL},

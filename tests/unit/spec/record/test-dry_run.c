@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Which kind a dry run is for is decided by the source, or else by the document; and which run options count. */
+/*
+ * Which kind a dry run uses: that of the source, or else that of the document. Also: which run
+ * options count.
+ */
 
 #include "spec/record/dry_run.h"
 #include "tests/unit/unit.h"
@@ -8,7 +11,7 @@
 #define ROLES1 "roles: [{name: r, image: i, entrypoint: e}]"
 #define ROLES  ROLES1 "\n"
 
-/* The first lines of the manifest of TEXT for BACKEND with "-o KEY=VALUE", or the errors. */
+/* Return the first lines of the manifest of TEXT for BACKEND with "-o KEY=VALUE", or the errors. */
 static char *make(const char *backend, const char *text, const char *key, const char *value)
 {
 	struct spec_pair option = {(char *)(uintptr_t)key, (char *)(uintptr_t)value};
@@ -87,7 +90,7 @@ static void test_document_decides(void **state)
 	assert_made("", "name: a\n" ROLES, NULL, NULL, "a.yaml: scheduler: is missing");
 }
 
-/* All errors are told at once, as when a mount of that kind takes the document. */
+/* All errors are reported together, as on a mount of that kind. */
 static void test_errors(void **state)
 {
 	static const char text[] = "scheduler: volcano\nname: a\nname: b\nscheduler_args: {x: 1}\n"
@@ -103,7 +106,10 @@ static void test_errors(void **state)
 
 static void test_options(void **state)
 {
-	/* The options of a local mount count for all kinds, those of a document only for its own kind. */
+	/*
+	 * The options of a local mount apply to all kinds. Those in a document apply only to its
+	 * own kind.
+	 */
 	assert_made("local", "scheduler: mcad\nname: a\n" ROLES, "queue", "q",
 		    "\nkind: AppWrapper\n");
 	assert_made("", "scheduler: mcad\nname: a\n" ROLES, "queue", "q",

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The head of a record: what is written is read back, and any other bytes are refused. */
+/*
+ * The head of a record: it is the same after it was written and read, and any other bytes are
+ * refused.
+ */
 #include <errno.h>
 
 #include "spec/base/mem.h"
@@ -28,7 +31,7 @@ static struct spec_head *make_head(enum record_state state)
 	return h;
 }
 
-/* The text of a record in STATE, with four bytes of document and two of manifest. */
+/* Return the text of a record in STATE, with four bytes of document and two of manifest. */
 static char *text_of(enum record_state state)
 {
 	struct spec_head *h cleanup(spec_head_freep) = make_head(state);
@@ -78,7 +81,7 @@ static void test_round_trip(void **state)
 	}
 }
 
-/* Each byte counts, but for the letter of a job that was launched. */
+/* Each changed byte is detected, except in the mark letter of a launched job. */
 static void test_damage(void **state)
 {
 	cleanup_free char *text = text_of(RECORD_LIVE);
@@ -94,7 +97,8 @@ static void test_damage(void **state)
 			assert_true(!err && h->state == RECORD_HISTORY);
 		else if (i >= SPEC_HEAD_LINE - 17 && i < SPEC_HEAD_LINE - 1)
 			assert_true(!err ||
-				    err == -EINVAL); /* the checksum of the rest is not used here */
+				    /* the checksum of the rest is not checked here */
+				    err == -EINVAL);
 		else
 			assert_true(err == -EINVAL || ((i == 9 || i == 10) && err == -ENOTSUP));
 		spec_head_free(h);
@@ -105,7 +109,7 @@ static void test_damage(void **state)
 	assert_int_equal(parse(text, &h), -EINVAL);
 }
 
-/* A job that was not launched is not in history/, whatever its letter is. */
+/* A job that was not launched is not in history/, whatever its mark letter is. */
 static void test_letter(void **state)
 {
 	static const enum record_state states[] = {RECORD_HELD, RECORD_SUBMITTING, RECORD_NEVER};

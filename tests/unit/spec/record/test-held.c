@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Held jobs: how they are read from a document, written to disk and read again, what they wait for, and what is shown
- * of them.
+ * Held jobs: how they are parsed from a document, written to disk and read again, what they wait
+ * for, and what is shown of them.
  */
 #include <errno.h>
 
@@ -31,7 +31,10 @@ static bool find(void *data, const char *name, struct spec_held_after *ret)
 	return true;
 }
 
-/* What a document with ARGS makes of a job; NULL: it is not held. SAID: the error has this. */
+/*
+ * Return the conditions of a job from a document with ARGS, or NULL if the job is not held. If SAID
+ * is not NULL, assert that there is an error that contains SAID.
+ */
 static struct spec_held *held_by(const char *args, const char *said)
 {
 	const struct spec_held_place place = {.now = NOW, .local = local, .find = find};
@@ -53,7 +56,7 @@ static void test_read(void **state)
 
 	assert_null(held_by("{}", NULL));
 	assert_null(held_by("{queue: q, hold: false}", NULL));
-	/* These would be refused when the job is launched. */
+	/* These are refused when the job is launched. */
 	assert_null(held_by("{hold: 3}", NULL));
 	assert_null(held_by("[hold]", NULL));
 	assert_null(held_by("{hold: true", NULL));
@@ -74,7 +77,10 @@ static void test_part(void **state)
 	struct spec_held *back;
 	cleanup_free char *text = NULL, *again = NULL;
 
-	/* What was met is not written any more; what can't be is, so that no start takes it for met. */
+	/*
+	 * A condition that was met is not written any more. One that can't be met is written, so
+	 * that no later start considers it met.
+	 */
 	h->after[0].wait = SPEC_WAIT_MET;
 	h->after[1].wait = SPEC_WAIT_NEVER;
 	text = spec_held_part(h);
@@ -111,7 +117,7 @@ static void test_settle(void **state)
 {
 	static const struct {
 		enum spec_after how;
-		int old, now; /* states; -1: there is none */
+		int old, now; /* states, or -1 if there is none */
 		enum spec_wait wait;
 	} rows[] = {
 		{SPEC_AFTER_OK, -1, SPEC_RUNNING, SPEC_WAIT_OPEN},
@@ -141,7 +147,7 @@ static void test_settle(void **state)
 
 		if (after.wait != rows[i].wait || news != (after.wait != SPEC_WAIT_OPEN))
 			fail_msg("row %zu: %u", i, after.wait);
-		/* What was settled stays so. */
+		/* A decided condition does not change any more. */
 		assert_false(spec_held_settle(&after, now, NULL) && news);
 		spec_unset(&after.end);
 		spec_job_unref(old);
@@ -154,7 +160,7 @@ static void test_suspended(void **state)
 	struct spec_job *job = job_in(SPEC_CANCELLED);
 	struct spec_held_after after = {.how = SPEC_AFTER_ANY, .end = spec_empty()};
 
-	job->suspended = true; /* it may go on again */
+	job->suspended = true; /* it may continue */
 	assert_false(spec_held_settle(&after, NULL, job));
 	job->state = SPEC_FAILED;
 	job->suspended = false;
@@ -172,7 +178,7 @@ static void test_means(void **state)
 	assert_false(spec_held_means(&h->after[1], job));
 	spec_set(&job->uid, "x");
 	spec_set(&job->submission, "s-ours");
-	assert_false(spec_held_means(&h->after[1], job)); /* anybody can copy that */
+	assert_false(spec_held_means(&h->after[1], job)); /* anybody can copy this annotation */
 	job->own = true;
 	assert_true(spec_held_means(&h->after[1], job));
 	spec_set(&job->submission, "");
@@ -181,7 +187,10 @@ static void test_means(void **state)
 	spec_held_free(h);
 }
 
-/* The snapshot of a job with the conditions H, in the state RECORD for REASON, and its `why` in *RET_WHY. */
+/*
+ * Return the snapshot of a job with the conditions H, in the state RECORD for REASON. Set *RET_WHY
+ * to its `why`.
+ */
 static struct spec_job *show(enum record_state record, const char *reason, struct spec_held *h,
 			     const struct spec_held_progress *news, char **ret_why)
 {
@@ -258,7 +267,7 @@ static void test_shown(void **state)
 	}
 }
 
-/* It was sent, and whether it was launched is not known. */
+/* It was sent, and it is unknown whether it was launched. */
 static void test_sent(void **state)
 {
 	static const struct {

@@ -6,7 +6,10 @@
 #include "spec/record/local.h"
 #include "tests/unit/unit.h"
 
-/* For local jobs, names are bounded as for Volcano's pods; those of other kinds are not. */
+/*
+ * A document for local or Volcano has the limit of Volcano's pod names. Documents for other kinds
+ * don't have it.
+ */
 static void test_names(void **state)
 {
 	static const char text[] =
@@ -31,7 +34,7 @@ static void test_names(void **state)
 	}
 }
 
-/* All directories but one are missing. */
+/* Report all directories except DATA as missing. */
 static char *dir_error(void *data, const char *path)
 {
 	return streq(path, data) ? NULL : text_copy("is missing");
@@ -92,7 +95,7 @@ static void assert_dir(const char *text, const char *wanted)
 	spec_errors_clear(&e);
 }
 
-/* A local job runs in the directory of the mount, or in its own. Options of clusters do not matter. */
+/* A local job runs in the mount's directory, or in its own. Options of clusters do not matter. */
 static void test_dir(void **state)
 {
 	assert_dir(APP, "/w");
@@ -113,7 +116,7 @@ static void test_dir(void **state)
 		    "3:23: scheduler_args.cdw: local has no such run option; did you mean cwd?\n");
 }
 
-/* Options of TorchX's local_cwd are accepted where they ask for nothing. */
+/* Options of TorchX's local_cwd are accepted with values that request nothing. */
 static void test_torchx_options(void **state)
 {
 	assert_dir(APP "scheduler_args: {log_dir: null, prepend_cwd: false,"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records: what was written is read back, damage of any sort is noticed, and the snapshot and the texts that are made
- * from a record are what users see of a local job.
+ * Records: they are the same after they were written and read, and any damage is detected. Also:
+ * the snapshot and the texts that users see of a local job.
  */
 #include <errno.h>
 #include <json-c/json.h>
@@ -12,7 +12,7 @@
 #include "tests/unit/unit.h"
 
 #define SECOND INT64_C(1000000000)
-/* 2026-11-21T09:08:40Z and a bit */
+/* 2026-11-21T09:08:40Z plus a fraction */
 #define CREATED (INT64_C(1795252120) * SECOND + 123456789)
 
 static const char small[] = "name: demo\n"
@@ -51,7 +51,7 @@ static struct spec_record *record_of(const char *document)
 	return spec_record_new(app, &origin);
 }
 
-/* Both parts of R, one a line. */
+/* Return both parts of R, one per line. */
 static char *text_of(const struct spec_record *r)
 {
 	cleanup_free char *snapshot = spec_record_snapshot(r), *plan = spec_record_plan(r);
@@ -69,7 +69,7 @@ static int parse_text(const char *text, struct spec_record **ret)
 	return spec_record_parse(snapshot, plan, ret);
 }
 
-/* A record none of whose fields has the value that it has in a new one. */
+/* Return a record in which no field has its initial value. */
 static struct spec_record *busy(void)
 {
 	struct spec_record *r = record_of(small);
@@ -125,7 +125,7 @@ static void test_new(void **state)
 	assert_int_equal(job->roles[0].minimum, 1);
 	assert_int_equal(job->roles[1].minimum, 1);
 	spec_record_free(r);
-	/* No replica is needed where min_replicas is 0; where nothing is written, all are. */
+	/* A role with min_replicas 0 needs none of its replicas. By default, it needs all. */
 	r = record_of("name: demo\nroles:\n"
 		      "- {name: a, image: i, entrypoint: e, num_replicas: 2, min_replicas: 0}\n"
 		      "- {name: b, image: i, entrypoint: e, num_replicas: 2}\n");
@@ -174,7 +174,7 @@ static void test_reads_back(void **state)
 	assert_reads_back(record_of(small));
 }
 
-/* A path need not be UTF-8, nor does a text about it; JSON has to be. */
+/* A path need not be UTF-8, nor need a text about it. JSON must be. */
 static void test_not_utf8(void **state)
 {
 	static const char dir[] = "/data/\xe9/\"\x01";
@@ -217,7 +217,7 @@ static int parse_tree(struct json_object *root)
 	return err;
 }
 
-/* Is KEY a member that only describes a job, and without which the record says nothing untrue? */
+/* True if KEY is a member that is only informative, so that the record is not wrong without it. */
 static bool may_be_missing(const char *key)
 {
 	static const char *const keys[] = {"app",	    "submitter",   "submission",
@@ -237,7 +237,7 @@ static bool may_be_missing(const char *key)
 	return false;
 }
 
-/* ROOT is refused when any other member of O is missing, or has another type. */
+/* Assert that ROOT is refused if any other member of O is missing, or has another type. */
 static void assert_all_needed(struct json_object *root, struct json_object *o)
 {
 	size_t n = 0;
@@ -341,7 +341,7 @@ static void test_wrong_values(void **state)
 	}
 }
 
-/* --- its AppDef --- */
+/* --- the record's AppDef --- */
 
 static void test_app(void **state)
 {
@@ -376,7 +376,7 @@ static void test_app(void **state)
 		if (strncmp(r->fault, table[i].fault, strlen(table[i].fault)) != 0 ||
 		    strchr(r->fault, '\n'))
 			fail_msg("%zu: %s", i, r->fault);
-		/* A job that nobody could start again is not ended to be restarted. */
+		/* If the job could not be started again, it is not ended for a restart. */
 		r->job->history = r->job->suspended = false;
 		job = spec_record_job(r);
 		assert_int_equal(job->actions & 1u << SPEC_RESTART,
@@ -387,8 +387,8 @@ static void test_app(void **state)
 }
 
 /*
- * A number of attempts that is possible for each replica may be too large for all together: each attempt has a file. A
- * million logs are shown, and not one more.
+ * A number of attempts that is possible for each replica may be too large for all of them together,
+ * because each attempt has a file. A million logs are accepted, and not one more.
  */
 static void test_too_many_attempts(void **state)
 {
@@ -431,13 +431,13 @@ static void test_no_json(void **state)
 		assert_int_equal(spec_record_parse(snapshot, cut, &copy), -EINVAL);
 	}
 	assert_null(copy);
-	/* A job that is over needs no plan. */
+	/* A finished job needs no plan. */
 	assert_int_equal(spec_record_parse(snapshot, NULL, &copy), 0);
 	spec_record_free(copy);
 	spec_record_free(r);
 }
 
-/* --- what users see --- */
+/* --- texts for users --- */
 
 static void test_yaml(void **state)
 {
@@ -580,7 +580,10 @@ int main(void)
 		cmocka_unit_test(test_job),
 		cmocka_unit_test(test_actions),
 		cmocka_unit_test(test_app),
-		/* This one is the last: where MALLOC_PERTURB_ is set, malloc fills what it frees again and again. */
+		/*
+		 * This must be the last test. If MALLOC_PERTURB_ is set, malloc fills everything
+		 * that this test frees.
+		 */
 		cmocka_unit_test(test_too_many_attempts),
 	};
 

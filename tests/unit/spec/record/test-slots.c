@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The queue of a machine: which job has its turn and gets which GPUs, what the others wait for, and the text that says
- * so.
+ * The job queue of one machine: which job may run and which GPUs it gets, what the other jobs wait
+ * for, and the text that shows this.
  */
 #include "spec/base/mem.h"
 #include "spec/record/slots.h"
@@ -28,7 +28,7 @@ static struct spec_record *job_of_text(const char *text)
 	return spec_record_new(app, &origin);
 }
 
-/* A job of one role with N replicas, each of which wants GPU GPUs. */
+/* Return a job of one role with N replicas, each of which requests GPU GPUs. */
 static struct spec_record *job_of(int n, int gpu)
 {
 	cleanup_free char *text =
@@ -42,12 +42,15 @@ static struct spec_record *job_of(int n, int gpu)
 static const struct row {
 	const char *name;
 	unsigned jobs, gpus;
-	uint64_t taken; /* the GPUs that one job has which runs, if RUNNING */
+	uint64_t taken; /* the GPUs of a running job, if RUNNING */
 	size_t running;
-	/* The jobs that wait: their replicas, and the GPUs of each. */
+	/* The waiting jobs: the number of replicas, and of GPUs per replica. */
 	struct {
 		int n, gpu;
-		/* "0,1 2,3" are the GPUs of each replica; else this is what the job waits for. */
+		/*
+		 * "0,1 2,3" lists the GPUs of each replica. Any other text is what the job waits
+		 * for.
+		 */
 		const char *wanted;
 	} v[MAX];
 } rows[] = {
@@ -164,7 +167,7 @@ static void test_give(void **state)
 	}
 }
 
-/* A role that says nothing of GPUs needs none, and takes none from those that do. */
+/* A role without a GPU request needs none, and takes none from other roles. */
 static void test_roles(void **state)
 {
 	struct spec_record *r = job_of_text(
@@ -182,7 +185,7 @@ static void test_roles(void **state)
 	spec_record_free(r);
 }
 
-/* It is news when a job waits for something else than before. */
+/* A job's change is reported if it waits for something else than before. */
 static void test_moved(void **state)
 {
 	static const struct {
@@ -208,7 +211,7 @@ static void test_moved(void **state)
 	spec_record_free(r);
 }
 
-/* A job that is over has given back what it had; one that runs keeps it, also when kxfs has been started again. */
+/* A finished job has returned its GPUs. A running job keeps them, even if kxfs is restarted. */
 static void test_take(void **state)
 {
 	struct spec_slots t = {.gpus = 0xf}, then = t;
@@ -226,7 +229,10 @@ static void test_take(void **state)
 	spec_record_free(next);
 }
 
-/* The snapshot says what a job waits for as long as the job waits; that its place is the same is no news. */
+/*
+ * The snapshot shows what a job waits for while it waits. An unchanged position is not reported as
+ * a change.
+ */
 static void test_snapshot(void **state)
 {
 	struct spec_slots t = {.jobs = 1, .running = 1}, again = t;
@@ -258,7 +264,7 @@ static void test_snapshot(void **state)
 	spec_record_free(r);
 }
 
-/* A job that has ended, or that is held, is not in the queue. Its GPUs are free when they are no longer counted. */
+/* A finished or held job is not in the queue. Its GPUs are free once they are no longer counted. */
 static void test_text(void **state)
 {
 	struct spec_slots t = {.gpus = 7};
@@ -280,7 +286,7 @@ static void test_text(void **state)
 	assert_string_equal(text, "name: local\nslots: null\ngpus: 3\ngpus_free: \"\"\n"
 				  "pending: 0\nrunning: 1\njobs:\n"
 				  "- {id: a, state: RUNNING, reason: \"\", gpus: {r-0: \"2\"}}\n");
-	/* A job that is suspended waits for nothing and does not run. */
+	/* A suspended job neither waits nor runs. */
 	r[2]->job->state = SPEC_SUBMITTED;
 	free(take_ptr(text));
 	spec_slots_text(&t, jobs, 3, &text, &len);

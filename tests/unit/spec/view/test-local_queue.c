@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Queues of Kueue as a server writes them, their text, and the places of the jobs that wait in them. */
+/*
+ * Kueue's queues as a server writes them, their text, and the positions of the jobs that wait in
+ * them.
+ */
 #include <errno.h>
 
 #include "spec/view/kueue.h"
@@ -43,7 +46,7 @@ static void assert_text(struct spec_queue_view *v, struct spec_cluster_queue_vie
 	free(text);
 }
 
-/* Both versions of the API, for a user who may not see the ClusterQueue. */
+/* Both versions of the API, for a user who may not read the ClusterQueue. */
 static void test_local(void **state)
 {
 	static const char *const names[] = {"flavorsUsage", "flavorUsage"};
@@ -74,7 +77,7 @@ static void test_local(void **state)
 	}
 }
 
-/* Quota that nobody has used yet is shown, too, and amounts may be numbers. */
+/* Unused quota is shown too. Amounts may be numbers. */
 static void test_cluster(void **state)
 {
 	struct spec_queue_view *v = local(LOCAL("", ACTIVE("True", "Ready", "")));
@@ -110,7 +113,7 @@ static void test_cluster(void **state)
 	assert_int_equal(spec_cluster_queue_view_parse("{}", 2, &c), -EINVAL);
 }
 
-/* A queue that lets no job in says so, and who has stopped it. */
+/* A stopped queue is shown as such, with who has stopped it. */
 static void test_stopped(void **state)
 {
 	static const struct {
@@ -151,8 +154,8 @@ static void test_same(void **state)
 static void test_names(void **state)
 {
 	static const struct {
-		const char *json, *said; /* NULL: it is no list */
-		bool has;		 /* it has the queue b */
+		const char *json, *said; /* NULL: not a list */
+		bool has;		 /* it contains the queue b */
 	} cases[] = {
 		{"{\"items\":[{\"metadata\":{\"name\":\"a\"}},{\"metadata\":{\"name\":\"b\"}}]}",
 		 "a, b", true},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Snapshots of jobs of a made-up kind, whose objects are as simple as can be: how states follow from phases and pods,
- * whatever the kind is. Real kinds are tested in tests/unit/spec/kinds.
+ * Snapshots of jobs of a made-up kind with very simple objects: how states follow from phases and
+ * pods, for any kind. tests/unit/spec/kinds tests the real kinds.
  */
 #include <errno.h>
 
@@ -9,7 +9,9 @@
 #include "spec/view/reader.h"
 #include "tests/unit/unit.h"
 
-/* The reader of that kind: a job has "n" tasks of one pod each, T0, T1 ...; its phase is its status. */
+/*
+ * The parser of that kind. A job has "n" tasks of one pod each, T0, T1 ... Its phase is its status.
+ */
 static size_t read_job(const struct spec_reader *self, const struct spec_value *object,
 		       struct spec_job_view *v, struct spec_task_source **ret_tasks)
 {
@@ -23,7 +25,7 @@ static size_t read_job(const struct spec_reader *self, const struct spec_value *
 		snprintf(task->key, sizeof(task->key), "T%zu", i);
 		task->name = task->key;
 		task->role = "worker";
-		task->replica = (unsigned)(n - 1 - i); /* the replicas are in the other order */
+		task->replica = (unsigned)(n - 1 - i); /* the replicas are in reverse order */
 		task->replicas = task->minimum = 1;
 	}
 	v->restarts = spec_read_bool(spec, "restarts");
@@ -94,7 +96,7 @@ static void set_job(struct cluster *c, unsigned n, const char *phase)
 	look(c);
 }
 
-/* The pod of TASK is in PHASE, and its container has exited with CODE; -1: it has not. */
+/* Add a pod of TASK in PHASE, whose container has exited with CODE. -1: it has not exited. */
 static void add_pod(struct cluster *c, const char *task, const char *phase, int code)
 {
 	cleanup_free char *state =
@@ -155,7 +157,7 @@ static void test_order(void **state)
 	clear(&c);
 }
 
-/* The phase decides, unless it is not known; a job that has left was cancelled. */
+/* The phase decides, unless it is unknown. A deleted job counts as cancelled. */
 static void test_phases(void **state)
 {
 	struct cluster c = {0};
@@ -175,7 +177,7 @@ static void test_phases(void **state)
 	clear(&c);
 }
 
-/* Where the controller is late, the pods say that the job is over. */
+/* If the controller is late, the pods show that the job has finished. */
 static void test_pods_decide(void **state)
 {
 	struct cluster c = {0};
@@ -194,7 +196,7 @@ static void test_pods_decide(void **state)
 	reader.pods_decide = false;
 }
 
-/* The last state that was seen of a replica stays when its pod is forgotten. */
+/* A replica keeps its last known state when its pod is forgotten. */
 static void test_forgotten_pod(void **state)
 {
 	struct cluster c = {0};
@@ -213,7 +215,10 @@ static void test_forgotten_pod(void **state)
 	clear(&c);
 }
 
-/* A job has ended before any pod of it was told of: its replica has not finished while one may still come. */
+/*
+ * A job ends before kxfs has seen any of its pods. Its replica has not finished while a pod may
+ * still arrive.
+ */
 static void test_late_pods(void **state)
 {
 	struct cluster c = {.pods_late = true};
@@ -226,7 +231,7 @@ static void test_late_pods(void **state)
 		assert_false(spec_job_is_over(c.last));
 		look(&c);
 	}
-	/* No pod has come. A reader that has been told so once is not told otherwise later. */
+	/* No pod arrived. Once the replica was shown as finished, that does not change. */
 	for (int i = 0; i < 2; i++) {
 		c.pods_late = i > 0;
 		look(&c);
@@ -234,7 +239,7 @@ static void test_late_pods(void **state)
 		assert_true(spec_job_is_over(c.last));
 	}
 	clear(&c);
-	/* A pod comes. */
+	/* A pod arrives. */
 	c = (struct cluster){.pods_late = true};
 	set_job(&c, 1, "Broken");
 	assert_false(spec_job_is_over(c.last));
@@ -245,14 +250,16 @@ static void test_late_pods(void **state)
 }
 
 /*
- * Why a job has failed may come later than that it has; who waits for its end waits for that, too, for a bounded time.
+ * The reason for a job's failure may arrive later than the failure. Whoever waits for the job's end
+ * waits for the reason too, for a limited time.
  */
 static void test_unexplained(void **state)
 {
 	struct cluster c = {0};
 
 	/*
-	 * All cases: whether the end of the job comes first, whether pods may be late, and whether the view is stale.
+	 * All cases: whether the job's end arrives first, whether pods may be late, and whether the
+	 * view is stale.
 	 */
 	for (int i = 0; i < 8; i++) {
 		c = (struct cluster){.pods_late = i & 2, .stale = i & 4};
@@ -265,7 +272,7 @@ static void test_unexplained(void **state)
 		assert_int_equal(c.last->unexplained, i == 2);
 		clear(&c);
 	}
-	/* The reason comes; or it has become certain that none will. */
+	/* The reason arrives, or it is certain that none will. */
 	for (int i = 0; i < 2; i++) {
 		c = (struct cluster){.pods_late = true};
 		set_job(&c, 1, "Up");

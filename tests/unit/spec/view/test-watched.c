@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Pod groups, events and queues as a server writes them, and the texts of events and of queues/NAME/status. */
+/*
+ * Pod groups, events and queues as a server writes them, and the texts of events and of
+ * queues/NAME/status.
+ */
 #include <errno.h>
 
 #include "spec/base/mem.h"
@@ -49,7 +52,7 @@ static void test_events_text(void **state)
 		spec_event_view_unref(v[i]);
 }
 
-/* Recorders write the time into different fields; a series has a count. */
+/* Event recorders write the time to different fields. A series has a count. */
 static void test_series(void **state)
 {
 	struct spec_event_view *v = event(
@@ -87,7 +90,7 @@ static void test_queue(void **state)
 	assert_int_equal(spec_queue_view_parse("{}", 2, &v), -EINVAL);
 }
 
-/* The scheduler leaves its old condition in place: the newer one counts. */
+/* The scheduler does not remove its old condition. The newer one counts. */
 static void test_group(void **state)
 {
 	static const char short_of[] =
@@ -143,7 +146,7 @@ static const struct spec_reader reader = {.job = read_job,
 					  .pod = read_pod,
 					  .phases = phases};
 
-/* A job of one replica, whose pod is p, and what is shown of it. */
+/* A job with one replica, whose pod is p, and its snapshot. */
 struct story {
 	struct spec_job_view *job;
 	struct spec_pod_view *pod;
@@ -164,7 +167,7 @@ static void show(struct story *s)
 	s->last = spec_job_pack(job);
 }
 
-/* The pod p has UID now, and its container is in STATE, with ' as ". */
+/* Give the pod p this UID, and its container this STATE, with ' in place of ". */
 static void set_pod(struct story *s, const char *uid, const char *state)
 {
 	cleanup_free char *json = text_print(
@@ -188,7 +191,7 @@ static void set_pod(struct story *s, const char *uid, const char *state)
 	show(s);
 }
 
-/* The container of the pod UID runs since second START of 1970. */
+/* Let the container of the pod UID run since second START of 1970. */
 static void run(struct story *s, const char *uid, int start)
 {
 	cleanup_free char *state =
@@ -205,7 +208,7 @@ static struct spec_pod_view *find(void *data, const char *name)
 	return streq(name, "p") ? s->pod : NULL;
 }
 
-/* A sample at second AT; returned is whether it was news. */
+/* Add a sample at second AT. Return whether it was new. */
 static bool sample_as(struct story *s, int at, const char *cpu, const char *memory)
 {
 	cleanup_free char *json = text_print(
@@ -269,16 +272,16 @@ static void test_sum(void **state)
 	assert_true(sample_as(s, 110, "\"500000001n\"", "\"100Ki\""));
 	expect(s, 5000010, 500, 102400, 102400, 1);
 	assert_int_equal(used(s)->first, 110 * SECOND);
-	/* The same sample again, and an older one, are no news. */
+	/* The same sample again, or an older one, is not new. */
 	assert_false(sample_as(s, 110, "\"9\"", "\"9Gi\""));
 	assert_false(sample_as(s, 105, "\"9\"", "\"9Gi\""));
 	assert_true(sample_as(s, 125, "\"1\"", "\"300Ki\""));
 	expect(s, 20000010, 1000, 307200, 307200, 2);
-	/* One sample is missing: the next one stands for both. */
+	/* One sample is missing. The next one counts for both. */
 	assert_true(sample_as(s, 155, "\"2\"", "\"200Ki\""));
 	expect(s, 80000010, 2000, 204800, 307200, 3);
 	assert_int_equal(used(s)->last, 155 * SECOND);
-	/* News of the pod change nothing of its usage, and its end leaves what it has used. */
+	/* Other changes of the pod do not affect its usage. When it ends, its usage is kept. */
 	run(s, "u1", 100);
 	expect(s, 80000010, 2000, 204800, 307200, 3);
 	set_pod(s, "u1",
@@ -287,7 +290,7 @@ static void test_sum(void **state)
 	expect(s, 80000010, 0, 0, 307200, 3);
 }
 
-/* What was used while nobody sampled is not known, and so the total is not either. */
+/* Usage while there were no samples is unknown, and so is the total. */
 static void test_gap(void **state)
 {
 	struct story *s = *state;
@@ -310,7 +313,10 @@ static void test_gap_later(void **state)
 	expect(s, -1, 1000, 1024, 3072, 2);
 }
 
-/* A sample of an earlier pod of that name, or of an earlier run of its container, does not count. */
+/*
+ * A sample of an earlier pod with the same name, or of an earlier run of its container, does not
+ * count.
+ */
 static void test_runs(void **state)
 {
 	struct story *s = *state;
@@ -324,7 +330,7 @@ static void test_runs(void **state)
 	assert_null(used(s));
 	sample_as(s, 130, "\"500m\"", "\"1Ki\"");
 	expect(s, 5000000, 500, 1024, 1024, 1);
-	/* While the container waits to be run again, what its last run has used is told. */
+	/* While the container waits for its restart, the usage of its last run is shown. */
 	set_pod(s, "u2", "{'waiting':{'reason':'CrashLoopBackOff'}}");
 	expect(s, 5000000, 0, 0, 1024, 1);
 	run(s, "u2", 140);
@@ -333,7 +339,7 @@ static void test_runs(void **state)
 	expect(s, 10000000, 1000, 2048, 2048, 1);
 }
 
-/* All that the next mount has is the snapshot that was written. */
+/* The next mount has only the snapshot that was written. */
 static void test_restart(void **state)
 {
 	struct story *s = *state;

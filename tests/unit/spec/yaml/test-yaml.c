@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading YAML: what a document means, where its errors are and what is said of them, and the bounds. */
+/*
+ * Parsing YAML: the meaning of a document, the positions and texts of its errors, and the limits.
+ */
 #include <errno.h>
 #include <time.h>
 
@@ -24,7 +26,7 @@ static void assert_means(const struct spec_yaml *root, const char *expected)
 	json_object_put(value);
 }
 
-/* TEXT means the JSON value EXPECTED; if it has errors, these are compared with EXPECTED. */
+/* Assert that TEXT means the JSON value EXPECTED, or that it has the errors EXPECTED. */
 static void check(const char *text, size_t len, const char *expected)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
@@ -58,7 +60,7 @@ static void test_scalars(void **state)
 	static const struct pair table[] = {
 		{"[1, -1, +5, 0, -0]", "[1,-1,5,0,0]"},
 		{"[1.5, .5, 5., 1e3, 1E-3, -0.0]", "[1.5,0.5,5.0,1000.0,0.001,-0.0]"},
-		/* Some readers take these for numbers. */
+		/* Some parsers read these as numbers. */
 		{"[010, 0x10, 0o10, 0b1, 1_000, 1:30, 00, 1.5.1]",
 		 "[\"010\",\"0x10\",\"0o10\",\"0b1\",\"1_000\",\"1:30\",\"00\",\"1.5.1\"]"},
 		{"[.inf, .nan, 1e999, ., -, e1, 1e, +]",
@@ -107,7 +109,7 @@ static void test_styles(void **state)
 	check(SIZED("a: \"x\\0y\""), "{\"a\":\"x\\u0000y\"}");
 }
 
-/* JSON files, as other programs write them. */
+/* JSON files as other programs write them. */
 static void test_json(void **state)
 {
 	static const struct pair table[] = {
@@ -115,7 +117,7 @@ static void test_json(void **state)
 		{"[\"\\\\ud83d\\\\ude00\"]", "[\"\\\\ud83d\\\\ude00\"]"},
 		{"[\"\\ud83d\\ude00\", \"\\\\\\ud83d\\ude00\"]",
 		 "[\"\xf0\x9f\x98\x80\",\"\\\\\xf0\x9f\x98\x80\"]"},
-		/* Characters that YAML wants to be escaped. */
+		/* Characters that must be escaped in YAML. */
 		{"{\"\x7f\": \"\xe2\x80\xa8\xef\xbb\xbf\xc2\x85\"}",
 		 "{\"\x7f\":\"\xe2\x80\xa8\xef\xbb\xbf\xc2\x85\"}"},
 		/* These are not JSON: single quotes have no escapes. */
@@ -135,7 +137,7 @@ static void test_aliases_and_merges(void **state)
 		{"a: &x {p: 1, q: 2}\nb:\n  <<: *x\n  q: 3\n  r: 4\n",
 		 "{\"a\":{\"p\":1,\"q\":2},\"b\":{\"p\":1,\"q\":3,\"r\":4}}"},
 		{"a: {r: 4, p: 3, <<: {p: 1, q: 2}}", "{\"a\":{\"p\":3,\"q\":2,\"r\":4}}"},
-		/* In a list of maps, the first one that has a key counts. */
+		/* In a list of maps, the first one with a key counts. */
 		{"<<: [{a: 1, b: 1}, {b: 2, c: 2}]\nd: 3\n", "{\"b\":1,\"c\":2,\"a\":1,\"d\":3}"},
 		{"a: &x {<<: &y {p: 1}}\nb: *x\nc: *y\n",
 		 "{\"a\":{\"p\":1},\"b\":{\"p\":1},\"c\":{\"p\":1}}"},
@@ -169,7 +171,7 @@ static void test_positions(void **state)
 	assert_int_equal(list->v[1]->column, 22);
 	assert_true(list->v[1]->plain);
 	assert_string_equal(list->v[1]->text, "yes");
-	/* What an alias repeats has the place where it is written. */
+	/* What an alias repeats has the position of the anchor. */
 	assert_int_equal(spec_yaml_get(root, "c")->line, 2);
 	assert_null(spec_yaml_get(root, "d"));
 	assert_null(spec_yaml_get(list, "d"));
@@ -187,7 +189,7 @@ static void test_documents(void **state)
 		{"---\n---\n# nothing\n---\nnull\n...\n", "the document is empty\n"},
 		{"---\n# one\n---\na: &a 1\n---\n# nothing\n...\n---\n~\n", "{\"a\":1}"},
 		{"{\"a\": 1}\n---\n", "{\"a\":1}"},
-		/* An alias is one of its own document. */
+		/* An alias refers to an anchor in its own document. */
 		{"a: &a 1\n---\nb: *a\n",
 		 "3:4: there is no \"&a\" before this \"*a\"; text that begins with "
 		 "\"*\" needs quotes\n"},
@@ -305,9 +307,9 @@ static void test_syntax(void **state)
 	check_all(table, array_size(table));
 }
 
-/* --- bounds --- */
+/* --- limits --- */
 
-/* BEFORE, then COUNT times TEXT, then AFTER; malloc'ed. */
+/* Return BEFORE, COUNT times TEXT, and AFTER. malloc'ed. */
 static char *repeat(const char *before, const char *text, size_t count, const char *after)
 {
 	size_t len = strlen(text);
@@ -321,7 +323,7 @@ static char *repeat(const char *before, const char *text, size_t count, const ch
 	return ret;
 }
 
-/* The same as repeat, but BEFORE is freed. */
+/* The same as repeat, but free BEFORE. */
 static char *repeat_after(char *before, const char *text, size_t count, const char *after)
 {
 	char *ret = repeat(before, text, count, after);
@@ -330,7 +332,10 @@ static char *repeat_after(char *before, const char *text, size_t count, const ch
 	return ret;
 }
 
-/* TEXT, which is freed, is refused with -EFBIG and a message that has EXPECTED; NULL: it is accepted. */
+/*
+ * Assert that TEXT is refused with -EFBIG and a message that contains EXPECTED, or that it is
+ * accepted if EXPECTED is NULL. Free TEXT.
+ */
 static void check_bound(char *text, const char *expected)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
@@ -341,7 +346,7 @@ static void check_bound(char *text, const char *expected)
 	assert_int_equal(err, expected ? -EFBIG : 0);
 	if (expected && !strstr(e.v[0].text, expected))
 		fail_msg("%s, not %s", e.v[0].text, expected);
-	/* Anything that is not linear would take minutes. */
+	/* Nonlinear work would take minutes. */
 	assert_true((clock() - start) / CLOCKS_PER_SEC < 10);
 	spec_yaml_free(root);
 	spec_errors_clear(&e);
@@ -399,7 +404,7 @@ static void test_bombs(void **state)
 		    "expand this to more than 1048576 bytes");
 }
 
-/* If the work grew with the square of the input it would show in these. */
+/* Work that grows with the square of the input would be noticeable here. */
 static void test_linear(void **state)
 {
 	char *keys = malloc(1 << 20), *to = keys;

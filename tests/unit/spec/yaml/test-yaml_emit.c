@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing YAML: how it looks, and that every reader takes it for the same value. Other readers are not run here; texts
- * that they take for something else than text are listed, and must be quoted.
+ * Writing YAML: its style, and that every parser reads the same value. The test does not run other
+ * parsers. It lists texts that they read as something other than text, and these must be quoted.
  */
 #include <json-c/json.h>
 
@@ -88,7 +88,7 @@ static void test_text(void **state)
 	check("{\"k\": [\"a, b\", \"a:b\", \"x]\"]}", 1, "k: [\"a, b\", \"a:b\", \"x]\"]\n");
 }
 
-/* Bytes that are no UTF-8 can't be written as YAML; the rest of the text stays. */
+/* Bytes that are not UTF-8 can't be written as YAML. The rest of the text is kept. */
 static void test_invalid_utf8(void **state)
 {
 	struct json_object *value = json_object_new_string("a\xff\xc3 b");
@@ -99,7 +99,7 @@ static void test_invalid_utf8(void **state)
 	json_object_put(value);
 }
 
-/* Readers of YAML 1.1 or 1.2 take these for another type, or for syntax. */
+/* Parsers of YAML 1.1 or 1.2 read these as another type, or as syntax. */
 static const char *const quoted[] = {
 	"",
 	"~",
@@ -198,7 +198,7 @@ static const char *const quoted[] = {
 	"\xef\xbb\xbf",
 };
 
-/* These need no quotes, and would be harder to read with them. */
+/* These need no quotes, and would be less readable with them. */
 static const char *const plain[] = {
 	"a",	   "trainer-0",	     "-c",	 "--lr=0.1",  "-m",	   "a b",
 	"/bin/sh", "http://a/b?c=d", "a:b",	 "it's",      "x7k2pd0",   "python3",
@@ -206,7 +206,7 @@ static const char *const plain[] = {
 	"nul",	   "yesno",	     "\xc3\xa9", "\xc2\xa0x",
 };
 
-/* Is TEXT written without quotes, as the item of a list? */
+/* True if TEXT is written without quotes as the item of a list. */
 static bool is_written_plain(const char *text)
 {
 	struct json_object *list = json_object_new_array();
@@ -232,7 +232,7 @@ static void test_quoting(void **state)
 	}
 }
 
-/* --- round trips, by our own reader --- */
+/* --- round trips with our own parser --- */
 
 static void check_round_trip(struct json_object *value, unsigned flow_depth)
 {
@@ -311,7 +311,7 @@ static void test_round_trip(void **state)
 		check_everywhere(plain[i]);
 	for (size_t i = 0; i < array_size(more); i++)
 		check_everywhere(more[i]);
-	/* Readers look for the ":" of a key only within so many characters. */
+	/* Parsers look for the ":" of a key only within a limited number of characters. */
 	memset(big, 'k', 2000);
 	big[2000] = '\0';
 	for (size_t n = 2000; n > 900; n -= 50) {
