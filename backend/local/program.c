@@ -187,7 +187,7 @@ char *program_end_text(const struct spec_record *rec, const struct spec_replica 
 	if (end->how == TASK_NOT_STARTED)
 		return why_not_started(rec, rep, end);
 	if (end->how == TASK_KILLED && end->sig)
-		return text_print("the helper process that ran it was ended by signal %s", name);
+		return text_print("the helper process that ran it was killed by signal %s", name);
 	if (end->how == TASK_KILLED)
 		return text_copy("the helper process that ran it was killed");
 	if (end->err == ETIMEDOUT) {
@@ -195,7 +195,7 @@ char *program_end_text(const struct spec_record *rec, const struct spec_replica 
 		return text_print("ran longer than its time limit of %s", name);
 	}
 	if (end->sig)
-		return text_print("ended by signal %s", name);
+		return text_print("killed by signal %s", name);
 	return end->exit_code ? text_print("exit code %d", end->exit_code) : text_copy("");
 }
 

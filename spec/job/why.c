@@ -187,7 +187,7 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 		fputs(" was terminated because its probe failed: ", out);
 		put_end(out, r->message);
 	} else if (r->signal) {
-		fputs(" was ended by ", out);
+		fputs(" was killed by ", out);
 		put_signal(out, r->signal);
 		fputc('.', out);
 	} else if (r->exit_code > 0 && is_own_end(r)) {

@@ -113,7 +113,7 @@ def test_retries(tmp_path, fields, limits, restarts):
 def test_role_policy_is_refused(tmp_path):
     path = tmp_path / "app.yaml"
     path.write_text("name: a\nroles:\n- {name: r, image: i, entrypoint: e, max_retries: 1, retry_policy: ROLE}\n")
-    assert "JobSet can't do ROLE: use APPLICATION or REPLICA, or max_retries: 0" in run("jobset", path)[2]
+    assert "JobSet does not support ROLE: use APPLICATION or REPLICA, or max_retries: 0" in run("jobset", path)[2]
 
 
 def test_overlay_of_a_replica(tmp_path):

@@ -725,7 +725,7 @@ def test_silent(kx):
     """`why` names no empty log; a blank line is not empty."""
     job = kx.submit(harness.app("kill -SEGV $$"))
     job.read("wait")
-    said = "main-0 was ended by signal 11 (SIGSEGV). It was not retried, because max_retries is 0. It has printed nothing.\n"
+    said = "main-0 was killed by signal 11 (SIGSEGV). It was not retried, because max_retries is 0. It has printed nothing.\n"
     assert job.read("why") == said
     kx.restart()
     assert job.read("why") == said

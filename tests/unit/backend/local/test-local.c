@@ -160,9 +160,10 @@ static void test_exit(void **state)
 		{"true", SPEC_SUCCEEDED, 0, 0, "Completed", ""},
 		{"exit 7", SPEC_FAILED, 7, 0, "Error", "main-0: exit code 7"},
 		{"exit 255", SPEC_FAILED, 255, 0, "Error", "main-0: exit code 255"},
-		{"kill -9 $$", SPEC_FAILED, -1, 9, "Signal", "main-0: ended by signal 9 (SIGKILL)"},
+		{"kill -9 $$", SPEC_FAILED, -1, 9, "Signal",
+		 "main-0: killed by signal 9 (SIGKILL)"},
 		{"kill -TERM $$", SPEC_FAILED, -1, 15, "Signal",
-		 "main-0: ended by signal 15 (SIGTERM)"},
+		 "main-0: killed by signal 15 (SIGTERM)"},
 	};
 	struct world *w = *state;
 

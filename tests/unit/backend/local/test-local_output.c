@@ -230,10 +230,10 @@ static void test_full(void **state)
 	job = job_of(w, id);
 	assert_int_equal(job->replicas[0].signal, SIGPIPE);
 	assert_string_equal(job->replicas[0].reason, "OutputLost");
-	assert_non_null(strstr(job->replicas[0].message, "ended by signal 13 (SIGPIPE); its out"));
+	assert_non_null(strstr(job->replicas[0].message, "killed by signal 13 (SIGPIPE); its out"));
 	assert_non_null(strstr(job->replicas[0].message, text));
 	assert_string_equal(job->reason, "OutputLost");
-	assert_non_null(strstr(job->message, "main-0: ended by signal 13"));
+	assert_non_null(strstr(job->message, "main-0: killed by signal 13"));
 	assert_non_null(strstr(job->message, text));
 	assert_true(said(text));
 	assert_int_equal(log_size(w, id), ROOM);
@@ -332,7 +332,7 @@ static void test_killed(void **state)
 		job = job_of(w, id);
 		assert_string_equal(job->reason, "HelperKilled");
 		assert_non_null(strstr(job->message,
-				       i == 0 ? "was ended by signal 9 (SIGKILL)" : "was killed"));
+				       i == 0 ? "was killed by signal 9 (SIGKILL)" : "was killed"));
 		assert_true(log_is(w, id, "main-0.0", "up\n"));
 		until(!is_alive(daemon));
 		until(world_helpers(w, NULL) == 0);

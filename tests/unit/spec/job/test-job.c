@@ -171,7 +171,7 @@ static void test_first_waiting(void **state)
 {
 	static const char *const texts[][2] = {
 		{"Unschedulable", "3/3 tasks in gang unschedulable: pod group is not ready"},
-		{SPEC_REASON_RESTARTING, "ended by signal TERM"},
+		{SPEC_REASON_RESTARTING, "killed by signal TERM"},
 		{"ImagePullBackOff", "no such host"},
 		{"Unschedulable", "0/1 nodes are available"},
 		{"ImagePullBackOff", "no such image"},

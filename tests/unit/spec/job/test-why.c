@@ -131,14 +131,14 @@ static void test_signal_and_retries(void **state)
 	failed(job, 2, 5, -1, 11);
 	job->retries = 2;
 	job->max_retries = 2;
-	assert_why(job, "reader-0 was ended by signal 11 (SIGSEGV). Retries used: 2; max_retries "
+	assert_why(job, "reader-0 was killed by signal 11 (SIGSEGV). Retries used: 2; max_retries "
 			"is 2. Its output is in reader-0/log.\n");
 	job->replicas[2].signal = 9;
-	assert_why(job, "reader-0 was ended by signal 9 (SIGKILL), which the kernel also sends "
+	assert_why(job, "reader-0 was killed by signal 9 (SIGKILL), which the kernel also sends "
 			"when memory runs out. Retries used: 2; max_retries is 2. Its output is "
 			"in reader-0/log.\n");
 	job->replicas[2].signal = 40;
-	assert_why(job, "reader-0 was ended by signal 40. Retries used: 2; max_retries is 2. Its "
+	assert_why(job, "reader-0 was killed by signal 40. Retries used: 2; max_retries is 2. Its "
 			"output is in reader-0/log.\n");
 }
 
@@ -222,8 +222,8 @@ static void test_output_lost(void **state)
 	job->replicas[0].state = job->replicas[2].state = SPEC_CANCELLED;
 	set(&r->reason, "OutputLost");
 	set(&r->message,
-	    "ended by signal 13 (SIGPIPE); its output can't be written: No space left on device");
-	assert_why(job, "trainer-1 failed: ended by signal 13 (SIGPIPE); its output "
+	    "killed by signal 13 (SIGPIPE); its output can't be written: No space left on device");
+	assert_why(job, "trainer-1 failed: killed by signal 13 (SIGPIPE); its output "
 			"can't be written: No space left on device. It was not retried, "
 			"because max_retries is 0. Its output is in trainer-1/log.\n");
 	job->state = SPEC_SUCCEEDED;
@@ -276,7 +276,7 @@ static void test_waiting(void **state)
 	/* A replica that is only restarted along with others is not the cause. */
 	job->replicas[0].state = SPEC_PENDING;
 	set(&job->replicas[0].reason, "Restarting");
-	set(&job->replicas[0].message, "ended by signal TERM");
+	set(&job->replicas[0].message, "killed by signal TERM");
 	assert_why(job, "trainer-1 ended with exit code 1. It will be restarted soon. "
 			"Retries used: 1; max_retries is 3.\n");
 	/*
@@ -331,14 +331,14 @@ static void test_memory(void **state)
 		 "trainer-0 was ended because it used more memory than its limit. Role trainer needs "
 		 "more memory, or must use less."},
 		{"Signal", -1, 9, INT64_C(67108864), "",
-		 "trainer-0 was ended by signal 9 (SIGKILL), which the kernel "
+		 "trainer-0 was killed by signal 9 (SIGKILL), which the kernel "
 		 "also sends when memory runs out. kxfs measured up to 64 MiB of "
 		 "memory."},
 		{"Signal", -1, 9, INT64_C(67108863), "",
-		 "trainer-0 was ended by signal 9 (SIGKILL), which the kernel also sends when memory "
+		 "trainer-0 was killed by signal 9 (SIGKILL), which the kernel also sends when memory "
 		 "runs out."},
 		{"Signal", -1, 15, INT64_C(67108864), "",
-		 "trainer-0 was ended by signal 15 (SIGTERM)."},
+		 "trainer-0 was killed by signal 15 (SIGTERM)."},
 		{"Error", 137, 0, INT64_C(1073741824), "",
 		 "trainer-0 ended with exit code 137, which means signal 9 "
 		 "(SIGKILL), which the kernel also sends when memory runs out. "
