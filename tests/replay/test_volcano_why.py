@@ -310,6 +310,8 @@ def test_memory(kx, volcano):
     job = kx.submit(harness.app("true", resource={"cpu": 4, "memMB": 16000, "gpu": 2}))
     (pod,) = volcano.start(job.id)
     job.until("RUNNING")
+    # The job's event may arrive before its pod's.
+    harness.wait_for(lambda: job.status()["usage"]["cpu"]["requested_millicores"], what="what the pod requests")
     usage = job.status()["usage"]
     assert usage["cpu"] == {"requested_millicores": 3900, "seconds": None, "now_millicores": None,
                             "efficiency_percent": None}
