@@ -574,10 +574,11 @@ def python_app(script, **fields):
 
 def record(state, job):
     """Return the record of the job JOB in STATE/jobs; a path that does not exist if there is none."""
-    for path in (state / "jobs").glob("[!.]*"):
-        with contextlib.suppress(OSError):
-            if path.is_file() and f'"id":"{job}"' in path.read_text(errors="replace"):
-                return path
+    for _ in range(3):  # a listing may miss a file that is replaced at that moment
+        for path in (state / "jobs").glob("[!.]*"):
+            with contextlib.suppress(OSError):
+                if path.is_file() and f'"id":"{job}"' in path.read_text(errors="replace"):
+                    return path
     return state / "jobs" / "none"
 
 
