@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A small client of the Kubernetes API, for the test controllers and for what tests ask."""
+"""A small client of the Kubernetes API, for the test controllers and for requests of the tests."""
 
 import base64
 import contextlib
@@ -32,7 +32,7 @@ GROUPS = {
 
 
 def path_of(resource, namespace=None, name=None, sub=None):
-    """/apis/batch.volcano.sh/v1alpha1/namespaces/NS/jobs/NAME/status and the like."""
+    """Return a path such as /apis/batch.volcano.sh/v1alpha1/namespaces/NS/jobs/NAME/status."""
     path = GROUPS[resource]
     if namespace:
         path += f"/namespaces/{namespace}"
@@ -41,7 +41,7 @@ def path_of(resource, namespace=None, name=None, sub=None):
 
 
 class Refused(Exception):
-    """The server's answer was an error: `code`, and `status` as it was sent."""
+    """The server's reply is an error: `code`, and `status` as it was sent."""
 
     def __init__(self, code, body):
         super().__init__(f"{code}: {body[:2000]}")
@@ -58,7 +58,7 @@ class Refused(Exception):
 
 
 class Client:
-    """Connections to one server as one user; threads may share it."""
+    """Connections to one server as one user. Threads may share a client."""
 
     def __init__(self, server, context, token=None):
         url = urllib.parse.urlsplit(server)
@@ -73,8 +73,8 @@ class Client:
         return http.client.HTTPSConnection(*self.address, context=self.context, timeout=timeout)
 
     def send(self, method, path, body=None, kind="application/json"):
-        """The body of the answer; a kept connection that the server has closed is made anew. OSError: there is none,
-        or not the whole of it."""
+        """Return the body of the reply. If the server has closed a kept connection, connect again.
+        Raise OSError if there is no reply or it is incomplete."""
         data = None if body is None else json.dumps(body).encode()
         headers = {**self.headers, **({"Content-Type": kind} if data is not None else {})}
         for again in (True, False):
@@ -115,7 +115,7 @@ class Client:
         return self.call("PATCH", path, body, "application/merge-patch+json")
 
     def delete(self, path, body=None):
-        """Gone is as good as deleted."""
+        """Delete an object. A missing object does not count as an error."""
         with contextlib.suppress(KeyError):
             try:
                 self.call("DELETE", path, body or {})
@@ -124,7 +124,7 @@ class Client:
                     raise
 
     def watch(self, path, version, timeout=60):
-        """Yield the events of a watch until it ends; `path` may have parameters."""
+        """Yield the events of a watch until it ends. `path` may have parameters."""
         connection = self.connect(timeout + 10)
         try:
             mark = "&" if "?" in path else "?"
@@ -144,7 +144,7 @@ class Client:
 
 def tls_context(ca, certificate=None, key=None):
     context = ssl.create_default_context(cafile=ca)
-    # The tests' certificates lack what newer versions of OpenSSL ask for in addition.
+    # The tests' certificates lack extensions that newer versions of OpenSSL require.
     context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
     if certificate:
         context.load_cert_chain(certificate, key)
@@ -152,7 +152,8 @@ def tls_context(ca, certificate=None, key=None):
 
 
 def from_kubeconfig(kubectl, path=None):
-    """A client as kubectl would be with that kubeconfig (None: with the environment's)."""
+    """Return a client that uses this kubeconfig as kubectl does, or kubectl's default one if PATH
+    is None."""
     command = [kubectl, "config", "view", "--raw", "--minify", "--flatten", "-o", "json"]
     config = json.loads(subprocess.run(command + ([f"--kubeconfig={path}"] if path else []),
                                        check=True, capture_output=True, text=True).stdout)

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Build the parts of the tests' Kubernetes, once, into a cache outside the repository.
+"""Build the parts of the tests' Kubernetes once, into a cache outside the repository.
 
-`python3 build.py` prints the directory; parts() returns it. It holds etcd, kube-apiserver,
-kube-controller-manager, kube-scheduler, kubelet, kubectl, metrics-server, helm and kustomize (from the Go modules
-that parts/ names) and images.tar (busybox as this machine has it, and a pause image). The directory is named
-after what goes into it, so a change of parts/ or of this file builds anew, beside the old one; what
-nobody used for two weeks is taken away.
+`python3 build.py` prints the directory, and parts() returns it. It contains etcd, kube-apiserver,
+kube-controller-manager, kube-scheduler, kubelet, kubectl, metrics-server, helm and kustomize (from
+the Go modules that parts/ names). It also contains images.tar with this machine's busybox and a
+pause image. The directory's name depends on the inputs, so a change of parts/ or of this file
+builds a new directory beside the old one. Directories that were unused for two weeks are removed.
 
-KXFS_CACHE_DIR is where the cache is (default: $XDG_CACHE_HOME/kxfs-tests or
-~/.cache/kxfs-tests). Go 1.26 is needed to build; any Go since 1.21 fetches that by itself, and
-where there is none Debian's Go is installed and the module golang.org/toolchain is used.
-"""
+KXFS_CACHE_DIR is the cache (default: $XDG_CACHE_HOME/kxfs-tests or ~/.cache/kxfs-tests). The build
+requires Go 1.26. Any Go since 1.21 downloads that version itself. Without such a Go, install
+Debian's Go, which then downloads the module golang.org/toolchain."""
 
 import contextlib
 import fcntl
@@ -30,7 +29,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 TOOLCHAIN = "go1.26.4"
-KEEP = 14 * 86400  # seconds that what another checkout built is kept
+KEEP = 14 * 86400  # seconds that another checkout's build is kept
 PROGRAMS = {
     "etcd": "go.etcd.io/etcd/server/v3",
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
@@ -61,7 +60,7 @@ def cache_dir():
 
 
 def parts():
-    """The directory of the parts; builds them when they are not there."""
+    """Return the directory of the parts. Build them if they are missing."""
     cache = cache_dir()
     cache.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
@@ -71,7 +70,7 @@ def parts():
     with open(cache / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.is_dir():
-            # Left where a build was cut off: the compiler's own cache makes the next one short.
+            # An interrupted build leaves this behind. Go's own cache makes the next build fast.
             new = cache / "parts-new"
             shutil.rmtree(new, ignore_errors=True)
             new.mkdir()
@@ -90,7 +89,8 @@ def parts():
 
 def build_programs(out):
     go, env = find_go()
-    # Less work for the compiler's garbage collector, for more memory: about 1 GiB for each of the two compilers.
+    # Collect garbage less often, which needs more memory: about 1 GiB for each of the two
+    # compilers.
     env.update(CGO_ENABLED="0", GOFLAGS="-mod=readonly", GOWORK="off", GOGC="400")
     command = [go, "build", "-p", str(min(2, os.cpu_count() or 1)), "-trimpath", "-buildvcs=false",
                "-ldflags=-s -w", "-o", f"{out}/"]
@@ -102,7 +102,8 @@ def build_programs(out):
 
 
 def find_go():
-    """(program, environment): a Go that is new enough, or gets itself one that is."""
+    """Return (program, environment) of a Go that is new enough, or that downloads a newer one
+    itself."""
     env = dict(os.environ)
     env.setdefault("HOME", str(cache_dir()))
     for go in (shutil.which("go"), "/usr/local/go/bin/go", "/usr/lib/go/bin/go"):
@@ -114,7 +115,7 @@ def find_go():
 
 
 def go_version(go):
-    """Of the program itself, not of the toolchain that it would switch to."""
+    """Return the version of the program itself, not of the toolchain that it would switch to."""
     env = {**os.environ, "GOTOOLCHAIN": "local"}
     said = subprocess.run([go, "version"], env=env, check=False, capture_output=True, text=True,
                           cwd="/").stdout
@@ -123,7 +124,7 @@ def go_version(go):
 
 
 def fetch_go(env):
-    """A Go toolchain as the module that it is published as, by a Go that is too old to switch."""
+    """Download a Go toolchain, which is published as a module, with a Go that is too old to switch."""
     machine = subprocess.run(["go", "env", "GOOS", "GOARCH"], env=env, check=True, text=True,
                              capture_output=True).stdout.split()
     module = f"golang.org/toolchain@v0.0.1-{TOOLCHAIN}.{'-'.join(machine)}"
@@ -136,7 +137,7 @@ def fetch_go(env):
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(json.loads(reply.stdout)["Dir"], place)
     for program in (*place.glob("bin/*"), *place.glob("pkg/tool/*/*")):
-        program.chmod(0o755)  # a module has no modes
+        program.chmod(0o755)  # a module has no file modes
     return str(place / "bin/go")
 
 
@@ -144,7 +145,7 @@ def fetch_go(env):
 
 
 def build_images(path):
-    """Both images as one archive, in the form of `docker save`."""
+    """Write both images to one archive, in the format of `docker save`."""
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         with tarfile.open(path, "w") as archive:
             manifest = [
@@ -193,13 +194,14 @@ def layer_of(buffer):
 
 
 def libraries(program):
-    """The shared libraries that PROGRAM needs, its loader too; none: it is static."""
+    """Return the shared libraries that PROGRAM needs, including its loader. The list is empty if it
+    is static."""
     said = subprocess.run(["ldd", program], check=False, text=True, capture_output=True).stdout
     return re.findall(r"(/\S+) \(0x", said)
 
 
 def busybox_layer():
-    """Debian's busybox, whether static or not, with a link for every applet."""
+    """Return Debian's busybox, static or not, with a link for every applet."""
     program = pathlib.Path("/bin/busybox")
     applets = subprocess.run([program, "--list"], check=True, text=True,
                              capture_output=True).stdout.split()
@@ -221,7 +223,7 @@ def busybox_layer():
 
 
 def pause_layer(scratch):
-    """What keeps a pod's namespaces: a program that waits for SIGTERM."""
+    """Return the program that keeps a pod's namespaces open: it waits for SIGTERM."""
     (scratch / "pause.c").write_text(PAUSE_C)
     subprocess.run(["gcc", "-Os", "-static", "-s", "-o", scratch / "pause", scratch / "pause.c"],
                    check=True)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""A whole Kubernetes on this machine's loopback, in one temporary directory.
+"""A whole Kubernetes on this machine's loopback interface, in one temporary directory.
 
-    with Cluster() as cluster:
-        cluster.kubectl("get", "nodes")
-        cluster.parts["apiserver"].stop()
+  with Cluster() as cluster:
+      cluster.kubectl("get", "nodes")
+      cluster.parts["apiserver"].stop()
 
-`python3 cluster.py` starts one, prints how to reach it, and ends it on Ctrl-C.
-Needs root. Several may run beside each other: each has a slot, and with it its ports; all else is
-in its directory or its namespaces (node.py). Nothing outlives the process that started it.
-"""
+`python3 cluster.py` starts a cluster, prints how to reach it, and ends it on Ctrl-C. It requires
+root. Several clusters may run at the same time. Each has a slot, which determines its ports.
+Everything else is in its directory or its namespaces (node.py). Nothing outlives the process that
+started the cluster."""
 
 import base64
 import functools
@@ -29,11 +29,11 @@ import node
 from process import LIMIT, Part, start_janitor, wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Ports are below those that the kernel gives to clients, so nobody takes one in between.
+# These ports are below the kernel's range for clients, so no client gets one of them.
 FIRST_PORT, PORTS_EACH, SLOTS = 21000, 16, 100
 PORTS = ("apiserver", "etcd", "etcd-peer", "controller-manager", "scheduler", "kubelet",
          "kubelet-health", "webhook", "metrics")
-# name of the kubeconfig: (user, groups) by client certificate
+# name of the kubeconfig: (user, groups) in the client certificate
 CERTIFICATES = {
     "admin": ("kxfs-admin", ["system:masters"]),
     "cert": ("kxfs-cert", ["kxfs-tests"]),
@@ -42,7 +42,8 @@ CERTIFICATES = {
     "kubelet": (f"system:node:{node.NODE}", ["system:nodes"]),
     "volcano": ("kxfs-volcano", ["system:masters"]),
 }
-# What the users `token` and `cert` may do: everything in any namespace, little about the cluster.
+# The rights of the users `token` and `cert`: everything in any namespace, but few cluster-wide
+# resources.
 RIGHTS = [
     {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
      "metadata": {"name": "kxfs-tests-admin"},
@@ -62,7 +63,8 @@ RIGHTS = [
 
 
 class Slot:
-    """A number that no other cluster of this machine has; the kernel gives it back at our end."""
+    """A number that no other cluster of this machine has. The kernel releases it when this process
+    ends."""
 
     def __init__(self):
         for self.number in range(SLOTS):
@@ -91,7 +93,8 @@ class Slot:
 
 
 def kubeconfig_text(server, ca, user, namespace="default"):
-    """A kubeconfig (JSON is YAML) whose only context is `kxfs`; USER is its user's fields."""
+    """Return a kubeconfig (JSON is valid YAML) whose only context is `kxfs`. USER contains its
+    user's fields."""
     data = base64.b64encode(pathlib.Path(ca).read_bytes()).decode()
     return json.dumps({
         "apiVersion": "v1", "kind": "Config", "current-context": "kxfs",
@@ -104,11 +107,11 @@ def kubeconfig_text(server, ca, user, namespace="default"):
 
 
 class Kubectl:
-    """What a cluster of our own and a given one have in common: `kubectl_path`, `admin` (a
-    kubeconfig, or None for the environment's), `client` (an api.Client with all rights)."""
+    """What our own cluster and a given one have in common: `kubectl_path`, `admin` (a kubeconfig,
+    or None for the default one), and `client` (an api.Client with all rights)."""
 
     def kubectl(self, *args, kubeconfig=None, check=True, timeout=LIMIT, **kwargs):
-        """subprocess.run of kubectl, as the administrator unless KUBECONFIG is given."""
+        """Run kubectl, as the administrator unless KUBECONFIG is given."""
         path = kubeconfig or self.admin
         command = [self.kubectl_path, *([f"--kubeconfig={path}"] if path else []), *map(str, args)]
         p = subprocess.run(command, check=False, capture_output=True, text=True, timeout=timeout,
@@ -118,13 +121,14 @@ class Kubectl:
         return p
 
     def apply(self, *objects, namespace=None):
-        """Server-side apply of objects (dicts)."""
+        """Apply objects (dicts) on the server side."""
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
         place = ["-n", namespace] if namespace else []
         return self.kubectl("apply", "--server-side", "--force-conflicts", *place, "-f", "-", input=text)
 
     def limited(self, namespace, directory):
-        """A kubeconfig of a user with the rights of contrib/rbac.yaml in NAMESPACE, no others."""
+        """Return the kubeconfig of a user who has only the rights of contrib/rbac.yaml, in
+        NAMESPACE."""
         self.kubectl("apply", "-n", namespace, "-f", build.ROOT / "contrib/rbac.yaml")
         self.apply(
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "kxfs"}},
@@ -145,7 +149,7 @@ class Kubectl:
 
 
 class Running(Kubectl):
-    """A cluster that somebody else has started at BASE (another process of the test run)."""
+    """A cluster at BASE that another process of the test run has started."""
 
     def __init__(self, base):
         self.base = pathlib.Path(base)
@@ -164,17 +168,17 @@ class Running(Kubectl):
         return api.from_kubeconfig(self.kubectl_path, self.admin)
 
     def kubeconfig(self, name):
-        """Path of the kubeconfig of `admin`, `token` or `cert` (or of a part)."""
+        """Return the path of the kubeconfig of `admin`, `token` or `cert`, or of a part."""
         return self.base / "kubeconfig" / name
 
-    # --- what the server was asked -----------------------------------------------------------
+    # --- requests that the server received -----------------------------------------------------
 
     @property
     def audit_log(self):
         return self.base / "log" / "audit.log"
 
     def audit(self, user=None, since=0):
-        """Entries of the API server's audit log (dicts), of one user name, from offset SINCE."""
+        """Yield entries of the API server's audit log (dicts), from offset SINCE, of USER if given."""
         with open(self.audit_log, "rb") as file:
             file.seek(since)
             for line in file.read().split(b"\n")[:-1]:
@@ -191,25 +195,25 @@ class Running(Kubectl):
             return False
 
     def has_account(self, namespace):
-        """Pods of a namespace need its default service account and the authority's certificate."""
+        """Return whether the namespace has what its pods require: the default service account and
+        the CA certificate."""
         return all(self.is_served(f"/api/v1/namespaces/{namespace}/{path}")
                    for path in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"))
 
 
 class Cluster(Running):
-    """etcd, kube-apiserver, kube-controller-manager, kube-scheduler, containerd, kubelet, and
-    with VOLCANO its definitions and the test controllers that stand in for it.
+    """etcd, kube-apiserver, kube-controller-manager, kube-scheduler, containerd and kubelet. With
+    VOLCANO, also Volcano's definitions and the test controllers that simulate it.
 
-    parts["etcd" | "apiserver" | "controller-manager" | "scheduler" | "volcano"] and
-    node.containerd, node.kubelet may be stopped and started.
-    """
+    parts["etcd" | "apiserver" | "controller-manager" | "scheduler" | "volcano"], node.containerd
+    and node.kubelet may be stopped and started."""
 
     here = HERE
     images = {"busybox": build.BUSYBOX, "pause": build.PAUSE}
 
     def __init__(self, directory=None, volcano=True, log_size="256Ki"):
         self.volcano = volcano
-        self.log_size = log_size  # bytes at which the kubelet rotates a log
+        self.log_size = log_size  # size in bytes at which the kubelet rotates a log
         self.directory = directory or os.environ.get("KXFS_TEST_DIR", tempfile.gettempdir())
         self.parts = {}
         self.base = self.janitor = self.node = self.ca = self.slot = None
@@ -263,7 +267,8 @@ class Cluster(Running):
         self.parts["apiserver"].start()
         self.wait_apiserver()
         if self.volcano:
-            self.apply_definitions()  # first: quota and garbage are about what is there at the start
+            # first, because the quota and garbage collectors discover resources at their start
+            self.apply_definitions()
         self.parts["controller-manager"].start()
         self.parts["scheduler"].start()
         self.node.start()
@@ -274,7 +279,7 @@ class Cluster(Running):
         wait_for(lambda: self.has_account("default"), "the namespace default")
 
     def serve_behind(self, group, version, name, port):
-        """The API GROUP/VERSION is that of a server of this machine on PORT."""
+        """Make a server of this machine on PORT serve the API GROUP/VERSION."""
         self.apply(
             {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "default"},
              "spec": {"type": "ExternalName", "externalName": "localhost"}},
@@ -284,7 +289,7 @@ class Cluster(Running):
         wait_for(lambda: self.is_served(f"/apis/{group}/{version}"), f"{group} to be served")
 
     def apply_definitions(self):
-        """Volcano's resources."""
+        """Create Volcano's resource definitions."""
         self.kubectl("apply", "--server-side", f"--filename={HERE.parent / 'replay/data/crds/volcano.yaml'}")
         for resource in ("jobs", "commands", "podgroups", "queues"):
             wait_for(lambda r=resource: self.is_served(api.path_of(r)), f"{resource} to be served")
@@ -305,7 +310,8 @@ class Cluster(Running):
         return path
 
     def add_certificate(self, name, user, groups=()):
-        """A kubeconfig of a user of that name and groups, by client certificate."""
+        """Return the kubeconfig of a user with this name and these groups, with a client
+        certificate."""
         certificate, key = self.ca.make(f"user-{name}", user, groups)
         return self.write_kubeconfig(name, {
             "client-certificate-data": base64.b64encode(certificate.read_bytes()).decode(),
@@ -314,7 +320,7 @@ class Cluster(Running):
     # --- conditions --------------------------------------------------------------------------
 
     def wait_apiserver(self):
-        """Until the API server answers; call it after starting it again."""
+        """Wait until the API server answers. Call this after starting it again."""
         def ready():
             self.parts["apiserver"].check()
             try:
@@ -326,7 +332,8 @@ class Cluster(Running):
         wait_for(ready, "the API server to be ready")
 
     def takes_jobs(self):
-        """The webhook answers, and there is a queue, when a job for no queue is refused in its words."""
+        """Return whether the webhook refuses a job for a missing queue. Then the webhook is running
+        and queues exist."""
         self.parts["volcano"].check()
         job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "probe"},
                "spec": {"queue": "no-such-queue", "tasks": [{"name": "one", "replicas": 1, "template": {
@@ -345,10 +352,10 @@ class Cluster(Running):
                    for item in self.client.items("/api/v1/nodes") if "taints" not in item["spec"]
                    for condition in item["status"].get("conditions", ()))
 
-    # --- the end -----------------------------------------------------------------------------
+    # --- shutdown ------------------------------------------------------------------------------
 
     def stop(self):
-        """End everything; what is left over is an error."""
+        """End everything. It is an error if something remains."""
         if not self.janitor:
             return
         janitor, self.janitor = self.janitor, None

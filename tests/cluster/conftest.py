@@ -1,32 +1,34 @@
 # SPDX-License-Identifier: MIT
-"""Fixtures of the tests on a real Kubernetes, where kxfs' own tests find all they need.
+"""Fixtures of the tests on a real Kubernetes.
 
-    cluster       the cluster of this run, shared by all tests, so none may disturb it:
-                  .kubectl(...), .apply(objects), .client (api.py), .audit(user), and
-                  .kubeconfig("admin" | "token" | "cert"), users by client certificate, token,
-                  client certificate again. It has Volcano's definitions and the test controllers.
-    own_cluster   one of its own for a test that stops parts: .parts["apiserver"].stop() and
-                  .start(), .wait_apiserver(); also etcd, controller-manager, scheduler, volcano;
-                  .node.kubelet; .node.containerd.stop() and .node.start_containerd(). Starts in about
-                  ten seconds.
-    namespace     a fresh namespace of `cluster`, removed after the test, with what is in it
-    limited       kubeconfig of a user with the rights of contrib/rbac.yaml in `namespace` only
-    make_kx       of all mounted tests: make_kx(source=f"volcano:{namespace}",
-                  env={"KUBECONFIG": str(cluster.kubeconfig("token"))})
-    mount         mount(kubeconfig=..., options=..., namespace=...) -> Kxfs, by make_kx: of
-                  `namespace`, as the user `token`, with queue=default unless told
-    kx, world     a mount of `namespace`; its other side, without kxfs (mounted.py)
-    load_job(name)  a Volcano job (dict) as TorchX made it: the first object of a recording
-    wait_job(namespace, name, *phases)  the job when it is in one of the phases
+  cluster       the cluster of this run. All tests share it, so none may disturb it:
+                .kubectl(...), .apply(objects), .client (api.py), .audit(user), and
+                .kubeconfig("admin" | "token" | "cert"): users with a client certificate,
+                a token, a client certificate. It has Volcano's definitions and the test
+                controllers.
+  own_cluster   a separate cluster for a test that stops parts: .parts["apiserver"].stop()
+                and .start(), .wait_apiserver(); also etcd, controller-manager, scheduler,
+                volcano; .node.kubelet; .node.containerd.stop() and
+                .node.start_containerd(). It starts in about ten seconds.
+  namespace     a new namespace of `cluster`, removed with its contents after the test
+  limited       the kubeconfig of a user who has only the rights of contrib/rbac.yaml, in
+                `namespace`
+  make_kx       as in all tests with mounts: make_kx(source=f"volcano:{namespace}",
+                env={"KUBECONFIG": str(cluster.kubeconfig("token"))})
+  mount         mount(kubeconfig=..., options=..., namespace=...) -> Kxfs, made by make_kx.
+                By default it mounts `namespace` as the user `token`, with queue=default
+  kx, world     a mount of `namespace`; access to the same namespace without kxfs (mounted.py)
+  load_job(name)  a Volcano job (dict) that TorchX created: the first object of a recording
+  wait_job(namespace, name, *phases)  wait until the job is in one of the phases, return it
 
-The image that there is: docker.io/library/busybox:1.35. The node has as many CPUs as the machine,
-so ask for little (cpu 0.1) unless waiting for room is the point. Test files that are collected
-together run with `pytest -n N --dist loadfile` on one cluster, but for those that have their own.
+The only image is docker.io/library/busybox:1.35. The node has as many CPUs as the machine, so
+request little (cpu 0.1) unless the test is about capacity. `pytest -n N --dist loadfile` runs test
+files in parallel on one cluster, except those that have their own.
 
-With KXFS_CLUSTER_NAMESPACE the same tests run in that namespace of the cluster of KUBECONFIG (or
-kubectl's default), which has Volcano; it must be ours alone while they run, so no -n. Tests that
-need a cluster of their own start one all the same. test_cluster.py is about our own cluster only.
-"""
+With KXFS_CLUSTER_NAMESPACE, the same tests run in that namespace of the cluster of KUBECONFIG (or
+kubectl's default), which must have Volcano. Nothing else may use the namespace while they run, so
+-n is not possible. Tests that need their own cluster start one all the same. test_cluster.py only
+tests our own cluster."""
 
 import json
 import os
@@ -42,11 +44,11 @@ from mounted import World
 from process import wait_for
 from story import recordings
 
-SHARED = "KXFS_CLUSTER_BASE"  # for the workers of `pytest -n`: where the cluster is
+SHARED = "KXFS_CLUSTER_BASE"  # tells the workers of `pytest -n` where the cluster is
 
 
 class Given(Kubectl):
-    """A cluster that somebody runs, with the real Volcano or another."""
+    """A cluster that somebody else runs, with the real Volcano or another implementation."""
 
     def __init__(self):
         self.kubectl_path = shutil.which("kubectl") or build.parts() / "kubectl"
@@ -62,7 +64,7 @@ class Given(Kubectl):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session):
-    """With -n, the process that only hands out tests starts the cluster of all."""
+    """With -n, start the shared cluster in the process that distributes the tests."""
     config = session.config
     if (config.pluginmanager.hasplugin("dsession") and not config.option.collectonly
             and "KXFS_CLUSTER_NAMESPACE" not in os.environ):

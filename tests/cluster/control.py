@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""The control plane: certificates, command lines and files of etcd, API server, controllers, scheduler."""
+"""The control plane: certificates, command lines and files of etcd, API server, controllers and
+scheduler."""
 
 import json
 import subprocess
 
 from process import Part
 
-# --- Certificates -----------------------------------------------------------------------------
-# Certificates of the tests' cluster, by openssl: one authority, P-256 keys.
+# --- Certificates ----------------------------------------------------------------------------- The
+# certificates of the test cluster, made by openssl: one CA, P-256 keys.
 
 
 class Authority:
@@ -31,7 +32,7 @@ class Authority:
         self.openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", f"{name}.key")
 
     def make(self, name, user, groups=(), hosts=()):
-        """(certificate, key) of USER, for a client and for a server on HOSTS; PEM files."""
+        """Return (certificate, key) of USER as PEM files, for a client and for a server on HOSTS."""
         self.key(name)
         subject = "".join(f"/O={group}" for group in groups) + f"/CN={user}"
         extensions = ["extendedKeyUsage=clientAuth,serverAuth"]
@@ -50,7 +51,7 @@ class Authority:
 # Command lines and files of the control plane: etcd, API server, controllers, scheduler.
 
 SERVICE_RANGE = "10.96.0.0/16"
-# Pods that ask for Volcano's scheduler get one; what a gang needs is for the test controllers.
+# Both schedulers only bind pods. The test controllers decide about gangs.
 SCHEDULERS = ("default-scheduler", "volcano")
 
 
@@ -88,7 +89,7 @@ def apiserver(cluster):
     return Part("apiserver", base, [
         cluster.parts_dir / "kube-apiserver", "--bind-address=127.0.0.1",
         f"--secure-port={cluster.ports['apiserver']}",
-        # Must not be loopback; nobody connects to it.
+        # Must not be a loopback address. Nobody connects to it.
         "--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none",
         f"--etcd-servers=http://127.0.0.1:{cluster.ports['etcd']}",
         f"--client-ca-file={pki}/ca.crt",
@@ -103,7 +104,7 @@ def apiserver(cluster):
         f"--kubelet-client-key={pki}/kubelet-client.key",
         f"--kubelet-certificate-authority={pki}/ca.crt",
         "--kubelet-preferred-address-types=Hostname", "--allow-privileged=true",
-        # Who asks is told to servers behind it, as metrics-server.
+        # Servers behind this one, such as metrics-server, receive the user's name.
         f"--requestheader-client-ca-file={pki}/ca.crt", "--requestheader-allowed-names=front-proxy-client",
         "--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
@@ -120,7 +121,8 @@ def controller_manager(cluster):
         f"--secure-port={cluster.ports['controller-manager']}", f"--kubeconfig={kubeconfig}",
         f"--root-ca-file={pki}/ca.crt", f"--service-account-private-key-file={pki}/accounts.key",
         "--use-service-account-credentials", "--leader-elect=false",
-        "--kube-api-qps=200", "--kube-api-burst=400",  # a Job of a thousand pods is no matter of minutes
+        # otherwise a Job of a thousand pods takes minutes
+        "--kube-api-qps=200", "--kube-api-burst=400",
         f"--cert-dir={cluster.base}/controller-manager",
     ])
 
@@ -134,7 +136,7 @@ def scheduler(cluster):
 
 
 def metrics_server(cluster):
-    """Looks at the kubelet every 15 s, as its own manifests say."""
+    """Return a metrics-server that reads the kubelet's metrics every 15 s, as in its own manifests."""
     pki, kubeconfig = cluster.ca.dir, cluster.kubeconfig("volcano")
     cluster.ca.make("metrics", "metrics", hosts=("localhost",))
     return Part("metrics-server", cluster.base, [

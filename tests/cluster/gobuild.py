@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Programs that tests use, of Go and of others, made once in the cache that build.py has."""
+"""Programs that tests use, written in Go or other languages, built once into the cache of build.py.
+"""
 
 import fcntl
 import hashlib
@@ -10,8 +11,9 @@ import build
 
 
 def cached(name, inputs, fill):
-    """The directory NAME-DIGEST in the cache that build.py has, which FILL(directory) makes once for these contents of the files
-    INPUTS. What FILL has left when it was cut off is there when it is tried again."""
+    """Return the directory NAME-DIGEST in the cache of build.py. DIGEST depends on the contents of
+    the files INPUTS. FILL(directory) fills the directory once. If FILL was interrupted, the next
+    call continues with what it has left."""
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()[:16]
     cache = build.cache_dir()
     cache.mkdir(parents=True, exist_ok=True)
@@ -27,8 +29,9 @@ def cached(name, inputs, fill):
 
 
 def programs(name, folder, *targets, note=""):
-    """The directory with the programs of TARGETS (packages, or files of FOLDER, whose go.mod and go.sum hold). They are built if
-    they are not there, or if a file of FOLDER that says what to build has changed. NOTE: what is printed before."""
+    """Return the directory with the programs of TARGETS (packages or files of FOLDER, which
+    contains go.mod and go.sum). Build them if they are missing, or if a relevant file of FOLDER has
+    changed. NOTE is printed before a build."""
 
     def fill(new):
         go, env = build.find_go()

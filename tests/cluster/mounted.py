@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of mounts of a real cluster share: jobs whose end the test decides, the mount, and a node on which nothing runs.
+"""What the tests with mounts of a real cluster share: jobs whose end the test decides, the mount,
+and a fake node.
 
-A pod of HOLD waits until the test says with which code it is to end, so no test depends on how
-long anything takes: release(namespace, pod, code)."""
+A pod of HOLD waits until the test decides its exit code with release(namespace, pod, code). So no
+test depends on how long something takes."""
 
 import contextlib
 import json
@@ -18,10 +19,11 @@ from cluster import Running
 from process import wait_for
 
 # --- Jobs and mounts --------------------------------------------------------------------------
-# What the tests of mounts of a real cluster share: jobs whose end the test decides, and the mount.
+# What the tests with mounts of a real cluster share: jobs whose end the test decides, and the
+# mount.
 #
-# A pod of HOLD waits until the test says with which code it is to end, so no test depends on how
-# long anything takes: release(namespace, pod, code).
+# A pod of HOLD waits until the test decides its exit code with release(namespace, pod, code). So no
+# test depends on how long something takes.
 
 IMAGE = "docker.io/library/busybox:1.35"
 SMALL = {"cpu": 0.1, "memMB": 64, "gpu": 0}
@@ -30,19 +32,22 @@ HOLD = ("trap 'exit 143' TERM; echo begin; while [ ! -s /code ]; do sleep 0.1; d
 
 
 def role(script, name="main", **fields):
-    """A role of an AppDef that runs SCRIPT (`$` protected from macros)."""
+    """Return a role of an AppDef that runs SCRIPT. `$` is escaped, so that it does not start a
+    macro."""
     return {"name": name, "image": IMAGE, "entrypoint": "sh", "args": ["-c", script.replace("$", "$$")],
             "resource": SMALL, **fields}
 
 
 def app(script="", name="app", roles=None, args=None, **fields):
-    """An AppDef as JSON: a role that runs SCRIPT, or ROLES; ARGS are its scheduler_args."""
+    """Return an AppDef as JSON, with a role that runs SCRIPT, or with ROLES. ARGS are its
+    scheduler_args."""
     return json.dumps({"name": name, "roles": roles or [role(script, **fields)],
                        **({"scheduler_args": args} if args else {})}, indent=1)
 
 
 def manifest(replicas=1, **spec):
-    """A job of REPLICAS that start together and run HOLD, as Volcano takes it, with these fields in the pods' spec."""
+    """Return a Volcano job of REPLICAS that start together and run HOLD. SPEC contains fields of
+    the pods' spec."""
     pod = {"restartPolicy": "Never", "containers": [{
         "name": "main", "image": IMAGE, "command": ["sh", "-c", HOLD], **spec.pop("container", {})}], **spec}
     return json.dumps({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
@@ -52,7 +57,7 @@ def manifest(replicas=1, **spec):
 
 
 class World:
-    """A namespace of a cluster, for the side of a test that is not the mount."""
+    """A namespace of a cluster, accessed without the mount."""
 
     def __init__(self, cluster, namespace):
         self.cluster = cluster
@@ -65,17 +70,17 @@ class World:
         return api.path_of(resource, self.namespace, name)
 
     def jobs(self):
-        """The Volcano jobs that there are, by name."""
+        """Return the existing Volcano jobs by name."""
         return {job["metadata"]["name"]: job for job in self.cluster.client.items(self.path("jobs"))}
 
     def pods(self, job):
-        """Those of job JOB (its id) that are not on their way out."""
+        """Return the pods of the job with the id JOB that are not being deleted."""
         return [pod for pod in self.cluster.client.items(self.path("pods"))
                 if (pod["metadata"].get("labels") or {}).get("volcano.sh/job-name") == job
                 and "deletionTimestamp" not in pod["metadata"]]
 
     def release(self, pod, code=0, container=None):
-        """Let a pod of HOLD end with CODE."""
+        """Let a pod of HOLD exit with CODE."""
         def told():
             ident = self.container(pod, container)
             return ident and self.write_code(pod, container, ident, code)
@@ -83,14 +88,16 @@ class World:
         wait_for(told, f"pod {pod} to take its code")
 
     def container(self, pod, name=None):
-        """The runtime's name of a container (the first one) of a pod; "": there is none yet."""
+        """Return the container runtime's id of a pod's container (by default the first), or "" if
+        it does not exist yet."""
         for one in self.cluster.client.get(self.path("pods", pod))["status"].get("containerStatuses", ()):
             if name in (None, one["name"]):
                 return one.get("containerID", "").rpartition("/")[2]
         return ""
 
     def write_code(self, pod, container, ident, code):
-        """On a node of this machine without asking the cluster, which may be away."""
+        """Write the exit code through /proc of this machine. This works while the cluster is
+        unreachable."""
         for path in pathlib.Path("/proc").glob("[0-9]*/cgroup"):
             with contextlib.suppress(OSError):
                 if ident in path.read_text():
@@ -103,7 +110,8 @@ class World:
         return False
 
     def release_all(self, job, code=0):
-        """A pod whose end is the job's may take the others with it before they have their code."""
+        """Let all pods exit with CODE. When the end of one pod ends the job, other pods may be gone
+        before they get their code."""
         for pod in self.pods(job):
             try:
                 self.release(pod["metadata"]["name"], code)
@@ -120,7 +128,7 @@ PROBES = {
 
 
 def probe(world, resource):
-    """Why the API server would refuse one more of the pods or jobs; "": it would not."""
+    """Return why the API server would refuse one more of the pods or jobs, or ""."""
     try:
         world.cluster.client.post(world.path(resource) + "?dryRun=All", PROBES[resource])
     except api.Refused as e:
@@ -129,9 +137,9 @@ def probe(world, resource):
 
 
 def quota(world, resource, n=1):
-    """Limit the namespace, which has none yet, to N pods or jobs. The API server's admission learns of a quota, and
-    of what is used of it, a moment after everybody else, and until then admits or refuses what it should not: it has
-    to refuse first, and then to admit again."""
+    """Limit the namespace to N pods or jobs. It must not have a limit yet. The API server's
+    admission sees a quota and its usage slightly later than other clients, and until then its
+    decisions are wrong. So wait until it refuses, and then until it admits again."""
     counted = {"pods": "pods", "jobs": "count/jobs.batch.volcano.sh"}[resource]
     for hard in (0, n) if n else (0,):
         world.cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"},
@@ -141,13 +149,13 @@ def quota(world, resource, n=1):
 
 
 def running(job, replica="main-0"):
-    """Wait until the replica runs; the name of its pod."""
+    """Wait until the replica is running. Return the name of its pod."""
     harness.wait_for(lambda: job.replica(replica)["state"] == "RUNNING", what=f"{replica} to run")
     return job.replica(replica)["pod"]
 
 
 def begun(job, replica="main-0", attempt=0):
-    """Wait until the replica runs in this attempt and has printed; its pod."""
+    """Wait until the replica is running in this attempt and has printed. Return its pod."""
     harness.wait_for(lambda: job.replica(replica)["attempt"] == attempt, what=f"attempt {attempt} of {replica}")
     pod = running(job, replica)
     job.until_logged("begin", replica)
@@ -159,14 +167,16 @@ def phase(job, wanted):
 
 
 def ended(job, *states):
-    """Wait for the end of the job, and for those of its replicas, which are told by another watch."""
+    """Wait for the end of the job, and then for those of its replicas, which come from another
+    watch."""
     job.finish(*states)
     harness.wait_for(lambda: all(replica["state"] in harness.FINAL for role in job.status()["roles"]
                                  for replica in role["replicas"]), what="the ends of the replicas")
 
 
 def says(job, text, reason=None):
-    """Wait until `why` is TEXT, a regular expression when it holds `\\`; status has the same REASON."""
+    """Wait until `why` is TEXT. TEXT is a regular expression if it contains `\\`. Assert that
+    status has the REASON."""
     pattern = re.compile((text if "\\" in text else re.escape(text)) + "\n")
 
     def said():
@@ -182,16 +192,17 @@ def says(job, text, reason=None):
 
 
 def refused(kx, text, name="app.yaml", where="submit"):
-    """Write TEXT, which is to be refused: (name of the errno, what NAME.error says)."""
+    """Write TEXT, which must be refused. Return (name of the errno, text of NAME.error)."""
     err = harness.err_of(kx.write, f"{where}/{name}", text)
     with contextlib.suppress(FileNotFoundError):
         return err, kx.read(where, f"{name}.error")
     return err, ""
 
 
-# --- A pretended node -------------------------------------------------------------------------
-# A node on which nothing runs: what a kubelet would say of its pods is said at once, so a thousand of them cost no more
-# than the words. Pods come to it by the resource that it alone has: one nvidia.com/gpu each.
+# --- A fake node ------------------------------------------------------------------------------ A
+# node on which nothing runs. It immediately reports what a kubelet would report of its pods, so a
+# thousand pods cost only the requests. Pods get scheduled there by a resource that only this node
+# has: one nvidia.com/gpu each.
 
 NAME = "pretend"
 NODES, LEASES = "/api/v1/nodes", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -204,14 +215,16 @@ def now(form="%Y-%m-%dT%H:%M:%SZ"):
 
 
 class PretendNode(threading.Thread):
-    """While it is entered the node is there. `code(pod)` is how a pod ends: its exit code; None: it runs on."""
+    """The node exists inside its `with` block. `code(pod)` returns the pod's exit code, or None if
+    it continues to run."""
 
     def __init__(self, cluster, code):
         super().__init__(daemon=True)
-        self.client = api.from_kubeconfig(cluster.kubectl_path, cluster.admin)  # a thread's own connection
+        # this thread's own connection
+        self.client = api.from_kubeconfig(cluster.kubectl_path, cluster.admin)
         self.code = code
         self.over = threading.Event()
-        self.most = 0  # pods that have run at once
+        self.most = 0  # the most pods that ran at the same time
 
     def __enter__(self):
         self.client.post(NODES, {"metadata": {"name": NAME}})
@@ -241,7 +254,7 @@ class PretendNode(threading.Thread):
                     self.beat()
                     due = time.monotonic() + HEARTBEAT
                 self.look()
-            except (api.Refused, OSError) as e:  # a pod that has gone; or a server that has too much to do
+            except (api.Refused, OSError) as e:  # the pod is gone, or the server is overloaded
                 print(f"{NAME}: {e}", flush=True)
 
     def look(self):
@@ -259,7 +272,7 @@ class PretendNode(threading.Thread):
                 self.say(pod, path, code)
 
     def say(self, pod, path, code):
-        """That it runs, or has ended with CODE."""
+        """Report that the pod is running, or has exited with CODE."""
         began = pod["status"].get("startTime", now())
         state = {"running": {"startedAt": began}} if code is None else {"terminated": {
             "exitCode": code, "reason": "Error" if code else "Completed", "startedAt": began, "finishedAt": now()}}

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The node: containerd and a kubelet that run real pods, in namespaces of their own.
+"""The node: containerd and a kubelet that run real pods, in their own namespaces.
 
-Both share a mount and a PID namespace, so that nothing of theirs outlives its first process
-(node_init.py). containerd, and so the bridge between the pods, has a network namespace too: bridge
-names, addresses and forwarding are this cluster's alone. The kubelet listens on the machine's
-loopback, where the API server reaches it for logs. What this costs: `kubectl exec`, attach and
-port-forward, which go through containerd's own port, and probes by HTTP and TCP don't work.
-"""
+Both share a mount namespace and a PID namespace, so that nothing of theirs outlives the first
+process (node_init.py). containerd also has its own network namespace, so bridge names, addresses
+and forwarding do not collide with other clusters. The kubelet listens on the machine's loopback
+interface, where the API server reaches it for logs. The disadvantages: `kubectl exec`, attach and
+port-forward do not work, because they use containerd's own port. Neither do HTTP and TCP probes."""
 
 import json
 import signal
@@ -16,8 +15,9 @@ import sys
 from process import Part, wait_for
 
 NODE = "localhost"
-SERVES = ("containerd successfully booted", "Start streaming server")  # what it says then
-# nsenter enters a namespace of control groups, not a group.
+# messages that show that it is ready
+SERVES = ("containerd successfully booted", "Start streaming server")
+# nsenter can enter a cgroup namespace, but not a cgroup.
 IN_GROUP = ["sh", "-c", """for group in /sys/fs/cgroup/node /sys/fs/cgroup/*/node; do
 [ ! -d $group ] || echo 0 >$group/cgroup.procs; done; exec "$@" """, "sh"]
 
@@ -75,7 +75,7 @@ def kubelet_config(cluster):
         "containerRuntimeEndpoint": f"unix://{base}/containerd.sock",
         "podLogsDir": str(base / "pod-logs"),
         "resolvConf": str(base / "resolv.conf"),
-        # What this machine may lack: control groups of version 2, the right to change OOM scores.
+        # This machine may lack cgroups v2, or the permission to change OOM scores.
         "failCgroupV1": False,
         "failSwapOn": False,
         "cgroupDriver": "cgroupfs",
@@ -84,11 +84,11 @@ def kubelet_config(cluster):
         "oomScoreAdj": 0,
         "localStorageCapacityIsolation": False,
         "featureGates": {"KubeletInUserNamespace": True},
-        # A full disk or little memory of a developer's machine is no reason to evict.
+        # Don't evict pods because a developer's machine has a full disk or little memory.
         "evictionHard": {"memory.available": "10Mi", "nodefs.available": "0.1%",
                          "nodefs.inodesFree": "0.1%", "imagefs.available": "0.1%"},
         "imageGCHighThresholdPercent": 100,
-        # Small, so that a test makes a log rotate within seconds.
+        # Small, so that a test can make a log rotate within seconds.
         "containerLogMaxSize": cluster.log_size,
         "containerLogMaxFiles": 3,
         "containerLogMonitorInterval": "3s",
@@ -141,13 +141,15 @@ class Node:
         self.kubelet = Part("kubelet", base, [
             *IN_GROUP, cluster.parts_dir / "kubelet", f"--config={base}/kubelet.json",
             f"--kubeconfig={cluster.kubeconfig('kubelet')}", f"--root-dir={base}/kubelet",
-            f"--hostname-override={NODE}", f"--containerd={base}/containerd.sock"], enter=enter)  # cadvisor's name for it
+            # the name under which cadvisor knows it
+            f"--hostname-override={NODE}", f"--containerd={base}/containerd.sock"], enter=enter)
         self.start_containerd()
         self.ctr("-n", "k8s.io", "images", "import", cluster.parts_dir / "images.tar")
         self.kubelet.start()
 
     def start_containerd(self):
-        """Start it and wait until it serves a kubelet, which ends at once when it does not."""
+        """Start containerd and wait until it serves a kubelet. Otherwise the kubelet would exit
+        immediately."""
         log = self.containerd.log
 
         def times():
@@ -168,7 +170,8 @@ class Node:
                               check=True, capture_output=True, text=True, timeout=120)
 
     def stop(self):
-        """At once: when the first process of a PID namespace ends, all others do."""
+        """Stop immediately: when the first process of a PID namespace ends, the kernel kills all
+        others."""
         self.init.stop(signal.SIGKILL)
         for part in (self.kubelet, self.containerd):
             if part:

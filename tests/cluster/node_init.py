@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """First process of the node's namespaces: node_init.py DIRECTORY CGROUP.
 
-Gives the node its own /run, /var/lib, /var/log and control groups, so that containerd and the
-kubelet meet nobody else's and leave nothing behind: when this process ends, the kernel ends all
-others in its PID namespace, and with them go their mounts and network. Until then it reaps.
+It gives the node its own /run, /var/lib, /var/log and cgroups, so that containerd and the kubelet
+neither collide with others nor leave anything behind. When this process ends, the kernel kills all
+others in its PID namespace, and their mounts and network disappear. Until then it reaps children.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ CLONE_NEWCGROUP = 0x02000000
 SIOCSIFFLAGS = 0x8914
 IFF_UP = 1
 
-# What a kubelet sets for the whole machine.
+# Settings that a kubelet makes for the whole machine.
 SETTINGS = {
     "vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10, "kernel/panic_on_oops": 1,
     "kernel/keys/root_maxkeys": 1000000, "kernel/keys/root_maxbytes": 25000000,
@@ -34,7 +34,7 @@ SETTINGS = {
 
 
 def own_settings(place):
-    """It finds them as it wants them, in files of ours."""
+    """Let the kubelet find these settings already made, in files of our own."""
     place.mkdir(parents=True)
     for name, value in SETTINGS.items():
         file = place / name.replace("/", "-")
@@ -43,7 +43,7 @@ def own_settings(place):
 
 
 def hierarchies():
-    """(directory, type, options of mount) of each hierarchy of control groups."""
+    """Return (directory, type, mount options) of each cgroup hierarchy."""
     found = []
     for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
         left, _, right = line.partition(" - ")
@@ -57,11 +57,12 @@ def hierarchies():
 
 
 def own_groups(name):
-    """Control group NAME of each hierarchy becomes the root of all that the node sees."""
+    """Make cgroup NAME of each hierarchy the root of everything that the node sees."""
     groups = hierarchies()
     for path, _, _ in groups:
         (path / name).mkdir()
-        for file in ("cpuset.cpus", "cpuset.mems"):  # version 1: a new group has none, and runs nothing
+        # cgroups v1: a new group has no CPUs, and can't run anything
+        for file in ("cpuset.cpus", "cpuset.mems"):
             if (path / file).exists() and (path / name / file).exists():
                 (path / name / file).write_text((path / file).read_text())
         (path / name / "cgroup.procs").write_text("0")
@@ -74,7 +75,8 @@ def own_groups(name):
 
 
 def join(path):
-    """Into a group of the node's own programs: version 2 has no processes in a group with others."""
+    """Enter a group for the node's own programs. In cgroups v2, a group with child groups can't
+    contain processes."""
     (path / "node").mkdir(exist_ok=True)
     for file in ("cpuset.cpus", "cpuset.mems"):
         if (path / "node" / file).exists() and (path / file).exists():
@@ -83,7 +85,7 @@ def join(path):
 
 
 def loopback_up():
-    """containerd listens there."""
+    """Enable the loopback interface, on which containerd listens."""
     with socket.socket() as s:
         fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
 

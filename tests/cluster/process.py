@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Processes of the tests' cluster, which never outlive the test process.
 
-Each is started with PDEATHSIG, so it is killed when the test process ends, however that ends. A
-janitor, started before all others, notices the same by its standard input and takes away what
-processes leave: control groups and the directory. It carries out the normal end too, so there is
-one way to clean up.
-"""
+Each is started with PDEATHSIG, so it is killed when the test process ends for any reason. A janitor
+process, started before all others, notices that too, because its standard input is closed. It
+removes what the processes leave: cgroups and the directory. A normal end uses the janitor as well,
+so there is only one way to clean up."""
 
 import contextlib
 import os
@@ -17,11 +16,11 @@ import sys
 import time
 
 TOOL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-LIMIT = 120  # seconds for what takes a few
+LIMIT = 120  # seconds for what normally takes a few
 
 
 def wait_for(cond, what, timeout=LIMIT, step=0.1):
-    """Poll COND until it is true and return what it gave; fail after TIMEOUT seconds."""
+    """Poll COND until it is true, and return its result. Fail after TIMEOUT seconds."""
     end = time.monotonic() + timeout
     while True:
         value = cond()
@@ -33,7 +32,7 @@ def wait_for(cond, what, timeout=LIMIT, step=0.1):
 
 
 class Part:
-    """One program of a cluster; may be stopped and started again. Its output is LOG."""
+    """One program of a cluster. It may be stopped and started again. Its output goes to LOG."""
 
     def __init__(self, name, base, command, enter=()):
         self.name = name
@@ -56,7 +55,7 @@ class Part:
 
     @property
     def pid(self):
-        """Of the program itself: nsenter is only its parent."""
+        """Return the pid of the program itself. nsenter is only its parent."""
         if not self.enter:
             return self.proc.pid
         children = pathlib.Path(f"/proc/{self.proc.pid}/task/{self.proc.pid}/children")
@@ -66,13 +65,14 @@ class Part:
         os.kill(self.pid, sig)
 
     def check(self):
-        """Fail when it has ended by itself."""
+        """Fail if the program has ended by itself."""
         if self.proc is None or self.proc.poll() is not None:
             said = self.log.read_text(errors="replace")[-4000:]
             raise AssertionError(f"{self.name} has ended: {self.proc and self.proc.returncode}\n{said}")
 
     def stop(self, sig=signal.SIGTERM, timeout=5):
-        """End it by SIG, by SIGKILL after TIMEOUT seconds. Nothing when it does not run."""
+        """End the program with SIG, or with SIGKILL after TIMEOUT seconds. Do nothing if it is not
+        running."""
         proc = self.proc
         if proc is None:
             return
@@ -93,14 +93,15 @@ class Part:
 
 
 def start_janitor(base, group):
-    """A process that cleans up after the cluster at BASE when its stdin is closed."""
+    """Start a process that cleans up after the cluster at BASE when its stdin is closed."""
     return subprocess.Popen([sys.executable, __file__, str(base), group], stdin=subprocess.PIPE,
                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                             start_new_session=True, cwd="/", env={"PATH": TOOL_PATH})
 
 
 def processes_of(base):
-    """What Part has started for BASE and what that has started, but not in a pod."""
+    """Yield the processes that Part has started for BASE and their descendants, but not those in
+    pods."""
     needle = f"\0KXFS_CLUSTER={base}\0".encode()
     for entry in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
@@ -109,7 +110,7 @@ def processes_of(base):
 
 
 def clean(base, group):
-    """Wait for the end of all processes, killing them by id, then remove groups and directory."""
+    """Wait until all processes have ended, killing them by pid. Then remove groups and directory."""
     end = time.monotonic() + LIMIT
     while time.monotonic() < end:
         left = list(processes_of(base))
@@ -130,7 +131,7 @@ def clean(base, group):
 
 
 def remove_groups(group):
-    """Remove the control groups of that name; return those that are still there."""
+    """Remove the cgroups with that name. Return those that still exist."""
     left = []
     for top in (pathlib.Path("/sys/fs/cgroup") / group, *pathlib.Path("/sys/fs/cgroup").glob(f"*/{group}")):
         for path, _, _ in os.walk(top, topdown=False):

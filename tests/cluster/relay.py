@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Ways to the API server and to other servers that pass bytes on, in threads: one that can be cut, one from pods to the
-machine's loopback."""
+"""TCP relays, on threads: one to the API server that a test can cut, and one from pods to the
+machine's loopback interface."""
 
 import contextlib
 import ctypes
@@ -14,8 +14,8 @@ import threading
 
 import tunnel
 
-# --- Cuts -------------------------------------------------------------------------------------
-# A way to the API server that can be cut: passes bytes on, in threads, until the test says otherwise.
+# --- Cuts ------------------------------------------------------------------------------------- A
+# relay to the API server that forwards bytes, on threads, until the test cuts it.
 
 
 class CutHandler(socketserver.BaseRequestHandler):
@@ -34,7 +34,8 @@ def reset(sock):
 
 
 class Cuts:
-    """with Cuts(kubeconfig) as cuts: cuts.config goes through here, as kubeconfig does without."""
+    """`with Cuts(kubeconfig) as cuts:` cuts.config is a kubeconfig whose connections go through
+    this relay."""
 
     def __init__(self, kubeconfig, directory):
         self.tree = json.loads(kubeconfig.read_text())
@@ -60,7 +61,7 @@ class Cuts:
         self.thread.join(60)
 
     def cut(self):
-        """All connections that there are; how many of them lived."""
+        """Break all connections. Return how many there were."""
         pairs, self.server.pairs = self.server.pairs, []
         for pair in pairs:
             for sock in pair:
@@ -68,7 +69,7 @@ class Cuts:
         return len(pairs)
 
     def close(self):
-        """Nobody gets through any more, until `open`."""
+        """Break all connections, and refuse new ones until `open` is called."""
         self.server.closed.set()
         self.cut()
 
@@ -77,10 +78,10 @@ class Cuts:
 
 
 # --- Services ---------------------------------------------------------------------------------
-# The way from pods to a server that listens on the machine's loopback: to the API server at the address of the service
-# `kubernetes`, and to others.
+# Lets pods reach servers that listen on the machine's loopback interface: the API server at the
+# address of the service `kubernetes`, and others.
 #
-# There is no proxy of services in this cluster; one port, in the node's network namespace, is passed on by threads.
+# This cluster has no proxy for services. Threads forward one port of the node's network namespace.
 
 ADDRESS = ("10.96.0.1", 443)
 CLONE_NEWNET = 0x40000000
@@ -93,7 +94,8 @@ class Handler(socketserver.BaseRequestHandler):
 
 
 def listen_in(namespace, address):
-    """A socket that listens in a network NAMESPACE (a file): a thread that has entered it makes it."""
+    """Return a socket that listens in a network NAMESPACE (a file). A thread enters the namespace
+    to create it."""
     made = []
 
     def enter():
@@ -111,7 +113,8 @@ def listen_in(namespace, address):
 
 
 class Service:
-    """with Service(cluster): pods reach the API server as they do elsewhere. PORT: another server, at ADDRESS."""
+    """`with Service(cluster):` pods reach the API server as in other clusters. With PORT, they
+    reach another server at ADDRESS."""
 
     def __init__(self, cluster, address=ADDRESS, port=None):
         self.namespace = f"/proc/{cluster.node.containerd.pid}/ns/net"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What became of a job, as a watcher of its namespace saw it, told so that two runs compare.
+"""What happened to a job, as a watcher of its namespace saw it, in a form that can be compared
+between runs.
 
-A Story is made of watch events, recorded ones or those of a cluster now. Names and times differ
-between runs; the sequence of states does not.
-"""
+A Story consists of watch events, either recorded or from a current cluster. Names and times differ
+between runs; the sequence of states does not."""
 
 import json
 import pathlib
@@ -28,11 +28,11 @@ class Story:
         self.events = {resource: [] for resource in FILES}
 
     def jobs(self):
-        """Phases of the job, each once as it is reached; "DELETED" at the end if it was."""
+        """Return the phases of the job in order, and "DELETED" if it was deleted."""
         return phases(self.events["jobs"], lambda item: item.get("status", {}).get("state", {}).get("phase"))
 
     def pods(self):
-        """For each pod (name, attempt): its phases, and those that it had while it was deleted."""
+        """For each pod (name, attempt), return its phases, and those while it was being deleted."""
         told = {}
         for kind, item in self.events["pods"]:
             meta = item["metadata"]
@@ -41,17 +41,17 @@ class Story:
         return {key: phases(events, lambda item: item["status"]["phase"]) for key, events in told.items()}
 
     def groups(self):
-        """The same of the PodGroups that there were, one after the other."""
+        """Return the same for the PodGroups, one after the other."""
         told = {}
         for kind, item in self.events["podgroups"]:
             told.setdefault(item["metadata"]["uid"], []).append((kind, item))
         tales = [phases(events, lambda item: (item.get("status") or {}).get("phase"))
                  for events in told.values()]
-        # One that is deleted at once may have been looked at or not.
+        # The controller may or may not have handled a group that is deleted immediately.
         return [["DELETED"] if tale == ["Inqueue", "DELETED"] else tale for tale in tales]
 
     def last_status(self):
-        """The job's status at the end, without times."""
+        """Return the job's last status, without times."""
         status = dict(self.events["jobs"][-1][1]["status"])
         status["state"] = status["state"]["phase"]
         status["conditions"] = [condition["status"] for condition in status.get("conditions", ())]
@@ -70,7 +70,7 @@ def phases(events, phase_of):
 
 
 def recorded(scenario):
-    """The story of a recording."""
+    """Return the story of a recording."""
     story = Story()
     for resource, name in FILES.items():
         for line in recordings.parts(scenario).get(name, ()):
@@ -80,7 +80,7 @@ def recorded(scenario):
 
 
 class Watcher(Story):
-    """The story of a namespace from now on. Ends when the server ends the watches: see `done`."""
+    """The story of a namespace from now on. It ends when the server ends the watches: see `done`."""
 
     def __init__(self, client, namespace):
         super().__init__()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""This cluster: it runs pods, knows its users, survives restarts, leaves nothing, and answers as a real one."""
+"""Our own cluster: it runs pods, authenticates users, survives restarts, leaves nothing behind, and
+replies like a real one."""
 
 import json
 import os
@@ -16,8 +17,8 @@ from cluster import Cluster
 from process import processes_of, wait_for
 from story import text_of
 
-# --- Parts and users --------------------------------------------------------------------------
-# The cluster itself: it runs pods, knows its users, survives restarts, and leaves nothing.
+# --- Parts and users -------------------------------------------------------------------------- The
+# cluster itself: it runs pods, authenticates users, survives restarts, and leaves nothing behind.
 
 IMAGE = "docker.io/library/busybox:1.35"
 
@@ -39,7 +40,7 @@ def wait_pod(cluster, namespace, *phases, name="one"):
 
 
 def test_pod(cluster, namespace):
-    """A real process with a real log and exit code."""
+    """A pod is a real process with a real log and exit code."""
     run_pod(cluster, namespace, "echo to stdout; echo to stderr >&2; exit 3")
     pod = wait_pod(cluster, namespace, "Failed", "Succeeded")
     assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
@@ -48,7 +49,7 @@ def test_pod(cluster, namespace):
 
 
 def test_follow(cluster, namespace):
-    """A log arrives while the program runs, which a client can't know if it comes at the end."""
+    """A log arrives while the program is running. Waiting for its end would not show that."""
     run_pod(cluster, namespace, "echo first; while [ ! -e /tmp/stop ]; do sleep 0.1; done")
     wait_pod(cluster, namespace, "Running")
     p = subprocess.Popen([cluster.kubectl_path, f"--kubeconfig={cluster.kubeconfig('admin')}", "logs",
@@ -62,7 +63,7 @@ def test_follow(cluster, namespace):
 
 
 def test_rotation(cluster, namespace):
-    """A log rotates within seconds: the server gives the end of it only."""
+    """A log rotates within seconds. Then the server returns only its end."""
     run_pod(cluster, namespace, "i=0; while :; do i=$((i+1)); printf \"$i \"; "
             "head -c 25000 /dev/zero | tr '\\0' x; echo; sleep 0.2; done")
     path = api.path_of("pods", namespace, "one", "log")
@@ -71,7 +72,8 @@ def test_rotation(cluster, namespace):
     def rotated():
         try:
             log = cluster.client.send("GET", path)
-        except api.Refused:  # just now there is none: the old one has another name, and the new one is not made yet
+        # just now there is no log: the old one was renamed, and the new one does not exist yet
+        except api.Refused:
             return False
         return "xxx" in log and not log.startswith("1 x")
 
@@ -93,7 +95,7 @@ def can(cluster, path, namespace, verb, resource):
 
 
 def test_limited_user(cluster, namespace, limited):
-    """contrib/rbac.yaml gives what it says, and nothing beyond."""
+    """contrib/rbac.yaml grants the documented rights, and no others."""
     for verb, resource in (("create", "jobs.batch.volcano.sh"), ("watch", "pods"), ("get", "pods/log"),
                            ("create", "commands.bus.volcano.sh"),
                            ("list", "podgroups.scheduling.volcano.sh"), ("watch", "events")):
@@ -120,7 +122,7 @@ def accepted(cluster, job):
     try:
         return cluster.client.post(api.path_of("jobs", "default"), job)
     except api.Refused as e:
-        # A server whose etcd comes back may have taken it, and yet say that it has not.
+        # When etcd restarts, the server may have stored the object and still report an error.
         return e.status.get("reason") == "AlreadyExists"
 
 
@@ -130,7 +132,7 @@ def phase_of(cluster, namespace, name):
 
 
 def test_restart_parts(own_cluster, load_job):
-    """Parts stop and start one by one; what ran before still runs after, and jobs go on."""
+    """Parts stop and start one by one. Running pods continue to run, and jobs continue."""
     run_pod(own_cluster, "default", "sleep 1000")
     uid = wait_pod(own_cluster, "default", "Running")["metadata"]["uid"]
     own_cluster.parts["apiserver"].stop()
@@ -139,7 +141,7 @@ def test_restart_parts(own_cluster, load_job):
     own_cluster.parts["apiserver"].start()
     own_cluster.wait_apiserver()
     assert wait_pod(own_cluster, "default", "Running")["metadata"]["uid"] == uid
-    # It has forgotten what changed before, and says so in the stream.
+    # The server has forgotten earlier changes, and reports that in the stream.
     event = next(own_cluster.client.watch(api.path_of("pods", "default"), "1"))
     wanted = json.loads(text_of("410-watch-too-old.jsonl").splitlines()[0])
     assert (event["type"], event["object"]["code"], event["object"]["reason"]) == (
@@ -160,7 +162,7 @@ def test_restart_parts(own_cluster, load_job):
 
 @pytest.fixture
 def place():
-    """A directory with a short path, which sockets need."""
+    """Yield a directory with a short path, as sockets require."""
     path = pathlib.Path(tempfile.mkdtemp(prefix="kxfs-", dir=os.environ.get("KXFS_TEST_DIR")))
     yield path
     path.rmdir()
@@ -171,7 +173,8 @@ def groups(base):
 
 
 def test_leaves_nothing(place):
-    """Two beside each other, then none: no process, mount, control group, file or interface."""
+    """Two clusters at the same time, then none: no process, mount, cgroup, file or interface
+    remains."""
     links = set(os.listdir("/sys/class/net"))
     with Cluster(place) as one, Cluster(place) as two:
         assert one.server != two.server
@@ -199,7 +202,7 @@ sys.stdin.read()
 
 
 def test_killed(place):
-    """The same when the process that started it is killed."""
+    """The same if the process that started the cluster is killed."""
     code = KILLED.format(here=str(pathlib.Path(__file__).parent), directory=str(place))
     p = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                          text=True)
@@ -215,7 +218,7 @@ def test_killed(place):
 
 
 def test_given(cluster, namespace):
-    """The tests also run in a namespace of a cluster that is there already, and leave it empty."""
+    """The tests also run in a namespace of an existing cluster, and leave it empty."""
     env = {"PATH": f"{cluster.parts_dir}:/usr/bin:/bin", "KUBECONFIG": str(cluster.kubeconfig("admin")),
            "KXFS_CLUSTER_NAMESPACE": namespace, "HOME": os.environ.get("HOME", "/")}
     tests = pathlib.Path(__file__).resolve().parents[1]
@@ -228,8 +231,8 @@ def test_given(cluster, namespace):
         assert not cluster.client.items(api.path_of(resource, namespace))
 
 
-# --- Replies ----------------------------------------------------------------------------------
-# The API server of this cluster answers as the recorded replies say, to the letter.
+# --- Replies ---------------------------------------------------------------------------------- The
+# API server of this cluster replies exactly as in the recorded replies.
 
 
 def recorded(name):
@@ -255,7 +258,7 @@ def test_no_such_queue(cluster, namespace):
 
 
 def test_closed_queue(cluster, namespace):
-    """Closed by a command, as vcctl does it."""
+    """A queue that was closed by a command, as vcctl does."""
     name = f"q-{namespace}"
     cluster.client.post(api.path_of("queues"), {
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name},
@@ -315,7 +318,7 @@ def test_quota(cluster, namespace):
                    "spec": {"hard": {counted: "0"}}}, namespace=namespace)
 
     def answer():
-        """The API server's admission learns of the quota, and of what is used of it, a moment after it is there."""
+        """Return the reply to a dry run. Admission sees the quota and its usage slightly late."""
         try:
             return cluster.client.post(path + "?dryRun=All", job("t-quota"))
         except api.Refused as e:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A cluster of its own that serves all kinds, with the rights of contrib/rbac.yaml: one mount of all of them; and what
-`kubectl create` takes of tests/golden/kubectl.yaml, kxfs takes, and as the same object, what it refuses, kxfs refuses."""
+"""One mount of all kinds, with the rights of contrib/rbac.yaml, on a separate cluster that serves
+all kinds. Also: for tests/golden/kubectl.yaml, kxfs accepts what `kubectl create` accepts, as the
+same object, and refuses what it refuses."""
 
 import json
 import sys
@@ -51,7 +52,8 @@ def cluster():
 
 
 def by_kubectl(cluster, namespace, path):
-    """The objects that kubectl makes of a file, as text; or why it, or the server, refuses that."""
+    """Return the objects that kubectl makes of a file as text, or why kubectl or the server refuses
+    them."""
     args = ("create", "-n", namespace, "-f", str(path))
     p = cluster.kubectl(*args, "--dry-run=server", check=False)
     if p.returncode:
@@ -60,14 +62,15 @@ def by_kubectl(cluster, namespace, path):
 
 
 def by_kxfs(kx, text):
-    """The same of kxfs."""
+    """Return the same for kxfs."""
     if err_of(kx.write, "dryrun/job.yaml", text):
         return kx.read("dryrun/job.yaml.error"), None
     return "", kx.read("dryrun/job.yaml")
 
 
 def plain(manifest):
-    """MANIFEST without what kubectl and kxfs add, and without nulls, which mean nothing to the server."""
+    """Return MANIFEST without what kubectl and kxfs add, and without nulls, which the server
+    ignores."""
     def strip(value):
         if isinstance(value, dict):
             return {key: strip(one) for key, one in value.items() if one is not None}
@@ -81,7 +84,7 @@ def plain(manifest):
 
 
 def compare(case, theirs, ours):
-    """What is wrong; "": nothing is."""
+    """Return what is wrong, or ""."""
     if bool(ours[0]) != ("refused" in case):
         return f"kxfs: {ours[0] or 'taken'}"
     if bool(ours[0]) != bool(theirs[0]):
@@ -108,7 +111,8 @@ def test_same(make_kx, cluster, namespace, limited, tmp_path, kind):
 
 
 def test_all(make_kx, cluster, namespace, limited):
-    """Each runs to its end, and what one kind makes for another is not shown; then one is uninstalled."""
+    """A job of each kind runs to its end. What one kind creates for another is not shown. Then one
+    kind is uninstalled."""
     world = World(cluster, namespace)
     mount = make_kx("capture=all", source=namespace, env={"KUBECONFIG": str(limited)})
     jobs = {}

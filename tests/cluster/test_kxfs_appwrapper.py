@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Mounts of AppWrappers v1beta2, on a cluster of their own: their definition has the name of MCAD's, so
-no cluster has both. With KXFS_CLUSTER_NAMESPACE on the cluster of KUBECONFIG, if it serves them, with its
-controller."""
+"""Mounts of AppWrappers v1beta2, on a separate cluster. Their definition has the same name as
+MCAD's, so no cluster has both. With KXFS_CLUSTER_NAMESPACE, the tests use the cluster of KUBECONFIG
+and its controller, if it serves AppWrappers v1beta2."""
 
 import errno
 import os
@@ -27,7 +27,7 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 
 
 class Wrapping(Cluster):
-    """AppWrappers of v1beta2 in place of Volcano's resources."""
+    """AppWrappers v1beta2 instead of Volcano's resources."""
 
     def apply_definitions(self):
         self.kubectl("apply", "--server-side", f"--filename={DEFINITION}")
@@ -40,7 +40,7 @@ class Wrapping(Cluster):
 
 
 def ctl(job, word):
-    """Write WORD; the errno, None: done."""
+    """Write WORD to ctl. Return the errno, or None for success."""
     fd = os.open(job / "ctl", os.O_WRONLY)
     try:
         os.write(fd, f"{word}\n".encode())
@@ -52,7 +52,7 @@ def ctl(job, word):
 
 
 def runs(job):
-    """The controller says so too: what it says may come after what its pods say."""
+    """Wait until the job runs according to its controller too, which may be later than its pods."""
     pod = running(job)
     wait_for(lambda: job.status()["phase"] == "Running", what="the controller's word")
     return pod
@@ -98,7 +98,8 @@ def kx(make_kx, cluster, world):
 
 
 def test_to_the_end(kx, world):
-    """Submitted, watched, followed, ended; what is wrapped is what TorchX would have made."""
+    """A job is submitted, watched, followed and ended. The wrapped objects are those that TorchX
+    would create."""
     kx = kx()
     job = kx.submit(app(HOLD, num_replicas=2))
     made = world.jobs()[job.id]
@@ -121,7 +122,7 @@ def test_to_the_end(kx, world):
 
 
 def test_failure(kx, world):
-    """The controller deletes the pods of a job that has failed: what they told and printed stays."""
+    """The controller deletes the pods of a failed job. Their status and output remain."""
     job = kx().submit(app(HOLD, num_replicas=2))
     running(job, "main-0")
     pod = running(job, "main-1")
@@ -138,10 +139,10 @@ def test_failure(kx, world):
 
 
 def test_retry(kx, world):
-    """Each try has pods of its own under the same names: attempts, each with its log."""
+    """Each attempt has its own pods with the same names, and its own log."""
     job = kx().submit(app(HOLD, max_retries=1))
     pod = running(job)
-    job.until_logged("begin")  # it is deleted when it has failed
+    job.until_logged("begin")  # the controller deletes the pod when it has failed
     world.release(pod, 7)
     wait_for(lambda: job.status()["retries"] == 1, what="the job to be reset")
     wait_for(lambda: job.replica()["attempt"] == 1, what="the second try")
@@ -153,7 +154,7 @@ def test_retry(kx, world):
 
 
 def test_cancel(kx, world):
-    """What it has wrapped goes too."""
+    """Cancelling a job also deletes its wrapped objects."""
     kx = kx()
     job = kx.submit(app(HOLD))
     running(job)
@@ -165,7 +166,7 @@ def test_cancel(kx, world):
 
 
 def test_suspended_by_others(kx, world):
-    """spec.suspend is somebody's wish: what ran is stopped, what goes on is another attempt."""
+    """Others may set spec.suspend. The pods are stopped, and resuming starts another attempt."""
     job = kx().submit(app(HOLD))
     runs(job)
     job.until_logged("begin")
@@ -182,7 +183,7 @@ def test_suspended_by_others(kx, world):
 
 
 def test_ctl(kx, world):
-    """suspend and resume do what they say; there is nothing else."""
+    """ctl offers suspend and resume, and nothing else. Both work."""
     job = kx().submit(app(HOLD))
     runs(job)
     job.until_logged("begin")
@@ -201,7 +202,7 @@ def test_ctl(kx, world):
 
 
 def test_queue(kx, world):
-    """In a queue of Kueue, which is not there: what waits for it waits, and `why` says so."""
+    """A job in a Kueue queue, without Kueue. A suspended job waits, and `why` explains that."""
     mount = kx("queue=research")
     job = mount.submit(app(HOLD))
     assert world.jobs()[job.id]["metadata"]["labels"][QUEUE] == "research"
@@ -215,14 +216,14 @@ def test_queue(kx, world):
 
 
 def test_create_failed(kx, world):
-    """What is inside is only looked at when it is made; what is wrong then is why the job failed."""
+    """The wrapped objects are checked only when they are created. An error then makes the job fail."""
     job = kx().submit(app(HOLD, args={"service_account": "nobody-there"}))
     job.finish("FAILED")
     assert "nobody-there" in job.read("why") and job.status()["reason"] == "CreateFailed"
 
 
 def test_again(kx, world):
-    """A job's manifest is sent again under a name of its own."""
+    """The manifest of a job, submitted again, gets a name of its own."""
     mount = kx()
     job = mount.submit(app(HOLD))
     world.release(running(job))
@@ -235,7 +236,8 @@ def test_again(kx, world):
 
 
 def test_accepted(world):
-    """The real definition takes every recorded case as it is, and the server what is wrapped in it."""
+    """The real definition accepts every golden case unchanged, and the server accepts the wrapped
+    objects."""
     refused = set()
     for name, made in cases_of("appwrapper").items():
         text = re.sub(r"^( +namespace:) .*", rf"\1 {world.namespace}", made, flags=re.M)
@@ -243,7 +245,7 @@ def test_accepted(world):
         items = [("appwrappers", job)]
         for component in job["spec"]["components"]:
             template = component["template"]
-            # They are asked for when it is made, and are not there.
+            # The objects that these fields name must exist when a pod is created, and they don't.
             for field in ("serviceAccountName", "priorityClassName"):
                 template["spec"].pop(field, None)
             items.extend((resource, template) for kind, resource in (("Pod", "pods"), ("Service", "services"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Mounts of batch Jobs, on a cluster of their own in which nothing is installed, with the rights of contrib/rbac.yaml.
-What Jobs do is for Kubernetes' own controller."""
+"""Mounts of batch Jobs, on a separate cluster with nothing else installed, with the rights of
+contrib/rbac.yaml. Kubernetes' own controller runs the Jobs."""
 
 import collections
 import json
@@ -21,7 +21,7 @@ sys.path[1:1] = [str(HERE.parent / "golden")]
 from golden import Input, load, run  # noqa: E402
 from test_job import CASES, options_of  # noqa: E402
 
-GPU = {**SMALL, "gpu": 1}  # which no node has but the pretended one
+GPU = {**SMALL, "gpu": 1}  # only the fake node has this resource
 
 
 class Batch(World):
@@ -58,7 +58,7 @@ def world(cluster, namespace):
 
 @pytest.fixture
 def kx(make_kx, world, limited):
-    """Without a backend: Jobs are what such a cluster has."""
+    """Mount without naming a backend: such a cluster has only Jobs."""
     def make(options=""):
         return make_kx(options, source=world.namespace, env={"KUBECONFIG": str(limited)})
 
@@ -66,7 +66,8 @@ def kx(make_kx, world, limited):
 
 
 def test_array(kx, world):
-    """Two at a time; one index fails for good, the others go on; the next one is told its index."""
+    """Two indexes run at a time. One fails for good, and the others continue. Each pod gets its
+    index."""
     mount = kx()
     text = app(HOLD, num_replicas=3, retry_policy="REPLICA", args={"parallelism": 2})
     job = mount.submit(text)
@@ -90,7 +91,7 @@ def test_array(kx, world):
 
 
 def test_retry(kx, world):
-    """Of one replica alone, and of a job that is one replica."""
+    """A retry of one replica, and of a job with a single replica."""
     mount = kx()
     pair = mount.submit(app(HOLD, num_replicas=2, retry_policy="REPLICA", max_retries=1), name="pair.yaml")
     one = mount.submit(app(HOLD, max_retries=1), name="one.yaml")
@@ -110,14 +111,15 @@ def test_retry(kx, world):
 
 
 def made(world, name, script, **spec):
-    """A Job that kubectl made, of one container."""
+    """Create a Job with one container, as kubectl would."""
     policy = spec.pop("restartPolicy", "Never")
     world.cluster.client.post(world.path("jobs.batch"), {"metadata": {"name": name}, "spec": {**spec, "template": {"spec": {
         "restartPolicy": policy, "containers": [{"name": "c", "image": IMAGE, "command": ["sh", "-c", script]}]}}}})
 
 
 def test_restarts_are_retries(kx, world):
-    """With restartPolicy OnFailure the kubelet runs the container again, and the controller stops the run after the last."""
+    """With restartPolicy OnFailure, the kubelet restarts the container. The controller stops the
+    run after the last retry."""
     mount = kx("capture=all")
     made(world, "again", "trap 'exit 143' TERM; echo try; for i in $(seq 30); do sleep 0.1; done; echo no data; exit 3",
          restartPolicy="OnFailure", backoffLimit=2)
@@ -136,7 +138,8 @@ def test_restarts_are_retries(kx, world):
 
 
 def test_failure_policy(kx, world):
-    """A rule that ends a Job is named, and pods that the controller deletes for that are no retries."""
+    """`why` names the rule that ended a Job. Pods that the controller deletes for that are not
+    retries."""
     mount = kx()
     made(world, "ruled", "[ $JOB_COMPLETION_INDEX = 1 ] && exit 42; " + HOLD, completionMode="Indexed", completions=3,
          parallelism=3, podFailurePolicy={"rules": [
@@ -173,7 +176,8 @@ def test_ctl(kx, world):
 
 
 def test_of_others(kx, world):
-    """kubectl's, which has one pod and is tried again; and one of several pods without numbers."""
+    """Jobs that others created: kubectl's, which has one pod and is retried, and one with several
+    pods without indexes."""
     mount = kx()
     world.cluster.kubectl("create", "job", "theirs", f"--image={IMAGE}", "-n", world.namespace, "--", "sh", "-c", HOLD)
     world.cluster.client.post(world.path("jobs.batch"), {
@@ -193,13 +197,13 @@ def test_of_others(kx, world):
 
 
 def test_cron(kx, world):
-    """A CronJob's Job is shown with its owner, and can be removed: the CronJob makes others."""
+    """A CronJob's Job is shown with its owner, and can be removed. The CronJob creates more."""
     mount = kx("cancel=all")
     client, path = world.cluster.client, world.path("cronjobs", "nightly")
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": IMAGE, "command": ["sh", "-c", HOLD]}]}}
     client.post(world.path("cronjobs"), {"metadata": {"name": "nightly"}, "spec": {
         "schedule": "* * * * *", "suspend": True, "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": {"template": template}}}})
-    # Its last run was five minutes ago, so it is late.
+    # The last run was five minutes ago, so the CronJob is late.
     client.merge(path + "/status", {"status": {"lastScheduleTime": time.strftime(
         "%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 300))}})
     client.merge(path, {"spec": {"suspend": False}})
@@ -214,7 +218,7 @@ def test_cron(kx, world):
 
 
 def test_thousand(kx, world):
-    """An array of 1 000 replicas, 50 at a time; some fail for good, and the others go on."""
+    """An array of 1 000 replicas, 50 at a time. Some fail for good, and the others continue."""
     bad, go = {7, 8, 500}, threading.Event()
     mount = kx("capture=none")
 
@@ -243,8 +247,8 @@ def test_thousand(kx, world):
 
 
 def test_killed_among_a_hundred(kx, world, pytestconfig):
-    """kxfs is killed again and again while a hundred files are written: each is launched once if its writer heard so, and
-    at most once if its writer heard nothing."""
+    """kxfs is killed repeatedly while a hundred files are written. A job is launched exactly once
+    if its writer saw success, and at most once otherwise."""
     seed = pytestconfig.getoption("--seed") or random.randrange(1 << 32)
     print("seed", seed)
     rng = random.Random(seed)
@@ -262,7 +266,7 @@ def test_killed_among_a_hundred(kx, world, pytestconfig):
     writers = [threading.Thread(target=write, daemon=True) for _ in range(4)]
     for writer in writers:
         writer.start()
-    # Ten names are written about each kill, however fast that is.
+    # About ten names are written around each kill, however fast that is.
     for _ in range(10):
         turns.release(10)
         time.sleep(rng.uniform(0, 1.5))
@@ -280,7 +284,8 @@ def test_killed_among_a_hundred(kx, world, pytestconfig):
 
 
 def test_rules(world, limited):
-    """One request tells all rights of a user, so a mount asks for those of several kinds at once."""
+    """A single request returns all rights of a user. So a mount of several kinds can ask for all of
+    them together."""
     client = api.from_kubeconfig(world.cluster.kubectl_path, limited)
     status = client.post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
                          {"spec": {"namespace": world.namespace}})["status"]
@@ -290,7 +295,7 @@ def test_rules(world, limited):
 
 
 def test_all_accepted(world):
-    """Every AppDef of tests/golden that becomes a Job, under the name that it gets, by the server's strict dry run."""
+    """The server's strict dry run accepts every AppDef of tests/golden that becomes a Job."""
     made, refused = 0, {}
     for name in CASES:
         source = Input(name)

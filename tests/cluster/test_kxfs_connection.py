@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""How a mount reaches a real API server, and what it does when either of them is away for a while."""
+"""How a mount connects to a real API server, and what it does when it or the server is away for a
+while."""
 
 import json
 import os
@@ -13,7 +14,7 @@ from mounted import HOLD, World, app, running
 
 
 def edited(cluster, directory, change, base="token"):
-    """A kubeconfig like that of the user BASE, but CHANGEd (its dict)."""
+    """Return a copy of the kubeconfig of the user BASE, after CHANGE has modified its dict."""
     config = json.loads(cluster.kubectl("config", "view", "--raw", "--minify", "--flatten", "-o", "json",
                                         kubeconfig=cluster.kubeconfig(base)).stdout)
     change(config)
@@ -36,7 +37,7 @@ def test_user(mount, world, cluster, user):
 
 
 def plugin(directory, token, code=0):
-    """An exec plugin whose token expires soon; it notes each run."""
+    """Create an exec plugin whose token expires soon, and that records each run."""
     runs, script = directory / "runs", directory / "plugin"
     script.write_text(f"""#!/bin/sh
 echo run >>{runs}
@@ -62,7 +63,7 @@ def token_of(cluster):
 
 
 def test_exec_plugin(mount, world, cluster, tmp_path):
-    """Run again when its token has expired, not for each request."""
+    """An exec plugin runs again when its token has expired, not for each request."""
     runs, change = plugin(tmp_path, token_of(cluster))
     kx = mount(kubeconfig=edited(cluster, tmp_path, change))
     works(kx, world)
@@ -73,7 +74,7 @@ def test_exec_plugin(mount, world, cluster, tmp_path):
 
 
 def test_exec_plugin_fails(mount, cluster, tmp_path):
-    """Nothing is mounted; the plugin's own words say why."""
+    """If the exec plugin fails, nothing is mounted. Its own message is shown."""
     _, change = plugin(tmp_path, "none", code=1)
     kx = mount(kubeconfig=edited(cluster, tmp_path, change), start=False)
     p = run(kx.command(), env=kx.env(), check=False)
@@ -105,7 +106,7 @@ def break_server(config):
 @pytest.mark.parametrize("change, said", [(break_token, "401"), (break_authority, "certificate"),
                                           (break_server, "127.0.0.1")])
 def test_wrong(mount, cluster, tmp_path, change, said):
-    """What is wrong is said, and nothing is mounted."""
+    """An error is reported, and nothing is mounted."""
     kx = mount(kubeconfig=edited(cluster, tmp_path, change), start=False)
     p = run(kx.command(), env=kx.env(), check=False)
     assert p.returncode == 1 and said in p.stderr, p.stderr
@@ -116,7 +117,7 @@ def test_wrong(mount, cluster, tmp_path, change, said):
 
 
 def test_killed(kx, world):
-    """After kill -9 the next start knows its jobs, and launches nothing."""
+    """After kill -9, the next start knows its jobs, and launches nothing."""
     text = app(HOLD)
     job = kx.submit(text, "app.yaml")
     pod = running(job)
@@ -131,13 +132,15 @@ def test_killed(kx, world):
 
 
 def test_killed_while_submitting(kx, world):
-    """Killed at any moment of a submission: launched once or not at all, and if so, it is ours."""
+    """kxfs is killed at any moment of a submission. The job is launched once or not at all, and if
+    so, kxfs knows that it is ours."""
     seed = random.randrange(1 << 32)
     print("seed", seed)
     rng = random.Random(seed)
     launched = {}
     for k in range(8):
-        # What the server was asked last it may do when kxfs has started again: the name says which launch it was.
+        # The server may handle the last request only after kxfs has restarted. The name shows which
+        # launch it was.
         (kx.base / "app.yaml").write_text(app(HOLD, name=f"app{k}"))
         cp = popen(["cp", str(kx.base / "app.yaml"), str(kx / f"submit/{k}.yaml")])
         time.sleep(rng.random() * 0.06)
@@ -154,7 +157,8 @@ def test_killed_while_submitting(kx, world):
 
 
 def test_server_away(own_cluster, mount):
-    """Everything known stays readable, marked stale; writes fail soon; all recovers by itself."""
+    """While the server is away, everything known remains readable and is marked stale. Writes fail
+    soon. Everything recovers automatically."""
     world = World(own_cluster, "default")
     wait_for(lambda: world.kubectl("auth", "can-i", "list", "pods", check=False,
                                    kubeconfig=own_cluster.kubeconfig("token")).stdout == "yes\n",

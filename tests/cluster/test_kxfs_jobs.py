@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Jobs of a mount on a real cluster: by ordinary tools from their submission to their end, by ctl, and with the option `mine`."""
+"""Jobs of a mount on a real cluster: with ordinary tools from submission to end, with ctl, and with
+the option `mine`."""
 
 import json
 import os
@@ -13,11 +14,12 @@ from harness import actions, err_of, popen, run, wait_for, write_ctl
 from mounted import HOLD, IMAGE, app, begun, ended, phase, refused, role, running
 
 # --- Lives ------------------------------------------------------------------------------------
-# Jobs of a mount on a real cluster, from their submission to their end, by ordinary tools.
+# Jobs of a mount on a real cluster, from their submission to their end, with ordinary tools.
 
 
 def states(lines, ident):
-    """The states of job IDENT in lines of `changes`, each once, from the first that Volcano gave."""
+    """Return the states of job IDENT in lines of `changes`, each once, starting with Volcano's
+    first."""
     seen = []
     for line in lines:
         fields = line.split("\t")
@@ -27,7 +29,7 @@ def states(lines, ident):
 
 
 def test_to_the_end(kx, world):
-    """cp launches; every state on the way is told; what stands in the end is all there."""
+    """cp launches a job. `changes` reports every state, and at the end all files are complete."""
     watcher = popen(["cat", str(kx / "changes")], stdout=open(kx.base / "changes", "wb"))
     wait_for(lambda: "\tSYNC" in (kx.base / "changes").read_text(), what="cat to have begun")
     (kx.base / "app.yaml").write_text(app(HOLD, num_replicas=2))
@@ -63,7 +65,7 @@ def test_to_the_end(kx, world):
 
 
 def test_failure(kx, world):
-    """The replica that failed, its exit code and what to make of it."""
+    """status and `why` show the replica that failed, its exit code and its meaning."""
     job = kx.submit(app(HOLD, num_replicas=2))
     first, second = running(job, "main-0"), running(job, "main-1")
     world.release(second, 3)
@@ -78,7 +80,7 @@ def test_failure(kx, world):
 
 @pytest.mark.parametrize("code, runs, state", [(0, 2, "SUCCEEDED"), (7, 2, "FAILED")])
 def test_retry_application(kx, world, code, runs, state):
-    """A replica that fails makes Volcano run the whole job again, under the same pod names."""
+    """A failed replica makes Volcano restart the whole job, with the same pod names."""
     job = kx.submit(app(HOLD, num_replicas=2, max_retries=1, retry_policy="APPLICATION"))
     running(job, "main-1")
     before = {pod["metadata"]["uid"] for pod in world.pods(job.id)}
@@ -101,7 +103,7 @@ def test_retry_application(kx, world, code, runs, state):
 
 
 def test_retry_replica(kx, world):
-    """Volcano starts only the replica that has failed again, and deletes the pod whose end is the job's."""
+    """Volcano restarts only the failed replica, and deletes the pod whose end ends the job."""
     job = kx.submit(app(HOLD, num_replicas=2, max_retries=1, retry_policy="REPLICA"))
     running(job, "main-1")
     other = running(job, "main-0")
@@ -121,11 +123,12 @@ def test_retry_role(kx, world):
 
 
 def test_elastic(kx, world):
-    """With min_replicas a job runs as soon as so many do; the others come when there is room."""
+    """With min_replicas, a job runs once that many replicas do. The others start when there is
+    capacity."""
     nodes = [node for node in world.cluster.client.items(api.path_of("nodes"))
              if not node["spec"].get("unschedulable")]
     most = max(cpus(node) for node in nodes)
-    n = len(nodes) + 1  # one more than there is room for
+    n = len(nodes) + 1  # one more than there is capacity for
     job = kx.submit(app(HOLD, num_replicas=n, min_replicas=1,
                         resource={"cpu": round(most * 0.6, 1), "memMB": 64, "gpu": 0}))
     job.until("RUNNING")
@@ -153,7 +156,7 @@ def cpus(node):
 
 
 def test_unschedulable(kx, world):
-    """No node fits: it waits, says why, and can be cancelled."""
+    """No node fits. The job waits, `why` explains that, and it can be cancelled."""
     job = kx.submit(app(HOLD, resource={"cpu": 0.1, "memMB": 64, "gpu": 0, "capabilities": {
         "node.kubernetes.io/instance-type": "no-such-type"}}))
     wait_for(lambda: job.replica()["reason"] == "Unschedulable", what="the reason")
@@ -163,7 +166,7 @@ def test_unschedulable(kx, world):
 
 
 def test_too_large(kx, world):
-    """More than the whole cluster has."""
+    """A job that requests more than the whole cluster has."""
     job = kx.submit(app(HOLD, resource={"cpu": 5000, "memMB": 64, "gpu": 0}))
     wait_for(lambda: world.jobs()[job.id].get("status", {}).get("state", {}).get("phase") == "Pending",
              what="the controller")
@@ -217,7 +220,8 @@ BY_HAND = {
 
 
 def test_made_with_kubectl(kx, world):
-    """Several replicas a task, several containers, init containers, no labels of TorchX."""
+    """A job with several replicas per task, several containers, init containers, and no labels of
+    TorchX."""
     world.kubectl("create", "-f", "-", input=json.dumps(BY_HAND))
     wait_for(lambda: "by-hand" in kx.ls("jobs"), what="the job")
     job = kx.jobs()[0]
@@ -237,10 +241,10 @@ def test_made_with_kubectl(kx, world):
 
 
 def test_deleted_by_others(kx, world):
-    """It goes from jobs/, and who waits for it is told."""
+    """A deleted job disappears from jobs/, and readers of its `wait` are notified."""
     job = kx.submit(app(HOLD))
     running(job)
-    with open(job / "wait", "rb") as file:  # open before the job goes
+    with open(job / "wait", "rb") as file:  # opened before the job disappears
         waiter = popen(["cat"], stdin=file, stdout=open(kx.base / "wait", "wb"))
     world.kubectl("delete", "jobs.batch.volcano.sh", job.id)
     wait_for(lambda: job.id not in kx.ls("jobs"), what="the job to go")
@@ -248,7 +252,7 @@ def test_deleted_by_others(kx, world):
 
 
 def test_resubmitted(kx, world):
-    """The manifest of a job, submitted as it is, runs the job again under another name."""
+    """The manifest of a job, submitted unchanged, runs the job again with another name."""
     job = kx.submit(app(HOLD, name="trainer"))
     world.release(running(job))
     job.finish()
@@ -261,14 +265,15 @@ def test_resubmitted(kx, world):
 
 
 # --- ctl --------------------------------------------------------------------------------------
-# jobs/ID/ctl on a real cluster: what its controller obeys is done, what it would ignore is refused.
+# jobs/ID/ctl on a real cluster: kxfs accepts what the controller obeys, and refuses what it would
+# ignore.
 
 WORDS = ("suspend", "resume", "restart", "terminate")
 BUSY = ["suspend", "restart", "terminate"]
 
 
 def ctl_refused(job, *but):
-    """Every word but these is refused, and changes nothing."""
+    """Assert that every word except these is refused, and changes nothing."""
     before = job.status()
     for word in WORDS:
         if word not in but:
@@ -278,14 +283,15 @@ def ctl_refused(job, *but):
 
 
 def done(job, so):
-    """What was written to ctl is done when the write returns, or is said to be under way; and then it is done."""
+    """Assert that a command has taken effect when the write returns, or is pending and takes effect
+    later."""
     status = job.status()
     assert so(status) or status["pending_command"]
     wait_for(lambda: so(job.status()) and not job.status()["pending_command"], what="the command to be obeyed")
 
 
 def test_suspend_and_resume(mount, world, limited):
-    """With no more rights than contrib/rbac.yaml gives. What was printed stays, as the first attempt's."""
+    """The rights of contrib/rbac.yaml are enough. The output remains, as that of the first attempt."""
     kx = mount(kubeconfig=limited)
     job = kx.submit(app(HOLD))
     begun(job)
@@ -322,7 +328,7 @@ def test_restart(kx, world):
     assert job.log(name="log.0").startswith(b"begin\n")
     write_ctl(job, "restart")
     begun(job, attempt=2)
-    # Volcano's default is 3, which it compares before it starts a job again.
+    # Volcano's default is 3. It compares before it restarts a job.
     wait_for(lambda: actions(job) == ["suspend", "terminate"], what="the last attempt to run")
     assert err_of(write_ctl, job, "restart") == "EINVAL"
     assert "has none left" in kx.read(".kxfs", "log")
@@ -344,7 +350,7 @@ def test_terminate(kx, world):
 
 
 def test_failed(kx, world):
-    """Volcano answers 201 to all of these, and does nothing."""
+    """Volcano replies 201 to all of these, and does nothing."""
     job = kx.submit(app(HOLD))
     world.release(running(job), 3)
     job.finish("FAILED")
@@ -353,7 +359,7 @@ def test_failed(kx, world):
 
 
 def test_while_it_waits(kx, world):
-    """A job that has no room yet can be held back, and let wait again."""
+    """A job without capacity can be suspended, and resumed to wait again."""
     job = kx.submit(app(HOLD, resource={"cpu": 0.1, "memMB": 64, "gpu": 0, "capabilities": {
         "node.kubernetes.io/instance-type": "no-such-type"}}))
     wait_for(lambda: actions(job) == BUSY, what="the controller")
@@ -368,7 +374,7 @@ def test_while_it_waits(kx, world):
 
 
 def test_replaced(kx, world):
-    """Volcano would obey a Command whose uid is another job's."""
+    """Volcano would obey a Command with the uid of another job."""
     job = kx.submit(app(HOLD))
     begun(job)
     fd = os.open(job / "ctl", os.O_WRONLY)
@@ -380,14 +386,14 @@ def test_replaced(kx, world):
         os.close(fd)
 
 
-# --- mine -------------------------------------------------------------------------------------
-# The option `mine` on a real API server: two users of one namespace, of whom each sees what is his.
+# --- mine ------------------------------------------------------------------------------------- The
+# option `mine` on a real API server: two users of one namespace each see their own jobs.
 
 USER = "kxfs/user"
 
 
 def labelled(world, resource, user):
-    """The names of the objects of a resource that have the label of USER, as the server chooses them."""
+    """Return the names of the objects of a resource with USER's label, as the server selects them."""
     found = world.kubectl("get", resource, "-l", f"{USER}={user}", "-o", "name").stdout.split()
     return {name.partition("/")[2] for name in found}
 
@@ -402,7 +408,7 @@ def test_two_users(mount, cluster, world, top):
     shown = {}
     for user, kx in mounts.items():
         kx.call(f"cat > submit/app.yaml <<'END'\n{app(HOLD)}\nEND")
-        (shown[user],) = kx.call("ls jobs").stdout.split()  # at once
+        (shown[user],) = kx.call("ls jobs").stdout.split()  # immediately
     assert shown["root"] != shown[harness.USER]
     for user, kx in mounts.items():
         name = shown[user]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Mounts of JobSets, on a cluster of their own, with the rights of contrib/rbac.yaml. A stand-in makes their Jobs; what
-these do is for Kubernetes' own controller."""
+"""Mounts of JobSets, on a separate cluster, with the rights of contrib/rbac.yaml. A simulated
+controller creates their Jobs, and Kubernetes' own controller runs these."""
 
 import json
 import sys
@@ -26,7 +26,7 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 
 
 class JobSets(Cluster):
-    """JobSets in place of Volcano's resources."""
+    """JobSets instead of Volcano's resources."""
 
     def apply_definitions(self):
         self.kubectl("apply", "--server-side", f"--filename={DEFINITION}")
@@ -47,7 +47,7 @@ class Sets(World):
                 and "deletionTimestamp" not in pod["metadata"]]
 
     def suspend(self, job, wish):
-        """As Kueue does it."""
+        """Set spec.suspend, as Kueue does."""
         self.cluster.client.merge(self.path("jobsets", job), {"spec": {"suspend": wish}})
 
 
@@ -71,11 +71,11 @@ def kx(make_kx, world, limited):
     return make
 
 
-# --- the stand-in is like the real one ------------------------------------------------------------
+# --- the simulated controller is like the real one ------------------------------------------------
 
 
 def recorded(scenario, resource, name):
-    """Objects of that name (its beginning) as they were seen one after the other."""
+    """Return the successive versions of objects whose name starts with NAME."""
     ret = []
     for line in recordings.parts(scenario)[resource]:
         item = json.loads(line)["object"]
@@ -85,7 +85,7 @@ def recorded(scenario, resource, name):
 
 
 def told(jobsets):
-    """What conditions say, each time that it is something else."""
+    """Return the contents of the conditions, once for each change."""
     ret = []
     for jobset in jobsets:
         says = [tuple(condition[key] for key in ("type", "status", "reason", "message"))
@@ -96,14 +96,14 @@ def told(jobsets):
 
 
 def words(item, field):
-    """Keys of JobSet, and Kubernetes' for Jobs, in the labels or annotations of ITEM, with what does not differ
-    between two runs."""
+    """Return the labels or annotations of ITEM that JobSet, and Kubernetes for Jobs, have set,
+    without values that differ between runs."""
     return {key: None if key.endswith(("-uid", "job-key")) else value
             for key, value in item["metadata"][field].items() if "kueue" not in key and not key.endswith("priority")}
 
 
 def test_recorded(world):
-    """Conditions, labels and names of the recorded story are those that are seen here."""
+    """Conditions, labels and names are the same as in the recording."""
     before = recorded("kueue_jobset_success", "jobsets", "app")
     pods = recorded("kueue_jobset_success", "pods", "app")
     client, path = world.cluster.client, world.path("jobsets", "app")
@@ -141,11 +141,11 @@ def test_recorded(world):
             other["spec"][key] for key in ("hostname", "subdomain")]
 
 
-# --- kxfs on it -----------------------------------------------------------------------------------
+# --- kxfs with JobSets ----------------------------------------------------------------------------
 
 
 def test_to_the_end(kx, world):
-    """Two roles, one of two replicas: each is told its index, and where the first one is."""
+    """Two roles, one with two replicas. Each replica gets its index, and the host of the first one."""
     kx = kx()
     script = f"echo replica $0 of $(hostname), the first is $1; echo host $TORCHX_RANK0_HOST; {HOLD}"
     roles = [role(script, num_replicas=2), role(script, name="side")]
@@ -178,7 +178,7 @@ def test_to_the_end(kx, world):
 
 
 def test_failure(kx, world):
-    """The first replica that fails ends the others; what all of them printed stays."""
+    """The first replica that fails ends the others. The output of all of them remains."""
     job = kx().submit(app(HOLD, num_replicas=2))
     begun(job)
     world.release(begun(job, "main-1"), 3)
@@ -192,7 +192,8 @@ def test_failure(kx, world):
 
 
 def test_restart(kx, world):
-    """APPLICATION: all Jobs are made anew under the same names, and each replica has another attempt."""
+    """APPLICATION: all Jobs are created again with the same names, and each replica gets another
+    attempt."""
     job = kx().submit(app(HOLD, num_replicas=2, max_retries=1, retry_policy="APPLICATION"))
     begun(job, "main-1")
     world.release(begun(job), 7)
@@ -210,7 +211,7 @@ def test_restart(kx, world):
 
 
 def test_replica_retry(kx, world):
-    """REPLICA: the Job's controller makes one pod anew; the other goes on as it is."""
+    """REPLICA: the Job's controller creates one pod again. The other one continues."""
     job = kx().submit(app(HOLD, num_replicas=2, max_retries=1, retry_policy="REPLICA"))
     other = begun(job, "main-1")
     world.release(begun(job), 7)
@@ -226,7 +227,7 @@ def test_replica_retry(kx, world):
 
 
 def test_replica_retries_used(kx, world):
-    """The replica that has none left ends the job."""
+    """A replica without retries left ends the job."""
     job = kx().submit(app(HOLD, num_replicas=2, max_retries=1, retry_policy="REPLICA"))
     begun(job, "main-1")
     world.release(begun(job), 7)
@@ -238,7 +239,8 @@ def test_replica_retries_used(kx, world):
 
 
 def test_pod_deleted(kx, world):
-    """By somebody, or by a node that is drained: to the Job its replica has failed, and all are made anew."""
+    """Somebody, or the drain of a node, deletes a pod. For the Job this replica has failed, and all
+    are created again."""
     job = kx().submit(app(HOLD, num_replicas=2, max_retries=1, retry_policy="APPLICATION"))
     begun(job, "main-1")
     world.kubectl("delete", "pod", begun(job), "--wait=false")
@@ -255,7 +257,7 @@ def test_pod_deleted(kx, world):
 
 
 def test_ctl(kx, world):
-    """suspend and resume do what they say; there is nothing else."""
+    """ctl offers suspend and resume, and nothing else. Both work."""
     job = kx().submit(app(HOLD))
     begun(job)
     phase(job, "Running")
@@ -278,7 +280,7 @@ def test_ctl(kx, world):
 
 
 def test_queue(kx, world):
-    """In a queue of Kueue, which is not there: what waits for it waits, and `why` says so."""
+    """A job in a Kueue queue, without Kueue. A suspended job waits, and `why` explains that."""
     job = kx("queue=research").submit(app(HOLD))
     assert world.jobs()[job.id]["metadata"]["labels"][QUEUE] == "research"
     begun(job)  # nobody has suspended it
@@ -296,7 +298,7 @@ def test_queue(kx, world):
 
 
 def test_cancel(kx, world):
-    """What was made for it goes too; what it printed stays."""
+    """Cancelling a job also deletes its objects. Its output remains."""
     kx = kx()
     job = kx.submit(app(HOLD))
     begun(job)
@@ -309,7 +311,7 @@ def test_cancel(kx, world):
 
 
 def test_of_others(kx, world):
-    """What somebody else made: a replicated job of two Jobs, each of two pods."""
+    """A JobSet that somebody else created: a replicated job of two Jobs with two pods each."""
     mount = kx()
     pod = {"restartPolicy": "Never", "containers": [{
         "name": "c", "image": "docker.io/library/busybox:1.35", "command": ["sh", "-c", HOLD]}]}
@@ -330,7 +332,7 @@ def test_of_others(kx, world):
 
 
 def test_again(kx, world):
-    """A job's manifest is sent again under a name of its own."""
+    """The manifest of a job, submitted again, gets a name of its own."""
     mount = kx()
     job = mount.submit(app(HOLD))
     world.release(begun(job))
@@ -343,7 +345,8 @@ def test_again(kx, world):
 
 
 def refusals(world, jobset):
-    """What the server says to this JobSet, and to the Job and the Service that are made for it."""
+    """Yield the server's refusals of this JobSet, and of the Job and the Service that are created
+    for it."""
     jobset["metadata"].update(namespace=world.namespace, uid="u")
     made = [("jobs.batch", make_job(jobset, replicated, index, 0)) for replicated, index in wanted(jobset)]
     for _, job in made:
@@ -359,12 +362,13 @@ def refusals(world, jobset):
 
 @pytest.mark.parametrize("name", cases_of("jobset"))
 def test_accepted(world, name):
-    """The real definition takes every recorded case as it is, and the server what is made for it."""
+    """The real definition accepts every golden case unchanged, and the server accepts the objects
+    created for it."""
     assert not list(refusals(world, load(cases_of("jobset")[name])))
 
 
 def test_all_accepted(world):
-    """Every AppDef of tests/golden that becomes a JobSet, under the name that it gets."""
+    """The server accepts every AppDef of tests/golden that becomes a JobSet."""
     made, refused = 0, {}
     for name in CASES:
         source = Input(name)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Jobs in a queue of Kueue, on a cluster of their own, with the rights of contrib/rbac.yaml: what `why`, `status` and
-`queues/` say while they wait, run, are put out and go on."""
+"""Jobs in a Kueue queue, on a separate cluster, with the rights of contrib/rbac.yaml: what `why`,
+`status` and `queues/` show while the jobs wait, run, are evicted and continue."""
 
 import sys
 
@@ -14,13 +14,13 @@ from process import Part
 from test_kxfs_appwrapper import Wrapped, Wrapping, ctl, runs
 
 DEFINITION = HERE.parent / "replay/data/crds/kueue.yaml"
-# Of a pod's cpu, 0.1 is reserved: each asks for 0.1.
+# 0.1 of a pod's CPU is reserved, so each requests 0.1.
 CPU = {"cpu": 0.2, "memMB": 64, "gpu": 0}
 OPENED = "Kueue admits it when the queue is opened again.\n"
 
 
 class Queueing(Wrapping):
-    """AppWrappers of v1beta2 and Kueue, in place of Volcano's resources."""
+    """AppWrappers v1beta2 and Kueue instead of Volcano's resources."""
 
     def apply_definitions(self):
         super().apply_definitions()
@@ -38,7 +38,7 @@ class Queueing(Wrapping):
 
 
 class Queued(Wrapped):
-    """A namespace with a LocalQueue `team` of a ClusterQueue of its own, which has 0.2 cpu."""
+    """A namespace with a LocalQueue `team` of its own ClusterQueue, which has 0.2 CPUs."""
 
     def make_queues(self, name="team", cluster_queue=None):
         cluster_queue = cluster_queue or self.namespace
@@ -80,7 +80,7 @@ def kx(make_kx, world, limited):
 
 
 def test_line(kx, world):
-    """One runs, two wait, in their places; when it ends, the next is admitted."""
+    """One job runs, and two wait in order. When it ends, the next one is admitted."""
     world.make_queues()
     first = kx.submit(app(HOLD, resource=CPU, num_replicas=2))
     running(first, "main-1")
@@ -99,7 +99,7 @@ def test_line(kx, world):
     def queue():
         return yaml.safe_load(kx.read("queues", "team", "status"))
 
-    # The queue, the jobs and their Workloads are told by watches of their own.
+    # The queue, the jobs and their Workloads come from separate watches.
     wait_for(lambda: (queue()["pending"], queue()["running"], queue()["workloads"]) == (
         2, 1, {"pending": 2, "reserving": 1, "admitted": 1}), what="what the queue has")
     queue = queue()
@@ -118,7 +118,8 @@ def test_line(kx, world):
 
 
 def test_ctl(kx, world):
-    """Who waits goes to the head of the line by its priority class, or to another queue, where there is room."""
+    """A waiting job moves to the head of the queue by its priority class, or to another queue with
+    capacity."""
     world.make_queues()
     first = kx.submit(app(HOLD, resource=CPU, num_replicas=2))
     running(first, "main-1")
@@ -148,7 +149,7 @@ def test_ctl(kx, world):
 
 
 def test_never(kx, world):
-    """What can't be: too much, and a queue that is not there."""
+    """Jobs that can't run: one requests too much, and one is in a missing queue."""
     job = kx.submit(app(HOLD, resource=CPU))
     says(job, "The job waits: it has no quota in queue team. Kueue: \"LocalQueue team doesn't exist\".")
     world.make_local_queue()
@@ -164,7 +165,8 @@ def test_never(kx, world):
 
 
 def test_put_out(kx, world):
-    """Drained, then deactivated: each time it goes on as another attempt, and what it printed stays."""
+    """A job is evicted by draining, then by deactivation. Each time it continues as another
+    attempt, and its output remains."""
     world.make_queues()
     job = kx.submit(app(HOLD, resource=CPU))
     runs(job)

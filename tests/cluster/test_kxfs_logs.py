@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Output of real pods through the mount."""
+"""Output of real pods, read through the mount."""
 
 import contextlib
 import functools
@@ -16,8 +16,8 @@ from harness import popen, run, wait_for
 from mounted import HOLD, World, app, manifest, role, running
 from relay import Cuts
 
-# --- While they run and after -----------------------------------------------------------------
-# Output of real pods, read through the mount while they run and after.
+# --- During and after a run --------------------------------------------------------------------
+# Output of real pods, read through the mount while they are running and afterwards.
 
 
 def lines_of(job, name="log"):
@@ -25,7 +25,7 @@ def lines_of(job, name="log"):
 
 
 def test_follow(kx, world):
-    """A reader has a line while the program runs, and its end when that ends."""
+    """A reader gets each line while the program is running, and the end of file when it ends."""
     job = kx.submit(app(HOLD))
     out = kx.base / "followed"
     reader = popen(["cat", str(job / "main-0/follow")], stdout=open(out, "wb"))
@@ -42,7 +42,7 @@ def test_follow(kx, world):
 
 
 def test_bytes(kx, world):
-    """Byte for byte: carriage returns, NUL, invalid UTF-8, a long line, no newline at the end."""
+    """The log is exact: carriage returns, NUL, invalid UTF-8, a long line, no newline at the end."""
     script = ("printf 'a\\rb\\n\\000\\377 x\\n\\n'; head -c 100000 /dev/zero | tr '\\0' L; echo; "
               "printf 'no newline'; " + HOLD.replace("echo begin;", "").replace("echo end;", ""))
     job = kx.submit(app(script))
@@ -54,7 +54,8 @@ def test_bytes(kx, world):
 
 
 def test_merged(kx, world):
-    """All replicas in one file, each line with its replica's name; `follow` ends with the job."""
+    """The merged log has all replicas, and each line has its replica's name. `follow` ends with the
+    job."""
     job = kx.submit(app(roles=[role(HOLD, "leader"), role(HOLD, "worker", num_replicas=2)]))
     out = kx.base / "followed"
     reader = popen(["cat", str(job / "follow")], stdout=open(out, "wb"))
@@ -71,7 +72,7 @@ def test_merged(kx, world):
 
 
 def test_attempts(kx, world):
-    """Each attempt keeps its log, though Volcano deletes the pod."""
+    """Each attempt keeps its log, although Volcano deletes the pod."""
     job = kx.submit(app(HOLD, max_retries=2, retry_policy="APPLICATION"))
     first = running(job)
     wait_for(lambda: job.log() == b"begin\n", what="the first line")
@@ -85,7 +86,7 @@ def test_attempts(kx, world):
 
 
 def test_history(kx, world):
-    """What was captured outlives the job, with what it printed on SIGTERM."""
+    """Captured output outlives the job, including what the program printed on SIGTERM."""
     script = "trap 'echo bye; exit 0' TERM; echo hello; while :; do sleep 0.1; done"
     job = kx.submit(app(script))
     wait_for(lambda: job.log() == b"hello\n", what="the first line")
@@ -105,27 +106,31 @@ def test_deleted_by_others(kx, world):
 
 
 def test_not_started(kx):
-    """Waiting for a container that has not started is no error."""
+    """Reading the log of a container that has not started is not an error."""
     job = kx.submit(app(HOLD, image="localhost:1/no/such:image"))
     wait_for(lambda: job.replica()["reason"] in ("ImagePullBackOff", "ErrImagePull"), what="the reason")
     assert job.log() == b"" and job.read("log") == ""
 
 
 # --- Failures ---------------------------------------------------------------------------------
-# Output of real pods through broken connections, restarts of the API server, the kubelet and kxfs, rotations,
-# failures and retries: each log is, byte for byte, what the program wrote to a file of its own.
+# Output of real pods despite broken connections, restarts of the API server, the kubelet and kxfs,
+# log rotation, failures and retries. Each log must be exactly what the program wrote to a file of
+# its own.
 #
-# The seed of what happens when is printed; `--seed N` has it again.
+# The test prints its random seed; `--seed N` repeats a run.
 
-# An outage of the API server takes half a minute and more where the machine is busy. Whoever watched it looks again
-# after a pause that grows with that, to a minute, and a new attempt needs several of them one after the other.
+# On a busy machine, an outage of the API server takes half a minute or more. After it, watches
+# retry with a pause that grows with the outage, up to a minute. A new attempt needs several of them
+# in sequence.
 LIMIT = 400
 wait_long = functools.partial(harness.wait_for, timeout=LIMIT)
 REPLICAS = 3
-HEAD = 40  # bytes that tell an attempt's output from that of others
-# Attempt N of replica RANK writes numbered lines of any length and bytes, to /out/RANK.N too, until `stop.N` has
-# its exit code; told to end, it still says so. Once for each line of `loud` it prints BURST bytes and more, "pause
-# K", and then nothing until `go` has that line too. No line ends with \r\n, since containerd 1.6 loses that \r.
+HEAD = 40  # bytes that distinguish an attempt's output from that of others
+# Attempt N of replica RANK prints numbered lines of random length and bytes, and also writes them
+# to /out/RANK.N. It stops when `stop.N` contains its exit code; on SIGTERM it first prints one more
+# line. For each line of `loud`, it prints at least BURST bytes and "pause K". Then it prints
+# nothing until `go` has that line too. No line ends with \r\n, because containerd 1.6 loses that
+# \r.
 PROGRAM = r"""
 n=0; while [ -e /out/$RANK.$n ]; do n=$((n+1)); done
 trap '>/out/term.$RANK.$n' TERM
@@ -151,11 +156,13 @@ wait; wait
 exit 143
 """
 
-PIECE = re.compile(rb"([^\r\n]*(?:\r(?!\n)|\r?\n))")  # that has a prefix of its own in the merged log
+# each piece has its own prefix in the merged log
+PIECE = re.compile(rb"([^\r\n]*(?:\r(?!\n)|\r?\n))")
 
 
 class Run:
-    """A job of PROGRAM, and what it has written. BURST bytes make the kubelet rotate a log, once."""
+    """A job that runs PROGRAM, and what it has written. BURST bytes make the kubelet rotate a log
+    once."""
 
     def __init__(self, kx, cluster, directory, burst, replicas=REPLICAS, in_place=False):
         self.kx = kx
@@ -174,7 +181,7 @@ class Run:
             mounts=[{"type": "bind", "src_path": str(self.out), "dst_path": "/out"}]))
 
     def in_place(self, program):
-        """One replica, whose container is started again in its pod."""
+        """Return a job of one replica, whose container is restarted in its pod."""
         return manifest(restartPolicy="OnFailure", volumes=[{"name": "out", "hostPath": {"path": str(self.out)}}],
                         container={"command": ["sh", "-c", program], "env": [{"name": "RANK", "value": "main-0"}],
                                    "volumeMounts": [{"name": "out", "mountPath": "/out"}]})
@@ -187,18 +194,20 @@ class Run:
                  what=f"attempt {attempt}")
 
     def log(self, replica="main-0", name="log"):
-        """b"": an open has waited for 10 s for what is on its way, as when a kubelet that starts is slow to answer."""
+        """Return a log. Return b"" if an open has waited 10 s for output, as when a starting
+        kubelet is slow."""
         with contextlib.suppress(FileNotFoundError, TimeoutError):
             return self.job.log(replica, name)
         return b""
 
     def captured(self, name, attempt):
-        """How many bytes of that attempt; before it has a log, `log` is the one of the attempt before."""
+        """Return how many bytes of that attempt were captured. Before it has a log, `log` is that
+        of the previous attempt."""
         log = self.log(name)
         return len(log) if log[:HEAD] == self.wrote(name, attempt)[:HEAD] else 0
 
     def until_captured(self, attempt):
-        """All that has been written by now, and more."""
+        """Wait until everything written so far, and more, was captured."""
         self.until_runs(attempt)
         wait_long(lambda: all(len(self.wrote(name, attempt)) > HEAD for name in self.replicas), what="its lines")
         sizes = {name: len(self.wrote(name, attempt)) for name in self.replicas}
@@ -206,11 +215,13 @@ class Run:
                  step=0.1)
 
     def kept(self, name):
-        """The kubelet's files of that name: 0.log; what it was before a rotation is 0.log.TIME."""
+        """Return the kubelet's files of that name: 0.log is the current one, and 0.log.TIME was
+        rotated."""
         return set((self.cluster.base / "pod-logs").glob(f"*_{self.job.id}-*/*/{name}"))
 
     def burst(self):
-        """All of it is in the kubelet's files, and no more comes until `go`."""
+        """Print a burst. On return all of it is in the kubelet's files, and nothing more is printed
+        until `go`."""
         self.bursts += 1
         with open(self.out / "loud", "a", encoding="ascii") as file:
             file.write("\n")
@@ -223,9 +234,10 @@ class Run:
             file.write("\n")
 
     def rotate(self, attempt):
-        """Each log once. Nothing is printed just then, since it might show in no stream: the kubelet leaves the old
-        file when it sees the new one, and containerd may still write to the old one. What kxfs has by now may come from
-        a fetch of what there was; what comes after that is from a stream, which the kubelet has to know of."""
+        """Rotate each log once. Nothing is printed meanwhile, because no stream might show it: the
+        kubelet leaves the old file when it sees the new one, and containerd may still write to the
+        old one. The output captured so far may come from a single fetch. Later output comes from a
+        stream, which the kubelet must have opened."""
         self.until_captured(attempt)
         before = self.kept("0.log.*")
         kubelet = self.cluster.node.kubelet
@@ -244,7 +256,8 @@ class Run:
         (self.out / f"stop.{attempt}").write_text(f"{code}\n")
 
     def check(self, attempt, name="log", gaps="0"):
-        """Log NAME of each replica is what that attempt wrote; GAPS: how many may be counted."""
+        """Assert that log NAME of each replica is what that attempt wrote. GAPS lists the allowed
+        numbers of gaps."""
         for replica in self.replicas:
             wanted = self.wrote(replica, attempt)
             with contextlib.suppress(AssertionError):
@@ -255,7 +268,8 @@ class Run:
             assert re.search(rf"^gap: [{gaps}]$", self.job.read(replica, "status"), re.M), replica
 
     def check_merged(self, attempts):
-        """It has every line of each replica once, those of an attempt in order."""
+        """Assert that the merged log contains every line of each replica once, and those of an
+        attempt in order."""
         wanted = {replica: [PIECE.findall(self.wrote(replica, attempt) + b"\n") for attempt in range(attempts)]
                   for replica in self.replicas}
         n = sum(map(len, sum(wanted.values(), [])))
@@ -263,13 +277,13 @@ class Run:
         def merged():
             return re.findall(rb"(main/\d+) " + PIECE.pattern, self.job.read("log", binary=True))
 
-        # It is made when the logs are there, by work that waits for the disk.
+        # The merged log is made after the logs, by work that waits for the disk.
         with contextlib.suppress(AssertionError):
             wait_long(lambda: len(merged()) >= n, timeout=60, step=1)
         lines = merged()
         for replica in self.replicas:
             name = replica.replace("-", "/").encode()
-            # After \r another replica's line begins with a newline.
+            # After \r, a line of another replica is preceded by an inserted newline.
             got = [re.sub(rb"\r\n\Z", rb"\r", piece) for of, piece in lines if of == name]
             assert sorted(got) == sorted(sum(wanted[replica], [])), replica
             for attempt in wanted[replica]:
@@ -278,7 +292,7 @@ class Run:
 
 
 def same(a, b):
-    """How many bytes at their beginning are the same."""
+    """Return the length of the common prefix."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2
@@ -295,14 +309,15 @@ def rand(pytestconfig):
 
 @pytest.fixture
 def roomy():
-    """A cluster of its own, whose kubelet rotates no log before it has got much."""
+    """Yield a separate cluster, whose kubelet rotates logs only when they are large."""
     with Cluster(log_size="2Mi") as cluster:
         yield cluster
 
 
 @pytest.mark.timeout(1800)
 def test_chaos(roomy, make_kx, tmp_path, rand):
-    """Rotations happen while all is captured, since nothing can be read of what is rotated away."""
+    """Everything fails at random. Rotations happen only while everything is captured, because what
+    is rotated away can't be read."""
     world = World(roomy, "default")
     wait_long(lambda: world.kubectl("auth", "can-i", "list", "pods", check=False,
                                    kubeconfig=roomy.kubeconfig("token")).stdout == "yes\n",
@@ -344,7 +359,8 @@ def test_chaos(roomy, make_kx, tmp_path, rand):
                 run.until_captured(attempt)
             run.stop(attempt, [7, 0][attempt])
         run.job.finish(timeout=LIMIT)
-        # A pod that is gone the moment it ends may have printed more than its stream had, for all that kxfs can know.
+        # If a pod disappears as soon as it ends, kxfs can't know whether it printed more than the
+        # stream delivered.
         run.check(0, "log.0", gaps="01")
         run.check(1, gaps="01")
         run.check_merged(2)
@@ -352,7 +368,8 @@ def test_chaos(roomy, make_kx, tmp_path, rand):
 
 @pytest.mark.timeout(1800)
 def test_in_place(cluster, mount, namespace, tmp_path, rand):
-    """A container fails while kxfs does not run, or can't get through: its log is fetched as the previous one."""
+    """A container fails while kxfs is not running, or has no connection. Its log is fetched as the
+    previous one."""
     with Cuts(cluster.kubeconfig("token"), tmp_path) as cuts:
         kx = mount(kubeconfig=cuts.config, namespace=namespace)
         run = Run(kx, cluster, tmp_path, burst=0, replicas=1, in_place=True)
@@ -379,7 +396,7 @@ def test_in_place(cluster, mount, namespace, tmp_path, rand):
 
 @pytest.mark.timeout(1800)
 def test_rotated_away(cluster, mount, namespace, tmp_path):
-    """What the kubelet has no more is a gap, and said; all that it has is there."""
+    """What the kubelet has removed is reported as a gap. Everything that it still has is there."""
     with Cuts(cluster.kubeconfig("token"), tmp_path) as cuts:
         kx = mount(kubeconfig=cuts.config, namespace=namespace)
         run = Run(kx, cluster, tmp_path, burst=300000, replicas=1)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Mounts of AppWrappers v1beta1, MCAD's, on a cluster of their own (their definition has the name of
-v1beta2's). On a cluster that is given, with KXFS_CLUSTER_NAMESPACE, if it serves them."""
+"""Mounts of MCAD's AppWrappers v1beta1, on a separate cluster. Their definition has the same name
+as that of v1beta2. With KXFS_CLUSTER_NAMESPACE, the tests use the given cluster, if it serves them.
+"""
 
 import json
 import os
@@ -21,7 +22,7 @@ sys.path.insert(0, str(HERE.parent / "golden"))
 
 import golden  # noqa: E402
 
-# An empty priority class, and a field in an overlay that there is not: what was asked for can't be.
+# Cases that the server must refuse: an empty priority class, and an unknown field in an overlay.
 REFUSED = {"volcano": {"167-volcano-empty-strings", "207-new-overlay-flat-spec"}, "mcad": set()}
 BASE = "/apis/workload.codeflare.dev/v1beta1"
 
@@ -82,7 +83,8 @@ def kx(make_kx, cluster, world):
 
 
 def test_to_the_end(kx, world):
-    """Submitted, watched, followed; over when its pods are, though MCAD says Running."""
+    """A job is submitted, watched and followed. It is finished when its pods are, although MCAD
+    reports Running."""
     job = kx.submit(app(HOLD, num_replicas=2))
     items = world.jobs()[job.id]["spec"]["resources"]["GenericItems"]
     assert [item["generictemplate"]["kind"] for item in items] == ["Pod", "Pod", "Service"]
@@ -115,10 +117,10 @@ def test_failure(kx, world):
 
 
 def test_requeued(kx, world):
-    """Pods of the same names, made anew: another attempt with another log."""
+    """The pods are created again with the same names. That is another attempt with another log."""
     job = kx.submit(app(HOLD, max_retries=1))
     pod = running(job)
-    job.until_logged("begin")  # it is deleted when it has failed
+    job.until_logged("begin")  # MCAD deletes the pod when it has failed
     world.release(pod, 3)
     wait_for(lambda: job.status()["retries"] == 1 and job.replica()["attempt"] == 1, what="another pod")
     world.release(running(job), 4)
@@ -128,14 +130,14 @@ def test_requeued(kx, world):
 
 
 def test_not_created(kx):
-    """What MCAD can't make is why the job waits: it tries again for ever."""
+    """If MCAD can't create a pod, the job waits, and MCAD retries forever."""
     job = kx.submit(app(HOLD, args={"service_account": "nobody-there"}))
     wait_for(lambda: job.status()["reason"] == "NoServiceAccount", what="the cause")
     assert "there is no service account nobody-there in namespace" in job.read("why") and job.state() == "PENDING"
 
 
 def test_cancelled(kx, world):
-    """What it wraps goes too."""
+    """Cancelling a job also deletes its wrapped objects."""
     job = kx.submit(app(HOLD))
     running(job)
     job.until_logged("begin")
@@ -155,7 +157,7 @@ def test_torchx(kx, world, torchx):  # noqa: F811
 
 @pytest.mark.parametrize("kind", ["volcano", "mcad"])
 def test_goldens(cluster, namespace, kind):
-    """What kxfs makes of all recorded AppDefs, under strict validation of the real definitions."""
+    """The real definitions accept the manifests of all golden AppDefs, under strict validation."""
     place = {"volcano": f"/apis/batch.volcano.sh/v1alpha1/namespaces/{namespace}/jobs",
              "mcad": f"{BASE}/namespaces/{namespace}/appwrappers"}[kind]
     taken, refused = 0, {}
@@ -167,7 +169,7 @@ def test_goldens(cluster, namespace, kind):
         options.update({"queue": "default"} if kind == "volcano" else {})
         status, text, _ = golden.run(kind, case.path, namespace, options)
         if status != 0:
-            continue  # kxfs refuses it itself
+            continue  # kxfs itself refuses it
         try:
             cluster.client.post(f"{place}?fieldValidation=Strict&dryRun=All", yaml.safe_load(text))
             taken += 1

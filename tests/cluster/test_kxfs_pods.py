@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""contrib/kubernetes as it stands, on a cluster of its own: capture in a namespace that takes only what the restricted
-policy allows, and a notebook in another one."""
+"""contrib/kubernetes unchanged, on a separate cluster: capture in a namespace with the restricted
+pod security policy, and a notebook in another namespace."""
 
 import contextlib
 import hashlib
@@ -30,13 +30,13 @@ from relay import Service
 sys.path.append(str(build.ROOT / "tests/replay"))
 import gateway  # noqa: E402
 
-pytestmark = pytest.mark.timeout(1500)  # with the image that is built before
+pytestmark = pytest.mark.timeout(1500)  # includes the time to build the image
 ROOT = build.ROOT
 FOLDER = ROOT / "contrib/kubernetes"
 NAME = "kxfs-capture"
 S3 = ("10.96.0.2", 9000)
 USER = 65532
-# What the restricted policy wants of a job's pod.
+# What the restricted policy requires of a job's pod.
 RESTRICTED = {"runAsNonRoot": True, "runAsUser": 65534, "seccompProfile": {"type": "RuntimeDefault"}}
 CONTAINER = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 LINES = 20000
@@ -50,7 +50,7 @@ def rendered(folder=FOLDER):
 
 
 def test_what_is_applied():
-    """What the parts are called in one is what they are called in the other."""
+    """The objects refer to each other by the right names."""
     made = rendered()
     assert set(made) == {"ServiceAccount", "Role", "RoleBinding", "ConfigMap", "PersistentVolumeClaim", "Deployment"}
     assert {one["metadata"]["namespace"] for one in made.values()} == {"default"}
@@ -66,7 +66,7 @@ def test_what_is_applied():
 
 
 def test_of_ones_own(tmp_path):
-    """The kustomization of docs/pods.md."""
+    """The kustomization of docs/pods.md works."""
     shutil.copytree(FOLDER, tmp_path / "kubernetes")
     page = (ROOT / "docs/pods.md").read_text()
     text = textwrap.dedent(re.search(r"^    apiVersion: .*?(?=^\S)", page, re.M | re.S)[0])
@@ -81,7 +81,7 @@ def test_of_ones_own(tmp_path):
 
 
 def test_rights():
-    """Those of contrib/rbac.yaml but for what writes, and what only a write asks for."""
+    """The rights are those of contrib/rbac.yaml, without those for writing."""
     role = next(yaml.safe_load_all((ROOT / "contrib/rbac.yaml").read_text()))
     wanted = []
     for rule in role["rules"]:
@@ -93,7 +93,7 @@ def test_rights():
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory):
-    """By contrib/package, for this machine alone."""
+    """Build the image with contrib/package, for this machine's architecture only."""
     kept = os.environ.get("KXFS_PACKAGE_DIR")
     top = pathlib.Path(kept) / "packages" if kept else tmp_path_factory.mktemp("image")
     if not list(top.glob("kxfs-*-image.tar")):
@@ -113,7 +113,7 @@ def cluster(image):
 
 @pytest.fixture
 def volume(cluster, request):
-    """The directory of a volume, which the node takes for the claim; what is in it is below kxfs/."""
+    """Yield the directory that the node mounts for the claim. Files are below kxfs/."""
     name = request.node.name.replace("_", "-")
     path = cluster.base / name
     path.mkdir()
@@ -131,12 +131,12 @@ def submit(cluster, name, script):
 
 
 def captured(volume, job):
-    """What is in the volume of the job's log."""
+    """Return the captured log of the job in the volume."""
     return "".join(path.read_text() for path in (harness.folder(volume, job) / "logs").glob("*") if path.stat().st_size)
 
 
 def until_captured(cluster, volume, jobs, text):
-    """Wait until TEXT is in the volume of each of JOBS, and nothing else."""
+    """Wait until the volume has exactly TEXT of each of JOBS."""
     def state():
         sizes = {name: len(captured(volume, name)) for name in jobs}
         return [f"{len(text)} bytes captured of each, not {sizes}", *(
@@ -147,12 +147,12 @@ def until_captured(cluster, volume, jobs, text):
 
 
 def told(volume, job, text):
-    """Wait until what is kept of the job says TEXT."""
+    """Wait until the job's record contains TEXT."""
     wait_for(lambda: (path := harness.record(volume, job)).exists() and text in path.read_text(), what=f"{text} of {job}")
 
 
 def until_history(volume, job):
-    """Wait until it is kept as one that has left jobs/."""
+    """Wait until the job is recorded as part of the history."""
     wait_for(lambda: (path := harness.record(volume, job)).exists() and records.is_history(path), what=f"{job} in the history")
 
 
@@ -165,8 +165,9 @@ def roll_out(cluster):
 
 
 def test_capture(cluster, volume, make_kx):
-    """One job goes with its pod while nothing is mounted; SIGTERM leaves all of the other on disk, and the next pod goes
-    on with it. A mount of what is in the volume then shows both."""
+    """One job disappears with its pod while nothing is mounted. On SIGTERM, everything of the other
+    job is saved, and the next pod continues with it. A mount of the volume's contents then shows
+    both."""
     world = World(cluster, "default")
     cluster.kubectl("label", "namespace", "default", "pod-security.kubernetes.io/enforce=restricted")
     cluster.kubectl("apply", "-k", FOLDER)
@@ -179,7 +180,7 @@ def test_capture(cluster, volume, make_kx):
             for pod in cluster.client.items(world.path("pods"))}
     world.release(pods["goes"], 0)
     told(volume, "goes", '"exit_code":0')
-    # The node has a log no longer than its pod.
+    # The node keeps a log only as long as its pod.
     until_captured(cluster, volume, ("goes",), TEXT + "end\n")
     cluster.kubectl("delete", "job", "goes")
     until_history(volume, "goes")
@@ -188,7 +189,7 @@ def test_capture(cluster, volume, make_kx):
     cluster.kubectl("scale", "deployment", NAME, "--replicas=0")
     wait_for(lambda: pods[None] not in [pod["metadata"]["name"] for pod in cluster.client.items(world.path("pods"))],
              what="the pod to be gone")
-    # What was killed leaves it.
+    # The killed pod leaves the file `ready`, and the next start removes it.
     assert not (volume / "ready").exists() and captured(volume, "stays") == TEXT
     world.release(pods["stays"], 3)
     cluster.kubectl("scale", "deployment", NAME, "--replicas=1")
@@ -210,7 +211,8 @@ def test_capture(cluster, volume, make_kx):
 
 
 def removed_in_turn(cluster, world, volume, codes):
-    """The name of each job of CODES, in turn: it has ended with its code, all of it was captured, and it was removed."""
+    """Yield the name of each job of CODES after it has exited with its code, was captured
+    completely, and was removed."""
     pods = {pod["metadata"]["labels"].get("batch.kubernetes.io/job-name"): pod["metadata"]["name"]
             for pod in cluster.client.items(world.path("pods"))}
     for name, code in codes.items():
@@ -223,8 +225,8 @@ def removed_in_turn(cluster, world, volume, codes):
 
 
 def test_archive(cluster, volume, tmp_path):
-    """With an archive: jobs run and are deleted while no mount exists, and what was captured is removed with its volume but
-    for the archive."""
+    """With an archive, jobs run and are deleted while nothing is mounted. Their output is deleted
+    with the volume, except in the archive."""
     world = World(cluster, "default")
     archive = volume.with_name("archive")
     archive.mkdir()
@@ -245,14 +247,14 @@ def test_archive(cluster, volume, tmp_path):
         until_history(volume, name)
     cluster.kubectl("delete", "-k", tmp_path, "--timeout=120s")
 
-    # Jobs of other tests that have ended are there too.
+    # Finished jobs of other tests are there too.
     found = {path.parent.name: path.read_text() for path in archive.glob("default/2*/*/state")}
     assert {name: found.get(name) for name in codes} == {"fine": "SUCCEEDED\n", "fails": "FAILED\n"}
     assert "exit code 3" in next(archive.glob("default/2*/fails/why")).read_text()
 
 
 def rclone_image(path, name):
-    """An image of this machine's rclone, which is what it runs, as the real one's."""
+    """Build an image of this machine's rclone that starts rclone, as the official one does."""
     buffer = io.BytesIO()
     program = shutil.which("rclone")
     with build.layer_of(buffer) as layer:
@@ -273,7 +275,7 @@ def rclone_image(path, name):
 
 
 def rclone_config(url):
-    """That of docs/pods.md, for a bucket of URL."""
+    """Return the rclone configuration of docs/pods.md, for a bucket at URL."""
     page = (ROOT / "docs/pods.md").read_text()
     text = textwrap.dedent(re.search(r"^    \[bucket\]\n.*?(?=^\S)", page, re.M | re.S)[0])
     for old, new in (("BUCKET/PREFIX", "jobs/cluster-1"), ("https://minio.example.com:9000", url),
@@ -285,7 +287,7 @@ def rclone_config(url):
 
 
 def test_bucket(cluster, volume, tmp_path):
-    """The overlay s3: jobs run and are deleted, and their files are in the bucket, byte for byte."""
+    """The overlay s3: jobs run and are deleted, and the bucket has exactly their files."""
     world = World(cluster, "default")
     made = rendered(FOLDER / "s3")
     pod = made["Deployment"]["spec"]["template"]["spec"]
@@ -317,7 +319,7 @@ def test_bucket(cluster, volume, tmp_path):
         cluster.kubectl("delete", "secret", "kxfs-archive")
 
 
-# busybox' cat asks the kernel to send files, which takes one without a size for empty and never asks for it.
+# busybox's cat uses sendfile, which considers a file of size 0 empty and does not read it.
 NOTEBOOK = f"""cd /tmp
 cat >good.yaml <<'END'
 {app("echo from a pod")}
@@ -335,7 +337,8 @@ until cat /mnt/kxfs/submit/good.yaml.job/state 2>/dev/null; do sleep 0.1; done
 
 @pytest.fixture(scope="module")
 def notebooks(cluster):
-    """A namespace with the account of notebooks, and its rights, as the head of notebook.yaml says."""
+    """Yield a namespace with the service account and rights for notebooks, as the head of
+    notebook.yaml explains."""
     name = "notebooks"
     cluster.kubectl("create", "namespace", name)
     wait_for(lambda: cluster.has_account(name), what="the namespace")
@@ -346,8 +349,8 @@ def notebooks(cluster):
 
 
 def test_notebook(cluster, notebooks):
-    """Another user in another container of the pod submits, waits and reads, and goes on when kxfs was killed and started
-    again. At the end the mount is taken away, and so the pod can be."""
+    """Another user in another container of the pod submits, waits and reads. That continues after
+    kxfs was killed and restarted. At the end the mount is unmounted, so that the pod can end."""
     pod = yaml.safe_load((FOLDER / "notebook.yaml").read_text())
     pod["spec"]["restartPolicy"] = "Never"
     pod["spec"]["containers"][0].update(image=IMAGE, command=["sh", "-c", NOTEBOOK])
@@ -375,7 +378,7 @@ def test_notebook(cluster, notebooks):
 
 
 def test_other_notebooks(cluster, notebooks):
-    """The pods that can't run here are what the API server takes, to each of their fields."""
+    """The API server accepts each field of the pods that can't run here."""
     pods = [(FOLDER / name).read_text() for name in ("notebook-user-namespace.yaml", "notebook-csi.yaml")]
     for text in pods:
         cluster.kubectl("apply", "-n", notebooks.namespace, "--dry-run=server", "--validate=strict", "-f", "-", input=text)

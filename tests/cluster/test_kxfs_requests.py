@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a mount asks of a real cluster: cancelling, dry runs, and every way of being refused."""
+"""Requests of a mount to a real cluster: cancelling, dry runs, and every kind of refusal."""
 
 import os
 import stat
@@ -20,7 +20,8 @@ ADMISSION = "admissionregistration.k8s.io/v1"
 
 @pytest.mark.parametrize("command", ["rm -r", "rmdir"])
 def test_cancel(kx, world, command):
-    """When the command returns, the job is gone here and there; its pods end with SIGTERM."""
+    """When the command returns, the job is gone from the mount and the cluster. Its pods get
+    SIGTERM."""
     job = kx.submit(app(HOLD))
     running(job)
     run([*command.split(), str(job.dir)])
@@ -30,7 +31,7 @@ def test_cancel(kx, world, command):
 
 
 def test_cancel_again(kx, world):
-    """Whoever was faster: a job that is gone is cancelled."""
+    """A job that somebody else has deleted counts as cancelled."""
     job = kx.submit(app(HOLD))
     world.kubectl("delete", "jobs.batch.volcano.sh", job.id, "--wait=false")
     assert err_of(os.rmdir, job.dir) in ("", "ENOENT")
@@ -38,7 +39,7 @@ def test_cancel_again(kx, world):
 
 
 def test_cancel_others(kx, mount, world):
-    """A careless rm ends nobody else's work, unless the mount says cancel=all."""
+    """An accidental rm does not end other people's jobs, unless the mount has cancel=all."""
     job = kx.submit(app(HOLD))
     running(job)
     other = mount()
@@ -54,7 +55,7 @@ def test_cancel_others(kx, mount, world):
 
 
 def test_cancel_forbidden(mount, world, tmp_path):
-    """The cluster refuses: the directory stays, whole."""
+    """If the cluster refuses, the directory remains, with all its files."""
     kx = mount(kubeconfig=world.cluster.limited(world.namespace, tmp_path))
     job = kx.submit(app(HOLD))
     running(job)
@@ -90,7 +91,7 @@ def closed_queue(cluster):
 
 @pytest.mark.parametrize("where", ["submit", "dryrun"])
 def test_queue(kx, world, closed_queue, where):
-    """Volcano's webhook refuses both; a dry run hears of it too."""
+    """Volcano's webhook refuses both queues, also in a dry run."""
     err, text = refused(kx, app(HOLD, args={"queue": closed_queue}), where=where)
     assert err == "EINVAL" and f'"{closed_queue}"' in text and "Closed" in text
     err, text = refused(kx, app(HOLD, args={"queue": "no-such-queue"}), where=where)
@@ -99,7 +100,7 @@ def test_queue(kx, world, closed_queue, where):
 
 
 def test_refused_then_right(kx, world):
-    """The file stays to be corrected; what was refused is told until the next verdict."""
+    """The file remains to be corrected. The refusal is shown until the next result."""
     text = app(HOLD, args={"queue": "no-such-queue"})
     assert refused(kx, text)[0] == "EINVAL"
     assert kx.read("submit/app.yaml") == text and "app.yaml.job" not in kx.ls("submit")
@@ -120,13 +121,14 @@ def test_quota(kx, world):
 
 
 def needs_label(world):
-    """The policy below is known to the API server, which learns of it, and of its end, a moment later."""
+    """Return whether the API server applies the policy below. It notices the policy, and its
+    removal, slightly later."""
     return "cost-center" in probe(world, "jobs")
 
 
 @pytest.fixture
 def policy(cluster, world):
-    """An admission policy of the namespace: jobs need a label."""
+    """Create an admission policy in the namespace: jobs need a label."""
     name = f"{world.namespace}.kxfs.test"
     cluster.apply(
         {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
@@ -146,7 +148,7 @@ def policy(cluster, world):
 
 
 def test_admission_policy(kx, world, policy):
-    """The words of who refused it reach the user."""
+    """The message of the policy reaches the user."""
     wait_for(lambda: needs_label(world), what="the policy to act")
     err, text = refused(kx, app(HOLD))
     assert err == "EINVAL" and "every job needs the label cost-center" in text
@@ -154,7 +156,7 @@ def test_admission_policy(kx, world, policy):
 
 
 def test_strict(kx, world):
-    """A ready manifest with a field that the server does not know is no job without it."""
+    """A ready manifest with an unknown field is refused. It is not launched without that field."""
     text = yaml.safe_dump({
         "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "ready"},
         "spec": {"queue": "default", "minAvaliable": 1, "tasks": [{
@@ -167,7 +169,7 @@ def test_strict(kx, world):
 
 
 def test_dry_run(kx, world):
-    """The server is asked, nothing is launched, and what would be can be read and submitted."""
+    """The server checks a dry run, and launches nothing. The manifest can be read and submitted."""
     (kx.base / "app.yaml").write_text(app(HOLD, name="later"))
     run(["cp", str(kx.base / "app.yaml"), str(kx / "dryrun/")])
     manifest = yaml.safe_load(kx.read("dryrun/app.yaml"))
@@ -182,7 +184,7 @@ def test_read_only(mount, world):
     assert err_of(kx.write, "submit/app.yaml", app(HOLD)) == "EROFS" and not world.jobs()
 
 
-# --- whose rights ------------------------------------------------------------------------------
+# --- rights of the user ------------------------------------------------------------------------
 
 
 def test_limited_user(mount, world, limited):
@@ -202,7 +204,8 @@ def test_limited_user(mount, world, limited):
 
 @pytest.mark.parametrize("namespace_name", ["default", "no-such-namespace"])
 def test_elsewhere(mount, limited, namespace_name):
-    """Nothing is mounted where the user has no rights; a namespace that is missing looks the same."""
+    """If the user has no rights in a namespace, nothing is mounted. A missing namespace looks the
+    same."""
     kx = mount(kubeconfig=limited, namespace=namespace_name, start=False)
     p = run(kx.command(), env=kx.env(), check=False)
     assert p.returncode == 1 and "or this namespace does not exist" in p.stderr and namespace_name in p.stderr
@@ -210,8 +213,8 @@ def test_elsewhere(mount, limited, namespace_name):
 
 
 def test_reading_is_free(mount, world, cluster, limited):
-    """Reading, listing and waiting ask nothing of the server: its audit log shows it. Logs that begin do, and once each of
-    them whose pod it is."""
+    """Reading, listing and waiting send no requests, according to the server's audit log. New logs
+    do, and each sends one request to find out which pod it belongs to."""
     if not hasattr(cluster, "audit"):
         pytest.fail("this cluster's audit log can't be read")
     kx = mount(kubeconfig=limited)

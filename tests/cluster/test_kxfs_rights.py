@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A mount with the rights of contrib/rbac.yaml, and with all of these but one: it works, says what it is
-refused, and what that costs."""
+"""A mount with the rights of contrib/rbac.yaml, and with all of these except one: it works, and
+reports what is refused and the consequences."""
 
 import os
 
@@ -16,7 +16,7 @@ COST = {
     "events": "there is no events file; the file why can't report pods that can't be "
               "created, volumes that can't be mounted, or full queues",
 }
-# What is said of a job of two pods that may have one pod alone, without these, for as long as it waits.
+# `why` of a job of two pods with quota for one pod, without these rights, while it waits.
 SHORT = {
     PODGROUPS: "The job waits: its pods can't be created: quota few is exhausted "
                "(requested: pods=1, used: pods=1, limited: pods=1). It continues automatically "
@@ -30,7 +30,7 @@ OWN_QUEUE = [(QUEUES, "queues/ shows at most the queue of -o queue=")]
 
 
 class Rights:
-    """Those of the user of the kubeconfig `limited`; `user` is its name."""
+    """The rights of the user of the kubeconfig `limited`. `user` is the user's name."""
 
     def __init__(self, world):
         self.world = world
@@ -43,7 +43,7 @@ class Rights:
                                   check=False).stdout.strip() == "yes"
 
     def without(self, resource, *verbs):
-        """Take away VERBS (none: all) of RESOURCE."""
+        """Remove VERBS of RESOURCE, or all of them if none are given."""
         name = resource.partition(".")[0]
         rules, gone = [], []
         for rule in self.rules:
@@ -61,7 +61,8 @@ class Rights:
             wait_for(lambda v=verb: not self.may(v, resource), what="the right to be gone")
 
     def see_queues(self, **narrower):
-        """The ClusterRole of contrib/rbac.yaml, bound to the user; with resourceNames another."""
+        """Bind the ClusterRole of contrib/rbac.yaml to the user. With resourceNames, bind a
+        narrower one."""
         name = f"kxfs-queues-{self.world.namespace}"
         kind = {"apiVersion": "rbac.authorization.k8s.io/v1"}
         self.world.cluster.apply(
@@ -89,12 +90,12 @@ def refusals(kx):
 
 
 def told(kx):
-    """What .kxfs/info says was refused: (resource, cost)."""
+    """Return what .kxfs/info reports as refused: (resource, consequence)."""
     return [(one["resource"], one["cost"]) for one in refusals(kx)]
 
 
 def works(kx, world):
-    """What needs no optional right."""
+    """Assert that everything works that needs no optional right."""
     job = kx.submit(app(HOLD))
     pod = running(job)
     job.until_logged("begin")
@@ -106,7 +107,7 @@ def works(kx, world):
 
 
 def test_all(mount, world, limited, rights):
-    """All of them but that to see queues, which a namespace's Role can't give."""
+    """All rights except those for queues, which a namespace's Role can't grant."""
     kx = mount(kubeconfig=limited)
     works(kx, world)
     wait_for(lambda: told(kx) == NO_QUEUES, what="what is refused")
@@ -125,7 +126,7 @@ def test_all_queues(mount, world, limited, rights):
 
 
 def test_own_queue(mount, limited, rights):
-    """resourceNames: [default]."""
+    """A right to read only one queue: resourceNames: [default]."""
     rights.see_queues(resourceNames=["default"])
     kx = mount(kubeconfig=limited)
     wait_for(lambda: (kx / "queues").exists() and kx.ls("queues") == ["default"], what="the queue")
@@ -134,21 +135,22 @@ def test_own_queue(mount, limited, rights):
 
 @pytest.mark.parametrize("resource", [PODGROUPS, "events"])
 def test_without(mount, world, limited, rights, resource):
-    """What may be watched, but for one."""
+    """All rights except those for one resource."""
     rights.without(resource)
     kx = mount(kubeconfig=limited)
     works(kx, world)
     wait_for(lambda: told(kx) == [(resource, COST[resource]), *NO_QUEUES], what="what is refused")
     assert refusals(kx)[0]["answer"].startswith(forbidden(rights, "list", resource) + "\n")
     quota(world, "pods")
-    # No real scheduler starts one pod of a gang that is not whole; here it would, but for its volume.
+    # A real scheduler starts no pod of an incomplete gang. The simulated one would, so an
+    # unmountable volume prevents that.
     job = kx.submit(manifest(replicas=2, volumes=[{"name": "none", "secret": {"secretName": "none"}}],
                              container={"volumeMounts": [{"name": "none", "mountPath": "/none"}]}))
     says(job, SHORT[resource])
     assert ("events" in kx.ls("jobs", job.id)) == (resource != "events")
 
 
-# --- what is tried when somebody asks for it ---------------------------------------------------
+# --- rights that are needed only on request ----------------------------------------------------
 
 
 def forbidden(rights, verb, resource):
@@ -157,7 +159,7 @@ def forbidden(rights, verb, resource):
 
 
 def test_no_create(mount, world, limited, rights):
-    """The file stays, and beside it stands why."""
+    """The file remains, and the reason is beside it."""
     rights.without(JOBS, "create")
     kx = mount(kubeconfig=limited)
     err, text = refused(kx, app(HOLD))
@@ -166,7 +168,7 @@ def test_no_create(mount, world, limited, rights):
 
 
 def test_no_delete(mount, world, limited, rights):
-    """The job goes on, and so does its directory."""
+    """The job continues, and its directory remains."""
     rights.without(JOBS, "delete")
     kx = mount(kubeconfig=limited)
     job = kx.submit(app(HOLD))
@@ -193,7 +195,7 @@ def test_no_ctl(mount, world, limited, rights, resource, verb):
 
 
 def test_no_logs(mount, world, limited, rights):
-    """All but the output."""
+    """Everything works except output."""
     rights.without("pods/log", "get")
     kx = mount(kubeconfig=limited)
     job = kx.submit(app(HOLD))
@@ -205,7 +207,7 @@ def test_no_logs(mount, world, limited, rights):
 
 @pytest.mark.parametrize("resource", [JOBS, "pods"])
 def test_nothing_without(mount, limited, rights, resource):
-    """Jobs and their pods have to be seen: else nothing is mounted."""
+    """Jobs and their pods must be readable. Otherwise nothing is mounted."""
     rights.without(resource, "list")
     kx = mount(kubeconfig=limited, start=False)
     p = run(kx.command(), env=kx.env(), check=False)
@@ -214,7 +216,7 @@ def test_nothing_without(mount, limited, rights, resource):
 
 
 def test_read_only(mount, world, limited, rights):
-    """-o ro needs no create and delete, and no commands."""
+    """-o ro does not need the rights to create, delete, or send commands."""
     rights.without(JOBS, "create", "delete", "get")
     rights.without("commands.bus.volcano.sh")
     world.kubectl("create", "-f", "-", input=manifest())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""TorchX's own commands on jobs of a mount, and its jobs in the mount; and TorchX on the mount, by contrib/torchx.
-TorchX comes from PyPI into environments beside the cluster's parts; KXFS_TORCHX_PYTHON is a Python that has it already."""
+"""TorchX's own commands with jobs of a mount, TorchX's jobs in a mount, and TorchX using a mount
+through contrib/torchx. TorchX is installed from PyPI into environments beside the cluster's parts.
+KXFS_TORCHX_PYTHON is a Python that already has it."""
 
 import fcntl
 import json
@@ -33,7 +34,7 @@ def program():
 
 @pytest.fixture
 def torchx(program, world, tmp_path):
-    """Run torchx, as the administrator, with the namespace as that of its context."""
+    """Return a function that runs torchx as the administrator, in the test's namespace."""
     config = json.loads(world.kubectl("config", "view", "--raw", "--minify", "--flatten",
                                       "-o", "json").stdout)
     config["contexts"][0]["context"]["namespace"] = world.namespace
@@ -44,7 +45,8 @@ def torchx(program, world, tmp_path):
 
 
 def knows_our_job(kx, world, torchx, scheduler):
-    """TorchX's commands for SCHEDULER on a job of ours while it runs. Its handle, when it has finished."""
+    """Run TorchX's commands for SCHEDULER on a running job of ours. Return the job's handle after
+    it has finished."""
     job = kx.submit(app(HOLD, name="trainer"))
     handle = f"{scheduler}://torchx/{world.namespace}:{job.id}"
     pod = running(job)
@@ -88,7 +90,7 @@ def hold() -> specs.AppDef:
 
 @pytest.mark.parametrize("version", list(environments.PACKAGES))
 def test_scheduler_kxfs(kx, world, tmp_path, version, pytestconfig, tmp_path_factory):
-    """torchx -s kxfs, without a kubeconfig: run, status, log, list, wait, cancel, delete."""
+    """torchx -s kxfs works without a kubeconfig: run, status, log, list, wait, cancel, delete."""
     environment = environments.make(version, pytestconfig, tmp_path_factory, build.cache_dir() / "torchx-kxfs")
     (tmp_path / "parts.py").write_text(COMPONENT)
 

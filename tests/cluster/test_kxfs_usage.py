@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What jobs use, as a real metrics-server tells it, and limits of time, on a cluster of their own in which nothing else is
-installed. metrics-server looks every 15 s, and tells nothing of a container that is younger than 10 s."""
+"""The usage of jobs, as a real metrics-server reports it, and time limits, on a separate cluster
+with nothing else installed. metrics-server samples every 15 s, and reports nothing of containers
+younger than 10 s."""
 
 import json
 import re
@@ -16,7 +17,7 @@ from test_kxfs_batch import Batch, kx, namespace  # noqa: F401
 MIB = 1 << 20
 RESOURCE = {"cpu": 1, "memMB": 1000, "gpu": 0}
 SAMPLE = 15  # seconds
-# Holds 200 MiB and a core for a minute, and says then which CPU time its processes have had.
+# Uses 200 MiB and one core for a minute, then prints the CPU time of its processes.
 BURN = f"""echo begin
 (head -c {200 * MIB} /dev/zero; sleep 60) | tail -c {200 * MIB} >/dev/null &
 awk 'BEGIN {{ t = systime() + 60; while (systime() < t) n++ }}'
@@ -57,8 +58,9 @@ def info(mount):
 
 
 def test_usage(kx, world):  # noqa: F811
-    """The peak within 5 %, the CPU time within a sample; a pod of 5 s is one of which nothing is known; then
-    metrics-server is away, which is said once, and what it has told stays."""
+    """The peak is right within 5 %, and the CPU time within a sample. The usage of a pod that runs
+    for 5 s is unknown. When metrics-server is away, that is reported once, and earlier figures
+    remain."""
     mount = kx("capture=all")
     short = mount.submit(app("sleep 5", resource=RESOURCE), name="short.yaml")
     job = mount.submit(app(BURN, resource=RESOURCE), name="burn.yaml")
@@ -89,7 +91,7 @@ def test_usage(kx, world):  # noqa: F811
 
 
 def test_no_right(kx, world):  # noqa: F811
-    """Nothing is told, which is a line in .kxfs/info, and all else works."""
+    """Without the right there are no figures. .kxfs/info reports that, and everything else works."""
     role = world.cluster.client.get(f"/apis/rbac.authorization.k8s.io/v1/namespaces/{world.namespace}/roles/kxfs")
     rules = [rule for rule in role["rules"] if rule["apiGroups"] != ["metrics.k8s.io"]]
     world.cluster.apply({"apiVersion": role["apiVersion"], "kind": "Role", "metadata": {"name": "kxfs"}, "rules": rules},
@@ -106,7 +108,8 @@ def test_no_right(kx, world):  # noqa: F811
 
 
 def test_time_limit(kx, world):  # noqa: F811
-    """The cluster ends what runs too long while no kxfs runs; the next one says so. What has ended is removed in time."""
+    """The cluster ends a job that runs too long while no kxfs is running. The next kxfs reports
+    that. A finished job is removed after its ttl."""
     mount = kx()
     job = mount.submit(app(HOLD, args={"time_limit": "10s"}, resource=RESOURCE))
     gone = mount.submit(app("true", args={"ttl": "1s"}, resource=RESOURCE), name="gone.yaml")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Programs for Kubernetes that write manifests, into submit/ of a mount of a real cluster: each line launches exactly
-one job, with all of the manifest, or nothing, and NAME.error has the reason. tests/mount/test_ways.py has the other ways.
+"""Programs for Kubernetes that write manifests, into submit/ of a mount of a real cluster. Each
+command line launches exactly one job with the complete manifest, or nothing, and then NAME.error
+has the reason. tests/mount/test_ways.py has the other programs.
 
-In the lines $F is the file to write in the working directory, submit/, and $N the name that the job is to have. On
-another filesystem, in $T, are job.yaml, the manifest of the job, k/, which kustomize makes it of, and chart/ and two/,
-charts of helm with one and two objects. $OLD and $OLDER are jobs in the cluster, and $NIGHTLY is a CronJob.
-"""
+In the lines, $F is the file to write in the working directory, submit/, and $N is the name for the
+job. $T is a directory on another filesystem. It contains job.yaml (the manifest of the job), k/
+(from which kustomize makes it), and chart/ and two/ (helm charts with one and two objects). $OLD
+and $OLDER are jobs in the cluster, and $NIGHTLY is a CronJob."""
 
 import json
 import os
@@ -23,7 +24,7 @@ from process import wait_for
 CREATE = "kubectl create job $N --image=$IMAGE --dry-run=client -o yaml"
 PATCH = '[{"op": "replace", "path": "/metadata/name", "value": "'"'$N'"'"}]'
 RENAME = r"'s/\b'$OLD'\b/'$N'/'"
-# A name that each of the programs writes, and that no server takes; what is wrong with it.
+# A name that each of the programs accepts and no server does, and the error for it.
 NO_NAME = "No_Name"
 WRONG = "metadata.name: must be 1 to 63 lower-case letters"
 
@@ -43,7 +44,7 @@ REPORT = {
     "envsubst": "sed 's/name: '$N'$/name: ${N}/' $T/job.yaml > $T/x && envsubst '$N' < $T/x > $F",
 }
 
-# These programs leave it to their end to close the file, where nobody looks at the result.
+# These programs close the file only when they exit, and nothing checks the result of that.
 SILENT = {
     "kubectl create job >": f"{CREATE} -- true > $F",
     "kubectl create job, -o json >": "kubectl create job $N --image=$IMAGE --dry-run=client -o json > $F",
@@ -59,7 +60,7 @@ SILENT = {
     "helm template -s >": "helm template r $T/two --set name=$N -s templates/job.yaml > $F",
 }
 
-# Nothing is launched, though the name is good: what NAME.error says of it.
+# Nothing is launched although the name is valid, and NAME.error contains the given text.
 NEVER = {
     "several jobs": ("kubectl get job $OLD $OLDER -o yaml > $F", "2 objects"),
     "two objects of a chart": ("helm template r $T/two --set name=$N > $F", "2 objects (ConfigMap/settings, Job/"),
@@ -69,11 +70,11 @@ NEVER = {
     "an error of the program": ("kubectl create job $N --dry-run=client -o yaml > $F", None),
 }
 
-LINES = {f"LINE_{i:04}": "x" * 60 for i in range(400)}  # several writes of each program
+LINES = {f"LINE_{i:04}": "x" * 60 for i in range(400)}  # each program needs several writes
 
 
 def manifest(name):
-    """A job that does not start, and whose text is long."""
+    """Return a job with a long manifest that does not start."""
     env = [{"name": key, "value": value} for key, value in LINES.items()]
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
             "spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [
@@ -85,7 +86,7 @@ CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "setting
 
 @pytest.fixture
 def kubeconfig(cluster, namespace, tmp_path):
-    """The administrator's, whose namespace is NAMESPACE."""
+    """Return the administrator's kubeconfig, with the namespace NAMESPACE."""
     config = json.loads(cluster.kubectl("config", "view", "--raw", "--minify", "--flatten", "-o", "json").stdout)
     config["contexts"][0]["context"]["namespace"] = namespace
     path = tmp_path / "config"
@@ -94,7 +95,7 @@ def kubeconfig(cluster, namespace, tmp_path):
 
 
 def write_sources(top, name):
-    """What the lines need in $T."""
+    """Create what the lines need in $T."""
     text = yaml.safe_dump(manifest(name))
     chart = {"apiVersion": "v2", "name": "chart", "version": "0.1.0"}
     template = yaml.safe_dump(manifest("NAME")).replace("NAME", "{{ .Values.name }}")
@@ -110,7 +111,7 @@ def write_sources(top, name):
 
 
 class Ways:
-    """A mount of a namespace in which some jobs are."""
+    """A mount of a namespace with some jobs."""
 
     def __init__(self, kx, cluster, namespace, kubeconfig, top):
         self.kx, self.cluster, self.namespace, self.top = kx, cluster, namespace, top
@@ -122,7 +123,8 @@ class Ways:
                     "OLD": "old", "OLDER": "older", "NIGHTLY": "nightly", "HOME": str(top)}
 
     def run(self, line, number, name):
-        """Run LINE. Give (status, what it printed, the file that it was to write, the jobs that were there before)."""
+        """Run LINE. Return (status, its output, the file that it writes, the jobs that existed
+        before)."""
         top = self.top / str(number)
         top.mkdir()
         write_sources(top, name)
@@ -142,7 +144,7 @@ class Ways:
             assert {one["name"]: one["value"] for one in container["env"]} == LINES
 
     def refused(self, file, before):
-        """What NAME.error says."""
+        """Return the text of NAME.error."""
         wait_for(lambda: submitting.error_of(self.kx, file), f"{file}.error")
         assert submitting.launched(self.kx) == before and submitting.job_of(self.kx, file) is None
         return submitting.error_of(self.kx, file)
@@ -156,7 +158,7 @@ def ways(make_kx, cluster, namespace, kubeconfig, limited, tmp_path):
 
 
 def each(rows, check):
-    """Call CHECK(number, name, row) for all; fail with what is wrong in any of them."""
+    """Call CHECK(number, name, row) for all rows. Fail with the errors of all rows."""
     wrong = []
     for number, (name, row) in enumerate(rows.items()):
         try:
@@ -200,7 +202,7 @@ def test_never(ways):
 
 
 def test_directory_of_helm(ways):
-    """submit/ has no directories."""
+    """submit/ can't contain directories."""
     status, said, _, before = ways.run("helm template r $T/chart --set name=$N --output-dir .", 0, "job-0")
     assert status != 0 and "operation not permitted" in said
     assert submitting.launched(ways.kx) == before

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What keeps a job of a real cluster from running, or ended it: one sentence for each cause that can be
-brought about there (tests/unit/spec/view/test-view_cause.c has all), what `events` and `queues/` show."""
+"""What keeps a job of a real cluster from running, or ended it: one sentence for each cause that
+can occur there. Also what `events` and `queues/` show. tests/unit/spec/kinds/test-volcano_why.c has
+all causes."""
 
 import signal
 import uuid
@@ -16,13 +17,13 @@ ROOM = "It starts automatically when capacity becomes available."
 
 
 def ends(job, world):
-    """What it waited for is there: it runs by itself, and `why` has nothing to say."""
+    """What the job waited for is available. It starts automatically, and `why` becomes empty."""
     world.release(running(job))
     job.finish()
     assert job.read("why") == ""
 
 
-# --- what a replica says -----------------------------------------------------------------------
+# --- causes of a replica -----------------------------------------------------------------------
 
 
 def test_no_node_fits(kx):
@@ -83,7 +84,8 @@ def test_exit_code(kx, world):
 
 
 def test_memory(kx):
-    # That memory was short and that the container has ended is told side by side: the former must not come too late.
+    # The OOM event and the container's exit are reported in parallel. The sleep ensures that the
+    # event is not too late.
     job = kx.submit(app("dd if=/dev/zero of=/dev/null bs=256M count=1; code=$?; sleep 2; exit $code"))
     job.finish("FAILED")
     says(job, "main-0 was ended because it used more memory than its limit of 61 MiB. Role main needs more memory, or must "
@@ -91,7 +93,8 @@ def test_memory(kx):
 
 
 def test_time_limit(kx, world):
-    """The cluster ends what runs too long while no kxfs runs, and the next one says why."""
+    """The cluster ends a job that runs too long while no kxfs is running. The next kxfs explains
+    that."""
     job = kx.submit(app(HOLD, args={"time_limit": "5s"}))
     assert job.status()["time_limit"] == 5
     kx.end(signal.SIGKILL)
@@ -102,11 +105,12 @@ def test_time_limit(kx, world):
     assert job.status()["deadline"] is None
 
 
-# --- pods that can't be made -------------------------------------------------------------------
+# --- pods that can't be created ----------------------------------------------------------------
 
 
 def test_quota(kx, world):
-    """Of a gang of two one pod is there, and does not start: that the gang waits for the other says less."""
+    """One pod of a gang of two exists, but does not start. The refusal of the other pod explains
+    more than the gang's message."""
     quota(world, "pods")
     job = kx.submit(manifest(replicas=2, volumes=[{"name": "none", "secret": {"secretName": "none"}}]))
     says(job, "The job waits: its pods can't be created: quota few is exhausted "
@@ -128,7 +132,7 @@ def test_priority_class(kx):
          "job with another priority_class.", "NoPriorityClass")
 
 
-# --- room --------------------------------------------------------------------------------------
+# --- capacity ----------------------------------------------------------------------------------
 
 
 def test_cluster_full(kx):
@@ -139,7 +143,7 @@ def test_cluster_full(kx):
 
 @pytest.fixture
 def queue(world):
-    """The name of a queue for 0.3 of a processor; the test may ask for a Command about it."""
+    """Yield the name of a queue with 0.3 CPUs. The test may send a Command about it."""
     name, client = f"kxfs-{uuid.uuid4().hex[:8]}", world.cluster.client
     client.post(api.path_of("queues"), {
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name},
@@ -152,9 +156,9 @@ def queue(world):
 
 
 def test_queue(mount, world, queue):
-    """Full, too small, closed; what `queues/` says of it meanwhile."""
+    """`why` and `queues/` of a queue that is full, too small, or closed."""
     kx = mount(options=f"queue={queue}")
-    resource = {"cpu": 0.3, "memMB": 64, "gpu": 0}  # a tenth less is asked for
+    resource = {"cpu": 0.3, "memMB": 64, "gpu": 0}  # a tenth less is requested
     first = kx.submit(app(HOLD, resource=resource), "first.yaml")
     running(first)
     second = kx.submit(app(HOLD, resource=resource), "second.yaml")
@@ -187,7 +191,7 @@ def test_queue(mount, world, queue):
 
 
 def test_events(kx, world):
-    """What the cluster told of the job's own objects, a line each; nothing of another job's."""
+    """`events` lists the events of the job's own objects, one per line, and none of another job's."""
     other = kx.submit(app(HOLD, name="other"), "other.yaml")
     job = kx.submit(app(HOLD))
     running(other)

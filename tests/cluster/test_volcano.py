@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The controllers of this cluster do to jobs what recordings of a real Volcano show: each scenario
-is played again, and the sequence of states of the job, its pods and its PodGroups is the same."""
+"""The simulated controllers handle jobs as a real Volcano does. The test repeats each recorded
+scenario, and the sequence of states of the job, its pods and its PodGroups must be the same."""
 
 import contextlib
 import copy
@@ -16,8 +16,9 @@ from process import wait_for
 from story import Watcher, recorded
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUSY = 0.05  # cores: as many at a time as tests run
-# Ends with 0 when the test says so, and not on SIGTERM, which the first process of a container gets only by a trap.
+BUSY = 0.05  # cores per pod: so small that all tests can run at the same time
+# Exits with 0 when the test says so. It ignores SIGTERM, because it has no trap and is the first
+# process of its container.
 STAYS = "while [ ! -s /code ]; do sleep 0.1; done"
 
 
@@ -30,8 +31,8 @@ def watcher(cluster, namespace):
 
 @pytest.fixture
 def play(cluster, namespace, watcher, load_job):
-    """play(scenario, cpu=BUSY, script=None) submits its job, each replica with that many cores, and SCRIPT in place of
-    its own; gives its name."""
+    """Return play(scenario, cpu=BUSY, script=None), which submits the scenario's job and returns
+    its name. Each replica requests that many cores, and runs SCRIPT if given."""
     def submit(scenario, cpu=BUSY, script=None):
         job = load_job(scenario)
         for task in job["spec"]["tasks"]:
@@ -54,7 +55,7 @@ def command(cluster, namespace, name, action):
 
 
 def until(tell, wanted, what):
-    """Wait until a watcher's tale is WANTED."""
+    """Wait until what TELL returns is WANTED."""
     try:
         wait_for(lambda: tell() == wanted, what)
     except AssertionError as e:
@@ -62,8 +63,8 @@ def until(tell, wanted, what):
 
 
 def let_end(world, code):
-    """Pods of HOLD end with CODE once all have been seen to run. One that ends by itself after a second or two may have
-    begun and ended before the kubelet tells of it."""
+    """Let pods of HOLD exit with CODE once all were seen running. Otherwise a pod that runs only a
+    second or two might start and exit before the kubelet reports it."""
     pods = world.cluster.client.items(world.path("pods"))
     groups = world.cluster.client.items(world.path("podgroups"))
     (job,) = world.jobs().values()
@@ -73,14 +74,15 @@ def let_end(world, code):
     for pod in pods:
         name = pod["metadata"]["name"]
         if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]:
-            with contextlib.suppress(api.Refused):  # it is gone
+            with contextlib.suppress(api.Refused):  # the pod is gone
                 ident = world.container(name)
                 if ident:
                     world.write_code(name, None, ident, code)
 
 
 def compare(watcher, scenario, tell=None):
-    """TELL is watcher.jobs, or what does more meanwhile."""
+    """Compare the watcher's story with the recording. TELL replaces watcher.jobs if the test must
+    act meanwhile."""
     old = recorded(scenario)
     until(tell or watcher.jobs, old.jobs(), "the job's phases")
     until(watcher.pods, old.pods(), "the pods' phases")
@@ -90,7 +92,7 @@ def compare(watcher, scenario, tell=None):
 
 @pytest.mark.parametrize("scenario", ["success", "fail", "retry_replica", "retry_application"])
 def test_to_the_end(cluster, namespace, watcher, play, scenario):
-    """Finished jobs: also what is left of the status, from which the counts have gone."""
+    """Finished jobs. What remains of their status, without the counts, is compared too."""
     play(scenario, script=HOLD)
 
     def tell():
@@ -110,7 +112,7 @@ def test_delete(cluster, namespace, watcher, play, wait_job):
 
 
 def test_suspend_and_resume(cluster, namespace, watcher, play, wait_job):
-    """Resumed while it was still being aborted, as in the recording. It costs a retry."""
+    """The job is resumed while it is still being aborted, as in the recording. That costs a retry."""
     world = World(cluster, namespace)
     name = play("suspend_resume", script=STAYS)
     wait_job(namespace, name, "Running")
@@ -134,7 +136,7 @@ def test_suspend_and_resume(cluster, namespace, watcher, play, wait_job):
 
 
 def end_by(cluster, namespace, name, action, phase, wait_job):
-    """ACTION is carried out while the job's pod runs, which ends when the job is seen to be in PHASE."""
+    """Send ACTION while the job's pod is running. Let the pod exit when the job is in PHASE."""
     world = World(cluster, namespace)
     (pod,) = world.pods(name)
     command(cluster, namespace, name, action)
@@ -143,7 +145,7 @@ def end_by(cluster, namespace, name, action, phase, wait_job):
 
 
 def test_abort(cluster, namespace, watcher, play, wait_job):
-    """Aborted: its pods and its PodGroup are gone; it can come back to life."""
+    """An aborted job has no pods and no PodGroup. It can be resumed."""
     name = play("suspend_resume", script=STAYS)
     wait_job(namespace, name, "Running")
     end_by(cluster, namespace, name, "AbortJob", "Aborting", wait_job)
@@ -165,7 +167,7 @@ def test_terminate(cluster, namespace, watcher, play, wait_job):
 
 
 def test_image_pull_failure(cluster, namespace, watcher, play):
-    """The job waits though its gang is there; the container says why."""
+    """The job waits although its gang exists. The container shows the reason."""
     name = play("image_pull_failure")
     old = recorded("image_pull_failure")
     wait_for(lambda: watcher.groups() == [["Inqueue", "Running"]], "the PodGroup to run")
@@ -186,7 +188,7 @@ def test_image_pull_failure(cluster, namespace, watcher, play):
     ("pending_unschedulable", 32, "resource in cluster is overused: overused cpu"),
 ])
 def test_no_room(cluster, namespace, watcher, play, scenario, share, message):
-    """A gang that finds no room gets no pods; events on its PodGroup say why, once and again."""
+    """A gang without capacity gets no pods. Repeated events of its PodGroup explain that."""
     node = cluster.client.items(api.path_of("nodes"))[0]
     name = play(scenario, share * int(node["status"]["allocatable"]["cpu"]))
 
@@ -202,7 +204,8 @@ def test_no_room(cluster, namespace, watcher, play, scenario, share, message):
 
 
 def test_no_node_fits(cluster, namespace, watcher):
-    """There is room, but on no node that the pod wants: its condition and the PodGroup's say so."""
+    """There is capacity, but not on a node that the pod accepts. Its condition and that of the
+    PodGroup show that."""
     job = simple("true")
     job["spec"]["tasks"][0]["template"]["spec"]["nodeSelector"] = {"nosuch": "label"}
     cluster.client.post(api.path_of("jobs", namespace), job)
@@ -221,7 +224,8 @@ def test_no_node_fits(cluster, namespace, watcher):
 
 
 def test_pod_like_the_recorded(cluster, namespace, watcher, play, load_job):
-    """Names, labels, annotations, owner, environment, volumes: a pod as the real Volcano made it."""
+    """Names, labels, annotations, owner, environment and volumes of a pod are those of the real
+    Volcano."""
     name = play("success")
     wait_for(lambda: len(watcher.pods()) == 2, "the pods")
 
@@ -255,7 +259,8 @@ def simple(script, name="simple", replicas=1, task=None, **spec):
 
 
 def test_several_replicas(cluster, namespace, wait_job):
-    """Made by hand: the webhook's defaults, environment of the plugins, logs through the server."""
+    """A job without TorchX: the webhook's defaults, the plugins' environment, and logs through the
+    server."""
     cluster.client.post(api.path_of("jobs", namespace), simple(
         "echo $VC_TASK_INDEX of $VC_WORK_NUM: $VC_WORK_HOSTS; cat /etc/volcano/work.host; echo", replicas=2))
     job = wait_job(namespace, "simple", "Completed")
@@ -282,7 +287,7 @@ def test_restart_task(cluster, namespace, watcher, wait_job):
 
 
 def test_min_success(cluster, namespace, wait_job):
-    """Done when enough replicas are; the others are ended."""
+    """The job completes when enough replicas have succeeded. The others are ended."""
     cluster.client.post(api.path_of("jobs", namespace), simple(
         "[ $VC_TASK_INDEX = 0 ] || sleep 1000", replicas=2, minSuccess=1, minAvailable=1))
     wait_job(namespace, "simple", "Completed")
@@ -290,7 +295,7 @@ def test_min_success(cluster, namespace, wait_job):
 
 
 def test_quota_of_pods(cluster, namespace):
-    """Accepted, though its pods are refused: only an event says so."""
+    """The job is accepted although its pods are refused. Only an event shows that."""
     quota(World(cluster, namespace), "pods", 0)
     cluster.client.post(api.path_of("jobs", namespace), simple("true"))
 
@@ -302,7 +307,7 @@ def test_quota_of_pods(cluster, namespace):
 
 
 def test_examples(cluster, namespace, tmp_path, wait_job):
-    """The manifest that kxfs makes of an example, created by kubectl, runs to its end."""
+    """kubectl creates the manifest that kxfs makes of an example, and the job runs to its end."""
     text = (ROOT / "contrib/examples/hello.yaml").read_text()
     example = tmp_path / "hello.yaml"
     example.write_text(re.sub(r"image: busybox\b", "image: docker.io/library/busybox:1.35", text))

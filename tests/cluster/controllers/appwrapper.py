@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Stand-in for the controller of AppWrapper v1beta2: appwrapper.py KUBECTL KUBECONFIG.
+"""Simulates the controller of AppWrapper v1beta2: appwrapper.py KUBECTL KUBECONFIG.
 
-Does to AppWrappers what the recordings appwrapper_* show a real one to do, without Kueue; waits are
-seconds where its are minutes.
-"""
+It handles AppWrappers as the real controller does in the recordings appwrapper_*, without Kueue. It
+waits seconds where the real one waits minutes."""
 
 import datetime
 import pathlib
@@ -18,7 +17,7 @@ from loop import key_of, now  # noqa: E402
 LABEL = "workload.codeflare.dev/appwrapper"
 RETRIES = "workload.codeflare.dev.appwrapper/retryLimit"
 FINALIZER = "workload.codeflare.dev/finalizer"
-PAUSE = 2  # seconds from a failure to its consequence, and between two tries
+PAUSE = 2  # seconds between a failure and the reaction to it, and between two attempts
 
 
 class Controller(loop.WrapperController):
@@ -125,13 +124,13 @@ class Controller(loop.WrapperController):
         self.client.merge(self.path(wrapper), {"metadata": {"finalizers": []}})
         self.wrappers.forget(wrapper)
 
-    # --- what it has ----------------------------------------------------------------------
+    # --- wrapped objects ------------------------------------------------------------------
 
     def labels(self, name, _item):
         return {LABEL: name}
 
     def drop(self, wrapper):
-        """Delete what was made; is all of it gone?"""
+        """Delete the wrapped objects. Return whether all of them are gone."""
         namespace = wrapper["metadata"]["namespace"]
         for component in wrapper["spec"]["components"]:
             template = component["template"]
@@ -150,7 +149,7 @@ def find(status, kind):
 
 
 def put(status, kind, value, reason, message):
-    """A condition; its time changes with its status only."""
+    """Set a condition. Its time changes only with its status."""
     old = find(status, kind)
     if old is None:
         old = {"type": kind, "status": None}
@@ -161,7 +160,7 @@ def put(status, kind, value, reason, message):
 
 
 def age(status, kind):
-    """Seconds since a condition changed."""
+    """Return the seconds since a condition changed."""
     began, at = (datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ")
                  for text in (find(status, kind)["lastTransitionTime"], now()))
     return (at - began).total_seconds()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What Volcano's scheduler says about PodGroups: there is room, or why not; and queues' states.
+"""Simulates Volcano's scheduler for PodGroups: there is capacity, or a reason why not. Also sets
+the states of queues.
 
-Binding pods to the node is left to kube-scheduler, to which room was shown to be there.
-"""
+kube-scheduler binds the pods to the node. This code has checked before that there is capacity."""
 
 import uuid
 
@@ -10,7 +10,7 @@ import api
 import objects
 from loop import now
 
-OVERCOMMIT = 1.2  # of what the cluster has may be admitted
+OVERCOMMIT = 1.2  # share of the cluster's capacity that may be admitted
 QUEUES = ("default", "root")
 
 
@@ -34,8 +34,8 @@ class Gangs:
                     raise
 
     def open_queue(self, queue, state=None):
-        """A queue's status says its state; a new queue is open. Without STATE it stays as it is, also if it has been
-        changed since QUEUE was seen."""
+        """Write the queue's state to its status. A new queue is open. Without STATE, keep the
+        state, even if it has changed since QUEUE was read."""
         status = queue.get("status") or {}
         wanted = {"allocated": self.allocated(queue["metadata"]["name"]),
                   "reservation": {}, "state": state or status.get("state") or "Open"}
@@ -45,8 +45,8 @@ class Gangs:
                                                 {**seen, "status": wanted}))
 
     def state_of(self, name):
-        """For the admission of jobs; None: there is no such queue. Asked of the server, as a
-        queue may just have been made or closed."""
+        """Return the state of a queue for the admission of jobs, or None if there is no such queue.
+        Ask the server, because the queue may just have been created or closed."""
         try:
             return self.client.get(api.path_of("queues", None, name)).get("status", {}).get("state", "Open")
         except api.Refused:
@@ -60,7 +60,7 @@ class Gangs:
                     total[name] += value
         return {"cpu": f"{total['cpu'] * 1000:.0f}m", "memory": f"{total['memory']:.0f}"}
 
-    # --- room ----------------------------------------------------------------------------
+    # --- capacity ------------------------------------------------------------------------
 
     def members(self, group):
         name = group["metadata"]["name"]
@@ -69,7 +69,8 @@ class Gangs:
                 and pod["metadata"]["namespace"] == group["metadata"]["namespace"]]
 
     def use_of(self, group):
-        """What a group takes: what its pods that have not ended ask for; before it has any, the gang."""
+        """Return the resources of a group: the requests of its unfinished pods, or of the whole
+        gang if it has no pods yet."""
         pods = self.members(group)
         if not pods:
             needs = group["spec"].get("minResources") or {}
@@ -79,7 +80,7 @@ class Gangs:
         return {name: sum(one[name] for one in asked) for name in ("cpu", "memory")}
 
     def why_not(self, group):
-        """Why the group can't be admitted now, or None."""
+        """Return why the group can't be admitted now, or None."""
         if not self.total:
             for node in self.client.items(api.path_of("nodes")):
                 for name in ("cpu", "memory"):
@@ -101,7 +102,7 @@ class Gangs:
     # --- groups --------------------------------------------------------------------------
 
     def look(self, group):
-        """Bring one PodGroup's status up to date."""
+        """Update the status of one PodGroup."""
         if not is_admitted(group):
             why = self.why_not(group)
             if why:
@@ -131,7 +132,8 @@ class Gangs:
 
     @staticmethod
     def condition(group, kind, fields):
-        """The conditions with the one of type KIND set; as it was when it said the same."""
+        """Return the conditions after setting the one of type KIND. It does not change if its
+        fields are the same."""
         old = (group.get("status") or {}).get("conditions", [])
         for condition in old:
             if condition["type"] == kind and all(condition.get(k) == v for k, v in fields.items()):

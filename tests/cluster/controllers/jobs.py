@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What Volcano's job controller does to a job when something happened (recordings show it)."""
+"""Simulates how Volcano's job controller handles jobs, according to the recordings."""
 
 import datetime
 import json
@@ -9,13 +9,13 @@ import objects
 from loop import now
 
 # --- Rules ------------------------------------------------------------------------------------
-# Pure rules of Volcano's jobs: which action an event asks for, and which phase counts lead to.
+# Pure functions: which action an event causes, and to which phase the counts of pods lead.
 
 FINAL = ("Completed", "Failed", "Terminated")
 
 
 class Request:
-    """Something that happened to a job. VERSION is that of the job's pods it happened to."""
+    """Something that happened to a job. VERSION is that of the job when its pods were created."""
 
     def __init__(self, key, event=None, task=None, pod=None, exit_code=0, version=0, action=None):
         self.key = key  # (namespace, name)
@@ -28,11 +28,11 @@ class Request:
 
 
 def action_of(job, request):
-    """What to do: the command's action, or that of the first policy that fits, or SyncJob."""
+    """Return the command's action, or else that of the first policy that matches, or else SyncJob."""
     if request.action:
         return request.action
     if request.event is None or request.version < job.get("status", {}).get("version", 0):
-        return "SyncJob"  # of pods that are no more
+        return "SyncJob"  # about pods of an earlier version
     for task in job["spec"]["tasks"]:
         if task["name"] == request.task:
             for policy in task.get("policies") or ():
@@ -52,7 +52,7 @@ def fits(policy, request):
 
 
 def count(job, pods):
-    """status fields that tell how many pods are in which phase."""
+    """Return status fields with the number of pods in each phase."""
     counts = {name: 0 for name in ("pending", "running", "succeeded", "failed", "terminating", "unknown")}
     tasks = {}
     for pod in pods:
@@ -70,13 +70,13 @@ def count(job, pods):
 
 
 def phase_of_pending(job, status):
-    """The gang is there: Running."""
+    """Return Running if enough pods of the gang exist."""
     there = sum(status.get(name, 0) for name in ("running", "succeeded", "failed"))
     return "Running" if there >= job["spec"]["minAvailable"] else "Pending"
 
 
 def phase_of_running(job, status):
-    """All have ended: Completed or Failed."""
+    """Return Completed or Failed if all pods have ended."""
     spec, succeeded = job["spec"], status.get("succeeded", 0)
     min_success = spec.get("minSuccess")
     if min_success is not None and succeeded >= min_success:
@@ -93,17 +93,17 @@ def phase_of_running(job, status):
 
 
 def conditions(old, phase, time):
-    """The history of phases: each once, the newest last."""
+    """Return the history of phases: each once, the latest last."""
     kept = [condition for condition in old if condition["status"] != phase]
     return [*kept, {"status": phase, "lastTransitionTime": time}]
 
 
-# --- The controller ---------------------------------------------------------------------------
-# What Volcano's job controller does to a job when something happened (recordings show it).
+# --- The controller --------------------------------------------------------------------------- How
+# Volcano's job controller handles jobs, according to the recordings.
 
 COUNTS = ("pending", "running", "succeeded", "failed", "terminating", "unknown", "taskStatusCount",
           "controlledResources", "runningDuration")
-# action: (phase that it leads to, do ended pods stay, does it cost a retry)
+# action: (phase that it leads to, whether finished pods are kept, whether it costs a retry)
 KILLS = {
     "RestartJob": ("Restarting", False, True), "AbortJob": ("Aborting", True, False),
     "CompleteJob": ("Completing", True, False), "TerminateJob": ("Terminating", True, False),
@@ -117,7 +117,7 @@ class JobController:
         self.client = client
         self.jobs, self.pods, self.groups = caches["jobs"], caches["pods"], caches["podgroups"]
         self.recorder = recorder
-        self.killed = set()  # uids of pods that we have deleted: no eviction
+        self.killed = set()  # uids of pods that we have deleted, which are not evicted
 
     def process(self, request):
         job = self.jobs.get(*request.key)
@@ -178,7 +178,7 @@ class JobController:
     in_completing = in_terminating
 
     def in_completed(self, job, _action, _request):
-        """What it still has is taken away; pods that have ended stay."""
+        """Remove what the job still has. Finished pods remain."""
         if self.groups.get(job["metadata"]["namespace"], objects.group_name(job)):
             self.kill(job, job["status"]["state"]["phase"])
 
@@ -192,7 +192,7 @@ class JobController:
         self.kill(job, phase, keep or last, retry)
 
     def kill(self, job, phase, keep=True, retry=False):
-        """Delete the job's pods (with KEEP not those that have ended) and what it has besides."""
+        """Delete the job's pods and other objects. With KEEP, do not delete finished pods."""
         terminating = 0
         for pod in self.pods_of(job):
             if not (keep and pod["status"].get("phase") in ("Succeeded", "Failed")):
@@ -209,7 +209,7 @@ class JobController:
         self.drop_resources(job)
 
     def end(self, job):
-        """Of a job that is being ended: the last phase when no pod is left that could run."""
+        """End a job: set its last phase once no pod can run any more."""
         left = any("deletionTimestamp" in pod["metadata"]
                    or pod["status"].get("phase") not in ("Succeeded", "Failed")
                    for pod in self.pods_of(job))
@@ -226,7 +226,7 @@ class JobController:
         self.write(job, {**status, **count(job, self.pods_of(job))}, "Restarting")
 
     def sync(self, job, next_phase):
-        """Make the pods that are missing, count all, and see what phase that is."""
+        """Create missing pods, count all pods, and derive the phase."""
         group = self.group_of(job)
         if group.get("status", {}).get("phase", "Pending") != "Pending":
             self.make_pods(job)
@@ -236,7 +236,7 @@ class JobController:
             status["controlledResources"] = objects.controlled(job)
         self.write(job, status, next_phase(job, status))
 
-    # --- what a job has ------------------------------------------------------------------
+    # --- the objects of a job -------------------------------------------------------------
 
     def pods_of(self, job):
         uid = job["metadata"]["uid"]
@@ -248,14 +248,14 @@ class JobController:
             for index in range(task["replicas"]):
                 if not have.pop(objects.pod_name(job, task, index), None):
                     self.make(job, "pods", objects.make_pod(job, task, index), self.pods)
-        for pod in have.values():  # of a job that was scaled down
+        for pod in have.values():  # the job was scaled down
             self.delete_pod(pod)
 
     def make(self, job, resource, item, cache=None):
         try:
             made = self.client.post(api.path_of(resource, item["metadata"]["namespace"]), item)
         except api.Refused as e:
-            if e.code != 409:  # it is there, or one of that name is going
+            if e.code != 409:  # 409: the object exists, or one with its name is being deleted
                 self.recorder.record(job, "Warning", "FailedCreate", dump(item["metadata"]["name"], e))
             return item
         return cache.learn(made) if cache else made
@@ -275,12 +275,14 @@ class JobController:
             self.pods.learn(gone)
 
     def group_of(self, job):
-        """Its PodGroup; makes it, and what its plugins need."""
+        """Return the job's PodGroup. If it is missing, create it, and the objects that the job's
+        plugins need."""
         namespace = job["metadata"]["namespace"]
         group = self.groups.get(namespace, objects.group_name(job))
         if group:
             return group
-        # The watch of PodGroups may be ahead of that of jobs, and the PodGroup be gone with its job. Raises if it is.
+        # The watch of PodGroups may be ahead of that of jobs: the PodGroup is gone because its job
+        # is. Then this request raises an error.
         self.client.get(api.path_of("jobs", namespace, job["metadata"]["name"]))
         for resource, item in objects.make_resources(job):
             self.make(job, resource, item)
@@ -299,11 +301,11 @@ class JobController:
 
     @staticmethod
     def lasting(job):
-        """The status without what belongs to this moment."""
+        """Return the status without the fields that describe only the current moment."""
         return {key: value for key, value in job["status"].items() if key not in COUNTS}
 
     def write(self, job, status, phase):
-        """Write the status if it is another; a job that changed meanwhile raises a conflict."""
+        """Write the status if it differs. If the job has changed meanwhile, this raises a conflict."""
         old = job.get("status", {})
         if (phase == old.get("state", {}).get("phase")
                 and without_times(status) == without_times(old)):
@@ -316,7 +318,7 @@ class JobController:
 
 
 def dump(name, refused):
-    """An error as Volcano prints it: Go's %#v, in which texts are quoted as JSON quotes them."""
+    """Return an error as Volcano prints it: with Go's %#v, which quotes texts as JSON does."""
     fields = ", ".join(f"{key.capitalize()}:{json.dumps(refused.status.get(key, ''), ensure_ascii=False)}"
                        for key in ("status", "message", "reason"))
     return (f"Error creating pods: [failed to create pod {name}, err: &errors.StatusError{{ErrStatus:v1.Status{{"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Stand-in for the controller of JobSet v1alpha2: jobset.py KUBECTL KUBECONFIG.
+"""Simulates the controller of JobSet v1alpha2: jobset.py KUBECTL KUBECONFIG.
 
-Does to JobSets what the recordings kueue_jobset_* show the real one to do; what their Jobs do is for Kubernetes' own
-controller of Jobs. Not played: rules of failurePolicy, orders of start, successPolicy Any, times to live.
-"""
+It handles JobSets as the real controller does in the recordings kueue_jobset_*. Kubernetes' own
+controller runs their Jobs. Not simulated: failurePolicy rules, startup policies, successPolicy Any,
+time to live."""
 
 import copy
 import hashlib
@@ -29,7 +29,7 @@ class Controller(loop.Controller):
 
     def process(self, jobset):
         if "deletionTimestamp" in jobset["metadata"]:
-            return  # what it owns goes with it
+            return  # its objects are deleted with it
         status = {"restarts": 0, **copy.deepcopy(jobset.get("status") or {})}
         status.setdefault("conditions", [])
         jobs = self.jobs_of(jobset)
@@ -49,7 +49,7 @@ class Controller(loop.Controller):
             self.changed.set()
 
     def decide(self, jobset, status, current):
-        """One that is not over: has it failed, or ended? If not, it gets what it should have."""
+        """Handle an unfinished JobSet: let it fail or complete, or else create what is missing."""
         failed = sorted(job["metadata"]["name"] for job in current if has(job, "Failed"))
         if failed:
             self.fail(jobset, status, failed[0])
@@ -89,16 +89,17 @@ class Controller(loop.Controller):
             put(status, "Suspended", str(wish), *said)
             self.recorder.record(jobset, "Normal", *said)
 
-    # --- what it has ----------------------------------------------------------------------
+    # --- the objects of a JobSet ----------------------------------------------------------
 
     def jobs_of(self, jobset):
-        """Those that are not on their way out."""
+        """Return the Jobs that are not being deleted."""
         uid = jobset["metadata"]["uid"]
         return [job for job in self.jobs.all() if "deletionTimestamp" not in job["metadata"]
                 and any(ref["uid"] == uid for ref in job["metadata"].get("ownerReferences", ()))]
 
     def drop(self, jobs):
-        """A Job is gone when its pods are; only then another can be made in its place."""
+        """Delete Jobs in the foreground. A Job is gone only after its pods are, and then another
+        can be created with its name."""
         for job in jobs:
             self.client.delete(api.path_of("jobs.batch", *key_of(job)), {"propagationPolicy": "Foreground"})
 
@@ -113,7 +114,7 @@ class Controller(loop.Controller):
                 self.jobs.learn(made)
 
     def create(self, resource, namespace, item):
-        """What is made; None: it is there."""
+        """Create an object and return it, or None if it exists."""
         kept = self.caches.get(resource)
         if kept and kept.get(namespace, item["metadata"]["name"]):
             return None
@@ -125,11 +126,11 @@ class Controller(loop.Controller):
         return None
 
 
-# --- what it makes ----------------------------------------------------------------------------
+# --- objects to create ------------------------------------------------------------------------
 
 
 def wanted(jobset):
-    """(replicated job, index of a Job of it)"""
+    """Yield (replicated job, index of one of its Jobs)."""
     for replicated in jobset["spec"]["replicatedJobs"]:
         for index in range(replicated.get("replicas", 1)):
             yield replicated, index
@@ -141,7 +142,7 @@ def owner(jobset):
 
 
 def network(jobset):
-    """(are there names, are those of pods that are not ready, the subdomain)"""
+    """Return (whether pods have names, whether pods that are not ready have names, the subdomain)."""
     asked = jobset["spec"].get("network") or {}
     return (asked.get("enableDNSHostnames", True), asked.get("publishNotReadyAddresses", True),
             asked.get("subdomain") or jobset["metadata"]["name"])
@@ -186,7 +187,7 @@ def group(replicated):
     return replicated.get("groupName", "default")
 
 
-# --- what Jobs say ----------------------------------------------------------------------------
+# --- states of Jobs ---------------------------------------------------------------------------
 
 
 def attempt_of(job):
@@ -194,13 +195,13 @@ def attempt_of(job):
 
 
 def has(job, kind):
-    """Does this condition hold?"""
+    """Return whether a condition is true."""
     return any(condition["type"] == kind and condition["status"] == "True"
                for condition in job.get("status", {}).get("conditions", ()))
 
 
 def count(name, jobs):
-    """What status says of the replicated job of that name."""
+    """Return the status of the replicated job NAME."""
     ret = {"name": name, **dict.fromkeys(("active", "failed", "ready", "succeeded", "suspended"), 0)}
     for job in jobs:
         if job["metadata"]["labels"][PREFIX + "replicatedjob-name"] != name:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Stand-in for Kueue and for the controller of AppWrapper v1beta2: kueue.py KUBECTL KUBECONFIG PORT CERTIFICATES.
+"""Simulates Kueue and the controller of AppWrapper v1beta2: kueue.py KUBECTL KUBECONFIG PORT
+CERTIFICATES.
 
-Does to AppWrappers with a queue what the recordings kueue_* show a real one to do, and serves the visibility API on
-PORT. One resource, cpu, of one flavor. Kueue's webhook suspends a job as it is made; here both are one program, and
-Kueue has its turn first.
-"""
+It handles AppWrappers with a queue as the real ones do in the recordings kueue_*, and serves the
+visibility API on PORT. There is one resource, cpu, with one flavor. Kueue's webhook suspends a job
+when it is created. Here both are one program, and Kueue acts first."""
 
 import http.server
 import json
@@ -30,7 +30,7 @@ def milli(text):
 
 
 def requests(wrapper):
-    """[(name of a set of pods, its cpu in thousandths)]"""
+    """Return [(name of a pod set, its CPU in millicores)]."""
     pods = [c["template"] for c in wrapper["spec"]["components"] if c["template"]["kind"] == "Pod"]
     return [(f"{wrapper['metadata']['name']}-{i}",
              sum(milli(c.get("resources", {}).get("requests", {}).get("cpu", "0")) for c in pod["spec"]["containers"]))
@@ -94,7 +94,7 @@ class Controller(appwrapper.Controller):
                 for name, _ in requests(wrapper)]}}))
 
     def follow(self, wrapper, workload):
-        """The labels of a job that waits are what its Workload has; the one as it is then."""
+        """Copy the labels of a waiting job to its Workload, and return the changed Workload."""
         labels = wrapper["metadata"]["labels"]
         wish = {"queueName": labels[QUEUE]}
         if PRIORITY in labels:
@@ -138,7 +138,7 @@ class Controller(appwrapper.Controller):
         put(status, "Admitted", "True", "Admitted", "The workload is admitted")
 
     def look_at_queue(self, workload):
-        """(its ClusterQueue or None, why that lets nobody in or None)"""
+        """Return (the ClusterQueue or None, why it admits no jobs or None)."""
         name = workload["spec"]["queueName"]
         queue = self.queues.get(workload["metadata"]["namespace"], name)
         if not queue:
@@ -154,18 +154,18 @@ class Controller(appwrapper.Controller):
 
     @staticmethod
     def flavor(cluster):
-        """(name, cpu in thousandths)"""
+        """Return (name, CPU quota in millicores)."""
         flavor = cluster["spec"]["resourceGroups"][0]["flavors"][0]
         return flavor["name"], milli(str(flavor["resources"][0]["nominalQuota"]))
 
     def used(self, matches):
-        """cpu of the Workloads that have quota and that MATCHES is true of."""
+        """Return the CPU of the Workloads with quota for which MATCHES is true."""
         return sum(milli(a["resourceUsage"]["cpu"]) for w in self.workloads.all()
                    if matches(w) and not is_true(conditions(w), "Finished")
                    for a in w.get("status", {}).get("admission", {}).get("podSetAssignments", ()))
 
     def assign(self, wrapper, cluster):
-        """Why there is no quota for it; None: there is."""
+        """Assign quota to the job. Return why that is not possible, or None."""
         name, nominal = self.flavor(cluster)
         free = nominal - self.used(lambda w: w.get("status", {}).get("admission", {}).get("clusterQueue")
                                    == cluster["metadata"]["name"])
@@ -212,7 +212,7 @@ class Controller(appwrapper.Controller):
         return queue["spec"]["clusterQueue"] if queue else None
 
     def places(self, namespace, name):
-        """The summary of the visibility API; None: there is no such queue."""
+        """Return the summary of the visibility API, or None if there is no such queue."""
         queue = self.queues.get(namespace, name)
         if not queue or not self.cluster_queues.get(None, queue["spec"]["clusterQueue"]):
             return None

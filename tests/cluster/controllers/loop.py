@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the stand-ins for controllers share: objects kept by watches, events, a loop that looks at each object when something
-has changed, and for AppWrappers, the making of what is wrapped."""
+"""Common code of the simulated controllers: objects cached by watches, events, a loop that checks
+each object after changes, and the creation of wrapped objects for AppWrappers."""
 
 import datetime
 import sys
@@ -11,14 +11,14 @@ import uuid
 
 import api
 
-# --- Objects ----------------------------------------------------------------------------------
-# Objects of all namespaces as the API server has them, kept by watches on threads.
+# --- Objects ---------------------------------------------------------------------------------- The
+# API server's objects of all namespaces, cached by watches on threads.
 
 
 class Cache:
-    """One resource: (namespace, name) -> object. CHANGED(old, new) is called for each change, on
-    the watch's thread; either may be None. Who holds WORLD sees no change whose CHANGED has not
-    been called."""
+    """The objects of one resource: (namespace, name) -> object. CHANGED(old, new) is called for
+    each change, on the watch's thread; either may be None. A thread that holds WORLD sees no change
+    for which CHANGED was not called yet."""
 
     def __init__(self, client, resource, changed, world):
         self.world = world
@@ -53,7 +53,7 @@ class Cache:
                 if event["type"] != "BOOKMARK":
                     self.put(item, gone=event["type"] == "DELETED")
             if time.monotonic() - begin < 1:
-                return  # a server that ends watches at once; a LIST finds out why
+                return  # If a server ends watches immediately, a LIST shows why.
 
     def replace(self, items):
         names = {key_of(item) for item in items}
@@ -64,7 +64,7 @@ class Cache:
             self.put(item)
 
     def put(self, item, gone=False):
-        """What a watch tells; may be older than what we have learned."""
+        """Store an object of a watch event. It may be older than what a reply has shown."""
         uid = item["metadata"]["uid"]
         with self.world:
             with self.lock:
@@ -78,7 +78,7 @@ class Cache:
             self.changed(item if gone else old, None if gone else item)
 
     def learn(self, item):
-        """What the answer to a request of our own tells; ITEM."""
+        """Store ITEM, from the reply to our own request, and return it."""
         with self.lock:
             old = self.items.get(key_of(item))
             if item["metadata"]["uid"] not in self.gone and (old is None or version_of(old) < version_of(item)):
@@ -86,7 +86,7 @@ class Cache:
         return item
 
     def forget(self, item):
-        """What we have deleted, before the watch tells so."""
+        """Remove an object that we have deleted, before the watch reports that."""
         with self.lock:
             self.gone.add(item["metadata"]["uid"])
             self.items.pop(key_of(item), None)
@@ -109,7 +109,7 @@ def version_of(item):
 
 
 # --- Events -----------------------------------------------------------------------------------
-# Events about objects, counted as client-go's recorder counts them: one object a message.
+# Events about objects, counted as client-go's recorder does: one event object per message.
 
 
 def now():
@@ -124,7 +124,8 @@ class Recorder:
         self.lock = threading.Lock()
 
     def record(self, item, kind, reason, message, limit=25):
-        """An Event of type KIND about ITEM; the same again raises its count, up to LIMIT."""
+        """Record an Event of type KIND about ITEM. A repeated event increases the count, up to
+        LIMIT."""
         meta = item["metadata"]
         key = (meta["uid"], reason, message)
         with self.lock:
@@ -142,7 +143,8 @@ class Recorder:
         except (api.Refused, OSError) as e:
             print(f"event {reason}: {e}", flush=True)
             with self.lock:
-                self.known.pop(key, None)  # the next one is another event: who knows whether this one is there
+                # create a new event next time: this one may not exist any more
+                self.known.pop(key, None)
 
     def make(self, item, name, kind, reason, message):
         meta, time = item["metadata"], now()
@@ -159,11 +161,12 @@ class Recorder:
 
 
 # --- The loop ---------------------------------------------------------------------------------
-# What most stand-ins for controllers share: they look at each object of theirs when something has changed.
+# Most simulated controllers share this: they check each of their objects after changes.
 
 
 class Controller:
-    """`process` does what is to be done for an object of RESOURCE now, by what it sees of the resources WATCHED."""
+    """Calls `process` for each object of RESOURCE when an object of RESOURCE or WATCHED has
+    changed."""
 
     def __init__(self, client, resource, *watched):
         self.client = client
@@ -182,7 +185,7 @@ class Controller:
                     self.process(item)
                 except (api.Refused, OSError) as e:
                     print(f"{key_of(item)}: {e}", flush=True)
-                except Exception:  # a test's odd object must not end the others'
+                except Exception:  # one test's strange object must not affect other tests
                     traceback.print_exc()
 
     def process(self, item):
@@ -195,20 +198,20 @@ def main(controller):
 
 
 # --- AppWrappers ------------------------------------------------------------------------------
-# What the stand-ins for controllers of AppWrappers share: they make what is wrapped.
+# Common code of the simulated controllers of AppWrappers: they create the wrapped objects.
 
 PLURALS = {"Pod": "pods", "Service": "services"}
 
 
 class WrapperController(Controller):
-    """A version has `process`, which does what is to be done for a wrapper now, and `labels`."""
+    """A subclass for a version has `process`, which handles a wrapper, and `labels`."""
 
     def __init__(self, client):
         super().__init__(client, "appwrappers", "pods")
         self.wrappers, self.pods = self.objects, self.caches["pods"]
 
     def labels(self, name, item):
-        """What it puts on the object ITEM of the wrapper NAME."""
+        """Return the labels that the controller sets on the object ITEM of the wrapper NAME."""
         raise NotImplementedError
 
     @staticmethod
@@ -221,7 +224,8 @@ class WrapperController(Controller):
                 if any(ref["uid"] == uid for ref in pod["metadata"].get("ownerReferences", ()))]
 
     def create(self, wrapper, template):
-        """An object that is there is taken for ours; the recorded controllers look at its owner too."""
+        """Create a wrapped object. An existing one counts as ours, although real controllers also
+        check its owner."""
         name, meta = wrapper["metadata"]["name"], dict(template["metadata"])
         meta["labels"] = {**(meta.get("labels") or {}), **self.labels(name, meta["name"])}
         meta["ownerReferences"] = [{"apiVersion": wrapper["apiVersion"], "kind": "AppWrapper", "name": name,

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Stand-in for Volcano's controllers, scheduler and webhooks: main.py KUBECTL KUBECONFIG PORT PKI.
+"""Simulates Volcano's controllers, scheduler and webhooks: main.py KUBECTL KUBECONFIG PORT PKI.
 
-Does to jobs what recordings of a real Volcano show (test_volcano.py compares). Watches fill the
-caches; one thread takes what happened from a queue, a job at a time; another looks at PodGroups
-and queues. PKI/volcano.crt and .key are the webhook's on PORT.
-"""
+It handles jobs as a real Volcano does in the recordings (test_volcano.py compares them). Watches
+fill the caches. One thread handles what happened from a queue, job by job. Another one checks
+PodGroups and queues. PKI/volcano.crt and .key are for the webhook on PORT."""
 
 import itertools
 import pathlib
@@ -30,23 +29,23 @@ class Volcano:
         self.requests = queue.PriorityQueue()
         self.world = threading.RLock()
         self.order = itertools.count()
-        self.waiting = set()  # jobs that will be looked at anyway
+        self.waiting = set()  # jobs that are already in the queue for a plain check
         self.caches = {}
         for resource, changed in (
                 ("jobs", self.job_changed), ("pods", self.pod_changed),
                 ("podgroups", self.group_changed), ("queues", lambda *_: None),
                 ("commands", self.command_changed)):
-            # Commands come last: what they are about is known by then.
+            # Commands are last, so that their targets are already known.
             self.caches[resource] = Cache(client, resource, changed, self.world)
             self.caches[resource].filled.wait()
         self.jobs = JobController(client, self.caches, Recorder(client, "vc-controller-manager"))
         self.gangs = Gangs(client, self.caches, Recorder(client, "volcano"))
 
-    # --- what happens --------------------------------------------------------------------
+    # --- what happened -------------------------------------------------------------------
 
     def ask(self, request):
-        """Events come before mere looks: a look that found a failed pod would end the job before
-        its policy is asked."""
+        """Queue a request. Events precede plain checks: a check that found a failed pod would end
+        the job before its policies are applied."""
         plain = request.event is None and request.action is None
         self.requests.put((plain, next(self.order), request))
 
@@ -88,7 +87,7 @@ class Volcano:
             int(meta["annotations"]["volcano.sh/job-version"])))
 
     def task_ended(self, key, pod):
-        """Have all pods of the pod's task succeeded?"""
+        """Return whether all pods of the pod's task have succeeded."""
         job = self.caches["jobs"].get(*key)
         name = pod["metadata"]["annotations"]["volcano.sh/task-spec"]
         wanted = sum(task["replicas"] for task in (job or {"spec": {"tasks": []}})["spec"]["tasks"]
@@ -99,7 +98,7 @@ class Volcano:
         return wanted and len(ended) == wanted
 
     def command_changed(self, _old, new):
-        """Carried out once, so it is deleted first. The target's uid is not looked at."""
+        """Execute a command once, so delete it first. The target's uid is ignored, as in Volcano."""
         if new is None:
             return
         meta, target = new["metadata"], new.get("target") or {}
@@ -118,7 +117,7 @@ class Volcano:
         while True:
             first = self.requests.get()
             with self.world:
-                self.requests.put(first)  # an event may have come before it meanwhile
+                self.requests.put(first)  # an event may have been queued before it meanwhile
                 request = self.requests.get()[2]
                 if request.event is None and request.action is None:
                     self.waiting.discard(request.key)
@@ -128,11 +127,11 @@ class Volcano:
                     print(f"{request.key}: {e}", flush=True)
                     if not (isinstance(e, api.Refused) and e.code == 404):
                         threading.Timer(0.2, self.ask, [request]).start()
-                except Exception:  # a test's odd job must not end the others'
+                except Exception:  # one test's strange job must not affect other tests
                     traceback.print_exc()
 
     def process(self, request):
-        """Once more when the job was changed by somebody else."""
+        """Handle a request. Repeat it if somebody else has changed the job."""
         try:
             self.jobs.process(request)
         except api.Refused as e:
@@ -142,11 +141,12 @@ class Volcano:
             self.jobs.process(request)
 
     def schedule(self):
-        """About as often as the real scheduler looks."""
+        """Check queues, groups and jobs about as often as the real scheduler does."""
         while True:
             for item in self.caches["queues"].all():
                 self.attempt(self.gangs.open_queue, item)
-            # The oldest first, so that one that is too large keeps its place but not the others'.
+            # Oldest first. A group that is too large keeps its position, but does not block the
+            # others.
             for item in sorted(self.caches["podgroups"].all(),
                                key=lambda group: group["metadata"]["creationTimestamp"]):
                 self.attempt(self.gangs.look, item)
@@ -155,7 +155,7 @@ class Volcano:
             time.sleep(0.5)
 
     def expire(self, job):
-        """ttlSecondsAfterFinished."""
+        """Delete a job whose ttlSecondsAfterFinished has passed."""
         ttl, state = job["spec"].get("ttlSecondsAfterFinished"), job.get("status", {}).get("state", {})
         if ttl is None or state.get("phase") not in FINAL:
             return

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Stand-in for MCAD, the controller of AppWrapper v1beta1: mcad.py KUBECTL KUBECONFIG.
+"""Simulates MCAD, the controller of AppWrapper v1beta1: mcad.py KUBECTL KUBECONFIG.
 
-Does to AppWrappers what the recordings mcad_* show a real one to do: they are queued and dispatched, and go
-on being Running. Requeuing comes after seconds where its own comes after minutes.
-"""
+It handles AppWrappers as the real controller does in the recordings mcad_*: they are queued and
+dispatched, and remain Running. It requeues after seconds where the real one takes minutes."""
 
 import pathlib
 import sys
@@ -25,7 +24,7 @@ class Controller(loop.WrapperController):
         if not state:
             self.say(wrapper, "Pending", "Queueing", "AwaitingHeadOfLine")
         elif state == "Pending" and not self.pods_of(wrapper):
-            # Given room: a test that wants a job to wait says so by an annotation.
+            # There is always capacity. A test that needs a waiting job sets an annotation.
             if "wait" in (wrapper["metadata"].get("annotations") or {}):
                 self.say(wrapper, "Pending", "Backoff", "AppWrapperNotRunnable.",
                          "Insufficient resources to dispatch AppWrapper.")
@@ -44,7 +43,7 @@ class Controller(loop.WrapperController):
         self.say(wrapper, "Running", "Dispatched", "AppWrapperRunnable")
 
     def look(self, wrapper, status):
-        """Requeue what has too few pods that run or have succeeded."""
+        """Requeue the wrapper if too few of its pods are running or have succeeded."""
         wanted = wrapper["spec"].get("schedulingSpec", {}).get("minAvailable", 0)
         phases = [pod["status"].get("phase") for pod in self.pods_of(wrapper)]
         if "Failed" not in phases or sum(p in ("Running", "Succeeded") for p in phases) >= wanted:

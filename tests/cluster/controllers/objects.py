@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What a Volcano job is made into, as a real Volcano makes it: pods, PodGroup, the ConfigMap and
-Service of its plugins. Pure functions of the job."""
+"""The objects that a real Volcano creates for a job: pods, PodGroup, and the ConfigMap and Service
+of its plugins. Pure functions of the job."""
 
 import copy
 
-KINDS = ("env", "svc")  # plugins that are played
+KINDS = ("env", "svc")  # simulated plugins
 
 
 def owner(job):
@@ -13,7 +13,7 @@ def owner(job):
 
 
 def owner_uid(item):
-    """uid of the job that controls an object, or None."""
+    """Return the uid of the job that controls an object, or None."""
     for ref in item["metadata"].get("ownerReferences", ()):
         if ref.get("controller") and ref["kind"] == "Job" and ref["apiVersion"].startswith("batch.volcano.sh"):
             return ref["uid"]
@@ -29,12 +29,12 @@ def pod_name(job, task, index):
 
 
 def controlled(job):
-    """status.controlledResources: which plugins have made what they make."""
+    """Return status.controlledResources: which plugins have created their objects."""
     return {f"plugin-{name}": name for name in KINDS if name in (job["spec"].get("plugins") or {})}
 
 
 def quantity(value):
-    """A Kubernetes quantity as a number."""
+    """Return a Kubernetes quantity as a number."""
     value = str(value)
     for suffix, factor in (("Ki", 2**10), ("Mi", 2**20), ("Gi", 2**30), ("Ti", 2**40), ("m", 1e-3),
                            ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)):
@@ -44,7 +44,7 @@ def quantity(value):
 
 
 def requests(pod_spec):
-    """{"cpu": cores, "memory": bytes} that a pod asks for."""
+    """Return a pod's requests as {"cpu": cores, "memory": bytes}."""
     total = {"cpu": 0.0, "memory": 0.0}
     for container in pod_spec.get("containers", ()):
         resources = container.get("resources") or {}
@@ -90,7 +90,8 @@ def hosts(job, task):
 
 
 def make_resources(job):
-    """(resource, object) of the plugin svc: names of all pods, and a service that resolves them."""
+    """Return (resource, object) of the plugin svc: the names of all pods, and a Service that
+    resolves them."""
     if "svc" not in (job["spec"].get("plugins") or {}):
         return []
     name = job["metadata"]["name"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Volcano's admission of jobs: its defaults, and what it refuses, in its words."""
+"""Volcano's admission of jobs: its defaults, what it refuses, and its messages."""
 
 import base64
 import http.server
@@ -27,7 +27,8 @@ def set_defaults(job):
 
 
 def refusal(job, queue_state):
-    """Why a job is refused, or ""; QUEUE_STATE(name) gives a queue's state, None: there is none."""
+    """Return why a job is refused, or "". QUEUE_STATE(name) returns a queue's state, or None if
+    there is no such queue."""
     spec, name = job["spec"], job["metadata"]["name"]
     tasks = spec.get("tasks") or []
     if not tasks:
@@ -54,7 +55,7 @@ def refusal(job, queue_state):
 
 
 def review(path, request, queue_state):
-    """The answer to an AdmissionReview's request."""
+    """Return the response to the request of an AdmissionReview."""
     answer = {"uid": request["uid"], "allowed": True}
     job = request["object"]
     job["metadata"].setdefault("name", job["metadata"].get("generateName", "") + "x" * 5)
@@ -69,7 +70,7 @@ def review(path, request, queue_state):
 
 
 def serve(port, certificate, key, queue_state):
-    """Answer on a thread, over TLS on loopback."""
+    """Serve on a thread, with TLS, on the loopback interface."""
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -89,13 +90,13 @@ def serve(port, certificate, key, queue_state):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    # The handshake on the connection's own thread: one client that is slow does not hold up others.
+    # Each connection's thread does its own handshake, so that a slow client does not delay others.
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
 def configurations(port, ca):
-    """The objects that have the API server ask us."""
+    """Return the objects that make the API server call this webhook."""
     bundle = base64.b64encode(pathlib.Path(ca).read_bytes()).decode()
     for kind, name in HOOK_NAMES.items():
         path = "mutate" if kind == "Mutating" else "validate"
