@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The archive, a directory beside the state directory. Whatever fails, and whenever kxfs is killed or the machine loses
- * power:
+ * Checks of the archive, a directory beside the state directory. This holds whatever fails, and
+ * whenever kxfs is killed or the machine loses power: a job that has a directory in the archive is
+ * complete, and the directory never changes. It has all files, and all output of each run, unless
+ * its status reports what is missing.
  *
- *	a job whose directory is there is complete: all files, and all output of each run, unless its status reports
- *	what is missing; and it never changes
- *
- * At the end each finished job is there. Output that was read earlier and that the state directory has no space for is
- * there too (reader.c).
+ * At the end kxfs reports no error of the archive, and no job has disappeared from it. The archive
+ * has all output that was read earlier and for which the state directory has no space (reader.c).
  */
 #include "spec/base/mem.h"
 #include "tests/sim/kernel.h"
@@ -16,7 +15,7 @@
 
 #define EACH_S 1
 
-/* A job's directory, as it was when it was first seen. */
+/* A job's directory in the archive, and its contents. */
 struct copy {
 	char *path, *text;
 	bool there;
@@ -44,7 +43,7 @@ static char *file_of(const char *dir, const char *name)
 	return bytes ? mem_copy((const char *)bytes, n) : NULL;
 }
 
-/* Check that PATH, the directory of a job that had the id ID, is complete. */
+/* Check that PATH, the directory ID in the archive, is complete. */
 static void check_whole(const char *path, const char *id)
 {
 	static const char *const names[] = {"uid",	   "state", "status",
@@ -134,7 +133,7 @@ void archive_after_power_cut(void)
 	for (struct copy *c = copies; c; c = c->next) {
 		cleanup_free char *text = sim_disk_text(c->path);
 
-		/* The rename may be lost; the job is then copied again. */
+		/* The power cut may have undone the rename; kxfs then copies the job again. */
 		c->there = text != NULL;
 	}
 	archive_look();

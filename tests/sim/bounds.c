@@ -1,43 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bounds on what kxfs uses, whatever fails:
+ * Limits on what kxfs uses, whatever fails:
  *
- *	requests	at any moment: for one resource (a list, a watch, a log, a job) at most three a second in
- *			any ten seconds. A failed request is retried after at most half a second, and then after twice
- *			as long each time (backend/client/watch.h, backend/kube/requests.c)
- *	descriptors	at any moment: a fixed number, and more if jobs have several replicas. At the end: those of
- *			directories that stay open, some for each running job whose output is captured, and for each
- *			reader that follows a merged log one, and two for each run
- *	memory		a fixed amount, and more for each launched job, for each read that waits for the disk, and for
- *			what other users have put into their jobs. At the end, when kxfs is idle, less. Not counted
- *			under a sanitizer (memory.c)
- *	answers		at any moment: a request is answered within a minute, except reads of files that block; no
- *			answered request stays parked (fuse.c)
+ *  requests     at any moment: at most 30 in ten seconds for one resource (a list, a watch, a log, a
+ *               job). kxfs retries a failed request after at most half a second, and doubles this
+ *               time at each further retry (backend/client/watch.h, backend/kube/requests.c)
+ *  descriptors  at any moment: a fixed number, which is higher if jobs have several replicas. At the
+ *               end: ten for directories that stay open, four for each running job whose output is
+ *               captured, and for each reader of a merged log one, and two for each run in it
+ *  memory       at any moment: a fixed amount, plus more for each launched job, for each read that
+ *               waits for the disk, and for what other users have put into their jobs. At the end,
+ *               when kxfs is idle, the fixed amount is smaller. Not counted under a sanitizer
+ *               (memory.c)
+ *  answers      at any moment: kxfs answers a request within a minute, except a read of a file that
+ *               blocks. No answered request stays parked (fuse.c)
  */
 #include "spec/base/mem.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 
 #define WINDOW_S     10
-#define MOST_ASKED   30 /* in that time */
-#define TRIES	     12 /* after which kxfs may stop requesting a log for now, */
-#define TRIED_S	     60 /* and request it again within this time */
+#define MOST_ASKED   30 /* in WINDOW_S */
+#define TRIES	     12 /* after this many requests kxfs may pause its requests for a log */
+#define TRIED_S	     60 /* the longest pause */
 #define OPEN	     128
 #define OPEN_OF_MANY 256
 #define STAYING	     10
 #define OF_JOB	     4
-#define OF_FOLLOW    31 /* a job has three attempts, each of them five runs */
+/* One for the merged log, and two for each run: three attempts of five runs. */
+#define OF_FOLLOW    31
 #define TAG_LEN	     8
 #define MOST_HELD    (640u << 10)
 #define STAYS_HELD   (320u << 10)
 #define HELD_OF_JOB  (24u << 10)
 #define HELD_OF_READ (64u << 10) /* the buffer of a read that waits for the disk */
-/* kxfs has an object in its view, in the view before, and in texts rendered from it. */
+/*
+ * kxfs may hold an object several times: in its view, in the view before, and in texts that it
+ * rendered from them.
+ */
 #define HELD_COPIES 8
 
 /*
- * A requested resource: the number of recent requests, the time of the last, and the number in this
- * life (ALL).
+ * A requested resource. N counts the requests since the time SINCE, and ALL those of LIFE. LAST is
+ * the time of the last request.
  */
 struct asked {
 	char *what;
@@ -49,8 +54,8 @@ struct asked {
 static struct asked *all_asked;
 
 /*
- * Return the part of QUERY that makes it a request for another resource: one object, a watch, the
- * previous run. malloc'ed.
+ * Return the part of QUERY that distinguishes resources with the same path, malloc'ed: a selected
+ * object, a watch, the previous run of a container.
  */
 static char *part_of(const char *query)
 {
@@ -71,7 +76,7 @@ void bounds_asked(const char *method, const char *path, const char *body)
 					     part, tag ? TAG_LEN : 0, tag ? tag : "");
 	struct asked *a = all_asked;
 
-	/* A list may take any number of pages. */
+	/* Don't count further pages of a list: it may have any number of pages. */
 	if (strstr(query, "continue="))
 		return;
 	while (a && !streq(a->what, what))
@@ -91,7 +96,7 @@ void bounds_asked(const char *method, const char *path, const char *body)
 	a->all++;
 	a->last = sim_now();
 	if (++a->n > MOST_ASKED)
-		sim_fail("the server is asked %u times within %u s: %s", a->n, WINDOW_S, a->what);
+		sim_fail("kxfs sends %u requests within %u s: %s", a->n, WINDOW_S, a->what);
 }
 
 bool bounds_gives_up(const char *job)
@@ -121,7 +126,8 @@ void bounds_check(bool still)
 		sim_fail("more than %zu descriptors are open", most);
 	requests_check(still);
 	if (sim_memory_held() > MOST_HELD + held_of_jobs() + HELD_OF_READ * requests_on_disk())
-		sim_fail("%zu bytes are held for %zu jobs", sim_memory_held(), users_launched());
+		sim_fail("kxfs holds %zu bytes of memory for %zu jobs", sim_memory_held(),
+			 users_launched());
 }
 
 void bounds_judge(void)
@@ -131,8 +137,10 @@ void bounds_judge(void)
 	for (size_t i = 0; i < server_n_jobs(); i++)
 		going += !waiters_is_over(server_job(i));
 	if (sim_memory_held() > STAYS_HELD + held_of_jobs())
-		sim_fail("%zu bytes stay held for %zu jobs", sim_memory_held(), users_launched());
+		sim_fail("kxfs still holds %zu bytes of memory at the end, for %zu jobs",
+			 sim_memory_held(), users_launched());
 	if (n > STAYING + OF_JOB * going + OF_FOLLOW * followed)
-		sim_fail("%zu descriptors are open, %zu jobs go on, and %zu follow one", n, going,
-			 followed);
+		sim_fail(
+			"%zu descriptors are open at the end, with %zu unfinished jobs and %zu readers of follow",
+			n, going, followed);
 }

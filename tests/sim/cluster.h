@@ -13,9 +13,9 @@
 #define MOST_RUNS    5
 #define SERVER_KINDS 4 /* at most, of jobs */
 /*
- * Nobody removes a job before this time has passed. If a job were removed while kxfs still retries
+ * Nobody removes a job in its first KEPT_S seconds. If a job were removed while kxfs still retries
  * the POST whose reply was lost, the retry would create the job a second time: the name is free and
- * the server has forgotten the first one.
+ * the server has forgotten the first job.
  */
 #define KEPT_S 90 /* longer than the server may be unreachable */
 
@@ -39,8 +39,8 @@ struct run {
 };
 
 /*
- * Faults of a resource: the mounting user has no right to it; its definition is being removed, so
- * nothing can be created; it is not served.
+ * Faults of a resource. FORBIDDEN: the mounting user has no right to it. ENDS: its definition is
+ * being removed, so nothing can be created. UNSERVED: the server does not serve it.
  */
 enum trouble { NO_TROUBLE, FORBIDDEN, ENDS, UNSERVED };
 
@@ -48,7 +48,7 @@ enum trouble { NO_TROUBLE, FORBIDDEN, ENDS, UNSERVED };
 struct resource {
 	enum collection in;
 	const char *path, *api, *kind;
-	const struct controller *controller; /* of JOBS */
+	const struct controller *controller; /* for JOBS only */
 	enum trouble trouble;
 };
 
@@ -71,8 +71,8 @@ struct object {
 	bool queued;	/* Kueue suspends and resumes it */
 	bool revived;	/* restoring etcd has set it back to an earlier version */
 	/*
-	 * Kinds other than Volcano's: the number of restarts (a link: of its job), and of the pod
-	 * failures since the last restart.
+	 * For kinds other than Volcano's: the number of restarts, and of pod failures since the
+	 * last restart. A link has the ATTEMPT of its job.
 	 */
 	unsigned attempt, failures;
 	/* Of a pod, or a Workload: */
@@ -95,13 +95,16 @@ struct controller {
 	const char *api, *plural, *kind;
 	sim_fn begins; /* the controller sees the job for the first time */
 	sim_fn remove; /* the deletion of the job was requested */
-	/* The controller sees the job again after etcd was restored; its earlier plans are lost. */
+	/*
+	 * The controller sees the job again after etcd was restored. Its scheduled calls were
+	 * dropped.
+	 */
 	sim_fn restored;
 	/* KEY in JOB's spec was patched to VALUE. NULL: no user patches jobs of this kind. */
 	void (*patched)(struct object *job, const char *key, const struct json_object *value);
 	/*
-	 * Kinds whose pods controllers.c creates: true if the job is restarted after one more
-	 * failure of its pod.
+	 * Only for kinds whose pods controllers.c creates: true if the controller restarts JOB
+	 * after one more failure of its pod.
 	 */
 	bool (*goes_on)(const struct object *job);
 	/* For the same kinds: notify the controller that POD of JOB has ended. */
@@ -113,36 +116,42 @@ extern const struct controller controller_volcano, controller_mcad, controller_a
 /* --- server.c --- */
 
 /*
- * Call FN(DATA) after US microseconds, unless etcd is restored before: controllers then start
- * afresh.
+ * Call FN(DATA) after US microseconds, unless etcd is restored before that: after a restore,
+ * controllers start afresh.
  */
 void cluster_after(uint64_t us, sim_fn fn, void *data);
-/* Return the value of KEY, a map, which is created if it is missing. */
+/* Return the map KEY of O. Add it if it is missing. */
 struct json_object *json_at(struct json_object *o, const char *key);
 void json_put(struct json_object *o, const char *key, const char *value);
 const char *json_get(struct json_object *o, const char *key);
-/* Parse TEXT, which may be nested as deeply as users can make it. NULL if it is not JSON. */
+/*
+ * Parse TEXT, which may be nested more deeply than json-c allows by default. Return NULL if it is
+ * not JSON.
+ */
 struct json_object *json_parse(const char *text);
 const char *json_print(const struct json_object *o);
 const char *object_uid(const struct object *o);
 const char *cluster_time(char ret[32]);
-/* Return the condition TYPE of STATUS, borrowed; it is added if it is missing. */
+/* Return the condition TYPE of STATUS, borrowed. Add it if it is missing. */
 struct json_object *cluster_condition(struct json_object *status, const char *type);
 
 /* O has changed: send it to watches as an event of TYPE. */
 void object_changed(struct object *o, const char *type);
-/* Return NULL if there is no such object. */
+/* Return the object NAME of the collection IN, or NULL if there is none. */
 struct object *object_find(enum collection in, const char *name);
 /* Set the fault of the K-th kind of jobs, and end its watches. */
 void cluster_trouble(size_t k, enum trouble trouble);
-/* The mounting user may not list or watch links, or may again; the watches of links end. */
+/*
+ * Forbid the mounting user to list and watch links, or allow it again. Existing watches of links
+ * end.
+ */
 void cluster_forbid_links(bool forbidden);
 /* Return the resource of a collection other than JOBS. */
 const struct resource *resource_of(enum collection in);
-/* Take ownership of JSON. */
+/* Create an object of the resource OF from JSON, and take ownership of JSON. */
 struct object *object_add(const struct resource *of, struct json_object *json);
 void object_drop(struct object *o);
-/* Return the time for which nobody removes a job (KEPT_S). */
+/* Return the time during which nobody removes a new job, in us (see KEPT_S). */
 uint64_t cluster_kept_us(void);
 /* A user has created JOB: schedule its controller. */
 void cluster_begins(struct object *job);
@@ -191,11 +200,17 @@ void controller_soon(unsigned seconds, sim_fn fn, void *data);
 struct json_object *job_status(const struct object *job);
 /* Create a pod from JOB's template, with the names, labels and owner that its controller sets. */
 void job_make_pod(struct object *job);
-/* Delete the pods of JOB, which are removed some time later. ENDED: also those that have ended. */
+/*
+ * Request the deletion of JOB's pods. Each pod is removed some time later. ENDED: include pods that
+ * have ended.
+ */
 void job_delete_pods(const struct object *job, bool ended);
-/* Notify the controller of JOB, which runs, again that POD has ended. */
+/* Notify JOB's controller once more that POD has ended. JOB is still running. */
 void job_over_again(struct object *job, struct object *pod);
-/* JOB has failed, and its AppWrapper is still Running, for its grace period. */
+/*
+ * True if JOB is an AppWrapper that is still Running after its pod has failed, because of its grace
+ * period.
+ */
 bool job_has_grace(const struct object *job);
 /* Kueue suspends JOB (WAITS) or resumes it. */
 void job_queue(struct object *job, bool waits);
@@ -206,20 +221,23 @@ void job_queue(struct object *job, bool waits);
 void kueue_begin(void);
 /* The object JOB is about to be created: Kueue's webhook may suspend it. */
 void kueue_admit(struct json_object *job);
-/* JOB was created, has finished, was removed. */
+/* Notify Kueue that JOB was created, has finished, or was removed. */
 void kueue_begins(struct object *job);
 void kueue_finished(const struct object *job);
 void kueue_gone(const struct object *job);
 
 /* --- kubelet.c --- */
 
-/* Add the pod JSON, of which this takes ownership, to JOB. Its container is called CONTAINER. */
+/*
+ * Add a pod with the contents JSON to JOB, and take ownership of JSON. The pod's container is
+ * called CONTAINER.
+ */
 struct object *pod_add(struct object *job, struct json_object *json, const char *container);
 /* Return the newest pod of JOB that exists, or NULL. */
 struct object *cluster_pod(const struct object *job);
 /* Set the phase of POD, and the state of its container. */
 void pod_container(struct object *pod, const char *phase, const char *state);
-/* POD's container has exited with CODE; set PHASE. */
+/* POD's container has exited with CODE: set its state, and the PHASE of POD. */
 void pod_ended(struct object *pod, const char *phase, int code);
 bool pod_is_running(const struct object *pod);
 /* Start a run of POD's container. */
@@ -230,7 +248,7 @@ void pod_end(struct object *pod);
 void pod_removed(void *pod);
 /* Return the number of lines that R has printed. */
 size_t run_printed(const struct run *r);
-/* Copy POD's uid to RET, with the number of the run in four of its zeros. */
+/* Copy POD's uid to RET, with four of its zeros replaced by the number RUN. */
 void run_uid(const struct object *pod, size_t run, char ret[SERVER_UID + 1]);
 struct server_watch *kubelet_log(const char *path, server_event_fn fn, void *data,
 				 struct server_reply *ret);

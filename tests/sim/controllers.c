@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The controllers of AppWrappers, JobSets and batch Jobs, as recorded (tests/replay/data). Each job has one pod at a
- * time. A pod's container exits some moments before the pod's phase shows it, and the controller sees that some moments
- * later. A pod that has failed or was evicted is replaced as often as the job allows.
+ * The controllers of AppWrappers, JobSets and batch Jobs, as recorded (tests/replay/data). Each job
+ * has one pod at a time. A pod's container exits some moments before the pod's phase shows it, and
+ * the controller notices the new phase some moments after that. If a pod has failed or was evicted,
+ * the controller replaces it as often as the job allows.
  *
- *	AppWrapper	Suspended at first; its pods are deleted a minute after a failure, and created again
- *	JobSet		the pods of an attempt are deleted before the next are created; or its Job replaces a single pod
- *	Job		finished pods remain; conditions such as FailureTarget announce the end
+ *  AppWrapper  it is Suspended at first; its pods are deleted a minute after a failure, and created
+ *              again
+ *  JobSet      it deletes the pods of an attempt before it creates the next ones; or its Job
+ *              replaces a single pod
+ *  Job         finished pods remain; conditions such as FailureTarget announce the end
  *
- * Each obeys spec.suspend, whoever sets it, until the job has ended.
+ * Until the job has ended, each controller obeys spec.suspend, no matter who sets it.
  */
 #include <stdio.h>
 
@@ -20,8 +23,8 @@
 #define LIMIT	    "workload.codeflare.dev.appwrapper/retryLimit"
 #define SET_LABEL   "jobset.sigs.k8s.io/"
 #define BATCH	    "batch.kubernetes.io/"
-#define GRACE_S	    60 /* for which an AppWrapper does not touch failed pods */
-#define AGAIN_S	    10 /* after which a Job creates another pod */
+#define GRACE_S	    60 /* how long an AppWrapper's controller leaves failed pods alone */
+#define AGAIN_S	    10 /* how long a Job waits before it replaces a failed pod */
 
 void controller_soon(unsigned seconds, sim_fn fn, void *data)
 {
@@ -183,7 +186,10 @@ static void label_indexed(const struct object *job, struct json_object *meta)
 	json_put(labels, SET_LABEL "restart-attempt", attempt);
 }
 
-/* Return the link of JOB's current attempt; each attempt gets a new one. */
+/*
+ * Return the link of JOB's current attempt. Remove the link of an earlier attempt, and create a new
+ * one if needed.
+ */
 static struct object *need_link(const struct object *job)
 {
 	cleanup_free char *name = text_print("%s-main-0", job->name);
@@ -259,7 +265,10 @@ void job_make_pod(struct object *job)
 	node_soon(10, pod_starts, pod);
 }
 
-/* True if O was removed or its deletion requested before. Otherwise request it now. */
+/*
+ * Request the deletion of O. Return true, and do nothing, if it was removed or its deletion was
+ * requested before.
+ */
 static bool is_deleted(struct object *o)
 {
 	char when[32];
@@ -356,7 +365,7 @@ static void pod_over(void *data)
 	job->of->controller->pod_over(job, pod);
 }
 
-/* Set the pod's phase, after its container has exited. */
+/* Set the pod's phase some moments after its container has exited. */
 static void pod_says(void *data)
 {
 	struct object *pod = data;
@@ -368,9 +377,8 @@ static void pod_says(void *data)
 }
 
 /*
- * POD, whose job runs, has ended. The outcome is decided now, though the controller reports it
- * later. If the job is about to be suspended or restarted, the pod may be removed before that or
- * remain a little longer.
+ * POD's container exits while its job runs. Decide the outcome of the job now, although its
+ * controller reports it later.
  */
 static void ends(struct object *pod, bool failed)
 {
@@ -635,7 +643,10 @@ static void wrapper_runs(void *data)
 		return;
 	job_make_pod(job);
 	condition(job, "Unhealthy", false, "FoundNoFailedPods");
-	/* If the job is being suspended, the controller notices when the job runs. */
+	/*
+	 * If a user has suspended the job meanwhile, the controller notices that only once the job
+	 * is Running.
+	 */
 	wrapper_says(job, "Running", object_is(job, "Aborting") ? "Aborting" : "Running");
 }
 
@@ -652,7 +663,7 @@ static void wrapper_resumes(void *data)
 {
 	struct object *job = data;
 
-	/* The controller has not noticed yet that the job is to be suspended. */
+	/* A user has suspended the job and resumed it before the controller noticed. */
 	if (wrapper_is(job, "Running") && object_is(job, "Restarting"))
 		return wrapper_goes_on(job);
 	if (!wrapper_is(job, "Suspended") && !wrapper_is(job, "Resetting"))
@@ -684,7 +695,9 @@ static void wrapper_begins(void *data)
 	controller_soon(3, wrapper_resumes, job);
 }
 
-/* All pods of JOB are removed: set its phase, and WORD in its status. */
+/*
+ * All pods of JOB are removed: set PHASE in its status, and WORD as its phase in Volcano's terms.
+ */
 static void wrapper_cleared(struct object *job, const char *phase, const char *word)
 {
 	condition(job, "DeletingResources", false, "DeletionComplete");
@@ -701,7 +714,7 @@ static void wrapper_suspended(void *data)
 		return;
 	if (cluster_pod(job))
 		return controller_soon(3, wrapper_suspended, job);
-	/* If the job was resumed meanwhile, the controller notices now. */
+	/* A user may have resumed the job meanwhile. The controller notices that only now. */
 	if (json_object_get_boolean(json_at(spec_of(job), "suspend")))
 		return wrapper_cleared(job, "Suspended", "Aborted");
 	wrapper_cleared(job, "Suspended", "Restarting");
@@ -754,7 +767,7 @@ static void wrapper_retries(struct object *job)
 	controller_soon(3, wrapper_resumes, job);
 }
 
-/* The grace period of POD, which has failed, is over. */
+/* The grace period after the failure of POD is over. */
 static void wrapper_acts(void *data)
 {
 	const struct object *pod = data;
@@ -786,7 +799,10 @@ static void wrapper_pod_over(struct object *job, struct object *pod)
 
 static void wrapper_patched(struct object *job, const char *key, const struct json_object *value)
 {
-	/* The controller checks for a suspension before it checks the pods. */
+	/*
+	 * A job whose pod has ended can still be suspended: the controller checks spec.suspend
+	 * first, and only then the pods.
+	 */
 	bool over = wrapper_is(job, "Succeeded") || wrapper_is(job, "Failed") ||
 		    wrapper_is(job, "Terminating");
 

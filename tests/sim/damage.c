@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A disk that damages files of the state directory while kxfs is not mounted: some bytes change, or the end of a file
- * is missing. Then:
+ * A disk that damages files of the state directory while kxfs is not mounted. It changes some
+ * bytes, or cuts off the end of a file. The damaged part decides what must happen then:
  *
- *	record	 the next mount reports it and does not use it: the job is never sent or started again. In a cluster
- *		 it is like a job that another user has submitted; of a local job nothing is shown
- *	document of a job that was launched: kxfs shows it as it was, or refuses to
- *	output	 nothing is launched twice, and the states of jobs stay right; the logs of the job may be wrong
+ *	record	  the next mount reports the damage and ignores the record, so it never sends or starts the job
+ *		  again. It shows a job of a cluster like one of another user; it does not show a local job
+ *	document  of a launched job: kxfs shows the original document, or refuses to show it
+ *	output	  nothing is launched twice, and the states of jobs stay right; the logs of the job may be wrong
  *
- * All other jobs are as if nothing was damaged. The letter of a record has no checksum, so it is left alone.
+ * Other jobs are not affected. The letter of a record has no checksum, so it is never damaged.
  */
 #include "spec/base/mem.h"
 #include "spec/record/head.h"
@@ -18,12 +18,15 @@
 #define MOST_FILES   64
 #define MOST_BYTES   8
 #define MOST_AT_ONCE 3
-#define LENGTHS                                                                                    \
-	(SPEC_HEAD_LETTER + 2) /* the checksum of the head covers the next LENGTHS_N bytes */
-#define LENGTHS_N 44	       /* with itself */
+/*
+ * The offset of the lengths in a record's first line. The checksum of the head follows them, and
+ * covers them too.
+ */
+#define LENGTHS	  (SPEC_HEAD_LETTER + 2)
+#define LENGTHS_N 44 /* the lengths and the checksum */
 
 struct damage {
-	unsigned tag, life; /* LIFE is the first one that finds it */
+	unsigned tag, life; /* LIFE is the first life that can find the damage */
 	enum { RECORD, DOCUMENT, OUTPUT } part;
 	bool due; /* the next mount must report it */
 	char *path, *bytes;
@@ -43,7 +46,10 @@ static char *text_at(const char *path, size_t *ret_n)
 	return bytes ? mem_copy((const char *)bytes, *ret_n) : NULL;
 }
 
-/* Return the path of one of the files in the directory PATH and in its directories, malloc'ed, or NULL. */
+/*
+ * Return the path of a random file that is in the directory PATH or one level below it, malloc'ed,
+ * or NULL.
+ */
 static char *choose(const char *path)
 {
 	char *files[MOST_FILES], *ret = NULL;
@@ -69,13 +75,15 @@ static char *choose(const char *path)
 	return ret;
 }
 
-/* Change some of the N bytes from FROM on of the file PATH. */
+/* Change a few bytes of the file PATH, among the N bytes from FROM on. */
 static void spoil(const char *path, size_t from, size_t n)
 {
 	size_t at = from + sim_random(SIM_DAMAGE) % n;
 	size_t len = 1 + sim_below(SIM_DAMAGE, MOST_BYTES);
 
-	/* The low bits make another digit of a digit, and another letter of a letter. */
+	/*
+	 * Inverting a low bit turns a digit into another digit, and a letter into another letter.
+	 */
 	sim_disk_flip(path, at, min_of(len, from + n - at), 1u << sim_below(SIM_DAMAGE, 4));
 }
 
@@ -122,8 +130,8 @@ static void damage(const char *path)
 	d->part = sim_chance(SIM_DAMAGE, 600) ? RECORD : OUTPUT;
 	d->path = d->part == RECORD ? text_copy(path) : choose(output);
 	/*
-	 * Only a job that a user has submitted has a tag, which a damaged record may not show. A second damage may undo
-	 * the first.
+	 * Only a job that a user has submitted has a tag, and a damaged record may hide it. Damage
+	 * a file only once, because a second damage may undo the first.
 	 */
 	if (!found || !d->path || is_damaged(path) || is_damaged(d->path))
 		return;
@@ -169,9 +177,9 @@ void damage_mounted(void)
 		size_t n;
 		const unsigned char *bytes = d->due ? sim_disk_look(d->path, &n) : NULL;
 
-		/* A power cut may have brought back the file before; a kill may have hidden the report. */
+		/* A power cut may have restored the file as it was before the damage. */
 		if (bytes && n == d->n && memcmp(bytes, d->bytes, n) == 0)
-			sim_fail("%s was damaged before life %u, and kxfs does not report it",
+			sim_fail("%s was damaged before life %u, but kxfs does not report it",
 				 d->path, d->life);
 		d->due = false;
 	}
@@ -181,8 +189,8 @@ void damage_launches(unsigned tag, unsigned life)
 {
 	for (const struct damage *d = all; d; d = d->next)
 		if (d->part == RECORD && d->tag == tag && life >= d->life)
-			sim_fail("tag %u is launched in life %u, and its record was damaged", tag,
-				 life);
+			sim_fail("tag %u is launched in life %u although its record was damaged",
+				 tag, life);
 }
 
 bool damage_hit(const char *job, bool record)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces backend/base/disk.c with a disk in memory. A task that calls it waits a while, and then
- * the operation happens in one step. So kills come between any two calls, and the calls of
- * concurrent work interleave. Descriptors are numbers far above the real ones; the linker wraps
- * close() to accept them.
+ * Replaces backend/base/disk.c by disks in memory. The task that makes a call waits for a while;
+ * then the operation happens in one step. So kxfs can be killed between any two calls, and the
+ * calls of concurrent tasks interleave. Descriptors are numbers far above the real ones; the linker
+ * wraps close() to accept them.
  */
 
 #include <errno.h>
@@ -16,8 +16,9 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 
-#define FIRST_FD  (1 << 20)
-#define MOST_FDS  1024 /* a log has one open, and one during a call; a helper has two */
+#define FIRST_FD (1 << 20)
+/* Each log keeps one open and needs another during a call; each helper has two. */
+#define MOST_FDS  1024
 #define SECTOR	  512u
 #define MOST_FILE (64u << 20)
 #define HANGS_S	  60
@@ -43,7 +44,7 @@ struct inode {
 	mode_t mode;
 	unsigned links;
 	int64_t mtime;
-	bool appended;	   /* the file only grows */
+	bool appended;	   /* it was opened with O_APPEND */
 	char *data, *sure; /* the contents of a file, and the synced contents */
 	size_t size, sure_size;
 	struct entry *v; /* of a directory */
@@ -51,7 +52,7 @@ struct inode {
 	struct change *changes;
 	size_t n_changes;
 	void *socket;		    /* of a name that is a socket: its listener */
-	struct sim_process *locked; /* the holder of the lock, if it is alive */
+	struct sim_process *locked; /* the process that locked it last */
 };
 
 struct descriptor {
@@ -120,7 +121,10 @@ static void put(struct inode *dir, const char *name, struct inode *inode)
 	inode->links++;
 }
 
-/* Set NAME in DIR to INODE (NULL: remove it); a rename moves it from FROM and FROM_NAME. */
+/*
+ * Set NAME in DIR to INODE, or remove NAME if INODE is NULL. In a rename, FROM and FROM_NAME are
+ * the old directory and the old name; otherwise they are NULL.
+ */
 static void change(struct inode *dir, const char *name, struct inode *inode, struct inode *from,
 		   const char *from_name)
 {
@@ -139,7 +143,7 @@ static void change(struct inode *dir, const char *name, struct inode *inode, str
 
 enum sort { READS, WRITES };
 
-/* Return the time that the current call hangs, in us; mostly 0. */
+/* Return for how long the current call hangs, in us: usually 0. */
 static uint64_t hang(void)
 {
 	if (!mended && sim_now() >= hangs_until && sim_chance(SIM_DISK, sim_faults.hangs)) {
@@ -165,9 +169,9 @@ static int call(enum sort sort)
 	uint64_t us = sim_delay(SIM_DISK, 2 * SIM_MS);
 
 	if (lock_held)
-		sim_fail("the disk is called with a lock held");
+		sim_fail("kxfs calls the disk while it holds a lock");
 	if (!sim_task_here())
-		sim_fail("the disk is called by who may not wait");
+		sim_fail("the disk is called outside a task, where nothing may wait");
 	if (!mended && sim_chance(SIM_DISK, sim_faults.slow))
 		us = sim_delay(SIM_DISK, 4 * SIM_S);
 	sim_sleep(us + hang());
@@ -177,7 +181,7 @@ static int call(enum sort sort)
 		return 0;
 	if (sort == WRITES && sim_chance(SIM_DISK, 250)) {
 		us = sim_delay(SIM_DISK, REFUSES_S * SIM_S);
-		sim_log("disk", "takes no write for %llu ms", (unsigned long long)(us / SIM_MS));
+		sim_log("disk", "refuses writes for %llu ms", (unsigned long long)(us / SIM_MS));
 		refuses_until = sim_now() + us;
 		if (sim_faults.power_cut && sim_chance(SIM_DISK, 300))
 			sim_kxfs_power_cut(us);
@@ -191,7 +195,7 @@ static int call(enum sort sort)
 static struct descriptor *descriptor(int fd)
 {
 	if (fd < FIRST_FD || fd >= FIRST_FD + MOST_FDS || !fds[fd - FIRST_FD].inode)
-		sim_fail("descriptor %d is used, which is not open", fd);
+		sim_fail("kxfs uses descriptor %d, which is not open", fd);
 	return &fds[fd - FIRST_FD];
 }
 
@@ -274,7 +278,7 @@ static int fd_new(struct inode *i, int flags)
 		fds[n] = (struct descriptor){i, flags, 0, sim_process_here()};
 		return FIRST_FD + n;
 	}
-	sim_fail("descriptors are not closed");
+	sim_fail("too many descriptors are open");
 }
 
 int disk_open(int at, const char *path, int flags)
@@ -610,7 +614,7 @@ int sim_disk_give(int fd, struct sim_process *p)
 	return given;
 }
 
-/* A helper's lock is released when the helper and its guard are dead; kxfs only tests it. */
+/* A helper's lock is released once the helper and its guard are dead. kxfs only tests the lock. */
 int __wrap_flock(int fd, int how)
 {
 	struct descriptor *d = descriptor(fd);
@@ -671,7 +675,7 @@ static void cut_file(struct inode *i)
 
 	if (i->size == i->sure_size && (!i->size || memcmp(i->data, i->sure, i->size) == 0))
 		return;
-	/* Appended bytes reach the disk from front to end, and the file's size after them. */
+	/* Appended bytes reach the disk in order, and then the file gets its new size. */
 	if (i->appended && i->size >= i->sure_size &&
 	    !(i->sure_size && memcmp(i->data, i->sure, i->sure_size) != 0)) {
 		i->size =
@@ -696,7 +700,7 @@ static void cut_file(struct inode *i)
 }
 
 /*
- * Collect all directories that are reachable now, or would be if a change were undone; each once.
+ * Append to V each inode that is reachable from I now, or would be if unsynced changes were undone.
  */
 static void collect(struct inode *i, struct inode ***v, size_t *n)
 {
@@ -713,8 +717,8 @@ static void collect(struct inode *i, struct inode ***v, size_t *n)
 }
 
 /*
- * Undo the changes of DIR from the K-th on: they are lost. What was moved here is back, or remains,
- * where it was.
+ * Undo the changes of DIR from the K-th on, because the power cut has lost them. A file that a
+ * rename moved into DIR returns to its old directory.
  */
 static void undo(struct inode *dir, size_t k)
 {
@@ -724,7 +728,7 @@ static void undo(struct inode *dir, size_t k)
 		struct inode *moved = c->from && e ? e->inode : NULL;
 
 		put(dir, c->name, c->was);
-		/* A rename is one step: a directory never has two names. */
+		/* A rename is atomic, so a directory never has two names. */
 		if (c->was && S_ISDIR(c->was->mode) && c->was->links > 1)
 			put(dir, c->name, NULL);
 		if (moved && moved->links == 0 && !find(c->from, c->from_name))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces libfuse, and fs/vfs/park.c and serve.c, whose threads would block: the FUSE device with
- * its queue of requests, and the answers. One handler runs at a time, and lets another run while it
- * waits for the disk, as serve.h describes. Then a signal or the deadline answers its request, and
- * FORGETs and RELEASEs of its node wait until it has returned.
+ * Replaces libfuse, and fs/vfs/park.c and serve.c because their threads would block. This is the
+ * FUSE device with its queue of requests and the answers. One handler runs at a time. While a
+ * handler waits for the disk, another handler runs, as serve.h describes. During this wait a signal
+ * or the deadline can answer the request of the waiting handler. FORGETs and RELEASEs of its node
+ * are delayed until it has returned.
  */
 #include <errno.h>
 #include <linux/fuse.h>
@@ -31,7 +32,10 @@ static bool turn;
 
 /* --- answers, as in libfuse's header --- */
 
-/* True if R was answered before its handler has returned, whose answer is then dropped. */
+/*
+ * True if R was answered early, while its handler waited for the disk. The handler's own answer is
+ * then dropped.
+ */
 static bool is_late(const struct fuse_req *r)
 {
 	if (r->done && !r->early)
@@ -49,12 +53,11 @@ static void check_deadline(const struct fuse_req *r)
 	if (!r->waiter || r->done)
 		return;
 	if (!r->endless && waited > (most + SLACK_MS) * SIM_MS)
-		sim_fail("who asks for %s of %s waits for %llu ms", r->what,
+		sim_fail("%s of %s has waited %llu ms for its answer", r->what,
 			 r->name ? r->name : "a file", (unsigned long long)(waited / SIM_MS));
 	if (since > PATIENCE_MS * SIM_MS)
-		sim_fail("a signal has interrupted %s of %s, which is not answered for %llu ms",
-			 r->what, r->name ? r->name : "a file",
-			 (unsigned long long)(since / SIM_MS));
+		sim_fail("%s of %s is not answered %llu ms after a signal", r->what,
+			 r->name ? r->name : "a file", (unsigned long long)(since / SIM_MS));
 }
 
 static int answer(fuse_req_t r, int err)
@@ -231,7 +234,7 @@ static void handle(void *data)
 	}
 }
 
-/* Requests are read in the order in which they were made. */
+/* kxfs reads requests in the order in which they were sent. */
 static void read_next(void)
 {
 	struct fuse_req *r = first;
@@ -271,7 +274,7 @@ int serve_disk_begin(struct fs *fs)
 
 	(void)fs;
 	if (!r || r->task != sim_task_here())
-		return 0; /* another thread, which needs no check */
+		return 0; /* not the task of a handler */
 	r->held = true;
 	DL_APPEND2(on_disk, r, disk_prev, disk_next);
 	sim_after(HELD_S * SIM_S, SIM_OF_KXFS, on_held, r);
@@ -385,7 +388,7 @@ static void check_parked(const struct park *park)
 
 	DL_FOREACH(park->all, p)
 		if (p->req->done && !p->req->early)
-			sim_fail("a request stays parked that was answered");
+			sim_fail("an answered request stays parked");
 }
 
 static void on_due(void *data)
@@ -423,8 +426,8 @@ uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsign
 	p->ticket = ++park->last;
 	p->req = req;
 	if (!deadline_ms && kind != PARK_READ)
-		sim_fail("a request waits without a deadline");
-	/* It may have waited for the disk before it was parked. */
+		sim_fail("a request is parked without a deadline");
+	/* Check the time that it has waited so far; below, the time starts anew. */
 	check_deadline(req);
 	req->endless = !deadline_ms;
 	req->parked = true;
@@ -478,7 +481,10 @@ static void queue(struct fuse_req *r)
 {
 	struct fuse_req *d, **at;
 
-	/* As in serve.c, delay it until the handler that uses its node has returned. */
+	/*
+	 * As serve.c does, delay a FORGET or RELEASE until the handler that uses its node has
+	 * returned.
+	 */
 	DL_FOREACH2(on_disk, d, disk_next) {
 		if (!r->lets_go || d->node != r->node)
 			continue;
@@ -514,7 +520,10 @@ int request_ask(struct fuse_req *r)
 	return r->err;
 }
 
-/* If R's handler may still return, with its buffer, R is not freed before the history ends. */
+/*
+ * Don't free R itself before the history ends, because its handler may still be running and use R
+ * and its buffer.
+ */
 void request_drop(struct fuse_req *r)
 {
 	free(take_ptr(r->ret));

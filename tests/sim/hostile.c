@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Other users of the namespace, some of whom are malicious. The server validates metadata: names, uids and owners
- * have their form, labels and annotations are text. Everything else in an object may be anything ("Anybody may make
- * an object that is larger or deeper than all others", docs/facts.md):
+ * Other users of the namespace, some of whom are malicious. The server validates metadata: names,
+ * uids and owners have their form, labels and annotations are text. Everything else in an object
+ * may be anything ("Anybody may make an object that is larger or deeper than all others",
+ * docs/facts.md). These users create:
  *
- *	a copy	a job of another name, often similar to the original's, with the same contents, including the UUID of
- *		the launch; it runs like any other
- *	a pod	with the labels and annotations of a job's pod ("Labels could be anybody's"). It has no controlling
- *		owner, or another one, or the right one but not as its controller. Or a job does control it, and it
- *		names a replica that the job does not have; it prints lines
+ *	a copy	a job under another name, often a similar one, with the same contents as an existing job, including
+ *		the UUID of the launch. It runs like any other job
+ *	a pod	with the labels and annotations of a job's pod ("Labels could be anybody's"). It prints lines. Either
+ *		the job is not its controller: the pod has no owner, another owner, or the job only as a plain owner.
+ *		Or the job is its controller, but the pod names a replica that the job does not have
  *	a job	with fields of a wrong type, or an unexpected value
- *	an event of a job or a pod, likewise
- *	words	a termination message
- *	notes	labels and annotations of a job, by the thousand
+ *	an event of a job or a pod, with the same mistakes
+ *	words	a termination message with unexpected characters
+ *	notes	thousands of labels or annotations of a job
  *
- * The modules that check all jobs also check these: kxfs deletes only jobs of its users (server.c), no log has a line
- * of a pod of another job (reader.c), no text moves a cursor (looker.c), and lists show what the server has
- * (waiter.c).
+ * The modules that check all jobs also check these: kxfs deletes only jobs of its users (server.c),
+ * no log has a line of another job's pod (reader.c), no text moves a cursor (looker.c), and lists
+ * show what the server has (waiter.c).
  */
 #include <stdio.h>
 
@@ -28,17 +29,20 @@
 #define NOTES  3000 /* labels or annotations */
 #define LONG   20000
 #define NESTED 150
-#define CHANGE 4 /* the most values of an object that are changed */
+#define CHANGE 4 /* at most this many values of an object are changed at once */
 
 static struct object nobody = {.in = N_COLLECTIONS,
 			       .name = (char *)(uintptr_t) "nobody",
 			       .phase = ""};
 static unsigned n_made;
-static size_t bytes; /* that they have added, in total */
+static size_t bytes; /* that these users have added to objects, in total */
 
 /* --- unexpected values --- */
 
-/* Strings that end a line, move a cursor, end a text, or are not valid text. */
+/*
+ * Strings that contain a line break, a cursor movement or a zero byte, that look like a path or a
+ * format, or that are not valid UTF-8.
+ */
 static const char *const words[] = {
 	"two\\nlines",
 	"a\\ttab",
@@ -108,7 +112,7 @@ static struct json_object *absurd(void)
 	return json_tokener_parse(values[sim_below(SIM_HOSTILE, array_size(values))]);
 }
 
-/* Replace one value in O. */
+/* Replace one value in O, at most DEEP levels below O. */
 static void spoil(struct json_object *o, unsigned deep)
 {
 	bool map = json_object_is_type(o, json_type_object);
@@ -147,17 +151,14 @@ static size_t size_of(const struct object *o)
 	return strlen(json_print(o->json));
 }
 
-/* O, whose text had BEFORE bytes, has changed. */
+/* Send an event for O, which has changed. Its text had BEFORE bytes before. */
 static void changed(struct object *o, size_t before)
 {
 	bytes += max_of(size_of(o), before) - before;
 	object_changed(o, "MODIFIED");
 }
 
-/*
- * An annotation may be any text. A label is a word, but perhaps not the word that its reader
- * expects.
- */
+/* Replace an annotation by any text, or a label by a valid value that its reader may not expect. */
 static void spoil_notes(struct json_object *meta)
 {
 	static const char *const labels[] = {"",    "0",    "99999999999", "0x7f",
@@ -222,7 +223,7 @@ static void note(struct object *o)
 
 /* --- their objects --- */
 
-/* Choose an existing object IN a collection that is not a stranger's, or NULL. */
+/* Choose an existing object of the collection IN that is not hostile, or return NULL. */
 static struct object *choose(enum collection in)
 {
 	size_t n = 0;
@@ -235,7 +236,7 @@ static struct object *choose(enum collection in)
 	return ret;
 }
 
-/* Add JSON, of which this takes ownership, as a stranger's object called NAME. */
+/* Create a hostile object called NAME from JSON, and take ownership of JSON. */
 static struct object *make(const struct resource *of, struct json_object *json, const char *name)
 {
 	struct object *o;
@@ -255,8 +256,8 @@ static struct json_object *copy_of(const struct object *o)
 }
 
 /*
- * Return a copy of JOB called NAME. Names that contain JOB's name are renamed too, as inside an
- * AppWrapper.
+ * Return a copy of JOB for a job called NAME. In an AppWrapper, replace JOB's name everywhere,
+ * because the names of its items contain it.
  */
 static struct json_object *renamed(const struct object *job, const char *name)
 {
@@ -277,7 +278,7 @@ static struct json_object *renamed(const struct object *job, const char *name)
 
 /* --- what they do --- */
 
-/* Create a copy of a job with a similar name; its controller treats it as any other. */
+/* Create a copy of a job under a similar name. Its controller treats it like any other job. */
 static void copy_near(void)
 {
 	const struct object *job = choose(JOBS);
@@ -316,8 +317,8 @@ static void pod_over(void *data)
 }
 
 /*
- * Make META, of a pod, name a replica that its job does not have. False if pods of its kind name no
- * replica.
+ * Change META, the metadata of a pod, so that it names a replica that its job does not have. Return
+ * false if META names no replica.
  */
 static bool misplace(struct json_object *meta)
 {
@@ -332,10 +333,7 @@ static bool misplace(struct json_object *meta)
 
 		if (!json_object_object_get_ex(notes, index, NULL))
 			continue;
-		/*
-		 * A pod without an index is valid if its Job is not indexed, so write a wrong
-		 * index.
-		 */
+		/* Don't remove the index: a pod without one is valid if its Job is not indexed. */
 		json_put(notes, index,
 			 i % array_size(indexes) == 0 && sim_chance(SIM_FORGED, 500) ? "none"
 										     : "4000");
@@ -344,7 +342,7 @@ static bool misplace(struct json_object *meta)
 	return ret;
 }
 
-/* Make META that of a pod that looks like a job's but is not controlled by it. */
+/* Change META, the metadata of a job's pod, so that the job is no longer its controller. */
 static void disown(struct json_object *meta)
 {
 	unsigned how = sim_below(SIM_HOSTILE, 3);
@@ -388,8 +386,8 @@ static void make_pod(void)
 	pod_begin(pod);
 	sim_after(sim_delay(SIM_HOSTILE, 100 * SIM_S), SIM_WORLD, pod_over, pod);
 	/*
-	 * A random value might name a replica of the job and make the pod indistinguishable from a
-	 * real one.
+	 * Don't change a misplaced pod further. A random value might name a replica that the job
+	 * has, and the pod would be indistinguishable from a real one.
 	 */
 	if (!misplaced && sim_chance(SIM_HOSTILE, 300))
 		spoil_object(pod);
@@ -408,7 +406,7 @@ static void make_absurd(void)
 	o = make(job->of, copy_of(job), name);
 	o->phase = "Pending";
 	spoil_object(o);
-	sim_log("other", "job %s, which nobody expects, is like %s", name, job->name);
+	sim_log("other", "job %s is a malformed copy of %s", name, job->name);
 }
 
 static void tell_of(void)
@@ -445,11 +443,11 @@ static void note_it(void)
 
 	if (!job)
 		return;
-	sim_log("other", "notes at job %s", job->name);
+	sim_log("other", "adds labels or annotations to job %s", job->name);
 	note(job);
 }
 
-/* Remove or change one of their objects. */
+/* Remove or change a hostile object. */
 static void change(void)
 {
 	struct object *o = NULL, *at;
@@ -464,7 +462,7 @@ static void change(void)
 		return pod_removed(o);
 	if (sim_chance(SIM_HOSTILE, 500))
 		return object_drop(o);
-	sim_log("other", "%s becomes another", o->name);
+	sim_log("other", "%s is changed", o->name);
 	spoil_object(o);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces backend/client/http.c and kubeconfig.c: requests on their way to server.c, and their faults. What http.c
- * does for its callers happens here too, as its header promises: a request other than a GET is only sent again after
- * a reply that shows that the server did nothing.
+ * Replaces backend/client/http.c and kubeconfig.c: requests on their way to server.c, and their
+ * faults. As http.h promises, a request is sent again after a 429 or 503 only if the reply shows
+ * that the server did nothing.
  *
  *	state	 | phase			     | ends when it	  | next
  *	GOES	 | the request is on its way	     | arrives, breaks	  | ANSWERED, BROKEN
@@ -10,8 +10,7 @@
  *	BROKEN	 | kxfs will be notified of the break | is notified	  | over
  *	STREAMS	 | chunks of a stream arrive	     | breaks, ends, idles | over
  *
- * After kxfs has given up a request, the request may still be on its way to the server, which acts on it when it
- * arrives.
+ * kxfs may give up a request that is still on its way. The server acts on it when it arrives.
  */
 #include "backend/client/http.h"
 
@@ -28,7 +27,7 @@
 #define PIECE_MAX     4096
 #define RIGHTS_EACH_S 15
 #define FORBIDDEN_S   60
-#define AWAY_BEGIN_S  240 /* the server becomes unreachable within this time, */
+#define AWAY_BEGIN_S  240 /* the server may become unreachable within this time */
 #define AWAY_S	      SERVER_AWAY_S
 #define LATE_MS	      3000u /* the server may still act this long after a break */
 
@@ -50,7 +49,10 @@ struct http_request {
 	bool again, over;
 	bool paused;
 	struct server_watch *watch;
-	/* The status and the remaining bytes of a reply; what the server has sent on a stream. */
+	/*
+	 * The status and the body of a reply, or the bytes that the server has sent on a stream so
+	 * far. kxfs has received the first AT bytes.
+	 */
 	int status;
 	unsigned wait_ms; /* the reply's Retry-After */
 	char *text;
@@ -59,11 +61,11 @@ struct http_request {
 	bool feeding;
 	int err;
 	bool sent;
-	bool unread; /* kxfs was not notified of the head yet */
+	bool unread; /* kxfs was not yet notified of the status */
 	struct http_request *prev, *next;
 };
 
-/* The server's side of one attempt; it continues without kxfs. */
+/* One attempt of a request as the server sees it. It continues even if kxfs is killed. */
 struct
 try {
 	char *method, *path, *body;
@@ -77,18 +79,18 @@ static unsigned last_number;
 static bool mended;
 
 /*
- * Rights that the mounting user may lose for a while: requests with this method (NULL: any) and
- * this in the path.
+ * Rights that the mounting user may lose for a while: to make requests with this method (NULL: any)
+ * and IN as part of the path.
  */
 static const struct right {
 	const char *method, *in;
 } rights[] = {{"GET", "/pods?"}, {"GET", "/log?"}, {"GET", "/events?"}, {"GET", "/apis/"},
 	      {"POST", "/"},	 {"DELETE", "/"},  {"PATCH", "/"},	{NULL, "/"}};
-static const struct right *taken; /* NULL if none is missing */
+static const struct right *taken; /* the right that is missing now, or NULL */
 
 /*
- * Until this time the server is unreachable, though it runs: all connections are reset and new ones
- * refused.
+ * Until this time the server is unreachable although it runs: all connections are reset, and new
+ * ones are refused.
  */
 static uint64_t away_until;
 
@@ -139,7 +141,7 @@ static void over(void *data)
 	rq->call.done(rq->call.data, &reply);
 }
 
-/* Notify kxfs of the end of RQ after US. */
+/* Notify kxfs after US microseconds that RQ has ended. */
 static void end(struct http_request *rq, uint64_t us, int err, bool sent);
 
 static void on_over(void *data)
@@ -185,7 +187,7 @@ static void feed_soon(struct http_request *rq, uint64_t us)
 	sim_after(us, SIM_OF_KXFS, on_feed, rq);
 }
 
-/* Deliver the next chunk, of any length. */
+/* Deliver the next chunk. Its length is random. */
 static void feed(void *data)
 {
 	struct http_request *rq = data;
@@ -232,7 +234,9 @@ static void on_event(void *data, const char *line, size_t len)
 	struct http_request *rq = data;
 
 	rq->ended |= !line;
-	/* The end of the connection, not of the stream. */
+	/*
+	 * If the server is down, this is a broken connection and not the regular end of the stream.
+	 */
 	if (!line && is_down())
 		rq->err = -EIO;
 	if (line) {
@@ -337,7 +341,10 @@ static bool is_forbidden(const struct try *t)
 	       strstr(t->path, taken->in);
 }
 
-/* A 401 arrives before the request was read, and may be cut off (docs/facts.md). */
+/*
+ * Reply with 401. The server sends a 401 before it has read the request, and the body may be cut
+ * off (docs/facts.md).
+ */
 static void refuse_stranger(struct server_reply *reply)
 {
 	reply->status = 401;
@@ -346,7 +353,10 @@ static void refuse_stranger(struct server_reply *reply)
 		reply->body[sim_below(SIM_RIGHTS, (unsigned)strlen(reply->body))] = '\0';
 }
 
-/* The server does not act on a request that a webhook refuses or does not answer. */
+/*
+ * Reply as if a webhook had refused the request or had not answered. The server then does not act
+ * on it.
+ */
 static void refuse_by_webhook(struct server_reply *reply)
 {
 	static const struct {
@@ -380,7 +390,10 @@ static bool is_refused(const struct try *t, struct server_reply *reply)
 		unsigned i = sim_below(SIM_NET, array_size(busy));
 
 		reply->status = busy[i].code;
-		/* The body of a 429 is plain text, and may name a time to wait (docs/facts.md). */
+		/*
+		 * The body of a 429 is plain text, and the reply may have a Retry-After
+		 * (docs/facts.md).
+		 */
 		reply->body = i ? server_status(reply->status, busy[i].reason, "try again")
 				: text_copy("Too many requests, please try again later.");
 		reply->wait_ms = i ? 0 : 1000 * sim_below(SIM_RIGHTS, 10);
@@ -435,7 +448,7 @@ static void arrive(void *data)
 	if (!streq(t->method, "GET") || (heard && reply.status / 100 != 2))
 		sim_log("server", "#%u %s %.120s: %d%s",
 			rq && t->life == sim_life() ? rq->number : 0, t->method, t->path,
-			reply.status, heard ? "" : ", which nobody hears");
+			reply.status, heard ? "" : ", but kxfs gets no reply");
 	if (heard) {
 		rq->status = reply.status;
 		rq->wait_ms = reply.wait_ms;
@@ -466,17 +479,15 @@ static struct try *try_new(struct http_request *rq)
 }
 
 /*
- * Return how long a proxy delays a request: mostly seconds, sometimes until after the next start of
- * kxfs.
+ * Return the longest time for which a proxy delays a request: three seconds, or a minute, which is
+ * long enough for the next start of kxfs.
  */
 static uint64_t late_ms(void)
 {
 	return sim_chance(SIM_NET, 500) ? 20 * LATE_MS : LATE_MS;
 }
 
-/*
- * The connection breaks. The server has received the request before, receives it later, or never.
- */
+/* Break the connection. The server receives the request before the break, after it, or never. */
 static void lose(struct http_request *rq)
 {
 	uint64_t broken = sim_delay(SIM_NET, 2 * SIM_S);
@@ -688,7 +699,7 @@ static void give_back(void *data)
 {
 	(void)data;
 	if (taken)
-		sim_log("server", "who mounts may do all again");
+		sim_log("server", "the mounting user has all rights again");
 	taken = NULL;
 }
 
@@ -698,8 +709,8 @@ static void take(void *data)
 		return;
 	if (!taken && sim_chance(SIM_RIGHTS, sim_faults.forbidden)) {
 		taken = &rights[sim_below(SIM_RIGHTS, array_size(rights))];
-		sim_log("server", "who mounts may not %s %s any more",
-			taken->method ? taken->method : "ask for", taken->in);
+		sim_log("server", "the mounting user may not %s %s any more",
+			taken->method ? taken->method : "request", taken->in);
 		sim_after(1 + sim_delay(SIM_RIGHTS, FORBIDDEN_S * SIM_S), SIM_WORLD, give_back,
 			  NULL);
 	}
@@ -711,7 +722,7 @@ static void come_back(void *data)
 	(void)data;
 	if (sim_now() < away_until)
 		return;
-	sim_log("net", "the server is there again");
+	sim_log("net", "the server can be reached again");
 }
 
 static void go_away(void *data)

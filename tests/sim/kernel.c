@@ -28,8 +28,8 @@
 
 struct process {
 	enum kernel_sight sight;
-	bool killed;	/* it makes no more calls, */
-	bool exiting;	/* and its descriptors are being closed */
+	bool killed;	/* it makes no more calls */
+	bool exiting;	/* it was killed, and its descriptors are being closed */
 	bool disturbed; /* signals interrupt its requests */
 };
 
@@ -251,9 +251,9 @@ static void do_releasedir(struct fuse_req *r)
 }
 
 /*
- * Set how long each request may be parked (docs/architecture.md, "Threads"): a close waits for the
- * result of the submission, an fsync for its bytes to reach the disk. A rename or an unlink blocks
- * its directory meanwhile.
+ * Set how long R may be parked (docs/architecture.md, "Threads"). A close waits for the result of
+ * the submission, an fsync until its bytes are on disk. The limit of a rename or rmdir is short,
+ * because it blocks its directory.
  */
 static void promise(struct fuse_req *r)
 {
@@ -279,7 +279,7 @@ static void promise(struct fuse_req *r)
 			r->most_ms = all[i].most_ms;
 			return;
 		}
-	sim_fail("somebody asks for what nobody has promised");
+	sim_fail("a request has no limit in promise()");
 }
 
 /*
@@ -495,7 +495,7 @@ static void file_new(struct kernel_file *f, pid_t pid, struct kernel_open *of)
 	LL_PREPEND(files, f);
 }
 
-/* Make the open file at P that R has opened. */
+/* Return a new open file for P, which R has opened. */
 static struct kernel_open *opened(const struct place *p, const struct fuse_req *r, int flags)
 {
 	const struct fuse_open_out *out = (const void *)r->ret;
@@ -559,7 +559,7 @@ static struct fuse_req *on_file(const struct kernel_file *f, void (*fn)(struct f
 
 	r->fi.fh = f->of->fh;
 	r->fi.flags = f->of->flags;
-	/* It identifies the process. */
+	/* The owner identifies the process. */
 	r->fi.lock_owner = (uint64_t)f->pid;
 	return r;
 }
@@ -597,7 +597,7 @@ int kernel_truncate(struct kernel_file *f, off_t size)
 	return ask(r, 0);
 }
 
-/* Drop one descriptor; the last one releases the open file. */
+/* Drop the descriptor F. If it is the last one of its open file, release the file. */
 static void let_go(const struct kernel_file *f)
 {
 	struct kernel_open *of = f->of;
@@ -682,14 +682,17 @@ int kernel_read(pid_t pid, const char *path, char **ret)
 	}
 	text[n] = '\0';
 	if (strlen(text) < n)
-		sim_fail("%s has a zero, which nobody has written", path);
+		sim_fail("%s has a zero byte that nobody has written", path);
 	*ret = text;
 	return 0;
 }
 
 /* --- directories --- */
 
-/* Add the names of one READDIRPLUS reply, which also count as looked up. */
+/*
+ * Add the names of one READDIRPLUS reply to RET. Each name in it also counts as a lookup, so forget
+ * its node.
+ */
 static void take_names(pid_t pid, unsigned life, const struct fuse_req *r, off_t *off,
 		       struct kernel_names *ret)
 {

@@ -26,26 +26,26 @@ struct kernel_file {
 enum kernel_sight {
 	KERNEL_SEEN,
 	KERNEL_HIDDEN,	  /* another user's process: its descriptors are not visible */
-	KERNEL_ELSEWHERE, /* in another pid namespace: nothing, its pid is 0 */
+	KERNEL_ELSEWHERE, /* in another pid namespace: kxfs sees only the pid 0 */
 };
 
 /* Start a process. */
 pid_t kernel_fork(enum kernel_sight sight);
-/* From now on signals may interrupt PID's requests, and PID limits how long it waits for them. */
+/* From now on, signals interrupt some requests of PID. */
 void kernel_disturb(pid_t pid);
 /*
- * Kill PID. It makes no more requests, except those of closing its descriptors, which the caller
- * must do.
+ * Kill PID. It makes no more requests except those that close its descriptors. The caller must
+ * close them.
  */
 void kernel_kill(pid_t pid);
-bool kernel_is_killed(pid_t pid); /* as /proc shows it */
+bool kernel_is_killed(pid_t pid); /* true once /proc would show it as killed */
 bool kernel_is_elsewhere(pid_t pid);
 
 /*
  * Open PATH, relative to the root of the mount. FLAGS as of open(2). Return 0 or a negative errno.
  */
 int kernel_open(struct kernel_file *f, pid_t pid, const char *path, int flags);
-/* Make RET another descriptor of FROM's open file, in PID. */
+/* Make RET a descriptor of process PID for the open file of FROM. */
 void kernel_dup(const struct kernel_file *from, pid_t pid, struct kernel_file *ret);
 int kernel_write(struct kernel_file *f, const char *bytes, size_t n, off_t off);
 int kernel_fsync(struct kernel_file *f);
@@ -91,8 +91,8 @@ int kernel_list(pid_t pid, const char *path, struct kernel_names *ret);
 void kernel_names_clear(struct kernel_names *names);
 
 /*
- * Unmount FS: set sim_fs to NULL, drop requests that are unread or parked, and wait for the others.
- * In a task.
+ * Unmount FS. The caller has set sim_fs to NULL. Answer requests that kxfs has not read or has
+ * parked with -ENOTCONN, and wait until all others are answered. Call this in a task.
  */
 void kernel_unmount(struct fs *fs);
 /* kxfs was killed: answer all waiting requests with -ENOTCONN. */

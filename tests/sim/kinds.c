@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One fault of one kind in a mount of several: for a while the mounting user may not access it, or
- * its definition is removed with all its jobs and created again. Nothing can be created while the
- * definition is being removed ("A definition that is being removed takes nothing new",
- * docs/facts.md). Meanwhile jobs/ keeps all jobs that exist on the server.
+ * In a mount of several kinds, one kind has a fault: for a while the mounting user may not access
+ * it, or its definition is removed with all its jobs and created again. Nothing can be created
+ * while the definition is being removed ("A definition that is being removed takes nothing new",
+ * docs/facts.md). During a fault, jobs/ must keep all jobs that exist on the server.
  *
- * Or, in a history with chains, the user may not watch the links for a while. Jobs are shown, .kxfs/info and `why` have
- * the reason why their pods are not known, and later they are.
+ * In a history with chains, the user may also lose the right to watch links for a while. Meanwhile
+ * kxfs shows the jobs, and .kxfs/info and `why` explain why their pods are not known. Later the
+ * pods are known.
  */
 #include "spec/base/mem.h"
 #include "tests/sim/cluster.h"
@@ -14,12 +15,13 @@
 
 #define BEGIN_S 100
 #define LASTS_S 90
-#define KNOWN_S                                                                                    \
-	30 /* after which kxfs has seen that it may not watch links, if the network is good */
+/* Within this time kxfs notices that it may not watch links, if the network works. */
+#define KNOWN_S 30
 
 /* The names in jobs/ when the fault began. */
 static struct kernel_names before;
-static const char *removed_kind; /* or being removed; NULL before that */
+/* The kind whose definition was removed or is being removed; NULL before that. */
+static const char *removed_kind;
 
 static void look(pid_t pid)
 {
@@ -36,7 +38,10 @@ static bool has(const struct kernel_names *names, const char *name)
 	return false;
 }
 
-/* LIFE and SINCE are the life and the time of the first look. */
+/*
+ * Check that jobs/ still has the jobs of the first look, which was in the life LIFE at the time
+ * SINCE.
+ */
 static void look_again(pid_t pid, unsigned life, uint64_t since)
 {
 	struct kernel_names names cleanup(kernel_names_clear) = {0};
@@ -49,11 +54,14 @@ static void look_again(pid_t pid, unsigned life, uint64_t since)
 
 		if (job && !job->foreign && !job->deleted && !job->revived && job->made < since &&
 		    !has(&names, name))
-			sim_fail("%s is not in jobs/ any more, and the server has it", name);
+			sim_fail("%s is not in jobs/ any more, but the server has it", name);
 	}
 }
 
-/* Remove all that are still there. False: there are none. */
+/*
+ * Request the removal of all jobs of the K-th kind that still exist. Return false if there are
+ * none.
+ */
 static bool remove_all(size_t k)
 {
 	struct object *o;
@@ -83,11 +91,14 @@ static void trouble(void *data)
 	(void)data;
 	sim_sleep(sim_random(SIM_KINDS) % (BEGIN_S * SIM_S));
 	if (removed) {
-		sim_log("server", "%s is about to be removed", server_kind(k));
+		sim_log("server", "the definition of %s is about to be removed", server_kind(k));
 		removed_kind = server_kind(k);
 		cluster_trouble(k, ENDS);
 		sim_sleep(cluster_kept_us());
-		/* It is served until the last of its jobs, some of which have finalizers, is gone. */
+		/*
+		 * The server serves the kind until its last job is gone. Some jobs take longer,
+		 * because they have finalizers.
+		 */
 		while (remove_all(k))
 			sim_sleep(sim_delay(SIM_KINDS, SIM_S / 100));
 	}
@@ -98,7 +109,7 @@ static void trouble(void *data)
 	cluster_trouble(k, removed ? UNSERVED : FORBIDDEN);
 	sim_sleep(SIM_S + sim_random(SIM_KINDS) % (LASTS_S * SIM_S));
 	look_again(pid, life, since);
-	sim_log("server", "%s is there again", server_kind(k));
+	sim_log("server", "%s can be accessed again", server_kind(k));
 	cluster_trouble(k, NO_TROUBLE);
 }
 
@@ -115,7 +126,7 @@ static char *text_of(const char *path, pid_t pid)
 	return kernel_read(pid, path, &text) ? text_copy("") : text;
 }
 
-/* True if no request of kxfs is delayed or refused, but for its rights. */
+/* True if requests of kxfs fail in this history only because of a missing right. */
 static bool is_net_good(void)
 {
 	return !sim_faults.refused && !sim_faults.lost && !sim_faults.silent &&
@@ -123,7 +134,10 @@ static bool is_net_good(void)
 	       !sim_faults.troubled && !sim_faults.away && !sim_faults.restored && !sim_faults.cut;
 }
 
-/* The user may not watch links since SINCE: check the reasons, unless kxfs ends meanwhile. */
+/*
+ * Check the reasons that kxfs gives. The user may not watch links since the time SINCE. If kxfs
+ * ends meanwhile, check nothing.
+ */
 static void check_reasons(pid_t pid, uint64_t since)
 {
 	unsigned life = sim_life();
@@ -147,7 +161,7 @@ static void check_reasons(pid_t pid, uint64_t since)
 		if (life == sim_life() && streq(state, "RUNNING\n") && *why &&
 		    !strstr(why, "its pods are unknown"))
 			sim_fail(
-				"%s has no pods, since links may not be watched, and its why is %s",
+				"%s has no pods because links may not be watched, but its why is %s",
 				job->name, why);
 	}
 }

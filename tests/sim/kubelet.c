@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kubelets of the simulated cluster: pods that a controller has created run and print numbered
- * lines. A pod's container may run several times. A request for a log names the container, not the
- * run; between two runs the finished one is served both as the current and as the previous one. The
- * node has no older ones (docs/facts.md).
+ * Kubelets of the simulated cluster. They run the pods that controllers have created, and the pods
+ * print numbered lines. A pod's container may run several times. A request for a log names the
+ * container, and asks for its current run or for the previous one. Between two runs, the node
+ * serves the finished run for both requests. It keeps no older runs (docs/facts.md).
  */
 #include <stdio.h>
 
@@ -18,8 +18,8 @@
 /* --- pods --- */
 
 /*
- * Let a webhook add a container to the pod JSON, before the existing ones (docs/facts.md). True if
- * it did.
+ * Let a webhook add a container to the pod JSON, in front of the existing ones (docs/facts.md).
+ * Return true if it did.
  */
 static bool inject(struct json_object *json)
 {
@@ -183,8 +183,8 @@ void run_uid(const struct object *pod, size_t run, char ret[SERVER_UID + 1])
 }
 
 /*
- * Send the lines that were printed since the last call; if the request follows, schedule the next
- * call.
+ * Send the lines that were printed since the last call. If the request follows a run that has not
+ * ended, schedule the next call; otherwise end the stream.
  */
 static void print(void *data)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kueue, in some histories: jobs of its kinds wait in a queue until Kueue admits them. Kueue reports that in a Workload
- * for each job, and suspends and resumes the job itself (docs/facts.md, "Kueue"). Conditions and messages are those of
- * recordings (tests/replay/data/recordings/kueue_*):
+ * Kueue, in some histories. Jobs of its kinds wait in a queue until Kueue admits them. Kueue
+ * reports this in a Workload for each job, and it suspends and resumes the job itself
+ * (docs/facts.md, "Kueue"). Conditions and messages are those of recordings
+ * (tests/replay/data/recordings/kueue_*):
  *
  *	created	 a Workload without conditions; a webhook has suspended the job
- *	waits	 QuotaReserved is False; some wait for ever
+ *	waits	 QuotaReserved is False; some jobs wait for ever
  *	admitted QuotaReserved and Admitted are True, and Evicted is False again; the job is resumed
  *	evicted	 Evicted is True while the pods end, then QuotaReserved is False, and the job waits again
- *	finished with its job; or shortly before the Workload is removed, because its owner is not found
+ *	finished when the job has finished; or, if the job was removed, shortly before the Workload is removed
  *
- * A job that waits has not failed, and nobody has cancelled it.
+ * kxfs must not show a waiting job as failed or cancelled.
  */
 #include "spec/base/mem.h"
 #include "spec/view/kueue.h"
@@ -64,7 +65,9 @@ static void waits(struct object *workload)
 {
 	condition(workload, "QuotaReserved", false, "Pending", MESSAGE);
 	changed(workload, "waits");
-	/* A copied job has had two jobs under its name, and both have to end for the checks. */
+	/*
+	 * A copy of a job never waits for ever: the final checks need both jobs of its name to end.
+	 */
 	if (!sim_chance(SIM_KUEUE, 100) || workload->job->foreign)
 		kueue_soon(WAITS_S, admits, workload);
 }
@@ -241,7 +244,7 @@ void kueue_gone(const struct object *job)
 	kueue_soon(1, goes, workload);
 }
 
-/* True if JOB has been waiting for Kueue for some time. */
+/* True if JOB has been waiting for Kueue for at least a minute. */
 static bool is_waiting(const struct object *job)
 {
 	return job->queued && !job->deleted && object_is(job, "Aborted") &&
@@ -260,10 +263,10 @@ void kueue_judge(void)
 		if (job->in != JOBS || job->hostile || !is_waiting(job))
 			continue;
 		if (kernel_read(pid, path, &state) || !streq(state, "PENDING\n"))
-			sim_fail("%s waits for Kueue, and is %s", job->name,
+			sim_fail("%s waits for Kueue, but its state is %s", job->name,
 				 state ? state : "not there");
 		if (kernel_read(pid, asked, &why) || !strstr(why, "it has no quota in queue"))
-			sim_fail("%s waits for quota, and its why is %s", job->name,
+			sim_fail("%s waits for quota, but its why is %s", job->name,
 				 why ? why : "nothing");
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One life of kxfs after the other. The modules are made and started as in fs/mount/run.c, except
- * the state directory, the session and signals, which are not simulated. Then kxfs is killed or
- * unmounted, and after a while the next life begins.
+ * Runs one life of kxfs after the other. It creates and starts the modules as fs/mount/run.c does,
+ * but without the state directory, the session and signals, which are not simulated. Then kxfs is
+ * killed or unmounted, and after a while the next life begins.
  */
 
 #include "fs/submit/submit.h"
@@ -20,7 +20,7 @@
 #define ME	   "ann@sim"
 #define LIFE_S	   60
 #define DOWN_S	   20
-#define EACH_S	   10 /* how often the machine may be suspended, or the clock step */
+#define EACH_S	   10 /* how often the machine may be suspended or its clock may step */
 #define STILL_S	   30
 #define STEP_S	   7200
 #define HISTORY_S  (7 * 24 * 3600)
@@ -40,7 +40,7 @@ struct fs *sim_fs;
 
 static bool mended, ending;
 static uint64_t mounted_at;
-static struct kxfs *here; /* the current life, once it was made */
+static struct kxfs *here; /* the kxfs of the current life */
 
 static void live(void *data);
 
@@ -68,8 +68,8 @@ static void on_log(void *data, struct log *log)
 }
 
 /*
- * With chains a JobSet's pods don't name the JobSet: they are controlled by a Link, which the
- * JobSet controls.
+ * Return the kinds. With chains, a JobSet controls a Link and the Link controls the pods, so
+ * JobSets need a kind file that names the Link.
  */
 static const struct spec_kinds *table_of_kinds(void)
 {
@@ -179,12 +179,15 @@ static int make(struct kxfs *k, char **why)
 	return err;
 }
 
-/* Nothing frees the memory of a killed life: no code of it runs any more. */
+/*
+ * End this life and schedule the next one. Nothing frees the memory of this life, because none of
+ * its code runs any more.
+ */
 static void kill_it(bool power_cut)
 {
 	sim_log("kxfs", "-- %s --",
-		power_cut ? "the machine goes down"
-		: ending  ? "gone"
+		power_cut ? "the machine loses power"
+		: ending  ? "has ended"
 			  : "killed");
 	sim_fs = NULL;
 	ending = false;
@@ -227,7 +230,10 @@ void sim_kxfs_power_cut(uint64_t us)
 	sim_after(us, SIM_WORLD, on_power_cut, (void *)(uintptr_t)sim_life());
 }
 
-/* It is unmounted, or the mount has failed; as in a process that exits, its memory is not freed. */
+/*
+ * End kxfs, because it is unmounted or the mount has failed. As in a process that exits, its memory
+ * is not freed.
+ */
 static void end(void *data)
 {
 	struct kxfs *k = here;
@@ -239,7 +245,7 @@ static void end(void *data)
 	kernel_unmount(k->fs);
 	stopped = backend_stop(k->backend);
 	loop_stop(k->loop);
-	sim_log("kxfs", "has ended%s", stopped ? "" : ", not all of it");
+	sim_log("kxfs", "has stopped%s", stopped ? "" : ", but not completely");
 	ending = true;
 }
 
@@ -278,7 +284,7 @@ static void begin(void *data)
 	damage_mounted();
 }
 
-/* If the start has failed, let another process retry. */
+/* Once kxfs has ended or has failed to start, schedule the next life. */
 static void look(void *data)
 {
 	if ((uintptr_t)data != sim_life())
@@ -291,7 +297,10 @@ static void look(void *data)
 
 static void live(void *data)
 {
-	/* The machine lost power while kxfs was not mounted: that start comes later. */
+	/*
+	 * The machine has lost power since this start was scheduled, and that has scheduled another
+	 * start.
+	 */
 	if ((uintptr_t)data != sim_life())
 		return;
 	sim_log("kxfs", "-- life %u --", sim_life());
@@ -321,7 +330,8 @@ static void shake(void *data)
 	}
 	if (sim_chance(SIM_FAULTS, sim_faults.clock)) {
 		step = sim_chance(SIM_FAULTS, 500) ? step : -step;
-		sim_log("machine", "its clock steps by %lld ms", (long long)(step / 1000000));
+		sim_log("machine", "the clock of kxfs steps by %lld ms",
+			(long long)(step / 1000000));
 		sim_loop_step_clock(step);
 	}
 	sim_after(EACH_S * SIM_S, SIM_WORLD, shake, data);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Users who look around: ls -l of a job while it runs, cat of its texts, and rm -r. A directory
- * lists each name once; `state` is a TorchX state; `status` is that of the directory's job; no text
- * moves a cursor, whatever other users have written into it; rm -r may remove everything that it
- * finds.
+ * Users who look around: ls -l of a running job, cat of its texts, and rm -r. A directory lists
+ * each name once. `state` is a TorchX state. `status` belongs to the directory's job. No text moves
+ * a cursor, even if other users have put control characters into the job. rm -r may remove
+ * everything that it finds.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,16 +39,16 @@ static void check_text(const char *job, const char *name, const char *path, cons
 	if (streq(name, "state") && !is_state(text))
 		sim_fail("%s is %s", path, text);
 	if (streq(name, "status") && strncmp(text, id, strlen(id)) != 0)
-		sim_fail("%s is not of its job: %s", path, text);
+		sim_fail("%s does not belong to its job: %s", path, text);
 	if (!spec_utf8_is_clean(text, "\n\t") && !damage_hit(job, false))
-		sim_fail("%s moves the cursor of who reads it: %s", path, text);
+		sim_fail("%s has characters that move a cursor: %s", path, text);
 }
 
 /* --- ls -l, cat --- */
 
 /*
- * Do ls -l of PATH, in the directory of JOB: get the attributes that the listing has not returned;
- * and read some files.
+ * Do what ls -l does with PATH, the directory of JOB or one below it: list it, and get the
+ * attributes of some files. Read some files, too.
  */
 static void look(const char *job, const char *path, pid_t pid, unsigned deep)
 {
@@ -111,7 +111,7 @@ void lookers_judge(void)
 	struct kernel_names jobs cleanup(kernel_names_clear) = {0};
 	pid_t pid = kernel_fork(KERNEL_SEEN);
 
-	/* Only hostile users write text that kxfs would not. */
+	/* Without hostile users, all text was written by kxfs. */
 	if (!hostile_made() || kernel_list(pid, "jobs", &jobs))
 		return;
 	for (size_t i = 0; i < jobs.n; i++)
@@ -161,8 +161,8 @@ int looker_remove(pid_t pid, const char *path)
 /* --- ctl --- */
 
 /*
- * Users who write to ctl, one at a time. The server has received each write that returned 0, never
- * acts on one that was refused, and a job is restarted at most as often as was requested.
+ * One user who writes to the ctl of jobs. The server has received each write that returned 0. It
+ * never acts on a write that was refused. It restarts a job at most as often as the user requested.
  */
 
 #define WRITES	    12
@@ -171,12 +171,12 @@ int looker_remove(pid_t pid, const char *path)
 
 enum end { ASKED, TAKEN, REFUSED, UNKNOWN };
 
-/* One write. */
+/* One write to ctl. */
 struct wish {
 	char *job;
 	const char *word, *action;
 	enum end end;
-	unsigned created, obeyed; /* Commands */
+	unsigned created, obeyed; /* how often ACTION was accepted, and carried out */
 };
 
 static const struct {
@@ -197,7 +197,7 @@ static struct wish *wish_of(const char *job, const char *action)
 	for (size_t i = n_wishes; i-- > 0;)
 		if (streq(wishes[i].job, job) && streq(wishes[i].action, action))
 			return &wishes[i];
-	sim_fail("nobody has asked for %s of %s", action, job);
+	sim_fail("%s of %s was sent, but no user has requested it", action, job);
 }
 
 void ctl_created(const char *job, const char *action)
@@ -206,7 +206,7 @@ void ctl_created(const char *job, const char *action)
 
 	sim_log("server", "%s: %s", job, action);
 	if (w->created++ && streq(action, "RestartJob"))
-		sim_fail("%s is asked twice to restart", job);
+		sim_fail("one request to restart %s was sent twice", job);
 }
 
 void ctl_obeyed(const char *job, const char *action)
@@ -215,7 +215,7 @@ void ctl_obeyed(const char *job, const char *action)
 
 	w->obeyed++;
 	if (w->end == REFUSED)
-		sim_fail("%s of %s was refused, and is obeyed", w->word, job);
+		sim_fail("%s of %s was refused, but the job obeys it", w->word, job);
 }
 
 unsigned ctl_asked(const char *job, const char *word)
@@ -245,8 +245,9 @@ bool ctl_suspended(const char *job, bool *ret_certain)
 static enum end end_of(int err)
 {
 	/*
-	 * A request whose record failed on the disk was still carried out, and a crash forgets it.
-	 * A job that was removed may have obeyed before that.
+	 * The outcome is unknown in two more cases. On a machine, kxfs carries out a request even
+	 * if the disk refuses its record, and a crash then forgets it. A job that was removed may
+	 * have obeyed before its removal.
 	 */
 	bool lost = err == -ENOENT || (sim_machine && sim_faults.disk_error && err != -EINVAL);
 
@@ -270,10 +271,10 @@ static void ask(const char *job, size_t what, pid_t pid)
 	}
 	sim_log("user", "%s > %s: %s", w->word, path, err ? strerror(-err) : "done");
 	if (!err && !w->created && !sim_machine)
-		sim_fail("%s of %s was taken, and never sent", w->word, job);
+		sim_fail("%s of %s was accepted, but never sent", w->word, job);
 	w->end = end_of(err);
 	if (w->end == REFUSED && w->obeyed)
-		sim_fail("%s of %s is refused, and was obeyed", w->word, job);
+		sim_fail("%s of %s is refused, but the job has obeyed it", w->word, job);
 }
 
 /* Choose one of N jobs; on a machine, where jobs are short, prefer one that runs. malloc'ed. */
@@ -300,7 +301,7 @@ static void commander(void *data)
 		if (!sim_fs || n == 0 || !sim_chance(SIM_CTL, sim_faults.commanded))
 			continue;
 		job = choose(n);
-		/* A suspended job is mostly resumed at some time. */
+		/* The next request for a suspended job is to resume it. */
 		what = server_is_suspended(job) ? 1 : sim_below(SIM_CTL, array_size(words));
 		ask(job, what, pid);
 	}

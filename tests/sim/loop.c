@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces loop.c, thread.c, random.c, diag.c and process.c of backend/base. As on
- * the I/O thread, posts run in order and timers when they are due, one per iteration. Work of the
- * pool runs as a few concurrent tasks. There is one loop in a life of kxfs.
+ * Replaces loop.c, thread.c, random.c and diag.c of backend/base, and a part of process.c. As on
+ * the I/O thread, posts run in order, timers run when they are due, and each iteration runs one
+ * callback. Work of the pool runs as a few concurrent tasks. A life of kxfs has one loop.
  */
 
 #include <assert.h>
@@ -86,7 +86,7 @@ void sim_loop_call(void (*fn)(void *data), void *data)
 	in_loop = was;
 	sim_charge(was_charged);
 	if (lock_held)
-		sim_fail("a callback has returned with a lock");
+		sim_fail("a callback has returned while it holds a lock");
 }
 
 static void timer_take(struct loop *l, struct loop_timer *t)
@@ -380,7 +380,7 @@ char *diag_text(size_t *ret_len)
 	return text_copy("");
 }
 
-/* --- absent in a simulated kxfs: its own threads, libuv --- */
+/* --- threads and libuv, which the simulator lacks --- */
 
 struct thread {
 	void *(*fn)(void *data);
@@ -395,13 +395,13 @@ static void run_thread(void *data)
 	free(t);
 }
 
-/* A detached thread is a task. */
+/* Run a detached thread as a task. */
 int thread_start(void *(*fn)(void *data), void *data, pthread_t *ret)
 {
 	struct thread *t = new0(struct thread);
 
 	if (ret)
-		sim_fail("a thread is started");
+		sim_fail("kxfs starts a thread that is not detached");
 	*t = (struct thread){fn, data};
 	sim_task_start(SIM_OF_KXFS, run_thread, t);
 	return 0;
@@ -410,7 +410,7 @@ int thread_start(void *(*fn)(void *data), void *data, pthread_t *ret)
 uv_loop_t *loop_uv(struct loop *loop)
 {
 	(void)loop;
-	sim_fail("libuv is used");
+	sim_fail("kxfs uses libuv");
 }
 
 /* --- processes: those of user.c --- */
@@ -432,7 +432,7 @@ void process_boot(char ret[37])
 	snprintf(ret, 37, "00000000-0000-4000-8000-%012u", sim_boots());
 }
 
-/* The simulator's descriptors are large numbers. */
+/* The simulator's descriptors are large numbers, so no limit applies to them. */
 rlim_t process_allow_descriptors(void)
 {
 	return RLIM_INFINITY;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces backend/local/guard.c: the programs of local jobs, each with a guard between it and its helper, which is in
- * process.c. Programs print numbered lines, succeed or fail, or hang until they are terminated. Helpers and guards are
- * killed or stopped for a while; the machine loses power. Invariants at any moment:
+ * Replaces backend/local/guard.c: the programs of local jobs, and the guard between each program
+ * and its helper. Helpers are in process.c. Programs print numbered lines, succeed or fail, or hang
+ * until they are terminated. Helpers and guards are killed or stopped for a while; the machine
+ * loses power. These invariants hold at any moment:
  *
  *	start	only submitted programs are started (user.c), once per attempt unless the machine has lost power
  *		meanwhile. A replica has one running program. If a job restarts as a whole, nothing of its previous
@@ -10,8 +11,8 @@
  *	end	a program is only terminated by a user's request, by its time limit, because another replica of its
  *		job has failed, or because the mount has ended
  *
- * At the end nothing of a finished job runs, and each job without a running program is shown as finished, with the
- * right state.
+ * At the end nothing of a finished job runs, and each job without a running program is shown as
+ * finished, with the right state.
  */
 #include <errno.h>
 #include <signal.h>
@@ -28,8 +29,8 @@
 #define FIRST_PID 700000
 #define STARTS_MS 50  /* until a program starts */
 #define LINE_S	  3   /* the longest time between two lines */
-#define DIES_MS	  300 /* a program is killed this long after its helper */
-#define STOPPED_S 90  /* the time for which a helper is stopped */
+#define DIES_MS	  300 /* the longest time for which a program survives its helper */
+#define STOPPED_S 90  /* the longest time for which a helper is stopped */
 #define LINES	  30
 
 enum fate { BEGINS, RUNS, ENDED, NOT_STARTED, DEAD };
@@ -38,7 +39,7 @@ enum fate { BEGINS, RUNS, ENDED, NOT_STARTED, DEAD };
 struct run {
 	char uid[37];
 	unsigned number, tag, attempt;
-	unsigned place; /* of its replica among those of the job */
+	unsigned place; /* the index of its replica in the job */
 	char *job, *replica;
 	struct sim_process *helper;
 	struct sim_pipe *output, *news;
@@ -52,9 +53,9 @@ struct run {
 	bool hangs;
 	int exit_code;
 	bool timed_out, ending, well, guard_killed;
-	bool ended_by_kxfs; /* terminated by kxfs */
-	bool stopped;	    /* by SIGSTOP */
-	bool due, dying;    /* it will print, or end, when it is continued */
+	bool ended_by_kxfs;
+	bool stopped;	 /* by SIGSTOP */
+	bool due, dying; /* when it is continued, it will print, or end */
 	int64_t limit_ms, grace_ms;
 };
 
@@ -157,8 +158,8 @@ unsigned machine_places(void)
 }
 
 /*
- * Count the jobs with a running program, without JOB (NULL: all). A program that has lost its
- * helper does not count.
+ * Count the jobs other than JOB (NULL: all jobs) that have a running program. A program that has
+ * lost its helper does not count.
  */
 static unsigned others_up(const char *job)
 {
@@ -201,7 +202,7 @@ const char *machine_replica(const char *job)
 
 void machine_fate(const char *name, struct server_fate *ret)
 {
-	/* A job that was removed is reported as deleted while its programs still end. */
+	/* kxfs reports a removed job as deleted although its programs may still be ending. */
 	bool up = machine_is_up(name, NULL) && !users_removed(name);
 
 	*ret = (struct server_fate){.phase = up ? "Running" : "",
@@ -278,7 +279,7 @@ static void signal_run(struct run *r, int sig)
 
 static void step(void *data);
 
-/* Send SIGSTOP or SIGCONT. */
+/* Stop R as SIGSTOP does, or continue it as SIGCONT does. */
 static void stop(struct run *r, bool stopped)
 {
 	r->stopped = stopped;
@@ -300,7 +301,7 @@ static void on_limit(void *data)
 		return signal_run(r, SIGKILL);
 	r->timed_out = true;
 	signal_run(r, SIGTERM);
-	stop(r, false); /* a stopped process does not act on SIGTERM */
+	stop(r, false); /* continue R, because a stopped process does not act on SIGTERM */
 	sim_after((uint64_t)r->grace_ms * SIM_MS, SIM_OF_MACHINE, on_limit, r);
 }
 
@@ -326,7 +327,10 @@ static void step(void *data)
 	sim_after(sim_delay(SIM_MACHINE, LINE_S * SIM_S), SIM_OF_MACHINE, step, r);
 }
 
-/* The guard was killed; or the helper was, and the guard kills the program. */
+/*
+ * End R without a result. Either its guard was killed; or its helper was, and the guard kills the
+ * program.
+ */
 static void die(void *data)
 {
 	struct run *r = data;
@@ -374,7 +378,10 @@ static void on_stopped(void *data)
 
 /* --- checks at a start --- */
 
-/* Return how often R's replica may be restarted. Retries are counted per replica or per role. */
+/*
+ * Return how often R's replica may be restarted. If the job restarts as a whole, the retries of
+ * both roles count.
+ */
 static unsigned allowed(const struct run *r)
 {
 	const struct users_roles *roles = users_roles(r->tag);
@@ -383,7 +390,7 @@ static unsigned allowed(const struct run *r)
 	return n * roles->retries + boots + ctl_asked(r->job, "restart");
 }
 
-/* For a job that restarts as a whole: true if OTHER began before R's replica last ended. */
+/* True if R's job restarts as a whole and OTHER began before the last run of R's replica ended. */
 static bool is_of_before(const struct run *other, const struct run *r)
 {
 	const struct run *last = NULL;
@@ -406,18 +413,18 @@ static void check_start(const struct run *r)
 		    other->fate == BEGINS)
 			continue;
 		if (other->fate == RUNS && (same || is_of_before(other, r)))
-			sim_fail("%s of %s is started, and %s still runs", r->uid, r->job,
+			sim_fail("%s of %s is started, but %s still runs", r->uid, r->job,
 				 other->uid);
 		if (same && other->attempt == r->attempt && other->boot == r->boot)
 			sim_fail("attempt %u of %s is started a second time", r->attempt, r->job);
 		starts += same;
 	}
 	if (starts > 1 + allowed(r))
-		sim_fail("%s of %s is started for the %uth time, and has %u retries", r->replica,
+		sim_fail("%s of %s is started for the %uth time, but has %u retries", r->replica,
 			 r->job, starts, allowed(r));
-	/* A job whose record can't be read is unknown to kxfs, and runs beside the others. */
+	/* kxfs does not know a job whose record it can't read, so it may start R in addition. */
 	if (machine_places() && !sim_faults.disk_error && others_up(r->job) >= machine_places())
-		sim_fail("%s of %s is started, and %u jobs run already", r->uid, r->job,
+		sim_fail("%s of %s is started, but %u jobs run already", r->uid, r->job,
 			 others_up(r->job));
 	users_started(r->tag, r->job, r->attempt == 0, r->life, r->boot);
 }
@@ -468,7 +475,7 @@ static const char *variable(char *const *env, const char *name)
 	for (; *env; env++)
 		if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
 			return *env + n + 1;
-	sim_fail("a program does not know its %s", name);
+	sim_fail("the environment of a program lacks %s", name);
 }
 
 int guard_start(const struct guard_program *program, int listen_fd, struct guard *ret)
@@ -482,9 +489,9 @@ int guard_start(const struct guard_program *program, int listen_fd, struct guard
 	for (char *const *arg = program->args; *arg && !tag; arg++)
 		tag = strstr(*arg, "tag-");
 	if (!tag)
-		sim_fail("a program is started that nobody has asked for");
+		sim_fail("a program is started that no user has submitted");
 	if (n_runs == MOST_RUNS)
-		sim_fail("programs are started again and again");
+		sim_fail("too many programs are started");
 	*r = (struct run){
 		.number = n_runs,
 		.tag = (unsigned)strtoul(tag + strlen("tag-"), NULL, 10),
@@ -505,7 +512,7 @@ int guard_start(const struct guard_program *program, int listen_fd, struct guard
 	};
 	/* Each attempt has the full limit, whatever the wall clock shows. */
 	if (r->limit_ms != 1000 * (int64_t)users_limit_s(r->tag))
-		sim_fail("%s of %s may run for %lld ms, and its limit is %u s", r->replica, r->job,
+		sim_fail("%s of %s may run for %lld ms, but its limit is %u s", r->replica, r->job,
 			 (long long)r->limit_ms, users_limit_s(r->tag));
 	r->life = r->helper->life;
 	snprintf(r->uid, sizeof(r->uid), "00000000-0000-4000-9000-%012u", r->number);
@@ -518,7 +525,10 @@ int guard_start(const struct guard_program *program, int listen_fd, struct guard
 	return 0;
 }
 
-/* True if a replica of R's job has failed, or may have, so that R is terminated or restarted. */
+/*
+ * True if another replica of R's job has failed, or may have, so that kxfs may terminate or restart
+ * R.
+ */
 static bool another_failed(const struct run *r)
 {
 	if (places_of(r->job) > 1 && (sim_faults.disk_error || sim_faults.no_descriptor))
@@ -542,16 +552,16 @@ void guard_signal(const struct guard *guard, pid_t program, int sig)
 	sim_log("program", "%s of %s gets signal %d", r->uid, r->job, sig);
 	if (sig == SIGSTOP || sig == SIGCONT) {
 		if (sig == SIGSTOP && !ctl_asked(r->job, "suspend"))
-			sim_fail("%s of %s is stopped, and nobody has asked for that", r->uid,
+			sim_fail("%s of %s is stopped, but nobody has suspended the job", r->uid,
 				 r->job);
 		if (sig == SIGCONT && r->stopped && !r->ended_by_kxfs &&
 		    !sim_faults.helper_stopped && ctl_suspended(r->job, &certain) && certain)
-			sim_fail("%s of %s goes on, and it is suspended", r->uid, r->job);
+			sim_fail("%s of %s continues, but the job is suspended", r->uid, r->job);
 		return stop(r, sig == SIGSTOP);
 	}
 	if (r->life >= unmounted && !users_removed(r->job) && !another_failed(r) &&
 	    !ctl_asked(r->job, "restart") && !ctl_asked(r->job, "terminate"))
-		sim_fail("%s of %s is ended, and nobody has asked for that", r->uid, r->job);
+		sim_fail("%s of %s is terminated for no reason", r->uid, r->job);
 	r->ended_by_kxfs = true;
 	signal_run(r, sig);
 }
@@ -625,11 +635,13 @@ static char *state_of(const char *job, pid_t pid)
 	cleanup_free char *text = read_of(job, "status", pid);
 	const char *at = strstr(text ? text : "", "state: ");
 
-	/* kxfs reports a record that it can't read. */
+	/*
+	 * kxfs shows no status of a job whose record it can't read. It reports that in .kxfs/log.
+	 */
 	if (!at && (sim_faults.disk_error || damage_hit(job, true)))
 		return NULL;
 	if (!at)
-		sim_fail("%s has run, and its status is %s", job, text ? text : "nowhere");
+		sim_fail("%s has run, but its status is %s", job, text ? text : "nowhere");
 	at += strlen("state: ");
 	return mem_copy(at, strcspn(at, " \n"));
 }
@@ -639,7 +651,7 @@ static void judge_lines(const struct run *r, const char *name, const char *text)
 	cleanup_free char *first = text_print("%s 0\n", r->uid);
 
 	/*
-	 * It was removed to free space, because it was archived or the archive could not be
+	 * An empty log was removed to free space: it was archived, or the archive could not be
 	 * written.
 	 */
 	if (text && !*text &&
@@ -656,8 +668,8 @@ static void judge_lines(const struct run *r, const char *name, const char *text)
 }
 
 /*
- * Check that R's output is complete in its own log (which has a number if there are several) and in
- * the job's log.
+ * Check that R's output is complete in the log of its attempt and in the merged log of the job. The
+ * log of the last attempt has no number in its name.
  */
 static void judge_log(const struct run *r, pid_t pid)
 {
@@ -665,7 +677,7 @@ static void judge_log(const struct run *r, pid_t pid)
 	cleanup_free char *last = text_print("%s/log", r->replica);
 	cleanup_free char *own = read_of(r->job, name, pid), *merged = read_of(r->job, "log", pid);
 
-	/* kxfs reports a record that it can't read, and shows nothing of the job. */
+	/* kxfs shows nothing of a job whose record it can't read. It reports that in .kxfs/log. */
 	if (!merged && sim_faults.disk_error)
 		return;
 	if (!own)
@@ -679,14 +691,17 @@ static void judge_log(const struct run *r, pid_t pid)
 		judge_lines(r, "log", merged);
 }
 
-/* Check that all programs of JOB are stopped if it is SUSPENDED, and otherwise none. */
+/*
+ * Check that all running programs of JOB are stopped if it is SUSPENDED, and that none is stopped
+ * otherwise.
+ */
 static void judge_stopped(const char *job, bool suspended)
 {
 	for (unsigned i = 0; i < n_runs; i++)
 		if (is_up(runs[i]) && streq(runs[i]->job, job) && runs[i]->stopped != suspended)
 			sim_fail("%s of %s %s", runs[i]->uid, job,
-				 suspended ? "continues, and it is suspended"
-					   : "is stopped, and it is not suspended");
+				 suspended ? "continues, but the job is suspended"
+					   : "is stopped, but the job is not suspended");
 }
 
 void machine_judge(void)
@@ -708,11 +723,11 @@ void machine_judge(void)
 		over = !streq(state, "RUNNING") && !streq(state, "PENDING");
 		suspended = ctl_suspended(job, &certain);
 		if (over && up && !suspended && certain)
-			sim_fail("%s is %s, and its program runs", job, state);
+			sim_fail("%s is %s, but its program runs", job, state);
 		if (!over && !up && !suspended && certain && !machine_is_full())
-			sim_fail("%s is %s, and nothing of it runs", job, state);
+			sim_fail("%s is %s, but none of its programs runs", job, state);
 		if (certain && up && ctl_asked(job, "terminate"))
-			sim_fail("%s was to be terminated, and runs", job);
+			sim_fail("%s was terminated, but still runs", job);
 		if (certain)
 			judge_stopped(job, suspended);
 		for (unsigned k = 0; streq(state, "SUCCEEDED") && k < places_of(job); k++) {
@@ -720,7 +735,7 @@ void machine_judge(void)
 
 			if (!r || r->fate != ENDED || !r->well)
 				sim_fail(
-					"%s is %s, and the last program of replica %u did not end well",
+					"%s is %s, but the last program of replica %u did not succeed",
 					job, state, k);
 		}
 	}

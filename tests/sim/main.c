@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Run histories, one process each, so that none affects another. A history is five virtual minutes
- * with faults, ten without, and then the final checks. One that fails can be reduced: to fewer
- * kinds of faults, fewer writers and less time, as long as it fails in the same way.
+ * with faults, ten without, and then the final checks. A failing history can be reduced to fewer
+ * kinds of faults, fewer writers and less time, as long as it still fails in the same way.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,13 +16,15 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/world.h"
 
-/* Coverage of the code, for tests/run coverage; absent from all other builds. */
+/*
+ * Writes the coverage of the code in the build of `tests/run coverage`. NULL in all other builds.
+ */
 int __llvm_profile_write_file(void) __attribute__((weak));
 
 #define FAULTS_S 300
 /*
- * kxfs may be mounted 20 s after the last fault, and needs ten minutes from then to find out the
- * result of an earlier launch.
+ * After the last fault, kxfs may need 20 s until it is mounted. From then on it needs up to ten
+ * minutes to find out the result of an earlier launch.
  */
 #define CALM_S	  630
 #define JUDGING_S 120
@@ -32,7 +34,7 @@ int __llvm_profile_write_file(void) __attribute__((weak));
 /* The result of a history. */
 struct end {
 	uint64_t hash;	     /* of its trace */
-	const char *failure; /* what sim_fail was called with, or NULL */
+	const char *failure; /* the format string of sim_fail, or NULL */
 	int status;	     /* the wait status of its process */
 };
 
@@ -42,7 +44,8 @@ struct running {
 	uint64_t seed;
 };
 
-static struct end *ends; /* one for each of RUNNING, in memory shared with it */
+/* The result of each of RUNNING, in memory that is shared with its process. */
+static struct end *ends;
 static struct running running[MOST_JOBS];
 static bool quiet; /* don't print what histories report */
 
@@ -69,7 +72,7 @@ static _Noreturn void play(uint64_t seed, const struct sim_shape *shape, struct 
 	kinds_begin();
 	dry_begin();
 	sim_run(until, &never);
-	sim_log("faults", "end here");
+	sim_log("faults", "none from here on");
 	sim_disk_mend();
 	sim_http_mend();
 	server_mend();
@@ -80,7 +83,7 @@ static _Noreturn void play(uint64_t seed, const struct sim_shape *shape, struct 
 	users_judge();
 	sim_run(until + JUDGING_S * SIM_S, &never);
 	if (!users_are_judged())
-		sim_fail("who asks what became of it waits for ever");
+		sim_fail("the final checks do not end: some request waits for ever");
 	ret->hash = sim_trace_hash();
 	fflush(stdout);
 	if (__llvm_profile_write_file)
@@ -190,10 +193,10 @@ static struct {
 	struct sim_shape shape;
 } asked = {.from = 1, .jobs = 1, .shape = {UINT64_MAX, UINT64_MAX, FAULTS_S}};
 
-static uint64_t kept[KEPT_MAX]; /* the seeds in that file */
+static uint64_t kept[KEPT_MAX]; /* the seeds that read_seeds has read */
 static size_t n_kept;
 
-/* Read the seeds in the lines of the file PATH. False if it can't be read. */
+/* Read the seeds in the lines of the file PATH. Return false if it can't be read. */
 static bool read_seeds(const char *path)
 {
 	FILE *f = fopen(path, "re");
@@ -240,7 +243,7 @@ static bool look(size_t i)
 		again = run(seed, &asked.shape);
 	if (!has_failed(&again) && end.hash == again.hash)
 		return false;
-	fprintf(stderr, "seed %llu: another trace the second time\n", seed);
+	fprintf(stderr, "seed %llu: a second run has another trace\n", seed);
 	return true;
 }
 

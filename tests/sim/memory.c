@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces the C library's malloc. The header of each block records which life of kxfs allocated
- * it, or that the world did, so the memory of kxfs is known at any moment, whoever frees it. A
- * sanitizer has its own malloc; nothing is counted there.
+ * Replaces the C library's malloc. The header of each block records its owner: the life of kxfs
+ * that allocated it, or the world. So the amount of memory that kxfs holds is always known, no
+ * matter which code frees a block. A sanitizer has its own malloc; with a sanitizer, nothing is
+ * counted.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,7 +43,10 @@ void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
 void __libc_free(void *p);
 
-/* Set the size of H to N bytes. */
+/*
+ * Set the size of H to N bytes, count it if the current life of kxfs owns it, and return the memory
+ * behind H.
+ */
 static void *note(struct head *h, size_t n)
 {
 	h->n = n;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces backend/base/process.c and the system calls for sockets and pipes. kxfs starts helpers,
- * which run the helper's own code (backend/local/helper.c), each as a task of a process. They
- * communicate through sockets that preserve message boundaries. Descriptors passed to poll(2),
- * read(2) and the like are far above the real ones. A listener has a backlog of eight connections;
- * closing a connection with unread messages resets the other side.
+ * Replaces the part of backend/base/process.c that starts programs, and the system calls for
+ * sockets and pipes. kxfs starts helpers; each is a process with one task, which runs
+ * backend/local/helper.c unchanged. kxfs and helpers communicate through sockets that preserve
+ * message boundaries. Descriptors passed to poll(2), read(2) and the like are far above the real
+ * ones. A listener has a backlog of eight connections. Closing a connection with unread messages
+ * resets the other side.
  */
 
 #include <errno.h>
@@ -43,13 +44,13 @@ struct message {
 struct side {
 	struct message *first, **last;
 	unsigned n;
-	bool closed; /* the reader has closed its end, */
-	bool shut;   /* or the writer has */
-	bool reset;  /* to be reported once */
+	bool closed; /* the reader has closed its end */
+	bool shut;   /* the writer has shut its end down */
+	bool reset;  /* the next recv reports ECONNRESET, once */
 };
 
 struct connection {
-	struct side to[2]; /* to the connecting side, and to the accepting side */
+	struct side to[2]; /* messages to the connecting side, and to the accepting side */
 };
 
 struct listener {
@@ -63,7 +64,7 @@ struct sim_pipe {
 	size_t at, len, room;
 	bool closed; /* by the writer */
 	bool unread; /* the reader has closed it */
-	bool heard;  /* the reader has read its end */
+	bool heard;  /* the reader has read everything */
 };
 
 struct loop_watch {
@@ -95,7 +96,7 @@ struct poller {
 };
 
 static struct descriptor fds[MOST_FDS];
-static int n_fds; /* no descriptor above is open */
+static int n_fds; /* only descriptors below this index are open */
 static struct poller *pollers;
 static struct sim_process **processes;
 static size_t n_processes;
@@ -136,7 +137,7 @@ static int fail(int err)
 static struct descriptor *descriptor(int fd)
 {
 	if (fd < FIRST_FD || fd >= FIRST_FD + n_fds || !fds[fd - FIRST_FD].open)
-		sim_fail("descriptor %d is used, which is not open", fd);
+		sim_fail("descriptor %d is used, but it is not open", fd);
 	return &fds[fd - FIRST_FD];
 }
 
@@ -147,7 +148,7 @@ static int fd_new(struct sim_process *owner)
 	while (i < n_fds && fds[i].open)
 		i++;
 	if (i == MOST_FDS)
-		sim_fail("sockets are not closed");
+		sim_fail("too many sockets and pipes are open");
 	n_fds = max_of(n_fds, i + 1);
 	fds[i] = (struct descriptor){.open = true, .owner = owner};
 	return FIRST_FD + i;
@@ -198,7 +199,7 @@ static bool is_ready(struct poller *p)
 	return ready;
 }
 
-/* A descriptor may be readable now. */
+/* Some descriptors may have become readable: wake what waits for them. */
 static void changed(void)
 {
 	for (int i = 0; i < n_fds; i++) {
@@ -213,7 +214,7 @@ static void changed(void)
 		struct poller *p = *at;
 
 		if ((p->process && p->process->dead) || (!p->process && p->life != sim_life())) {
-			*at = p->next; /* its life has ended */
+			*at = p->next; /* its process or its life has ended */
 			continue;
 		}
 		if (is_ready(p))
@@ -289,7 +290,7 @@ void loop_watch_free(struct loop_watch *w)
 {
 	if (!w)
 		return;
-	w->freed = true; /* an event may still be scheduled */
+	w->freed = true; /* don't free W: an event for it may still be scheduled */
 	descriptor(w->fd)->watch = NULL;
 }
 
@@ -297,7 +298,7 @@ int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data)
 {
 	(void)loop;
 	if (sig != SIGCHLD)
-		sim_fail("signal %d is heeded", sig);
+		sim_fail("kxfs handles signal %d", sig);
 	child_fn = fn;
 	child_data = data;
 	return 0;
@@ -341,12 +342,12 @@ static void listener_end(struct listener *l)
 		connection_leave(l->waiting[--l->n], 1);
 }
 
-/* Don't wake the waiting tasks, whose memory may be that of an ended life. */
+/* Close D. Don't wake the tasks that wait for it: they may belong to a life that has ended. */
 static void descriptor_close(struct descriptor *d)
 {
 	d->open = false;
 	if (d->watch)
-		sim_fail("a descriptor is closed that is watched");
+		sim_fail("a watched descriptor is closed");
 	if (d->listener && --d->listener->refs == 0)
 		listener_end(d->listener);
 	if (d->connection)
@@ -449,7 +450,7 @@ int __wrap_ioctl(int fd, unsigned long what, ...)
 
 /* --- sockets --- */
 
-/* True if the process is out of descriptors; kxfs or the helper retries later. */
+/* True if the process is out of descriptors. kxfs or the helper then retries later. */
 static bool has_no_descriptor(void)
 {
 	if (mended || !sim_chance(SIM_MACHINE, sim_faults.no_descriptor))
@@ -466,7 +467,7 @@ int __wrap_socket(int domain, int type, int protocol)
 	return fd_new(sim_process_here());
 }
 
-/* Parse the path "/proc/self/fd/AT/NAME". */
+/* Parse the path "/proc/self/fd/AT/NAME". Return NAME, and store AT in *RET_AT. */
 static const char *parse(const struct sockaddr *a, int *ret_at)
 {
 	const struct sockaddr_un *u = (const void *)a;
@@ -513,7 +514,10 @@ int __wrap_connect(int fd, const struct sockaddr *a, socklen_t len)
 	if (l->n > BACKLOG)
 		return fail(EAGAIN);
 	if (!mended && sim_chance(SIM_MACHINE, sim_faults.unreachable)) {
-		/* Its helper has not started yet. The job is on record, and kxfs retries. */
+		/*
+		 * If only kxfs has the listener, the helper has not started yet. The job is on
+		 * record, and kxfs or a later mount retries.
+		 */
 		if (l->refs == 1)
 			users_left();
 		return fail(errors[sim_below(SIM_MACHINE, array_size(errors))]);
@@ -658,7 +662,7 @@ int spawn_self(char *const *argv, char *const *env, const int given[3], pid_t *r
 int spawn_program(char *const *args, char *const *env, const int given[3], pid_t *ret)
 {
 	(void)args, (void)env, (void)given, (void)ret;
-	sim_fail("a program is started");
+	sim_fail("kxfs starts a program that is not a helper");
 }
 
 void spawn_between(char **argv)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers of logs, at any moment. A line is "UID NUMBER", so for each byte it is known which run of which pod has
- * printed it:
+ * Users who read logs at any moment. A line is "UID NUMBER", so for each byte it is known which run
+ * of which pod has printed it:
  *
- *	of an attempt	lines of one run from the first on, each once, up to a line that the run has printed by now.
- *			Lines are only missing if the node has lost them. What was read or followed once can be read
- *			again
- *	merged		the same for each run that is in the log, after the prefix of its lines. What was read once can
- *			be read again unless the machine loses power
+ *	of an attempt	the log has lines of one run, from the first line on, each once, up to a line that the run
+ *			has printed by now. Lines are missing only if the node has lost them. What was read or
+ *			followed once can be read again
+ *	merged		the log has a prefix before each line. Without the prefixes, it shows each of its runs as
+ *			the log of an attempt does. What was read once can be read again unless the machine
+ *			loses power
  *
- * At the end the log of an existing job shows all output of its last run, and of the run before in the same pod if the
- * node still has that. What was read of a job that kxfs launched is in jobs/ or history/, even if its name was reused.
+ * At the end the log of an existing job shows all output of its last run. It also shows all output
+ * of the run before in the same pod, if the node still has that output. What was read of a job that
+ * kxfs launched is in jobs/ or history/, even if a later job has the same name.
  */
 #include <stdio.h>
 
@@ -48,7 +50,9 @@ static size_t prefix_of(const char *line)
 	return k && line[role + 1 + k] == ' ' ? role + 1 + k + 1 : 0;
 }
 
-/* True if WORDS begin with the "ROLE/K " or "ROLE-K/" of REPLICA, "ROLE-K". */
+/*
+ * True if WORDS begin with REPLICA, which is "ROLE-K", in one of the forms "ROLE/K " and "ROLE-K/".
+ */
 static bool is_of(const char *words, const char *replica)
 {
 	size_t role = strcspn(replica, "-"), k = strlen(replica + role + 1);
@@ -59,12 +63,12 @@ static bool is_of(const char *words, const char *replica)
 }
 
 /*
- * The lines of a text: of one run, of a replica's runs one after the other, or of all runs, with
- * their prefix.
+ * Whose lines a text has: those of one run, those of a replica's runs one after the other, or those
+ * of all runs, with prefixes.
  */
 enum form { ONE_RUN, ONE_REPLICA, MERGED };
 
-/* True if LINE is the next line of S, or begins it; the newline does not count. */
+/* True if LINE is the next line of S or the beginning of it. LINE has no newline. */
 static bool is_begun(const struct seen *s, const char *line)
 {
 	cleanup_free char *next = text_print("%s %zu", s->uid, s->next);
@@ -73,8 +77,8 @@ static bool is_begun(const struct seen *s, const char *line)
 }
 
 /*
- * True if LINE is a proper beginning of the next line of S, as a pod that is removed in the middle
- * of a line leaves it.
+ * True if LINE is the beginning of the next line of S, but not the whole line. A pod that is
+ * removed while it prints a line leaves such a beginning.
  */
 static bool is_cut(const struct seen *s, const char *line)
 {
@@ -83,10 +87,7 @@ static bool is_cut(const struct seen *s, const char *line)
 	return is_begun(s, line) && strlen(line) < strlen(next);
 }
 
-/*
- * True if TEXT consists of beginnings of first lines, of one run after the other (their uids begin
- * as UID does), or of beginnings of one run's lines.
- */
+/* True if TEXT is a sequence of incomplete lines, each of a run whose uid begins as UID does. */
 static bool are_begun(const char *text, const char *uid)
 {
 	size_t n = strlen(text), same = (size_t)(strrchr(uid, '-') - uid);
@@ -98,8 +99,9 @@ static bool are_begun(const char *text, const char *uid)
 }
 
 /*
- * After a power cut, a short write, or a broken stream, the log may end in the middle of a line of
- * S. If the node has lost the rest, LINE continues with a later line. Return that line.
+ * Return the part of LINE that is a line of its own: usually LINE. But after a power cut, a short
+ * write, or a broken stream, the log may end in the middle of a line of S. If the node has lost the
+ * rest, a later line follows directly: then return that line.
  */
 static const char *behind_a_tear(enum form form, const struct seen *s, const char *line)
 {
@@ -120,7 +122,7 @@ static const char *behind_a_tear(enum form form, const struct seen *s, const cha
 		snprintf(first.uid, sizeof(first.uid), "%s", torn);
 		if (strlen(torn) < UID || is_begun(s, torn) || are_begun(torn, of.uid))
 			return tail;
-		/* That run has no whole line in the log. */
+		/* TORN may be of a run that has no whole line in the log. */
 		return !streq(first.uid, s->uid) && is_begun(&first, torn) &&
 				       server_run(first.uid, &other) &&
 				       streq(other.job_name, run.job_name)
@@ -136,8 +138,8 @@ static const char *behind_a_tear(enum form form, const struct seen *s, const cha
 }
 
 /*
- * Check LINE, without its newline. WHOLE: it has one, as each line of a merged log has. OF begins
- * with the line's replica, as in is_of.
+ * Check LINE, which is passed without its newline. WHOLE: a newline follows it in the log, as in a
+ * merged log. OF begins with the replica of the line, in a form that is_of accepts.
  */
 static void check_line(const char *path, const char *line, bool whole, enum form form,
 		       const char *job, struct seen *seen, const char *of)
@@ -157,9 +159,9 @@ static void check_line(const char *path, const char *line, bool whole, enum form
 	s = seen;
 	snprintf(uid, sizeof(uid), "%s", line);
 	if (!server_run(uid, &run) || !streq(run.job_name, job))
-		sim_fail("%s has a line that no pod of it has printed: %s", path, line);
+		sim_fail("%s has a line that no pod of its job has printed: %s", path, line);
 	if (!is_of(of, run.replica))
-		sim_fail("%s has a line of %s as one of %s", path, run.replica, of);
+		sim_fail("%s shows a line of %s as a line of %s", path, run.replica, of);
 	while (*s->uid && !streq(s->uid, uid))
 		s++;
 	if (s == seen + MOST_RUNS - 1)
@@ -170,23 +172,23 @@ static void check_line(const char *path, const char *line, bool whole, enum form
 	if (!whole || (merged && !run.there && is_cut(s, line)))
 		return;
 	if (!streq(full, line) || number >= run.n)
-		sim_fail("%s has a line that was not printed so: %s", path, line);
+		sim_fail("%s has a line that its run has not printed: %s", path, line);
 	/*
-	 * A power cut may have lost the times of the last lines. If the node then had only a few
-	 * bytes of them, which prove nothing, the lines appear again after a gap
-	 * (spec/logline/overlap.h).
+	 * A power cut may have lost the times of the last lines. If the node then has only a few
+	 * bytes of these lines, kxfs does not recognize them, and the lines appear again after a
+	 * gap (spec/logline/overlap.h).
 	 */
 	if (number < s->next && !(sim_faults.power_cut && run.kept))
 		sim_fail("%s has a line twice, or late: %s", path, line);
 	if (number > s->next && !(run.kept > s->next))
-		sim_fail("%s lacks what comes before: %s", path, line);
+		sim_fail("%s lacks lines before: %s", path, line);
 	s->next = number + 1;
 }
 
 /*
- * Check that all runs in SEEN belong to one job: other jobs of its name have logs of their own.
- * If the disk refused to record our job's uid until kxfs was killed, or the machine was, kxfs can't
- * distinguish a copy from our job (docs/known-limits.md).
+ * Check that all runs in SEEN belong to one job, since jobs of the same name have separate logs.
+ * But if the disk refused to record our job's uid before kxfs was killed or the machine lost power,
+ * kxfs can't distinguish a copy from our job (docs/known-limits.md).
  */
 static void check_job(const char *path, const struct seen *seen)
 {
@@ -202,8 +204,8 @@ static void check_job(const char *path, const struct seen *seen)
 }
 
 /*
- * Check TEXT, the contents of PATH, a log of JOB. SEEN has room for MOST_RUNS and describes each
- * run in TEXT.
+ * Check TEXT, the contents of PATH, a log of JOB. Describe each run of TEXT in SEEN, which has
+ * MOST_RUNS elements and is zero before.
  */
 static void check_text(const char *path, const char *text, enum form form, const char *job,
 		       struct seen *seen)
@@ -229,8 +231,8 @@ static void check_text(const char *path, const char *text, enum form form, const
 }
 
 /*
- * Check that TEXT, a merged log or that of a run, begins with what was read before from the log
- * with the same first run, whatever the job's name is now. Takes ownership of TEXT.
+ * Check that TEXT, a merged log or the log of a run, agrees with what was read earlier from the log
+ * with the same first run. The job may have another name by now. Take ownership of TEXT.
  */
 static void check_known(const char *path, const char *job, char *text)
 {
@@ -261,8 +263,8 @@ static void check_known(const char *path, const char *job, char *text)
 }
 
 /*
- * The same for the first run in TEXT, unless its job is another user's: such a log is fetched again
- * if it was lost.
+ * Do the same for the first run in TEXT, unless its job belongs to another user: kxfs fetches the
+ * log of such a job again if the log was lost.
  */
 static void check_known_run(const char *path, const char *job, const char *text)
 {
@@ -299,8 +301,8 @@ static void read_log(const char *job, const char *name, pid_t pid, struct seen *
 }
 
 /*
- * Read the logs of JOB: N earlier attempts from FIRST on, the last attempt (LAST) and the merged
- * log (MERGED).
+ * Read and check logs of JOB: those of N attempts from FIRST on, that of the last attempt, and the
+ * merged log. Describe the runs of the last two in LAST and MERGED.
  */
 static void read_job(const char *job, pid_t pid, unsigned first, unsigned n, struct seen *last,
 		     struct seen *merged)
@@ -324,8 +326,8 @@ void readers_followed(const char *path, const char *text, bool merged, bool ende
 
 	check_text(path, text, merged ? MERGED : ONE_REPLICA, job, seen);
 	/*
-	 * If the disk then refuses a line that can't be fetched again, only readers who continue
-	 * notice that it is gone.
+	 * Don't remember the log of a run before its end was read. If the disk refuses a line that
+	 * can't be fetched again, only readers who go on notice that it is gone.
 	 */
 	if (merged)
 		check_known(path, job, text_copy(text));
@@ -371,14 +373,20 @@ void readers_waited(const char *job, pid_t pid)
 	    reports_some(status, "stale_since") || kernel_read(pid, newest, &log))
 		return;
 	check_text(newest, log, ONE_RUN, job, last);
-	/* A log that was removed to free space is fetched again, which may take long. */
+	/*
+	 * Check the status once more: reading a log that was removed to free space fetches it
+	 * again, which may take long.
+	 */
 	free(take_ptr(status));
 	if (kernel_read(pid, path, &status) || reports_some(status, "logs_waiting"))
 		return;
-	/* kxfs can't report a run that it has not seen in time. */
+	/*
+	 * Check only a run that the log shows. kxfs may have missed a short run, and then can't
+	 * report it.
+	 */
 	if (server_job_run(job, 0, uid, &run) && !run.foreign && run.ended &&
 	    !damage_hit(job, false) && streq(last->uid, uid) && !has_all(last, uid, &run))
-		sim_fail("wait of %s returns, and its log ends with line %zu of %zu", job,
+		sim_fail("wait of %s returns, but its log ends with line %zu of %zu", job,
 			 last->next, run.n);
 }
 
@@ -421,7 +429,7 @@ void readers_begin(void)
 		sim_task_start(SIM_WORLD, reader, NULL);
 }
 
-/* Check that K, which was captured, is still there, even if its name was reused. */
+/* Check that K, a merged log, can still be read, even if a later job has the name of its job. */
 static void judge_known(const struct known *k, pid_t pid)
 {
 	cleanup_free char *uid = NULL, *job = NULL;
@@ -432,9 +440,9 @@ static void judge_known(const struct known *k, pid_t pid)
 	uid = mem_copy(k->text + prefix_of(k->text), UID);
 	/*
 	 * kxfs shows nothing of a local job whose record can't be read, nor of a job that a restore
-	 * of etcd removed before the disk accepted its snapshot; it reports both. A job that a
-	 * restore of etcd brought back may have been replaced by another of its name, and its
-	 * directory moved away.
+	 * of etcd removed before the disk accepted its snapshot. It reports both. If a restore of
+	 * etcd has brought a job back, another job may have taken its name meanwhile and its
+	 * directory may have been moved away.
 	 */
 	if (!server_run(uid, &run) || run.foreign || run.revived ||
 	    damage_hit(run.job_name, false) ||
@@ -452,12 +460,12 @@ static void judge_known(const struct known *k, pid_t pid)
 			return;
 	}
 	/*
-	 * If the archive can't be written, kxfs reports the loss when it removes output; and output
-	 * fetched again from a cluster may be merged in another order.
+	 * If the archive can't be written, kxfs removes output and reports the loss. Output that
+	 * kxfs fetches from a cluster again may be merged in another order.
 	 */
 	if (!archive_has(k->text) &&
 	    !(archive_makes_room() && (!sim_machine || sim_faults.disk_error || sim_faults.hangs)))
-		sim_fail("what the log of %s had shown is nowhere any more", job);
+		sim_fail("what the log of %s had shown can't be read any more", job);
 }
 
 /*
@@ -475,7 +483,7 @@ static void judge_follow(const char *job, pid_t pid)
 	readers_followed(path, text, false, true, job);
 	if (server_job_run(job, 0, uid, &run) && run.n > 0 && run.kept == 0 && !strstr(text, uid) &&
 	    !(run.foreign && sim_faults.disk_error) && !damage_hit(job, false))
-		sim_fail("%s ends without what %s has printed", path, uid);
+		sim_fail("%s ends without the output of %s", path, uid);
 }
 
 static void judge_job(const char *job, pid_t pid)
@@ -484,23 +492,24 @@ static void judge_job(const char *job, pid_t pid)
 	char uid[UID + 1];
 	struct server_run run;
 
-	/* A job that a restore set back may be suspended, and be resumed. */
+	/* A job that a restore of etcd set back may be suspended now and be resumed later. */
 	if (waiters_is_over(job) && !server_is_suspended(job) && !users_removed(job))
 		judge_follow(job, pid);
 	read_job(job, pid, 0, sim_faults.rerun ? MOST_LOGS : 1, last, merged);
 	/*
-	 * If the disk refuses to move a directory away, the directory remains, and kxfs reports it.
+	 * If the disk refuses to move the directory of an earlier job away, the directory remains,
+	 * and kxfs reports that.
 	 */
 	if (!server_job_run(job, 0, uid, &run) || (run.foreign && sim_faults.disk_error) ||
 	    damage_hit(job, false))
 		return;
 	if (run.n > run.kept && !streq(last->uid, uid))
-		sim_fail("the log of %s shows %s, and not its last run", job,
+		sim_fail("the log of %s shows %s instead of its last run", job,
 			 *last->uid ? last->uid : "nothing");
 	if (run.ended && !has_all(last, uid, &run))
 		sim_fail("the log of %s ends with line %zu of %zu", job, last->next, run.n);
 	if (!run.foreign && server_job_run(job, 1, uid, &run) && !has_all(merged, uid, &run))
-		sim_fail("the log of %s lacks an end of the run before the last", job);
+		sim_fail("the log of %s lacks the end of the run before the last", job);
 }
 
 void readers_judge(void)
@@ -519,9 +528,9 @@ void readers_judge(void)
 /* --- gaps --- */
 
 /*
- * Checks of the reported gaps against what the nodes had. A log's file has only bytes of the program, so kxfs reports a
- * gap elsewhere: its place on disk (lines/KEY.gaps), a count in `status`, and a message in .kxfs/log. For a log whose
- * machine has not lost power:
+ * Compare the gaps that kxfs reports with what the nodes had. A log's file has only bytes of the
+ * program, so kxfs reports a gap elsewhere: its place on disk (lines/KEY.gaps), a count in
+ * `status`, and a message in .kxfs/log. These rules hold unless the machine has lost power:
  *
  *	place	 there is one between two lines that are not consecutive, and nowhere else. But if the node has lost the
  *		 last line that was shown, it is unknown whether one is missing after it, and a gap "may be" there
@@ -542,8 +551,9 @@ struct shown {
 };
 
 /*
- * Return the number of gaps in the log of RUN, whose text is TEXT, and their places, 8 bytes each,
- * in *RET. 0 if there is no such log: the disk may still have files of a removed log.
+ * Return the number of gaps in the log of RUN, whose text is TEXT. Store their places, 8 bytes
+ * each, in *RET. Return 0 if no log on disk has this text: the disk may still have files of a
+ * removed log.
  */
 static size_t places_of(const struct server_run *run, const char *text, const unsigned char **ret)
 {
@@ -587,8 +597,8 @@ static bool is_line(const char *at, size_t n, const char *uid, size_t *ret)
 }
 
 /*
- * The same for the end of that line: a whole line may follow the beginning of one whose rest is
- * lost.
+ * True if the N bytes at AT end with a whole line of UID; *RET is its number. Such a line may
+ * follow the beginning of another line whose rest is lost.
  */
 static bool ends_with_line(const char *at, size_t n, const char *uid, size_t *ret)
 {
@@ -606,11 +616,11 @@ static void check_place(const char *path, const struct shown *s, size_t number, 
 			bool reported)
 {
 	if (before && number > before && !reported)
-		sim_fail("%s lacks what comes before line %zu of %s, and no gap is reported there",
-			 path, number, s->uid);
+		sim_fail("%s lacks lines before line %zu of %s, but no gap is reported there", path,
+			 number, s->uid);
 	if (before && number == before && reported && s->run.kept < before)
 		sim_fail(
-			"%s: a gap is reported before line %zu of %s, and nothing is missing there",
+			"%s: a gap is reported before line %zu of %s, but nothing is missing there",
 			path, number, s->uid);
 }
 
@@ -636,7 +646,9 @@ static void check_places(const char *path, const char *text, struct shown *ret)
 
 		if (whole)
 			check_place(path, ret, number, before, reported);
-		/* A partial line is followed by another line, or by the end of the log. */
+		/*
+		 * A gap at a whole line is before it. A gap at a partial line may also be after it.
+		 */
 		while (i < n && place(v, i) <= (whole ? begin : end)) {
 			if (place(v, i) < begin || place(v, i) == 0)
 				sim_fail(
@@ -661,7 +673,10 @@ void gaps_check(const char *path, const char *text)
 
 /* --- the count, in the end --- */
 
-/* Read the count of gaps in `status` of PLACE. False if there is no such text. */
+/*
+ * Read the count of gaps in the `status` of a replica of AT, a job's directory. Return false if it
+ * can't be read.
+ */
 static bool count_in(const char *at, pid_t pid, size_t *ret)
 {
 	cleanup_free char *path = text_print("%s/main-0/status", at), *text = NULL;
@@ -677,8 +692,8 @@ static bool count_in(const char *at, pid_t pid, size_t *ret)
 }
 
 /*
- * Return how many gaps without a place may be reported for the job UID, including the other
- * container of a pod.
+ * Return the largest number of gaps without a place that kxfs may report for JOB, a uid. The log of
+ * a container that a webhook has added to a pod may have a gap, too.
  */
 static size_t most_of(const char *job)
 {
@@ -714,13 +729,14 @@ static void judge_one(const char *at, pid_t pid)
 	if (!job || sim_boots() || !count_in(at, pid, &reported))
 		return;
 	most = places + most_of(job);
-	sim_log("user", "%s: %zu gaps are reported, of %zu to %zu", at, reported, least, most);
+	sim_log("user", "%s: %zu gaps are reported; between %zu and %zu are right", at, reported,
+		least, most);
 	if (reported < least)
-		sim_fail("%s lacks output %zu times, and %zu gaps are reported", at, least,
+		sim_fail("%s lacks output at %zu places, but %zu gaps are reported", at, least,
 			 reported);
 	if (reported > most)
-		sim_fail("%s reports %zu gaps, and lacks output %zu times at most", at, reported,
-			 most);
+		sim_fail("%s reports %zu gaps, but lacks output at %zu places at most", at,
+			 reported, most);
 }
 
 void gaps_judge(void)
@@ -740,8 +756,8 @@ void gaps_judge(void)
 			if (!sim_machine)
 				judge_one(at, pid);
 			else if (count_in(at, pid, &reported) && reported)
-				sim_fail("%s reports %zu gaps, and is of a local job", at,
-					 reported);
+				sim_fail("%s reports %zu gaps, but a local job never lacks output",
+					 at, reported);
 		}
 	}
 }
@@ -778,6 +794,6 @@ void gaps_reported(const char *text)
 			continue;
 		if (!(all[i].rotated && pod.rotated) && !(all[i].again && pod.again) &&
 		    !(all[i].gone && pod.gone))
-			sim_fail("kxfs reports what is not so: %s", text);
+			sim_fail("kxfs reports something untrue: %s", text);
 	}
 }

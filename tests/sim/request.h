@@ -28,11 +28,12 @@ struct fuse_req {
 	char *buffer;
 	struct sim_task *task; /* NULL before the handler starts and after it returns */
 	bool held;	       /* it waits for the disk */
-	struct fuse_req
-		*kept; /* FORGETs and RELEASEs of its node, delayed until the handler returns */
+	/* FORGETs and RELEASEs of its node, delayed until the handler returns */
+	struct fuse_req *kept;
 	/* The answer: */
 	bool done;
-	bool early; /* a signal or a deadline answered it while its handler was waiting for the disk */
+	/* A signal or a deadline answered it while its handler was waiting for the disk. */
+	bool early;
 	bool endless; /* it is parked without a deadline, as intended */
 	const char *what;
 	unsigned most_ms; /* the longest time it may be parked */
@@ -43,7 +44,8 @@ struct fuse_req {
 	struct fuse_entry_param entry;
 	char *ret;
 	size_t ret_len;
-	struct sim_task *waiter; /* NULL if nobody waits: it is freed when it is answered */
+	/* NULL if nobody waits for the answer; the request is then freed once it is answered */
+	struct sim_task *waiter;
 	struct fuse_req *prev, *next;
 	struct fuse_req *after; /* next in the device's queue, or in a list of delayed requests */
 	bool lets_go;		/* it is a FORGET or a RELEASE */
@@ -54,15 +56,18 @@ struct fuse_req {
 /* Make a request of PID (0: hidden from kxfs). FN passes it to its handler; NAME is borrowed. */
 struct fuse_req *request_new(pid_t pid, void (*fn)(struct fuse_req *r), uint64_t node,
 			     const char *name);
-/* Send R without waiting for its answer. R is not the caller's any more. */
+/* Send R without waiting for its answer, and take ownership of R. */
 void request_post(struct fuse_req *r);
-/* Send R, wait, and return the errno of the answer. The caller must drop R. In a task. */
+/* Send R, wait, and return the errno of the answer. The caller must drop R. Call this in a task. */
 int request_ask(struct fuse_req *r);
 /* Free R after its answer was used. */
 void request_drop(struct fuse_req *r);
 /* Interrupt R with a signal: it must then be answered soon. */
 void request_signal(struct fuse_req *r);
-/* The process that waits for R was killed: remove R from the queue if kxfs has not read it. */
+/*
+ * The process that waits for R was killed. Remove R from the queue if kxfs has not read it;
+ * otherwise interrupt it.
+ */
 void request_kill(struct fuse_req *r);
 /* Call FN with each request that has no answer yet. */
 void request_each(void (*fn)(struct fuse_req *r, void *data), void *data);

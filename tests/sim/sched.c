@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Choose what happens next. Events are in a heap, by time; events of the same time are in random
- * order. The loop of kxfs (loop.c) has its own order, so the scheduler asks it separately. Time
- * advances when nothing is left to do now. A task is a stack: it runs until it waits, and continues
- * when an event wakes it, or never if its life of kxfs has ended. swapcontext makes a system call
- * each time for the signal mask, which nothing here changes. So swapcontext only enters a new task,
- * and _longjmp does all other switches, unless a sanitizer must see them.
+ * Choose what happens next. Events are in a heap, ordered by time; events of the same time are in
+ * random order. The loop of kxfs (loop.c) has its own order, so the scheduler asks it separately.
+ * Time advances when nothing is left to do now. Each task has its own stack. It runs until it
+ * waits, and continues when an event wakes it. A task of an ended life of kxfs never continues.
+ * swapcontext makes a system call each time for the signal mask, which nothing here changes. So
+ * setcontext only enters a new task, and _longjmp does all other switches. A sanitizer must see
+ * each switch; with one, swapcontext does them all.
  */
 #undef _FORTIFY_SOURCE /* it treats a jump to another stack as an error */
 #include <setjmp.h>
@@ -41,7 +42,7 @@ struct sim_task {
 	ucontext_t context;
 #if !defined(SANITIZED)
 	jmp_buf at;   /* where it waits */
-	bool entered; /* it has run before */
+	bool entered; /* it has begun to run */
 #endif
 	void *stack;
 	enum sim_whose whose;
@@ -52,7 +53,7 @@ struct sim_task {
 	bool over;
 	bool charged;		     /* its allocations are charged to kxfs */
 	struct sim_process *process; /* NULL: none */
-	struct sim_task *next;	     /* in the list of reusable stacks */
+	struct sim_task *next;	     /* in the list of ended tasks, whose stacks are reused */
 };
 
 struct sim_faults sim_faults;
@@ -114,7 +115,7 @@ uint64_t sim_delay(enum sim_stream stream, uint64_t us)
 	return value % (us >> sim_below(stream, 8) | 1);
 }
 
-/* Each fault is in about one history of three, at a random rate. */
+/* Each fault occurs in about one history of three, at a random rate. */
 void sim_draw_faults(uint64_t set)
 {
 	static const struct {
@@ -186,7 +187,7 @@ void sim_draw_faults(uint64_t set)
 		if (*all[i].rate)
 			sim_log("faults", "%s %u/1000", all[i].name, *all[i].rate);
 	}
-	/* Only between two lives is a file damaged. */
+	/* Files are only damaged between two lives, so some lives must end. */
 	if (sim_faults.damaged)
 		sim_faults.killed = max_of(sim_faults.killed, sim_faults.damaged);
 }
@@ -399,8 +400,8 @@ static void leave(struct sim_task *t)
 	void *fake = NULL;
 
 	/*
-	 * Also for a task that has ended: another one continues in this frame, which NULL would
-	 * release.
+	 * Save the fake stack even if the task has ended. Another task will continue in this frame,
+	 * and NULL would release its fake stack.
 	 */
 	__sanitizer_start_switch_fiber(&fake, scheduler_stack, scheduler_size);
 	swapcontext(&t->context, &scheduler);
@@ -420,7 +421,7 @@ static void task_main(void)
 #if defined(__SANITIZE_ADDRESS__)
 	__sanitizer_finish_switch_fiber(NULL, &scheduler_stack, &scheduler_size);
 #endif
-	/* Other tasks reuse the stack (sim_task_start) and continue here. */
+	/* sim_task_start may reuse this stack for another task, which then continues here. */
 	for (;;) {
 		t->fn(t->data);
 		t->over = true;
@@ -428,7 +429,9 @@ static void task_main(void)
 	}
 }
 
-/* A function of its own, because for the compiler getcontext may return twice. */
+/*
+ * This is a function of its own because getcontext may return twice, as far as the compiler knows.
+ */
 static void make_context(struct sim_task *t)
 {
 	getcontext(&t->context);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An API server with the kinds of jobs that the seed chooses, their pods and related objects. Each
- * change has a version. A watch sends the changes of its collection after a delay of its own, and
- * now and then the server expires old versions. A controller (volcano.c, controllers.c)
- * creates a job's pods, kubelets run them (kubelet.c), and the job ends. Another user may remove
- * the job, or create it again from a saved copy.
+ * change has a version. Each watch has its own delay, and sends the changes of its collection. Now
+ * and then the server expires old versions. A controller (volcano.c, controllers.c) creates a job's
+ * pods, kubelets run them (kubelet.c), and the job ends. Another user may remove the job, or create
+ * it again from a saved copy.
  */
 #include <stdio.h>
 #include <time.h>
@@ -23,13 +23,13 @@
 #define DOWN_S	     20
 #define MEANWHILE    100000
 #define DEEP	     1000
-#define CHAINS	     500 /* of 1000 histories */
+#define CHAINS	     500 /* per mille of histories */
 #define COMMANDS     "/apis/bus.volcano.sh/v1alpha1/namespaces/team/commands"
 
 #define KUEUE_API "kueue.x-k8s.io/v1beta2"
 #define KUEUE	  "/apis/" KUEUE_API "/"
 
-/* JOBS have one for each kind. */
+/* All resources. server_n_kinds appends a resource of JOBS for each kind. */
 static struct resource resources[N_COLLECTIONS - 1 + SERVER_KINDS] = {
 	{PODS, "/api/v1/namespaces/team/pods", "v1", "Pod", NULL, NO_TROUBLE},
 	{GROUPS, "/apis/scheduling.volcano.sh/v1beta1/namespaces/team/podgroups",
@@ -200,8 +200,8 @@ struct server_watch *cluster_watch(server_event_fn fn, void *data)
 }
 
 /*
- * True if a request for OF (NULL: an unknown resource) is refused now; *RET is the reply. METHOD as
- * in HTTP.
+ * True if the server refuses a request for OF (NULL: an unknown resource) now; *RET is then the
+ * reply. METHOD is an HTTP method.
  */
 static bool is_troubled(const struct resource *of, const char *method, struct server_reply *ret)
 {
@@ -221,7 +221,7 @@ static bool is_troubled(const struct resource *of, const char *method, struct se
 	return true;
 }
 
-/* Return NULL if the server has no such path. */
+/* Return the resource to which PATH belongs, or NULL. */
 static const struct resource *resource_at(const char *path)
 {
 	for (size_t i = 0; i < n_resources; i++) {
@@ -547,7 +547,7 @@ static void add_kind(const struct controller *c)
 
 	resources[n_resources++] =
 		(struct resource){JOBS, take_ptr(path), c->api, c->kind, c, NO_TROUBLE};
-	sim_log("server", "it has %ss of %s", c->kind, c->api);
+	sim_log("server", "the server has %ss of %s", c->kind, c->api);
 }
 
 /* Return the first kind of this history. */
@@ -564,7 +564,10 @@ static const struct controller *first_kind(void)
 	return ret;
 }
 
-/* Kueue does not manage jobs of Volcano and MCAD here. */
+/*
+ * Install Kueue in some histories. C is the only kind of jobs; here Kueue does not manage jobs of
+ * Volcano and MCAD.
+ */
 static void add_kueue(const struct controller *c)
 {
 	if (c == &controller_volcano || c == &controller_mcad || sim_faults.restored ||
@@ -574,10 +577,13 @@ static void add_kueue(const struct controller *c)
 		if (streq(resources[i].api, KUEUE_API))
 			resources[i].trouble = NO_TROUBLE;
 	kueue_begin();
-	sim_log("server", "it has Kueue");
+	sim_log("server", "the server has Kueue");
 }
 
-/* Add the kinds of this history; a group has only one kind for each plural. */
+/*
+ * Add the kinds of this history. Never add a second kind with the name and the plural of the first
+ * one.
+ */
 static void add_kinds(void)
 {
 	static const struct controller *const more[] = {&controller_volcano, &controller_appwrapper,
@@ -677,7 +683,7 @@ static void copy_job(void *data)
 	copy = object_add(job->of, json);
 	copy->foreign = true;
 	users_copied(copy->name);
-	sim_log("server", "job %s is somebody else's now", copy->name);
+	sim_log("server", "another user has replaced job %s by a copy", copy->name);
 	cluster_begins(copy);
 }
 
@@ -746,7 +752,7 @@ unsigned server_restores(void)
 	return restores;
 }
 
-/* Undo the changes of O since the backup: a newer object is removed, and a run of it ends. */
+/* Remove O, because it was created after the backup. If O is a pod, its run ends. */
 static void undo(struct object *o)
 {
 	o->undone = true;
@@ -754,7 +760,7 @@ static void undo(struct object *o)
 		pod_end(o);
 	if (o->in == JOBS && !o->gone) {
 		users_undone(object_uid(o));
-		sim_log("server", "job %s was never there", o->name);
+		sim_log("server", "job %s is removed by the restore", o->name);
 	}
 	o->gone = true;
 }
@@ -763,7 +769,7 @@ static void turn_back(struct object *o, const struct known *k)
 {
 	cleanup_free char *status = text_copy(json_print(json_at(o->json, "status")));
 
-	/* A pod that was removed since is removed again: no node has it any more. */
+	/* No node has a pod any more that was removed after the backup, so remove it again. */
 	if (o->in == PODS && o->gone) {
 		if (!k->gone)
 			object_changed(o, "DELETED");
@@ -779,7 +785,7 @@ static void turn_back(struct object *o, const struct known *k)
 		return;
 	}
 	if (o->gone && !k->gone)
-		sim_log("server", "job %s is there again", o->name);
+		sim_log("server", "job %s is back after the restore", o->name);
 	o->revived |= o->gone != k->gone || !streq(o->phase, k->phase);
 	o->gone = k->gone;
 	o->deleted = k->deleted;
@@ -798,7 +804,7 @@ static void restore(void *data)
 	version = backup.version;
 	forgotten = min_of(forgotten, version);
 	n_changes = backup.n_changes;
-	sim_log("server", "is up again, and at version %u", version);
+	sim_log("server", "is up again, at version %u", version);
 	for (size_t i = 0; i < n_objects; i++) {
 		if (i < backup.n_objects)
 			turn_back(&objects[i], &backup.v[i]);
@@ -837,8 +843,8 @@ static void go_down(void *data)
 }
 
 /*
- * Advance the version far, as many writes of others would, so that versions after the backup never
- * occur again.
+ * Back up etcd. Then advance the version far, as many writes of other users would. So after the
+ * restore no version occurs again that was used after the backup.
  */
 static void back_up(void *data)
 {
@@ -857,7 +863,7 @@ static void back_up(void *data)
 	backup.n_objects = n_objects;
 	backup.n_changes = n_changes;
 	backup.version = version;
-	sim_log("server", "its etcd is saved at version %u", version);
+	sim_log("server", "etcd is backed up at version %u", version);
 	version += MEANWHILE;
 	sim_after(sim_random(SIM_ETCD) % (LOST_S * SIM_S), SIM_WORLD, go_down, NULL);
 }
@@ -986,8 +992,11 @@ static void delete (struct object *job, const char *body, size_t len, struct ser
 	if (uid && !streq(json_object_get_string(uid), object_uid(job))) {
 		server_refuse(ret, 409, "Conflict");
 	} else if (job->foreign && !sim_faults.disk_error) {
-		/* If the disk refused to record our job's uid, kxfs takes a copy for our job. */
-		sim_fail("job %s, which is somebody else's, is deleted", job->name);
+		/*
+		 * If the disk refused to record our job's uid, kxfs can't distinguish a copy from
+		 * our job. Otherwise it must not delete a copy.
+		 */
+		sim_fail("kxfs deletes job %s of another user", job->name);
 	} else {
 		job->of->controller->remove(job);
 		server_reply_with(ret, 200, server_status(200, "", ""));
@@ -995,7 +1004,9 @@ static void delete (struct object *job, const char *body, size_t len, struct ser
 	json_object_put(options);
 }
 
-/* Patch fields of the spec. 409 if BODY has another uid or resourceVersion than JOB. */
+/*
+ * Patch fields of JOB's spec. Reply with 409 if BODY has another uid or resourceVersion than JOB.
+ */
 static void patch(struct object *job, const char *body, size_t len, struct server_reply *ret)
 {
 	cleanup_free char *text = mem_copy(body, len);
@@ -1023,7 +1034,7 @@ static void patch(struct object *job, const char *body, size_t len, struct serve
 	json_object_put(json);
 }
 
-/* Return the group versions of the kinds of jobs that the server serves. */
+/* Reply with the group versions of the kinds of jobs that the server serves. */
 static void list_groups(struct server_reply *ret)
 {
 	FILE *f = text_stream(&ret->body, &ret->len);
@@ -1044,7 +1055,7 @@ static void list_groups(struct server_reply *ret)
 	ret->status = 200;
 }
 
-/* Return the mounting user's rights on each kind of jobs. */
+/* Reply with the mounting user's rights on each kind of jobs. */
 static void list_rules(struct server_reply *ret)
 {
 	FILE *f = text_stream(&ret->body, &ret->len);
@@ -1067,7 +1078,7 @@ static void list_rules(struct server_reply *ret)
 	ret->status = 201;
 }
 
-/* Handle a request that is not about one resource. False if the server has no such path. */
+/* Handle a request that is not about one resource. Return false if PATH is not such a request. */
 static bool is_answered(const char *method, const char *path, struct server_reply *ret)
 {
 	static const char group[] =

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulator: the unchanged code of kxfs on one thread, linked with a simulated loop, pool, disk, server, kernel and
- * clock (tests/sim/README.md). A history is one seed: users write files, a server answers requests, faults happen, kxfs
- * is killed and started again. Invariants are checked throughout.
+ * The simulator runs the unchanged code of kxfs on one thread, with a simulated loop, pool, disk,
+ * server, kernel and clock (tests/sim/README.md). A history is one seed: users write files, a
+ * server answers requests, faults happen, kxfs is killed and started again. Each run of kxfs is
+ * called a life. Invariants are checked throughout.
  *
  *	sched.c   (this header) events in virtual time, tasks, streams of random numbers, the trace
  *	memory.c  replaces malloc
- *	loop.c    replaces backend/base's loop, pool, random, diag and process, and backend/impl's end
- *	disk.c    replaces backend/base/disk.c: a disk in memory
+ *	loop.c    replaces loop, thread, pool, random, diag and the status of processes in backend/base
+ *	disk.c    replaces backend/base/disk.c: disks in memory
  *	http.c    replaces backend/client's http.c: requests on their way, and their faults (world.h)
- *	fuse.c    replaces libfuse, fs/vfs/park.c, fs/vfs/serve.c and fs/submit/writer.c: the kernel (kernel.h)
+ *	fuse.c    replaces libfuse, fs/vfs/park.c and fs/vfs/serve.c: the FUSE device
+ *	kernel.c  replaces fs/submit/writer.c: the kernel, as processes see it (kernel.h)
  *	server.c  an API server (world.h), whose jobs have controllers (volcano.c, controllers.c) and
  *	          kubelets (kubelet.c); cluster.h is their internal header
- *	process.c replaces backend/base/process.c, sockets and pipes: helpers of local jobs as processes
+ *	process.c replaces starting programs, sockets and pipes: helpers of local jobs as processes
  *	machine.c replaces backend/local/guard.c: the programs of local jobs (world.h)
  *	kxfs.c    one life of kxfs: what fs/mount/run.c starts (world.h)
  *	user.c    users who launch jobs, and the promises to them (world.h)
@@ -24,11 +26,13 @@
  *	reader.c  readers of logs, and checks of the contents of logs (world.h)
  *	damage.c  a disk that damages files, and checks of what kxfs makes of them (world.h)
  *	archive.c checks of the archive (world.h)
+ *	bounds.c  limits on requests, descriptors and memory of kxfs (world.h)
  *	waiter.c  readers of files that block and of lists, and checks of both (world.h)
  *	main.c    histories, one process each
  *
- * All random numbers come from here. Each part of the world has a stream of its own, and nothing depends on an address:
- * the same seed gives the same trace, byte for byte.
+ * The streams below are the only source of random numbers, and each part of the world has its own.
+ * No decision depends on the address of an object. So a seed always gives the same trace, byte for
+ * byte.
  */
 #pragma once
 
@@ -53,9 +57,13 @@ enum sim_stream {
 	SIM_WAITERS,
 	SIM_CTL,
 	SIM_MACHINE,
-	SIM_WRITER, /* the first writer of files; each has one */
+	SIM_WRITER, /* the first of SIM_WRITERS streams, one for each writer of files */
 	SIM_LATER =
-		SIM_WRITER + SIM_WRITERS, /* what was added since, which moves no other's draws */
+		/*
+		 * Streams from here on were added later. sim_seed seeds each of them independently,
+		 * so that a new stream does not change the numbers of the others.
+		 */
+	SIM_WRITER + SIM_WRITERS,
 	SIM_KIND = SIM_LATER,
 	SIM_RIGHTS,
 	SIM_LATER_FAULTS,
@@ -82,68 +90,78 @@ enum sim_stream {
 #define SIM_MS 1000ull /* in us */
 #define SIM_S  1000000ull
 
-/* --- what differs between histories: rates in 1/1000; 0: this fault does not occur --- */
+/* --- faults --- */
 
+/* The rates of this history's faults, in 1/1000; 0 if a fault does not occur. */
 struct sim_faults {
 	unsigned refused; /* connections that are refused before anything is sent */
-	unsigned
-		lost; /* requests whose connection breaks, whether the server acts on them or not */
-	unsigned late;	  /* of these: the server acts after kxfs has seen the break */
+	/* Requests whose connection breaks; the server may or may not have acted on them. */
+	unsigned lost;
+	/* Lost requests on which the server acts only after kxfs has seen the break. */
+	unsigned late;
 	unsigned silent;  /* requests that get no answer */
-	unsigned proxied; /* replies that a proxy replaces */
-	unsigned busy;	  /* replies 429 and 503 of the server itself */
-	unsigned quota;	  /* creations that are refused, for a quota or by a webhook */
-	unsigned cut;	  /* streams that break, per chunk */
-	unsigned slow;	  /* disk calls that take up to some seconds */
-	/* Disk calls that fail, after which the disk refuses all writes for a while. */
+	unsigned proxied; /* replies that a proxy replaces by its own */
+	unsigned busy;	  /* requests that the server itself answers with 429 or 503 */
+	unsigned quota;	  /* creations that the server refuses because of a quota or a webhook */
+	unsigned cut;	  /* chunks of a stream before which the stream breaks */
+	unsigned slow;	  /* disk calls that take up to four seconds */
+	/*
+	 * Disk calls that fail. After one in four failed writes the disk refuses all writes for a
+	 * while.
+	 */
 	unsigned disk_error;
-	unsigned killed;      /* lives of kxfs that are killed, after some virtual seconds */
-	unsigned power_cut;   /* of these: the machine loses power */
-	unsigned writer_dies; /* writers that die */
+	unsigned killed;      /* lives in which kxfs is killed after some virtual seconds */
+	unsigned power_cut;   /* kills at which the whole machine loses power */
+	unsigned writer_dies; /* writers that are killed while they write */
 	unsigned interrupted; /* closes that a signal interrupts */
-	unsigned forgotten;   /* watches whose resourceVersion has expired */
+	unsigned forgotten;   /* watches and pages of lists whose resourceVersion has expired */
 	unsigned evicted;     /* pods that are evicted */
-	unsigned rotated;     /* requests for a log that find it rotated */
+	unsigned rotated;     /* requests for a log that the node has just rotated */
 	unsigned copied;   /* jobs that another user removes and creates again from a saved copy */
 	unsigned removed;  /* jobs that their user removes */
-	unsigned paged;	   /* lists that are served in small pages */
-	unsigned stranger; /* requests that are answered 401 */
-	unsigned
-		troubled; /* requests that are answered 5xx, though the server may have acted on them */
-	unsigned commanded; /* times at which a user may write to ctl */
-	unsigned rerun;	    /* pods whose container fails and is restarted, a few times */
-	/* Of a history of a machine: */
-	unsigned helper_killed;	 /* helpers and guards, while their programs run */
-	unsigned helper_stopped; /* helpers, for some time */
-	unsigned unsent;	 /* messages of helpers that are not sent */
+	unsigned paged;	   /* lists that the server sends in small pages */
+	unsigned stranger; /* requests that the server answers with 401 */
+	/* Requests that the server answers with 5xx although it may have acted on them. */
+	unsigned troubled;
+	unsigned commanded; /* occasions on which a user writes to ctl */
+	unsigned rerun;	    /* pods whose container fails a few times and is restarted each time */
+	/* Faults of histories on a machine: */
+	unsigned helper_killed;	 /* programs whose helper or guard is killed */
+	unsigned helper_stopped; /* programs whose helper is stopped for some time */
+	unsigned unsent;	 /* messages that a helper fails to send */
 	unsigned unreachable;	 /* connections to a helper that fail */
-	unsigned
-		no_descriptor; /* sockets, and starts of helpers, that fail for lack of descriptors */
+	/* Calls that create a socket or start a helper and fail because no descriptor is free. */
+	unsigned no_descriptor;
 	unsigned not_started; /* programs that can't be started */
-	unsigned ended;	      /* lives of kxfs that are not killed: it is unmounted */
-	unsigned lingers;     /* of these: running programs continue */
-	unsigned not_mounted; /* starts that fail after the jobs were found */
-	/* Of all histories: */
-	unsigned hangs; /* disk calls that hang for a while, only this call or all calls */
-	unsigned still; /* times at which the machine may be suspended for some seconds */
-	unsigned clock; /* times at which the wall clock may step forward or back */
-	/* Of a cluster, drawn from SIM_LATER_FAULTS in their order: */
-	unsigned forbidden; /* times at which the mounting user may lose a right for a while */
+	unsigned ended;	      /* lives in which kxfs is not killed but unmounted */
+	unsigned lingers;     /* lives in which an unmount does not end running programs */
+	unsigned not_mounted; /* starts of kxfs that fail after it has found its jobs */
+	/* Faults of all histories: */
+	/* Disk calls that hang for a while; at half of them all other calls hang too. */
+	unsigned hangs;
+	unsigned still; /* occasions on which the machine is suspended for some seconds */
+	unsigned clock; /* occasions on which the wall clock steps forward or back */
+	/*
+	 * Faults that were added later. sim_draw_faults draws them from SIM_LATER_FAULTS, in this
+	 * order.
+	 */
+	unsigned forbidden; /* occasions on which the mounting user loses a right for a while */
 	/* Histories in which the server's etcd is restored from a backup. */
 	unsigned restored;
 	unsigned away;	   /* histories in which the server is unreachable for a while */
-	unsigned roles;	   /* local jobs of several replicas, or with another policy */
-	unsigned queued;   /* histories with a limit of running local jobs */
+	unsigned roles;	   /* local jobs whose number of replicas and retry policy are random */
+	unsigned queued;   /* histories that limit the number of running local jobs */
 	unsigned held;	   /* files with `hold` or `begin` */
 	unsigned hostile;  /* histories with other users who create malformed objects */
-	unsigned webhooks; /* creations and changes that a webhook refuses */
+	unsigned webhooks; /* creations and changes that a webhook refuses or modifies */
 	unsigned dry;	   /* users of dryrun/ */
 	unsigned after;	   /* files with `after` */
 	unsigned several;  /* histories of a cluster with jobs of several kinds */
 	unsigned kueue;	   /* histories of a cluster that has Kueue */
 	unsigned passed; /* writers that write a file and send its descriptor to another process */
 	unsigned archived; /* histories with an archive */
-	unsigned damaged;  /* lives before which a file is damaged; so many are killed, too */
+	/* Lives before which a file is damaged; sim_draw_faults raises KILLED to this rate. */
+	unsigned damaged;
 };
 extern struct sim_faults sim_faults;
 /* The jobs of this history run on a machine (machine.c), not in a cluster (server.c). */
@@ -154,7 +172,7 @@ extern bool sim_machine;
  */
 void sim_draw_faults(uint64_t set);
 
-/* The part of a history to run: bits of faults, bits of writers, and the duration of the faults. */
+/* The part of a history to run: bits of faults, bits of writers, and the seconds with faults. */
 struct sim_shape {
 	uint64_t faults, writers, seconds;
 };
@@ -162,24 +180,25 @@ struct sim_shape {
 /* --- random numbers --- */
 
 /*
- * C does not order two draws in one expression, so each needs a statement of its own: otherwise two
- * compilers get different histories from one seed.
+ * C does not define the order of two draws in one expression, and two compilers would get different
+ * histories from one seed. So write each draw as a statement of its own.
  */
 
 void sim_seed(uint64_t seed);
 uint64_t sim_random(enum sim_stream stream);
-/* Return a number below N, which is not 0. */
+/* Return a random number below N. N is not 0. */
 unsigned sim_below(enum sim_stream stream, unsigned n);
 bool sim_chance(enum sim_stream stream, unsigned per_mille);
-/* Return a time of up to US, mostly much shorter. */
+/* Return a random time of up to US microseconds, usually much shorter. */
 uint64_t sim_delay(enum sim_stream stream, uint64_t us);
 
 /* --- time and events --- */
 
 uint64_t sim_now(void); /* us since the history began */
 /*
- * The owner of an event or a task. One of kxfs is dropped when kxfs is killed, and one of the
- * machine when the machine loses power. Both are delayed while the machine is suspended.
+ * The owner of an event or a task. When kxfs is killed, the scheduler drops those of kxfs. While
+ * the machine is suspended, it delays those of kxfs and of the machine. Functions of the machine
+ * still run after a power cut and must check whether they have anything left to do.
  */
 enum sim_whose { SIM_WORLD, SIM_OF_KXFS, SIM_OF_MACHINE };
 void sim_after(uint64_t us, enum sim_whose whose, sim_fn fn, void *data);
@@ -190,13 +209,13 @@ void sim_after(uint64_t us, enum sim_whose whose, sim_fn fn, void *data);
 unsigned sim_life(void);
 void sim_next_life(void);
 /*
- * Suspend the machine for US: only events of SIM_WORLD happen. All others that were due happen
- * afterwards.
+ * Suspend the machine for US microseconds. During that time only events of SIM_WORLD happen. All
+ * other events that fall due happen afterwards.
  */
 void sim_stand_still(uint64_t us);
 /* Return the time since the history began, in us, without the times of suspension. */
 uint64_t sim_awake(void);
-/* Run events until UNTIL, or until *OVER is true. */
+/* Run events until the time UNTIL, or until *OVER is true. */
 void sim_run(uint64_t until, const bool *over);
 
 /* --- tasks: code that can wait, each with a stack of its own --- */
@@ -204,17 +223,21 @@ void sim_run(uint64_t until, const bool *over);
 struct sim_task;
 void sim_task_start(enum sim_whose whose, sim_fn fn, void *data);
 struct sim_task *sim_task_here(void); /* NULL if no task is running */
-/* In a task only. */
+/* Call these two only in a task. */
 void sim_sleep(uint64_t us);
 void sim_task_wait(void);
 /*
- * Make the current task one of process P: it does not run while P is dead or stopped.
+ * Make the current task part of process P. The task does not run while P is stopped, nor after P
+ * has died.
  */
 struct sim_process;
 void sim_task_join(struct sim_process *p);
 /* Return the process of the current task, or NULL. */
 struct sim_process *sim_process_here(void);
-/* Resume T, which waits or is about to. No-op if T is of an earlier life of kxfs. */
+/*
+ * Resume the task T, which waits or is about to wait. Do nothing if T belongs to an earlier life of
+ * kxfs.
+ */
 void sim_task_wake(struct sim_task *t);
 
 /* --- memory --- */
@@ -225,31 +248,40 @@ static inline void sim_charge_again(const bool *was)
 {
 	sim_charge(*was);
 }
-/* In a function that kxfs calls and that does not wait: don't charge its allocations to kxfs. */
+/*
+ * Put this into a function that kxfs calls and that does not wait. Its allocations are then not
+ * charged to kxfs.
+ */
 #define sim_of_world() const bool was_charged_ cleanup(sim_charge_again) = sim_charge(false)
 /* Return the number of bytes that the current life of kxfs has allocated. */
 size_t sim_memory_held(void);
-/* That life has ended: forget its allocations. */
+/* Forget the allocations of the current life, because it has ended. */
 void sim_memory_forget(void);
 
 /* --- trace and failures --- */
 
 extern bool sim_trace; /* the trace is written to standard output */
 void sim_log(const char *who, const char *fmt, ...) printf_like(2, 3);
-/* An invariant is broken: print FMT, store it in *sim_failure, and end the history. */
+/*
+ * Report that an invariant is broken: print the message, store FMT in *sim_failure, and end the
+ * history.
+ */
 extern const char **sim_failure;
 _Noreturn void sim_fail(const char *fmt, ...) printf_like(1, 2);
 uint64_t sim_trace_hash(void);
 
-/* --- loop.c: the I/O thread of kxfs, which has its own order --- */
+/* --- loop.c: the I/O thread of kxfs --- */
 
-/* Return the time, in us, at which the loop is next due, or UINT64_MAX. */
+/*
+ * Return the time, in us, at which the loop next has something to run, or UINT64_MAX if it has
+ * nothing to run.
+ */
 uint64_t sim_loop_due(void);
-/* Run the first post or timer that is due. */
+/* Run one callback of the loop: the first post or the first timer that is due. */
 void sim_loop_turn(void);
-/* Call FN(DATA) as the I/O thread: for callbacks of http.c. */
+/* Call FN(DATA) as if on the I/O thread of kxfs. */
 void sim_loop_call(void (*fn)(void *data), void *data);
-/* This life of kxfs has ended: drop the loop and all its work. */
+/* Drop the loop and all its work, because this life of kxfs has ended. */
 void sim_loop_kill(void);
 /* Return the wall clock of everything except kxfs, in ns since 1970. */
 int64_t sim_clock_ns(void);
@@ -282,13 +314,13 @@ struct sim_pipe *sim_pipe_new(int *ret_fd);
 /* Return false if the read end is closed. */
 bool sim_pipe_write(struct sim_pipe *p, const void *bytes, size_t n);
 void sim_pipe_close(struct sim_pipe *p);
-/* True if the read end was closed before the end of the data. */
+/* True if the reader closed its end before it had read everything. */
 bool sim_pipe_is_given_up(const struct sim_pipe *p);
 
 /* Close FD. Return false if it is not a descriptor of process.c. */
 bool sim_socket_close(int fd);
 
-/* --- disk.c: the disk on which the state directory is; kxfs calls backend/base/disk.h --- */
+/* --- disk.c: the disks of the state directory and the archive --- */
 
 /* The archive is on a second disk, which has its own faults. */
 #define SIM_ARCHIVE_DIR "/archive"
@@ -308,7 +340,10 @@ void sim_disk_power_cut(void);
  * this call.
  */
 int sim_disk_bind(int at, const char *name, void *socket);
-/* *RET is NULL if NAME is not a socket. */
+/*
+ * Look up NAME in the directory AT. Store its socket in *RET, or NULL if NAME is another type of
+ * file. Return 0 or a negative errno.
+ */
 int sim_disk_find_socket(int at, const char *name, void **ret);
 /* Duplicate FD for P; return the new descriptor. */
 int sim_disk_give(int fd, struct sim_process *p);
@@ -316,7 +351,10 @@ int sim_disk_give(int fd, struct sim_process *p);
 size_t sim_disk_n_open(void);
 /* Close all descriptors of P, or kxfs's if P is NULL. */
 void sim_disk_close_of(const struct sim_process *p);
-/* Damage the file PATH: change BITS of the N bytes from AT on; or cut the file. */
+/*
+ * Damage the file PATH. sim_disk_flip inverts BITS in each of the N bytes from AT on. sim_disk_cut
+ * shortens the file to SIZE bytes.
+ */
 void sim_disk_flip(const char *path, size_t at, size_t n, unsigned bits);
 void sim_disk_cut(const char *path, size_t size);
 /* End all faults: calls neither fail nor hang from now on. */

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Users who write files into submit/, and the promises to them. Each text is written once and has a tag, which its
- * job on the server has too. So for each text it is known at any moment:
+ * Users who write files into submit/, and the promises to them. Each text is written once and
+ * contains a tag. The job that is launched from it has the same tag. So for each text it is known
+ * at any moment:
  *
  *	nobody has closed the whole text	it is not launched
  *	its close returned 0			it was launched, once; its job and NAME.job exist
  *	its close was refused with a result	it was not launched, and never will be
  *	otherwise				it was launched once or not at all
  *
- * At the end, a while after the last fault, each written name has its result: NAME.job leads to the job of the last
- * accepted write, if that job exists; NAME.error has the reason if nothing was launched, until the mount ends. jobs/
- * shows what the server has.
+ * At the end, a while after the last fault, each written name has its result: NAME.job leads to the
+ * job of the last accepted write, if that job exists; NAME.error has the reason if nothing was
+ * launched, until the mount ends. jobs/ shows what the server has.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,33 +24,30 @@
 #define MOST_WRITES SIM_WRITERS
 #define N_NAMES	    6
 #define DURING_S    240 /* users begin to write within this time */
-#define REMOVED_S   15
-#define LATE_S	    90 /* the same if requests may be delayed */
-#define BEGINS_S    90 /* the latest `begin`, after the submission */
-#define CROWD_S	    30 /* users of a crowd begin together */
-#define LIMIT_S	    20 /* the longest time limit of a program */
-#define SOON_S	    8
-/*
- * What the server has done is visible within this time. The result of a request that kxfs was
- * sending when it ended is known ten minutes after the next start, which may be this long after the
- * last fault.
- */
+#define REMOVED_S   15	/* users wait at least this long before they remove a job */
+/* Users wait at least this long before a removal if requests may be delayed. */
+#define LATE_S	 90
+#define BEGINS_S 90 /* the longest delay that a `begin` asks for */
+#define CROWD_S	 30 /* users of a crowd begin at multiples of this time */
+#define LIMIT_S	 20 /* the longest time limit of a program */
+#define SOON_S	 8
+/* kxfs shows within this time what the server has done. */
 #define SEEN_S 60
 
 enum fate { WRITING, ASKED, ACCEPTED, REFUSED, DEAD };
 
 struct write {
 	unsigned tag, name;
-	const char *kind; /* that its document names, or NULL */
+	const char *kind; /* the kind that its document names, or NULL */
 	enum fate fate;
 	unsigned created;
 	bool undone;  /* removed by a restore of etcd */
 	bool copied;  /* another user has replaced the job by a copy */
 	bool shown;   /* kxfs has shown it as launched */
-	bool unsure;  /* kxfs was killed while it removed it, or did not answer: it may go on */
-	bool gone;    /* its task has ended */
-	bool left;    /* its mount has left it to the next one, and may have accepted it */
-	bool removed; /* or is about to be */
+	bool unsure;  /* its user could not remove it for certain, so it may still run */
+	bool gone;    /* the task of its user has ended */
+	bool left;    /* the next mount may start it (users_left) */
+	bool removed; /* its user has removed it or is about to */
 	char *job, *uid;
 	struct writing writing;
 	uint64_t starts_us;
@@ -59,14 +57,17 @@ struct write {
 	unsigned not_started;
 	struct users_roles roles;
 	/*
-	 * SENT: the life of kxfs that has sent it without being refused. RELEASED_IN: the life in
-	 * which its release was written. Both are plus 1; 0: none.
+	 * SENT: the life in which kxfs sent it and was not refused. RELEASED_IN: the life in which
+	 * its user wrote `release`. Both are the number of the life plus 1, or 0 if there is none.
 	 */
 	unsigned sent, released_in;
-	/* A held job: how it is held, and when it begins. */
+	/*
+	 * A held job waits for a release (HOLD), or for BEGIN_S seconds. FORGOTTEN: it was removed
+	 * before it was launched.
+	 */
 	bool held, hold, released, forgotten;
 	unsigned begin_s;
-	/* Or it begins when the job of AFTER has this result. */
+	/* Or it waits until the job of AFTER ends with the result WISH. */
 	const struct write *after;
 	const char *wish;
 	uint64_t accepted_us;
@@ -76,17 +77,19 @@ struct write {
 static struct write writes[MOST_WRITES];
 static unsigned n_writes;
 static unsigned busy[N_NAMES]; /* the number of tasks that write this name now */
-static unsigned last[N_NAMES]; /* the last that submitted it, plus 1; 0: none */
-/* The last that submitted it was then its only writer, and nobody has changed it since. */
-static bool alone[N_NAMES];
+/* The tag of the last write that submitted the name, plus 1; 0: none. */
+static unsigned last[N_NAMES];
 /*
- * The life, plus 1, in which a delayed request may still rename or remove it at any time; 0: none.
+ * True if the last write that submitted the name was then its only writer, and nobody has changed
+ * the file since.
  */
+static bool alone[N_NAMES];
+/* The life, plus 1, in which a delayed request may still rename or remove the file; 0: none. */
 static unsigned late[N_NAMES];
 static bool judged;
 
-static const char *const fates[] = {"being written", "asked for", "accepted", "refused",
-				    "of a writer who died"};
+static const char *const fates[] = {"being written", "submitted", "accepted", "refused",
+				    "of a killed writer"};
 
 static bool is_damaged(const struct write *w, bool record)
 {
@@ -98,8 +101,8 @@ static bool is_damaged(const struct write *w, bool record)
 /* --- held jobs --- */
 
 /*
- * True if W's job has ended. A job that was never launched may have ended too; then the answer is
- * not certain.
+ * True if W's job has ended. *RET_CERTAIN is false if the job was never launched and may have ended
+ * without that.
  */
 static bool is_over(const struct write *w, bool *ret_certain)
 {
@@ -120,15 +123,15 @@ static bool goes_on(const struct write *w)
 }
 
 /*
- * JOB is being launched: check the job that it waits for. If helpers are killed this is not
- * certain, since a program runs on for a moment after its helper's death.
+ * JOB is being launched: check that the job for which it waits has ended. Check nothing if helpers
+ * are killed, because a program survives its helper for a moment.
  */
 static void check_others(const struct write *w, const char *job)
 {
 	bool certain = !(sim_machine && sim_faults.helper_killed);
 
 	if (w->after && certain && goes_on(w->after))
-		sim_fail("%s is launched, and %s, which it is to be after, is not over", job,
+		sim_fail("%s is launched, but %s, for which it waits, has not ended", job,
 			 w->after->job);
 }
 
@@ -138,9 +141,9 @@ static void check_time(const struct write *w, const char *job)
 
 	check_others(w, job);
 	if (w->forgotten)
-		sim_fail("%s was removed before it began, and is launched", job);
+		sim_fail("%s was removed before it was launched, but it is launched", job);
 	if (w->hold && !w->released)
-		sim_fail("%s is launched, and nobody has released it", job);
+		sim_fail("%s is launched, but nobody has released it", job);
 	if (w->begin_s && !sim_faults.clock && sim_now() < begin_us)
 		sim_fail("%s is launched %llu ms too early", job,
 			 (unsigned long long)((begin_us - sim_now()) / SIM_MS));
@@ -170,7 +173,7 @@ static void draw_after(struct write *w)
 	w->held = w->after;
 }
 
-/* Return the line of its scheduler_args with `begin` or `hold`, malloc'ed. */
+/* Return the entry of W's scheduler_args that holds the job, malloc'ed. */
 static char *when_of(const struct write *w)
 {
 	if (w->after)
@@ -185,7 +188,7 @@ unsigned users_limit_s(unsigned tag)
 	return sim_machine && tag % 4 == 0 ? LIMIT_S : 0;
 }
 
-/* Return the rest of its scheduler_args, malloc'ed. */
+/* Return the scheduler_args of W's document, malloc'ed; "" if there are none. */
 static char *args_of(const struct write *w)
 {
 	unsigned limit = users_limit_s(w->tag);
@@ -209,11 +212,17 @@ bool users_held(const char *job)
 {
 	unsigned long tag = job[0] == 'w' ? strtoul(job + 1, NULL, 10) : MOST_WRITES;
 
-	/* Another user's job may have been copied from it before etcd was restored. */
+	/*
+	 * A copy by another user has the same name, and may remain after a restore of etcd has
+	 * removed our job.
+	 */
 	return tag < n_writes && writes[tag].held && !writes[tag].created && !is_at_server(job);
 }
 
-/* kxfs may have been killed while it sent JOB, a held job, and JOB may be gone since. */
+/*
+ * True if kxfs may not know whether JOB, a held job, was launched: kxfs may have been killed while
+ * it sent JOB, and the server does not have JOB now.
+ */
 bool users_may_be_not_known(const char *job)
 {
 	unsigned long tag = job[0] == 'w' ? strtoul(job + 1, NULL, 10) : MOST_WRITES;
@@ -231,7 +240,7 @@ void users_copied(const char *job)
 
 /* --- what the server sees --- */
 
-/* Return the document from which BODY was made, or NULL. */
+/* Return the write of the document from which kxfs made BODY, or NULL. */
 static struct write *write_of(const char *body)
 {
 	const char *found = strstr(body, "echo tag-");
@@ -249,9 +258,8 @@ void users_sent(const char *body)
 		return;
 	damage_launches(w->tag, now - 1);
 	if (w->sent && w->sent != now && w->released_in != now)
-		sim_fail(
-			"tag %u was sent in life %u, nobody knows what came of it, and it is sent again",
-			w->tag, w->sent - 1);
+		sim_fail("tag %u was sent in life %u with an unknown result, but it is sent again",
+			 w->tag, w->sent - 1);
 	w->sent = now;
 }
 
@@ -270,12 +278,13 @@ void users_created(const char *body, const char *name, const char *uid)
 	struct write *w = &writes[min_of(tag, (unsigned long)MOST_WRITES - 1)];
 
 	if (tag >= n_writes || !strstr(body, "-gat"))
-		sim_fail("job %s was launched of what nobody has written", name);
+		sim_fail("job %s was launched from a document that nobody has written", name);
 	if (w->fate == WRITING || w->fate == REFUSED || w->fate == DEAD)
 		sim_fail("tag %lu was launched as %s, which is %s", tag, name, fates[w->fate]);
 	check_time(w, name);
 	/*
-	 * A delayed POST succeeds if the server has forgotten the job that the next POST created.
+	 * A delayed POST may create the job a second time if a restore of etcd has removed the job
+	 * that the next POST created.
 	 */
 	if (w->created++ || (w->undone && w->fate == ACCEPTED && !w->held && !sim_faults.late))
 		sim_fail("tag %lu was launched twice: %s and %s", tag, w->job, name);
@@ -336,15 +345,16 @@ void users_started(unsigned tag, const char *job, bool first, unsigned life, uns
 	struct write *w = &writes[min_of(tag, MOST_WRITES - 1u)];
 
 	if (tag >= n_writes)
-		sim_fail("%s was started of what nobody has written", job);
+		sim_fail("%s was started from a document that nobody has written", job);
 	if (w->fate == WRITING || w->fate == REFUSED || w->fate == DEAD)
 		sim_fail("tag %u was started as %s, which is %s", tag, job, fates[w->fate]);
 	if (w->job && w->created && !streq(w->job, job))
 		sim_fail("tag %u was launched twice: %s and %s", tag, w->job, job);
 	damage_launches(tag, life);
 	/*
-	 * Its writer got no result, or an unclear one; a start launches nothing by itself. If the
-	 * helper could not be started and that could not be recorded, the next mount retries.
+	 * If the writer of a job got no result, or an unclear one, a later mount must not start the
+	 * job. There is an exception: if the helper could not be started and that could not be
+	 * recorded, the next mount retries.
 	 */
 	if (!w->created)
 		check_time(w, job);
@@ -352,7 +362,7 @@ void users_started(unsigned tag, const char *job, bool first, unsigned life, uns
 	    !machine_places() && !sim_faults.disk_error && life > w->life && boot == w->boot &&
 	    !w->left)
 		sim_fail(
-			"tag %u was started as %s by a later mount, and its close has not returned 0",
+			"tag %u was started as %s by a later mount, but its close has not returned 0",
 			tag, job);
 	if (!w->created++)
 		w->job = text_copy(job);
@@ -389,7 +399,7 @@ bool users_removed(const char *job)
 /* --- one submission --- */
 
 /*
- * Return the stream of random numbers for W: one for each submission, so that its draws don't
+ * Return the stream of random numbers for W. Each submission has its own, so that its draws don't
  * affect others.
  */
 static enum sim_stream stream_of(const struct write *w)
@@ -398,12 +408,12 @@ static enum sim_stream stream_of(const struct write *w)
 }
 
 /*
- * No part of the text is a whole AppDef: if kxfs can't see the process that writes it, the close of
- * a killed process looks like any other.
+ * Return W's document. If kxfs can't see the writing process, the close of a killed process looks
+ * like any other. So no beginning of the document is a whole AppDef.
  */
 static char *text_of(struct write *w)
 {
-	/* For kinds other than Volcano's. */
+	/* The retries for kinds other than Volcano's. */
 	static const char *const retries[] = {"", "", "  max_retries: 1\n",
 					      "  max_retries: 2\n  retry_policy: REPLICA\n",
 					      "  max_retries: 1\n  retry_policy: REPLICA\n"};
@@ -445,13 +455,13 @@ static bool is_unknown(int err)
 	return false;
 }
 
-/* True if kxfs is still mounted as in LIFE and not about to end. */
+/* True if kxfs is still in its life LIFE, and mounted. */
 static bool is_same(unsigned life)
 {
 	return life == sim_life() && sim_fs;
 }
 
-/* The same on a machine, where the program may not have started yet. */
+/* Check an accepted local or held job, which may not have started yet. */
 static void check_started(struct write *w, pid_t pid, unsigned life)
 {
 	cleanup_free char *link = text_print("submit/n%u.yaml.job", w->name), *target = NULL;
@@ -461,12 +471,12 @@ static void check_started(struct write *w, pid_t pid, unsigned life)
 	if (!is_same(life) || !alone[w->name])
 		return;
 	if (err || !id)
-		sim_fail("tag %u was accepted, and %s is %s", w->tag, link,
+		sim_fail("tag %u was accepted, but %s is %s", w->tag, link,
 			 err ? strerror(-err) : target);
 	if (!w->job)
 		w->job = text_copy(id + 1);
 	else if (!streq(w->job, id + 1))
-		sim_fail("tag %u was accepted as %s, and %s is %s", w->tag, w->job, link, target);
+		sim_fail("tag %u was accepted as %s, but %s is %s", w->tag, w->job, link, target);
 }
 
 /* Check the result that the mount shows right after the close, if it is still the same mount. */
@@ -479,7 +489,7 @@ static void check_accepted(struct write *w, pid_t pid, unsigned life)
 	if (sim_machine || w->held)
 		return check_started(w, pid, life);
 	if (w->created != 1 && !w->undone)
-		sim_fail("tag %u: the close returned 0, and nothing was launched", w->tag);
+		sim_fail("tag %u: the close returned 0, but nothing was launched", w->tag);
 	path = text_print("jobs/%s", w->job);
 	err = kernel_stat(pid, path);
 	if (is_same(life) && err == -ENOENT) {
@@ -489,15 +499,16 @@ static void check_accepted(struct write *w, pid_t pid, unsigned life)
 	}
 	/*
 	 * If a proxy answers in the server's place, or the server refuses a request, kxfs may only
-	 * know a job's name. Its watch brings the rest, later if etcd was restored.
+	 * know the job's name. Then only its watch reports the job, which takes longer if etcd was
+	 * restored.
 	 */
 	if (is_same(life) && err && !sim_faults.proxied && !sim_faults.troubled &&
 	    !sim_faults.stranger && !sim_faults.forbidden && !server_restores() &&
 	    is_at_server(w->job))
-		sim_fail("tag %u was accepted, and %s is not there", w->tag, path);
+		sim_fail("tag %u was accepted, but %s does not exist", w->tag, path);
 	err = kernel_readlink(pid, link, &target);
 	if (is_same(life) && alone[w->name] && (err || !strstr(target, w->job)))
-		sim_fail("tag %u was accepted as %s, and %s is %s", w->tag, w->job, link,
+		sim_fail("tag %u was accepted as %s, but %s is %s", w->tag, w->job, link,
 			 err ? strerror(-err) : target);
 }
 
@@ -522,15 +533,15 @@ static void conclude(struct write *w, pid_t pid, unsigned life, int err)
 		check_accepted(w, pid, life);
 	} else if (!is_unknown(err) && (err == -EBUSY || (alone[w->name] && !is_unclear(w, pid)))) {
 		if (w->created)
-			sim_fail("tag %u: the close fails with %s, and it was launched as %s",
+			sim_fail("tag %u: the close fails with %s, but it was launched as %s",
 				 w->tag, strerror(-err), w->job);
 		w->fate = REFUSED;
 	}
 }
 
 /*
- * A local job is shown when its programs have started, or soon after that. Its writer waits for the
- * disk, but neither for the programs nor for a clock that was set back.
+ * Check that the close of a local job returned soon. It waits for the disk, but neither for the
+ * start of the programs nor for a clock that was set back.
  */
 static void check_soon(const struct write *w)
 {
@@ -538,9 +549,8 @@ static void check_soon(const struct write *w)
 
 	if (w->fate == ASKED && sim_machine && !w->held && waited > SOON_S * SIM_S &&
 	    !sim_faults.slow && !sim_faults.hangs && !sim_faults.disk_error)
-		sim_fail(
-			"tag %u: a job of the machine is asked for, and the close returns after %llu ms",
-			w->tag, (unsigned long long)(waited / SIM_MS));
+		sim_fail("tag %u: the close that submits a local job returns only after %llu ms",
+			 w->tag, (unsigned long long)(waited / SIM_MS));
 }
 
 void writer_asks(struct writing *writing)
@@ -587,8 +597,8 @@ static void write_one(struct write *w, pid_t pid)
 }
 
 /*
- * The user removes the job, but not while a request that has launched it may still be on its way:
- * it would launch the job again, because the server has forgotten its name.
+ * Let the user remove the job. Wait before, because a delayed request for the launch may still be
+ * on its way: after the removal the name is free, and the request would launch the job again.
  */
 static void remove_one(struct write *w, pid_t pid)
 {
@@ -604,17 +614,22 @@ static void remove_one(struct write *w, pid_t pid)
 	w->removed = true;
 	err = looker_remove(pid, path);
 	sim_log("user", "tag %u: rm -r %s: %s", w->tag, path, err ? strerror(-err) : "removed");
-	/* A job whose launch is unclear remains, and others wait for it. */
+	/*
+	 * kxfs refuses to remove a job whose launch is unclear, and other jobs still wait for it.
+	 */
 	if (err == -EAGAIN && !w->created)
 		w->removed = false;
 	w->unsure = err && err != -ENOENT;
 	w->forgotten = !err && !w->created && !w->shown;
 	if (!err && !sim_machine && life == sim_life() && restores == server_restores() && w->uid &&
 	    server_has_job(w->uid))
-		sim_fail("tag %u: %s was removed, and its job is there", w->tag, path);
+		sim_fail("tag %u: %s was removed, but its job still exists", w->tag, path);
 }
 
-/* The user releases the held job some time, and retries until that succeeds or the job is gone. */
+/*
+ * Let the user release the held job after some time, and retry until that succeeds or the job is
+ * gone.
+ */
 static void release_one(struct write *w, pid_t pid)
 {
 	cleanup_free char *path = text_print("jobs/%s/ctl", w->job);
@@ -705,18 +720,18 @@ static void judge_name(unsigned name, pid_t pid)
 		sim_fail("tag %u, which was launched as %s: %s leads to %s", w->tag, w->job, link,
 			 no_link ? strerror(-no_link) : target);
 	if (there && no_error == 0 && w->fate == ASKED && strstr(text, "nothing was launched"))
-		sim_fail("tag %u: %s reports that nothing was launched, and %s is there", w->tag,
+		sim_fail("tag %u: %s reports that nothing was launched, but %s exists", w->tag,
 			 path, w->job);
 	/*
-	 * The reason of a refusal is shown until the mount ends. A rename that the disk refuses
-	 * reports that only to its caller. The link is removed with the record of its job.
+	 * NAME.error shows the reason of a refusal until the mount ends. If the disk refuses a
+	 * rename, only its caller gets the error. The link is removed with the record of its job.
 	 */
 	if (!w->created && !w->removed && !w->undone && w->life == sim_life() && no_link &&
 	    no_error && !(w->err && (writer_renames(w->writing.habit) || w->err == -ENOTCONN)))
-		sim_fail("tag %u was closed, and there is neither %s nor %s", w->tag, link, path);
+		sim_fail("tag %u was closed, but there is neither %s nor %s", w->tag, link, path);
 }
 
-/* Check that the job has the text that W has written, in its file. */
+/* Check that the job's app.yaml shows the text that W has written. */
 static void judge_text(const struct write *w, pid_t pid)
 {
 	cleanup_free char *path = w->job ? text_print("jobs/%s/app.yaml", w->job) : NULL;
@@ -725,7 +740,7 @@ static void judge_text(const struct write *w, pid_t pid)
 	if (w->created && is_at_server(w->job) && !w->removed && !w->undone &&
 	    !sim_faults.disk_error &&
 	    (kernel_read(pid, path, &text) ? !is_damaged(w, false) : !strstr(text, tag)))
-		sim_fail("tag %u was launched as %s, and %s has %s", w->tag, w->job, path,
+		sim_fail("tag %u was launched as %s, but %s has %s", w->tag, w->job, path,
 			 text ? text : "gone");
 }
 
@@ -739,7 +754,10 @@ static bool may_not_have_run(const struct write *w)
 	       sim_faults.no_descriptor || sim_faults.helper_killed || sim_faults.ended;
 }
 
-/* True if a job that W waits for is still running, or ended otherwise than W waits for. */
+/*
+ * True if the job for which W waits may still run, or may have ended with another result than W
+ * waits for.
+ */
 static bool others_go_on(const struct write *w)
 {
 	bool certain;
@@ -758,9 +776,9 @@ bool users_show_not_known(const char *job, pid_t pid)
 }
 
 /*
- * True if kxfs was killed while it sent W to the server, or sent W for too long. Then it is unknown
- * whether W was launched; the job reports that, and kxfs never sends it again. On a machine that is
- * always known.
+ * True if kxfs does not know whether W was launched, because it was killed while it sent W to the
+ * server or because sending took too long. It shows the job as not known, and never sends it again.
+ * On a machine, kxfs always knows.
  */
 static bool is_not_known(const struct write *w, pid_t pid)
 {
@@ -790,8 +808,8 @@ static bool may_stay_held(const struct write *w)
 }
 
 /*
- * Check that jobs/ has the server's jobs, the held jobs and those whose launch is unclear, which
- * may be gone again. A job that was just removed may still be there.
+ * Check that jobs/ has the server's jobs, the held jobs, and the jobs whose launch is unclear; the
+ * server may no longer have those. A job that was just removed may remain for a while.
  */
 static void judge_jobs(pid_t pid)
 {
@@ -810,7 +828,7 @@ static void judge_jobs(pid_t pid)
 			return;
 		sim_sleep(SIM_S);
 	}
-	sim_fail("jobs/ has %zu names of jobs that are launched, and the server %zu jobs: %s", n,
+	sim_fail("jobs/ has %zu names of launched jobs, but the server has %zu jobs: %s", n,
 		 server_n_jobs(), strerror(-err));
 }
 
@@ -825,7 +843,7 @@ static void judge(void *data)
 		if (writes[i].fate == ACCEPTED && writes[i].created != 1 && !writes[i].undone &&
 		    !(sim_machine && may_not_have_run(&writes[i])) && !may_stay_held(&writes[i]) &&
 		    !is_damaged(&writes[i], !sim_machine) && !is_not_known(&writes[i], pid))
-			sim_fail("tag %u was accepted, and launched %u times", i,
+			sim_fail("tag %u was accepted, but launched %u times", i,
 				 writes[i].created);
 	}
 	if (!sim_fs)
@@ -839,7 +857,8 @@ static void judge(void *data)
 		machine_judge();
 	else
 		judge_jobs(pid);
-	bounds_judge(); /* first, since reading fetches the logs of other users' jobs */
+	/* Before the readers, because reading fetches the logs of other users' jobs. */
+	bounds_judge();
 	archive_judge();
 	readers_judge();
 	waiters_judge();

@@ -122,7 +122,7 @@ static void job_begins(void *data)
 
 /* --- Commands --- */
 
-/* JOB has no pods any more, and reaches the requested phase. */
+/* Remove JOB's pod, and set the phase that a Command requested. */
 static void settle(void *data)
 {
 	struct object *job = data, *pod = cluster_pod(job);
@@ -236,8 +236,8 @@ const struct controller controller_volcano = {
  * Only the job's pod shows how the job has ended.
  */
 
-#define REQUEUE_S 60  /* after which a job whose pod has failed may be requeued, */
-#define LATER_S	  120 /* or this much later */
+#define REQUEUE_S 60  /* a job is requeued at least this long after its pod has failed */
+#define LATER_S	  120 /* and at most this much later */
 
 static struct json_object *conditions_of(const struct object *job)
 {
@@ -251,8 +251,8 @@ static struct json_object *conditions_of(const struct object *job)
 }
 
 /*
- * An existing condition keeps its position, and gets a new time if it is about a dispatch or its
- * end. A condition about items that can't be created is appended again unless it is the last.
+ * Set a condition of JOB. If the condition exists, it keeps its position; Dispatched and
+ * PreemptCandidate get a new time. Failed is appended again unless it is the last one.
  */
 static void condition(const struct object *job, const char *type, const char *reason,
 		      const char *message)
@@ -329,7 +329,7 @@ static void is_dispatched(void *data)
 			  "creation failure: quota");
 		return cluster_after(2 * SIM_S + sim_delay(SIM_SERVER, SIM_S), is_behind, job);
 	}
-	/* After a restore of etcd the controller may start the job a second time. */
+	/* After a restore of etcd, the controller may come here a second time. */
 	if (!cluster_pod(job))
 		job_make_pod(job);
 	controller_soon(2, runs, job);
@@ -400,7 +400,7 @@ static void requeues(void *data)
 			       json_object_new_int((int)++job->attempt));
 	condition(job, "PreemptCandidate", "MinPodsNotRunning",
 		  "Insufficient number of Running and Completed pods.");
-	sim_log("server", "job %s is to be put back", job->name);
+	sim_log("server", "job %s will be requeued", job->name);
 	object_changed(job, "MODIFIED");
 	controller_soon(2, backs_off, job);
 }
@@ -439,7 +439,10 @@ static void mcad_restored(void *data)
 		return controller_soon(3, mcad_restored, job);
 	if (pod && pod->over)
 		return job_over_again(job, pod);
-	/* The controller only knows of an end by the pod. */
+	/*
+	 * The controller learns only from the pod that the job has ended. So without a pod it
+	 * starts the job again.
+	 */
 	if (!pod) {
 		job->phase = "Running";
 		job_make_pod(job);

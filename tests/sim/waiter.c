@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers of files that block (follow, wait and changes), in chunks, with signals in between; and of list.
+ * Users who read `list` and the files that block (follow, wait, changes). They read these in
+ * chunks, and signals interrupt some reads.
  *
- *	follow	 returns what the log shows (reader.c), and ends when the job has ended and all output was returned
- *	wait	 returns the state in which the job has ended on the server, which `state` shows too and which never
+ *	follow	 returns what the log shows (reader.c). It ends when the job has ended and all output was returned
+ *	wait	 returns the final state of the job on the server, and `state` shows the same. This state never
  *		 changes. The log is then complete (reader.c)
- *	changes	 each line has something new about its job; after SYNC each job is as its last line shows
+ *	changes	 each line reports something new about its job. After SYNC, the last line of each job shows how
+ *		 the job is now
  *
- * At the end nobody waits for a finished job, and list and changes show the server's jobs as they are there.
+ * At the end nobody waits for a finished job, and list and changes show the jobs as the server has
+ * them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +28,7 @@
 
 /* A process that reads a file of a job. */
 struct waiter {
-	char *job; /* NULL if it is not a job's */
+	char *job; /* the job whose file it reads now, or NULL */
 	const char *file;
 };
 
@@ -84,7 +87,7 @@ static ssize_t read_more(struct text *t)
 	t->n += (size_t)n;
 	t->bytes[t->n] = '\0';
 	if (strlen(t->bytes) < t->n)
-		sim_fail("who reads what blocks is given a zero");
+		sim_fail("a file that blocks returns a zero byte");
 	return n;
 }
 
@@ -127,7 +130,7 @@ static void follow(const char *job, pid_t pid, bool merged)
 	if (n == 0 && !fate.suspended &&
 	    (sim_machine && !merged ? machine_is_up(job, "main-0") && !users_removed(job)
 				    : !waiters_is_over(job)))
-		sim_fail("%s ends, and its job goes on", path);
+		sim_fail("%s ends, but its job has not ended", path);
 	kernel_close(&t.f, 0);
 	free(t.bytes);
 }
@@ -162,15 +165,15 @@ static void wait_for(const char *job, pid_t pid)
 	kernel_close(&t.f, 0);
 	sim_log("waiter", "%s: %s", path, n < 0 ? strerror((int)-n) : t.bytes);
 	server_fate(job, &fate);
-	/* The user may resume a suspended job. */
+	/* Don't compare the result for a suspended job, because a user may resume it. */
 	if (n == 0 && fate.n == 1) {
 		s = result_of(&waited, job);
 		if (!is_true(t.bytes, &fate))
-			sim_fail("%s returns %s, and its job is %s%s", path, t.bytes, fate.phase,
+			sim_fail("%s returns %s, but its job is %s%s", path, t.bytes, fate.phase,
 				 fate.gone ? ", gone" : "");
 		/*
-		 * The next life can't know what the disk refused to record of a job that was
-		 * removed.
+		 * If the disk refused to record the result and the job was removed, the next life
+		 * can't know the result.
 		 */
 		if (*s->word && !streq(s->word, t.bytes) && !fate.suspended &&
 		    !(fate.gone && sim_faults.disk_error))
@@ -216,7 +219,7 @@ static void on_line(char *line)
 	struct result *s;
 
 	if (!state)
-		sim_fail("changes has a line that is none: %s", line);
+		sim_fail("changes has a malformed line: %s", line);
 	*id++ = *state++ = '\0';
 	if (reason)
 		*reason++ = '\0';
@@ -224,16 +227,16 @@ static void on_line(char *line)
 		reason = state + strlen(state);
 	if (streq(id, "-")) {
 		if (synced || !streq(state, "SYNC"))
-			sim_fail("changes has the line %s", state);
+			sim_fail("changes has an unexpected line %s", state);
 		synced = true;
 		return;
 	}
 	s = result_of(&changed, id);
 	if (streq(s->word, state) && streq(s->reason, reason))
-		sim_fail("changes repeats that %s is %s %s", id, state, reason);
+		sim_fail("changes reports twice that %s is %s %s", id, state, reason);
 	if (synced ? !*s->word && streq(reason, "Removed") : *s->word || streq(reason, "Removed"))
-		sim_fail("changes has %s SYNC that %s is %s %s", synced ? "behind" : "before", id,
-			 state, reason);
+		sim_fail("changes reports %s SYNC that %s is %s %s", synced ? "after" : "before",
+			 id, state, reason);
 	snprintf(s->word, sizeof(s->word), "%s", state);
 	snprintf(s->reason, sizeof(s->reason), "%s", reason);
 }
@@ -333,17 +336,17 @@ static void judge_lists(pid_t pid)
 		state_in(list, job, state);
 		snprintf(line, sizeof(line), "%s\n", state);
 		if (!sim_machine && server_is_suspended(job) && !streq(state, "CANCELLED"))
-			sim_fail("list has %s as %s, and it is suspended", job, state);
+			sim_fail("list has %s as %s, but it is suspended", job, state);
 		/*
-		 * machine.c checks the state of local jobs. A job that was held until now may still
-		 * run.
+		 * machine.c checks the states of local jobs. kxfs may not yet show the state of a
+		 * job that has just changed.
 		 */
 		if ((!*state && !sim_faults.disk_error) ||
 		    (!sim_machine && !fate.moves && waiters_is_over(job) && !is_true(line, &fate)))
-			sim_fail("list has %s as %s, and it is %s", job, *state ? state : "nothing",
+			sim_fail("list has %s as %s, but it is %s", job, *state ? state : "nothing",
 				 fate.phase);
 		if (!streq(result_of(&changed, job)->word, state))
-			sim_fail("list has %s as %s, and changes as %s", job, state,
+			sim_fail("list has %s as %s, but changes has it as %s", job, state,
 				 result_of(&changed, job)->word);
 	}
 	for (const struct result *s = changed; s; s = s->next) {
@@ -352,14 +355,15 @@ static void judge_lists(pid_t pid)
 		server_fate(s->job, &fate);
 		if (fate.gone && !users_held(s->job) && !streq(s->reason, "Removed") &&
 		    !(users_may_be_not_known(s->job) && streq(s->word, "SUBMITTED")))
-			sim_fail("changes has %s as %s %s, and it is gone", s->job, s->word,
+			sim_fail("changes has %s as %s %s, but it is gone", s->job, s->word,
 				 s->reason);
 	}
 }
 
 /*
- * Check that the result of wait is still the state, unless a user has suspended the job since, or
- * the disk had not recorded the result when the job was removed and the machine lost power.
+ * Check that `state` still shows the result of `wait`, unless a user has suspended the job since
+ * then. The result may also be lost if the disk had not recorded it when the job was removed and
+ * the machine lost power.
  */
 static void judge_result(const struct result *s, pid_t pid)
 {
@@ -376,7 +380,7 @@ static void judge_result(const struct result *s, pid_t pid)
 
 		if (*s->word && !fate.suspended && kernel_read(pid, path, &state) == 0 &&
 		    !streq(state, s->word))
-			sim_fail("wait of %s returned %s, and %s has %s", s->job, s->word, path,
+			sim_fail("wait of %s returned %s, but %s has %s", s->job, s->word, path,
 				 state);
 	}
 }
@@ -389,14 +393,15 @@ void waiters_judge(void)
 		const struct waiter *w = &waiters[i];
 
 		/*
-		 * Following a suspended job waits until it is resumed, though `wait` returns
-		 * CANCELLED. If kxfs was killed while it removed a job, the job may continue. For
-		 * kxfs, a job whose launch is unclear has not ended.
+		 * There are exceptions. A reader of `follow` waits until a suspended job is
+		 * resumed, although `wait` returns CANCELLED. If kxfs was killed while it removed a
+		 * job, the job may continue. A job whose launch is unclear has not ended for kxfs.
 		 */
 		if (w->job && waiters_is_over(w->job) && !machine_is_up(w->job, NULL) &&
 		    !users_show_not_known(w->job, pid) &&
 		    !(streq(w->file, "follow") && server_is_suspended(w->job)))
-			sim_fail("who reads %s of %s, which is over, still waits", w->file, w->job);
+			sim_fail("a reader of %s of %s still waits although the job has ended",
+				 w->file, w->job);
 	}
 	judge_lists(pid);
 	for (const struct result *s = waited; s; s = s->next)

@@ -35,7 +35,7 @@ struct hands {
 	struct writing *w;
 	struct kernel_file f[DESCRIPTORS];
 	bool open[DESCRIPTORS];
-	size_t at; /* bytes of the text that were written */
+	size_t at; /* the number of bytes of the text that were written */
 };
 
 /* --- common steps --- */
@@ -82,8 +82,8 @@ static int close_it(struct hands *h, unsigned i)
 }
 
 /*
- * ERR is the result of a change of the name. If it was interrupted, the change may still happen
- * later.
+ * Return ERR, the result of a call that changes the name. If the call was interrupted, the change
+ * may still happen later.
  */
 static int renamed(struct hands *h, int err)
 {
@@ -92,8 +92,8 @@ static int renamed(struct hands *h, int err)
 }
 
 /*
- * Write the text up to byte END, in chunks of any size. APPENDED: with a kernel offset that is out
- * of date.
+ * Write the text up to byte END, in chunks of random sizes. APPENDED: pass offset 0 each time, as
+ * if the kernel's idea of the file size was out of date.
  */
 static int put(struct hands *h, unsigned i, size_t end, bool appended)
 {
@@ -121,7 +121,10 @@ static int ask(struct hands *h, unsigned i)
 	struct writing *w = h->w;
 
 	h->open[i] = false;
-	/* A process that was killed before and that kxfs can see does not submit. */
+	/*
+	 * The close submits unless the process was killed before. A killed process in another pid
+	 * namespace submits too, because kxfs can't see that it was killed.
+	 */
 	if (!w->killed || w->sight == KERNEL_ELSEWHERE)
 		writer_asks(w);
 	return kernel_close(&h->f[i], w->interrupt_us);
@@ -158,7 +161,7 @@ static int shell(struct hands *h)
 	for (unsigned i = 0; i < 3 && !err; i++) {
 		dup_it(h, 1, writer_child(h->w), 2);
 		err = put(h, 2, i < 2 ? (i + 1) * part : n, false);
-		/* Nobody looks at the result of a command's close. */
+		/* The shell ignores the result of this close. */
 		close_it(h, 2);
 	}
 	return err ? err : ask(h, 1);
@@ -215,7 +218,7 @@ static int emacs(struct hands *h)
 	pid_t pid = h->w->pid;
 
 	if (kernel_symlink(pid, "ann@sim.1", lock) == 0)
-		sim_fail("%s was made, a symbolic link", lock);
+		sim_fail("the symbolic link %s was created", lock);
 	if (open_it(h, copy, O_CREAT | O_TRUNC) == 0) {
 		kernel_write(&h->f[0], h->w->text, strlen(h->w->text) / 2, 0);
 		close_it(h, 0);
@@ -289,7 +292,7 @@ bool writer_renames(unsigned habit)
 pid_t writer_child(struct writing *w)
 {
 	w->child = kernel_fork(w->sight);
-	/* A writer that was killed in open starts no child. */
+	/* A killed writer can't start a child, so the child never makes a call. */
 	if (w->killed)
 		kernel_kill(w->child);
 	return w->child;
@@ -378,16 +381,16 @@ static void dry_ask(pid_t pid, const char *path)
 	if (err)
 		return;
 	if (wrong)
-		sim_fail("%s was closed, and %s is wrong", path, tag);
+		sim_fail("%s was closed without an error, but %s is invalid", path, tag);
 	err = kernel_read(pid, path, &shown);
-	/* kxfs may have dropped its bytes from memory. */
+	/* kxfs may have dropped the bytes from memory, and the disk may fail to return them. */
 	if (life != sim_life() || !sim_fs ||
 	    ((err == -EIO || err == -ESTALE) && sim_faults.disk_error) ||
 	    (err == -ETIMEDOUT && sim_faults.hangs))
 		return;
 	if (err || streq(shown, text) || !strstr(shown, tag))
-		sim_fail("%s was closed, and does not show what would be made of %s: %s", path, tag,
-			 err ? strerror(-err) : shown);
+		sim_fail("%s was closed, but does not show what would be launched for %s: %s", path,
+			 tag, err ? strerror(-err) : shown);
 }
 
 static void asking(void *data)
