@@ -624,7 +624,7 @@ static void test_torchx_refused(void **state)
 		spec_errors_clear(&e);
 	}
 	check_text("name: a\nroles:\n- {name: r, image: i, entrypoint: <MISSING>}\n",
-		   "3:35: roles[0].entrypoint: is " MISSING
+		   "3:35: roles[0].entrypoint: is <MISSING>"
 		   ", which means in TorchX that there is none: name a program\n");
 	check_text("name: a\nroles: null\n",
 		   "2:8: roles: must not be null; leave out a field that has no value, or put "
