@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Run failed tests again, for tests/run: what a slow machine can spoil counts as failed only if it fails twice.
+"""Run failed tests again, for tests/run. A failure that a slow machine may cause counts only if the
+test fails twice.
 
-	again.py list REPORTS            the tests to run again, a line each: number, stage, seed, name
-	again.py flaky REPORTS NUMBER    note that the test of that number has passed twice since
+	again.py list REPORTS            the tests to run again, one per line: number, stage, seed, name
+	again.py flaky REPORTS NUMBER    record that the test with that number has passed twice since
 	again.py keep REPORTS FILE       add the flaky tests of a report to FILE (`tests/run --flaky`)
 
-`Failures`, a plugin of pytest, writes each failure of a stage into REPORTS/STAGE.failed.jsonl. Only tests that use real time
-are run again, and none for which a sanitizer has reported anything.
+`Failures`, a pytest plugin, writes each failure of a stage to REPORTS/STAGE.failed.jsonl. Only
+tests that use real time are run again. A test for which a sanitizer has reported anything is not.
 """
 
 import json
@@ -18,20 +19,20 @@ import time
 
 STAGES = ("mount", "replay", "s3", "cluster", "torchx", "package", "bench", "mount-asan", "replay-asan", "mount-tsan", "replay-tsan")
 SANITIZERS = re.compile(r"(Address|Thread|Leak|UndefinedBehavior)Sanitizer|: runtime error: ")
-FLAKY_MAX = 5  # more of them in one run are no chance
-AGAIN_MAX = 10  # if more have failed, none is run again
-OFTEN = 3  # entries of one test in the kept list
+FLAKY_MAX = 5  # more flaky tests in one run can't be chance
+AGAIN_MAX = 10  # if more tests failed, none is run again
+OFTEN = 3  # entries of one test in the kept list that count as often
 
 
 def junit_name(nodeid):
-    """What pytest calls a test in its JUnit report."""
+    """Return the name that pytest gives the test in its JUnit report."""
     path, bracket, parameters = nodeid.partition("[")
     file, *names = path.split("::")
     return ".".join([re.sub(r"\.py$", "", file).replace("/", "."), *names]) + bracket + parameters
 
 
 class Failures:
-    """Write what a failure says, once for each test, into a file."""
+    """Write what each failure reports to a file, once per test."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
@@ -57,14 +58,14 @@ def rows(path):
 
 
 def candidates(reports):
-    """The failures that are run again."""
+    """Return the failures to run again."""
     found = [{"stage": stage, **row} for stage in STAGES for row in rows(reports / f"{stage}.failed.jsonl")
              if not row["sanitizer"]]
     return found if len(found) <= AGAIN_MAX else []
 
 
 def keep(reports, path):
-    """Add what is not there yet; return the tests that are there often."""
+    """Add missing entries. Return the tests that have many entries."""
     kept = rows(path)
     kept += [row for row in rows(reports / "flaky.jsonl") if row not in kept]
     path.write_text("".join(json.dumps(row) + "\n" for row in kept))

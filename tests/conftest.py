@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Fixtures of all tests that mount. `kx` is a fresh mount; `make_kx` makes mounts with options.
+"""Fixtures of all tests with mounts. `kx` is a new mount; `make_kx` makes mounts with options.
 
-After each test its mounts are ended, sanitizer reports make it fail, and at the end of the
-session no mount, process or directory may be left.
-"""
+After each test its mounts are ended, and sanitizer reports fail the test. At the end of the
+session, no mount, process or directory may remain."""
 
 import os
 import pathlib
@@ -17,7 +16,8 @@ import harness
 import pytest
 from again import Failures
 
-# A shell starts what stands before its `&` with SIGINT ignored, and what tests start and interrupt would ignore it, too.
+# A shell starts background commands (with `&`) with SIGINT ignored. Processes that the tests start
+# and interrupt would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -27,7 +27,7 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """All workers of one run choose the same."""
+    """Select parameter sets for --of-each. All workers of a run select the same."""
     if not config.getoption("--of-each"):
         return
     count, seed = config.getoption("--of-each").split(":")
@@ -47,7 +47,8 @@ def pytest_report_collectionfinish(config):
 
 
 class Progress:
-    """Writes "done total failed" into a file while tests run, for progress.py. Of `pytest -n` the controller does."""
+    """Writes "done total failed" to a file while tests run, for progress.py. With `pytest -n`, the
+    controller does this."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
@@ -81,7 +82,7 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="session")
 def top():
-    """The directory of this session, which an ordinary user can reach; with tsan.supp."""
+    """Return the directory of this session, which an ordinary user can access; with tsan.supp."""
     path = tempfile.mkdtemp(prefix="kxfs-test-",
                             dir=os.environ.get("KXFS_TEST_DIR", tempfile.gettempdir()))
     os.chmod(path, 0o755)
@@ -94,7 +95,7 @@ def top():
 
 @pytest.fixture(scope="session")
 def binary(top):
-    """The program, where an ordinary user can run it."""
+    """Return the program, in a place where an ordinary user can run it."""
     source = pathlib.Path(os.environ.get("KXFS_BINARY", harness.ROOT / "build/fs/kxfs"))
     if not source.exists():
         pytest.fail(f"{source} is missing: build it first, or set KXFS_BINARY", pytrace=False)
@@ -106,7 +107,7 @@ def binary(top):
 
 @pytest.fixture(scope="session")
 def sanitized(binary):
-    """"address", "thread" or "": how the program was built."""
+    """Return how the program was built: "address", "thread" or ""."""
     symbols = subprocess.run(["nm", "-D", binary], check=False, stdout=subprocess.PIPE).stdout
     if b"__asan_init" in symbols:
         return "address"
@@ -115,7 +116,7 @@ def sanitized(binary):
 
 @pytest.fixture
 def make_kx(binary, top):
-    """make_kx(options="", user=None, start=True, ...) -> Kxfs."""
+    """Return make_kx(options="", user=None, start=True, ...) -> Kxfs."""
     made = []
 
     def make(options="", start=True, **kwargs):
@@ -126,7 +127,7 @@ def make_kx(binary, top):
     yield make
     wrong = []
     for kx in made:
-        print(f"{kx.mnt} has said:\n{kx.said()}")  # shown when the test has failed
+        print(f"{kx.mnt} has said:\n{kx.said()}")  # shown if the test has failed
     for kx in reversed(made):
         wrong += kx.close()
     wrong += harness.end_marked()
@@ -140,5 +141,5 @@ def kx(make_kx):
 
 @pytest.fixture(params=["root", harness.USER])
 def kx_of_each(request, make_kx):
-    """A mount of root, and one of an ordinary user."""
+    """Return a mount of root, and one of an ordinary user."""
     return make_kx(user=None if request.param == "root" else request.param)

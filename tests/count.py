@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Count what the stages of tests/run left in the directory of reports; print "N passed, N failed".
+"""Count the results that the stages of tests/run left in the reports directory. Print "N passed, N
+failed".
 
-STAGE.status holds a stage's exit status, STAGE.*junit.xml and STAGE.meson.json what its tests gave. A stage that failed without a
-failing test counts as a failed test, and so does a skipped test, unless it says that the machine lacks something
-(lacking.need). A test that failed and has passed twice since (again.py) counts as passed, and is listed as flaky.
-"""
+STAGE.status contains a stage's exit status; STAGE.*junit.xml and STAGE.meson.json contain the
+results of its tests. A stage that failed without a failing test counts as a failed test. So does a
+skipped test, unless its reason is that the machine lacks something (lacking.need). A failed test
+that has passed twice since (again.py) counts as passed, and is listed as flaky."""
 
 import json
 import pathlib
@@ -19,7 +20,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def count_junit(path):
-    """(names that passed, names that failed, {name: reason} of those skipped) of pytest's report."""
+    """Return (names that passed, names that failed, {name: reason} of skipped tests) of pytest's
+    report."""
     passed, failed, skipped = [], [], {}
     for case in ET.parse(path).iter("testcase"):
         name = f"{case.get('classname')}.{case.get('name')}"
@@ -30,13 +32,13 @@ def count_junit(path):
             failed.append(name)
         else:
             passed.append(name)
-    # A test that fails and whose clean-up fails too stands there twice.
+    # A test is listed twice if it fails and its cleanup fails too.
     failed = list(dict.fromkeys(failed))
     return [name for name in passed if name not in failed], failed, skipped
 
 
 def count_meson(path):
-    """The same of meson's testlog.json, one test a line."""
+    """Return the same for meson's testlog.json, which has one test per line."""
     passed, failed = [], []
     for line in path.read_text().splitlines():
         test = json.loads(line)
@@ -45,13 +47,13 @@ def count_meson(path):
 
 
 def slowest(reports):
-    """The twenty slowest tests, a line each."""
+    """Return the twenty slowest tests, one per line."""
     times = []
     for path in reports.glob("*.junit.xml"):
         try:
             cases = list(ET.parse(path).iter("testcase"))
         except ET.ParseError:
-            continue  # count_stage tells
+            continue  # count_stage reports this
         times += [(float(case.get("time", 0)), path.name.split(".")[0], f"{case.get('classname')}.{case.get('name')}")
                   for case in cases]
     for path in reports.glob("*.meson.json"):
@@ -62,7 +64,8 @@ def slowest(reports):
 
 
 def longest_lane(reports):
-    """Which stages, one after the other, took as long as the run: "first lane: lint 60 s, mount 200 s; then bench 90 s"."""
+    """Return which stages, in sequence, took as long as the whole run: "first lane: lint 60 s,
+    mount 200 s; then bench 90 s"."""
     lanes = {}
     for line in (reports / "begun").read_text().splitlines():
         stage, lane, _ = line.split()
@@ -86,7 +89,8 @@ def git(*args):
 
 
 def size():
-    """How many lines the product and the tests have, and had at the last tag, as far as there is one."""
+    """Return the numbers of lines of the product and the tests, now and at the last tag, if there
+    is one."""
     said = []
     for what, folders, names in (("product", ("spec", "backend", "fs"), (".c", ".h")), ("tests", ("tests",), (".c", ".h", ".py"))):
         text = what
@@ -104,7 +108,8 @@ def size():
 
 
 def count_stage(reports, stage, flaky):
-    """(passed, failed, {name: reason} of those skipped); FLAKY are the names that have passed since."""
+    """Return (passed, failed, {name: reason} of skipped tests). FLAKY are the names that have
+    passed since."""
     passed, failed, skipped = [], [], {}
     for pattern, count in ((f"{stage}.*junit.xml", count_junit), (f"{stage}.meson.json", count_meson)):
         for path in sorted(reports.glob(pattern)):
@@ -120,7 +125,7 @@ def count_stage(reports, stage, flaky):
         failed.append(f"the stage ended with status {status}")
     if not passed and not failed and not skipped:
         failed.append("no test ran")
-    if status in ("0", "1"):  # another one means that not all tests ran
+    if status in ("0", "1"):  # any other status means that some tests did not run
         passed += [name for name in failed if name in flaky]
         failed = [name for name in failed if name not in flaky]
     return passed, failed, skipped

@@ -1,13 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""How many lines of spec, backend and fs run.
+"""Measures which lines of spec, backend and fs are executed.
 
-	coverage.py prepare PROFILES        make the directory, in which each user may change what others have written
-	coverage.py show BUILD PROFILES     print the figures in percent, and the files of which least ran
+	coverage.py prepare PROFILES        create the directory, so that each user may change the others' files
+	coverage.py show BUILD PROFILES     print the figures in percent, and the files with the lowest coverage
 
-BUILD was compiled by clang with -fprofile-instr-generate -fcoverage-mapping, and what ran left *.profraw in PROFILES. What a
-process has run that a signal or _exit ends is not there.
-"""
+BUILD was compiled by clang with -fprofile-instr-generate -fcoverage-mapping. The programs that ran
+left *.profraw in PROFILES. A process that ended by a signal or _exit left no profile."""
 
 import json
 import os
@@ -21,7 +20,8 @@ FOLDERS = ("spec", "backend", "fs")
 
 
 def prepare(profiles):
-    """By a default ACL of rw-rw-rw-, whatever umask a test has."""
+    """Create the directory with a default ACL of rw-rw-rw-, which applies whatever umask a test
+    has."""
     profiles.mkdir()
     acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, 6, 0xFFFFFFFF) for tag in (0x01, 0x04, 0x20))
     os.setxattr(profiles, "system.posix_acl_default", acl)

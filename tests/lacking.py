@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a machine lacks."""
+"""Requirements of tests that a machine may not meet."""
 
 import os
 
@@ -9,6 +9,7 @@ LACKS = "this machine lacks "
 
 
 def need(what, there):
-    """The calling test needs WHAT of the machine. Unless that is THERE, skip it, or fail it in `tests/run all`."""
+    """Skip the calling test unless THERE: it needs WHAT of the machine. In `tests/run all`, fail it
+    instead."""
     if not there:
         (pytest.fail if os.environ.get("KXFS_TEST_ALL") else pytest.skip)(LACKS + what)

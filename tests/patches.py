@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Faults for the tests to notice: patches of the program in tests/sim/faults.patch and tests/mutants/faults.patch.
+"""Faults that the tests must notice: patches in tests/sim/faults.patch and
+tests/mutants/faults.patch.
 
 	tests/patches.py list sim|mutants         print the names of all
-	tests/patches.py show sim|mutants NAME    print the patch of one, as `patch -p1` reads it
-	tests/patches.py put sim|mutants NAME     read the patch of a new fault from standard input, or another patch of one;
-	                                          if the input has only a diff, the text in front of the old one remains
+	tests/patches.py show sim|mutants NAME    print the patch of one, in the format of `patch -p1`
+	tests/patches.py put sim|mutants NAME     read a new fault's patch, or another patch of an existing fault,
+	                                          from standard input; a diff alone keeps the old description
 	tests/patches.py remove sim|mutants NAME
 
-Each fault begins with a line "=== NAME", in the order of the names. The next lines describe what a user would see (and, of
-mutants, `Test:` lines name what has to notice it); then comes the diff.
-"""
+Each fault starts with a line "=== NAME"; faults are sorted by name. The next lines describe what a
+user would see (for mutants, `Test:` lines name the tests that must notice it). The diff follows."""
 
 import pathlib
 import re
@@ -21,7 +21,7 @@ DIFF = re.compile(r"^(?=--- |diff )", re.M)
 
 
 def read(kind):
-    """{name: text of a patch}"""
+    """Return {name: text of a patch}."""
     first, *parts = re.split(r"^=== (\w+)\n", (TESTS / kind / "faults.patch").read_text(), flags=re.M)
     assert not first and len(set(parts[::2])) == len(parts[::2]), first or sorted(parts[::2])
     return dict(zip(parts[::2], parts[1::2]))
@@ -32,7 +32,7 @@ def write(kind, faults):
 
 
 def head(text):
-    """The lines that describe the fault."""
+    """Return the lines that describe the fault."""
     return DIFF.split(text, maxsplit=1)[0].splitlines()
 
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Say what tests/run does while it does it: `progress.py REPORTS STAGE...`, until its standard error is closed or it is ended.
+"""Print what tests/run is doing: `progress.py REPORTS STAGE...`, until its standard error is closed
+or it is killed.
 
-REPORTS/STAGE.running is there while a stage runs, STAGE.seconds when it is over; "again", which runs failed tests again, is such
-a stage too, and takes no time in most runs. How far a stage is stands in STAGE.progress
-("done total failed", by conftest.py), or in what ninja ("[12/503]") or meson ("12/122") have printed. How long stages took is kept
-outside of the tree from run to run, and tells how much time is left.
+REPORTS/STAGE.running exists while a stage runs, and STAGE.seconds when it has ended. "again", which
+runs failed tests again, counts as a stage too, and takes no time in most runs. The progress of a
+stage is in STAGE.progress ("done total failed", from conftest.py), or in the output of ninja
+("[12/503]") or meson ("12/122"). The durations of stages are kept outside the tree from run to run,
+to estimate the remaining time.
 
-A terminal gets one line that changes; anything else gets a line each half minute.
-"""
+A terminal gets one line that changes. Anything else gets a line each half minute."""
 
 import json
 import os
@@ -33,7 +34,7 @@ def known_times(path):
 
 
 def last_match(path, pattern):
-    """The last match of PATTERN in what PATH ends with, or None."""
+    """Return the last match of PATTERN near the end of PATH, or None."""
     try:
         with path.open("rb") as f:
             f.seek(max(0, path.stat().st_size - 4096))
@@ -44,7 +45,7 @@ def last_match(path, pattern):
 
 
 def how_far(reports, stage):
-    """What a running stage does: "mount 120 of 735, 1 failed"."""
+    """Return what a running stage is doing: "mount 120 of 735, 1 failed"."""
     progress = last_match(reports / f"{stage}.progress", r"^(\d+) (\d+) (\d+)$")
     if progress:
         done, total, failed = progress
@@ -60,7 +61,8 @@ def how_far(reports, stage):
 
 
 def left(reports, stages, known):
-    """Seconds that the rest takes with two stages at a time, or None while a stage was never timed here."""
+    """Return the seconds that the rest takes with two stages at a time, or None if a stage was
+    never timed here."""
     total = longest = 0
     for stage in stages:
         if (reports / f"{stage}.seconds").exists():
@@ -88,7 +90,7 @@ def line(reports, stages, known):
 
 
 def note_times(reports, stages, known, path):
-    """Keep how long the stages took that passed."""
+    """Keep the durations of the stages that passed."""
     for stage in stages:
         try:
             if (reports / f"{stage}.status").read_text().strip() == "0":

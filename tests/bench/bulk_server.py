@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""An API server that is never what a benchmark waits for: a process of its own that answers from
-prepared bytes, checks nothing and forgets nothing. Prints its port; ends when its stdin does.
+"""An API server that is never the bottleneck of a benchmark.
 
-    bulk_server.py [--kind KIND] [--jobs N] [--pods N] [--wide N] [--finished 1] [--log-mb N] [--ticks N]
+It is a separate process that replies with prepared bytes, checks nothing and forgets nothing. It
+prints its port, and ends when its stdin is closed.
 
-JOBS jobs `job-00000` ... of Volcano, or as KIND says: job, jobset, rayjob; they run PODS pods each; with --wide, one job `wide` of N tasks more, whose
-pods are as large as Volcano makes them. With --finished, all of them have succeeded. Each pod has a log: one line and
-then silence; or, with --log-mb, so much, printed at 5 MB a second; or, with --ticks, so many lines a second, each the
-time. What is created is watched, and can be read. Selectors select all. GET /bench gives what was asked for so far.
-"""
+	bulk_server.py [--kind KIND] [--jobs N] [--pods N] [--wide N] [--finished 1] [--log-mb N] [--ticks N]
+
+It serves N jobs `job-00000` ... of Volcano, or of KIND: job, jobset, rayjob. Each runs N pods.
+--wide adds one job `wide` of N tasks, whose pods are as large as Volcano makes them. With
+--finished, all jobs have succeeded. Each pod has a log: one line, and then silence. With --log-mb,
+it is N MB, printed at 5 MB per second. With --ticks, it is N lines per second, each containing the
+time. Watches report created objects, which can also be read. Selectors match everything. GET /bench
+returns the requests so far."""
 
 import argparse
 import asyncio
@@ -39,9 +42,9 @@ NAMESPACE_UID = "0b1e9f0c-0000-4000-8000-000000000000"
 LINE = b"%s epoch %08d loss 0.123456789 accuracy 0.987654321 step time 20 us and some more words\n"
 LINES_A_SECOND = 50000
 FIRST_NS = 1_790_000_000 * 10**9
-STAMP = 31  # bytes of a time and a space
+STAMP = 31  # length of a timestamp and a space
 VERSION = 1000
-# By kind, where objects are those of a recording.
+# Kinds whose objects come from a recording.
 RECORDED = {"job": (st.BATCH_JOBS, "job_success"), "jobset": (st.JOBSETS, "kueue_jobset_success")}
 BOOKMARK_S = 60  # between two bookmarks of a watch
 
@@ -51,7 +54,7 @@ def job_uid(number):
 
 
 class Template:
-    """Text of an object with marks that are replaced: thousands of objects are made quickly."""
+    """The text of an object with placeholders, so that thousands of objects can be made quickly."""
 
     def __init__(self, resource, tree):
         self.text = st.Object(resource, tree, VERSION).item
@@ -70,12 +73,12 @@ def owner_of(name):
 
 
 def job_template(name, tasks, finished):
-    """As large as TorchX makes them; TASKS: name -> replicas."""
+    """Return a job as large as TorchX makes it. TASKS: name -> replicas."""
     real = next(s.tree for s in recordings.Recording("success").steps
                 if s.resource is st.JOBS and "status" in s.tree)
     tree = watching.job(name, phase="Completed" if finished else "Running", tasks=tasks)
     template = real["spec"]["tasks"][0]["template"]
-    template["metadata"].pop("labels")  # they name the role; here, the task does
+    template["metadata"].pop("labels")  # they name the role, but here the task does
     template["spec"]["containers"][0]["name"] = "main"
     for task in tree["spec"]["tasks"]:
         task["template"] = template
@@ -85,7 +88,8 @@ def job_template(name, tasks, finished):
 
 
 def pod_template(job, task, finished, n_tasks=0):
-    """With N_TASKS, the two entries a task that Volcano puts into the environment."""
+    """Return a pod. With N_TASKS, it has the two variables per task that Volcano adds to the
+    environment."""
     tree = watching.real_pod(owner_of(job), task, 0)
     tree["metadata"].update(uid="@uid@", name="@pod@")
     tree["spec"]["containers"][0]["env"] = [
@@ -100,7 +104,7 @@ def pod_template(job, task, finished, n_tasks=0):
 
 
 def renamed(tree, names):
-    """TREE with each text that is a key of NAMES, as a whole, replaced."""
+    """Return TREE after replacing each whole text that is a key of NAMES."""
     if isinstance(tree, dict):
         return {key: renamed(value, names) for key, value in tree.items()}
     return [renamed(item, names) for item in tree] if isinstance(tree, list) else names.get(tree, tree) \
@@ -108,7 +112,7 @@ def renamed(tree, names):
 
 
 def recorded_templates(resource, scenario):
-    """Of a job that runs, and of its first pod, as a real cluster has made them."""
+    """Return templates of a running job and its first pod, as a real cluster created them."""
     seen = {}
     for step in recordings.Recording(scenario, resources=(resource, st.PODS)).steps:
         pods = [tree for kind, tree in seen.values() if kind is st.PODS and tree["status"].get("phase") == "Running"]
@@ -117,7 +121,8 @@ def recorded_templates(resource, scenario):
             break
         seen[step.tree["metadata"]["uid"]] = step.resource, step.tree
     (job, *_), (pod, *_) = jobs, pods
-    name, controller = job["metadata"]["name"], pod["metadata"]["ownerReferences"][0]["name"]  # of a JobSet a Job, NAME-ROLE-0
+    # for a JobSet, the Job NAME-ROLE-0
+    name, controller = job["metadata"]["name"], pod["metadata"]["ownerReferences"][0]["name"]
     names = {job["metadata"]["uid"]: "@owner@", controller: controller.replace(name, "job-@name@"), name: "job-@name@",
              pod["metadata"]["uid"]: "@uid@", pod["metadata"]["name"]: "@pod@", job["metadata"]["creationTimestamp"]: st.now()}
     return [Template(kind, renamed({**tree, "metadata": {**tree["metadata"], "namespace": NAMESPACE}}, names))
@@ -125,7 +130,8 @@ def recorded_templates(resource, scenario):
 
 
 def ray_templates():
-    """Of a RayJob, its RayCluster (the metadata, as a mount asks for it) and a worker's pod, from what KubeRay has done."""
+    """Return templates of a RayJob, of its RayCluster's metadata (which a mount requests), and of a
+    worker pod, as KubeRay created them."""
     seen, running = {}, False
     for line in (ROOT / "tests/kinds/recordings/rayjob.jsonl").read_text().splitlines():
         tree = json.loads(line).get("object", {})
@@ -144,15 +150,15 @@ def ray_templates():
 
 
 class World:
-    """The objects: by resource, functions that make one by its number."""
+    """The objects: for each resource, functions that make one by its number."""
 
     def __init__(self, args):
-        self.made = collections.defaultdict(list)  # by resource: those that were created
+        self.made = collections.defaultdict(list)  # by resource: the created objects
         self.args = args
         self.jobs, self.job = st.JOBS, job_template("job-@name@", {"main": args.pods}, args.finished)
         self.wide = job_template("wide", {f"w-{i:04}": 1 for i in range(args.wide)}, args.finished)
         self.pod = pod_template("job-@name@", "main", args.finished)
-        self.parts = []  # what is between jobs and pods
+        self.parts = []  # resources between jobs and pods
         if args.kind == "rayjob":
             self.jobs, self.parts = st.RAYJOBS, [st.RAYCLUSTERS, st.BATCH_JOBS]
             self.job, self.cluster, self.pod = ray_templates()
@@ -169,7 +175,8 @@ class World:
         return fixed.get(resource, 0) + len(self.made[resource])
 
     def item(self, resource, i):
-        """As in a list: there, objects of built-in kinds have no kind and apiVersion."""
+        """Return an object as in a list, where objects of built-in kinds have no kind and
+        apiVersion."""
         if resource is self.jobs:
             if i < self.args.jobs:
                 return self.job.make(name=f"{i:05}", owner=job_uid(i))
@@ -190,7 +197,7 @@ class World:
                                   uid=str(uuid.UUID(int=i + 1)), pod=f"wide-w-{task:04}-0")
 
     def text(self, resource, i):
-        """As it stands alone."""
+        """Return an object as in a reply of its own."""
         item = self.item(resource, i)
         if resource.custom:
             return item
@@ -215,8 +222,8 @@ class World:
 
 
 class Log:
-    """What every pod has printed, in files, without times and with them; where each second of the latter begins.
-    Each second has the same lines."""
+    """The log of every pod, in files with and without times, and where each second of the former
+    starts. Each second has the same lines."""
 
     def __init__(self, mebibytes):
         lines = [LINE % (podlog.stamp(FIRST_NS + i * (10**9 // LINES_A_SECOND)).encode(), i)
@@ -247,7 +254,7 @@ class Server:
         self.api = answers.Api(st.Store())
         if args.kind != "volcano":  # nothing else is installed
             self.api.resources = [*st.CORE, self.world.jobs, *self.world.parts]
-        self.shown = True  # objects; else lists are empty
+        self.shown = True  # show objects; otherwise lists are empty
         self.watches = collections.defaultdict(list)
         self.counts = collections.Counter()
         self.urls = []
@@ -307,7 +314,7 @@ class Server:
         return reply.code, reply.body
 
     def delete(self, name):
-        """Watches hear of it, with its pods; lists still have it."""
+        """Report a job and its pods as deleted to watches. Lists still contain it."""
         gone = [(st.PODS, f"{name}-main-{i}") for i in range(self.world.args.pods)] + [(st.JOBS, name)]
         for resource, which in gone:
             text = self.world.find(resource, which)
@@ -315,7 +322,7 @@ class Server:
                 self.tell(watch, text, b"DELETED")
 
     def page(self, req):
-        """As answers.list_text, of numbers."""
+        """Like answers.list_text, but objects are identified by numbers."""
         count = self.world.count(req.resource) if self.shown else 0
         begin = int(base64.b64decode(req.query["continue"] + "==")) if "continue" in req.query else 0
         end = min(count, begin + (req.number("limit") or count))
@@ -324,7 +331,7 @@ class Server:
             meta["continue"] = base64.b64encode(b"%d" % end).decode().rstrip("=")
         items = [self.world.item(req.resource, i) for i in range(begin, end)]
         named = req.query.get("fieldSelector", "").partition("metadata.name=")[2]
-        if named:  # whose pod a log is, which is asked once of each
+        if named:  # the request for the pod that a log belongs to, sent once per log
             found = self.world.find(req.resource, named)
             meta, items = {"resourceVersion": str(VERSION)}, [found] if found else []
         Item = collections.namedtuple("Item", "item")
@@ -345,7 +352,7 @@ class Server:
 
     async def send_watch(self, req, reader, writer):
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
-        if not req.query.get("resourceVersion"):  # then it begins with all that there is
+        if not req.query.get("resourceVersion"):  # then the watch starts with all existing objects
             for i in range(self.world.count(req.resource) if self.shown else 0):
                 self.tell(writer, self.world.text(req.resource, i))
         self.watches[req.resource].append(writer)
@@ -356,7 +363,7 @@ class Server:
         return False
 
     async def until_gone(self, req, reader, writer):
-        """The client; it hears that its watch stands as often as from a real server."""
+        """Wait until the client disconnects. Send it bookmarks as often as a real server does."""
         version = {"kind": req.resource.kind, "metadata": {"resourceVersion": str(VERSION)}}
         while True:
             try:
@@ -376,7 +383,7 @@ class Server:
             await self.send_file(writer, self.log.file if stamped else self.log.plain, begin, count)
             writer.write(b"\r\n")
         if req.flag("follow"):
-            await reader.read(1)  # until the client goes
+            await reader.read(1)  # until the client disconnects
             return False
         writer.write(b"0\r\n\r\n")
         return True
@@ -397,7 +404,8 @@ class Server:
                 self.counts["log bytes"] += file.tell() - begin
 
     async def control(self, req, writer):
-        """What was asked so far; with POST, hide (0) or show (1) the objects to lists, and tell watches."""
+        """Return the requests so far. With POST, hide (0) or show (1) the objects in lists, and
+        notify watches."""
         if req.method == "POST":
             self.shown = req.body == b"1"
             for resource, watches in self.watches.items():
@@ -418,7 +426,7 @@ async def main():
     server = await asyncio.start_server(bulk.connection, "127.0.0.1", 0, backlog=1024, limit=1 << 22)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-    os._exit(0)  # what is under way ends with the process
+    os._exit(0)  # abort everything that is under way
 
 
 if __name__ == "__main__":

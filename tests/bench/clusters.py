@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Measures mounts of a cluster, beside what else could be asked: the same server, with curl and kubectl.
+"""Measures mounts of a cluster, compared with curl and kubectl on the same server.
 
-The server (bulk_server.py) is a process of its own that answers from prepared bytes, so that it is
-not what is measured. Logs come through nghttpx, with TLS and HTTP/2 as from a real API server.
-"""
+The server (bulk_server.py) is a separate process that replies with prepared bytes, so that it is
+not what is measured. Logs pass through nghttpx, with TLS and HTTP/2 as from a real API server."""
 
 import contextlib
 import http.client
@@ -42,7 +41,7 @@ roles:
 
 
 class Bulk:
-    """The server's process; as `server` of kubeconfig.py and frontend.py."""
+    """The server's process, used as `server` of kubeconfig.py and frontend.py."""
 
     host = "127.0.0.1"
     pki = None
@@ -80,7 +79,7 @@ class Bulk:
 
 
 def descriptors(kx, kind=""):
-    """How many it has open, of a KIND ("socket:")."""
+    """Return the number of the daemon's open descriptors of a KIND ("socket:")."""
     found = 0
     for file in pathlib.Path(f"/proc/{kx.pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile
@@ -89,25 +88,25 @@ def descriptors(kx, kind=""):
 
 
 def memory(kx, what="VmRSS"):
-    """KiB that the daemon uses (VmHWM: has used at most)."""
+    """Return the KiB that the daemon uses (VmHWM: its maximum)."""
     text = pathlib.Path(f"/proc/{kx.pid}/status").read_text()
     return int(re.search(rf"{what}:\s+(\d+) kB", text)[1])
 
 
 def cpu(kx):
-    """Seconds of CPU that the daemon has used."""
+    """Return the CPU seconds that the daemon has used."""
     tasks = pathlib.Path(f"/proc/{kx.pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 def children_cpu():
-    """Seconds of CPU that the processes have used which this one has waited for."""
+    """Return the CPU seconds of the child processes that have been waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def settle(kx):
-    """Wait until all that has happened is dealt with, also on disk."""
+    """Wait until everything that happened was processed, also on disk."""
     def is_quiet():
         used = cpu(kx)
         time.sleep(1)
@@ -123,13 +122,13 @@ def elapsed(call):
 
 
 def kubectl():
-    """A kubectl: the one that the tests of a real cluster have built, else any; None."""
+    """Return a kubectl: that of the tests with a real cluster, else any in PATH, or None."""
     built = sorted(cluster_build.cache_dir().glob("parts-*/kubectl"))
     return str(built[0]) if built else shutil.which("kubectl")
 
 
 def lags(cmd, lines=40, env=None):
-    """The median of how old the lines (times in ns) are that CMD prints, in seconds."""
+    """Return the median age, in seconds, of the lines that CMD prints. Each line is a time in ns."""
     proc = harness.popen(cmd, stdout=subprocess.PIPE, env=env or {})
     try:
         ages = [-int(proc.stdout.readline()) + time.time_ns() for _ in range(lines)]
@@ -141,7 +140,7 @@ def lags(cmd, lines=40, env=None):
 
 
 class Clusters:
-    """The benchmarks; BENCH (tests/bench/run) has the arguments, and takes the figures."""
+    """The benchmarks. BENCH (tests/bench/run) has the arguments, and collects the figures."""
 
     def __init__(self, bench):
         self.bench = bench
@@ -149,7 +148,7 @@ class Clusters:
         self.top = bench.top
         self.measure = bench.figures.measure
         self.take = bench.figures.take
-        self.number = itertools.count()  # for names that are used once
+        self.number = itertools.count()  # for unique names
 
     @contextlib.contextmanager
     def server(self, **options):
@@ -160,7 +159,7 @@ class Clusters:
             server.close()
 
     def front(self, server):
-        """TLS and HTTP/2 before SERVER."""
+        """Return a proxy with TLS and HTTP/2 in front of SERVER."""
         return frontend.Http2Frontend(server, self.bench.pki, self.top)
 
     def mount(self, server, options="", start=True, kind="volcano"):
@@ -170,7 +169,8 @@ class Clusters:
                                 {"KUBECONFIG": str(config)}, start)
 
     def curl(self, urls, parallel=1, files=False):
-        """Seconds that one curl needs for URLS; FILES: each into a file of its own, else nowhere."""
+        """Return the seconds that one curl needs for URLS. FILES: write each to its own file,
+        otherwise discard them."""
         out = self.top / "curl"
         out.mkdir()
         lines = ["silent", "fail", "globoff", f'header = "{TOKEN}"', f'cacert = "{self.bench.pki.ca}"']
@@ -196,7 +196,7 @@ class Clusters:
             self.measure(self.submits, server, kx)
 
     def read(self, path, url):
-        """Beside a file of the same bytes in the static tree, and what else could be asked."""
+        """Compare reading a file with the same bytes in the static tree, and with the alternatives."""
         n = 500
         copy = self.bench.static / path.name
         copy.write_bytes(path.read_bytes())
@@ -208,14 +208,15 @@ class Clusters:
 
     @staticmethod
     def made(server, kx):
-        """The object that kxfs makes of APP, as a tree that may be posted under another name."""
+        """Return the object that kxfs makes of APP, as a tree that can be posted with another name."""
         made = json.loads(server.request("GET", f"{JOBS}/{kx.submit(APP).id}"))
         kept = ("name", "labels", "annotations")
         return {**made, "metadata": {key: made["metadata"][key] for key in kept if key in made["metadata"]}}
 
     def submits(self, server, kx):
-        """Beside what it can't do without: the same requests to a tree in memory, a new file kept for good with its
-        name, as a submission is first, and a POST of the same object. Each of the three is timed by itself."""
+        """Compare a submission with its unavoidable parts: the same requests to a tree in memory, a
+        new file that is synced with its name (which a submission does first), and a POST of the
+        same object. Each of the three is measured separately."""
         made = self.made(server, kx)
         source, kept = self.top / "app.yaml", self.top / "kept"
         kept.mkdir(exist_ok=True)
@@ -249,10 +250,10 @@ class Clusters:
         return [Figure("submit (open, write, close)", "ms", ours, 2, "tree, fsync, POST", requests + post),
                 Figure("submit with cp", "ms", cp, 2, "cp to tree, fsync, POST", cp_requests + post)]
 
-    # --- many ---
+    # --- many jobs ---
 
     def starts(self, server, kx, what, goal):
-        """Beside curl for the pages that it asks for. KX runs in the end."""
+        """Compare a start with curl for the same pages. At the end KX is running."""
         rounds = []
         for _ in range(min(self.args.rounds, 3)):
             if kx.proc:
@@ -280,7 +281,8 @@ class Clusters:
             self.measure(self.idle_jobs, server, kx)
 
     def of_kind(self, kind, pods=1):
-        """A mount of as many jobs of this KIND, which have so many PODS: (seconds that it needs to start, KiB a job)."""
+        """Mount as many jobs of this KIND with PODS pods each. Return (seconds to start, KiB per
+        job)."""
         n = self.args.jobs
         with self.server(jobs=n, pods=pods, kind=kind) as server, self.mount(server, start=False, kind=kind) as kx:
             server.show(False)
@@ -295,19 +297,20 @@ class Clusters:
             return min(times), (memory(kx) - empty) / n
 
     def batch(self):
-        """Jobs of Kubernetes itself, of which a cluster has many small ones, beside JobSets."""
+        """Compare Kubernetes Jobs, of which clusters have many small ones, with JobSets."""
         (ours, a_job), (theirs, a_jobset) = (self.of_kind(kind) for kind in ("job", "jobset"))
         return [Figure(f"start, {self.args.jobs} Jobs with one pod each", "s", ours, 1.2, "JobSets", theirs),
                 Figure("memory a Job with one pod", "KiB", a_job, 1.2, "a JobSet", a_jobset)]
 
     def chains(self):
-        """RayJobs, whose pods belong to a RayCluster of theirs, beside JobSets."""
+        """Compare RayJobs, whose pods belong to a RayCluster, with JobSets."""
         (ours, _), (theirs, _) = (self.of_kind(kind, pods=2) for kind in ("rayjob", "jobset"))
         n = self.args.jobs
         return [Figure(f"start, {n} RayJobs with 2 pods and a cluster each", "s", ours, 1.3, "JobSets", theirs)]
 
     def all_kinds(self):
-        """A mount of all kinds where Jobs alone are served, beside one of Jobs: it asks first what there is."""
+        """Compare a mount of all kinds with one of Jobs, on a server that has only Jobs. The former
+        first requests which kinds exist."""
         n = self.args.jobs
 
         def start(kx):
@@ -327,8 +330,8 @@ class Clusters:
         return [Figure(f"ls -l of {self.args.jobs} running jobs", "ms", ours * 1e3, 1.5, "static tree", theirs * 1e3)]
 
     def idle(self, server, kx):
-        """What is asked for and used when nothing happens, once all that had happened is dealt with: % of a core,
-        counts before and after."""
+        """Return the usage while nothing happens, after everything was processed: % of a core,
+        request counts before and after."""
         settle(kx)
         before, used = server.asked(), cpu(kx)
         time.sleep(self.args.idle)
@@ -336,7 +339,8 @@ class Clusters:
         return 100 * used / self.args.idle, before, after
 
     def idle_jobs(self, server, kx):
-        """Requests an hour: each watch lasts as long as it asked for; what else came, as it was counted."""
+        """Return requests per hour. Each watch lasts as long as it requested. Other requests are
+        counted."""
         used, before, after = self.idle(server, kx)
         lasts = [int(re.search(r"timeoutSeconds=(\d+)", url)[1]) for url in after["urls"] if "watch=" in url][-2:]
         counted = sum(after["counts"].values()) - sum(before["counts"].values())
@@ -355,7 +359,8 @@ class Clusters:
 
     @contextlib.contextmanager
     def streams(self, n, **options):
-        """A mount that captures the logs of N pods, which are not there yet: (server, front, mount)."""
+        """Yield a mount that captures the logs of N pods, which do not exist yet: (server, front,
+        mount)."""
         with self.server(jobs=n, **options) as server, self.front(server) as front:
             server.show(False)
             with self.mount(front, "capture=all") as kx:
@@ -365,7 +370,7 @@ class Clusters:
 
     @staticmethod
     def sizes(kx, n):
-        """Of the logs of all pods, 0 for what is not there yet."""
+        """Return the sizes of the logs of all pods, 0 for missing ones."""
         found = []
         for i in range(n):
             try:
@@ -375,7 +380,7 @@ class Clusters:
         return found
 
     def captured(self, server, kx, n, step=0.02):
-        """Show the pods; seconds until their N logs are there."""
+        """Show the pods. Return the seconds until their N logs are there."""
         printed = server.asked()["log"][1]
 
         def capture():
@@ -400,7 +405,8 @@ class Clusters:
                 Figure(f"requests of them in {self.args.idle:g} s", "", asked, 5)]
 
     def busy_round(self, n, log_mb):
-        """Seconds until N logs of LOG_MB are there; those of one curl; bytes sent for one kept; CPU for a GiB; curl's."""
+        """Return: seconds until N logs of LOG_MB are there, the same for one curl, bytes sent per
+        byte kept, CPU per GiB, curl's CPU."""
         with self.streams(n, log_mb=log_mb) as (server, front, kx):
             size = n * server.asked()["log"][0]
             used = cpu(kx)
@@ -415,7 +421,8 @@ class Clusters:
         return ours, theirs, sent / size, used / size * 2**30, theirs_used / size * 2**30
 
     def busy_round_that_ends(self, n, log_mb):
-        """As busy_round; another one where curl hangs, as 7.88 does once in many runs with many transfers side by side."""
+        """Run busy_round. Repeat it if curl hangs, as version 7.88 sometimes does with many
+        parallel transfers."""
         try:
             return self.busy_round(n, log_mb)
         except subprocess.TimeoutExpired:
@@ -430,7 +437,8 @@ class Clusters:
                 Figure("CPU for a GiB of it", "s", used, cpu_goal, "curl, to files", theirs_used)]
 
     def archive_round(self, n, log_mb, archive):
-        """CPU that `kxfs capture` uses, from its start to its end, for a GiB of N logs, and (ARCHIVE) to archive them."""
+        """Return the CPU seconds of `kxfs capture` per GiB of N logs, from start to end. ARCHIVE:
+        including archiving."""
         place = self.top / f"capture-{next(self.number)}"
         state, logs = place / "state", place / "archive"
         state.mkdir(mode=0o700, parents=True)
@@ -464,8 +472,9 @@ class Clusters:
                 Figure("CPU of 200 pods of 1 MB/s, archived", "%", 100 * archived * 200e6 / 2**30, 100)]
 
     def lag(self):
-        """From when a program prints to when a reader has it: through `follow`, and through curl and then a file of the
-        static tree that is opened, read and closed, since what follows gives is read through FUSE."""
+        """Measure the delay from a program's output to its reader: through `follow`, and through
+        curl and a file. curl's output goes to a file of the static tree that is opened, read and
+        closed, because `follow` is also read through FUSE."""
         with self.streams(1, ticks=20) as (server, front, kx):
             self.shown_ticks(server, kx)
             curl = ["curl", "-sNH", TOKEN, "--cacert", str(self.bench.pki.ca),

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What a mount costs the API server: bytes and requests, at the start and in an hour, in a busy namespace of which a
-small part is this user's; and beside it, kubectl.
+"""The cost of a mount for the API server, compared with kubectl: bytes and requests, at the start
+and per hour. The namespace is busy, and a small part of it is this user's.
 
-Run as a program, this is that server: 100 jobs of 10 pods each, the first of this user. Its objects are those of a
-recorded run of a real Volcano job. With a POST a minute passes: each pod has changed once, and its job, its group and
-their events as often as in that run.
-"""
+Run as a program, this is that server: 100 jobs with 10 pods each, of which the first job is this
+user's. Its objects are those of a recorded run of a real Volcano job. Each POST lets a minute pass:
+each pod changes once, and its job, group and events change as often as in that run."""
 
 import asyncio
 import collections
@@ -32,31 +31,32 @@ import store as st  # noqa: E402
 from figures import Figure  # noqa: E402
 
 JOBS, PODS = 100, 10
-MINUTES = 3  # that are measured
-WATCHED = 2700  # seconds that a server watches for, where nobody says how long: half an hour to an hour
+MINUTES = 3  # measured minutes
+# seconds of a watch whose client sets no timeout: the server chooses half an hour to an hour
+WATCHED = 2700
 FILES = {"jobs": ("volcano-jobs", st.JOBS), "pods": ("pods", st.PODS), "podgroups": ("podgroups", st.PODGROUPS),
          "events": ("events", st.EVENTS)}
-USER = pwd.getpwuid(os.getuid()).pw_name  # as the label of its jobs, if it is nothing strange
+USER = pwd.getpwuid(os.getuid()).pw_name  # the value of the label on this user's jobs
 LABEL = "kxfs/user"
 
 
 # --- the server ---
 
 class Sort:
-    """The objects of a resource: the last one of the recording, as often as needed under other names."""
+    """The objects of a resource: copies of the last one in the recording, with other names."""
 
     def __init__(self, name, pods_told):
         file, self.resource = FILES[name]
         lines = recordings.parts("success")[file]
         self.tree = json.loads(lines[-1])["object"]
-        self.rate = len(lines) / pods_told  # how often it is told of, for once that a pod is
+        self.rate = len(lines) / pods_told  # number of events per event of a pod
         self.count = {"jobs": JOBS, "podgroups": JOBS, "pods": JOBS * PODS}.get(name, 0)
 
     def job_of(self, i):
         return i // PODS if self.resource is st.PODS else i % JOBS
 
     def item(self, i, minute):
-        """The I-th, as it is in this minute."""
+        """Return the I-th object, as it is in this minute."""
         job, tree = self.job_of(i), dict(self.tree)
         owner = {"apiVersion": st.JOBS.api_version, "kind": "Job", "name": f"job-{job}", "uid": f"job-{job}",
                  "controller": True}
@@ -82,7 +82,7 @@ class Server:
         recorded = len(recordings.parts("success")["pods"])
         self.sorts = {name: Sort(name, recorded) for name in FILES}
         self.minute = 0
-        self.watches = []  # (name of the sort, is it of this user alone, writer)
+        self.watches = []  # (name of the resource, whether it is limited to this user, writer)
         self.sent = collections.Counter()
         self.received = self.requests = self.told = 0
         self.lasts = []  # seconds of each watch
@@ -151,7 +151,7 @@ class Server:
         watch = (name, LABEL in query.get("labelSelector", ""), writer)
         self.watches.append(watch)
         try:
-            await reader.read(1)  # until the client goes
+            await reader.read(1)  # until the client disconnects
         finally:
             self.watches.remove(watch)
         return False
@@ -175,13 +175,13 @@ async def serve():
     server = await asyncio.start_server(Server().connection, "127.0.0.1", 0, limit=1 << 20)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-    os._exit(0)  # what is under way ends with the process
+    os._exit(0)  # abort everything that is under way
 
 
-# --- who uses it ---
+# --- the clients ---
 
 class Process:
-    """The server's process; as `server` of kubeconfig.py."""
+    """The server's process, used as `server` of kubeconfig.py."""
 
     host = "127.0.0.1"
     pki = None
@@ -199,7 +199,7 @@ class Process:
 
     def cost(self):
         cost = self.ask("/cost")
-        cost["sent"].pop("", None)  # what was told to us
+        cost["sent"].pop("", None)  # what this test requested
         return cost
 
     def close(self):
@@ -209,7 +209,8 @@ class Process:
 
 
 class Cost:
-    """BENCH (tests/bench/run) has the build, a directory, and takes the figures."""
+    """The benchmarks. BENCH (tests/bench/run) has the build and a directory, and collects the
+    figures."""
 
     def __init__(self, bench):
         self.bench = bench
@@ -224,7 +225,8 @@ class Cost:
 
     @contextlib.contextmanager
     def watched(self, server, _options):
-        """What `kubectl get pods -w -o name` asks for: a list and a watch of whole objects, which this server has."""
+        """Make the requests of `kubectl get pods -w -o name`: a list and a watch of whole objects.
+        This server has no other form."""
         config = kubeconfig.write(self.bench.top / f"cost-{next(self.number)}", kubeconfig.config(server))
         out = self.bench.top / "cost-kubectl"
         get = [clusters.kubectl(), f"--kubeconfig={config}", "get", "--raw"]
@@ -239,7 +241,8 @@ class Cost:
             proc.wait()
 
     def measure(self, what, use, options="", watches=5):
-        """Of one user: the start, and an hour, which is MINUTES and the renewals of the watches in it."""
+        """Measure one user's cost: the start, and an hour, which is extrapolated from MINUTES and
+        the watch renewals."""
         server = Process()
         try:
             with use(server, options) as told:
@@ -260,7 +263,7 @@ class Cost:
         renewed = sum(3600 / seconds for seconds in start["lasts"] if seconds)
         assert end["requests"] == start["requests"], "something was asked for besides"
         hourly = {name: 60 / MINUTES * (sent - start["sent"].get(name, 0)) for name, sent in end["sent"].items()}
-        asked = start["received"] / start["requests"]  # bytes of a request
+        asked = start["received"] / start["requests"]  # bytes per request
         note(f"{what}: start", sum(start["sent"].values()) / 2**20, "MiB")
         note("requests of it", start["requests"], "")
         note(f"{what}: an hour", (sum(hourly.values()) + renewed * asked) / 2**20, "MiB")

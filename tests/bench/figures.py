@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""What a benchmark finds: figures, what each is held to, and when one is measured again.
+"""Results of a benchmark: the figures, their goals, and when a measurement is repeated.
 
-A figure may have a goal: of its ratio, where it stands beside something, else of itself. What misses its goal falls
-short, which is said at the end. What misses LIMIT times its goal fails the run, but not at once: the machine may have
-been busy with something else. After a pause the whole measurement is made again, both sides of it, up to four times, and
-of each side the least counts.
-"""
+A figure may have a goal: for its ratio if it has a comparison, otherwise for itself. A figure that
+misses its goal is listed at the end. A figure that misses LIMIT times its goal fails the run, but
+not immediately, because the machine may have been busy. After a pause, the whole measurement is
+repeated for both sides, up to four times, and the smallest value of each side counts."""
 
 import dataclasses
 import time
 
-LIMIT = 2  # times the goal
-PAUSES = (2, 5, 10, 20)  # seconds before a measurement is made again
-PATIENCE = 120  # seconds that a run spends on measuring again, in all
+LIMIT = 2  # factor for the goal
+PAUSES = (2, 5, 10, 20)  # seconds before a measurement is repeated
+PATIENCE = 120  # seconds that a run spends on repetitions in total
 
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """OURS, and THEIRS where it stands beside OTHER; both in UNIT."""
+    """OURS, and THEIRS if it is compared with OTHER; both in UNIT."""
 
     what: str
     unit: str
@@ -28,7 +27,7 @@ class Figure:
 
     @property
     def value(self):
-        """What the goal is about."""
+        """Return the number to which the goal applies."""
         return self.ours if self.theirs is None else self.ours / self.theirs
 
     @property
@@ -39,7 +38,7 @@ class Figure:
         return self.goal is None or self.value <= times * self.goal
 
     def least(self, again):
-        """Of this figure and the same one measured AGAIN."""
+        """Return the smaller values of this figure and of its repetition AGAIN."""
         theirs = None if self.theirs is None else min(self.theirs, again.theirs)
         return dataclasses.replace(self, ours=min(self.ours, again.ours), theirs=theirs)
 
@@ -49,7 +48,7 @@ class Figure:
 
 
     def row(self):
-        """Of a Markdown table."""
+        """Return a row of a Markdown table."""
         ours, theirs = (f"{value:.2f} {self.unit}".strip() if value is not None else "" for value in (self.ours, self.theirs))
         beside = f"{self.other}: {theirs}" if self.other else ""
         ratio = f"{self.value:.2f}" if self.other else ""
@@ -60,20 +59,20 @@ HEAD = f"{'what':36} {'kxfs':>10} {'':4} {'beside':22} {'':15} {'ratio':>8} goal
 
 
 class Figures:
-    """All of a run, in the order in which they were found; each is printed as it is."""
+    """All figures of a run, in order. Each is printed immediately."""
 
     def __init__(self):
         self.all = []
         self.patience = PATIENCE
 
     def take(self, *figures):
-        """Those that no second look would change: memory, counts."""
+        """Add figures that a repetition would not change: memory, counts."""
         for figure in figures:
             print(figure, flush=True)
         self.all += figures
 
     def measure(self, call, *args):
-        """The figures that CALL gives, a list or an iterator; it may be called again."""
+        """Add the figures that CALL returns or yields. It may be called again."""
         found = list(call(*args))
         for pause in PAUSES:
             bad = [figure for figure in found if not figure.holds(LIMIT)]
@@ -88,16 +87,16 @@ class Figures:
         self.take(*found)
 
     def table(self):
-        """Markdown: what has a goal."""
+        """Return a Markdown table of the figures with goals."""
         head = ["| what | goal | kxfs | beside it | ratio |", "|---|---|---|---|---|"]
         return head + [figure.row() for figure in self.all if figure.goal]
 
     def short(self):
-        """Sentences: what misses its goal."""
+        """Return sentences about figures that miss their goal."""
         return [f"{figure.name}: {figure.value:.2f}, the goal is {figure.goal:g}"
                 for figure in self.all if not figure.holds()]
 
     def wrong(self):
-        """Sentences: what misses LIMIT times its goal."""
+        """Return sentences about figures that miss LIMIT times their goal."""
         return [f"{figure.name}: {figure.value:.2f} is more than {LIMIT * figure.goal:g}, {LIMIT} times the goal"
                 for figure in self.all if not figure.holds(LIMIT)]

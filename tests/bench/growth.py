@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Measures how figures grow with the number of jobs, and of logs that are followed; prints tables for tests/bench/README.md.
+"""Measures how figures grow with the number of jobs and of followed logs. Prints tables for
+tests/bench/README.md.
 
-Nothing is compared and nothing has a goal: a figure may grow as its work does, and no faster.
-"""
+There are no comparisons and no goals: a figure may grow as its work does, and no faster."""
 
 import time
 
@@ -13,12 +13,12 @@ JOBS = (1000, 10000, 100000)
 STREAMS = (100, 1000, 5000)
 ARCHIVED = (10, 100, 500)
 HELD = (100, 1000, 5000)
-REMOVED = 500  # jobs that are removed
+REMOVED = 500  # number of jobs that are removed
 LATER = local.APP + 'scheduler_args: {begin: "2099-01-01"}\n'
 
 
 class Growth:
-    """BENCH (tests/bench/run) has the arguments."""
+    """The benchmarks. BENCH (tests/bench/run) has the arguments."""
 
     def __init__(self, bench):
         self.bench = bench
@@ -34,7 +34,7 @@ class Growth:
         self.table("logs of 2 MiB, archived", ARCHIVED, self.archived)
 
     def table(self, what, sizes, measure):
-        """MEASURE gives (what, unit, number) for a size."""
+        """Print a table. MEASURE yields (what, unit, number) for a size."""
         columns = [list(measure(n)) for n in sizes]
         print(f"\n| {what} | {' | '.join(str(n) for n in sizes)} |\n|{'---|' * (1 + len(sizes))}")
         for cells in zip(*columns):
@@ -42,13 +42,14 @@ class Growth:
             print(f"| {name} | {' | '.join(f'{value:.3g} {unit}'.strip() for _, _, value in cells)} |", flush=True)
 
     def started(self, kx):
-        """A start, and what a mount costs that has all jobs."""
+        """Yield the cost of a start, and of a mount with all jobs."""
         yield "start", "s", clusters.elapsed(kx.start)
         yield "CPU of it", "s", clusters.cpu(kx)
         yield "memory at most", "MiB", clusters.memory(kx, "VmHWM") / 1024
 
     def used(self, kx, memory_of, change, idle):
-        """What every mount is asked for; MEMORY_OF: so many jobs have come since the second, KiB."""
+        """Yield figures that apply to every mount. MEMORY_OF is (number of jobs, KiB before they
+        were added)."""
         n, before = memory_of
         yield "memory a job", "KiB", (clusters.memory(kx) - before) / n
         ls, = self.bench.best(self.bench.timed(["ls", "-l", str(kx / "jobs")]))
@@ -64,7 +65,8 @@ class Growth:
         yield "CPU, idle", "%", idle()
 
     def reading(self, kx, path, n=1000):
-        """CPU that the daemon uses for a read of PATH, which another program does not change as it does times, s."""
+        """Return the CPU seconds that the daemon uses per read of PATH. Unlike times, CPU use is
+        not affected by other programs."""
         read, used = self.bench.calls("read", path, n), []
         for _ in range(self.args.rounds):
             before = clusters.cpu(kx)

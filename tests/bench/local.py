@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Measures what needs no cluster: files, logs and the state directory of a `local:` mount, and dry runs."""
+"""Measures what needs no cluster: files, logs and the state directory of a `local:` mount, and dry
+runs."""
 
 import itertools
 import os
@@ -31,7 +32,8 @@ roles:
 
 
 def copy_synced(folder, target):
-    """Copy a directory, as an archive does: each file and directory synced, under another name, then renamed."""
+    """Copy a directory as an archive does: sync each file and directory, then rename the copy to
+    its final name."""
     new = target.with_name("new")
     shutil.copytree(folder, new)
     for path in (*new.rglob("*"), new):
@@ -45,7 +47,7 @@ def copy_synced(folder, target):
 
 
 class Local:
-    """The benchmarks; BENCH (tests/bench/run) has the arguments, and takes the figures."""
+    """The benchmarks. BENCH (tests/bench/run) has the arguments, and collects the figures."""
 
     def __init__(self, bench):
         self.bench = bench
@@ -69,12 +71,14 @@ class Local:
         self.measure(self.archived, min(self.args.jobs // 10, 1000))
 
     def dry_runs(self):
-        """Manifests: of a small AppDef as a whole process, as TorchX makes them, and of a large one."""
+        """Measure dry runs: of a small AppDef in its own process, as TorchX does, and of a large
+        one."""
         kxfs = [self.bench.kxfs, "-o", "queue=q", "volcano:bench"]
         small, large = self.bench.top / "small.yaml", self.bench.top / "large.yaml"
         small.write_text(APP)
         large.write_text(APP.replace('"true"', '"true", num_replicas: 1000'))
-        # --workspace "": nothing is to be built; without stderr: it warns of what it does not find.
+        # --workspace "" builds nothing. stderr is discarded because it has warnings about missing
+        # files.
         theirs = [self.bench.torchx, "run", "--dryrun", "--workspace", "", "-s", "kubernetes", "-cfg", "queue=q",
                   "utils.echo", "--msg", "bench"]
         timed = self.bench.timed
@@ -85,7 +89,8 @@ class Local:
         yield Figure("dry run of 1000 replicas", "ms", many * 1e3)
 
     def small_file(self, how, path, goal):
-        """Beside the static tree, and a filesystem without a daemon."""
+        """Compare reading a small file with the static tree, and with a filesystem without a
+        daemon."""
         tmpfs = pathlib.Path("/dev/shm") / f"kxfs-bench-{os.getpid()}"
         tmpfs.write_text("RUNNING\n")
         try:
@@ -111,7 +116,7 @@ class Local:
         return [Figure(what, "ms", ours * 1e3, goal, other, theirs * 1e3)]
 
     def make_jobs(self, kx, job, n):
-        """N finished jobs, copies of JOB, which really ran; KX does not run in the end."""
+        """Make N finished jobs as copies of JOB, which really ran. At the end KX is not running."""
         kx.end()
         before = len(os.listdir(kx.state / "output"))
         source, record = kx.folder(job.id), records.of(kx, job.id)
@@ -128,7 +133,7 @@ class Local:
                 (target / "logs" / log).touch(mode=0o600)
 
     def many_jobs(self, kx, job, n):
-        """A start with N finished jobs."""
+        """Measure a start with N finished jobs."""
         self.make_jobs(kx, job, n)
         begin = time.perf_counter()
         kx.start()
@@ -139,7 +144,7 @@ class Local:
                 Figure("memory a job", "KiB", clusters.memory(kx) / n)]
 
     def archived(self, n):
-        """A mount that finds N finished jobs and archives them, and starts of it afterwards."""
+        """Measure a mount that finds N finished jobs and archives them, and its later starts."""
         place, copies = self.bench.top / "archive", self.bench.top / "copies"
         for folder in (place, copies):
             folder.mkdir()
@@ -177,8 +182,8 @@ class Local:
         return [Figure(f"ls -l of {self.args.jobs} finished jobs", "ms", ours * 1e3, 1.3, "static tree", theirs * 1e3)]
 
     def removal(self, kx, n):
-        """rm -r of finished jobs, which go into the history; beside that of copies of what is seen of them, in a tree in
-        memory, which takes the same requests, and on the disk."""
+        """Measure `rm -r` of finished jobs, which move to the history. Compare with copies of their
+        visible files, in a tree in memory that gets the same requests, and on disk."""
         copies = kx.base / "copies", self.bench.static / "copies"
         calls = [lambda: self.removed(kx.mnt / "jobs", kx.ls("jobs")[-n:]),
                  *(lambda folder=folder: self.removed(folder, os.listdir(folder)) for folder in copies)]
@@ -195,13 +200,14 @@ class Local:
                 Figure(what, "ms", ours, None, "the same files on disk", disk)]
 
     def removed(self, folder, names):
-        """Seconds."""
+        """Remove the jobs NAMES in FOLDER. Return the seconds."""
         seconds = self.bench.timed(["rm", "-r", *(str(folder / name) for name in names)])()
         assert not set(names) & set(os.listdir(folder))
         return seconds
 
     def whole_list(self, path, kx):
-        """All jobs in one text: read first, after one of them has changed, and while none does."""
+        """Measure reading the list of all jobs: for the first time, after one job has changed, and
+        without changes."""
         first = self.read(path)
         changed = []
         for _ in range(2 * self.args.rounds):
@@ -215,7 +221,7 @@ class Local:
 
     @staticmethod
     def read(path):
-        """Seconds."""
+        """Return the seconds to read PATH."""
         begin = time.perf_counter()
         path.read_bytes()
         return time.perf_counter() - begin

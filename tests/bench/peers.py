@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Measures kxfs beside the tools that people use for the same: kubectl, stern and torchx, all on one server.
+"""Compares kxfs with the tools that people use for the same: kubectl, stern and torchx, on one
+server.
 
-As a shell runs them, one process each; kxfs is mounted already. Through nghttpx, with TLS and HTTP/2. What is not in PATH
-is left out.
-"""
+Each tool is a process of its own, as a shell would run it. kxfs is already mounted. Connections
+pass through nghttpx, with TLS and HTTP/2. Tools that are not in PATH are skipped."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from figures import Figure
 
 ROWS = LOG, LOGS, LAG, SUBMIT, STATE = ("a busy log, to a file", "50 busy logs, to files", "lag of a line of a log",
                                         "submit a job", "state of a job")
-GOALS = {LAG: 1.2}  # of the ratio; else 1
+GOALS = {LAG: 1.2}  # for the ratio; default: 1
 TOOLS = ("kubectl", "stern", "torchx")
 SELECTOR = "volcano.sh/queue-name=default"
 
@@ -27,7 +27,7 @@ def short(figure, value):
 
 
 def table(figures):
-    """The lines of tests/bench/README.md, from the FIGURES of a run."""
+    """Return the lines for tests/bench/README.md, from the FIGURES of a run."""
     lines = [("what", "kxfs", *TOOLS), ("---",) * (2 + len(TOOLS))]
     for row in ROWS:
         found = {figure.other.split()[0]: figure for figure in figures if figure.what == row}
@@ -38,7 +38,7 @@ def table(figures):
 
 
 class Peers:
-    """The benchmarks; BENCH (tests/bench/run) has the arguments, and takes the figures."""
+    """The benchmarks. BENCH (tests/bench/run) has the arguments, and collects the figures."""
 
     def __init__(self, bench):
         self.bench = bench
@@ -62,11 +62,11 @@ class Peers:
             measure(self.states, kx)
 
     def figures(self, row, unit, ours, theirs):
-        """THEIRS: by the name of the tool."""
+        """Return figures. THEIRS: by the name of the tool."""
         return [Figure(row, unit, ours, GOALS.get(row, 1), name, value) for name, value in theirs.items()]
 
     def followers(self, n, *, tail):
-        """The commands that print and follow the logs of N pods, by their names."""
+        """Return the commands that print and follow the logs of N pods, by name."""
         found = {}
         if self.kubectl:
             which = ["job-00000-main-0"] if n == 1 else ["-l", SELECTOR, f"--max-log-requests={n}"]
@@ -77,7 +77,8 @@ class Peers:
         return found
 
     def logs(self, row, n, log_mb):
-        """Until all of N logs is in a file; of kxfs each is in its own."""
+        """Measure the time until N logs are completely in one file. For kxfs, each log is in its
+        own file."""
         followers = self.followers(n, tail=-1)
         rounds = []
         for _ in range(min(self.args.rounds, 3)):
@@ -90,7 +91,7 @@ class Peers:
         return self.figures(row, "s", ours, dict(zip(followers, theirs)))
 
     def followed(self, cmd, size):
-        """Seconds until CMD has printed SIZE bytes."""
+        """Return the seconds until CMD has printed SIZE bytes."""
         out = self.bench.top / "followed"
         with open(out, "wb") as file:
             begin = time.perf_counter()
@@ -113,7 +114,8 @@ class Peers:
         return self.figures(LAG, "ms", ours * 1e3, {name: value * 1e3 for name, value in theirs.items()})
 
     def submits(self, front, kx):
-        """The same job, as an AppDef, as a manifest and as TorchX's component."""
+        """Measure submissions of the same job: as an AppDef, as a manifest, and as TorchX's
+        component."""
         app, manifest = self.bench.top / "app.yaml", self.bench.top / "manifest.json"
         app.write_text(clusters.APP)
         made = self.clusters.made(front.server, kx)
@@ -142,7 +144,7 @@ class Peers:
         return self.compared(STATE, calls)
 
     def compared(self, row, calls):
-        """CALLS by name, that of kxfs first."""
+        """Return figures for CALLS, by name. That of kxfs is the first."""
         ours, *theirs = (seconds * 1e3 for seconds in self.bench.best(*calls.values()))
         return self.figures(row, "ms", ours, dict(zip(list(calls)[1:], theirs)))
 

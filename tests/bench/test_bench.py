@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The benchmarks themselves: they run to their end, give each of their figures, and none misses twice its goal, also
-when it is measured again (figures.py)."""
+"""The benchmarks themselves: they run to their end and produce all figures. None misses twice its
+goal, even after repetitions (figures.py)."""
 
 import importlib.machinery
 import importlib.util
@@ -62,7 +62,8 @@ def test_cost():
 
 
 def again(monkeypatch, *ratios):
-    """What becomes of a figure that has RATIOS one after the other: (the run's figures, how often it was measured)."""
+    """Return (the run's figures, number of measurements) for a figure whose measurements have the
+    RATIOS."""
     monkeypatch.setattr(figures.time, "sleep", lambda seconds: None)
     calls = []
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What kxfs makes differently from TorchX 0.7.0 on purpose, as functions: each takes a manifest of
-TorchX's, in which the job's name is @ID@, and changes it to what kxfs makes. The names are those of
+"""The intended differences between kxfs and TorchX 0.7.0, as functions. Each takes a manifest of
+TorchX, in which the job's name is @ID@, and changes it to that of kxfs. The names are those of
 docs/deviations.md."""
 
 import copy
@@ -15,7 +15,7 @@ EFA = "vpc.amazonaws.com/efa"
 
 
 class Case:
-    """What a deviation may need to know: the kind, the AppDef and the run options."""
+    """What a deviation may need: the kind, the AppDef and the run options."""
 
     def __init__(self, kind, app, options, namespace="default", torchx_id=None):
         self.kind, self.app, self.options, self.namespace = kind, app, options, namespace
@@ -26,7 +26,7 @@ class Case:
         return self.app["roles"]
 
     def rank0_env(self, index, k):
-        """The name of the variable that holds the host of rank 0, for replica K of role INDEX."""
+        """Return the name of the variable with the host of rank 0, for replica K of role INDEX."""
         if index == k == 0:
             return "TORCHX_RANK0_HOST"
         if self.kind == "mcad":
@@ -34,7 +34,7 @@ class Case:
         return f"VC_{norm(self.roles[0]['name'])}_0_HOSTS".upper().replace("-", "_")
 
     def pods(self, job):
-        """(index of the role, replica, template with metadata and spec, task or item)"""
+        """Yield (index of the role, replica, template with metadata and spec, task or item)."""
         holders = (job["spec"]["tasks"] if self.kind == "volcano" else
                    [item for item in job["spec"]["resources"]["GenericItems"]
                     if item["generictemplate"]["kind"] == "Pod"])
@@ -52,7 +52,7 @@ def container(pod):
 
 
 def walk(value, change):
-    """VALUE with every string replaced by change(string)."""
+    """Return VALUE with every string replaced by change(string)."""
     if isinstance(value, dict):
         return {key: walk(item, change) for key, item in value.items()}
     if isinstance(value, list):
@@ -88,7 +88,7 @@ def hosts_env(role):
 # --- TorchX's bugs -----------------------------------------------------------------------------
 
 def bug_1(job, case):
-    """A dash in the name of role 0: Volcano's variable has an underscore."""
+    """If the name of role 0 contains a dash, Volcano's variable has an underscore."""
     if case.kind != "volcano":
         return job
     wrong = f"VC_{torchx_norm(case.roles[0]['name'])}_0_HOSTS".upper()
@@ -102,7 +102,7 @@ def clean_label(value):
 
 
 def bug_4(job, _case):
-    """Names in labels are cleaned."""
+    """Names in labels are normalized."""
     def change(value):
         if isinstance(value, list):
             return [change(item) for item in value]
@@ -114,7 +114,7 @@ def bug_4(job, _case):
 
 
 def bug_6(job, case):
-    """Pods of other roles than the first have the role's index in their names."""
+    """The pods of all roles except the first one have the role's index in their names."""
     if case.kind != "mcad":
         return job
     for index, k, pod, _ in case.pods(job):
@@ -144,7 +144,7 @@ def bug_7(job, case):
 
 
 def bug_9(job, case):
-    """No dashes at the ends of names; in MCAD no digits in front of them either."""
+    """Names do not start or end with dashes. In MCAD, they do not start with digits either."""
     if case.kind == "volcano":
         wrong = f"VC_{torchx_norm(case.roles[0]['name'])}_0_HOSTS".upper()
         right = f"VC_{norm(case.roles[0]['name'])}_0_HOSTS".upper()
@@ -152,7 +152,7 @@ def bug_9(job, case):
         for index, k, pod, task in case.pods(job):
             task["name"] = container(pod)["name"] = f"{norm(case.roles[index]['name'])}-{k}"
         return job
-    inner = torchx_clean(case.torchx_id)  # pods are called after this
+    inner = torchx_clean(case.torchx_id)  # pods are named after this
     for index, _, pod, _ in case.pods(job):
         for variable in container(pod)["env"]:
             if variable["name"] == torchx_hosts_env(case.roles[index]):
@@ -162,7 +162,7 @@ def bug_9(job, case):
 
 
 def bug_10(job, case):
-    """No pull secret without a name."""
+    """There is no pull secret without a name."""
     if case.kind == "mcad":
         for _, _, pod, _ in case.pods(job):
             if pod["spec"].get("imagePullSecrets") == [{}]:
@@ -171,7 +171,7 @@ def bug_10(job, case):
 
 
 def bug_13(job, case):
-    """A suffix of at least 8 characters: the app's name is cut earlier."""
+    """The suffix has at least 8 characters, so the app's name is truncated earlier."""
     if case.kind != "mcad":
         return job
     name = clean_label(case.app["name"])[:max(63 - 7 - len(case.roles), 24) - 8]
@@ -196,7 +196,7 @@ def bug_23(job, case):
 
 
 def bug_24(job, case):
-    """REPLICA has a policy: the task, which is one replica, is started again."""
+    """REPLICA has a policy: the task, which is one replica, is restarted."""
     if case.kind == "volcano":
         for index, _, _, task in case.pods(job):
             if "policies" in task and case.roles[index].get("retry_policy") == "REPLICA":
@@ -208,7 +208,7 @@ def bug_24(job, case):
 # --- newer TorchX ------------------------------------------------------------------------------
 
 def new_field_path(job, case):
-    """[FIELD_PATH] in front of a variable's value."""
+    """[FIELD_PATH] at the start of a variable's value"""
     for _, _, pod, _ in case.pods(job):
         for variable in container(pod)["env"]:
             if variable.get("value", "").startswith("[FIELD_PATH]"):
@@ -218,21 +218,21 @@ def new_field_path(job, case):
 
 
 def new_reserved(job, case):
-    """reserved_millicpu and reserved_memmb"""
+    """The options reserved_millicpu and reserved_memmb"""
     for index, _, pod, _ in case.pods(job):
         resources = container(pod)["resources"]
         for key, unit, option in (("cpu", "m", "reserved_millicpu"), ("memory", "M", "reserved_memmb")):
             if key not in resources["requests"] or option not in case.options:
                 continue
             whole = resources["limits"][key]
-            if not whole.endswith(unit):  # a device of that name stands there
+            if not whole.endswith(unit):  # it is a device with that name
                 whole = f"{int(case.roles[index]['resource']['cpu'] * 1000)}m"
             resources["requests"][key] = f"{max(int(whole[:-1]) - case.options[option], 0)}{unit}"
     return job
 
 
 def new_efa(job, case):
-    """efa_device_count"""
+    """The option efa_device_count"""
     count = case.options["efa_device_count"]
     for _, _, pod, _ in case.pods(job):
         limits = container(pod)["resources"]["limits"]
@@ -243,7 +243,8 @@ def new_efa(job, case):
 
 
 def new_image(job, case):
-    """TORCHX_IMAGE, behind the variables of the user and the one of rank 0, or where the user has set it."""
+    """TORCHX_IMAGE follows the user's variables and that of rank 0. If the user sets it, it stays
+    there."""
     for index, _, pod, _ in case.pods(job):
         env, first = container(pod)["env"], container(pod)
         own = {"name": "TORCHX_IMAGE", "value": first["image"]}
@@ -287,7 +288,7 @@ def merge(base, overlay):
 
 
 def new_overlay(job, case):
-    """The pod overlay in a role's metadata; labels of TorchX win."""
+    """The pod overlay in a role's metadata. TorchX's labels win."""
     for index, k, pod, _ in case.pods(job):
         labels = dict(pod["metadata"]["labels"])
         macros = {"app_id": ID, "replica_id": str(k), "img_root": "", "base_img_root": "DEPRECATED",
@@ -298,10 +299,10 @@ def new_overlay(job, case):
     return job
 
 
-# --- small things ------------------------------------------------------------------------------
+# --- minor differences -------------------------------------------------------------------------
 
 def text_values(job, case):
-    """A plain scalar where text is wanted is that text."""
+    """A plain scalar in place of a text becomes that text."""
     for index, _, pod, _ in case.pods(job):
         pod["spec"]["nodeSelector"] = {key: str(value) for key, value in pod["spec"]["nodeSelector"].items()}
         names = [str(name) for name in case.roles[index].get("env", {})]
@@ -314,7 +315,7 @@ def text_values(job, case):
 
 
 def namespace_of_mount(job, case):
-    """An empty namespace is the mount's."""
+    """An empty namespace means the mount's."""
     def change(value):
         if isinstance(value, list):
             return [change(item) for item in value]
@@ -332,10 +333,10 @@ DEVIATIONS = {
 }
 
 
-# --- what kxfs adds ----------------------------------------------------------------------------
+# --- additions of kxfs -------------------------------------------------------------------------
 
 def templates(job):
-    """The pods of a job of any kind, as they stand in its object."""
+    """Return the pods, or pod templates, in the object of a job of any kind."""
     spec = job["spec"]
     found = ([task["template"] for task in spec.get("tasks", ())]
              + [item["generictemplate"] for item in spec.get("resources", {}).get("GenericItems", ())]
@@ -345,7 +346,8 @@ def templates(job):
 
 
 def take_user(job):
-    """Remove the label of who submits the job from its object and its pods, which all have it."""
+    """Remove the label of the submitting user from the object and its pods. Assert that all have
+    it."""
     name = pwd.getpwuid(os.getuid()).pw_name
     for place in job, *templates(job):
         labels = place["metadata"]["labels"]
@@ -355,7 +357,8 @@ def take_user(job):
 
 
 def take_additions(job, text):
-    """Remove what kxfs notes on the object, after a look at it, and the label of who submits it."""
+    """Check and remove the annotations that kxfs adds to the object, and the label of the
+    submitting user."""
     take_user(job)
     notes = job["metadata"].pop("annotations")
     assert re.fullmatch(r"[^@\s]+@[^@\s]+", notes.pop("kxfs/submitter"))
@@ -365,8 +368,8 @@ def take_additions(job, text):
 
 
 def take_job_id(job, case, users=()):
-    """BUG-5: the variable TORCHX_JOB_ID is the handle, namespace included. Removed, for the recorded
-    manifests that were made without TorchX's Runner don't have it."""
+    """BUG-5: the variable TORCHX_JOB_ID is the handle, including the namespace. Remove it, because
+    the recorded manifests were made without TorchX's Runner and don't have it."""
     scheduler = {"volcano": "kubernetes", "mcad": "kubernetes_mcad"}[case.kind]
     for index, _, pod, _ in case.pods(job):
         env = container(pod)["env"]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Documents, their recorded manifests, and the program that makes kxfs's.
+"""Documents, their recorded manifests, and the calls that make those of kxfs.
 
-A file of cases (inputs.yaml: the documents and the options; volcano.yaml and mcad.yaml: what TorchX makes of them, or its error;
-appwrapper.yaml, jobset.yaml and job.yaml: what kxfs makes) is one YAML document for each case, behind a line `--- # NAME`.
-"""
+A file of cases has one YAML document per case, after a line `--- # NAME`. inputs.yaml contains the
+documents and the options. volcano.yaml and mcad.yaml contain what TorchX makes of them, or its
+error. appwrapper.yaml, jobset.yaml and job.yaml contain what kxfs makes."""
 
 import functools
 import json
@@ -18,12 +18,12 @@ import yaml
 HERE = pathlib.Path(__file__).parent
 PROGRAM = os.environ.get("KXFS_BINARY", str(HERE.parents[1] / "build/fs/kxfs"))
 KINDS = ("volcano", "mcad")
-NAME = "the-job"  # what a recorded job is called
-PINNED = "fxtnr4nd5mcbzq"  # the suffix of all recorded names, or its beginning
+NAME = "the-job"  # the name of recorded jobs
+PINNED = "fxtnr4nd5mcbzq"  # the suffix of all recorded names, or its start
 
 
 def cases_of(name):
-    """{case: its text} of a file of cases."""
+    """Return {case: its text} of a file of cases."""
     parts = re.split(r"^--- # (\S+)\n", (HERE / f"{name}.yaml").read_text(), flags=re.M)
     assert not parts[0] and len(set(parts[1::2])) == len(parts[1::2])
     return dict(zip(parts[1::2], parts[2::2]))
@@ -31,13 +31,13 @@ def cases_of(name):
 
 @functools.cache
 def values_of(name):
-    """The same with the value of each text. Callers do not change them."""
+    """Return {case: value of its text}. Callers must not change the values."""
     return {case: load(text) for case, text in cases_of(name).items()}
 
 
 @functools.cache
 def folder():
-    """Where documents are while this process runs."""
+    """Return a temporary directory for documents."""
     return tempfile.TemporaryDirectory(prefix="kxfs-golden-", dir=os.environ.get("KXFS_TEST_DIR"))
 
 
@@ -53,7 +53,7 @@ class Input:
         return [kind for kind in KINDS if kind not in self.settings.get("skip", [])]
 
     def options(self, kind):
-        """Run options and namespace."""
+        """Return (run options, namespace)."""
         options = dict(self.settings.get(kind) or {})
         return options, options.pop("namespace", None) or "default"
 
@@ -63,7 +63,8 @@ class Input:
 
 
 def run(kind, path, namespace="default", options=None, cwd=None):
-    """(status, output, errors) of a dry run; OPTIONS are given on the command line. KIND None: the file says it."""
+    """Return (status, output, errors) of a dry run with OPTIONS on the command line. If KIND is
+    None, the file names it."""
     words = [f"{key}={str(value).lower() if isinstance(value, bool) else value}"
              for key, value in (options or {}).items()]
     words = [word.replace("\\", "\\\\").replace(",", "\\,") for word in words]
@@ -85,13 +86,14 @@ def make(kind, path, namespace="default", options=None):
 
 
 def make_text(kind, source, namespace, options):
-    """(status, text in which the job is called NAME, errors)"""
+    """Return (status, text with the job's name replaced by NAME, errors)."""
     status, out, errors = run(kind, source.path, namespace, options)
     return status, out.replace(load(out)["metadata"]["name"], NAME) if status == 0 else out, errors
 
 
 def record(file, names, make):
-    """Write what MAKE, a function as make_text of a case's name, makes of those that it does not refuse."""
+    """Write a file of the cases NAMES. MAKE(name), a function like make_text, returns their texts.
+    Leave out refused cases."""
     made = {name: make(name) for name in sorted(names)}
     (HERE / f"{file}.yaml").write_text("".join(f"--- # {name}\n{text}" for name, (status, text, _) in made.items() if status == 0))
 
@@ -101,14 +103,14 @@ def rename(job, name, to):
 
 
 def split_id(name):
-    """The name of a job without its suffix, and the suffix."""
+    """Return (the name of a job without its suffix, the suffix)."""
     match = re.fullmatch(r"(?:(.*)-)?([bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-79]*)", name)
     assert match, name
     return match[1] or "", match[2]
 
 
 def difference(ours, theirs, path=""):
-    """The first place where two values differ, for people; "" if they are equal."""
+    """Describe the first difference between two values. Return "" if they are equal."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in sorted({*ours, *theirs}):
             if key not in ours or key not in theirs:

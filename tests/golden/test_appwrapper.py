@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""AppWrappers of v1beta2: what they wrap is what those of v1beta1 wrap, which test_golden.py holds against
-TorchX; what is around it is as recorded in appwrapper.yaml. `python3 test_appwrapper.py` records anew what
-is different, to be read before it is committed."""
+"""AppWrappers v1beta2: their wrapped objects are those of v1beta1, which test_golden.py compares
+with TorchX. The rest must be as recorded in appwrapper.yaml. `python3 test_appwrapper.py` records
+changes; read the diff before committing it."""
 
 import pytest
 import yaml
@@ -12,7 +12,8 @@ GOLDEN = cases_of("appwrapper")
 
 
 def options_of(source):
-    """Run options of a case of MCAD's, and its namespace; v1beta2 has a queue of Kueue, but no priority."""
+    """Return the run options and the namespace of a case for MCAD. v1beta2 has a Kueue queue, but
+    no priority."""
     options, namespace = source.options("mcad")
     options.pop("priority", None)
     if "coscheduler_name" in options:
@@ -21,7 +22,7 @@ def options_of(source):
 
 
 def make(name):
-    """As golden.make_text."""
+    """Like golden.make_text."""
     source = Input(name)
     options, namespace = options_of(source)
     return make_text("appwrapper", source, namespace, options)
@@ -51,14 +52,14 @@ def test_case(name):
 
 @pytest.mark.parametrize("name", ["060-retry-application", "064-retry-one-role-zero", "001-minimal"])
 def test_retries(name):
-    """As often as all roles allow; never as often as the controller likes."""
+    """The retry limit is what all roles allow, not the controller's default."""
     job = yaml.safe_load(make(name)[1])
     least = min(role.get("max_retries", 0) for role in yaml.safe_load(Input(name).text)["roles"])
     assert job["metadata"]["annotations"] == {"workload.codeflare.dev.appwrapper/retryLimit": str(least)}
 
 
 def test_priority():
-    """What v1beta2 does not have is refused, not lost."""
+    """An option that v1beta2 does not have is refused, not ignored."""
     source = Input("176-mcad-priority")
     status, _, errors = run("appwrapper", source.path, "default", {"priority": 3})
     assert status != 0

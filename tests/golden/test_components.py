@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""TorchX's built-in components: how each is called, and what TorchX made of it, recorded in torchx-VERSION.json by
-`python3 test_components.py`, which installs both versions. kxfs makes of each AppDef the object that TorchX made of it, but for
-what docs/deviations.md lists."""
+"""TorchX's built-in components: their arguments, and what TorchX made of them, recorded in
+torchx-VERSION.json by `python3 test_components.py`, which installs both versions. kxfs must make
+the same object as TorchX of each AppDef, except for the differences in docs/deviations.md."""
 
 import functools
 import json
@@ -38,7 +38,7 @@ ONLY = {"dist.torchrun": torchx_env.LATER, "utils.hydra": torchx_env.LATER, "met
 CASES = [(version, name) for version in VERSIONS for name in COMPONENTS if ONLY.get(name, version) == version]
 OPTIONS = {(torchx_env.FIRST, "volcano"): {"queue": "research"}, (torchx_env.FIRST, "mcad"): {"priority": 3},
            (torchx_env.LATER, "volcano"): {"queue": "research", "validate_spec": False}}
-# utils.hydra looks for it where it is called.
+# utils.hydra expects this file in the current directory.
 HYDRA = """\
 role:
   _target_: torchx.specs.Role
@@ -55,7 +55,7 @@ app:
 
 
 class TorchX:
-    """The real one, which answers questions (torchx_driver.py)."""
+    """The real TorchX, which answers requests (torchx_driver.py)."""
 
     def __init__(self, program):
         # pylint: disable=consider-using-with
@@ -81,14 +81,14 @@ class TorchX:
 
 
 def record(torchx, version, name):
-    """What TorchX makes of a component: what it prints, and the object for each kind."""
+    """Return what TorchX makes of a component: its output, and the object for each kind."""
     made = {"args": COMPONENTS[name]}
     for (other, kind), options in OPTIONS.items():
         if other == version:
             reply = torchx.ask(kind=kind, component=name, args=COMPONENTS[name], options=options)
             assert "job" in reply, reply
             if reply.get("dry_run", {}).get("app") == reply["dump"]:
-                del reply["dump"]  # it stands in dry_run
+                del reply["dump"]  # it is also in dry_run
             made[kind] = {"options": options, **reply}
     return made
 
@@ -118,13 +118,13 @@ MADE = [(version, name, kind) for version, name in CASES for kind in ("volcano",
 
 
 def expected(made, case):
-    """The recorded object with what kxfs makes differently."""
+    """Return the recorded object with the differences that kxfs makes."""
     job = rename(made["job"], case.torchx_id, ID)
     for _, _, pod, _ in case.pods(job):
         env = container(pod)["env"]
         env[:] = [variable for variable in env if variable["name"] != "TORCHX_JOB_ID"]
         labels = pod["metadata"]["labels"]
-        labels[VERSION_LABEL] = torchx_env.FIRST  # the version that manifests equal
+        labels[VERSION_LABEL] = torchx_env.FIRST  # the version that manifests are compatible with
     for name in ALWAYS:
         job = DEVIATIONS[name](job, case)
     return job
@@ -150,7 +150,7 @@ def test_dump(version, name, kind, form, tmp_path):
 
 
 def check_dump(made, kind, form, tmp_path):
-    """dataclasses.asdict(AppDef)"""
+    """Check dataclasses.asdict(AppDef)."""
     dump = made.get("dump") or made["dry_run"]["app"]
     text = json.dumps(dump) if form == "json" else yaml.safe_dump(dump, sort_keys=False)
     path = tmp_path / f"dump.{form}"
@@ -165,7 +165,7 @@ def test_dry_run(name, source, tmp_path):
 
 
 def check_dry_run(made, source, tmp_path):
-    """The whole output of torchx run --dryrun --json, which says by itself what it is for."""
+    """Check the whole output of torchx run --dryrun --json, which names its scheduler."""
     text = json.dumps(made["dry_run"])
     path = tmp_path / "dry-run.json"
     path.write_text(text)

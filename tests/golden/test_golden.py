@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""kxfs's manifests are those that TorchX 0.7.0 makes (recorded in inputs.yaml, volcano.yaml and mcad.yaml), but for
-what deviations.yaml names, and that is really different."""
+"""kxfs's manifests are those of TorchX 0.7.0 (recorded in inputs.yaml, volcano.yaml and mcad.yaml),
+except for the differences that deviations.yaml names. Each of these differences really exists."""
 
 import copy
 import json
@@ -14,7 +14,7 @@ from golden import HERE, KINDS, NAMES, PINNED, Input, difference, load, make, re
 
 TABLE = yaml.safe_load((HERE / "deviations.yaml").read_text())
 DOCUMENT = HERE.parents[1] / "docs/deviations.md"
-NOT_BLOCK = ("212-yaml-is-json", "215-yaml-two-docs")  # nothing can be written below these
+NOT_BLOCK = ("212-yaml-is-json", "215-yaml-two-docs")  # nothing can be appended to these
 BOTH = [(name, kind) for name in NAMES for kind in Input(name).kinds()]
 
 
@@ -36,7 +36,7 @@ def torchx_base(name):
 
 
 def mended_base(base, case, ids):
-    """What is in front of the suffix, once the bugs IDS are mended."""
+    """Return the name without its suffix, after fixing the bugs IDS."""
     if "BUG-13" in ids:
         base = clean(case.app["name"])[:max(63 - 7 - len(case.roles), 24) - 8].rstrip("-")
     if "BUG-9" in ids:
@@ -81,7 +81,7 @@ def check_refused(name, kind, entry):
     options, namespace = source.options(kind)
     if name in NOT_BLOCK or not options:
         status, out, errors = run(kind, "app.yaml", namespace, options, cwd=source.path.parent)
-    else:  # in the document, since -o has no types
+    else:  # in the document, because -o has no types
         status, out, errors = run_with_args(source, options, kind, namespace)
     assert status == 1 and out == ""
     place = f"app.yaml:{entry['at']}: " if entry["at"] else "app.yaml: "
@@ -128,7 +128,7 @@ def test_case(name, kind, tmp_path):
 
 
 def test_table_names_cases():
-    """Everything in the table is a case, and no case stands twice."""
+    """Everything in the table is a case, and no case occurs twice."""
     for name, kinds in TABLE["cases"].items():
         for kind in kinds:
             assert recorded(name, kind), f"{name} {kind}"
@@ -142,7 +142,8 @@ def test_table_names_cases():
 
 
 def test_documentation():
-    """docs/deviations.md explains each deviation that is used, and others, which no case has, with a star."""
+    """docs/deviations.md explains each difference that is used. It marks those without a case with
+    a star."""
     used = {"ADD-annotations", "ADD-label", "BUG-5", "BUG-10", "NEW-image"}
     for kinds in TABLE["cases"].values():
         used.update(*kinds.values())
@@ -156,7 +157,7 @@ def test_documentation():
     assert set(explained) - used == unseen
 
 
-REFUSED = {  # what replaces the role's fields, and a word of docs/deviations.md
+REFUSED = {  # fields of the role, and a word of docs/deviations.md
     "num_replicas: 10001": "10000",
     "resource: {cpu: 1000000000001, memMB: 1, gpu: 0}": "1000000000000",
     "resource: {cpu: 1, memMB: 1000000000001, gpu: 0}": "memMB",
@@ -174,7 +175,7 @@ REFUSED = {  # what replaces the role's fields, and a word of docs/deviations.md
 
 @pytest.mark.parametrize("fields", REFUSED)
 def test_limits(fields, tmp_path):
-    """What stands under REF-limits is refused, where it stands."""
+    """Values beyond the limits of REF-limits are refused, at the right position."""
     [section] = re.findall(r"^### REF-limits \*$(.*?)^### ", DOCUMENT.read_text(), re.M | re.S)
     assert REFUSED[fields] in section
     text = "name: app\nroles:\n- {name: main, image: i, entrypoint: e, %s}\n"
@@ -193,7 +194,7 @@ def test_names_without_control_characters(tmp_path):
 
 @pytest.mark.parametrize("name,kind", BOTH, ids=[f"{n}-{k}" for n, k in BOTH])
 def test_scheduler_args(name, kind):
-    """Options in the document do what they do on the command line."""
+    """Options in the document have the same effect as on the command line."""
     source = Input(name)
     options, namespace = source.options(kind)
     if name in NOT_BLOCK or None in options.values():
@@ -209,8 +210,8 @@ def test_scheduler_args(name, kind):
     assert rename(jobs[0], jobs[0]["metadata"]["name"], ID) == rename(jobs[1], jobs[1]["metadata"]["name"], ID)
 
 
-# --- Limits of time ---------------------------------------------------------------------------
-# time_limit and ttl: all that they change in the manifest of each kind.
+# --- Time limits ------------------------------------------------------------------------------
+# time_limit and ttl: everything that they change in the manifest of each kind.
 
 INPUT = Input("005-multi-role").path
 KUEUES = "kueue.x-k8s.io/max-exec-time-seconds"
@@ -225,7 +226,7 @@ def make_limited(kind, options):
 
 
 def pods(kind, tree):
-    """The specs of all pods or their templates in the object."""
+    """Return the specs of all pods or pod templates in the object."""
     spec = tree["spec"]
     if kind == "volcano":
         return [task["template"]["spec"] for task in spec["tasks"]]
@@ -254,7 +255,8 @@ def test_limits_of_time(kind, queue):
 
 @pytest.mark.parametrize("queue", [None, "q"])
 def test_limits_of_a_job(tmp_path, queue):
-    """Of each pod, as in the other kinds: a Job's own deadline would be one for all replicas of an array."""
+    """The limit is set on each pod, as for the other kinds. A Job's own deadline would apply to all
+    replicas of an array together."""
     path = tmp_path / "app.yaml"
     path.write_text("name: a\nroles: [{name: r, image: i, entrypoint: e, num_replicas: 9}]\n")
     base = {"no_annotations": True, "parallelism": 3, **({"queue": queue} if queue else {})}

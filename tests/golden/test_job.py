@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Batch Jobs: the pods of the one role are those that a JobSet has of it, which test_jobset.py holds against Volcano's,
-but for the host of rank 0; what is around them is as recorded in job.yaml. `python3 test_job.py` records anew, to be read
-before it is committed."""
+"""Batch Jobs: the pods of their single role are those of a JobSet, except for the host of rank 0.
+test_jobset.py compares those with Volcano's. The rest must be as recorded in job.yaml. `python3
+test_job.py` records changes; read the diff before committing it."""
 
 import pytest
 from golden import Input, cases_of, difference, load, make_text, record, run
@@ -13,7 +13,7 @@ ROLE = "name: a\nroles:\n- {{name: r, image: i, entrypoint: e, {}}}\n"
 
 
 def make(name, kind="job"):
-    """As golden.make_text."""
+    """Like golden.make_text."""
     source = Input(name)
     options, namespace = options_of(source)
     return make_text(kind, source, namespace, options)
@@ -36,7 +36,7 @@ def test_recorded(name):
 def test_pods(name):
     status, text, errors = make(name)
     before, sets, _ = make(name, "jobset")
-    if status or before:  # a JobSet makes a Service, and a longer name
+    if status or before:  # only a JobSet creates a Service, and needs a longer name
         assert before or "batch Job" in errors, errors
         return
     job, (other,) = load(text), load(sets)["spec"]["replicatedJobs"]
@@ -49,14 +49,14 @@ def test_pods(name):
 
 
 def test_ten_thousand_replicas(tmp_path):
-    """They fit, since the object does not grow with them."""
+    """10000 replicas fit, because the object does not grow with them."""
     status, out, errors = made(tmp_path, ROLE.format("num_replicas: 10000"), {"parallelism": "50"})
     assert (status, errors) == (0, "") and len(out) < 20000
     assert (load(out)["spec"]["completions"], load(out)["spec"]["parallelism"]) == (10000, 50)
 
 
 def test_parallelism(tmp_path):
-    """That of a mount may be more than a job has."""
+    """A mount's parallelism may be larger than the number of replicas."""
     assert load(made(tmp_path, ROLE.format("num_replicas: 3"), {"parallelism": "50"})[1])["spec"]["parallelism"] == 3
     assert "between 1 and" in made(tmp_path, ROLE.format("num_replicas: 3"), {"parallelism": "0"})[2]
 
@@ -91,7 +91,7 @@ def test_several_roles(tmp_path):
 
 
 def test_rank0_alone(tmp_path):
-    """One replica is its own rank 0."""
+    """A single replica is its own rank 0."""
     text = "name: a\nroles:\n- {name: r, image: i, entrypoint: e, args: ['${rank0_env}']}\n"
     container = load(made(tmp_path, text)[1])["spec"]["template"]["spec"]["containers"][0]
     assert container["command"] == ["e", "TORCHX_RANK0_HOST"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""JobSets: the pods of each role are those of Volcano's first task of it, which test_golden.py holds against TorchX,
-but for what has to differ; what is around them is as recorded in jobset.yaml. `python3 test_jobset.py` records anew, to be
-read before it is committed."""
+"""JobSets: the pods of each role are those of Volcano's first task of the role, except for the
+necessary differences. test_golden.py compares those with TorchX. The rest must be as recorded in
+jobset.yaml. `python3 test_jobset.py` records changes; read the diff before committing it."""
 
 import copy
 import json
@@ -16,7 +16,7 @@ RECORDED = ["001-minimal", "004-replicas", "005-multi-role", "050-macros", "053-
             "010-gpu", "032-mount-device", "067-min-replicas", "090-name-upper-underscore"]
 INDEX = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {
     "fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}}
-# What a JobSet has no option for.
+# JobSets do not have these options.
 VOLCANOS = ("priority", "reserved_millicpu", "reserved_memmb", "efa_device_count", "quiet", "validate_spec")
 
 
@@ -26,7 +26,7 @@ def options_of(source):
 
 
 def make(name):
-    """As golden.make_text."""
+    """Like golden.make_text."""
     source = Input(name)
     options, namespace = options_of(source)
     return make_text("jobset", source, namespace, options)
@@ -40,7 +40,7 @@ def test_recorded(name):
 
 
 def expected_pod(task, role_name, rank0):
-    """The pod of Volcano's TASK, replica 0 of its role, as a JobSet's role has it."""
+    """Return the pod of Volcano's TASK, replica 0 of its role, as it is in a JobSet's role."""
     pod = copy.deepcopy(task["template"])
     labels = pod["metadata"]["labels"]
     del labels["torchx.pytorch.org/replica-id"]
@@ -54,7 +54,8 @@ def expected_pod(task, role_name, rank0):
 
 @pytest.mark.parametrize("name", CASES)
 def test_pods(name):
-    """Whatever has no macros: the same pods, once for a role and not for each replica."""
+    """For documents without macros, the pods are the same, once per role instead of once per
+    replica."""
     source = Input(name)
     options, namespace = options_of(source)
     volcano_options = {"queue": "default", **{k: v for k, v in options.items() if k != "image_secret"}}
@@ -84,14 +85,15 @@ def test_pods(name):
 
 
 def test_ten_thousand_replicas(tmp_path):
-    """They fit, since the object does not grow with them."""
+    """10000 replicas fit, because the object does not grow with them."""
     path = tmp_path / "app.yaml"
     sizes = []
     for replicas in (1, 10000):
         path.write_text(f"name: a\nroles:\n- {{name: r, image: i, entrypoint: e, num_replicas: {replicas}}}\n")
         status, out, errors = run("jobset", path)
         assert (status, errors) == (0, "")
-        sizes.append(len(out.replace(load(out)["metadata"]["name"], "a")))  # the names are not of one length
+        # the names differ in length
+        sizes.append(len(out.replace(load(out)["metadata"]["name"], "a")))
     assert sizes[1] - sizes[0] < 20
 
 
@@ -117,7 +119,8 @@ def test_role_policy_is_refused(tmp_path):
 
 
 def test_overlay_of_a_replica(tmp_path):
-    """All pods of a role are made from one template: what can't differ there is refused, not lost."""
+    """All pods of a role have the same template. An overlay that would make them differ is refused,
+    not ignored."""
     path = tmp_path / "app.yaml"
     text = """name: a
 roles:

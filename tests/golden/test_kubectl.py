@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a file means that people give to kubectl: kubectl.yaml.
+"""The meaning of files that people pass to kubectl: kubectl.yaml.
 
-CASES are its files, each with the kinds of job for which it is one; document(case, kind) is the text."""
+CASES are its files, each with the kinds of jobs to which it applies. document(case, kind) is the
+text."""
 
 import json
 import pathlib
@@ -33,7 +34,7 @@ KINDS = {
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, **pod(spec)}}]}),
 }
 CASES = yaml.safe_load((pathlib.Path(__file__).parent / "kubectl.yaml").read_text())
-HERE = "lines of the case"  # a field in whose place they come
+HERE = "lines of the case"  # a field that the lines replace
 
 
 def job(kind, spec):
@@ -46,7 +47,7 @@ def kinds(case):
 
 
 def document(case, kind):
-    """The file, as text."""
+    """Return the file's text."""
     if "file" in case:
         one = job(kind, {})
         forms = {"JOB": yaml.dump(one), "FLOW": yaml.dump(one, default_flow_style=True, width=10000).strip(), "JSON": json.dumps(one)}
@@ -59,19 +60,19 @@ def document(case, kind):
 
 
 def expected(case, kind):
-    """The object that kxfs makes, without what it adds."""
+    """Return the object that kxfs makes, without its additions."""
     if "pod" in case:
         return job(kind, case["value"])
     return {**job(kind, {}), **({"metadata": case["value"]} if "metadata" in case else {})}
 
 
 def words(case, kind):
-    """What kxfs says of a file that it refuses."""
+    """Return kxfs's error for a file that it refuses."""
     return case["refused"].replace("KIND", KINDS[kind][1]).replace("NAME", NAME)
 
 
 def without_additions(value):
-    """VALUE, without what kxfs adds to a manifest."""
+    """Return VALUE without what kxfs adds to a manifest."""
     if isinstance(value, list):
         return [without_additions(one) for one in value]
     if not isinstance(value, dict):
@@ -81,18 +82,19 @@ def without_additions(value):
 
 
 def same_name(manifest):
-    """MANIFEST with NAME in place of a random suffix behind its generateName."""
+    """Return MANIFEST with NAME in place of the random suffix of its generateName."""
     metadata = manifest["metadata"]
     if metadata.get("generateName"):
         metadata["name"] = re.sub(r"-[bcdfghjklmnpqrstvwxz0-79]{12,14}$", "-NAME", metadata["name"])
     return manifest
 
 
-# --- Manifests --------------------------------------------------------------------------------
-# What a file means that people give to kubectl: kubectl.yaml.
+# --- Manifests -------------------------------------------------------------------------------- The
+# meaning of files that people pass to kubectl: kubectl.yaml.
 
 MANIFESTS = [(case, kind) for case in CASES for kind in kinds(case)]
-STRICT = ("tag-int", "tag-bool", "tag-binary", "tag-unknown")  # an AppDef has only tags that fit by YAML 1.2
+# an AppDef accepts only tags that match by YAML 1.2
+STRICT = ("tag-int", "tag-bool", "tag-binary", "tag-unknown")
 PODS = [case for case in CASES if "pod" in case]
 
 
@@ -112,8 +114,8 @@ def test_manifest(case, kind, tmp_path):
 
 @pytest.mark.parametrize("case", PODS, ids=[case["name"] for case in PODS])
 def test_overlay(case, tmp_path):
-    """Lines of an overlay mean the same, but for merge keys, which mean in an AppDef what they mean to TorchX, and
-    nulls, which remove."""
+    """Lines in an overlay have the same meaning, with two exceptions: merge keys mean what they
+    mean to TorchX, and nulls remove a field."""
     path = tmp_path / "app.yaml"
     lines = "".join(f"\n        {line}" for line in case["pod"].splitlines())
     path.write_text("name: a\nroles:\n- name: r\n  image: i\n  entrypoint: e\n"
@@ -132,7 +134,7 @@ def test_overlay(case, tmp_path):
 
 
 def test_cases():
-    """Each case has one name, and says what becomes of it."""
+    """Each case has a unique name and an expected result."""
     assert len({case["name"] for case in CASES}) == len(CASES)
     for case in CASES:
         assert len({"pod", "metadata", "file"} & set(case)) == 1, case

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Against the real TorchX, which is installed from PyPI into an environment of its own: its built-in components, and
-random AppDefs, made into manifests by kxfs (from our form and from TorchX's) and by TorchX 0.7.0. KXFS_TORCHX_COUNT
-says how many, KXFS_TORCHX_SEED repeats a run."""
+"""Compares kxfs with the real TorchX, which is installed from PyPI into a separate environment. The
+inputs are its built-in components, and random AppDefs. kxfs makes manifests from our form and from
+TorchX's, and TorchX 0.7.0 makes its own. KXFS_TORCHX_COUNT is the number of AppDefs;
+KXFS_TORCHX_SEED repeats a run."""
 
 import json
 import math
@@ -21,7 +22,7 @@ RESOURCES = json.loads((HERE / "named-resources-0.7.0.json").read_text())
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """Each version, when it is first asked for."""
+    """Return a function that starts each version at its first use."""
     made = {}
 
     def get(version):
@@ -37,7 +38,7 @@ def programs(tmp_path_factory):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_components(version, programs, tmp_path):
-    """The real TorchX writes what is recorded; and what another version writes is read as well."""
+    """The real TorchX writes what was recorded. kxfs also reads what another version writes."""
     same = version != torchx_env.LATER or torchx_env.TRIED == torchx_env.LATER
     for name in [name for other, name in CASES if other == version]:
         made = record(programs(version), version, name)
@@ -153,10 +154,10 @@ def random_app(rng):
     return {"name": name, "roles": [random_role(rng, i) for i in range(rng.choice([1, 1, 1, 2, 3]))]}
 
 
-# --- what is expected ----------------------------------------------------------------------------
+# --- expected results ----------------------------------------------------------------------------
 
 def expect_refusal(app, kind):
-    """Is there anything in APP that docs/deviations.md says is refused, or TorchX refuses?"""
+    """Return whether TorchX, or kxfs according to docs/deviations.md, refuses something in APP."""
     name, total = norm(app["name"]), 0
     roles = [norm(role["name"]) for role in app["roles"]]
     if not name or not all(roles) or len(set(roles)) < len(roles):
@@ -204,7 +205,7 @@ def compare(torchx, app, kind, options, path):
     take_job_id(ours, case)
     found = difference(ours, expected(rename(theirs, case.torchx_id, ID), case))
     assert not found
-    path.write_text(json.dumps(reply["dump"]))  # TorchX's own form of it
+    path.write_text(json.dumps(reply["dump"]))  # TorchX's own form of the AppDef
     dumped = make(kind, path, "ns", options)
     take_additions(dumped, json.dumps(reply["dump"]))
     dumped = rename(dumped, dumped["metadata"]["name"], ID)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The YAML of every manifest is the same value to a reader of YAML 1.2 (ruamel.yaml) and to one of YAML 1.1
-(PyYAML), whose values test_golden.py holds against TorchX's JSON."""
+"""The YAML of every manifest has the same value for a parser of YAML 1.2 (ruamel.yaml) and one of
+YAML 1.1 (PyYAML). test_golden.py compares PyYAML's values with TorchX's JSON."""
 
 import json
 
@@ -30,7 +30,8 @@ def test_same(name, kind):
         assert not found
 
 
-# What readers of YAML disagree on, as values and as keys. U+0085 and the like are breaks to some of them.
+# Texts that YAML parsers interpret differently, as values and as keys. Some parsers treat U+0085
+# and the like as line breaks.
 STRANGE = ["", " ", "yes", "No", "on", "y", "N", "null", "~", "true", "010", "0o10", "0x1F", "1_000", "1:30", "1e3", "1.5e+3", ".5",
            "+1", "-0", ".inf", ".NaN", "2024-01-01", "2024-01-01T00:00:00Z", "=", "<<", "- a", "a: b", "a #b", "#c", "{}", "[]", "*x",
            "&x", "!t", "%d", "@a", "`b`", "? y", "|", ">", "'", '"', "\\", "a\n", "a\n\nb\n\n", "\n", " a\nb", "a \nb", "\ta", "a\tb",

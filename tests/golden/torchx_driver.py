@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Runs under a Python that has TorchX, 0.7.0 or later: reads lines of JSON and answers each with one, {error} if TorchX
-refuses. {kind, app, options}, an AppDef in our form, gives {dump, job}: TorchX's own form of it, and the object that it
-would send. {kind, component, args, options} gives the same for one of TorchX's components, and with a later version
-dry_run, what `torchx run --dryrun --json` prints. The suffix of names is pinned."""
+"""Runs in a Python that has TorchX 0.7.0 or later. It reads requests as lines of JSON, and answers
+each with one line, {error} if TorchX refuses.
+
+{kind, app, options} with an AppDef in our form returns {dump, job}: TorchX's own form of the
+AppDef, and the object that it would send. {kind, component, args, options} returns the same for one
+of TorchX's components. A later version also returns dry_run, the output of `torchx run --dryrun
+--json`. The suffix of names is fixed."""
 
 import dataclasses
 import json
@@ -17,11 +20,11 @@ from torchx.specs import api
 
 try:
     from torchx.schedulers import kubernetes_mcad_scheduler
-except ImportError:  # later versions have it no more
+except ImportError:  # later versions do not have it
     kubernetes_mcad_scheduler = None
 try:
     from torchx.cli.cmd_run import _dryrun_info_json
-except ImportError:  # 0.7.0 has none
+except ImportError:  # 0.7.0 does not have it
     _dryrun_info_json = None
 
 PINNED = "fxtnr4nd5mcbzq"

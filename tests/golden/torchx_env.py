@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The real TorchX, from PyPI, in a Python environment of its own: 0.7.0, which manifests equal, and a later version,
-which has a JSON output. KXFS_TORCHX_PYTHON and KXFS_TORCHX_LATER_PYTHON name a Python that has it already;
-KXFS_TORCHX_LATER is the version of torchx-nightly that is installed, "newest" for the newest; KXFS_TORCHX_DIR a
-directory in which the environments of several runs are."""
+"""The real TorchX, from PyPI, in a separate Python environment: 0.7.0, with which manifests are
+compatible, and a later version that has JSON output.
+
+KXFS_TORCHX_PYTHON and KXFS_TORCHX_LATER_PYTHON name a Python that already has it. KXFS_TORCHX_LATER
+is the version of torchx-nightly to install, "newest" for the newest one. KXFS_TORCHX_DIR keeps the
+environments for several runs."""
 
 import fcntl
 import hashlib
@@ -13,20 +15,20 @@ import time
 import venv
 
 FIRST = "0.7.0"
-LATER = "2026.10.26"  # of torchx-nightly: the one whose output is recorded
+LATER = "2026.10.26"  # the version of torchx-nightly whose output was recorded
 TRIED = os.environ.get("KXFS_TORCHX_LATER", LATER)
 KUBERNETES = "kubernetes==31.0.0"
 PACKAGES = {FIRST: [f"torchx=={FIRST}", KUBERNETES],
             LATER: ["torchx-nightly" if TRIED == "newest" else f"torchx-nightly=={TRIED}", KUBERNETES,
                     "hydra-core==1.3.2"]}
-# Packages of TorchX and others, in the versions that the tests were written with.
+# Packages of TorchX and others, in the versions with which the tests were written.
 CONSTRAINTS = pathlib.Path(__file__).resolve().parents[1] / "torchx/constraints.txt"
 TRIES = 3
 PYTHONS = {FIRST: "KXFS_TORCHX_PYTHON", LATER: "KXFS_TORCHX_LATER_PYTHON"}
 
 
 def python(where, version=FIRST):
-    """A Python that has this TorchX; made in the directory WHERE if there is none."""
+    """Return a Python that has this TorchX. If there is none, create it in the directory WHERE."""
     given = os.environ.get(PYTHONS[version])
     if given:
         return pathlib.Path(given)
@@ -42,8 +44,8 @@ def python(where, version=FIRST):
 
 
 def install(python, *packages, constrained=True):
-    """Install PACKAGES for PYTHON. pip itself retries a failed connection, but not one that breaks in the middle of a
-    file."""
+    """Install PACKAGES for PYTHON. pip itself retries failed connections, but not downloads that
+    break off."""
     options = ["-q", "--retries", "8", "--timeout", "30", *(["-c", CONSTRAINTS] if constrained else [])]
     for n in range(TRIES):
         if n:

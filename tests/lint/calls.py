@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What each function of the program calls, as clang reads it."""
+"""The calls that each function of the program makes, as parsed by clang."""
 
 import collections
 import concurrent.futures
@@ -9,13 +9,13 @@ import kept
 from files import name_of
 from test_architecture import compile_arguments
 
-# UNUSED are the parameters that the function does not use. CALLS counts the functions that it calls, TAKEN those whose
-# address it takes.
+# UNUSED: the function's unused parameters. CALLS: a count of the functions that it calls. TAKEN:
+# the functions whose address it takes.
 Function = collections.namedtuple("Function", "static unused calls taken")
 
 
 def functions_of(row):
-    """Those of a source, by name; None: what stands outside of functions."""
+    """Return the functions of a source by name. None stands for code outside functions."""
     from clang.cindex import CursorKind, Index
 
     source, arguments = row
@@ -59,7 +59,7 @@ def functions_of(row):
 
 
 def kept_functions(row):
-    """The same, of what is kept of it if that is there."""
+    """Return the same, from the cache if possible."""
     def find():
         return [[name, *fn] for name, fn in functions_of(row)[1].items()]
 
@@ -70,7 +70,7 @@ def kept_functions(row):
 
 @functools.cache
 def all_functions(tops):
-    """{file: {name: function}} of all sources below TOPS."""
+    """Return {file: {name: function}} of all sources below TOPS."""
     rows = [(s, a) for s, a in compile_arguments().items() if s.suffix == ".c" and name_of(s).startswith(tops)]
     with concurrent.futures.ProcessPoolExecutor(2) as pool:
         return {name_of(source): found for source, found in pool.map(kept_functions, rows, chunksize=4)}

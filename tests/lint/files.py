@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Which files there are. Not asked of git: the tests also run on an unpacked archive."""
+"""Lists the source files. It does not use git, because the tests also run on an unpacked archive.
+"""
 
 import pathlib
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What was found out about a source is kept, in a cache outside the tree, as long as its text, its headers and how it is compiled
-are the same, in whichever checkout that is."""
+"""Caches results about a source outside the tree. They are valid while the source's text, its
+headers and its compiler flags are the same, in any checkout."""
 
 import functools
 import hashlib
@@ -21,7 +21,7 @@ BUILD = pathlib.Path(os.environ.get("KXFS_BUILD", ROOT / "build"))
 
 @functools.cache
 def commands():
-    """How the build compiles each file, and the name of what it makes of it."""
+    """Return the command that compiles each file, and the name of its output."""
     database = json.loads((BUILD / "compile_commands.json").read_text())
     return {os.path.realpath(os.path.join(entry["directory"], entry["file"])): (entry["command"], entry["output"])
             for entry in database}
@@ -34,7 +34,7 @@ def digest(path):
 
 @functools.cache
 def read_by():
-    """The files that the compiler has read for each object, as the build has noted it."""
+    """Return the files that the compiler has read for each object, according to the build."""
     out = subprocess.run(["ninja", "-C", BUILD, "-t", "deps"], stdout=subprocess.PIPE, check=True, text=True).stdout
     found = {}
     for line in out.splitlines():
@@ -52,7 +52,7 @@ def version():
 
 
 def place_of(kind, source, by):
-    """Where what is known of SOURCE is kept, found out by the files BY."""
+    """Return the path of the cached result about SOURCE, which depends on the files BY."""
     command, output = commands()[str(source)]
     words = [word for word in shlex.split(command) if word.startswith(("-D", "-I", "-std", "-W", "-f"))]
     key = hashlib.sha256(version() + " ".join(words).encode())
@@ -62,7 +62,7 @@ def place_of(kind, source, by):
 
 
 def put(place, value):
-    """In one step: two of the tests may be at the same source."""
+    """Write atomically, because two tests may handle the same source."""
     place.parent.mkdir(parents=True, exist_ok=True)
     new = place.with_name(f"{place.name}.{os.getpid()}")
     new.write_text(json.dumps(value))
@@ -70,7 +70,7 @@ def put(place, value):
 
 
 def kept(kind, source, by, find):
-    """What FIND() says of SOURCE, plain data."""
+    """Return what FIND() returns for SOURCE, which must be plain data."""
     place = place_of(kind, source, by)
     try:
         return json.loads(place.read_text())

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Every sentence of the sources that a user may read: `why`, NAME.error, doctor, .kxfs/help, --help, .kxfs/log, errors at the start.
+"""Every sentence of the sources that a user may read: `why`, NAME.error, doctor, .kxfs/help,
+--help, .kxfs/log, errors at the start.
 
-`tests/lint/messages.py --write` writes the list to tests/golden/messages.txt. The test compares, so that a new or changed
-sentence shows up in review."""
+`tests/lint/messages.py --write` writes the list to tests/golden/messages.txt. A test compares the
+list, so that a new or changed sentence is visible in review."""
 
 import pathlib
 import re
@@ -20,7 +21,8 @@ MACRO = re.compile(r"PRI\w+|[A-Z][A-Z0-9_]+$")
 
 
 def literals(text):
-    """The string literals of a C source, adjacent parts joined; a macro between two parts is shown by its name."""
+    """Yield the string literals of a C source, with adjacent parts joined. A macro between two
+    parts is shown by its name."""
     parts, pending = [], []
     for match in TOKEN.finditer(text):
         token, string = match[0], match[1]
@@ -38,7 +40,7 @@ def literals(text):
 
 
 def messages():
-    """Lines of FILE: TEXT."""
+    """Return lines of the form FILE: TEXT."""
     found = set()
     for sources in SOURCES.values():
         for path in sources:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The structure of the built program, and the rules of docs/rules.md on folders and files (A1, A2): dependencies run one way,
-no circle, no other folder's private header, a struct's fields are written in one file."""
+"""The structure of the built program, and the rules of docs/rules.md about folders and files (A1,
+A2): dependencies have one direction and no cycles, private headers are not used by other folders,
+and only one file writes a struct's fields."""
 
 import collections
 import concurrent.futures
@@ -18,13 +19,13 @@ import pytest
 from files import C_FILES, ROOT, name_of
 
 # --- The program -------------------------------------------------------------------------------
-# Its libraries (the table of meson.build), what each may use, which file defines and uses which symbol,
-# which file includes which header.
+# Its libraries (the table of meson.build), which ones each may use, which file defines and uses
+# which symbol, and which file includes which header.
 
 BUILD = pathlib.Path(os.environ.get("KXFS_BUILD", ROOT / "build"))
 TOPS = ("spec", "backend", "fs")
 
-# Which libraries each may use, in the order of docs/architecture.md.
+# The libraries that each may use, in the order of docs/architecture.md.
 USES = {
     "spec/base": (),
     "spec/yaml": ("spec/base",),
@@ -54,18 +55,19 @@ USES = {
 }
 
 
-# The face is declarations alone. Those who implement it include it too, so it stands as low as what it needs.
+# This header contains only declarations. Its implementations include it too, so its level is that
+# of what it needs.
 FACE = {"backend/backend.h": "backend/impl"}
 
 
 @functools.cache
 def floor(library):
-    """All libraries that this one may use, directly or through others."""
+    """Return all libraries that this one may use, directly or through others."""
     return {library}.union(*(floor(other) for other in USES[library]))
 
 
 def library_of(path):
-    """The library that a path (spec/kinds/volcano.c) belongs to; None: none."""
+    """Return the library to which a path (spec/kinds/volcano.c) belongs, or None."""
     if path in FACE:
         return FACE[path]
     parts = path.split("/")
@@ -77,7 +79,7 @@ def library_of(path):
 
 @dataclasses.dataclass
 class Object:
-    """One file as it was compiled."""
+    """One compiled file."""
     source: str
     library: str
     defines: set
@@ -85,7 +87,7 @@ class Object:
 
 
 def object_of(source, library):
-    """The path of what the build has made of it."""
+    """Return the path of the object file of a source."""
     built = [*BUILD.glob(f"lib{library.replace('/', '_')}.a.p/{source.replace('/', '_')}.o"),
              *(BUILD / "fs").glob(f"kxfs.p/{source.removeprefix('fs/').replace('/', '_')}.o")]
     assert built, f"{source} is not built"
@@ -94,7 +96,7 @@ def object_of(source, library):
 
 @functools.cache
 def objects():
-    """Every object of the program that the build has made."""
+    """Return every object file of the program."""
     found = {}
     for top in TOPS:
         for path in sorted((ROOT / top).rglob("*.c")):
@@ -114,7 +116,7 @@ def objects():
 
 @functools.cache
 def calls():
-    """The arrows between files: (user, definer) to the symbols by which the one uses the other."""
+    """Return the dependencies between files: (user, definer) -> the symbols that are used."""
     where = {symbol: obj for obj in objects() for symbol in obj.defines}
     arrows = {}
     for obj in objects():
@@ -131,21 +133,21 @@ def includes(path):
 
 @functools.cache
 def public_headers(library):
-    """Those that meson.build names for others."""
+    """Return the headers that meson.build lists as public."""
     face = {header for header, other in FACE.items() if other == library}
     return face.union(f"{library}/{header}" for header in declared(library)[0])
 
 
 @functools.cache
 def declared(library):
-    """The headers for others, and the names of what it uses, by meson.build."""
+    """Return (the public headers, the names of the used libraries) from meson.build."""
     part = re.search(rf"^    '{library}': \{{(.*?)^    \}}", (ROOT / "meson.build").read_text(), re.S | re.M)[1]
     headers, uses = (re.search(rf"'{key}': \[(.*?)\]", part, re.S)[1] for key in ("headers", "uses"))
     return re.findall(r"'([^']+)'", headers), set(re.findall(r"'([^']+)'", uses))
 
 
 def circles(nodes, arrows):
-    """Groups of nodes that reach each other (strongly connected, of two or more)."""
+    """Return groups of two or more nodes that reach each other (strongly connected components)."""
     after = {node: {b for a, b in arrows if a == node} for node in nodes}
 
     def reach(start):
@@ -161,15 +163,16 @@ def circles(nodes, arrows):
     return sorted(sorted(group) for group in groups if len(group) > 1)
 
 
-# --- The rules --------------------------------------------------------------------------------
-# The rules of docs/rules.md on folders and files (A1, A2), by what the build has made: dependencies run one way,
-# no circle, no other folder's private header, a struct's fields are written in one file.
+# --- The rules -------------------------------------------------------------------------------- The
+# rules of docs/rules.md about folders and files (A1, A2), checked on the build: dependencies have
+# one direction and no cycles, private headers are not used by other folders, and only one file
+# writes a struct's fields.
 
 LIBRARIES = sorted(USES)
 
 
 def test_every_folder_is_a_library():
-    """What holds C files is a folder of the drawing, and the drawing has no folder that is not there."""
+    """Every folder with C files is in the drawing, and every folder of the drawing exists."""
     found = {library_of(name_of(path)) for path in C_FILES}
     assert None not in found
     assert found == set(USES)
@@ -184,7 +187,7 @@ def test_the_drawing_has_no_circle():
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_meson_declares_the_drawing(library):
-    """A library is linked with what the drawing allows it, and with no other of ours."""
+    """A library is linked with what the drawing allows, and with no other of our libraries."""
     uses = declared(library)[1]
     ours = {other for other in USES if other.replace("/", "_") in uses}
     assert uses - {o.replace("/", "_") for o in ours} <= {"dep_json", "dep_yaml", "dep_m", "dep_uv", "dep_curl",
@@ -194,21 +197,21 @@ def test_meson_declares_the_drawing(library):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_no_arrow_up(library):
-    """What a library refers to is defined in it or below it."""
+    """A library uses only symbols that are defined in itself or in a lower library."""
     wrong = [f"{a} uses {', '.join(sorted(names))} of {b}" for (a, b), names in sorted(calls().items())
              if library_of(a) == library and library_of(b) not in floor(library)]
     assert not wrong, "\n".join(wrong)
 
 
-# These give tests the names of a table, so that the manual has each of them.
+# With these functions, tests get the names of a table, to check that the manual has each of them.
 NAMES_OF_TABLES = {"spec_app_field", "spec_named_resource_name"}
-# fs/submit/ is about to use these.
+# fs/submit/ will use these soon.
 NAMES_OF_FILES = {"backend_file", "backend_files", "backend_files_changed", "backend_knows_digest",
                   "backend_unlink_file"}
 
 
 def test_no_function_is_for_tests_alone():
-    """What the program defines it also uses: in another file, or again in the same."""
+    """Everything that the program defines is used in another file, or again in the same one."""
     used = set().union(*(obj.uses for obj in objects()))
     alone = {name for obj in objects() for name in obj.defines - used
              if len(re.findall(rf"\b{name}\b", (ROOT / obj.source).read_text())) == 1}
@@ -226,7 +229,8 @@ def test_no_circle_of_files(library):
 
 
 def test_no_circle_of_folders():
-    """Neither libraries nor the folders within them, such as those of the kinds."""
+    """There are no cycles between libraries, or between folders within them, such as those of the
+    kinds."""
     arrows = {(str(pathlib.PurePath(a).parent), str(pathlib.PurePath(b).parent)) for a, b in calls()}
     arrows = {(a, b) for a, b in arrows if a != b}
     found = circles({folder for arrow in arrows for folder in arrow}, arrows)
@@ -237,13 +241,14 @@ def test_no_circle_of_folders():
 
 
 def test_no_folder_is_crowded():
-    """At most 20 sources: more are two folders."""
+    """A folder has at most 20 sources. With more, it should be two folders."""
     counts = collections.Counter(obj.source.rpartition("/")[0] for obj in objects())
     assert not {folder: n for folder, n in counts.items() if n > 20}
 
 
 def test_includes_of_other_folders():
-    """Another folder's header is one that it names for others, and that folder stands below."""
+    """A header that is included from another folder must be public there, and that folder must be
+    lower."""
     wrong = []
     for path in C_FILES:
         library = library_of(name_of(path))
@@ -258,10 +263,10 @@ def test_includes_of_other_folders():
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_public_headers_are_used(library):
-    """A header that no other folder includes is not named for others."""
+    """Every public header is included by another folder."""
     used = {header for path in C_FILES if library_of(name_of(path)) != library for header in includes(path)}
     todo = set(used)
-    while todo:  # what a public header itself includes is public too
+    while todo:  # what a public header includes is public too
         more = {h for header in todo if (ROOT / header).exists() for h in includes(ROOT / header)} - used
         used |= more
         todo = more
@@ -269,16 +274,17 @@ def test_public_headers_are_used(library):
 
 
 def test_no_shared_private_structs():
-    """No header hands every sibling everything."""
+    """No header exposes private structs to all files of its folder."""
     wrong = [name_of(path) for path in C_FILES if path.name.endswith("_impl.h")]
     assert not wrong
 
 
-# --- whose a struct is -------------------------------------------------------------------------------------------
+# --- which file owns a struct
+# ----------------------------------------------------------------------------
 
 
 def compile_arguments():
-    """What each source is compiled with, as far as the parser needs it."""
+    """Return the compiler arguments of each source that the parser needs."""
     rows = json.loads((BUILD / "compile_commands.json").read_text())
     found = {}
     for row in rows:
@@ -290,7 +296,7 @@ def compile_arguments():
 
 
 def written_fields(source, arguments):
-    """The structs of headers whose fields this file writes: {(header, struct)}."""
+    """Return the structs of headers whose fields this file writes: {(header, struct)}."""
     from clang.cindex import CursorKind, Index
 
     unit = Index.create().parse(str(source), args=arguments)
@@ -299,7 +305,7 @@ def written_fields(source, arguments):
     found = set()
 
     def note(cursor):
-        """CURSOR is written: remember the struct of each member on the way."""
+        """Record the struct of each member in the expression CURSOR, which is written to."""
         while cursor.kind in (CursorKind.UNEXPOSED_EXPR, CursorKind.PAREN_EXPR, CursorKind.ARRAY_SUBSCRIPT_EXPR):
             children = list(cursor.get_children())
             if not children:
@@ -313,10 +319,10 @@ def written_fields(source, arguments):
             try:
                 found.add((pathlib.Path(place.name).resolve().relative_to(ROOT).as_posix(), struct.spelling))
             except ValueError:
-                pass  # a library's
+                pass  # from another library
 
     def is_assignment(cursor, left):
-        """Between the two operands stands "=": the tokens say it, the cursor does not."""
+        """Return whether "=" is between the two operands. The tokens show it, the cursor does not."""
         tokens = [t.spelling for t in cursor.get_tokens()]
         n = len(list(left.get_tokens()))
         return n < len(tokens) and tokens[n] == "="
@@ -343,11 +349,11 @@ def written_fields(source, arguments):
 
 
 def is_plain_data(header, struct):
-    """Its comment says so: a struct that is data, which anybody may fill."""
+    """Return whether the struct's comment declares it as plain data, which any file may write."""
     text = (ROOT / header).read_text()
     place = re.search(rf"^struct {struct} \{{", text, re.M)
     if not place:
-        return True  # nested, or without a name: part of one that is looked at
+        return True  # nested or anonymous: part of a struct that is checked
     before = text[:place.start()].rstrip()
     comment = before[before.rfind("/*"):] if before.endswith("*/") else ""
     return "plain data" in re.sub(r"[\s*]+", " ", comment.lower())
@@ -359,7 +365,7 @@ def written_by(row):
 
 
 def test_fields_are_written_in_one_file():
-    """A2: who defines a struct in a header says that it is plain data, or one file alone writes its fields."""
+    """A2: a struct in a header is declared as plain data, or only one file writes its fields."""
     rows = [(s, a) for s, a in compile_arguments().items()
             if s.suffix == ".c" and s.relative_to(ROOT).parts[0] in TOPS]
     assert len(rows) > 50
@@ -374,8 +380,8 @@ def test_fields_are_written_in_one_file():
     assert not wrong, "\n".join(wrong)
 
 
-# --- These tests themselves -------------------------------------------------------------------
-# The lint of the architecture itself: its parts find what they are there for.
+# --- Tests of this file ----------------------------------------------------------------------- The
+# checks of the architecture themselves: they find what they should find.
 
 
 def test_circles_are_found():
@@ -388,7 +394,7 @@ def test_a_path_belongs_to_its_innermost_library():
     assert library_of("spec/kinds/volcano.c") == "spec/kinds"
     assert library_of("backend/kube/kube.c") == "backend/kube"
     assert library_of("backend/backend.c") == "backend"
-    assert library_of("backend/backend.h") == "backend/impl"  # the face, declarations alone
+    assert library_of("backend/backend.h") == "backend/impl"  # only declarations
     assert library_of("tests/unit/spec/test-x.c") is None
 
 

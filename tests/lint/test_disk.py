@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What reaches the machine, by what the build has made: which files call the disk, and what the simulator has another of."""
+"""Which files access the disk, and what the simulator replaces, checked on the build."""
 
 import collections
 import functools
@@ -11,20 +11,20 @@ from calls import all_functions
 from files import ROOT
 
 # --- Rule T7: the disk ------------------------------------------------------------------------
-# Rule T7 by what the build has made: which files call the disk, and from where. Only the pool waits for a disk: what
-# ends in one of these calls is a piece of work (`.run`, loop_work, loop_work_of_many), a lookup of something of a user's, or stands below
-# with the reason why it may.
+# Rule T7, checked on the build: which files call the disk, and from where. Only the pool waits for
+# a disk. So each such call must come from a work item (`.run`, loop_work, loop_work_of_many) or
+# from a lookup of a user's file, or be listed below with the reason.
 
 TOPS = ("backend/", "fs/")
 
-# What may wait for a disk, as the C library names it.
+# Functions of the C library that may wait for a disk.
 CALLS = set("""open openat creat fopen opendir fdopendir readdir getdents64 scandir scandirat nftw realpath readlink
     readlinkat access faccessat stat lstat fstat fstatat statvfs fstatvfs pread pwrite truncate ftruncate fallocate
     posix_fallocate fsync fdatasync sync_file_range rename renameat renameat2 link linkat symlink symlinkat unlink
     unlinkat mkdir mkdirat rmdir chmod fchmod fchmodat chown fchown fchownat utimensat futimens flock mkostemp mkdtemp
     bind connect getpwuid_r getpwnam_r""".split())
 
-# Files that call them for the state directory, beside its owner.
+# Files that call them for the state directory, with the reason.
 STATE = {
     "backend/base/disk.c": "the owner",
     "backend/local/helper.c": "a helper's lock, in another process, which has no loop",
@@ -54,7 +54,7 @@ OTHERS = {
 
 START = "the thread that starts and ends the mount, which serves nobody then"
 SERVE = "a handler of FUSE: when a disk stops its thread, another goes on (fs/vfs/serve.h)"
-# From where they are called, but for work of the pool.
+# Where such calls start, apart from work of the pool.
 ENTRIES = {
     "backend/kube/kube.c": [(START, "kube_init kube_key"), (SERVE, "kube_text")],
     "backend/local/local.c": [(START, "local_init"), (SERVE, "local_text")],
@@ -69,23 +69,25 @@ ENTRIES = {
 
 
 def symbol(name):
-    """As the source calls it: the C library's headers choose 64 bits, and checked variants."""
+    """Return the name as in the source. The C library's headers substitute 64-bit and checked
+    variants."""
     name = re.sub(r"^__(\w+?)(64)?_(2|chk)$", r"\1", name)
     return re.sub(r"(?<=[a-z])64$", "", name) if name != "getdents64" else name
 
 
 def test_who_calls_the_disk():
-    """Each file that calls one of these is listed, and no other."""
+    """The files that call one of these functions are exactly those listed."""
     found = {obj.source for obj in objects() if obj.source.startswith(TOPS)
              and {symbol(name) for name in obj.uses} & CALLS}
     assert found == STATE.keys() | OTHERS.keys()
 
 
-# --- from where ----------------------------------------------------------------------------------------------------
+# --- from where
+# ----------------------------------------------------------------------------------------------------
 
 
 def arguments_of(text, name):
-    """The arguments of each call of NAME in TEXT."""
+    """Yield the arguments of each call of NAME in TEXT."""
     for match in re.finditer(rf"\b{name}\(", text):
         depth, at, found = 0, match.end(), [""]
         while depth >= 0 and at < len(text):
@@ -123,7 +125,8 @@ class Graph:
         return (file, name) if (file, name) in self.nodes else self.shared.get(name)
 
     def entries(self):
-        """Where that begins which ends in a call, and is no work of the pool: {file: names}."""
+        """Return the functions from which disk calls start and that are not work of the pool:
+        {file: names}."""
         waits = {node for node, fn in self.nodes.items() if fn.calls.keys() & CALLS and node[0] not in OTHERS}
         todo = list(waits)
         while todo:
@@ -155,7 +158,8 @@ def test_only_the_pool_waits_for_the_disk():
 
 @pytest.mark.parametrize("call", ["pread", "fsync"])
 def test_a_call_on_the_loop_is_found(call):
-    """The search itself: were index_done to call the disk, which the loop runs, that would be found."""
+    """The search works: if index_done, which runs on the loop, called the disk, the search would
+    find it."""
     found = Graph.__new__(Graph)
     found.__dict__.update(graph().__dict__)
     place = ("backend/output/index.c", "index_done")
@@ -165,8 +169,8 @@ def test_a_call_on_the_loop_is_found(call):
 
 
 # --- Seams ------------------------------------------------------------------------------------
-# What the simulator (tests/sim/) has others in the place of: nothing of the program reads a clock, draws a number, begins a
-# thread or a process, or sleeps but in the files below; of files, test_disk.py says the same.
+# What the simulator (tests/sim/) replaces. Only the files below read a clock, use random numbers,
+# start a thread or a process, or sleep. The section above covers disk accesses.
 
 ALL_TOPS = ("spec/", "backend/", "fs/")
 SIMULATED = "tests/sim/ has another"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the documents for readers of the code name is there: files, folders, rules."""
+"""What the documents for developers name exists: files, folders, rules."""
 
 import re
 import runpy
@@ -14,7 +14,7 @@ import peers  # noqa: E402
 
 PAGES = ["CONTRIBUTING.md", "README.md", "SECURITY.md",
          *sorted(name_of(path) for folder in ("docs", "tests") for path in (ROOT / folder).rglob("*.md"))]
-WORDS_MAX = 30000  # of all documents together; the bars of tables are not words
+WORDS_MAX = 30000  # for all documents together, without the bars of tables
 PATH = re.compile(r"`((?:spec|backend|fs|share|tests|contrib|docs)/[\w./-]+)`")
 
 
@@ -26,7 +26,7 @@ def test_named_paths_exist(page):
 
 
 def test_each_fact_says_what_copes_with_it():
-    """A fact that the code copes with names the file; one that nothing can be done about is told as it is."""
+    """A fact that the code handles names the file. Other facts are only described."""
     text = (ROOT / "docs/facts.md").read_text()
     facts = re.split(r"^### ", text, flags=re.M)[1:]
     assert len(facts) > 20
@@ -35,7 +35,8 @@ def test_each_fact_says_what_copes_with_it():
 
 
 def test_version_is_in_one_place():
-    """meson.build has it; CHANGELOG.md begins with what it brings; nothing else that packages are made of names it."""
+    """The version is in meson.build. CHANGELOG.md starts with its changes. Nothing else that
+    packages are built from contains it."""
     version = re.search(r"^    version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M)[1]
     newest = re.search(r"^## (\S+) - (unreleased|\d{4}-\d\d-\d\d)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert newest and newest[1] == version
@@ -45,7 +46,8 @@ def test_version_is_in_one_place():
 
 
 def test_table_of_peers_is_what_the_benchmark_prints():
-    """tests/bench/README.md has its rows and columns, and no cell is empty where the benchmark measures something."""
+    """tests/bench/README.md has the benchmark's rows and columns. No cell is empty if the benchmark
+    measures it."""
     text = (ROOT / "tests/bench/README.md").read_text()
     lines = re.search(r"^<!-- peers -->\n(.*?)^<!-- end of peers -->$", text, re.M | re.S)[1].splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
@@ -55,7 +57,8 @@ def test_table_of_peers_is_what_the_benchmark_prints():
 
 
 def test_stories_are_told():
-    """docs/proof.md says what each story of tests/soak/run does; what it counts is printed by a test that is there."""
+    """docs/proof.md describes each story of tests/soak/run. The tests that print their counts
+    exist."""
     stories = runpy.run_path(str(ROOT / "tests/soak/run"))["STORIES"]
     told = re.findall(r"\*\*([\w-]+)\*\*", (ROOT / "docs/proof.md").read_text())
     assert sorted(told) == sorted(stories)
@@ -65,7 +68,8 @@ def test_stories_are_told():
 
 
 def test_needed_versions_agree():
-    """What the build asks for is what packages ask for, and what docs/install.md says is needed."""
+    """The library versions that the build requires, those of the packages and those of
+    docs/install.md are the same."""
     meson = (ROOT / "meson.build").read_text()
     wanted = dict(re.findall(r"dependency\('([\w-]+)', version: '>= ([\d.]+)'[,)]", meson))
     assert set(wanted) == {"fuse3", "json-c", "libcurl", "libuv"}
@@ -82,7 +86,7 @@ def test_needed_versions_agree():
 
 
 def test_first_change_fits(tmp_path):
-    """The diffs of docs/first-change.md apply to the source, and nothing of them is there already."""
+    """The diffs of docs/first-change.md apply to the source, and none of them is already applied."""
     diffs = re.findall(r"^```diff\n(.*?)^```$", (ROOT / "docs/first-change.md").read_text(), re.M | re.S)
     assert len(diffs) > 5
     for path in re.findall(r"^\+\+\+ b/(.*)$", "".join(diffs), re.M):
@@ -92,7 +96,7 @@ def test_first_change_fits(tmp_path):
 
 
 def test_kinds_are_documented():
-    """Each kind of share/kinds/ is where a user looks for it."""
+    """Each kind of share/kinds/ is documented where users look for it."""
     for path in (ROOT / "share/kinds").glob("*.yaml"):
         name, kind = path.stem, re.search(r"kind: (\w+)", path.read_text())[1]
         for page, text in (("docs/kxfs.1", f"{name}\\&:"), ("docs/kxfs-status.5", name), ("docs/versions.md", kind)):
@@ -100,7 +104,7 @@ def test_kinds_are_documented():
 
 
 def test_documents_are_short():
-    """If a page makes the documents together too long, shorten another."""
+    """If a page makes the documents together too long, shorten another one."""
     words = {name_of(path): len(re.findall(r"\S*\w\S*", path.read_text())) for path in ALL
              if path.suffix in (".md", ".1", ".5", ".7") and ".pytest_cache" not in path.parts}
     assert len(words) > 35

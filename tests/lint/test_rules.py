@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The rules that docs/rules.md states and a machine can check: which folder may include what
-(D1-D4), what a library may refer to, how a file looks, states, messages."""
+"""The rules of docs/rules.md that a program can check: which folder may include what (D1-D4), what
+a library may use, how files look, states, messages."""
 
 import collections
 import functools
@@ -16,7 +16,8 @@ from files import C_FILES, HEADERS, ROOT, SOURCES, TEXT_FILES, name_of
 
 # --- D1-D3: includes -------------------------------------------------------------------------
 
-# Headers of libc and of the kernel that each folder may use; spec/ is pure (no I/O, no threads, no clocks).
+# Headers of libc and the kernel that each folder may use. spec/ is pure (no I/O, threads or
+# clocks).
 PURE = {"assert.h", "ctype.h", "endian.h", "errno.h", "float.h", "inttypes.h", "limits.h", "locale.h", "math.h",
         "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
         "string.h", "strings.h", "time.h", "unistd.h", "sys/types.h"}
@@ -58,14 +59,15 @@ def test_includes():
 
 
 def test_spec_is_pure():
-    """D1: no I/O, threads, clocks, globals in spec/."""
+    """D1: spec/ has no I/O, threads, clocks or globals."""
     calls = re.compile(r"\b(open|fopen|read|write|printf|fprintf|puts|perror|clock_gettime|time|getenv|"
                        r"gettimeofday|pthread_\w+|rand|random|getrandom|usleep|nanosleep|syslog)\s*\(")
     wrong = []
     for path in SOURCES["spec"]:
         for number, line in enumerate(code_lines(path), 1):
             match = calls.search(line)
-            # A memory stream (open_memstream) is no I/O: fprintf to it is how text is made.
+            # A memory stream (open_memstream) does not count as I/O. Text is built with fprintf to
+            # it.
             if match and match[1] not in ("fprintf",):
                 wrong.append(f"{name_of(path)}:{number}: {line.strip()}")
             if re.match(r"(static\s+)?(?!.*\bconst\b)(struct\s+)?\w+\s+\**\w+(\[\w*\])*\s*(=.*)?;", line):
@@ -74,7 +76,7 @@ def test_spec_is_pure():
 
 
 def code_lines(path):
-    """The lines of a C file without comments and the contents of strings."""
+    """Yield the lines of a C file without comments and without the contents of strings."""
 
     def blank(match):
         text = match[0]
@@ -84,10 +86,11 @@ def code_lines(path):
                   flags=re.S).split("\n")
 
 
-# --- D4: what crosses a folder -----------------------------------------------------------------
+# --- D4: types that cross folders --------------------------------------------------------------
 
 def test_public_headers():
-    """D4: text, plain structs and opaque pointers go across folders, no other library's types."""
+    """D4: text, plain structs and opaque pointers may cross folders, but not types of other
+    libraries."""
     crossing = {header for path in C_FILES for kind, header in includes(path)
                 if kind == '"' and header.partition("/")[0] != path.relative_to(ROOT).parts[0]}
     wrong = []
@@ -99,7 +102,7 @@ def test_public_headers():
     assert not wrong, "in a header that other folders include: " + ", ".join(wrong)
 
 
-# --- what the libraries refer to ------------------------------------------------------------
+# --- symbols of the libraries ----------------------------------------------------------------
 
 SYMBOLS = {
     "spec": r"^(uv_|fuse_|curl_|pthread_)",
@@ -110,7 +113,7 @@ SYMBOLS = {
 
 @pytest.mark.parametrize("folder", SYMBOLS)
 def test_symbols(folder):
-    """Each static library refers only to its own dependencies."""
+    """Each static library uses only its own dependencies."""
     build = pathlib.Path(os.environ.get("KXFS_BUILD", ROOT / "build"))
     archives = sorted(build.glob(f"lib{folder}*.a"))
     out = subprocess.run(["nm", "-u", *archives], stdout=subprocess.PIPE, check=True, text=True).stdout
@@ -120,14 +123,15 @@ def test_symbols(folder):
     assert not wrong, wrong
 
 
-# --- how files look ------------------------------------------------------------------------
+# --- format of files -----------------------------------------------------------------------
 
-# Debian's files have a form that leaves no room for it; contrib/debian/copyright is about all of them.
+# The format of Debian's files does not allow this line. contrib/debian/copyright covers all of
+# them.
 NO_LICENCE_LINE = {"LICENSE", ".clang-format", ".clang-tidy", ".editorconfig", ".gitignore", "contrib/debian/copyright",
                    "contrib/debian/source/format"}
 
 
-# Files of test data that are as somebody else's program made them.
+# Test data that other people's programs produced.
 RAW = ("/corpus.jsonl", "/golden/", "/golden.txt", "/replay/data/", "/faults.patch")
 
 
@@ -136,7 +140,8 @@ def is_raw(path):
 
 
 def is_expected(path, line):
-    """Is LINE a sentence that a test expects? Such a one is whole, so that it can be found."""
+    """Return whether LINE is a sentence that a test expects. Such a sentence is on one line, so
+    that it can be searched for."""
     return name_of(path).startswith("tests/") and re.match(r'[\sA-Z_]*"[^"]{80,}', line)
 
 
@@ -151,7 +156,8 @@ def test_licence_line():
 
 
 def test_head_comment():
-    """After the SPDX line, a comment says what the file is for, with the table of states of an automaton."""
+    """After the SPDX line, each C file has a comment with its purpose, and the states of a state machine.
+    The comment is not longer than 45 lines."""
     wrong = []
     for path in C_FILES:
         lines = path.read_text().split("\n")
@@ -163,7 +169,8 @@ def test_head_comment():
 
 
 def test_parameters_are_used():
-    """Except those of functions whose address is taken: another caller may use what they are given."""
+    """Parameters are used, except in functions whose address is taken: another caller of the same
+    type may use them."""
     files = all_functions(("spec/", "backend/", "fs/"))
     taken = {name for functions in files.values() for fn in functions.values() for name in fn.taken}
     assert not [f"{file}: {name}: {', '.join(fn.unused)}" for file, functions in files.items()
@@ -171,20 +178,20 @@ def test_parameters_are_used():
 
 
 def test_headers_are_read_once():
-    """By a line that does not say the path again."""
+    """Headers use #pragma once, which does not repeat the path."""
     wrong = [name_of(path) for folder in HEADERS.values() for path in folder
              if re.search(r"^#.*", path.read_text(), re.M)[0] != "#pragma once"]
     assert not wrong, wrong
 
 
-# Spelled so that this file does not contain them.
+# Split, so that this file does not contain them.
 NOT_FOR_OTHERS = [re.compile(pattern) for pattern in (
     r"\bTO" r"DO\b", r"\bFIX" r"ME\b", r"(?<!X)\bX" r"XX\b(?!X)", r"/wo" r"rk/", r"\.\./sha" r"red", r"/ro" r"ot/",
     r"/ho" r"me/[a-z]+/")]
 
 
 def wrong_lines(path, text):
-    """What is wrong with how the lines of TEXT, of the file PATH, look."""
+    """Yield what is wrong with the format of the lines of TEXT from the file PATH."""
     is_c = path.suffix in (".c", ".h")
     for number, line in enumerate(text.split("\n"), 1):
         if line != line.rstrip():
@@ -198,7 +205,7 @@ def wrong_lines(path, text):
 
 
 def test_text():
-    """No blanks at line ends, tabs in C, no notes to self, no path of somebody's machine."""
+    """No spaces at line ends, tabs in C, no notes to self, no paths of somebody's machine."""
     wrong = []
     for path in TEXT_FILES:
         text = path.read_text()
@@ -209,13 +216,13 @@ def test_text():
     assert not wrong, "\n".join(wrong)
 
 
-# --- A5: states -------------------------------------------------------------------------------
-# A5: a state is one enum. A struct with many booleans has states that nobody has named, and combinations that nobody
-# has thought of. So no struct has more than four booleans that describe a state.
+# --- A5: states ------------------------------------------------------------------------------- A5:
+# a state is one enum. A struct with many booleans has states without names, and combinations that
+# nobody considered. So no struct has more than four booleans that describe a state.
 
 MOST = 4
 
-# Structs whose booleans are facts or options, each independent of the others: they are set when the struct is made.
+# Structs whose booleans are independent facts or options, which are set when the struct is created.
 DATA = {
     "spec_job": "a snapshot of a job, which never changes",
     "spec_head": "the fields of a record, as the file has them",
@@ -228,7 +235,7 @@ DATA = {
     "options": "options of the command line",
 }
 
-# Members that are options or arguments, which the struct copies when it is made.
+# Members that are options or arguments, which are copied when the struct is created.
 OPTIONS = {
     "overlap": {"force"},
     "tree": {"may_end_own", "may_end_mine", "may_end_others", "read_only"},
@@ -237,7 +244,8 @@ OPTIONS = {
 
 
 def structs(text):
-    """The name of each struct that TEXT defines, and its boolean members; nested structs count by themselves."""
+    """Yield the name of each struct that TEXT defines, and its boolean members. Nested structs
+    count separately."""
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     for match in re.finditer(r"\bstruct\s+(?:(\w+)\s*)?\{", text):
         depth, end = 1, match.end()
@@ -275,7 +283,8 @@ def test_states_are_enums():
 
 
 def test_each_struct_has_a_name_of_its_own():
-    """A reader who looks for a struct finds one: private ones carry their module's name, too."""
+    """A search for a struct finds only one. Names of private structs also contain their module's
+    name."""
     places = collections.defaultdict(list)
     for path in C_FILES:
         for name, _ in structs(path.read_text()):
@@ -284,8 +293,8 @@ def test_each_struct_has_a_name_of_its_own():
     assert not {name: found for name, found in places.items() if len(found) > 1}
 
 
-# --- Messages ---------------------------------------------------------------------------------
-# The list of sentences that users read is up to date, so that review sees each new one.
+# --- Messages --------------------------------------------------------------------------------- The
+# list of sentences for users is up to date, so that each new one is visible in review.
 
 
 def test_list_is_up_to_date():
@@ -298,7 +307,7 @@ def test_literals():
 
 
 def test_no_words_that_need_a_second_reading():
-    """Phrases that plain English replaces; see docs/rules.md, "Style"."""
+    """Phrases to avoid; see docs/rules.md, "Style"."""
     phrases = ("by itself", "at one look", "put out", "who runs", "mended", "listing anew",
                "stands in line", "tells of", "told of")
     found = [line for line in messages.messages().splitlines() for phrase in phrases if phrase in line]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""tests/run itself, with tests of its own in place of kxfs's: what fails by chance, what is skipped, what is counted."""
+"""tests/run itself, with small tests instead of those of kxfs: what fails by chance, what is
+skipped, what is counted."""
 
 import json
 import os
@@ -49,7 +50,7 @@ def test_right():
 
 
 class Tree:
-    """A tree with tests/run, in which three stages run the tests that a test writes."""
+    """A tree with tests/run, in which three stages run the given tests."""
 
     def __init__(self, top):
         self.top = top
@@ -91,7 +92,8 @@ def tree(tmp_path):
 
 
 def test_chance_failure_is_flaky(tree):
-    """It is run again with its seed, listed with its first failure, and kept on request."""
+    """A test that fails by chance is run again with its seed. It is listed with its first failure,
+    and kept on request."""
     tree.test("mount", CHANCE)
     assert tree.run("mount") == (0, "2 passed, 0 failed")
     [row] = tree.flaky()
@@ -111,7 +113,7 @@ def test_failure_of_each_run_fails(tree):
 
 
 def test_second_failure_fails(tree):
-    """Once passed is not twice passed."""
+    """A test must pass twice to count as flaky."""
     tree.test("mount", HEAD + """
 def test_unsure():
     fails_once("one")
@@ -135,7 +137,7 @@ def test_sanitizer_report_fails(tree, report):
 
 
 def test_six_flaky_fail(tree):
-    """They are listed, and passed, and too many."""
+    """Six flaky tests are listed and count as passed, but they are too many."""
     tree.test("mount", HEAD + "@pytest.mark.parametrize('n', range(6))\ndef test_chance(n):\n    fails_once(f'{n}')\n")
     assert tree.run("mount") == (1, "6 passed, 1 failed")
     assert len(tree.flaky()) == 6

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What other people's checkers say of the sources, scripts and man pages."""
+"""Other people's linters, for sources, scripts and man pages."""
 
 import subprocess
 
@@ -26,7 +26,7 @@ def test_there_are_man_pages():
 
 @pytest.mark.parametrize("path", MAN_PAGES, ids=[p.name for p in MAN_PAGES])
 def test_man_page(path):
-    """mandoc finds nothing to complain of, and man shows it."""
+    """mandoc reports no problems, and man can show the page."""
     check("mandoc", "-Tlint", "-Wwarning", path)
     check("man", "--warnings", "-l", "-Tutf8", path, ok=lambda p: p.returncode == 0 and "warning" not in p.stdout)
 
@@ -38,7 +38,7 @@ def test_format(files):
 
 @pytest.mark.parametrize("path", [p for p in C_FILES if p.suffix == ".c"], ids=name_of)
 def test_clang_tidy(path):
-    """What has passed once is not looked at again."""
+    """A source that has passed is not checked again until it changes."""
     assert str(path) in kept.commands(), "not compiled"
     mark = kept.place_of("clang-tidy", path, [ROOT / ".clang-tidy"])
     if not mark.exists():

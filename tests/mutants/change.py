@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Mutants of the lines that a change touches: a condition negated, one more or less, a call removed, a constant swapped."""
+"""Mutants of the lines that a change touches: a negated condition, an off-by-one error, a removed
+call, a swapped constant."""
 
 import collections
 import pathlib
@@ -8,12 +9,12 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("spec", "backend", "fs")
-COMMITS = 20  # whose change is looked at if no commit is named
+COMMITS = 20  # number of commits to check if none is named
 
-# FILE's line NUMBER reads NEW; WHAT says what was done.
+# In line NUMBER of FILE, the text is replaced by NEW. WHAT describes the mutation.
 Mutant = collections.namedtuple("Mutant", "file number what new")
 
-SWAPS = [  # (what, pattern, what it becomes)
+SWAPS = [  # (what, pattern, replacement)
     ("off by one", r"(?<= )<(?= )", "<="), ("off by one", r"(?<= )<=(?= )", "<"),
     ("off by one", r"(?<= )>(?= )", ">="), ("off by one", r"(?<= )>=(?= )", ">"),
     ("off by one", r" [+-] 1\b", ""),
@@ -28,14 +29,14 @@ IF = re.compile(r"(\t+(?:\} else )?if )\((.*)\)( \{)?$")
 
 
 def base_of(root=ROOT):
-    """The commit before the last COMMITS, or the oldest one that is there."""
+    """Return the commit before the last COMMITS, or the oldest one available."""
     said = subprocess.run(["git", "-C", root, "rev-list", f"--max-count={COMMITS + 1}", "--first-parent", "HEAD"], check=True,
                           stdout=subprocess.PIPE, text=True).stdout
     return said.split()[-1]
 
 
 def touched(base, root=ROOT):
-    """[(file, number)] of the lines of C that differ from BASE."""
+    """Return [(file, number)] of the C lines that differ from BASE."""
     said = subprocess.run(["git", "-C", root, "diff", "-U0", "--no-renames", base, "--", *(f":(glob){f}/**/*.c" for f in FOLDERS)],
                           check=True, stdout=subprocess.PIPE, text=True).stdout
     found, file = [], None
@@ -49,12 +50,12 @@ def touched(base, root=ROOT):
 
 
 def blank(line):
-    """LINE with what stands in quotes and comments replaced by as many spaces."""
+    """Return LINE with quoted text and comments replaced by as many spaces."""
     return re.sub(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|/\*.*?(?:\*/|$)|//.*', lambda m: " " * len(m[0]), line)
 
 
 def mutants_of_line(line):
-    """[(what, new line)]"""
+    """Return [(what, new line)]."""
     plain = blank(line)
     if not line.startswith("\t") or plain.lstrip().startswith(("*", "#", "assert", "static const", "case ")) or not plain.strip():
         return []
@@ -67,15 +68,15 @@ def mutants_of_line(line):
 
 
 def mutants(lines, root=ROOT):
-    """Those of all LINES, as of touched()."""
+    """Return the mutants of all LINES, in the format of touched()."""
     texts = {file: (root / file).read_text().split("\n") for file in {file for file, _ in lines}}
     return [Mutant(file, number, what, new) for file, number in lines
             for what, new in mutants_of_line(texts[file][number - 1])]
 
 
 def tests_for(file, names):
-    """Those of NAMES, meson's names of unit tests, that are about FILE: of its module first, then of its folder, or of the
-    next folder above that has tests."""
+    """Return those of NAMES (meson's names of unit tests) that test FILE: first those of its
+    module, then those of its folder, or of the next higher folder that has tests."""
     folder, module = str(pathlib.PurePath(file).parent), pathlib.PurePath(file).stem
     while folder != ".":
         prefix = folder.replace("/", "_") + "_"

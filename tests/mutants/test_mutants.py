@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Faults that are put in on purpose: each fits the sources, and some, chosen anew each time, are noticed. Mutants of the last commits are tried too, and printed if nothing notices them.
+"""Faults that are inserted on purpose.
 
-KXFS_MUTANTS is how many faults (default 5; `tests/mutants/run` tries all), KXFS_MUTANTS_OF_CHANGE how many mutants (default 4).
-"""
+Each fault applies to the sources, and a random selection must be noticed. Mutants of the last
+commits are tried too, and printed if no test notices them.
+
+KXFS_MUTANTS is the number of faults (default 5; `tests/mutants/run` tries all),
+KXFS_MUTANTS_OF_CHANGE the number of mutants (default 4)."""
 
 import os
 import pathlib
@@ -17,7 +20,7 @@ ROOT = HERE.parents[1]
 
 
 def is_there(test):
-    """Is there a test of that name?"""
+    """Return whether there is a test with that name."""
     if test.startswith("unit "):
         folders = (p.relative_to(ROOT / "tests/unit") for p in (ROOT / "tests/unit").rglob("test-*.c"))
         return test.split()[1] in {str(p.parent / p.stem.removeprefix("test-")).replace("/", "_") for p in folders}
@@ -46,7 +49,7 @@ def test_some_are_noticed():
 
 
 def test_some_of_the_last_commits_are_tried(record_property):
-    """What is not noticed stands in the report. It fails only if they can't be tried."""
+    """Mutants that no test notices are in the report. The test fails only if they can't be tried."""
     if not (ROOT / ".git").exists():
         return  # a tarball has no commits
     p = subprocess.run([HERE / "run", "--change", "--count", os.environ.get("KXFS_MUTANTS_OF_CHANGE", "4")],
@@ -68,7 +71,7 @@ def test_mutants_of_a_line():
 
 
 def test_touched_lines(tmp_path):
-    """Those that were added or changed in C, in the folders of the program."""
+    """The lines that were added or changed in C files in the folders of the program."""
     def git(*args):
         subprocess.run(["git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=a@b", *args], check=True, capture_output=True)
 

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""What packages are tested in: roots made by mmdebstrap from the archives that this machine's apt uses.
+"""The systems in which packages are tested: root file systems that mmdebstrap makes from the
+archives of this machine's apt.
 
 Fixtures:
-    packages        the directory in which contrib/package has built everything
-    arm64           a directory with what programs for arm64 are compiled and linked with; nothing in it is installed
-    bare, full      archives of roots: with glibc and the essential tools alone; with the libraries of kxfs, and man, bash
-                    completion, systemd and rpm
-    bookworm, trixie  of roots of Debian 12 and 13 with fuse3 and Python
-    in_root         run a script in a root, in namespaces of its own and on a tmpfs: nothing of it is left
-    booted          the same in a service of systemd, which is the root's first process
+  packages          the directory in which contrib/package has built everything
+  arm64             a directory with what is needed to compile and link for arm64, not installed
+  bare, full        archives of root file systems: with only glibc and the essential tools; with the
+                    libraries of kxfs, and man, bash completion, systemd and rpm
+  bookworm, trixie  the same of Debian 12 and 13, with fuse3 and Python
+  in_root           run a script in a root file system, in its own namespaces and on a tmpfs, so that
+                    nothing remains
+  booted            the same in a service of systemd, which is the first process
 
-KXFS_PACKAGE_DIR names a directory in which these are kept, and taken from: for who works on these tests.
-"""
+KXFS_PACKAGE_DIR names a directory that keeps these for the next run. It is for people who work on
+these tests."""
 
 import os
 import pathlib
@@ -25,16 +27,18 @@ import pytest
 from harness import ROOT
 from lacking import need
 
-MARK = f"{harness.RUN}/packages"  # what is made for all tests goes on when one of them, which mounts, ends
-LIMIT = 1500  # seconds; nothing is expected to come near
+# what is made for all tests must survive the end of a test with mounts
+MARK = f"{harness.RUN}/packages"
+LIMIT = 1500  # in seconds; far more than expected
 LIBRARIES = ["fuse3", "libjson-c5", "libyaml-0-2", "libuv1", "libcurl4"]
 DEVELOPMENT = ["libc6-dev", "libcmocka-dev", "libcurl4-openssl-dev", "libfuse3-dev", "libjson-c-dev", "libuv1-dev", "libyaml-dev",
                "uthash-dev"]
 PYTHON = ["fuse3", "mount", "python3-venv", "passwd"]
 TOOLS = ["at", "bash-completion", "cron", "man-db", "mount", "rpm", "systemd"]
 
-# What each root is used by: $1 is the directory that it is mounted on, $2 its archive, the rest is copied into /kx.
-# The pid namespace ends whatever is left running, the mount namespace every mount and the tmpfs itself.
+# How each root file system is used: $1 is the directory where it is mounted, $2 its archive, and
+# the rest is copied to /kx. The PID namespace kills all remaining processes. The mount namespace
+# removes every mount and the tmpfs itself.
 ENTER = """set -eu
 root=$1 archive=$2
 shift 2
@@ -51,7 +55,7 @@ mkdir "$root/kx"
 cp -- "$@" "$root/kx/"
 ip link set lo up 2>/dev/null || :
 """
-# In a root of chroot nobody could make user namespaces.
+# pivot_root, because user namespaces can't be created inside a chroot.
 SCRIPT = """
 cd "$root"
 mkdir old
@@ -60,7 +64,7 @@ umount -l old
 rmdir old
 exec /bin/bash -eux /kx/script
 """
-# systemd ends with the script, and with its status. What both print goes to the console.
+# systemd ends with the script, and with its status. The output of both goes to the console.
 SYSTEMD = """
 mount -t sysfs sysfs "$root/sys"
 mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
@@ -85,7 +89,8 @@ NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", 
 
 
 def archives(release):
-    """The lines of a sources.list for what apt gets from Debian here; no third party's. Of another RELEASE the main archive alone."""
+    """Return the sources.list lines for the Debian archives that apt uses here, without third
+    parties. For another RELEASE, return only the main archive."""
     text = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(REPO_URI) $(RELEASE) $(COMPONENT)|$(ORIGIN)"
     out = subprocess.run(["apt-get", "indextargets", "--format", text, "Created-By: Packages"], stdout=subprocess.PIPE,
                          check=True, text=True).stdout
@@ -97,14 +102,14 @@ def archives(release):
 
 
 def apt_options():
-    """How apt reaches its archives here (proxies): mmdebstrap's apt is to do the same."""
+    """Return apt's proxy options of this machine, for the apt of mmdebstrap."""
     out = subprocess.run(["apt-config", "dump"], stdout=subprocess.PIPE, check=True, text=True).stdout
     proxies = [line for line in out.splitlines() if line.startswith("Acquire::") and "proxy" in line.lower()]
     return [f"--aptopt={line}" for line in [*proxies, 'Acquire::Retries "8";']]
 
 
 def mmdebstrap(target, variant, packages, *options, release=None):
-    """Begin to make TARGET, of this Debian or another RELEASE; more than one may be under way."""
+    """Start to make TARGET, of this Debian or another RELEASE. Several may be under way."""
     release = release or codename()
     env = {**os.environ, "KXFS_TEST_MARK": MARK}
     process = subprocess.Popen(
@@ -131,7 +136,8 @@ def finish(process):
 
 @pytest.fixture(scope="session")
 def making(request, tmp_path_factory):
-    """What takes long and tests of this run want, begun at once: {"bare": (path, process), ...}."""
+    """Start everything that takes long and that tests of this run need: {"bare": (path, process),
+    ...}."""
     kept = os.environ.get("KXFS_PACKAGE_DIR")
     top = pathlib.Path(kept) if kept else tmp_path_factory.mktemp("package")
     env = {**os.environ, "KXFS_TEST_MARK": MARK, "KXFS_SYSROOTS": str(top / "sysroots")}
@@ -177,7 +183,8 @@ bookworm, trixie = made_by("bookworm"), made_by("trixie")
 
 @pytest.fixture
 def enter(tmp_path):
-    """enter(begin, end, archive, script, *files): BEGIN is the command that makes the namespaces, END the end of ENTER. What was printed."""
+    """Return enter(begin, end, archive, script, *files), which returns the output. BEGIN is the
+    command that creates the namespaces, END the end of ENTER."""
     def run(begin, end, archive, script, *files):
         (tmp_path / "root").mkdir(exist_ok=True)
         (tmp_path / "script").write_text(script)
@@ -200,7 +207,7 @@ def in_root(enter):
 
 @pytest.fixture
 def booted(enter):
-    """systemd has a control group of its own."""
+    """systemd gets its own cgroup."""
     found = re.search(r"^(?:\S+ ){4}(\S+) .* - cgroup2 ", pathlib.Path("/proc/self/mountinfo").read_text(), re.M)
     need("cgroup2", found and os.access(found[1], os.W_OK))
     group = pathlib.Path(found[1], f"kxfs-test-{os.getpid()}")

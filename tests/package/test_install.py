@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""meson install and ninja uninstall: each file in its place, whatever prefix and DESTDIR say."""
+"""meson install and ninja uninstall put each file in its place, for any prefix and DESTDIR."""
 
 import os
 import pathlib
@@ -41,7 +41,8 @@ FILES = {
     *(f"share/man/man{p.suffix[1:]}/{p.name}" for p in (ROOT / "docs").glob("*.[0-9]")),
 }
 UNITS = {"lib/systemd/system/kxfs@.service", "lib/systemd/user/kxfs@.service"}
-# A unit with one of these has a mount namespace, and what it mounts can be seen nowhere else.
+# A unit with one of these settings has its own mount namespace, and its mounts are invisible
+# elsewhere.
 OWN_VIEW = re.compile(r"^(Private(Devices|IPC|Mounts|Tmp|Users)|Protect(ControlGroups|Home|Kernel\w+|Proc|System)|ProcSubset|"
                       r"(ReadOnly|ReadWrite|Inaccessible|Exec|NoExec|Bind\w*)Paths|TemporaryFileSystem|Root\w+|MountFlags|"
                       r"DynamicUser)=", re.M)
@@ -53,10 +54,11 @@ def found(top):
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory):
-    """A build with a prefix that is no default, of the program that is tested."""
+    """Build the tested program with a prefix that is not the default."""
     dir_ = tmp_path_factory.mktemp("install") / "build"
     prefix = dir_.parent / "prefix"
-    # meson takes ccache if there is one, and that its cache in HOME, which must not be that of other tools, /nonexistent.
+    # meson uses ccache if it exists. Its cache would be in HOME, so HOME must not be /nonexistent,
+    # which other tools share.
     env = {"HOME": str(dir_.parent), "CCACHE_DIR": os.environ.get("CCACHE_DIR", ""), "PATH": os.environ["PATH"]}
     run(["meson", "setup", dir_, ROOT, f"--prefix={prefix}", "-Dtests=false", "--buildtype=plain"], env=env)
     run(["ninja", "-C", dir_], env=env, timeout=1200)
@@ -76,7 +78,7 @@ def test_prefix_and_uninstall(build):
 
 
 def test_destdir(build, tmp_path):
-    """And each link of the README leads somewhere."""
+    """Installing with DESTDIR works, and each link of the README leads to a file."""
     dir_, prefix = build
     run(["meson", "install", "-C", dir_, "--no-rebuild"], env={"DESTDIR": str(tmp_path)})
     assert found(tmp_path / str(prefix)[1:]) == FILES | UNITS and found(prefix) == set()
@@ -90,12 +92,14 @@ def test_destdir(build, tmp_path):
 
 @pytest.mark.parametrize("kind", ["system", "user"])
 def test_units(build, kind):
-    """systemd takes each line of them; none gives the service a view of the file system of its own."""
+    """systemd accepts each line of the units. None gives the service its own view of the file
+    system."""
     dir_, prefix = build
     run(["meson", "install", "-C", dir_, "--no-rebuild"])
     try:
         unit = prefix / f"lib/systemd/{kind}/kxfs@.service"
-        # The instance whose mount point is /mnt/kx. Without the manual: it is not in man's path.
+        # The instance whose mount point is /mnt/kx. The manual is not checked, because it is not in
+        # man's path.
         instance = unit.with_name("kxfs@mnt-kx.service")
         instance.write_text(unit.read_text())
         p = run(["systemd-analyze", "verify", "--man=no", f"--{kind}", instance], check=False,
@@ -109,7 +113,7 @@ def test_units(build, kind):
 
 
 def test_unit_is_confined(build):
-    """What systemd-analyze itself thinks of the exposure, out of 10; a unit that confines nothing has 9.6."""
+    """systemd-analyze rates the exposure on a scale of 10. A unit without confinement has 9.6."""
     dir_, _ = build
     unit = dir_ / "contrib/systemd/system-kxfs@.service"
     p = run(["systemd-analyze", "security", "--offline=true", "--threshold=67", "--no-pager", unit], check=False)
@@ -117,7 +121,7 @@ def test_unit_is_confined(build):
 
 
 def test_removal_names_what_is_mounted(kx, tmp_path):
-    """The scripts of both packages; an update says nothing."""
+    """The removal scripts of both packages name the mounts. An update prints nothing."""
     spec = (ROOT / "contrib/rpm/kxfs.spec").read_text()
     (tmp_path / "preun").write_text(re.search(r"^%preun\n(.*?)^%files", spec, re.M | re.S)[1])
     for script, removed, updated in ((ROOT / "contrib/debian/kxfs.prerm", "remove", "upgrade"), (tmp_path / "preun", "0", "1")):
@@ -128,7 +132,8 @@ def test_removal_names_what_is_mounted(kx, tmp_path):
 
 @pytest.fixture
 def unpacked(tmp_path):
-    """What install.sh finds beside itself in the archive, with a program that says what it is, or can't run."""
+    """Return what install.sh expects beside itself in the archive, with a program that prints its
+    version, or can't run."""
     top = tmp_path / "kxfs-1-linux"
     for name, text in (("bin/kxfs", "#!/bin/sh\n[ ! -e \"$0.old\" ] || { echo GLIBC_2.34 not found >&2; exit 1; }\necho kxfs 1\n"),
                        *((unit, "ExecStart=/usr/local/bin/kxfs\n") for unit in UNITS), ("share/doc/kxfs/files", "")):
@@ -141,7 +146,8 @@ def unpacked(tmp_path):
 
 
 def test_archive_leaves_directories_as_they_were(unpacked, tmp_path):
-    """Those that were there stay, also empty ones; those that were made go, but not what others have put there."""
+    """Existing directories remain, even empty ones. Created directories are removed, except those
+    that contain other files."""
     prefix = tmp_path / "usr"
     for name in ("bin", "lib", "sbin", "share/man"):
         (prefix / name).mkdir(parents=True)
@@ -160,7 +166,7 @@ def test_archive_leaves_directories_as_they_were(unpacked, tmp_path):
 
 
 def test_archive_where_it_can_not_run(unpacked, tmp_path):
-    """One line, status 1, nothing installed."""
+    """If the program can't run, install.sh prints one line, returns 1, and installs nothing."""
     (unpacked / "bin/kxfs.old").touch()
     p = run([unpacked / "install.sh", tmp_path / "usr"], check=False)
     assert p.returncode == 1 and p.stdout == "" and not (tmp_path / "usr").exists()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The packages for Debian: what is in them, how they are installed, a build for arm64, a release."""
+"""The packages for Debian: their contents, how they are installed, a build for arm64, a release."""
 
 import filecmp
 import hashlib
@@ -15,12 +15,13 @@ import pytest
 from harness import ROOT
 
 # --- Packages ---------------------------------------------------------------------------------
-# contrib/package: what it builds is installed, used and removed in pristine roots, and what checkers say of it.
+# contrib/package: what it builds is installed, used and removed in new root file systems, and
+# checked by linters.
 
 VERSION = re.search(r"^    version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M)[1]
 ARCH = os.uname().machine
 
-# As an administrator does: a job on a mount by mount(8), then by a line of fstab.
+# As an administrator would do: a job on a mount made by mount(8), then by a line of fstab.
 USE = """
 kxfs --version | grep -x "kxfs {version}"
 mkdir /mnt/kx
@@ -36,13 +37,13 @@ test "$(cat /mnt/kx/jobs/*/state)" = SUCCEEDED
 umount /mnt/kx
 while pgrep_kxfs; do sleep 0.1; done
 """
-# Processes that end meanwhile are errors of grep, which count for more than what it finds, but with -q.
+# If a process ends meanwhile, grep reports an error, whatever it finds. With -q it does not.
 PRELUDE = """
 pgrep_kxfs() {
 	grep -qsxE 'kxfs|mount.kxfs' /proc/[0-9]*/comm
 }
 """
-# What stands beside the program: pages, completion, units.
+# The files beside the program: pages, completion, units.
 BESIDE = """
 MANPAGER=cat man kxfs | grep 'mount batch jobs as a directory'
 for page in kxfs-layout kxfs-status kxfs-submit appdef mount.kxfs; do man -w $page; done
@@ -51,7 +52,7 @@ systemd-analyze verify --man=no kxfs@mnt-kx.service 2>&1 | grep kxfs && exit 1
 systemctl --root=/ enable kxfs@mnt-kx.service
 systemctl --root=/ disable kxfs@mnt-kx.service
 """
-# Nothing of it is there any more, but for the jobs that were its user's.
+# Nothing of the package remains, except the jobs, which belong to the user.
 GONE = r"""
 find / -xdev -path /proc -prune -o -path /kx -prune -o -path /var/lib/kxfs -prune -o -name '*kxfs*' -print |
 	grep -v '^/var/log\|^/var/cache/man/' && exit 1
@@ -64,7 +65,7 @@ def script(*parts, examples="/usr/share/doc/kxfs/examples"):
 
 
 def check(tmp_path, *cmd):
-    """A checker's status and words. Such tools make caches and databases at home."""
+    """Return a linter's status and output. Such tools create caches and databases in HOME."""
     p = harness.run([*cmd], check=False, timeout=900, env={"HOME": str(tmp_path)})
     return p.returncode, p.stdout
 
@@ -107,7 +108,8 @@ umount /mnt/kx
 
 
 def test_deb_over_a_running_mount(packages, full, in_root, tmp_path):
-    """As docs/install.md says: the mount goes on with the program that it has; after the next one all is there."""
+    """As docs/install.md describes: the mount continues with the old program, and everything is
+    there after the next mount."""
     deb = built(packages, "kxfs_*.deb")
     harness.run(["dpkg-deb", "-R", deb, tmp_path / "older"])
     control = tmp_path / "older/DEBIAN/control"
@@ -117,7 +119,7 @@ def test_deb_over_a_running_mount(packages, full, in_root, tmp_path):
 
 
 def test_deb_debug_symbols(packages, tmp_path):
-    """They are in a package of their own, for exactly this build."""
+    """Debug symbols are in a separate package, for exactly this build."""
     for name in ("kxfs_", "kxfs-dbgsym_"):
         harness.run(["dpkg-deb", "-x", built(packages, f"{name}*.deb"), tmp_path])
     build_id = re.search(r"Build ID: (\w\w)(\w+)", harness.run(["readelf", "-n", tmp_path / "usr/bin/kxfs"]).stdout)
@@ -133,7 +135,8 @@ def test_lintian(packages, tmp_path):
 
 @pytest.mark.timeout(1500)
 def test_they_are_reproducible(packages, tmp_path):
-    """Another directory, hour, time zone, language and mask of permissions: the same bytes, but in what names the hour."""
+    """Another directory, hour, time zone, language and umask produce the same bytes, except in
+    files that contain the hour."""
     env = {**os.environ, "TZ": "Pacific/Kiritimati", "LC_ALL": "C", "HOME": str(tmp_path),
            "KXFS_TEST_MARK": harness.MARK, "TMPDIR": str(tmp_path), "KXFS_SYSROOTS": str(packages.parent / "sysroots")}
     env.pop("DEB_BUILD_OPTIONS", None)
@@ -148,7 +151,7 @@ def test_they_are_reproducible(packages, tmp_path):
 
 
 def test_rpm(packages, full, in_root):
-    """rpm's own database is empty in a root of Debian, so what the package requires is not looked for."""
+    """In a Debian root, rpm's own database is empty. So the package's requirements are not checked."""
     rpm = built(packages, f"kxfs-{VERSION}-1*.{ARCH}.rpm")
     rpm_ = "rpm --force-debian"
     in_root(full, script(f"{rpm_} -i --nodeps /kx/{rpm.name}\n{rpm_} -V --nodeps kxfs\n", USE, BESIDE, f"{rpm_} -e kxfs\n",
@@ -173,7 +176,7 @@ LIBS = "libfuse3 libcurl libuv libjson-c libyaml"
 
 @pytest.mark.parametrize("prefix", ["/usr/local", "/opt/kx"])
 def test_tarball(packages, bare, in_root, prefix):
-    """Where only glibc is; without fusermount3, as root."""
+    """The tarball works with only glibc installed. Without fusermount3, it works as root."""
     tar = built(packages, f"kxfs-{VERSION}-linux-{ARCH}.tar.xz")
     top = f"/kx/{tar.name.removesuffix('.tar.xz')}"
     # The root has no xz.
@@ -203,7 +206,7 @@ test ! -d "{prefix}/lib/kxfs"
 
 
 def test_tarball_asks_for_no_newer_glibc(packages, tmp_path):
-    """Nothing in it, the libraries included, needs a newer one than docs/install.md says."""
+    """Nothing in it, including the libraries, requires a newer glibc than docs/install.md states."""
     harness.run(["tar", "-C", tmp_path, "-xf", built(packages, f"kxfs-{VERSION}-linux-{ARCH}.tar.xz")])
     said = re.search(r"anywhere with glibc (\d+)\.(\d+) or newer", (ROOT / "docs/install.md").read_text())
     needed = {}
@@ -214,7 +217,8 @@ def test_tarball_asks_for_no_newer_glibc(packages, tmp_path):
 
 
 def test_source_builds(packages, tmp_path):
-    """The archive of a release is all that a build needs, and packages can be built from it as from the repository."""
+    """The archive of a release contains everything that a build needs. Packages can be built from
+    it as from the repository."""
     harness.run(["tar", "-C", tmp_path, "-xf", built(packages, f"kxfs-{VERSION}.tar.xz")])
     tree = tmp_path / f"kxfs-{VERSION}"
     listed = set(harness.run(["git", "-C", ROOT, "ls-files"]).stdout.splitlines()) if (ROOT / ".git").exists() else set()
@@ -245,7 +249,7 @@ def test_bill_of_materials(packages, tmp_path):
     ids = {p["SPDXID"] for p in found.values()} | {"SPDXRef-DOCUMENT"}
     assert len(ids) == len(found) + 1 and all(re.fullmatch(r"SPDXRef-[A-Za-z0-9.-]+", i) for i in ids)
     assert all({r["spdxElementId"], r["relatedSpdxElement"]} <= ids for r in bill["relationships"])
-    # Each library that the archive has its own copy of is there, with its licence.
+    # Each library that the archive bundles is listed, with its licence.
     tar = built(packages, f"kxfs-*-linux-{ARCH}.tar.xz")
     names = harness.run(["tar", "-tf", tar]).stdout.splitlines()
     licences = {n.rsplit("/", 1)[1] for n in names if "/licenses/kxfs/" in n and not n.endswith("/")} - {"LICENSE"}
@@ -253,7 +257,8 @@ def test_bill_of_materials(packages, tmp_path):
 
 
 # --- arm64 ------------------------------------------------------------------------------------
-# kxfs for arm64: cross-built with Debian's compiler and arm64 libraries, its unit tests run by qemu-user.
+# kxfs for arm64: cross-built with Debian's compiler and arm64 libraries. qemu-user runs its unit
+# tests.
 
 CROSS = """[binaries]
 c = ['aarch64-linux-gnu-gcc', '--sysroot={root}']
@@ -269,15 +274,16 @@ cpu_family = 'aarch64'
 cpu = 'aarch64'
 endian = 'little'
 """
-# What bytes mean, and what becomes of them on disk. qemu-user is no kernel of arm64: what starts processes, speaks to servers
-# or is a file system is tested where it runs by itself.
+# Tests of how bytes are interpreted and stored. qemu-user does not emulate an arm64 kernel. So code
+# that starts processes, connects to servers or is a file system is only tested natively.
 SUITES = ("spec_", "backend_base_", "backend_output_", "backend_jobs_")
 
 
 @pytest.fixture(scope="module")
 def cross(arm64, tmp_path_factory):
     top = tmp_path_factory.mktemp("cross")
-    # An absolute link leads to a library of this machine, or nowhere, and the linker takes the static one.
+    # An absolute link leads to a library of this machine, or nowhere. Then the linker would use the
+    # static library.
     for path in filter(pathlib.Path.is_symlink, arm64.rglob("*.so*")):
         if path.readlink().is_absolute():
             target = arm64 / path.readlink().relative_to("/")
@@ -293,7 +299,7 @@ def cross(arm64, tmp_path_factory):
 
 
 def unit_tests(build):
-    """{name: program} of those that run here."""
+    """Return {name: program} of the tests that run here."""
     found = json.loads(harness.run(["meson", "introspect", "--tests", build]).stdout)
     return {test["name"]: test["cmd"][0] for test in found if "unit" in test["suite"][0] and test["name"].startswith(SUITES)}
 
@@ -305,7 +311,7 @@ def test_program(cross, arm64):
     dry = harness.run(["qemu-aarch64-static", "-L", arm64, cross / "fs/kxfs", f"--dry-run={ROOT}/contrib/examples/training.yaml",
                        "volcano:x", "-o", "queue=q"]).stdout
     assert "kind: Job" in dry
-    # Completion is made by running it.
+    # The completion is generated by running the program.
     assert "history_keep=" in (cross / "contrib/completion/kxfs").read_text()
 
 
@@ -320,10 +326,11 @@ def test_unit_tests(cross):
 
 
 # --- A release --------------------------------------------------------------------------------
-# docs/releasing.md, tried: the commands of its steps, in their order, in a fresh clone of this tree.
+# Tries docs/releasing.md: the commands of its steps, in order, in a new clone of this tree.
 #
-# Stand-ins are: for whom it is pushed to, a repository of the test's; for who signs, a key of the test's; for what other
-# stages of tests/run do (`tests/run`, and `contrib/package all`, here `source` alone), nothing.
+# A repository of the test replaces the public one, and a key of the test signs. What other stages
+# of tests/run do is skipped (`tests/run`, and `contrib/package all`, of which only `source` runs
+# here).
 
 RELEASED, DAY = "99.1.2", "2031-02-03"
 STEPS = re.search(r"^## The steps\n(.*)^For the next version", (ROOT / "docs/releasing.md").read_text(), re.M | re.S)[1]
@@ -333,7 +340,8 @@ OTHERS_DO = {"tests/run all": "", "tests/run package": "", "contrib/package all"
 
 @pytest.fixture
 def sh(tmp_path):
-    """Run a command as a maintainer does, in a directory; what it has said."""
+    """Return a function that runs a command in a directory, as a maintainer does, and returns its
+    output."""
     env = {**os.environ, "GNUPGHOME": str(tmp_path / "gnupg"), "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig"), "EMAIL": "m@example.org",
            "GIT_AUTHOR_NAME": "M", "GIT_COMMITTER_NAME": "M"}
     (tmp_path / "gnupg").mkdir(mode=0o700)
@@ -364,7 +372,7 @@ def test_steps(sh, tmp_path):
         if "contrib/package " not in command:
             sh(command or ":", tree)
             continue
-        for name in ("first", "second"):  # two clones of the tag, as the page says
+        for name in ("first", "second"):  # two clones of the tag, as the page requires
             sh(f"git clone -q --branch v{RELEASED} published {name}", tmp_path)
             sh(command, tmp_path / name)
             sums.append((tmp_path / name / "build-package/SHA256SUMS").read_text())

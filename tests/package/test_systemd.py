@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The units under a real systemd, the first process of a Debian root: for the system, and for a user's own systemd."""
+"""The units under a real systemd, the first process of a Debian root: system units, and those of a
+user's systemd."""
 
 import pytest
 from test_packages import built
 
-pytestmark = pytest.mark.timeout(1500)  # with all that contrib/package builds before
+pytestmark = pytest.mark.timeout(1500)  # includes everything that contrib/package builds
 
 PRELUDE = r"""
 PS4='$(date +%T) + '
@@ -29,7 +30,7 @@ job() { # NAME COMMAND
 WAITS='echo begun; until test -e /kx/go; do sleep 0.1; done'
 """
 
-# What systemctl and the programs of the owner of the mount are; the mount point and its instance.
+# systemctl and the owner's programs, and the mount point with its instance.
 SYSTEM = """
 ctl() { systemctl "$@"; }
 me() { "$@"; }
@@ -98,7 +99,7 @@ test "$(ls $mnt)" = file
 umount $mnt
 """
 
-# The ways in which services write job files: the settings of a service, and of its timer.
+# How services write job files: the settings of a service, and of its timer.
 WRITES = r"""
 mkdir /mnt/kx
 systemctl start kxfs@mnt-kx.service

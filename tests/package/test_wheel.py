@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What kxfs is for those who install no package: a wheel, and an image of containers."""
+"""kxfs without a package: a wheel, and a container image."""
 
 import json
 import os
@@ -11,10 +11,10 @@ import harness
 import pytest
 from test_packages import VERSION, built
 
-# --- Wheels -----------------------------------------------------------------------------------
-# The wheel: in pristine Debian 12 and 13, as an ordinary user who has fuse3 and Python alone.
+# --- Wheels ----------------------------------------------------------------------------------- The
+# wheel, in new Debian 12 and 13 systems, for an ordinary user who has only fuse3 and Python.
 
-# pip asks nobody: the wheel needs nothing but what it holds.
+# pip needs no network: the wheel has no dependencies.
 INSTALL = """
 ln -sf ../proc/self/mounts /etc/mtab # as an installed Debian has it; fusermount3 reads it
 useradd --create-home me
@@ -74,13 +74,14 @@ def test_in_a_virtual_environment(packages, root, in_root):
 
 @pytest.mark.timeout(1500)
 def test_in_a_user_namespace(packages, root, in_root):
-    """As in the pod of a notebook that has /dev/fuse: the user is root of namespaces of its own."""
+    """As in a notebook's pod with /dev/fuse: the user is root in its own namespaces."""
     in_root(root, script('test "$(id -u)" = 0', "umount kx", "unshare --user --map-root-user --mount"), wheel(packages))
 
 
 @pytest.mark.timeout(1500)
 def test_each_architecture_has_one(packages):
-    """The program, its libraries and the bill of materials are for the machine that the name says."""
+    """The program, its libraries and the bill of materials are for the architecture in the wheel's
+    name."""
     found = {}
     for path in packages.glob("*.whl"):
         with zipfile.ZipFile(path) as z:
@@ -110,10 +111,11 @@ def test_program_for_arm64_finds_its_libraries(packages, arm64, tmp_path):
     assert harness.run(["qemu-aarch64-static", "-L", arm64, program, "--version"]).stdout.startswith(f"kxfs {VERSION}\n")
 
 
-# --- Images -----------------------------------------------------------------------------------
-# The image: what it says of itself, and that the program in it runs by what is in it alone, as a user without rights.
+# --- Images ----------------------------------------------------------------------------------- The
+# image: its metadata, and that its program runs with only what the image contains, as a user
+# without privileges.
 #
-# That the same tree makes the same bytes is for test_they_are_reproducible of test_packages.py.
+# test_they_are_reproducible in test_packages.py tests that the same tree produces the same bytes.
 
 CPUS = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -125,7 +127,8 @@ def archive(packages):
 
 @pytest.fixture(scope="module", params=CPUS)
 def image(request, archive, tmp_path_factory):
-    """(architecture, what its configuration says, its root), by programs that know nothing of how it was made."""
+    """Return (architecture, its configuration, its root), read by programs that are independent of
+    how the image was built."""
     top = tmp_path_factory.mktemp(request.param)
     skopeo = ["skopeo", "--insecure-policy", "--override-os", "linux", "--override-arch", request.param]
     config = json.loads(harness.run([*skopeo, "inspect", "--config", archive]).stdout)
@@ -155,7 +158,7 @@ def test_config(image):
 
 @pytest.mark.timeout(1500)
 def test_runs(image, tmp_path):
-    """In a root that holds nothing else, as a user who may do nothing."""
+    """The program runs in a root that contains nothing else, as an unprivileged user."""
     arch, _, root = image
     shutil.copytree(root, tmp_path / "root", symlinks=True)
     emulator = []
@@ -166,14 +169,15 @@ def test_runs(image, tmp_path):
     said = harness.run([*enter, "--version"]).stdout
     assert said.startswith(f"kxfs {VERSION}\nlibraries: libfuse 3") and "https" in said
     assert "kxfs capture [OPTIONS] [SOURCE]" in harness.run([*enter, "capture", "--help"]).stdout
-    # What a probe asks.
+    # The check that a probe makes.
     ask = [*enter[:-1], "/usr/bin/test", "-e"]
     assert [harness.run([*ask, name], check=False).returncode for name in ("/tmp", "/tmp/ready")] == [0, 1]
 
 
 @pytest.mark.timeout(1500)
 def test_holds(image):
-    """Libraries, certificates, and nothing that gives rights; whose each is, and under which licence."""
+    """The image contains libraries, certificates, and nothing that grants privileges. Each file has
+    its package and licence."""
     arch, config, root = image
     found = files(root)
     libraries = {name.rsplit("/", 1)[1] for name in found if ".so" in name}

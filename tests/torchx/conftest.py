@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Fixtures: each test runs with TorchX 0.7.0 and with a nightly.
 
-    environment   a Python that has TorchX and contrib/torchx
-    kx            a mount of local:
-    cluster       a mount of a namespace of the replaying API server, as `server`, with a Volcano, as `volcano`
-    torchx        torchx(kx, ...) runs the command line on a mount, in the directory `work`
-    api           api(kx, script) runs a script with `runner`, a TorchX Runner; what it prints as JSON is returned
+  environment   a Python that has TorchX and contrib/torchx
+  kx            a mount of local:
+  cluster       a mount of a namespace of the replaying API server (`server`), with a simulated Volcano (`volcano`)
+  torchx        torchx(kx, ...) runs the command line on a mount, in the directory `work`
+  api           api(kx, script) runs a script with `runner`, a TorchX Runner, and returns what it prints as JSON
 
-Both see no mounts but those of the test: a job is looked for in all that there are, and those of other tests may end or
-stand still at that moment.
-"""
+The command line and the scripts see only the test's own mounts. A job is searched in all mounts,
+and those of other tests may end or hang at that moment."""
 
 import json
 import os
@@ -59,7 +58,7 @@ def cluster(make_kx, server, volcano, tmp_path):
     return make_kx(source="volcano:test", env={"KUBECONFIG": str(path)})
 
 
-# $0 is where the mounts are that stay.
+# $0 is the directory of the mounts to keep.
 APART = f"""
 sed -n "s/ - fuse.kxfs .*//p" /proc/self/mountinfo | cut -d" " -f5 | grep -v "^$0/" | {UNMOUNT}
 exec "$@"
@@ -68,7 +67,7 @@ exec "$@"
 
 @pytest.fixture
 def apart(top):
-    """apart(command): the command where only the mounts of this session are."""
+    """Return apart(command), which runs the command where only the mounts of this session exist."""
     return lambda *command: ["unshare", "-m", "bash", "-c", APART, os.path.realpath(top), *map(str, command)]
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Python environments with a real TorchX, from PyPI, and the wheel of kxfs in it: TorchX 0.7.0 and the nightly that
-tests/golden/torchx_env.py chooses. KXFS_TORCHX_ENVIRONMENTS is a directory in which they are kept from one run to the
-next. And what the tests of TorchX's commands share."""
+"""Python environments with a real TorchX from PyPI, and the wheel of kxfs: TorchX 0.7.0, and the
+nightly that tests/golden/torchx_env.py chooses. KXFS_TORCHX_ENVIRONMENTS is a directory that keeps
+them from run to run. Also: what the tests of TorchX's commands share."""
 
 import fcntl
 import os
@@ -33,11 +33,11 @@ class Environment:
 
     @property
     def can_delete(self):
-        """Has this TorchX `delete`, and a `cancel` that leaves the job where it is?"""
+        """Return whether this TorchX has `delete`, and a `cancel` that keeps the job."""
         return self.version != "0.7.0"
 
     def install(self):
-        """As a user does it: the wheel, made of the program that is tested."""
+        """Install the wheel of the tested program, as a user does."""
         top = self.path / "wheel"
         shutil.rmtree(top, ignore_errors=True)
         build = pathlib.Path(os.environ.get("KXFS_BINARY", ROOT / "build/fs/kxfs")).resolve().parents[1]
@@ -48,11 +48,11 @@ class Environment:
 
 
 def make(version, config, tmp_path_factory, kept=None):
-    """The environment of a version, in the directory KEPT if there is one. The package is installed once for all workers
-    of a run."""
+    """Return the environment of a version, in the directory KEPT if given. The package is installed
+    once for all workers of a run."""
     scratch = tmp_path_factory.getbasetemp()
     if hasattr(config, "workerinput"):
-        scratch = scratch.parent  # what the workers share
+        scratch = scratch.parent  # shared by all workers
     kept = pathlib.Path(os.environ.get("KXFS_TORCHX_ENVIRONMENTS") or kept or scratch)
     environment = Environment(version, kept / version)
     mark = scratch / f"torchx-{version}.ready"
@@ -70,7 +70,7 @@ def make(version, config, tmp_path_factory, kept=None):
 
 # --- Commands ---------------------------------------------------------------------------------
 
-# How a program of a user begins, with `runner` and a job of one role.
+# The start of a user's program, with `runner` and a job of one role.
 PRELUDE = """
 import datetime, json, os, warnings
 from torchx.runner import get_runner
@@ -84,12 +84,12 @@ def sh(script, name="app", **fields):
     return AppDef(name, [Role("main", image="none", entrypoint="sh", args=["-c", script.replace("$", "$$")], **fields)])
 """
 SH = ("utils.sh", "--image", "none", "sh", "-c")
-# Unmounts what its input names, a line each, as the kernel writes it in mountinfo; without looking at it.
+# Unmounts the lines of its input, which have the format of mountinfo, without accessing the mounts.
 UNMOUNT = r"""while read -r one; do umount -lc "$(printf %b "${one//\\/\\0}")" 2>/dev/null; done"""
 
 
 def launched(p):
-    """The handle that `torchx run` printed."""
+    """Return the handle that `torchx run` printed."""
     [handle] = [line for line in p.stdout.splitlines() if line.startswith("kxfs://")]
     return handle
 
@@ -103,7 +103,7 @@ def job(kx, handle):
 
 
 def error_of(p):
-    """The last line of the traceback with which a command failed."""
+    """Return the last line of the traceback with which a command failed."""
     assert p.returncode != 0, p.stdout
     text = p.stderr[p.stderr.rindex("\ntorchx_kxfs.mount.KxfsError: "):]
     return text.partition("Error: ")[2].strip()

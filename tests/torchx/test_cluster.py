@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""TorchX's commands on a mount of a cluster, as the replaying API server has it."""
+"""TorchX's commands with a mount of a cluster, which the replaying API server simulates."""
 
 import json
 import signal
@@ -10,7 +10,7 @@ import yaml
 from environment import PRELUDE, SH, error_of, ident, job, launched
 
 RUN = ("run", "-s", "kxfs", "--workspace", "", "-cfg")
-# A Docker daemon that writes down what is asked of it; what it builds is called sha256:f00d.
+# A Docker daemon that records its requests. Every image that it builds has the id sha256:f00d.
 DOCKER = """
     import pathlib
     class Docker:
@@ -47,7 +47,7 @@ def launched_objects(server):
 
 
 def test_life_of_a_job(cluster, torchx, server, volcano, environment):
-    """Run options, every state on the way, the log, and how it ends."""
+    """Run options, every state on the way, the log, and the result."""
     p = torchx(cluster, *RUN, "queue=default,service_account=robot,priority_class=high", *SH, "echo hello")
     handle = launched(p)
     [obj] = launched_objects(server)
@@ -75,7 +75,7 @@ def test_life_of_a_job(cluster, torchx, server, volcano, environment):
 
 
 def test_dist_ddp(cluster, torchx, server):
-    """TorchX's component of distributed training."""
+    """TorchX's component for distributed training."""
     handle = launched(torchx(cluster, *RUN, "queue=default", "dist.ddp", "-j", "2x4", "--script", "train.py"))
     [obj] = launched_objects(server)
     assert obj["metadata"]["name"] == ident(handle) and len(obj["spec"]["tasks"]) == 2
@@ -83,7 +83,8 @@ def test_dist_ddp(cluster, torchx, server):
 
 
 def test_cancel(cluster, torchx, server, volcano, environment):
-    """TorchX 0.7.0 deletes the job; a newer one lets its pods end and leaves it where it is, until it is deleted."""
+    """TorchX 0.7.0 deletes the job. A newer one ends its pods and keeps the job until it is
+    deleted."""
     handle = launched(torchx(cluster, *RUN, "queue=default", *SH, "true"))
     volcano.start(ident(handle))
     job(cluster, handle).until("RUNNING")
@@ -98,7 +99,7 @@ def test_cancel(cluster, torchx, server, volcano, environment):
 
 
 def test_list(cluster, torchx, server, volcano):
-    """All jobs of the namespace, whoever made them."""
+    """All jobs of the namespace are listed, whoever created them."""
     server.store.add(st.JOBS, {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
                                "metadata": {"name": "theirs", "namespace": "test"},
                                "spec": {"minAvailable": 1, "queue": "default", "tasks": [
@@ -114,7 +115,7 @@ def test_list(cluster, torchx, server, volcano):
 
 
 def test_refusal(cluster, torchx, server):
-    """The words of the cluster's webhook, of a dry run too."""
+    """The message of the cluster's webhook is shown, also for a dry run."""
     for dryrun in ([], ["--dryrun"]):
         p = torchx(cluster, *RUN[:3], *dryrun, *RUN[3:], "queue=nosuch", *SH, "true", check=False)
         assert 'no queue "nosuch"' in error_of(p)
@@ -122,7 +123,7 @@ def test_refusal(cluster, torchx, server):
 
 
 def test_dryrun(cluster, torchx, server):
-    """The manifest, which the server was asked about; nothing is launched."""
+    """A dry run shows the manifest, after a check by the server. Nothing is launched."""
     out = torchx(cluster, "run", "--dryrun", *RUN[1:], "queue=default", *SH, "echo hello").stdout
     request = out[out.index("=== SCHEDULER REQUEST ==="):]
     assert "kind: Job" in request and "apiVersion: batch.volcano.sh/v1alpha1" in request
@@ -130,7 +131,7 @@ def test_dryrun(cluster, torchx, server):
 
 
 def test_id_of_a_dry_run(cluster, api):
-    """It has a placeholder; the job is launched once, and shown afterwards."""
+    """A dry run has a placeholder for the id. The job is launched once, and shown afterwards."""
     before, first, second, after = api(cluster, """
         info = runner.dryrun(sh("true"), "kxfs", {"queue": "default"})
         answer([str(info), runner.schedule(info), runner.schedule(info), str(info)])
@@ -141,7 +142,8 @@ def test_id_of_a_dry_run(cluster, api):
 
 
 def test_overlays(cluster, api, server, environment):
-    """A tuple replaces what a list would be added to; a file is read here; the AppDef's own overlays are for others."""
+    """A tuple replaces a list instead of being appended. A file is read here. The AppDef's own
+    overlays are not for kxfs."""
     def volumes(overlay):
         handle = api(cluster, f"""
             import json
@@ -161,7 +163,8 @@ def test_overlays(cluster, api, server, environment):
 
 
 def test_lost_answer(cluster, torchx, server):
-    """The cluster has made the job and its answer is lost: there is one job, and its handle is right."""
+    """The cluster has created the job, but its reply is lost. There is one job, and its handle is
+    right."""
     server.faults.add("lose", verb="create")
     handle = launched(torchx(cluster, *RUN, "queue=default", *SH, "true"))
     [obj] = launched_objects(server)
@@ -169,7 +172,8 @@ def test_lost_answer(cluster, torchx, server):
 
 
 def test_interrupted(cluster, environment, server, work):
-    """Ctrl-C while the cluster is asked: it is said where the verdict will be, and the job is there, once."""
+    """Ctrl-C while the request is under way: the message names where the result will be, and the
+    job exists once."""
     server.freeze()
     p = harness.popen([str(environment.torchx), *RUN, "queue=default", *SH, "true"], cwd=work, stderr=harness.subprocess.PIPE,
                       text=True, env={"HOME": str(work), "KXFS_MOUNT": str(cluster.mnt)}, start_new_session=True)
@@ -186,7 +190,8 @@ def test_interrupted(cluster, environment, server, work):
 
 
 def test_no_answer_yet(cluster, environment, server, work):
-    """A signal that ends the waiting for the cluster is no refusal: the answer is waited for, and the job runs once."""
+    """A signal that interrupts waiting for the cluster does not count as a refusal. The command
+    waits for the reply, and the job runs once."""
     server.freeze()
     p = harness.popen([str(environment.python), "-c", PRELUDE + NO_ANSWER], cwd=work, stdout=harness.subprocess.PIPE,
                       text=True, env={"HOME": str(work), "KXFS_MOUNT": str(cluster.mnt)})
@@ -200,7 +205,7 @@ def test_no_answer_yet(cluster, environment, server, work):
 
 
 def test_workspace(cluster, api, server):
-    """TorchX builds the image and pushes it, before the job is written."""
+    """TorchX builds the image and pushes it before the job is submitted."""
     done, handle = api(cluster, DOCKER + """
     os.mkdir("project")
     handle = runner.run(sh("true"), "kxfs", {"queue": "default", "image_repo": "example.com/me/x"},
@@ -215,7 +220,8 @@ def test_workspace(cluster, api, server):
 
 
 def test_no_docker(cluster, torchx, server):
-    """A workspace needs a repository, and a Docker daemon; each has its sentence, and nothing is launched."""
+    """A workspace needs an image repository and a Docker daemon. Each has its own error message,
+    and nothing is launched."""
     run = ("run", "-s", "kxfs", "-cfg")
     nowhere = {"DOCKER_HOST": "unix:///nowhere/docker.sock"}
     text = error_of(torchx(cluster, *run, "queue=default", *SH, "true", env=nowhere, check=False))
@@ -226,7 +232,7 @@ def test_no_docker(cluster, torchx, server):
 
 
 def test_everything_that_torchx_writes(cluster, api, server):
-    """Roles with all that a role can have arrive as they are."""
+    """Roles with every field that a role can have arrive unchanged."""
     handle = api(cluster, """
         from torchx.specs import BindMount, DeviceMount, Resource, RetryPolicy, VolumeMount
         role = Role("main", image="busybox", entrypoint="sh", args=["-c", "true"], env={"A": "ü ${app_id}", "B": "1"},

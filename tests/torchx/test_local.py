@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""TorchX's commands on a mount of local:."""
+"""TorchX's commands with a mount of local:."""
 
 import json
 import os
@@ -30,7 +30,8 @@ def pair(word: str, workers: int = 2) -> specs.AppDef:
 
 
 def test_run_and_read(kx, torchx):
-    """A job from its submission to its log, and nothing left in submit/. The job knows its handle."""
+    """A job from its submission to its log. Nothing is left in submit/, and the job knows its
+    handle."""
     p = torchx(kx, "run", "-s", "kxfs", "--wait", *SH, "echo one; echo two >&2; echo $$TORCHX_JOB_ID")
     handle = launched(p)
     assert handle == f"kxfs://torchx/{kx.jobs()[0].id}" and kx.ls("submit") == []
@@ -44,7 +45,7 @@ def test_run_and_read(kx, torchx):
 
 
 def test_failure(kx, torchx):
-    """--wait fails as the job does; the status says why, with the exit code of the replica."""
+    """--wait fails if the job does. The status shows the reason and the replica's exit code."""
     p = torchx(kx, "run", "-s", "kxfs", "--wait", *SH, "sleep 1; echo the last line; exit 3", check=False)
     assert p.returncode == 1
     status = torchx(kx, "status", launched(p)).stdout
@@ -53,14 +54,14 @@ def test_failure(kx, torchx):
 
 
 def test_read_along(kx, torchx):
-    """--log shows what comes until the job ends; so does log --tail."""
+    """--log shows lines until the job ends; so does log --tail."""
     p = torchx(kx, "run", "-s", "kxfs", "--log", *SH, "for i in 1 2 3; do echo line $$i; sleep 0.3; done")
     assert p.stderr.index("sh/0 line 1\n") < p.stderr.index("sh/0 line 3\n")
     assert torchx(kx, "log", "--tail", launched(p)).stdout == "sh/0 line 1\nsh/0 line 2\nsh/0 line 3\n"
 
 
 def test_component_of_ones_own(kx, torchx, work):
-    """Several roles, one with a name that is no file name; logs of one role, of one replica."""
+    """Several roles, one whose name is not a valid file name. Logs of one role and of one replica."""
     (work / "parts.py").write_text(COMPONENT)
     handle = launched(torchx(kx, "run", "-s", "kxfs", "--wait", "parts.py:pair", "--word", "hello", "--workers", "3"))
     name = ident(handle)
@@ -82,14 +83,14 @@ def test_torchxconfig(kx, make_kx, torchx, work):
                                         f"[kxfs]\nmount = ~/{kx.mnt.name}\n\n[component:parts.py:pair]\nword = there\n")
     handle = launched(torchx(None, "run", "--wait", env={"HOME": str(kx.base)}))
     assert job(kx, handle).log("worker-0") == f"there of worker 0 in {ident(handle)}\n".encode()
-    # A handle is found in whichever mount it is; the option wins over the file and the variable.
+    # A handle is found in any mount. The option takes precedence over the file and the variable.
     assert "SUCCEEDED" in torchx(other, "status", handle).stdout
     handle = launched(torchx(kx, "run", "-cfg", f"mount={other.mnt}", "--", "--word", "x"))
     assert job(other, handle).finish() == "SUCCEEDED"
 
 
 def test_cancel(kx, torchx):
-    """It ends, and can still be looked at; to cancel it again does nothing."""
+    """A cancelled job ends, and can still be read. Cancelling it again has no effect."""
     handle = launched(torchx(kx, "run", "-s", "kxfs", *SH, "echo begin; sleep 1000"))
     job(kx, handle).until_logged("begin", "sh-0")
     torchx(kx, "cancel", handle)
@@ -104,7 +105,7 @@ def test_cancel(kx, torchx):
 
 
 def test_delete(kx, torchx, environment):
-    """A job goes to the history with its output; one that is there is removed for good."""
+    """A deleted job moves to the history with its output. Deleting it there removes it for good."""
     if not environment.can_delete:
         return
     handle = launched(torchx(kx, "run", "-s", "kxfs", *SH, "sleep 1000"))
@@ -116,7 +117,7 @@ def test_delete(kx, torchx, environment):
 
 
 def test_refusal(kx, torchx, work):
-    """In kxfs's words, with line and column; nothing is launched or left."""
+    """The refusal is kxfs's own message, with line and column. Nothing is launched or left behind."""
     (work / "parts.py").write_text(COMPONENT.replace('Role(name=name', 'Role(port_map={"No Port": 1}, name=name'))
     for dryrun in ([], ["--dryrun"]):
         p = torchx(kx, "run", "-s", "kxfs", *dryrun, "parts.py:pair", "--word", "hello", check=False)
@@ -125,7 +126,8 @@ def test_refusal(kx, torchx, work):
 
 
 def test_dryrun(kx, torchx, environment):
-    """What `dryrun/` says: the record of a local job. Nothing is launched or left."""
+    """A dry run shows the text of `dryrun/`: the record of a local job. Nothing is launched or left
+    behind."""
     out = torchx(kx, "run", "-s", "kxfs", "--dryrun", *SH, "echo hello").stdout
     request = out[out.index("=== SCHEDULER REQUEST ==="):]
     assert "state: PENDING" in request and "echo hello" in request
@@ -136,13 +138,13 @@ def test_dryrun(kx, torchx, environment):
 
 
 def where(torchx, kx, *args, **kwargs):
-    """The directory in which a job ran."""
+    """Return the directory in which a job ran."""
     p = torchx(kx, "run", "-s", "kxfs", *args, *SH, "pwd -P", **kwargs)
     return job(kx, launched(p)).until("SUCCEEDED") and job(kx, launched(p)).log("sh-0").decode().strip()
 
 
 def test_workspace(kx, torchx, work, tmp_path):
-    """The job runs in its workspace: by default where torchx was called."""
+    """The job runs in its workspace, by default the directory where torchx was called."""
     assert where(torchx, kx) == str(work)
     assert where(torchx, kx, "--workspace", str(tmp_path)) == str(tmp_path)
     assert where(torchx, kx, "--workspace", "") == str(work)
@@ -154,8 +156,9 @@ def test_workspace(kx, torchx, work, tmp_path):
 
 
 def test_environment(kx, torchx, work):
-    """A job has the environment of who runs it, as with TorchX's own local schedulers: what differs from that of kxfs. Its
-    directory is looked at for programs, last. inherit_env=False leaves it out, and what the role says wins."""
+    """A job gets the environment of the user who runs it, as with TorchX's own local schedulers:
+    the variables that differ from those of kxfs. The job's directory is the last one in PATH.
+    inherit_env=False turns this off, and the role's own variables take precedence."""
     tool = work / "main.sh"
     tool.write_text('#!/bin/sh\necho "$PRICE $(printenv GONE) $0 $PATH"\n')
     tool.chmod(0o755)
@@ -172,7 +175,7 @@ def test_environment(kx, torchx, work):
 
 
 def test_api_without_a_workspace(kx, api, work):
-    """The caller's directory and environment."""
+    """The job gets the caller's directory and environment."""
     found = api(kx, """
         os.environ["MINE"] = "yes"
         handle = runner.run(sh("pwd -P; echo $MINE $OTHER", env={"OTHER": "o"}), "kxfs")
@@ -183,7 +186,8 @@ def test_api_without_a_workspace(kx, api, work):
 
 
 def test_launched_once(kx, api):
-    """However often a dry run is scheduled. Its id has a placeholder; then it shows the job."""
+    """A dry run is launched once, however often it is scheduled. Its id has a placeholder;
+    afterwards it shows the job."""
     before, first, second, after = api(kx, """
         info = runner.dryrun(sh("true"), "kxfs")
         answer([str(info), runner.schedule(info), runner.schedule(info), str(info)])
@@ -194,7 +198,8 @@ def test_launched_once(kx, api):
 
 
 def test_description(kx, api, environment):
-    """All that app.yaml says of a role, and the native request, which is the manifest."""
+    """The description has everything that app.yaml contains about a role. The native request is the
+    manifest."""
     found = api(kx, """
         from torchx.specs import BindMount, Resource, RetryPolicy
         handle = runner.run(AppDef("app", [Role("main", image="none", entrypoint="sh", args=["-c", "exit 3"], max_retries=1,
@@ -216,7 +221,8 @@ def test_description(kx, api, environment):
 
 
 def test_own_dump(kx, torchx, environment):
-    """What `run --dryrun --json` prints for this scheduler can be submitted, with the directory that it had."""
+    """The output of `run --dryrun --json` for this scheduler can be submitted, and keeps its
+    directory."""
     if environment.version == "0.7.0":
         return
     out = torchx(kx, "run", "-s", "kxfs", "--dryrun", "--json", *SH, "pwd -P").stdout
@@ -227,7 +233,8 @@ def test_own_dump(kx, torchx, environment):
 
 
 def test_mount_left_behind(kx, make_kx, torchx):
-    """A job of a mount whose kxfs has ended may run: it is not said that it does not exist, and cancel fails."""
+    """If kxfs has ended in a mount, its job may still be running. The job is not reported as
+    missing, and cancel fails."""
     other = make_kx()
     handle = launched(torchx(other, "run", "-s", "kxfs", *SH, "sleep 1000"))
     other.end(signal.SIGKILL)
@@ -240,7 +247,8 @@ def test_mount_left_behind(kx, make_kx, torchx):
 
 
 def test_which_mount(kx, make_kx, torchx, work):
-    """The only one is found; of none, several, a dead one and none at all each has its sentence."""
+    """A single mount is found automatically. If there is no mount, several, a dead one, or none at
+    the given path, each case has its own message."""
     other = make_kx()
     run = ("run", "-s", "kxfs", *SH, "true")
 
@@ -248,7 +256,7 @@ def test_which_mount(kx, make_kx, torchx, work):
         return error_of(torchx(mount, *args, env=env, check=False))
 
     def alone(*mounts):
-        """The command where only MOUNTS are mounted: others of this machine are left out."""
+        """Run the command with only MOUNTS mounted; other mounts of this machine are hidden."""
         keep = " ".join(f"-e ' {mount.mnt}$'" for mount in mounts) or "-e ' $'"
         command = " ".join([str(torchx.program), *(f"'{word}'" for word in run)])
         return harness.run(["unshare", "-m", "bash", "-c",
@@ -267,7 +275,8 @@ def test_which_mount(kx, make_kx, torchx, work):
 
 
 def test_run_option_that_there_is_not(kx, torchx, api):
-    """A typo in -cfg, or in what a program gives, is refused with its name; TorchX 0.7.0 itself drops it."""
+    """A misspelled option, in -cfg or from a program, is refused by name. TorchX 0.7.0 itself would
+    drop it."""
     p = torchx(kx, "run", "-s", "kxfs", "-cfg", "inherit_env=True,tme_limit=1h", *SH, "true", check=False)
     assert p.returncode != 0 and "Unknown run option `tme_limit`" in p.stderr and "time_limit" in p.stderr
     text = api(kx, """
@@ -281,7 +290,8 @@ def test_run_option_that_there_is_not(kx, torchx, api):
 
 
 def test_mount_that_has_ended(kx, make_kx, api):
-    """A job is found though kxfs has ended in a mount that is asked before; one that was there is not said to be nowhere."""
+    """A job is found even if kxfs has ended in a mount that is searched first. A job that was in
+    that mount is not reported as missing."""
     other = make_kx()
     found = api(kx, f"""
         first = runner.run(sh("true"), "kxfs", {{"mount": "{other.mnt}"}})
@@ -332,7 +342,7 @@ def test_runner(kx, api):
 
 
 def test_times(kx, api):
-    """since and until choose lines by when they were printed, also while they come and of a job in the history."""
+    """since and until select lines by their times, while they arrive and for a job in the history."""
     found = api(kx, """
         steps = "".join(f"echo {word}; while [ ! -e $PWD/{word} ]; do sleep 0.1; done; "
                         for word in ("first", "second", "third"))
@@ -364,7 +374,8 @@ def test_times(kx, api):
 
 
 def test_attempts(kx, api):
-    """Who reads along has all attempts, also with times; else it is the last one."""
+    """A reader that follows the log gets all attempts, also with times. Otherwise it gets the last
+    one."""
     found = api(kx, """
         script = (f"cd {os.getcwd()}; [ -e again ] && {{ echo second; exit; }}; touch again; echo first; "
                   "while [ ! -e go ]; do sleep 0.1; done; exit 1")
@@ -380,7 +391,8 @@ def test_attempts(kx, api):
 
 
 def test_readme(kx, torchx, work):
-    """The README's commands, on a mount at ~/kx, with its .torchxconfig; without a torchrun the job itself fails."""
+    """The README's commands, with a mount at ~/kx and its .torchxconfig. Without torchrun, the job
+    itself fails."""
     text = (SOURCE / "README.md").read_text()
     home = {"HOME": str(kx.base)}
     (kx.base / "kx").symlink_to(kx.mnt)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The package as it is installed: TorchX's own schedulers stay, the options are those of kxfs, the types are right."""
+"""The installed package: TorchX's own schedulers remain, the options are those of kxfs, and the
+types are right."""
 
 import re
 
@@ -8,8 +9,9 @@ from harness import ROOT, run
 
 
 def test_schedulers_of_torchx_stay(api):
-    """All of TorchX's are there, in its order, as usable as without us, and the default is what it was. Those that a
-    newer TorchX has no more say so in the way that its commands know."""
+    """All of TorchX's schedulers are there, in its order, as usable as without us, and with the
+    same default. Those that a newer TorchX has removed report that in the way that its commands
+    expect."""
     found, own, default, wrong = api(None, """
         import importlib
         from torchx.schedulers import DEFAULT_SCHEDULER_MODULES, get_default_scheduler_name, get_scheduler_factories
@@ -38,7 +40,8 @@ def test_schedulers_of_torchx_stay(api):
 
 
 def test_commands_know_all_schedulers(torchx, environment):
-    """(TorchX 0.7.0 itself fails to list the options of all without ray.)"""
+    """The commands know all schedulers. (Without ray, TorchX 0.7.0 itself fails to list the options
+    of all.)"""
     assert "log_dir" in torchx(None, "runopts", "local_cwd").stdout
     assert "queue" in torchx(None, "runopts", "kubernetes").stdout
     if environment.version != "0.7.0":
@@ -57,7 +60,8 @@ def test_configure(torchx):
 
 
 def test_options_are_those_of_kxfs(api):
-    """Every run option that kxfs(1) has is one here, and no other; `cwd`, which is for local jobs, is in appdef(5)."""
+    """The options are exactly the run options of kxfs(1). `cwd`, which is for local jobs, is in
+    appdef(5)."""
     page = (ROOT / "docs/kxfs.1").read_text()
     section = page[page.index("\n.Ss Run options\n"):page.index("\n.Ss Generic options\n")]
     items = "\n".join(re.findall(r"^\.It (.*)$", section, re.M))
@@ -71,7 +75,7 @@ def test_options_are_those_of_kxfs(api):
 
 
 def test_types(environment, tmp_path):
-    """mypy has nothing to say, with the types of TorchX's newest version."""
+    """mypy reports nothing, with the types of TorchX's newest version."""
     if environment.version != "nightly":
         return
     p = run([str(environment.python), "-m", "mypy", "--cache-dir", str(tmp_path), "-p", "torchx_kxfs"],
