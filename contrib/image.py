@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Makes an image for contrib/package, from programs that this machine may not be able to run.
+"""Makes an image for contrib/package. The image's programs may be for another architecture.
 
-    image.py rootfs KXFS VERSION SYSROOT DIRECTORY    fill DIRECTORY with KXFS and what it needs; prints the licences
+    image.py rootfs KXFS VERSION SYSROOT DIRECTORY    fill DIRECTORY with KXFS and what it needs; print the licences
     image.py bill KXFS VERSION SYSROOT PACKAGE...     print the bill of materials of KXFS with these packages
-    image.py index LAYOUT NAME VERSION                the images of an OCI layout, one per architecture, become one,
+    image.py index LAYOUT NAME VERSION                combine the images of an OCI layout, one per architecture, to
                                                       NAME:VERSION and NAME:latest
 
-SYSROOT is what mmdebstrap has unpacked, with the packages that it has unpacked in var/cache/apt/archives. DIRECTORY gets
-the program, test(1) of coreutils for probes, their libraries, the certificates of Debian's ca-certificates, and of each
-package its copyright and its row in the bill of materials.
+SYSROOT was unpacked by mmdebstrap, and has the package files in var/cache/apt/archives. DIRECTORY gets the program,
+test(1) of coreutils for probes, their libraries, the certificates of Debian's ca-certificates, and for each package its
+copyright file and its row in the bill of materials.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ def find(sysroot, triplet, name):
 
 
 class Archives:
-    """The packages that were unpacked into SYSROOT: the owner of each file, and their data."""
+    """The packages that were unpacked into SYSROOT: the owner of each file, and their metadata."""
 
     def __init__(self, sysroot):
         self.about_, self.owner = {}, {}
@@ -102,7 +102,8 @@ def bill(program, version, sysroot, *packages):
 
 
 def index(layout, name, version):
-    """An image for several architectures is an index of their manifests; index.json names only the index."""
+    """Turn the manifests of all architectures into one index, and make index.json name only this
+    index."""
     layout = pathlib.Path(layout)
     manifests = []
     for entry in json.loads((layout / "index.json").read_text())["manifests"]:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """sbom.py KXFS VERSION: the software bill of materials of a built kxfs, as SPDX 2.3 in JSON, on standard output.
 
-It lists kxfs, each shared library that the program loads (with the Debian package that it is from, its version and
-licence) and uthash, which is compiled in. SOURCE_DATE_EPOCH is its time. image.py does the same for packages that are not
+It lists kxfs, each shared library that the program loads (with its Debian package, version and licence), and uthash,
+which is compiled in. SOURCE_DATE_EPOCH is the bill's timestamp. image.py does the same for packages that are not
 installed.
 """
 
@@ -59,7 +59,8 @@ def output(*cmd):
 
 
 def package_of(path):
-    """Return the Debian package of a file, by the path under which it was installed: /lib may be /usr/lib by now."""
+    """Return the Debian package of a file, by the path under which it was installed. /lib may have
+    become /usr/lib since."""
     for name in (path, os.path.realpath(path), re.sub("^/usr", "", os.path.realpath(path))):
         p = subprocess.run(["dpkg-query", "-S", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False,
                            text=True)
@@ -75,7 +76,7 @@ def libraries(program):
 
 
 def installed(name):
-    """Return (version, source, architecture) of a package of this machine."""
+    """Return (version, source, architecture) of a package on this machine."""
     found = output("dpkg-query", "-W", "-f", "${Version} ${source:Package} ${Architecture}\n", name)
     return found.split("\n", maxsplit=1)[0].split(" ")
 
@@ -95,7 +96,8 @@ def element(name, version, licence, **more):
 
 
 def bill(program, version, names, about):
-    """Return the bill of PROGRAM with the packages NAMES, whose data ABOUT returns like installed(), and of uthash."""
+    """Return the bill of materials of PROGRAM with the packages NAMES and uthash. ABOUT returns a
+    package's data, like installed()."""
     when = datetime.datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), datetime.timezone.utc)
     with open(program, "rb") as f:
         digest = hashlib.sha256(f.read()).hexdigest()

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""generate.py HELP TEMPLATE: the completion script that TEMPLATE becomes with the options of HELP, a file.
+"""generate.py HELP TEMPLATE: print TEMPLATE filled in with the options of the file HELP.
 
-It is what kxfs --help printed, from the table by which options are parsed; so a script made of it completes what the
-program takes.
-"""
+HELP is the output of kxfs --help, which is generated from the table that parses the options. So the
+script completes exactly what the program accepts."""
 
 import pathlib
 import re
@@ -25,7 +24,7 @@ class Option:
 
     @property
     def word(self):
-        """Return it as it is completed: with '=' if it takes a value."""
+        """Return the word to complete, with '=' if it takes a value."""
         return self.names[-1] + ("=" if self.arg else "")
 
 
@@ -37,7 +36,7 @@ def read_options(text):
 
 
 def quoted(text):
-    """Return TEXT within the single quotes of bash and zsh."""
+    """Return TEXT escaped for single quotes of bash and zsh."""
     return text.replace("'", "'\\''")
 
 

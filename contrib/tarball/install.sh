@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Put kxfs in place from the unpacked archive, or take it away again. bin/kxfs also works where it is unpacked.
+# Install kxfs from the unpacked archive, or remove it again. bin/kxfs also works without installation.
 #
 #	./install.sh PREFIX		install below PREFIX, like /usr/local
-#	./install.sh --remove PREFIX	remove what that has installed
+#	./install.sh --remove PREFIX	remove what was installed there
 set -eu
 
 here=$(dirname "$(readlink -f "$0")")
 list=share/doc/kxfs/files
-made=share/doc/kxfs/directories # that were not there before
+made=share/doc/kxfs/directories # directories that did not exist before
 
 usage() {
 	sed -n 's/^# \{0,1\}//; 3,6p' "$0" >&2
@@ -20,20 +20,20 @@ remove() {
 		echo "install.sh: $1/$list is not there: nothing was installed there" >&2
 		exit 1
 	}
-	# The list is one of the files.
+	# The list itself is one of the files.
 	files=$(cat "$1/$list")
 	dirs=$(cat "$1/$made")
 	cd "$1"
 	printf '%s\n' "$files" "$made" | while read -r file; do
 		rm -f "$file"
 	done
-	# Those that nobody else uses by now.
+	# Remove the directories that nobody else uses now.
 	printf '%s\n' "$dirs" | sort -r | while read -r dir; do
 		rmdir "$dir" 2>/dev/null || :
 	done
 }
 
-# The directories below $1 that are missing.
+# Print the directories below $1 that are missing.
 missing() {
 	while read -r dir; do
 		while dir=$(dirname "$dir") && [ ! -d "$1/$dir" ]; do

@@ -27,18 +27,18 @@ from torchx_kxfs.mount import KxfsError, Mount
 
 # The key of a role's metadata with the directory of its workspace, between its build and the document.
 CWD = "kxfs.cwd"
-# Variables of a shell itself, which are not true of a job.
+# Variables of the shell itself, which would be wrong in a job.
 OF_SHELLS = ("PWD", "OLDPWD", "SHLVL", "_")
 
 
 def document(app: AppDef, cfg: Mapping[str, CfgVal], mount: Mount) -> dict[str, Any]:
-    """Return the AppDef with the run options. A directory that its workspaces name is set in CFG, too, since TorchX
-    shows that."""
+    """Return the AppDef with the run options. If its workspaces name a directory, set it in CFG
+    too, because TorchX shows CFG."""
     cwd = _take_directory(app, cfg, mount)
     ret = dataclasses.asdict(app)
     inherited = _environment(mount, cwd) if mount.is_local and cfg.get(options.INHERIT) else {}
     for role, source in zip(ret["roles"], app.roles):
-        role.pop("overrides", None)  # asdict has obeyed them
+        role.pop("overrides", None)  # asdict has already applied them
         role["env"] = {**inherited, **role["env"]}
         role["metadata"] = _overlays(source, role["metadata"])
     args = options.scheduler_args(cfg)
@@ -50,7 +50,8 @@ def document(app: AppDef, cfg: Mapping[str, CfgVal], mount: Mount) -> dict[str, 
 
 
 def _take_directory(app: AppDef, cfg: Mapping[str, CfgVal], mount: Mount) -> str | None:
-    """Return where a local job runs: the given directory, else its workspace, else the present one."""
+    """Return the directory where a local job runs: the given one, else its workspace, else the
+    current one."""
     found = {role.metadata.pop(CWD) for role in app.roles if CWD in role.metadata}
     if not mount.is_local:
         return None
@@ -66,8 +67,9 @@ def _take_directory(app: AppDef, cfg: Mapping[str, CfgVal], mount: Mount) -> str
 
 
 def _environment(mount: Mount, cwd: str | None) -> dict[str, str]:
-    """Return our variables that differ from those of kxfs, which all its jobs have. As with TorchX's local jobs,
-    programs are searched in the job's directory last. Names and values that a document can't have are omitted."""
+    """Return our variables that differ from those of kxfs. (All jobs of kxfs have kxfs's
+    variables.) The job's directory is the last one in PATH, as with TorchX's local jobs. Names and
+    values that a document can't contain are omitted."""
     there = mount.environment()
     ours = {**os.environ, "PATH": f"{os.environ.get('PATH', os.defpath)}:{cwd}"}
     return {name: value.replace("$", "$$") for name, value in ours.items()
@@ -83,7 +85,8 @@ def _is_text(value: str) -> bool:
 
 
 def _overlays(role: Role, metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return METADATA of ROLE; an overlay that is a file name is read, and a tuple means that it replaces."""
+    """Return METADATA of ROLE, with an overlay read if it is a file name, and a tuple converted to
+    a replacing key."""
     if isinstance(metadata.get("kubernetes"), str):
         with contextlib.suppress(ImportError):  # TorchX 0.7.0 reads no files
             from torchx.specs.overlays import get_overlay
@@ -94,7 +97,7 @@ def _overlays(role: Role, metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _replacing(overlay: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no tuples: the key expresses that."""
+    """Convert tuples, which JSON does not have, to keys that mean "replace"."""
     ret: dict[str, Any] = {}
     for key, value in overlay.items():
         if isinstance(value, tuple) and not key.startswith("__"):
@@ -108,8 +111,8 @@ def _replacing(overlay: dict[str, Any]) -> dict[str, Any]:
 
 
 def role_of(status: dict[str, Any], written: dict[str, Any]) -> Role:
-    """Return a role as the mount knows it: STATUS, and its part of the document (WRITTEN), if known. Numbers may be
-    text."""
+    """Return a role as the mount knows it: STATUS, and its part of the document (WRITTEN), if
+    known. Numbers may be text."""
     role = Role(name=status["name"], image=_text(written, "image", ""), num_replicas=status["desired"])
     role.entrypoint = _text(written, "entrypoint", role.entrypoint)
     role.args = [str(arg) for arg in _typed(written, "args", list)]
@@ -136,7 +139,7 @@ def _typed(written: dict[str, Any], name: str, kind: type) -> Any:
 
 
 def _mounts(written: list[Any]) -> list[BindMount | VolumeMount | DeviceMount]:
-    """Read it in TorchX's own form, or in that of appdef(5), where the keys may imply `type`."""
+    """Parse mounts in TorchX's own form, or in that of appdef(5), where the keys may imply `type`."""
     if all(isinstance(item, str) for item in written):
         return parse_mounts(written)
     ret: list[BindMount | VolumeMount | DeviceMount] = []

@@ -24,7 +24,7 @@ class Job:
 
     @property
     def is_listed(self) -> bool:
-        """True if it is in jobs/, not in history/."""
+        """True if the job is in jobs/, not in history/."""
         return self.path.parent.name == "jobs"
 
     def status(self) -> dict[str, Any]:
@@ -33,7 +33,7 @@ class Job:
         return found
 
     def why(self) -> str:
-        """Return why it does not run, or has failed, as text; "" if there is no reason."""
+        """Return why the job does not run, or has failed, as text; "" if there is no reason."""
         return (self.path / "why").read_text(encoding="utf-8").strip()
 
     def manifest(self) -> str:
@@ -41,21 +41,21 @@ class Job:
         return (self.path / "manifest.yaml").read_text(encoding="utf-8")
 
     def document(self) -> dict[str, Any]:
-        """Return the AppDef that it was made from; empty if that is unknown, or a manifest."""
+        """Return the AppDef from which the job was made; empty if it is unknown, or is a manifest."""
         try:
             text = (self.path / "app.yaml").read_text(encoding="utf-8")
         except FileNotFoundError:
             return {}
         found = None
         try:
-            found = json.loads(text)  # what we wrote
+            found = json.loads(text)  # the format that we write
         except ValueError:
             with contextlib.suppress(yaml.YAMLError):
                 found = yaml.load(text, Loader=yaml.BaseLoader)  # scalars are text, as kxfs reads them
         return found if isinstance(found, dict) and isinstance(found.get("roles"), list) else {}
 
     def remove(self) -> None:
-        """Cancel it; or remove it from history/ for good, if it is there."""
+        """Cancel the job. If it is in history/, remove it for good."""
         try:
             os.rmdir(self.path)
         except FileNotFoundError:
@@ -64,13 +64,13 @@ class Job:
             raise self._refused("remove", error) from error
 
     def actions(self) -> list[str]:
-        """Return the actions that its ctl accepts now."""
+        """Return the actions that the job's ctl accepts now."""
         with contextlib.suppress(FileNotFoundError):
             return (self.path / "ctl").read_text().split()
         return []
 
     def control(self, word: str) -> None:
-        """Write WORD to its ctl."""
+        """Write WORD to the job's ctl."""
         try:
             (self.path / "ctl").write_text(word)
         except OSError as error:
@@ -97,8 +97,8 @@ class Job:
 
 
 def find_job(mounts: Iterable[Mount], ident: str) -> Job | None:
-    """Return the job with this id in the first of MOUNTS that has it. A mount whose kxfs has ended meanwhile has
-    none."""
+    """Return the job with this id in the first of MOUNTS that has it. Skip a mount whose kxfs has
+    ended meanwhile."""
     if "/" in ident or ident.startswith("."):
         return None
     for mount in mounts:

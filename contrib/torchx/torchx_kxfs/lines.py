@@ -17,11 +17,11 @@ STAMP_SECONDS = 30
 
 def log_lines(job: Job, replica: pathlib.Path, since: datetime | None, until: datetime | None,
               should_tail: bool) -> Iterator[str]:
-    """Return lines with their newline: of the newest attempt, or with SHOULD_TAIL of all attempts, as they are
-    printed, until the replica has finished."""
+    """Yield lines with their newline: of the latest attempt, or with SHOULD_TAIL of all attempts,
+    as they are printed, until the replica has finished."""
     should_tail = should_tail and job.is_listed
     if until and until.timestamp() <= time.time():
-        should_tail = False  # nothing is to come
+        should_tail = False  # no more lines will arrive
     if since or until:
         lines = _window(_follow_stamped(job, replica) if should_tail else _read(replica / "stamped"), since, until)
     else:
@@ -35,7 +35,7 @@ def _read(path: pathlib.Path) -> Iterator[bytes]:
 
 
 def _window(lines: Iterator[bytes], since: datetime | None, until: datetime | None) -> Iterator[bytes]:
-    """Return those of LINES that were printed from SINCE to UNTIL, without their times."""
+    """Yield those of LINES that were printed from SINCE to UNTIL, without their times."""
     first = _stamp(since) if since else b""
     last = _stamp(until) if until else b"~"
     for line in lines:
@@ -52,9 +52,9 @@ def _stamp(when: datetime) -> bytes:
 
 
 def _follow_stamped(job: Job, replica: pathlib.Path) -> Iterator[bytes]:
-    """Return the replica's lines after their times, as they arrive. They are in the job's `stamped`, among those of
-    the other replicas, in the order of the job's `follow`, which shows when there are more, and ends after the last
-    one."""
+    """Yield the replica's lines, with their times, as they arrive. They are in the job's `stamped`,
+    mixed with those of the other replicas. The job's `follow` has the same order; it shows when
+    there are more lines, and ends after the last one."""
     role, _, k = replica.name.rpartition("-")
     begin = f"{role}/{k} ".encode()
     with open(job.path / "follow", "rb") as follow, open(job.path / "stamped", "rb") as stamped:

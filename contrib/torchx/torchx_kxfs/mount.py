@@ -16,7 +16,7 @@ import yaml
 
 VARIABLE = "KXFS_MOUNT"
 MOUNTINFO = "/proc/self/mountinfo"
-# Errors after kxfs has ended, and of requests at that moment.
+# Errors of requests after kxfs has ended, or while it was ending.
 ENDED = (errno.ENOTCONN, errno.ECONNABORTED)
 
 
@@ -38,7 +38,8 @@ class Mount:
         return self.backend == "local"
 
     def environment(self) -> dict[str, str]:
-        """Return the environment that its jobs get by default: that of kxfs. Empty if it can't be read."""
+        """Return the default environment of the mount's jobs, which is that of kxfs. Empty if it
+        can't be read."""
         try:
             data = pathlib.Path(f"/proc/{self.pid}/environ").read_bytes()
         except OSError:
@@ -67,7 +68,8 @@ def open_mount(path: str | os.PathLike[str]) -> Mount:
 
 
 def mount_points() -> list[str]:
-    """Return the mounts of this user; without any, those of others that allow all users."""
+    """Return the mounts of this user. If there are none, return other users' mounts that allow all
+    users."""
     own, others = [], []
     with open(MOUNTINFO, encoding="utf-8", errors="surrogateescape") as file:
         for line in file:
@@ -85,8 +87,8 @@ def mount_points() -> list[str]:
 
 
 def all_mounts(ended: list[KxfsError] | None = None) -> Iterator[Mount]:
-    """Return those of them that respond, at least one: a dead one has no jobs to show. Add the errors of the others
-    to ENDED."""
+    """Yield the mounts that respond. If none does, raise an error, because a dead mount has no jobs
+    to show. Add the errors of the others to ENDED."""
     found = False
     for path in mount_points():
         try:

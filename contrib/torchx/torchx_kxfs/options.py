@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The run options: their descriptions for TorchX, and the ones that the mount gets."""
+"""The run options: their descriptions for TorchX, and those that are passed to the mount."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ OF_JOBS: dict[str, tuple[type, str]] = {
 }
 # Whether a local job gets the environment of the user who runs it.
 INHERIT = "inherit_env"
-# The kind of the job, which a mount of all kinds of a cluster can't know.
+# The kind of the job. A mount of all kinds of a cluster can't know it.
 SCHEDULER = "scheduler"
 
 
 class RunOpts(runopts):
-    """TorchX 0.7.0 silently drops unknown options; later versions refuse them, with spelling variants of each."""
+    """Refuses unknown options. TorchX 0.7.0 would silently drop them; later versions refuse them
+    with alternative spellings."""
 
     def cfg_from_str(self, cfg_str: str) -> dict[str, CfgVal]:
         cfg = super().cfg_from_str(cfg_str)
@@ -51,7 +52,7 @@ def refuse_unknown(opts: runopts, names: Iterable[str]) -> None:
 
 
 def run_opts() -> runopts:
-    """Return all of them except image_repo and quiet, which TorchX's Docker workspaces add."""
+    """Return all options except image_repo and quiet, which TorchX's Docker workspaces add."""
     opts = RunOpts()
     opts.add("mount", type_=str,
              help="directory where kxfs is mounted; default: $KXFS_MOUNT, else the only mount of this user")
@@ -65,5 +66,5 @@ def run_opts() -> runopts:
 
 
 def scheduler_args(cfg: Mapping[str, CfgVal]) -> dict[str, CfgVal]:
-    """Return the given options, for the document."""
+    """Return the given options for the document."""
     return {name: cfg[name] for name in OF_JOBS if cfg.get(name) is not None}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""TorchX's interface of a scheduler, in terms of the files of a mount.
+"""TorchX's interface of a scheduler, implemented with the files of a mount.
 
-TorchX names only the job in its requests, not its mount; so the job is searched in all mounts of the user, first in
-the named ones."""
+TorchX's requests name only the job, not its mount. So the job is searched in all mounts of the
+user, first in the named ones."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 
 class KxfsJob:
-    """The submission: a document for a mount, and the images to push before. It is launched once, however often that
-    is requested: the file name is chosen here, and the job is stored."""
+    """The submission: a document for a mount, and the images to push first. It is launched once,
+    however often that is requested: the file name is chosen here, and the job is stored."""
 
     def __init__(self, mount: Mount, document: dict[str, Any], images: dict[str, tuple[str, str]]) -> None:
         self.mount = mount
@@ -61,8 +61,8 @@ class KxfsJob:
             raise KxfsError(f"the AppDef can't be written as JSON: {error}; look at the metadata of its roles") from error
 
     def __str__(self) -> str:
-        """Return the manifest that the mount would make, with a placeholder for the end of the id; once it is
-        launched, the real one."""
+        """Return the manifest that the mount would make, with a placeholder for the end of the id.
+        After the launch, return the real one."""
         job = find_job([self.mount], self.ident) if self.ident else None
         return job.manifest() if job else dry_run(self.mount, self.file, self.text())
 
@@ -72,7 +72,7 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def __init__(self, session_name: str, docker_client: DockerClient | None = None) -> None:
         super().__init__("kxfs", session_name, docker_client=docker_client)
-        self._mounts: list[Mount] = []  # those that were named when something was submitted
+        self._mounts: list[Mount] = []  # the mounts that earlier submissions named
 
     # --- submitting ---
 
@@ -80,10 +80,11 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return options.run_opts()
 
     def _validate(self, app: AppDef, scheduler: str, cfg: Any = None) -> None:
-        """The mount checks the AppDef; a role may have no resource."""
+        """Do nothing: the mount checks the AppDef, and a role need not have a resource."""
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KxfsJob]:
-        options.refuse_unknown(self.run_opts(), cfg)  # which a program may give, and TorchX 0.7.0 passes on
+        # TorchX 0.7.0 passes on unknown options of a program
+        options.refuse_unknown(self.run_opts(), cfg)
         mount = the_mount(_text(cfg, "mount"))
         images = {} if mount.is_local else self.dryrun_push_images(app, cfg)
         return AppDryRunInfo(KxfsJob(mount, document(app, cfg, mount), images), str)
@@ -107,7 +108,8 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
                             "give --workspace '' to run the image as it is") from error
 
     def build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]) -> None:
-        """Build an image with the workspace in it; on a local mount, set the directory in which the job runs."""
+        """Build an image that contains the workspace. On a local mount, set the directory in which
+        the job runs instead."""
         if the_mount(_text(cfg, "mount")).is_local:
             role.metadata[CWD] = _directory(workspace)
         elif cfg.get("image_repo"):
@@ -118,7 +120,7 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def caching_build_workspace_and_update_role(self, role: Role, cfg: Mapping[str, CfgVal],
                                                 build_cache: dict[object, object]) -> None:
-        """For TorchX since 2026, where each role has a workspace of its own."""
+        """Do the same for TorchX since 2026, in which each role has its own workspace."""
         workspace = role.workspace
         if workspace and the_mount(_text(cfg, "mount")).is_local:
             if not workspace.is_unmapped_single_project():
@@ -126,7 +128,7 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             self.build_workspace_and_update_role(role, str(workspace), cfg)
         else:
             super().caching_build_workspace_and_update_role(role, cfg, build_cache)
-        role.workspace = None  # what is still there when the document is made was not built
+        role.workspace = None  # a workspace that is left when the document is made was not built
 
     # --- jobs ---
 
@@ -134,7 +136,7 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         job = self._find(app_id)
         try:
             return _description(job) if job else None
-        except FileNotFoundError:  # it has just left jobs/
+        except FileNotFoundError:  # it has just been removed from jobs/
             job = self._find(app_id)
             return _description(job) if job else None
 
@@ -155,7 +157,8 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return [_list_entry(status) for status in statuses.values()]
 
     def _cancel_existing(self, app_id: str) -> None:
-        """A TorchX with `delete` does not remove a cancelled job. A local one is kept in history/."""
+        """If TorchX has `delete`, cancel a job without removing it. A cancelled local job is kept
+        in history/."""
         job = self._existing(app_id)
         if hasattr(Scheduler, "delete") and not job.mount.is_local and "suspend" in job.actions():
             job.control("suspend")
@@ -176,8 +179,8 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return filter_regex(regex, lines) if regex else lines
 
     def _find(self, app_id: str) -> Job | None:
-        """Return the job, first from the named mounts. It is not reported as missing while there is a mount whose
-        kxfs has ended: it may still run there."""
+        """Return the job, searching the named mounts first. If it is not found but kxfs has ended
+        in some mount, do not report it as missing: it may still run there."""
         named = named_mount(None)
         own = [*self._mounts, *([named] if named else [])]
         ended: list[KxfsError] = []
@@ -197,7 +200,7 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> KxfsScheduler:
-    """TorchX calls this with the parameters of all schedulers."""
+    """Create the scheduler. TorchX passes the parameters of all schedulers."""
     return KxfsScheduler(session_name, docker_client=kwargs.get("docker_client"))
 
 
@@ -216,13 +219,13 @@ def _directory(workspace: str) -> str:
 
 
 def _state(word: str) -> AppState:
-    """The states of a mount are TorchX's own."""
+    """Return the state. A mount's states have TorchX's own names."""
     return AppState.__members__.get(word, AppState.UNKNOWN)
 
 
 def _list_entry(status: dict[str, Any]) -> ListAppResponse:
     entry = ListAppResponse(app_id=status["id"], state=_state(status["state"]))
-    entry.name = status["app"]  # TorchX 0.7.0 does not show it
+    entry.name = status["app"]  # TorchX 0.7.0 does not show this
     return entry
 
 
@@ -245,13 +248,15 @@ def _description(job: Job) -> DescribeAppResponse:
         description.structured_error_msg = failed[0].structured_error_msg
     metadata = written_app.get("metadata")
     if isinstance(metadata, dict):
-        description.metadata = {name: str(value) for name, value in metadata.items()}  # TorchX 0.7.0 does not show it
+        # TorchX 0.7.0 does not show this
+        description.metadata = {name: str(value) for name, value in metadata.items()}
     return description
 
 
 def _replica(role: str, replica: dict[str, Any], status: dict[str, Any]) -> ReplicaStatus:
-    """Return its failure, if it has failed, in TorchX's own format. The last words are those of the replica that
-    failed first, so they are shown if it is the only one."""
+    """Return the replica's failure, if it has failed, in TorchX's own format. The last lines are
+    those of the replica that failed first. So they are shown only if it is the only one that
+    failed."""
     error = NONE
     alone = sum(one["state"] == "FAILED" for other in status["roles"] for one in other["replicas"]) == 1
     if replica["state"] == "FAILED":

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Turns a document into a job, exactly once: it is written to submit/ under a unique name, and the result appears
-beside it, as NAME.job or NAME.error.
+"""Turns a document into a job, exactly once. The document is written to submit/ with a unique name,
+and the result appears beside it, as NAME.job or NAME.error.
 
-The mount launches the file when it is closed. Whatever happens to this process after that, the job is launched at
-most once, and NAME.job names it: an interrupted close ends the waiting, not the request."""
+The mount launches the file when it is closed. Whatever happens to this process afterwards, the job
+is launched at most once, and NAME.job names it. If the close is interrupted, only the waiting ends,
+not the request."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ import time
 
 from torchx_kxfs.mount import KxfsError, Mount
 
-# The mount itself queries a cluster for at most ten minutes about a request whose reply was lost.
+# If a reply was lost, the mount itself queries the cluster for at most ten minutes.
 VERDICT_SECONDS = 660
-# A close that fails with one of these leaves the outcome open.
+# If a close fails with one of these, the result is still open.
 UNDECIDED = (errno.ETIMEDOUT, errno.EINTR)
 
 # The line that names the job in a manifest, and in the record of a local job.
@@ -30,8 +31,9 @@ logger = logging.getLogger(__name__)
 
 
 def submit(mount: Mount, name: str, document: str) -> str:
-    """Launch DOCUMENT as submit/NAME. If that file exists, from a call that did not see the outcome, find the
-    outcome. Return the id of the job; KxfsError has the reason of a refusal."""
+    """Launch DOCUMENT as submit/NAME. If that file already exists, from a call that did not see the
+    result, find the result. Return the id of the job, or raise KxfsError with the reason of a
+    refusal."""
     path = mount.path / "submit" / name
     try:
         error = _write(path, document)
@@ -47,8 +49,8 @@ def submit(mount: Mount, name: str, document: str) -> str:
 
 
 def dry_run(mount: Mount, name: str, document: str) -> str:
-    """Return the manifest that DOCUMENT would make, as YAML, without a launch. The end of the id, which is random
-    for each launch, is replaced by SUFFIX."""
+    """Return the manifest that DOCUMENT would make, as YAML, without launching it. SUFFIX replaces
+    the end of the id, which is random for each launch."""
     path = mount.path / "dryrun" / name
     try:
         error = _write(path, document)
@@ -91,7 +93,7 @@ def _write(path: pathlib.Path, document: str) -> OSError | None:
 
 
 def _abandon(fd: int) -> None:
-    """Close an incomplete file: an empty file submits nothing."""
+    """Close an incomplete file. It is truncated first, because an empty file submits nothing."""
     with contextlib.suppress(OSError):
         os.ftruncate(fd, 0)
     with contextlib.suppress(OSError):
@@ -99,7 +101,7 @@ def _abandon(fd: int) -> None:
 
 
 def _verdict(path: pathlib.Path, error: OSError | None) -> str:
-    """Return the id of the job that the file became. ERROR is the error of its close."""
+    """Return the id of the job that the file became. ERROR is the error of the file's close."""
     end = time.monotonic() + VERDICT_SECONDS
     reported = False
     while True:
@@ -126,7 +128,7 @@ def _reason(path: pathlib.Path) -> str:
 
 
 def _remove(path: pathlib.Path, *verdicts: str) -> None:
-    """Remove the file, which the mount has read: it would only fill the directory."""
+    """Remove the file, which the mount has already read. It would only fill the directory."""
     for name in (path.name, *(path.name + verdict for verdict in verdicts)):
         with contextlib.suppress(OSError):
             path.with_name(name).unlink()
