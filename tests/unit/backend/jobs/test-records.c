@@ -37,7 +37,7 @@ static void on_done(void *data, int err)
 
 static void on_loaded(void *data, int err, const char *text)
 {
-	note("loaded %d%s", err, text && strstr(text, "mv ") ? ", with what to do" : "");
+	note("loaded %d%s", err, text && strstr(text, "move ") ? ", with what to do" : "");
 }
 
 static char *hold_of(void *data, const struct record *r, const struct spec_head *next)

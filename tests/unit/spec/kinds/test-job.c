@@ -582,7 +582,7 @@ static void test_requests(void **state)
 	about.view = w.job;
 	assert_int_equal(test_kind("job")->control->refusal(&about, SPEC_TERMINATE, &text),
 			 -EINVAL);
-	assert_non_null(strstr(text, "it is suspended"));
+	assert_non_null(strstr(text, "the job is suspended"));
 	world_clear(&w);
 }
 
