@@ -11,7 +11,7 @@ import harness
 
 
 class Disk:
-    """A directory on slow_disk.c: WHERE, by default the state directory of a mount."""
+    """The directory WHERE (default: the state directory of a mount) on a disk of slow_disk.c."""
 
     def __init__(self, kx, where=None):
         program = pathlib.Path(os.environ.get("KXFS_BINARY", harness.ROOT / "build/fs/kxfs"))
@@ -26,16 +26,15 @@ class Disk:
         harness.wait_for(lambda: os.path.ismount(self.where), what="the disk")
 
     def hang(self, call, part, error=0, times=0):
-        """From now on, each CALL (or "one
-
-        another") on a path that matches PART waits, or fails with ERROR; at most TIMES times, unless that is 0."""
+        """From now on, each CALL ("one|another" for several) on a path that matches PART hangs, or fails with ERROR.
+        TIMES limits how often this happens; 0: no limit."""
         new = self.which.with_suffix(".new")
         new.write_text(f"^({call})$ {part} {error} {times} {next(self.serial)}\n")
         self.told.unlink(missing_ok=True)
         new.rename(self.which)
 
     def hangs(self, part):
-        """True if a call waits."""
+        """True if a call on a path that contains PART hangs now."""
         with contextlib.suppress(FileNotFoundError):
             return any(part in line for line in self.told.read_text().splitlines())
         return False
@@ -44,7 +43,7 @@ class Disk:
         self.which.unlink(missing_ok=True)
 
     def calls(self):
-        """Return all calls since `record`, as (call, path)."""
+        """Return all calls since `record()` as (call, path)."""
         return [tuple(line.split(" ", 1)) for line in self.seen.read_text().splitlines()]
 
     def record(self):
@@ -52,8 +51,7 @@ class Disk:
 
     @contextlib.contextmanager
     def still(self):
-        """Let the disk hang during the block, but not for ever, since calls on a mount that hangs can't be
-        interrupted."""
+        """Let the disk hang during the block, but not for ever: a call on a mount that hangs can't be interrupted."""
         timer = threading.Timer(harness.LIMIT / 2, self.go_on)
         timer.start()
         try:
@@ -65,13 +63,14 @@ class Disk:
     def close(self):
         self.go_on()
         harness.run(["umount", "-l", self.where])
-        self.proc.terminate()  # a mount namespace that was made meanwhile, as a container's, may have the mount still
+        # Terminate the disk, because another mount namespace, such as a container's, may keep its mount alive.
+        self.proc.terminate()
         self.proc.wait(timeout=harness.LIMIT)
 
 
 @contextlib.contextmanager
 def started(kx):
-    """Yield (KX, its disk); KX is started on it."""
+    """Yield (KX, its disk). KX is started with its state directory on that disk."""
     disk = Disk(kx)
     try:
         yield kx.start(), disk

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The base of the mounted tests: private mounts, jobs, tools run with a timeout, clean-up.
 
-Every process that a test starts, and all their children (jobs too), have KXFS_TEST_MARK in their environment, so
-everything that a failing test leaves is found and ended by its process id. `python3 harness.py --clean RUN DIR` does
-that for a whole run (tests/run).
+Every process that a test starts has KXFS_TEST_MARK in its environment, and so have all its children, jobs too. So
+the tests find and end everything that a failing test leaves, by its process id. `python3 harness.py --clean RUN DIR`
+does that for a whole run (tests/run).
 
-KXFS_BINARY names the program to test (default: build/fs/kxfs). KXFS_TEST_DIR is where the temporary directory is made;
-an ordinary user must be able to reach it."""
+KXFS_BINARY names the program to test (default: build/fs/kxfs). KXFS_TEST_DIR is where the temporary directory is
+made; an ordinary user must be able to reach it."""
 
 import contextlib
 import errno
@@ -29,16 +29,16 @@ import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN = os.environ.get("KXFS_TEST_RUN", "alone")
-MARK = f"{RUN}/{uuid.uuid4()}"  # of this pytest process; what it starts carries it
-LIMIT = 120  # seconds that a condition or a tool gets; nothing is expected to come near
+MARK = f"{RUN}/{uuid.uuid4()}"  # the mark of this pytest process and of everything that it starts
+LIMIT = 120  # the seconds that a condition or a tool gets; usually they need far less
 FINAL = ("SUCCEEDED", "FAILED", "CANCELLED")
 USER = "nobody"  # the ordinary user
 TOOL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def wait_for(cond, timeout=LIMIT, what=None, step=0.02):
-    """Poll COND until it is true, and return its value. Fail after TIMEOUT seconds, with WHAT or its result as
-    message."""
+    """Poll COND until it is true, and return its value. After TIMEOUT seconds, fail with the message WHAT, or WHAT()
+    if it is a function."""
     end = time.monotonic() + timeout
     while True:
         value = cond()
@@ -53,7 +53,7 @@ def wait_for(cond, timeout=LIMIT, what=None, step=0.02):
 
 
 def base_env(**more):
-    """Return the environment of everything that tests start: small, fixed, marked."""
+    """Return the environment of all processes that tests start: small, always the same, and with the mark."""
     env = {
         "PATH": TOOL_PATH,
         "LC_ALL": "C.UTF-8",
@@ -61,14 +61,15 @@ def base_env(**more):
         "HOME": "/nonexistent",
         "KXFS_TEST_MARK": MARK,
     }
-    if "LLVM_PROFILE_FILE" in os.environ:  # tests/run coverage
+    if "LLVM_PROFILE_FILE" in os.environ:  # a build of `tests/run coverage`
         env["LLVM_PROFILE_FILE"] = os.environ["LLVM_PROFILE_FILE"]
     env.update(more)
     return env
 
 
 def marked_pids(mark=MARK, entries=None):
-    """Return the processes whose mark begins with MARK (pytest itself has none), among all or among ENTRIES."""
+    """Return the ids of the processes whose mark begins with MARK, among ENTRIES or all processes. pytest itself has
+    no mark."""
     needle = f"\0KXFS_TEST_MARK={mark}".encode()
     found = []
     for entry in entries or filter(str.isdigit, os.listdir("/proc")):
@@ -93,7 +94,7 @@ def kill(pid, sig=signal.SIGKILL):
 
 
 def kill_marked(pid, mark):
-    """Kill process PID if it has MARK. Its number may have been reused."""
+    """Kill process PID if it has MARK. Check the mark, because another process may have the same number by now."""
     with contextlib.suppress(OSError):
         fd = os.pidfd_open(pid)
         try:
@@ -111,8 +112,8 @@ def describe(pid):
 
 
 def end_marked(mark=MARK, patience=10):
-    """Processes that blocked in a mount end with it, but may need a moment. After PATIENCE seconds, kill those that
-    still run, and their new children. Return their list."""
+    """End the processes with MARK. Those that block in a mount end with the mount, but may need a moment. After
+    PATIENCE seconds, kill those that still run, and their new children. Return the list of the killed."""
     found = {}
     end = time.monotonic() + patience
     while marked_pids(mark) and time.monotonic() < end:
@@ -127,7 +128,7 @@ def end_marked(mark=MARK, patience=10):
 
 
 def run(cmd, check=True, timeout=LIMIT, text=True, user=None, **kwargs):
-    """Run a list or a shell line like subprocess.run, with a timeout, captured output, and the mark."""
+    """Run a list or a shell line as subprocess.run does, with a timeout, captured output, and the mark."""
     shell = isinstance(cmd, str)
     if shell:
         cmd = ["/bin/bash", "-c", cmd]
@@ -146,7 +147,8 @@ def run(cmd, check=True, timeout=LIMIT, text=True, user=None, **kwargs):
 
 
 def popen(cmd, user=None, **kwargs):
-    """Start a list or a shell line like subprocess.Popen, marked. It is ended after the test if it still runs."""
+    """Start a list or a shell line as subprocess.Popen does, with the mark. If it still runs after the test, it is
+    ended."""
     if isinstance(cmd, str):
         cmd = ["/bin/bash", "-c", cmd]
     env = base_env(**kwargs.pop("env", {}))
@@ -200,7 +202,7 @@ def run_tty(cmd, user=None, timeout=LIMIT, cwd=None):
 
 
 def mounts(kind="fuse.kxfs"):
-    """Return the mount points of that type (None: any) on this machine, in the order in which they were made."""
+    """Return the mount points of file system type KIND (None: any) on this machine, in the order of their mounts."""
     found = []
     for line in pathlib.Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
         left, _, right = line.partition(" - ")
@@ -215,7 +217,7 @@ def is_mounted(path):
 
 
 def fuse_connection(path):
-    """Return the directory of PATH's connection in /sys/fs/fuse, or None if it is not mounted."""
+    """Return the directory of PATH's FUSE connection in /sys/fs/fuse, or None if PATH is not mounted."""
     for line in pathlib.Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
         fields = line.split()
         if fields[4] == str(path):
@@ -224,7 +226,7 @@ def fuse_connection(path):
 
 
 def remove_tree(path):
-    """Remove a directory whose modes tests may have changed."""
+    """Remove a directory tree, even if tests have changed the modes of its directories."""
     for top, _, _ in os.walk(path):
         with contextlib.suppress(OSError):
             os.chmod(top, 0o700)
@@ -232,7 +234,8 @@ def remove_tree(path):
 
 
 def clean(mark, directory):
-    """End every marked process, unmount everything below DIRECTORY, and remove DIRECTORY. Return what was left."""
+    """End every process with MARK, unmount everything below DIRECTORY, and remove DIRECTORY. Return a list of what
+    was left there."""
     left = []
     directory = os.path.realpath(directory)
     for path in reversed(mounts(None)):  # also the small disks that tests make
@@ -255,7 +258,7 @@ SANITIZER_ENV = {
 
 
 class Kxfs:
-    """One mount with its own state directory, in the foreground, so that it is our child."""
+    """One mount with its own state directory. It runs in the foreground, so that it is a child of pytest."""
 
     def __init__(self, binary, top, options="", source="local:", user=None, args=(), env=None):
         self.binary = binary
@@ -282,27 +285,27 @@ class Kxfs:
         return self.mnt / name
 
     def folder(self, job):
-        """Return the folder of the job JOB in STATE/output; a path that does not exist if there is none."""
-        disk = self.base / "disk"  # what is behind a slow disk (disk.py)
+        """Return the folder of JOB's output in STATE/output. If there is none, return a path that does not exist."""
+        disk = self.base / "disk"  # the directory behind a slow disk (disk.py)
         return self.state / "output" / folder(disk if disk.exists() else self.state, job).name
 
     def record(self, job):
-        """Return the record of the job JOB; a path that does not exist if there is none."""
+        """Return the path of JOB's record. If there is none, return a path that does not exist."""
         return self.state / "jobs" / self.folder(job).name
 
     def env(self):
-        """Return the environment of the program."""
+        """Return the environment in which kxfs runs."""
         env = {k: f"{v}:log_path={self.base}/san/report" for k, v in SANITIZER_ENV.items()}
         env["TSAN_OPTIONS"] += f":suppressions={self.base.parent}/tsan.supp"
         return base_env(**{**env, **self.more_env})
 
     def command(self, *args):
-        """Return the command line, with ARGS first."""
+        """Return the command line of kxfs, with ARGS in front of its arguments."""
         opts = f"state={self.state}" + ("," + self.options if self.options else "")
         return [self.binary, *args, *self.args, "-o", opts, self.source, str(self.mnt)]
 
     def identity(self):
-        """Return subprocess's arguments that make a child an ordinary user's process."""
+        """Return the arguments of subprocess.Popen that start a child as the user of the mount."""
         if not self.user:
             return {}
         return {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid, "extra_groups": []}
@@ -311,7 +314,7 @@ class Kxfs:
         """Mount; return when the mount answers."""
         assert self.proc is None
         if self.user and not os.stat("/dev/fuse").st_mode & 0o002:
-            os.chmod("/dev/fuse", 0o666)  # as udev makes it; without udev it is root's alone
+            os.chmod("/dev/fuse", 0o666)  # as udev does; without udev, only root may open it
         with open(self.messages, "ab") as err:
             self.proc = subprocess.Popen(self.command("-f"), stdin=subprocess.DEVNULL, stdout=err,
                                          stderr=err, env=self.env(), cwd=self.work,
@@ -321,18 +324,18 @@ class Kxfs:
             if self.proc.poll() is not None:
                 code, self.proc = self.proc.returncode, None
                 raise AssertionError(f"kxfs ended with {code}:\n{self.said()}")
-            # Not is_mounted(): a dead mount of the last run may exist.
+            # is_mounted() is not enough: a dead mount of the last run may still exist.
             with contextlib.suppress(FileNotFoundError):
                 return (self.state / "lock").read_text().startswith(f"pid {self.pid}\nphase mounted\n")
             return False
 
         wait_for(up, what="the mount")
-        # The FUSE loop may not have served its first request yet; this waits for that.
+        # kxfs may be mounted before its FUSE loop serves requests, so wait for an answer.
         self.call("test -e .kxfs/info")
         return self
 
     def call(self, line, **kwargs):
-        """Run a shell line in the mount point, as the user of the mount."""
+        """Run a shell line in the mount point as the user of the mount."""
         return run(line, cwd=None, user=self.user, **kwargs) if not line else run(
             f"cd {self.mnt} && {line}", user=self.user, **kwargs)
 
@@ -345,9 +348,9 @@ class Kxfs:
         return self.messages.read_text(errors="replace") if self.messages.exists() else ""
 
     def end(self, sig=signal.SIGTERM, timeout=60):
-        """End it with SIG and return its status. After SIGKILL the dead mount remains."""
+        """End kxfs with SIG and return its status. After SIGKILL, its dead mount remains."""
         proc, self.proc = self.proc, None
-        proc.send_signal(sig)  # unless it was waited for: its number may be another's by now
+        proc.send_signal(sig)  # poll() shows if the process was waited for; its number may then belong to another process
         try:
             return proc.wait(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -359,7 +362,7 @@ class Kxfs:
 
     @staticmethod
     def stacks(pid):
-        """Return the stacks of its threads, for the report of a failure."""
+        """Return the stacks of all threads of PID, for the report of a failure."""
         if not shutil.which("gdb"):
             return ""
         p = subprocess.run(["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt"],
@@ -368,7 +371,7 @@ class Kxfs:
         return p.stdout.decode(errors="replace")
 
     def helpers(self):
-        """Return the processes that store the output of this mount's jobs."""
+        """Return the helper processes of this mount's jobs."""
         found = []
         for entry in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
@@ -378,13 +381,13 @@ class Kxfs:
         return found
 
     def restart(self, sig=signal.SIGTERM):
-        """End it with SIG and mount again on the same state."""
+        """End kxfs with SIG, and mount again with the same state directory."""
         code = self.end(sig)
         assert code == (-sig if sig == signal.SIGKILL else 0), self.said()
         return self.start()
 
     def abort(self):
-        """Unmount, whatever the daemon does."""
+        """Unmount, no matter what kxfs does."""
         conn = fuse_connection(self.mnt)
         if conn:
             with contextlib.suppress(OSError):
@@ -393,7 +396,7 @@ class Kxfs:
             subprocess.run(["umount", "-l", str(self.mnt)], check=False)
 
     def close(self):
-        """Clean up after a test. Return a list of complaints."""
+        """Clean up after a test. Return a list of everything that went wrong."""
         wrong = []
         if self.proc is not None and self.proc.poll() is not None:
             wrong.append(f"kxfs ended by itself with {self.proc.returncode}:\n{self.said()}")
@@ -432,7 +435,7 @@ class Kxfs:
         return [name for name in self.ls("history") if name not in ("list", "list.jsonl")]
 
     def write(self, name, text):
-        """Open, write and close, as cp does; raise the OSError of close()."""
+        """Open NAME, write TEXT and close, as cp does. Raise the OSError of close()."""
         data = text.encode() if isinstance(text, str) else text
         fd = os.open(self.mnt / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
@@ -446,7 +449,7 @@ class Kxfs:
         os.close(fd)
 
     def submit(self, text, name=None):
-        """Write TEXT under submit/ and return the job that it launched."""
+        """Write TEXT to a file in submit/, and return the job that was launched from it."""
         name = name or f"app-{uuid.uuid4().hex[:8]}.yaml"
         self.write(f"submit/{name}", text)
         return self.job_of(name)
@@ -461,7 +464,7 @@ class Kxfs:
 
 
 class Job:
-    """One job of a mount, by its id."""
+    """A job of a mount, known by its id."""
 
     def __init__(self, kx, ident):
         self.kx = kx
@@ -480,7 +483,7 @@ class Job:
 
     @property
     def old(self):
-        """Its directory in history/."""
+        """The job's directory in history/."""
         return self.kx.mnt / "history" / self.id
 
     def read(self, *names, binary=False):
@@ -494,7 +497,7 @@ class Job:
         return json.loads((self.dir / "status.json").read_text())
 
     def replica(self, name="main-0"):
-        """Return the status of the replica with this directory."""
+        """Return the status of the replica whose directory is NAME."""
         for role in self.status()["roles"]:
             for rep in role["replicas"]:
                 if f"{role['name']}-{rep['id']}" == name:
@@ -502,8 +505,8 @@ class Job:
         raise KeyError(name)
 
     def gap(self, replica="main-0", where=None):
-        """Return how many gaps its output has, according to its status. WHERE: its directory, if that is not in
-        jobs/."""
+        """Return the number of gaps in the output of REPLICA, according to its status. WHERE is the job's directory
+        if that is not in jobs/."""
         text = ((where or self.dir) / replica / "status").read_text()
         return int(re.search(r"^gap: (\d+)$", text, re.MULTILINE)[1])
 
@@ -511,13 +514,13 @@ class Job:
         return (self.dir / replica / name).read_bytes()
 
     def never(self, state="CANCELLED"):
-        """Wait until it is in history/ in STATE. It is never launched."""
+        """Wait until the job is in history/ in STATE, because it will never be launched."""
         self.place = "history"
         wait_for(self.old.exists, what=f"{self.id} in history")
         return self.until(state)
 
     def until(self, *states, timeout=LIMIT):
-        """Wait until it is in one of STATES; another final state fails immediately."""
+        """Wait until the job is in one of STATES. Fail immediately if it reaches another final state."""
 
         def reached():
             state = self.state()
@@ -530,15 +533,15 @@ class Job:
         return wait_for(reached, timeout, f"{self.id} in {states}")
 
     def finish(self, *states, timeout=LIMIT):
-        """Wait for its end; STATES (default: SUCCEEDED) are the expected ones."""
+        """Wait until the job has ended in one of STATES (default: SUCCEEDED)."""
         return self.until(*(states or ("SUCCEEDED",)), timeout=timeout)
 
     def until_logged(self, text, replica="main-0", timeout=LIMIT):
-        """Wait until the replica has printed TEXT."""
+        """Wait until REPLICA has printed TEXT."""
         data = text.encode() if isinstance(text, str) else text
 
         def logged():
-            # An open fails after waiting 10 s for output.
+            # Opening the log fails with a timeout if no output arrives for 10 s.
             with contextlib.suppress(FileNotFoundError, TimeoutError):
                 return data in self.log(replica)
             return False
@@ -556,7 +559,8 @@ class Job:
 
 
 def app(script, name="app", role="main", roles=None, **fields):
-    """An AppDef as JSON: a role that runs SCRIPT with /bin/sh (`$` protected from macros), or ROLES."""
+    """Return an AppDef as JSON. Its roles are ROLES, or one role that runs SCRIPT with /bin/sh. Each `$` of SCRIPT
+    is protected from macros."""
     return json.dumps({"name": name, "roles": roles or [sh_role(script, role, **fields)]}, indent=1)
 
 
@@ -566,14 +570,14 @@ def sh_role(script, role="main", **fields):
 
 
 def python_app(script, **fields):
-    """Like app(), for Python."""
+    """Like app(), for a Python script."""
     return app("", roles=[{"name": fields.pop("role", "main"), "image": "none",
                            "entrypoint": "/usr/bin/python3",
                            "args": ["-u", "-c", script.replace("$", "$$")], **fields}])
 
 
 def record(state, job):
-    """Return the record of the job JOB in STATE/jobs; a path that does not exist if there is none."""
+    """Return the path of JOB's record in STATE/jobs. If there is none, return a path that does not exist."""
     for _ in range(3):  # a listing may miss a file that is replaced at that moment
         for path in (state / "jobs").glob("[!.]*"):
             with contextlib.suppress(OSError):
@@ -583,18 +587,18 @@ def record(state, job):
 
 
 def folder(state, job):
-    """Return the folder of the job JOB in STATE/output; a path that does not exist if there is none."""
+    """Return the folder of JOB in STATE/output. If there is none, return a path that does not exist."""
     return state / "output" / record(state, job).name
 
 
 def decided(kx):
-    """Return the ids in jobs/, without launches that a kill has interrupted before the server had the job."""
+    """Return the ids in jobs/, except those of launches whose result is unknown because kxfs was killed."""
     jobs = map(json.loads, (kx / "list.jsonl").read_text().splitlines())
     return {job["id"] for job in jobs if job["reason"] != "Submitting"}
 
 
 def write_ctl(job, word):
-    """Write ACTION once to ctl; raise its OSError."""
+    """Write WORD to the job's ctl with a single write(). Raise its OSError."""
     fd = os.open(job / "ctl", os.O_WRONLY)
     try:
         os.write(fd, word.encode())
@@ -603,19 +607,19 @@ def write_ctl(job, word):
 
 
 def grows(job):
-    """True if a job that prints all the time still prints."""
+    """True if JOB, which prints all the time, still prints."""
     before = len(job.log())
     time.sleep(0.3)
     return len(job.log()) != before
 
 
 def actions(job):
-    """Return the actions that its ctl lists."""
+    """Return the actions that JOB's ctl lists."""
     return job.read("ctl").splitlines()
 
 
 def err_of(fn, *args, **kwargs):
-    """Return the name of the errno that FN fails with; "" if it succeeds."""
+    """Return the name of the errno with which FN fails, or "" if it succeeds."""
     try:
         fn(*args, **kwargs)
     except OSError as e:
@@ -624,7 +628,8 @@ def err_of(fn, *args, **kwargs):
 
 
 def rmdir(path):
-    """Remove the directory of a job. That waits for the disk, for at most 3 s; the removal continues anyway."""
+    """Remove the directory of a job. rmdir waits up to 3 s for the disk; if it times out, the removal continues
+    anyway."""
     try:
         os.rmdir(path)
     except TimeoutError:
@@ -632,14 +637,15 @@ def rmdir(path):
 
 
 def removed(p, *paths):
-    """The command P removed the directories PATHS of jobs. Only a slow disk may delay it, as in rmdir()."""
+    """Check that the command P removed PATHS, directories of jobs. As in rmdir(), only a slow disk may delay a
+    removal."""
     if p.returncode != 0:
         assert p.stderr and all("timed out" in line for line in p.stderr.splitlines()), p.stderr
         wait_for(lambda: not any(os.path.lexists(path) for path in paths), what=f"{paths} to go")
 
 
 def remove(path):
-    """Like rmdir(), with rm -r."""
+    """Like rmdir(), but with rm -r."""
     removed(run(["rm", "-r", str(path)], check=False), path)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The contents of .kxfs/metrics, parsed as Prometheus does; a text that breaks its rules is an error."""
+"""The contents of .kxfs/metrics, parsed as Prometheus parses them. A text that breaks the rules of the format is an
+error."""
 
 import collections
 
@@ -7,10 +8,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 
 class Metrics:
-    """The present values of a mount: metrics("jobs", state="RUNNING"); 0 for an absent one."""
+    """The current metrics of a mount: metrics("jobs", state="RUNNING") returns a value, or 0 if there is no such
+    sample."""
 
     def __init__(self, kx):
-        self.labels = {}  # of each metric, a set of names; None: it has no samples
+        self.labels = {}  # the label names of each metric, as a set; None if it has no samples
         self._values = collections.Counter()
         for family in text_string_to_metric_families(kx.read(".kxfs", "metrics")):
             assert family.type in ("counter", "gauge") and family.documentation, family
@@ -29,6 +31,6 @@ class Metrics:
         return self._values[(f"kxfs_{name}", *sorted(labels.items()))]
 
     def sum(self, name, **labels):
-        """Return the sum over all samples with these labels, whatever other labels they have."""
+        """Return the sum of all samples that have these labels; they may have other labels too."""
         return sum(value for (has, *pairs), value in self._values.items()
                    if has == f"kxfs_{name}" and labels.items() <= dict(pairs).items())

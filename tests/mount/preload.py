@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Replacements of functions of the C library, for a kxfs that is started with the environment of preload()."""
+"""Replacements of functions of the C library. preload() returns the environment in which kxfs uses them."""
 
 import harness
 
@@ -51,8 +51,8 @@ int getpwuid_r(uid_t uid, struct passwd *pw, char *buf, size_t size, struct pass
 
 
 def preload(directory, text, **variables):
-    """Return the environment of a program with the functions of TEXT, which read VARIABLES. DIRECTORY is for its
-    library."""
+    """Build a library of the functions in TEXT in DIRECTORY. Return the environment of a program that uses them;
+    they read VARIABLES from it."""
     source, library = directory / "preloaded.c", directory / "preloaded.so"
     source.write_text(text)
     harness.run(["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"])
@@ -62,14 +62,14 @@ def preload(directory, text, **variables):
 
 
 class Clock:
-    """A clock (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC) that tests set, for processes started with ENV."""
+    """A clock (time.CLOCK_REALTIME or time.CLOCK_MONOTONIC) that a test can set, for processes that start with ENV."""
 
     def __init__(self, directory, clock):
         self.file, self.ahead = directory / "ahead", 0
         self.env = preload(directory, CLOCK, KXFS_TEST_CLOCK=clock, KXFS_TEST_AHEAD=self.file)
 
     def set(self, seconds):
-        """Set it this many seconds ahead of the machine's clock."""
+        """Set the clock SECONDS ahead of the clock of the machine."""
         new = self.file.with_suffix(".new")
         new.write_text(str(seconds))
         new.rename(self.file)

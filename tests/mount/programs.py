@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Programs that write job files and that Debian does not have: mikefarah's yq, ytt and ways/write.go, written in Go; js-yaml,
-mustache and prettier of npm. `python3 programs.py` builds and fetches them into the cache of tests/cluster/build.py,
-outside the repository, and prints their paths."""
+"""Programs that write job files and that Debian does not package: mikefarah's yq, ytt and ways/write.go, which are
+written in Go; js-yaml, mustache and prettier of npm. `python3 programs.py` builds or fetches them into the cache of
+tests/cluster/build.py, outside the repository, and prints their paths."""
 
 import pathlib
 import shutil
@@ -21,13 +21,13 @@ def programs():
 
 
 def need(program, group):
-    """Debian's packages of GROUP have PROGRAM, for machines where nobody has installed another one."""
+    """Install Debian's packages of GROUP unless the machine has PROGRAM already."""
     if not shutil.which(program):
         subprocess.run([build.ROOT / "contrib/packages", group], check=True, stdout=sys.stderr, timeout=1200)
 
 
 def node_programs():
-    """The directory with the programs of npm."""
+    """Return the directory with the programs of npm."""
     need("npm", "node")
     files = [WAYS / "package.json", WAYS / "package-lock.json"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Starts the daemon in all ways, for test_life.py and others."""
+"""Ways to start the daemon, for test_life.py and other tests."""
 
 import contextlib
 import pathlib
@@ -10,20 +10,20 @@ from harness import alive, app, kill, mounts, run, wait_for
 
 
 def lock_file(state):
-    """Return {"pid": ..., "phase": ..., "mountpoint": ...} of a state directory."""
+    """Return the contents of a state directory's lock: {"pid": ..., "phase": ..., "mountpoint": ...}."""
     text = pathlib.Path(state, "lock").read_text()
     return dict(line.split(" ", 1) for line in text.splitlines())
 
 
 def attempt(kx, *args, command=None, **kwargs):
-    """Run the command line as a user does: in the background, and wait for it."""
+    """Run kxfs as a user does: it goes into the background, and the command returns."""
     kwargs.setdefault("cwd", kx.work)
     kwargs.setdefault("user", kx.user)
     return run(command or kx.command(*args), check=False, **{"env": kx.env(), **kwargs})
 
 
 def refused(kx, *args, **kwargs):
-    """The start fails: status 1, nothing mounted, no process left. Return its messages."""
+    """Check that a start fails: status 1, nothing is mounted, and no process is left. Return the messages."""
     before = mounts().count(str(kx.mnt))
     p = attempt(kx, *args, **kwargs)
     assert p.returncode == 1, p
@@ -35,7 +35,7 @@ def refused(kx, *args, **kwargs):
 
 @contextlib.contextmanager
 def background(kx, *args, **kwargs):
-    """Start a daemon in the background; yield its process id; end it."""
+    """Start a daemon in the background, yield its process id, and end it afterwards."""
     p = attempt(kx, *args, **kwargs)
     assert p.returncode == 0, p.stderr
     pid = int(lock_file(kx.state)["pid"])
@@ -48,8 +48,8 @@ def background(kx, *args, **kwargs):
 
 
 def started(kx, script="echo $$; exec sleep 1000", **fields):
-    """Submit a job, wait until it runs, and return it with its process."""
+    """Submit a job and wait until it runs. Return the job and the pid that it prints."""
     job = kx.submit(app(script, **fields))
     job.until_logged("\n")
-    job.until("RUNNING")  # output may be there first
+    job.until("RUNNING")  # its output may arrive before its state
     return job, int(job.log().split()[0])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Common code of the tests of submit/: documents, counting launches, and a mount with the backend slow_kxfs.c, which
-answers as late and as badly as a document requests."""
+"""Common code of the tests of submit/: documents, counting launches, and a mount with the backend slow_kxfs.c. That
+backend answers as late and as badly as a document requests."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ BAD = '{"name": "app", "nonsense": 1}\n'
 
 
 def asking(*lines):
-    """Return a document for slow_kxfs: YAML with LINES as comments."""
+    """Return a document that requests LINES of slow_kxfs, as YAML comments."""
     return "".join(f"# {line}\n" for line in lines) + "name: app\nroles: []\n"
 
 
@@ -36,12 +36,12 @@ class Slow(harness.Kxfs):
         return self
 
     def answer(self):
-        """Answer the held documents."""
+        """Let slow_kxfs answer the documents that it holds."""
         harness.kill(self.pid, signal.SIGUSR2)
 
 
 def slow_binary():
-    """slow_kxfs is beside the tested program."""
+    """Return the path of slow_kxfs in the build of the tested program."""
     program = pathlib.Path(os.environ.get("KXFS_BINARY", harness.ROOT / "build/fs/kxfs"))
     return program.parents[1] / "tests/mount/slow_kxfs"
 
@@ -55,7 +55,7 @@ def launched(kx):
 
 
 def job_of(kx, name):
-    """Return the id that NAME.job points to, or None."""
+    """Return the id of the job to which NAME.job points, or None."""
     try:
         return os.path.basename(os.readlink(kx / f"submit/{name}.job"))
     except FileNotFoundError:
@@ -70,7 +70,7 @@ def error_of(kx, name):
 
 
 def launched_once(kx, name, before=()):
-    """Exactly one job was launched since BEFORE: that of NAME, which has no error."""
+    """Check that exactly one job was launched since BEFORE: the job of NAME, which has no error."""
     harness.wait_for(lambda: job_of(kx, name) not in (None, *before) or error_of(kx, name),
                      what=f"the verdict on {name}")
     assert error_of(kx, name) is None
@@ -78,7 +78,7 @@ def launched_once(kx, name, before=()):
 
 
 def refused(kx, name, text=""):
-    """No job was launched, and NAME.error contains TEXT."""
+    """Check that no job was launched, and that NAME.error contains TEXT."""
     harness.wait_for(lambda: error_of(kx, name), what=f"{name}.error")
     assert text in error_of(kx, name)
     assert not launched(kx)
@@ -86,5 +86,5 @@ def refused(kx, name, text=""):
 
 
 def put(kx, name, text):
-    """Write TEXT as NAME, as cp does. Return the name of its errno; "" on success."""
+    """Write TEXT to NAME as cp does. Return the name of the errno, or "" on success."""
     return harness.err_of(kx.write, f"submit/{name}", text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Nothing ever hangs: not on blocked readers, and not on a disk that does."""
+"""Nothing hangs for ever: neither requests beside blocked readers, nor requests beside a hanging disk."""
 
 import errno
 import fcntl
@@ -19,14 +19,14 @@ from metrics import Metrics
 from submitting import job_of
 
 # --- Blocked readers --------------------------------------------------------------------------
-# Nothing ever hangs: hundreds of blocked readers, Ctrl-C, poll(2), unmounting, and slow requests that are parked while
-# others are answered.
+# Hundreds of readers block. Meanwhile other requests are answered, Ctrl-C and poll(2) work, and kxfs can be unmounted.
+# Slow requests are parked and delay no other request.
 
 N_EACH = 100
 
 
 def blocked(p):
-    """True if this cat sleeps in a read of the mount."""
+    """True if the process P, a cat, sleeps in a read of the mount."""
     try:
         has_file = os.path.lexists(f"/proc/{p.pid}/fd/3")
         state = pathlib.Path(f"/proc/{p.pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -44,13 +44,13 @@ def running(kx):
 
 @pytest.fixture
 def readers(kx, running):
-    """Hundreds of blocked readers: of wait, of follow and of changes."""
+    """Hundreds of blocked readers of `wait`, `follow` and `changes`."""
     all_of_them = []
     for path in (running / "wait", running / "main-0/follow", kx / "changes"):
         for _ in range(N_EACH):
             all_of_them.append(popen(["cat", str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
     wait_for(lambda: all(blocked(p) for p in all_of_them), what="all readers to block")
-    # follow and changes first return what exists, and then block.
+    # follow and changes first return the existing contents, and block then.
     wait_for(lambda: Metrics(kx)("parked_requests", kind="read") == len(all_of_them), what="all reads to wait")
     assert all(p.poll() is None for p in all_of_them)
     yield all_of_them
@@ -78,7 +78,7 @@ def look(kx, job):
 @pytest.mark.concurrent
 @pytest.mark.usefixtures("readers")
 def test_others_are_not_slowed(kx, running, make_kx):
-    """Measured alternately with a mount without readers, so that a busy machine slows both."""
+    """Compare the mount with a mount that has no readers, alternately, so that a busy machine slows both."""
     quiet = make_kx()
     other = quiet.submit(app("exec sleep 10000"))
     other.until("RUNNING")
@@ -107,7 +107,7 @@ def test_end_of_the_job_ends_them(kx, running, readers):
     rmdir(running.dir)
     for p in readers[:2 * N_EACH]:
         assert p.wait(timeout=120) == 0
-    assert all(p.poll() is None for p in readers[2 * N_EACH:])  # changes go on
+    assert all(p.poll() is None for p in readers[2 * N_EACH:])  # readers of changes continue
 
 
 @pytest.mark.concurrent
@@ -140,7 +140,8 @@ def test_wait_in_a_script(kx):
 @pytest.mark.concurrent
 @pytest.mark.parametrize("tool", ["head -n 1 {}", "dd if={} status=none", "busybox head -n 1 {}", "busybox dd if={} status=none"])
 def test_tools_that_read(kx, tool):
-    """The files that kxfs-layout(5) lists as waiting do; it names them for busybox's cat, which does not read."""
+    """The files that kxfs-layout(5) lists as blocking do block. For busybox's cat, which does not read, it names
+    other files."""
     job = kx.submit(app("while [ ! -e go ]; do sleep 0.02; done"))
     with popen(tool.format(f"{job.dir}/wait"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
         wait_for(lambda: Metrics(kx)("parked_requests", kind="read") == 1, what="the tool to wait")
@@ -155,8 +156,8 @@ def test_timeout_of_a_shell(kx, running):
 
 
 def woken(poll):
-    """True if a reader that waits in poll(2) is woken. At its timeout the kernel polls once more, which would find data
-    without a wake-up."""
+    """True if POLL wakes a waiting reader. At a timeout the kernel polls once more and would find the data without a
+    wake-up, so the return must come well before the timeout."""
     begin = time.monotonic()
     return poll.poll(LIMIT * 1000) and time.monotonic() - begin < LIMIT / 2
 
@@ -180,7 +181,7 @@ def test_poll(kx, name):
         waker.start()
         assert woken(poll) and os.read(fd, 4096) in (b"SUCCEEDED\n", b"more\n", b"main/0 more\n")
         waker.join()
-        # At the end: readable, and no more data.
+        # At the end of the file, the descriptor is readable, but read returns no data.
         wait_for(lambda: woken(poll) and os.read(fd, 4096) == b"")
     finally:
         os.close(fd)
@@ -188,7 +189,7 @@ def test_poll(kx, name):
 
 @pytest.mark.concurrent
 def test_poll_of_a_text(kx):
-    """What never blocks is always ready."""
+    """A file that never blocks is always ready for poll(2)."""
     with open(kx / ".kxfs/info", "rb") as f:
         poll = select.poll()
         poll.register(f, select.POLLIN | select.POLLOUT)
@@ -270,7 +271,7 @@ int fdatasync(int fd)
 
 @pytest.fixture
 def slow_disk(make_kx, top, sanitized):
-    """A mount whose state directory is on a disk that can be stalled."""
+    """A mount whose state directory is on a disk that the test can stall."""
     if sanitized == "thread":
         options = {}
     else:
@@ -287,7 +288,7 @@ def slow_disk(make_kx, top, sanitized):
 
 
 def in_background(fn, *args):
-    """Run FN; .result is the errno's name or "", and None while FN runs."""
+    """Run FN(*ARGS) in a thread. `.result` is None while FN runs, then the name of its errno, or ""."""
 
     class Call(threading.Thread):
         result = None
@@ -302,7 +303,7 @@ def in_background(fn, *args):
 
 @pytest.mark.concurrent
 def test_parked_requests_do_not_stall_others(slow_disk):
-    """While close, rename and rmdir wait for a stalled disk, all other requests are answered."""
+    """While close, rename and rmdir wait for a stalled disk, kxfs answers all other requests."""
     kx = slow_disk
     done = kx.submit(app("echo hello"))
     done.finish()
@@ -327,7 +328,7 @@ def test_parked_requests_do_not_stall_others(slow_disk):
     assert answered == 20, f"the close had ended with {close.result!r}"
 
     def others_are_answered(n):
-        """Their deadline is 3 s, since they block their directories; their result appears later."""
+        """rename and rmdir time out after 3 s because they block their directories. Their result appears later."""
         calls = [in_background(os.rename, kx / f"submit/scratch{n}", kx / f"submit/renamed{n}.yaml"),
                  in_background(os.rmdir, going[n].dir)]
         during = 0
@@ -338,7 +339,7 @@ def test_parked_requests_do_not_stall_others(slow_disk):
         return during > 10
 
     tried = 1
-    while not others_are_answered(tried - 1):  # the machine may do other things for 3 s
+    while not others_are_answered(tried - 1):  # a busy machine may spend those 3 s on other work
         tried += 1
         assert tried <= len(going), "few requests were answered while others waited"
     kx.stall.unlink()
@@ -354,7 +355,7 @@ def test_parked_requests_do_not_stall_others(slow_disk):
 
 @pytest.mark.concurrent
 def test_close_has_a_deadline(slow_disk):
-    """After 30 s close() fails with ETIMEDOUT; kxfs still finds out whether there is a job."""
+    """close() fails with ETIMEDOUT after 30 s. kxfs still finds out later whether there is a job."""
     kx = slow_disk
     kx.stall.touch()
     assert err_of(kx.write, "submit/late.yaml", app("true")) == "ETIMEDOUT"
@@ -366,7 +367,7 @@ def test_close_has_a_deadline(slow_disk):
 
 @pytest.mark.concurrent
 def test_ctrl_c_on_a_parked_close(slow_disk):
-    """Ctrl-C ends cp's waiting, not the request."""
+    """Ctrl-C ends cp, but not the submission."""
     kx = slow_disk
     (kx.base / "x.yaml").write_text(app("true"))
     kx.stall.touch()
@@ -383,12 +384,13 @@ def test_ctrl_c_on_a_parked_close(slow_disk):
 
 @pytest.mark.concurrent
 def test_parked_ctl(make_kx):
-    """A restart waits for processes to end; other actions don't."""
+    """A restart waits until the job's processes have ended, and delays no other request."""
     kx = make_kx("grace=3")
     job = kx.submit(app('trap "" TERM; echo ready; while :; do sleep 0.1; done'))
 
     def others_are_answered():
-        """The grace may pass while the machine is busy."""
+        """True if kxfs answers other requests during the restart. On a busy machine the restart may be over too
+        soon."""
         job.until_logged("ready")
         call = in_background(pathlib.Path(job / "ctl").write_text, "restart")
         during = 0
@@ -407,7 +409,8 @@ def test_parked_ctl(make_kx):
 
 @pytest.mark.concurrent
 def test_everything_at_once(kx):
-    """Threads that submit, read, list, follow and remove at the same time: no errors, no loss."""
+    """Threads submit, read, list, follow and remove jobs at the same time. There are no errors, and no output is
+    lost."""
     wrong = []
     stop = threading.Event()
 
@@ -429,14 +432,14 @@ def test_everything_at_once(kx):
                     try:
                         pathlib.Path(path).read_bytes()
                     except FileNotFoundError:
-                        pass  # it was there when the directory was read
+                        pass  # the entry was there when the directory was read
 
     def removals():
         for job in kx.jobs():
             try:
                 if job.state() == "SUCCEEDED":
                     os.rmdir(job.dir)
-            except (FileNotFoundError, TimeoutError):  # it is removed already, or not at once, see rmdir()
+            except (FileNotFoundError, TimeoutError):  # the job is already removed, or rmdir has timed out (see rmdir())
                 pass
         time.sleep(0.05)
 
@@ -448,7 +451,7 @@ def test_everything_at_once(kx):
     def submitter(n):
         for i in range(15):
             kx.write(f"submit/s{n}-{i}.yaml", app(f"echo {n}-{i}"))
-            # in jobs/, or in history/ by now
+            # The job is in jobs/, or already in history/.
             jobs.append((Job(kx, job_of(kx, f"s{n}-{i}.yaml")), f"{n}-{i}\n"))
 
     submitters = [threading.Thread(target=submitter, args=(n,)) for n in range(4)]
@@ -478,7 +481,7 @@ def test_everything_at_once(kx):
 
 @pytest.mark.concurrent
 def test_head(kx, running):
-    """head seeks back to the end of what it has shown; nothing breaks."""
+    """head seeks back to the end of the lines that it has shown. That must not fail."""
     for path in (running / "follow", running / "main-0/follow", kx / "changes"):
         p = run(["head", "-n", "1", str(path)])
         assert p.stderr == "" and p.stdout.count("\n") == 1
@@ -488,13 +491,13 @@ def test_head(kx, running):
 
 
 # --- A disk that hangs ------------------------------------------------------------------------
-# The state directory on a disk that hangs: a request that needs the hanging file waits, and can be interrupted; all
-# else continues.
+# The state directory is on a disk that hangs. A request that needs the hanging file waits and can be interrupted. All
+# other requests continue.
 
 
 @pytest.fixture
 def slow(make_kx):
-    """(mount, its disk)"""
+    """(a mount, its disk)"""
     with started(make_kx(start=False)) as both:
         yield both
 
@@ -511,8 +514,8 @@ def others_go_on(kx, job):
 
 @pytest.mark.parametrize("call, part", [("read", "logs/"), ("open", "logs/"), ("getattr", "logs/"), ("open", "app.yaml")])
 def test_a_reader_hangs_alone(slow, call, part):
-    """Many readers hang; other requests continue, an interrupt ends a reader immediately, and in the end each has its
-    answer."""
+    """Many readers of a file hang, and other requests continue. An interrupt ends a reader immediately. When the
+    disk recovers, each remaining reader gets its answer."""
     kx, disk = slow
     job = kx.submit(harness.app("echo one; exec sleep 1000"))
     job.until_logged("one\n")
@@ -543,7 +546,7 @@ def test_a_reader_hangs_alone(slow, call, part):
 
 
 def test_more_hang_than_may(slow):
-    """With so many readers that no thread is left, further ones are refused, and all else continues."""
+    """If so many readers hang that no thread is left, further readers are refused, and all other requests continue."""
     kx, disk = slow
     job = kx.submit(harness.app("echo one; exec sleep 1000"))
     job.until_logged("one\n")
@@ -567,8 +570,8 @@ def test_more_hang_than_may(slow):
     ("read", "merged", "follow"),
 ])
 def test_a_follower_hangs_alone(slow, call, part, file):
-    """A `follow` of a hanging log can be interrupted, and gets all of it, once, when the disk recovers. Meanwhile
-    another job's `follow` continues, a job is submitted, and its `follow` ends."""
+    """A hanging `follow` can be interrupted. Another one gets the whole output, once, when the disk recovers.
+    Meanwhile the `follow` of another job continues, a new job is submitted, and its `follow` ends."""
     kx, disk = slow
     job = kx.submit(harness.app("echo one; until [ -e go ]; do sleep 0.02; done; echo two"))
     ticks = kx.submit(harness.app("while :; do echo tick; sleep 0.02; done"))
@@ -601,15 +604,15 @@ def test_a_follower_hangs_alone(slow, call, part, file):
 
 
 def copier(kx, text):
-    """A process that copies TEXT into submit/x.yaml."""
+    """Return a process that copies TEXT into submit/x.yaml."""
     source = kx.base / "x.yaml"
     source.write_text(text)
     return harness.popen(["cp", source, kx / "submit/x.yaml"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
 def test_a_record_that_cannot_be_taken_away(slow):
-    """The disk becomes read-only after the job's record was renamed: no message claims that nothing was launched, and
-    the next start knows the outcome."""
+    """The disk becomes read-only after kxfs has renamed the job's record. No message claims that nothing was
+    launched, and the next start knows the result."""
     kx, disk = slow
     disk.hang("fsyncdir|unlink", "^/jobs(/[^/.]*)?$", errno.EROFS)
     text = harness.app(f"echo run >> {kx.work}/runs")
@@ -628,7 +631,8 @@ def test_a_record_that_cannot_be_taken_away(slow):
 
 @pytest.mark.parametrize("call", ["create", "write"])
 def test_a_file_that_the_disk_refuses(slow, call):
-    """It is not launched, the close fails, and NAME.error says why; written again, it is launched."""
+    """The disk refuses to store the file. It is not launched, close fails, and NAME.error has the reason. When it is
+    written again, it is launched."""
     kx, disk = slow
     disk.hang(call, "^/submit/x.yaml$", errno.ENOSPC)
     assert harness.err_of(kx.write, "submit/x.yaml", harness.app("true")) == "ENOSPC"
@@ -640,8 +644,8 @@ def test_a_file_that_the_disk_refuses(slow, call):
 
 @pytest.mark.parametrize("hours", [-1, 0, 1])
 def test_the_clock_of_the_disk_decides_nothing(slow, hours):
-    """kxfs is killed when the program runs and its record does not have that yet, and the disk has another clock: the next
-    start shows the job."""
+    """kxfs is killed while a program runs whose record does not show that yet, and the clock of the disk differs.
+    The next start shows the job."""
     kx, disk = slow
     disk.hang("mkdir", "^/output/[0-9a-f]")
     cp = copier(kx, harness.app(f"echo run >> {kx.work}/runs; exec sleep 1000"))
@@ -663,7 +667,7 @@ def test_the_clock_of_the_disk_decides_nothing(slow, hours):
 
 
 def test_what_can_t_be_removed(slow):
-    """A rmdir that has removed nothing fails, and the job still exists, complete."""
+    """If rmdir fails because it could remove nothing, the whole job still exists."""
     kx, disk = slow
     job = kx.submit(harness.app("echo kept"))
     job.finish()
@@ -682,7 +686,7 @@ def outputs_removed(kx):
 
 
 def test_a_scratch_file_is_closed_when_the_disk_has_it(slow):
-    """Data is safe even if it is still being written when close returns: a crash afterwards does not lose it."""
+    """close of a scratch file returns only when its data is on disk, so a later crash does not lose the data."""
     kx, disk = slow
     disk.hang("write", "/submit/scratch")
     fd = os.open(kx / "submit/scratch", os.O_WRONLY | os.O_CREAT)
@@ -699,8 +703,8 @@ def test_a_scratch_file_is_closed_when_the_disk_has_it(slow):
 
 
 def test_a_file_that_was_renamed_late(slow):
-    """A rename times out, so the kernel still has the file by its old name when that is gone: who writes that name writes
-    a new file, which is launched."""
+    """A rename times out and is carried out later. Until then the kernel knows the file by its old name. A process
+    that writes to the old name afterwards writes a new file, which is launched."""
     kx, disk = slow
     kx.submit(harness.app("true"), "x.yaml").finish()
     first = job_of(kx, "x.yaml")
@@ -711,7 +715,7 @@ def test_a_file_that_was_renamed_late(slow):
     harness.wait_for(lambda: "x.yaml~" in kx.ls("submit"), what="the rename")
     kx.write("submit/x.yaml", harness.app("true"))
     assert job_of(kx, "x.yaml") != first
-    # The renamed file can be written at once.
+    # The renamed file can be written immediately.
     os.rename(kx / "submit/x.yaml", kx / "submit/x.yaml~")
     kx.write("submit/x.yaml~", "new")
     assert kx.read("submit/x.yaml~") == "new"
@@ -719,7 +723,8 @@ def test_a_file_that_was_renamed_late(slow):
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])
 def test_the_limit_makes_room_on_a_full_disk(slow, error):
-    """The removal of output can't be noted before it happens; it is reported once, when it has happened."""
+    """The disk is full, so kxfs can't record that it is about to remove output. It reports the removal once,
+    afterwards."""
     kx, disk = slow
     kx.end()
     kx.options = "spool_limit=4M"
@@ -740,7 +745,7 @@ def test_the_limit_makes_room_on_a_full_disk(slow, error):
 
 
 def test_the_limit_can_t_make_room(slow):
-    """Output that can't be removed is reported once, not each second."""
+    """If output can't be removed, kxfs reports that once, not every second."""
     kx, disk = slow
     kx.end()
     kx.options = "spool_limit=4M"
@@ -757,7 +762,7 @@ def test_the_limit_can_t_make_room(slow):
 
 
 def test_last_words_that_hang(slow):
-    """The end of a failed job waits for its last words, but not for a disk that does not return them."""
+    """The end of a failed job waits for its error file, but not for ever if the disk hangs."""
     kx, disk = slow
     job = kx.submit(harness.app("echo {} > $TORCHELASTIC_ERROR_FILE; echo one; sleep 1; exit 3"))
     job.until_logged("one\n")
@@ -769,8 +774,8 @@ def test_last_words_that_hang(slow):
 
 
 def test_a_large_pipe_and_a_slow_disk(slow):
-    """A program's whole output is in its log, even if its pipe has more than usual, an unrelated process has the pipe
-    open, and the disk is slower than the time for which the end of a job waits for that process."""
+    """The whole output of a program gets into its log even under bad conditions: its pipe is larger than usual, an
+    unrelated process has the pipe open, and the disk is slower than the time for which kxfs waits for that process."""
     kx, disk = slow
     job = kx.submit(harness.app("echo $$; while [ ! -e go ]; do sleep 0.02; done; seq 1 100000"))
     job.until_logged("\n")
@@ -783,8 +788,8 @@ def test_a_large_pipe_and_a_slow_disk(slow):
         with disk.still():
             harness.wait_for(lambda: disk.hangs("logs/"), what="a hanging disk")
             harness.wait_for(lambda: ") Z " in pathlib.Path(f"/proc/{guard}/stat").read_text(), what="the end of all processes")
-            # The disk accepts one chunk at a time, until the helper has seen that end and waits two seconds for the
-            # pipe's.
+            # The disk accepts one chunk at a time until the guard has exited and the helper waits two seconds for the
+            # end of the pipe.
             while os.path.exists(f"/proc/{guard}"):
                 disk.hang("write", f"/{kx.folder(job.id).name}/logs/")
                 harness.wait_for(lambda: disk.hangs("logs/"), what="the next piece")
@@ -795,7 +800,7 @@ def test_a_large_pipe_and_a_slow_disk(slow):
 
 
 def test_what_a_power_cut_leaves(slow):
-    """The order of syncs, which preserves an accepted job, and how it ended, over a power cut."""
+    """The order of syncs ensures that a power cut loses neither an accepted job nor its result."""
     kx, disk = slow
     disk.record()
     job = kx.submit(harness.app("exit 3"))
@@ -804,7 +809,7 @@ def test_what_a_power_cut_leaves(slow):
     key, calls = kx.folder(job.id).name, iter(disk.calls())
     top, record = f"/output/{key}", f"/jobs/.{key}.new"
     for call in [("rename", record), ("fsync", f"/jobs/{key}"),
-                 ("fsyncdir", "/jobs"),  # all of that before a helper is there, which makes this socket
+                 ("fsyncdir", "/jobs"),  # all of these come before a helper exists; the helper creates this socket
                  ("mknod", f"{top}/tasks/0.0.sock"), ("write", f"{top}/tasks/0.0.new"), ("truncate", f"{top}/tasks/0.0.new"),
                  ("fsync", f"{top}/tasks/0.0.new"), ("rename", f"{top}/tasks/0.0.new"), ("fsyncdir", f"{top}/tasks"),
                  ("fsync", record), ("rename", record), ("fsyncdir", "/jobs")]:

@@ -23,8 +23,8 @@ from harness import (ROOT, TOOL_PATH, alive, app, base_env, err_of, is_mounted, 
 from starting import refused, started
 
 # --- Starts that fail -------------------------------------------------------------------------
-# A start changes nothing until its mount is up: jobs that a crash or `linger` has left continue, whether or not it
-# succeeds.
+# A start changes nothing until its mount is up. Jobs that a crash or `linger` has left running continue, whether the
+# start succeeds or fails.
 
 NO_RIGHT = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--no-new-privs"]
 
@@ -36,7 +36,7 @@ def crashed(kx):
 
 
 def is_left(kx, job, pid):
-    """The job continues, and the next mount has it."""
+    """Check that the job still runs, and that the next mount shows it."""
     assert alive(pid)
     kx.start()
     job.until("RUNNING")
@@ -45,7 +45,7 @@ def is_left(kx, job, pid):
 
 @pytest.mark.parametrize("how", ["crash", "linger"])
 def test_refused(make_kx, how):
-    """mount(2) fails, which only shows after everything else is done."""
+    """mount(2) fails, and kxfs notices only after all other preparations."""
     kx = make_kx("linger,grace=1" if how == "linger" else "grace=1")
     job, pid = started(kx)
     if how == "linger":
@@ -58,7 +58,7 @@ def test_refused(make_kx, how):
 
 
 def test_few_descriptors(make_kx):
-    """`ulimit -n` is lower than a start needs, wherever that shows."""
+    """`ulimit -n` is too low for a start, no matter which descriptor is the first to fail."""
     kx = make_kx("grace=1")
     job, pid = started(kx)
     crashed(kx)
@@ -69,8 +69,8 @@ def test_few_descriptors(make_kx):
 
 
 def test_fewer_descriptors_than_replicas(make_kx):
-    """Jobs that run with a limit are adopted within it, each replica once; with a lower limit the start fails, and
-    all jobs continue."""
+    """A mount with a limit of running jobs adopts the running jobs within it, each replica once. With a lower limit
+    of descriptors the start fails, and all jobs continue."""
     kx = make_kx("grace=1", start=False)
     limit, limited = kx.base / "limit", kx.base / "limited"
     limited.write_text(f'#!/bin/sh\nulimit -n $(cat {limit}) && exec {kx.binary} "$@"\n')
@@ -97,7 +97,7 @@ def test_fewer_descriptors_than_replicas(make_kx):
 
 @pytest.mark.parametrize("options", ["gpus=1", "jobs=1"])
 def test_record_unread(make_kx, options):
-    """The disk does not return the record of a running job: no other job gets its GPU or its slot."""
+    """The disk does not return the record of a running job. kxfs gives neither its GPU nor its slot to another job."""
     kx = make_kx(f"grace=1,{options}", start=False)
     disk = Disk(kx)
     try:
@@ -124,7 +124,8 @@ def test_record_unread(make_kx, options):
 @pytest.mark.parametrize("options", ["gpus=2", "jobs=1"])
 @pytest.mark.parametrize("how", ["damaged", "removed"])
 def test_record_damaged(make_kx, options, how):
-    """The record of a running job is damaged: until its program has ended, no other job gets its GPUs or its slot."""
+    """The record of a running job is damaged. Until its program has ended, kxfs gives neither its GPUs nor its slot
+    to another job."""
     kx = make_kx(f"grace=1,{options}")
     given = {"cpu": 1, "gpu": 2, "memMB": 1}
     job, pid = started(kx, resource=given)
@@ -156,7 +157,7 @@ def test_record_damaged(make_kx, options, how):
 
 @pytest.mark.parametrize("how", ["foreground", "background", "parent"])
 def test_ended_while_it_starts(make_kx, how):
-    """Ctrl-C, or the end of the waiting parent, while the state directory is being read."""
+    """A start ends while kxfs reads the state directory, because of Ctrl-C or because the waiting parent ends."""
     kx = make_kx("grace=1", start=False)
     disk = Disk(kx)
     try:
@@ -181,7 +182,7 @@ def test_ended_while_it_starts(make_kx, how):
 
 
 def test_read_only(make_kx):
-    """A user who may not cancel a job does not end it by unmounting either."""
+    """A read-only mount may not cancel jobs, so unmounting it does not end them either."""
     kx = make_kx("grace=1")
     job, pid = started(kx)
     crashed(kx)
@@ -195,7 +196,7 @@ def test_read_only(make_kx):
 
 
 def test_then_it_ends_them(make_kx):
-    """Once it is up, a mount controls the jobs that it has found."""
+    """Once it is up, a mount controls the jobs that it has found, so unmounting it ends them."""
     kx = make_kx("grace=1")
     job, pid = started(kx)
     crashed(kx)
@@ -216,7 +217,7 @@ def small_disk(kx):
 
 
 def left_behind(kx):
-    """A job in history/ with 5 MB of output, and one that continues to run."""
+    """Two jobs of an earlier mount: one in history/ with 5 MB of output, and one that still runs."""
     gone = kx.submit(app("head -c 5000000 /dev/zero"))
     gone.finish()
     remove(gone.dir)
@@ -226,7 +227,7 @@ def left_behind(kx):
 
 
 def test_full_disk(make_kx):
-    """It shows everything; removing some of it frees space for new jobs."""
+    """A mount on a full disk shows everything, and removing old output frees space for new jobs."""
     kx = make_kx("grace=1", start=False)
     with small_disk(kx):
         kx.start()
@@ -245,7 +246,7 @@ def test_full_disk(make_kx):
 
 
 def test_read_only_disk(make_kx):
-    """It mounts read-only, shows everything, and ends nothing."""
+    """On a read-only disk, kxfs mounts read-only, shows everything, and ends no job."""
     kx = make_kx("grace=1", start=False)
     with small_disk(kx):
         kx.start()
@@ -272,7 +273,7 @@ def test_read_only_disk(make_kx):
 
 
 # --- kxfs doctor ------------------------------------------------------------------------------
-# kxfs doctor on a machine without a cluster: its report on FUSE and on the state directory.
+# kxfs doctor on a machine without a cluster reports on FUSE and on the state directory.
 
 
 def doctor(kx, *words, **kwargs):
@@ -300,7 +301,7 @@ Mounting will work\.
 
 
 def test_no_cluster(make_kx, tmp_path):
-    """Without FUSE, the report names what works without it."""
+    """If FUSE is missing, the report names what works without it."""
     kx = make_kx(start=False)
     env = {"KUBECONFIG": "", "HOME": str(tmp_path)}
     status, said = doctor(kx, "-o", f"state={tmp_path}/state", env=env)
@@ -311,7 +312,7 @@ def test_no_cluster(make_kx, tmp_path):
 
 
 def test_while_mounted(kx):
-    """A report is needed when something is wrong, which is when the state directory is in use."""
+    """doctor works while the state directory is in use, because users run it when a mount has a problem."""
     status, said = doctor(kx, "-o", f"state={kx.state}", "local:")
     assert status == 0 and f"  ok       {kx.state} can be written, " in said
 
@@ -324,7 +325,7 @@ def test_state_can_not_be_kept(kx, tmp_path):
 
 
 # --- Completion -------------------------------------------------------------------------------
-# Shell completion, typed as a user does: the options of --help, the sources of the kubeconfig, directories.
+# Shell completion as a user types it: options of --help, sources of the kubeconfig, directories.
 
 KUBECONFIG = """
 contexts:
@@ -339,7 +340,7 @@ SOURCES = KIND_FILES | {"local:", "volcano:", "mcad:", "appwrapper:", "prod/trai
 
 @pytest.fixture
 def shell(binary, tmp_path):
-    """A directory with a mount point and a kubeconfig, and the environment to complete in."""
+    """A directory with a mount point and a kubeconfig, and the environment for the completion."""
     (tmp_path / "mnt").mkdir()
     (tmp_path / "config").write_text(KUBECONFIG)
     env = {"PATH": f"{os.path.dirname(binary)}:{TOOL_PATH}", "KUBECONFIG": str(tmp_path / "config"), "HOME": str(tmp_path)}
@@ -355,12 +356,12 @@ def heads(binary):
 
 
 def words(binary):
-    """The completed words after -o: a word that takes a value ends with '='."""
+    """Return the completions after -o. An option that takes a value ends with '='."""
     return {re.sub(r"=.*", "=", h) for h in heads(binary) if not h.startswith("-")}
 
 
 def choices(binary):
-    """{"cancel=": {"own", ...}} for the options whose values are words."""
+    """Return {"cancel=": {"own", ...}} for the options that take one of several words."""
     return {h[:h.index("=") + 1]: set(h[h.index("=") + 1:].split("|")) for h in heads(binary) if "|" in h}
 
 
@@ -395,7 +396,7 @@ t() {{ COMP_LINE="$1" COMP_POINT=${{#1}} COMPREPLY=(); _kxfs; printf '%s\\n' "${
     assert complete("kxfs -o ro,st") == {"ro,state="}
     for name, values in choices(binary).items():
         assert complete(f"kxfs -o {name}") == values
-        # Readline replaces the text after the last '='.
+        # Readline replaces only the text after the last '='.
         assert complete(f"kxfs -o ro,{name}") == values
     assert complete("kxfs ") == SOURCES | {"doctor", "capture"} and complete("kxfs pr") == {"prod/training"}
     assert complete("kxfs volcano:pr") == {"prod/training"}
@@ -417,7 +418,7 @@ def test_fish(binary, shell):
         return {row.split("\t")[0] for row in out.splitlines()}
 
     assert complete("kxfs -o ") == words(binary)
-    # fish adds the value to a long flag itself.
+    # For a long flag, fish itself adds the value.
     assert {f.rstrip("=") for f in complete("kxfs -") if len(f) < 3 or f.startswith("--")} == {
         f.rstrip("=") for f in flags(binary)}
     assert complete("kxfs -o ro,st") == {"ro,state="}
@@ -430,7 +431,7 @@ def test_fish(binary, shell):
 
 
 class Zsh:
-    """zsh on a terminal, since its completion only works there."""
+    """zsh on a terminal, because its completion works only there."""
 
     def __init__(self, binary, base, env):
         self.master, slave = pty.openpty()
@@ -452,7 +453,7 @@ class Zsh:
         return got
 
     def complete(self, line):
-        """LINE after Tab."""
+        """Return LINE after a press of Tab."""
         return re.search(r"<(.*?)>", self.ask(f"{line}\t\x18", ">"), re.S)[1]
 
     def end(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Changing jobs: removing their directories, and the commands of ctl."""
+"""Changing jobs: removing their directories, and writing to ctl."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ from harness import (USER, Job, actions, alive, app, err_of, grows, remove, remo
                      write_ctl)
 
 # --- Removing a job's directory ---------------------------------------------------------------
-# Removing a job's directory cancels it: with any command, without a question, once.
+# Removing a job's directory cancels the job, with any command, without a question, and once.
 
 SLEEP = "echo $$; exec sleep 1000"
 TOOLS = {
@@ -51,13 +51,13 @@ def test_tools(kx_of_each, tool, sanitized):
     assert run(["ls", f"{kx.mnt}/history"], user=kx.user).stdout.split() == [ident, "list", "list.jsonl"]
     assert run(["cat", f"{kx.mnt}/history/{ident}/state"], user=kx.user).stdout == "CANCELLED\n"
     assert run(["cat", f"{kx.mnt}/history/{ident}/main-0/log"], user=kx.user).stdout == f"{pid}\n"
-    # Once: its changes show one end.
+    # changes shows the end of the job only once.
     changes = f"timeout 1 cat {kx.mnt}/changes"
     assert ident not in run(changes, check=False, user=kx.user).stdout
 
 
 def test_one_cancel(kx):
-    """changes shows one end, and a second rmdir finds nothing."""
+    """changes shows one end of the job, and a second rmdir fails because the directory is gone."""
     job, _ = started(kx)
     with open(kx / "changes", encoding="utf-8") as f:
         while "SYNC" not in f.readline():
@@ -79,13 +79,13 @@ def test_wait_of_a_cancelled_job(kx):
     with open(job / "wait", encoding="utf-8") as f:
         remove(job.dir)
         assert f.read() == "CANCELLED\n"
-    # A later reader, by the name of its file, finds both in history/.
+    # A process that opens them later finds both files in history/.
     assert (job.old / "wait").read_text() == "CANCELLED\n"
     assert (job.old / "main-0/follow").read_bytes() == (job.old / "main-0/log").read_bytes() != b""
 
 
 def test_mv_out_of_the_mount_is_rm(kx):
-    """mv to another file system copies and then removes: the job ends, and the copy remains."""
+    """mv to another file system copies and then removes: the job is cancelled, and the copy remains."""
     job, pid = started(kx)
     target = kx.base / "moved"
     removed(run(["mv", str(job.dir), str(target)], check=False), job.dir)
@@ -103,7 +103,7 @@ def test_finished_job_is_cleared_away(kx):
 
 
 def test_log_without_its_file(kx):
-    """Opening it fails; rm does not."""
+    """If the file of a log is missing in the state directory, opening the log fails, but rm does not."""
     job = kx.submit(app("echo out"))
     job.finish()
     (kx.folder(job.id) / "logs/main-0.0").unlink()
@@ -115,7 +115,7 @@ def test_log_without_its_file(kx):
 
 
 def test_all_at_once(kx):
-    """rm -r jobs/* of many, running and finished."""
+    """rm -r jobs/* removes many jobs, running and finished."""
     jobs = [kx.submit(app("sleep 1000" if i % 2 else "true")) for i in range(30)]
     for i, job in enumerate(jobs):
         job.until("RUNNING" if i % 2 else "SUCCEEDED")
@@ -129,16 +129,17 @@ def test_all_at_once(kx):
 
 @pytest.mark.parametrize("what", ["jobs/*", ""])
 def test_what_was_cancelled_stays_in_history(kx, what):
-    """Removing the whole mount works, too: rm lists and empties history/ before the jobs get there."""
+    """rm -r of the whole mount, or of other parts, cancels all jobs. They remain in history/, because rm has emptied
+    history/ before they get there."""
     ids = {started(kx)[0].id for _ in range(4)}
     run(f"rm -rf {kx / what}", check=False)
-    wait_for(lambda: kx.ls("jobs") == [])  # what a slow disk has not removed at once, see rmdir()
+    wait_for(lambda: kx.ls("jobs") == [])  # until rmdirs are done that a slow disk has delayed (see rmdir())
     assert ids <= set(kx.ls("history"))
     assert {kx.read("history", job, "state") for job in ids} == {"CANCELLED\n"}
 
 
 def test_open_files_survive(kx):
-    """A reader of a log continues when the job is removed."""
+    """A process that has a log open can still read it after the job is removed."""
     job, pid = started(kx)
     with open(job / "main-0/log", "rb") as f:
         remove(job.dir)
@@ -150,7 +151,7 @@ def test_open_files_survive(kx):
 
 
 def test_find_all_jobs(kx):
-    """find jobs -mindepth 1 -delete removes everything in a job before the job."""
+    """find jobs -mindepth 1 -delete removes everything inside a job before the job itself."""
     jobs = [started(kx)[0] for _ in range(3)]
     removed(run(f"find {kx.mnt}/jobs -mindepth 1 -delete", check=False), *(job.dir for job in jobs))
     assert kx.ls("jobs") == []
@@ -164,7 +165,7 @@ def test_cancel_none(make_kx, tool):
     p = run(TOOLS[tool].format(job.dir), check=False)
     assert p.returncode != 0 and ("not permitted" in p.stderr or tool == "perl")
     assert alive(pid) and job.state() == "RUNNING"
-    # It still exists, complete.
+    # The job still exists, with all its files.
     wait_for(lambda: {"main-0", "logs", "state", "ctl"} <= set(os.listdir(job.dir)))
     wait_for(lambda: "log" in os.listdir(job / "main-0"))
     assert "cancel=none" in kx.read(".kxfs", "log")
@@ -194,7 +195,7 @@ def test_read_only_mount(make_kx):
 
 
 def test_job_of_the_same_name_again(kx):
-    """A job in history/ does not prevent new jobs of the same app."""
+    """A job in history/ does not prevent a new job of the same app."""
     first = kx.submit(app("true", name="again"), "again.yaml")
     first.finish()
     remove(first.dir)
@@ -205,7 +206,7 @@ def test_job_of_the_same_name_again(kx):
 
 
 def test_user_exists():
-    """These tests run as an ordinary user."""
+    """The user of these tests exists and is not root."""
     assert run(["id", "-u"], user=USER).stdout.strip() != "0"
 
 
@@ -236,7 +237,7 @@ def test_lists_what_can_be_done(ticking):
     write_ctl(ticking, "suspend\n")
     assert actions(ticking) == ["resume", "terminate"] or actions(ticking) == ["resume", "restart", "terminate"]
     write_ctl(ticking, "terminate\n")
-    ticking.until("FAILED")  # as TorchX sees a job that was terminated
+    ticking.until("FAILED")  # TorchX has no state for a terminated job, so it is FAILED
     assert actions(ticking) == ["restart"] or actions(ticking) == []
 
 
@@ -244,9 +245,9 @@ def test_lists_what_can_be_done(ticking):
 def test_suspend_and_resume(kx, ticking, word):
     pid = pid_of(ticking)
     write_ctl(ticking, word)
-    # D: a shell whose child was stopped between vfork and exec.
+    # D: a shell that waits for its child, which was stopped between vfork and exec.
     wait_for(lambda: process_state(pid) in "TD", what="the process to be stopped")
-    assert ticking.state() == "CANCELLED"  # as TorchX sees an aborted job; it may come back
+    assert ticking.state() == "CANCELLED"  # TorchX has no state for a suspended job, so it is CANCELLED; it may run again
     assert ticking.status()["phase"] == "Suspended"
     wait_for(lambda: not grows(ticking), what="its last output")
     before = len(ticking.log())
@@ -279,12 +280,13 @@ def test_terminate(ticking):
     pid = pid_of(ticking)
     write_ctl(ticking, "terminate")
     ticking.until("FAILED")
-    assert ticking.id in ticking.kx.ls("jobs")  # it stays, unlike after rm -r
+    assert ticking.id in ticking.kx.ls("jobs")  # unlike after rm -r, the job stays in jobs/
     wait_for(lambda: not alive(pid))
 
 
 def test_suspended_job_can_be_cancelled(make_kx):
-    """A suspended job is woken for SIGTERM: its output is kept, and the job does not wait for the grace."""
+    """Cancelling a suspended job continues it, so that it acts on SIGTERM: its output is kept, and kxfs need not
+    wait for the grace period."""
     kx = make_kx("grace=60")
     job = kx.submit(app("trap 'echo bye; exit' TERM; echo $$; while :; do sleep 0.1; done"))
     pid = pid_of(job)
@@ -300,7 +302,7 @@ def test_suspended_job_can_be_cancelled(make_kx):
                          ids=["not-now", "nothing", "newline", "unknown", "two", "long", "nul", "capitals"])
 def test_refused(ticking, word):
     if word == "":
-        write_ctl(ticking, word)  # nothing written is nothing done
+        write_ctl(ticking, word)  # an empty write does nothing
     else:
         assert err_of(write_ctl, ticking, word) == "EINVAL"
     assert ticking.state() == "RUNNING"
@@ -333,11 +335,11 @@ def test_why_names_only_what_ctl_takes(make_kx, option):
     assert job.read("ctl") == "" and job.read("why") == "The job is suspended.\n"
     kx.end()
     kx.options = ""
-    kx.start()  # it ends the job when it ends
+    kx.start()  # this mount ends the job when it is unmounted
 
 
 def test_ctl_where_cancel_is_none(make_kx):
-    """Where nothing may be cancelled, nothing may be suspended, restarted or terminated."""
+    """With cancel=none, jobs can't be suspended, restarted or terminated either."""
     kx = make_kx("cancel=none")
     job = kx.submit(app(COUNT))
     job.until_logged("tick")

@@ -18,21 +18,22 @@ from lacking import need
 from preload import preload
 
 # --- Damage -----------------------------------------------------------------------------------
-# A disk or a user damages the state directory, between two mounts or during one. A start shows what is intact, starts
-# no program again, and reports what it can't read; or it fails with a message that names the file.
+# A disk or a user damages the state directory, between two mounts or during one. A start shows everything that is
+# intact. It never starts a program again, and it reports what it can't read. Or the start fails with a message that
+# names the damaged file.
 #
-#     KXFS_TEST_DAMAGES=N pytest test_damage.py --seed N          so many damaged states, from that seed
+#     KXFS_TEST_DAMAGES=N pytest test_damage.py --seed N          test N damaged states, from that seed on
 
 DAMAGES = int(os.environ.get("KXFS_TEST_DAMAGES", "30"))
-SEED = 1  # the search is the same each time, unless `--seed` selects another
+SEED = 1  # each run tests the same states, unless `--seed` selects others
 
-# Each prints that it has begun; one that should wait waits.
+# Each script records that it has begun. WAITS then waits.
 RAN = "echo $KXFS_JOB >> ran; echo one; echo two"
 WAITS = f"echo $$ > pid; {RAN}; exec sleep 1000"
 
 
 class State:
-    """A state directory of jobs that have ended in all ways, and copies of it."""
+    """A state directory with jobs that have ended in all possible ways, and copies of it."""
 
     def __init__(self, kx):
         self.kx = kx
@@ -56,7 +57,7 @@ class State:
         return sorted((self.kx.work / "ran").read_text().split())
 
     def show(self, ident):
-        """Return what is shown of a job, or None."""
+        """Return everything that the mount shows of job IDENT, or None."""
         for place in ("jobs", "history"):
             where = self.kx / place / ident
             if where.exists():
@@ -64,16 +65,16 @@ class State:
         return None
 
     def fresh(self):
-        """Restore the state."""
+        """Restore the undamaged state."""
         def gone():
-            shutil.rmtree(self.kx.state, ignore_errors=True)  # a helper that is about to end may still leave something
+            shutil.rmtree(self.kx.state, ignore_errors=True)  # a helper that is about to end may still create a file
             return not self.kx.state.exists()
         wait_for(gone, what="the state to be gone")
         shutil.copytree(self.kept, self.kx.state, symlinks=True)
 
     def some(self, n, chance):
-        """Choose N of its files or directories, each kind equally likely. Not the lock, which nothing depends on, nor
-        files that are being written, which disappear in a moment."""
+        """Choose N files or directories of the state directory at random; each kind is equally likely. Omit the
+        lock, which does not matter, and files that are being written, which soon disappear."""
         kinds = {}
         for path in sorted(self.kx.state.rglob("*")):
             if path.name != "lock" and not path.name.endswith(".new") and not path.is_socket():
@@ -83,7 +84,7 @@ class State:
 
 
 def damage(path, chance):
-    """Damage it; return what was done, as words."""
+    """Damage PATH. Return a description."""
     def bits(text):
         at = chance.randrange(len(text))
         return text[:at] + bytes([text[at] ^ 1 << chance.randrange(8)]) + text[at + 1:]
@@ -107,7 +108,7 @@ def damage(path, chance):
 
 
 def remove(path):
-    """Remove it; a mount may be writing to the directory."""
+    """Remove the directory PATH, to which a mount may still be writing."""
     def gone():
         shutil.rmtree(path, ignore_errors=True)
         return not path.exists()
@@ -115,7 +116,7 @@ def remove(path):
 
 
 def start(kx):
-    """Return true if it was mounted; false if it has named the error, and ended."""
+    """Return true if kxfs was mounted. Return false if it has named the error and exited."""
     before = len(kx.said())
     try:
         kx.start()
@@ -126,19 +127,19 @@ def start(kx):
 
 
 def look(kx):
-    """Whatever is damaged, all files can be listed and read, or report the reason."""
+    """List all files and read them; a damaged file may fail with an error."""
     kx.call("ls -lR . > /dev/null; cat .kxfs/* submit/* jobs/*/*/log* history/*/*/log* > /dev/null 2>&1; true")
 
 
 def is_over(job):
-    """End the job, or find that it does not exist, so that nothing of it is started any more."""
+    """True if JOB has ended or does not exist, so that nothing of it will be started again."""
     with contextlib.suppress(OSError):
         return job.state() in FINAL
     return True
 
 
 def one(kx, state, chance, done):
-    """Test one damaged state, and append what was done to DONE."""
+    """Test one damaged state, and append a description of the damage to DONE."""
     state.fresh()
     running = None
     if chance.random() < 0.5:
@@ -177,7 +178,8 @@ def one(kx, state, chance, done):
         assert kx.end() == 0, kx.said()
     kx.abort()
     if running:
-        # Processes of a job whose record is damaged continue, and the helper waits for a mount that knows the job.
+        # Processes of a job whose record is damaged continue. Their helper waits for a mount that knows the job, so end
+        # it.
         for helper in [pid, *kx.helpers()] if running.id in hurt or not mounted else []:
             kill(helper)
         wait_for(lambda: mounted or not kx.helpers(), what="the helpers to end")
@@ -185,7 +187,7 @@ def one(kx, state, chance, done):
     ran = state.starts()
     (kx.work / "ran").write_text("".join(f"{ident}\n" for ident in state.ran))
     more = sorted([*state.ran, *(job.id for job in new), *([running.id] if running else [])])
-    # Nothing runs twice. Of a new job a damaged directory may have kept the helper from starting.
+    # Nothing runs twice. A damaged directory may have prevented the helper of a new job from starting.
     missing = collections.Counter(more) - collections.Counter(ran)
     assert collections.Counter(ran) <= collections.Counter(more), (ran, more)
     assert missing <= collections.Counter(job.id for job in new), (ran, more)
@@ -206,23 +208,23 @@ def test_damaged_state(kx, request):
 
 
 # --- Power cuts -------------------------------------------------------------------------------
-# Power cuts under a mount whose STATE is a disk of its own. At some moment nothing of kxfs, its helpers and its jobs does a
-# further step; what the disk has by then is copied, all of it ends, and the copy is mounted, so that the kernel replays the
-# journal. Then the next kxfs, in another run of the machine, keeps what the one before it had promised:
+# Power cuts under a mount whose STATE is a disk of its own. At a random moment the test stops kxfs, its helpers and its
+# jobs, and copies the disk. Then it ends all these processes and mounts the copy, so that the kernel replays the
+# journal. The next kxfs runs as if the machine had booted again, and must keep what the earlier one had promised:
 #
 #     a user whose file was accepted              has one job of it
 #     a user who saw how a job has ended          sees the same
-#     a program whose end was seen                is not started again, and others by a start of the machine once
-#     a log                                       is what was printed, up to some byte
+#     a program that a user saw end               is not started again; other programs are started once after each boot
+#     a log                                       has the printed bytes, up to some byte
 #
-#     KXFS_TEST_POWER_CUTS=N pytest test_damage.py --seed N          so many power cuts, from that seed
+#     KXFS_TEST_POWER_CUTS=N pytest test_damage.py --seed N          test N power cuts, from that seed on
 
 CUTS = int(os.environ.get("KXFS_TEST_POWER_CUTS", "6"))
 WRITERS = 3
 IMAGE_MB = 32
 PRINTED = b"one\ntwo\n"
 
-# Processes that read the machine's boot id get KXFS_TEST_BOOT.
+# Processes that read the machine's boot id get KXFS_TEST_BOOT instead.
 BOOT = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -250,7 +252,7 @@ int open64(const char *path, int flags, mode_t mode)
 
 
 class Machine:
-    """A disk with STATE, and the mount on it; the power is cut repeatedly."""
+    """A disk with STATE, and a mount that uses it. The test cuts its power repeatedly."""
 
     def __init__(self, make_kx):
         self.kx = make_kx(start=False)
@@ -276,12 +278,12 @@ class Machine:
         self.counts = pathlib.Path("/sys/block", os.path.basename(source), "stat")
 
     def written(self):
-        """Return how often the disk was written and flushed, and how many writes are in progress."""
+        """Return how often the disk was written and how often it was flushed, and the number of writes in progress."""
         counts = self.counts.read_text().split()
         return counts[4], counts[15], counts[8]
 
     def snapshot(self):
-        """Return the disk as it is between two writes."""
+        """Copy the disk at a moment at which no write is in progress."""
         def copied():
             before = self.written()
             shutil.copyfile(self.image, self.copy)
@@ -289,7 +291,7 @@ class Machine:
         wait_for(copied, what="a moment in which the disk is not written")
 
     def cut(self):
-        """Cut the power, and restore it."""
+        """Cut the power of the machine, and boot it again."""
         for sig in (signal.SIGSTOP, signal.SIGKILL):
             while pids := [pid for pid in marked_pids() if not (sig == signal.SIGSTOP and is_stopped(pid))]:
                 for pid in pids:
@@ -313,25 +315,25 @@ class Machine:
 
 
 def is_stopped(pid):
-    """True if none of its threads runs any more."""
+    """True if no thread of PID runs any more."""
     states = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             states.append(pathlib.Path(f"/proc/{pid}/task/{task}/stat").read_text().rpartition(")")[2].split()[0])
-    return all(state in "TtZXD" for state in states)  # D: in a call of the disk, or until a child that is stopped goes on
+    return all(state in "TtZXD" for state in states)  # D: the thread waits for the disk, or for a child that is stopped
 
 
 class Told:
-    """What users did, and what they observed."""
+    """What users did, and what they saw."""
 
     def __init__(self, kx, chance):
         self.kx, self.chance = kx, chance
         self.lock = threading.Lock()
         self.count = 0
-        self.asked = set()  # names of apps
+        self.asked = set()  # names of the apps that users have submitted
         self.accepted = set()
-        self.ended = {}  # the state, by job
-        self.ran = collections.Counter()  # how often each was started until the last cut
+        self.ended = {}  # the final state of each job that has ended
+        self.ran = collections.Counter()  # how often each program was started before the last cut
 
     def submit(self, rng):
         with self.lock:
@@ -363,7 +365,7 @@ class Told:
                     return
 
     def check(self):
-        """Check after a start, or before a cut."""
+        """Check all promises, after a start or before a cut."""
         kx = self.kx
         jobs = {job.id: job for job in kx.jobs()}
         for ident, state in self.ended.items():

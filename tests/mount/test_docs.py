@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The documents are true: README's examples, the options and the tree in the man pages, the examples of appdef(5), the
-quickstart."""
+"""Checks that documents are true: the examples of README, the options and the tree in the manuals, the examples of
+appdef(5), and the quickstart."""
 
 import os
 import pathlib
@@ -14,8 +14,8 @@ from harness import ROOT, TOOL_PATH, Job, alive, app, base_env, err_of, is_mount
 from starting import lock_file
 
 # --- Examples, pasted block by block into a shell ---------------------------------------------
-# The examples of README.md and of pages in docs/, pasted block by block into one shell. The comments after the
-# commands are the expected output.
+# The examples of README.md and of pages in docs/, pasted block by block into one shell. Comments below a command show
+# its expected output.
 
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)
 # kxfs prints this if the machine is busy for some seconds while it starts.
@@ -26,15 +26,16 @@ VARYING = [(re.compile(r"-[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-9]{8,13}\
 
 
 def printed(block):
-    """Return the expected output of BLOCK."""
+    """Return the output that BLOCK shows."""
     return "".join(line.removeprefix("# ") for line in block.splitlines(keepends=True) if line.startswith("# "))
 
 
 def matches(expected, got):
-    """True if GOT is what README shows. `...` stands for anything within a line, alone for any lines."""
+    """True if GOT is the output that a document shows as EXPECTED. `...` stands for any text within a line; a line
+    that is only `...` stands for any lines."""
     for pattern, word in VARYING:
         expected, got = pattern.sub(word, expected), pattern.sub(word, got)
-    expected, got = (re.sub(r"\b {2,}", "  ", text) for text in (expected, got))  # columns, as wide as ids are
+    expected, got = (re.sub(r"\b {2,}", "  ", text) for text in (expected, got))  # columns are as wide as the ids in them
     regex = re.escape(expected)
     regex = re.sub(r"(?m)^\\\.\\\.\\\.\\\n", "(?s:.*)", regex)
     regex = regex.replace(r"\.\.\.", "[^\n]*")
@@ -42,7 +43,7 @@ def matches(expected, got):
 
 
 class Shell:
-    """An interactive bash: one process, one command after the other."""
+    """An interactive bash, to which a test pastes one command after the other."""
 
     END = "--end-of-command--"
 
@@ -69,7 +70,7 @@ class Shell:
 
 
 def readme():
-    """Return README.md without, and only, the section about clusters."""
+    """Return two texts: README.md without the section about clusters, and that section."""
     text = (ROOT / "README.md").read_text()
     before, rest = text.split("## On a cluster\n")
     cluster, after = rest.split("\n## ", 1)
@@ -77,13 +78,14 @@ def readme():
 
 
 def train_yaml():
-    """Return the file that README shows."""
+    """Return the file train.yaml that README shows."""
     return readme()[0].split("cat > ~/train.yaml <<'END'\n")[1].split("END\n")[0]
 
 
 def play(kx, text, first="", **env):
-    """Paste the examples in TEXT, at home, with README's train.yaml there; `kxfs` is KX's program and state. FIRST:
-    commands to run before. Return README's mount point, which KX ends if the examples do not."""
+    """Paste the examples in TEXT into a shell whose home has README's train.yaml. There, `kxfs` is KX's program with
+    KX's state directory. FIRST has commands to run before. Return README's mount point; KX unmounts it if the
+    examples don't."""
     home, bin_dir = kx.base / "home", kx.base / "bin"
     for path in (home, bin_dir):
         path.mkdir()
@@ -101,7 +103,7 @@ def play(kx, text, first="", **env):
         for block in blocks:
             got = LATE.sub("", shell.run(block))
             assert matches(printed(block), got), f"{block}\nprinted\n{got}"
-            if "umount " in block:  # who pastes is slower than a daemon that ends
+            if "umount " in block:  # a user who pastes is slower than the daemon ends
                 wait_for(lambda: not alive(int(lock_file(kx.state)["pid"])), what="the end of the daemon")
     finally:
         shell.close()
@@ -109,8 +111,6 @@ def play(kx, text, first="", **env):
 
 
 # --- Documents --------------------------------------------------------------------------------
-# The documents are true: README's examples, the options and the tree in the man pages, the examples of appdef(5), the
-# quickstart.
 
 
 def test_matching():
@@ -122,9 +122,9 @@ def test_matching():
 @pytest.mark.parametrize("first", ["", f"mkdir kx; kxfs local: kx; cp {ROOT}/contrib/examples/hello.yaml kx/submit/"],
                          ids=["alone", "after quickstart"])
 def test_readme(make_kx, first):
-    """Every example of README.md except those of a cluster, in order, in one shell; also while a mount of the
-    quickstart, with its job, is up."""
-    kx = make_kx(start=False)  # for its directories and its clean-up
+    """All examples of README.md except those for a cluster, in order, in one shell. Also while a mount of the
+    quickstart runs a job."""
+    kx = make_kx(start=False)  # for its directories and its clean-up only
     mount_point = play(kx, readme()[0], first)
     wait_for(lambda: not is_mounted(mount_point) and not marked_pids(), what="the last umount")
 
@@ -137,7 +137,7 @@ def test_scripts(make_kx):
 
 
 def test_readme_shows_all_on_its_first_screen():
-    """The first screen has the purpose, the picture, and both commands."""
+    """The first screen of README shows the purpose, the picture, and both commands."""
     first_screen = (ROOT / "README.md").read_text().splitlines()[:18]
     wanted = ("`cp` a YAML file, and a batch job runs", "<picture>", "    contrib/quickstart", "    tests/run")
     assert [line for want in wanted for line in first_screen if line.startswith(want)][3:]
@@ -145,14 +145,14 @@ def test_readme_shows_all_on_its_first_screen():
 
 @pytest.mark.parametrize("page", ["README.md", "docs/scripts.md", "docs/cluster.md"])
 def test_examples_can_be_pasted(page):
-    """No block has prompts, which a paste would include."""
+    """No block shows a prompt, because a paste would include it."""
     text = (ROOT / page).read_text()
     assert text.count("```") == 2 * len(BLOCK.findall(text)) > 2
     assert not [line for block in BLOCK.findall(text) for line in block.splitlines() if line.startswith(("$ ", "> "))]
 
 
 def test_links():
-    """Files that README, CONTRIBUTING and the manuals name exist."""
+    """All files exist to which README, CONTRIBUTING and docs/ link."""
     for name in ("README.md", "CONTRIBUTING.md", *(p.relative_to(ROOT) for p in (ROOT / "docs").glob("*.md"))):
         text = (ROOT / name).read_text()
         for target in re.findall(r"\]\(([^)#:]+)\)", text):
@@ -165,13 +165,13 @@ def test_links():
 
 
 def man(name):
-    """The page as text."""
+    """Return the manual page NAME as text."""
     out = run(["man", "--nj", "--nh", "-l", "-Tutf8", str(ROOT / "docs" / name)], env={"MANWIDTH": "120"}).stdout
     return re.sub(r".\x08|\x1b\[[0-9;]*m", "", out).replace("‐", "-").replace("−", "-")
 
 
 def test_options(binary):
-    """kxfs(1) describes the options that --help lists, and no others."""
+    """kxfs(1) describes exactly the options that --help lists."""
     listed = run([binary, "--help"]).stdout
     words = set(re.findall(r"^ {2,}(?:-o )?([a-z_]+)(?:=\S+)? {2,}", listed, re.M))
     flags = set(re.findall(r"(?<![\w-])(--?[a-zA-Z][\w-]*)", listed))
@@ -184,7 +184,7 @@ def test_options(binary):
 
 
 def test_tree(kx):
-    """kxfs-layout(5) and .kxfs/help name every existing file."""
+    """kxfs-layout(5) and .kxfs/help name every file of a mount."""
     job = kx.submit(app("[ -e again ] || { touch again; exit 1; }", name="all", max_retries=1), "all.yaml")
     job.finish()
     assert err_of(kx.write, "submit/bad.yaml", "[") == "EINVAL"
@@ -204,14 +204,14 @@ def test_tree(kx):
 
 
 def test_errnos():
-    """kxfs-layout(5) has the table of errors."""
+    """kxfs-layout(5) names all errnos."""
     page = man("kxfs-layout.5")
     for name in ("EINVAL", "EFBIG", "EPERM", "EROFS", "ETIMEDOUT", "EBUSY", "ENOSPC", "ESTALE"):
         assert name in page, name
 
 
 def blocks_of_man_page(path):
-    """The literal blocks of a page: mdoc's .Bd, man's .EX and .nf."""
+    """Return the literal blocks of a manual page: .Bd of mdoc, .EX and .nf of man."""
     source = pathlib.Path(path).read_text()
     found = re.findall(r"^\.(?:Bd [^\n]*|EX|nf)\n(.*?)^\.(?:Ed|EE|fi)\n", source, re.M | re.S)
     return [unescape(block) for block in found]
@@ -225,7 +225,7 @@ def unescape(text):
 
 
 def test_appdef_examples(kx):
-    """Complete AppDefs among the examples of appdef(5) are accepted."""
+    """kxfs accepts the complete AppDefs among the examples of appdef(5)."""
     blocks = [b for b in blocks_of_man_page(ROOT / "docs/appdef.5")
               if re.search(r"^roles:", b, re.M) and re.search(r"^name:", b, re.M)]
     assert blocks, "appdef(5) has no whole example"
@@ -246,8 +246,8 @@ def test_examples(kx, path):
 
 
 def test_quickstart(make_kx):
-    """contrib/quickstart unchanged, twice, ended as it describes; the usual state directory belongs to another
-    version."""
+    """contrib/quickstart runs unchanged, twice, and is ended as it describes, although the usual state directory
+    belongs to another version."""
     kx = make_kx(start=False)
     directory = kx.base / "home/ada's kx"
     kx.mnt = directory
@@ -269,13 +269,13 @@ def test_quickstart(make_kx):
         assert is_mounted(directory)
     [line] = [line.strip() for line in out.splitlines() if line.strip().startswith(("umount", "fusermount3"))]
     run(line)
-    # The daemon writes to its state directory until its very end, after the unmount.
+    # Even after the unmount, the daemon writes to its state directory until it exits.
     wait_for(lambda: not is_mounted(directory) and not marked_pids(), what="the umount")
     shutil.rmtree(kx.base / "home")
 
 
 def test_settings_of_jupyter():
-    """The notebook has the settings that Jupyter needs in a mount; docs/pods.md has the reasons."""
+    """The notebook example has the settings that Jupyter needs in a mount. docs/pods.md explains them."""
     pod = yaml.safe_load((ROOT / "contrib/kubernetes/notebook.yaml").read_text())
     args = pod["spec"]["containers"][0]["args"]
     page = (ROOT / "docs/pods.md").read_text()

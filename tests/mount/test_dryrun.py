@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""dryrun/: a document written there becomes its manifest, by the rules of submit/, and nothing is launched. Slow
-answers: test_submit_slow.py."""
+"""A document that is written into dryrun/ becomes its manifest, by the rules of submit/, and nothing is launched.
+test_submit_slow.py tests slow answers."""
 
 import json
 import os
@@ -11,13 +11,13 @@ import pytest
 import yaml
 from test_submit_tools import REPORT, SILENT, script
 
-LIMIT = 1400 * 1024  # bytes of an object
+LIMIT = 1400 * 1024  # the most bytes of an object
 GOOD = harness.app("touch started", num_replicas=2) + "\n"
 BAD = '{"name": "app", "nonsense": 1}\n'
 
 
 def for_kind(kind, args=None, text=GOOD, **fields):
-    """Return the document for another scheduler."""
+    """Return the document TEXT for the scheduler KIND."""
     app = {**json.loads(text), "scheduler": kind, "scheduler_args": args or {}, **fields}
     return json.dumps(app, indent=1) + "\n"
 
@@ -30,7 +30,7 @@ def put(kx, name, text):
 
 
 def made(kx, name="x.yaml"):
-    """Return the manifest in NAME, once it is one."""
+    """Wait until NAME has a manifest, and return the manifest."""
     def ready():
         try:
             value = yaml.safe_load(kx.read("dryrun", name))
@@ -43,7 +43,7 @@ def made(kx, name="x.yaml"):
 
 
 def nothing_runs(kx):
-    """True if there is no job, and GOOD's program, which would leave a file, was not started."""
+    """True if there is no job and GOOD's program was not started. That program would create a file."""
     return kx.ls("jobs") == kx.history() == [] and not (kx.work / "started").exists()
 
 
@@ -56,7 +56,7 @@ def on_command_line(kx, text, *words):
 
 
 def without_chance(manifest):
-    """Return the parts that are equal for each run of a document."""
+    """Return the parts of MANIFEST that are equal in each run."""
     text = json.dumps(manifest).replace(manifest["metadata"]["name"], "ID")
     manifest = json.loads(text)
     del manifest["metadata"]["annotations"]["kxfs/submission"]
@@ -106,7 +106,8 @@ def test_the_command_reads_standard_input(kx):
 
 
 def test_true_size_at_once(kx):
-    """Immediately, not a second later, when the kernel has dropped the attributes of the document."""
+    """The size of the manifest is visible immediately, although the kernel still caches the attributes of the
+    document."""
     for _ in range(5):
         assert put(kx, "x.yaml", VOLCANO) == ""
         size = (kx / "dryrun/x.yaml").stat().st_size
@@ -137,7 +138,7 @@ def test_written_again(kx):
 
 
 def test_a_manifest_is_not_made_again(kx):
-    """A manifest of a cluster remains unchanged when it is renamed, touched or copied."""
+    """A manifest for a cluster does not change when it is renamed, touched or copied."""
     put(kx, "x.yaml", VOLCANO)
     text = kx.read("dryrun/x.yaml")
     kx.call("touch dryrun/x.yaml && chmod 600 dryrun/x.yaml && mv dryrun/x.yaml dryrun/y.yaml")
@@ -159,7 +160,7 @@ def test_scratch(kx, name):
 
 
 def test_move_to_submit(kx):
-    """mv copies from one directory to the other, which submits, and removes the file only if that has succeeded."""
+    """mv copies the file to the other directory, which submits it. It removes the source only if that has succeeded."""
     kx.write("dryrun/tmp", GOOD)
     kx.call("mv dryrun/tmp submit/x.yaml")
     assert kx.ls("dryrun") == [] and kx.read("submit/x.yaml") == GOOD
@@ -220,7 +221,7 @@ def test_a_full_disk_keeps_the_document(make_kx):
 
 
 def test_options_of_the_mount(make_kx):
-    """Run options are for documents of every kind: each gets those of its kind."""
+    """A mount may have run options for several kinds. Each document gets only those of its kind."""
     kx = make_kx("queue=research,network=net,service_account=robot,reserved_memmb=5,no_annotations")
     assert put(kx, "v.yaml", for_kind("volcano", {"reserved_memmb": 7})) == ""
     assert put(kx, "m.yaml", for_kind("mcad", {"network": None})) == ""
@@ -258,7 +259,8 @@ def test_options_that_are_refused(kx, kind, args, text):
 
 @pytest.mark.parametrize("kind, args", [("volcano", {"queue": "q"}), ("mcad", {})])
 def test_too_large(kx, kind, args):
-    """A too large document is refused alike everywhere, with the bytes, the limit, and the bytes a replica."""
+    """A document that is too large is refused in submit/ and in dryrun/. The message has its bytes, the limit, and
+    the bytes per replica."""
     text = for_kind(kind, args, harness.app("true", num_replicas=3000))
     assert put(kx, "x.yaml", text) == "EFBIG"
     assert kx.read("dryrun/x.yaml") == text
@@ -273,7 +275,7 @@ def test_too_large(kx, kind, args):
 
 
 def numbers(words):
-    """Return bytes, limit and bytes a replica from a refusal."""
+    """Return the bytes, the limit and the bytes per replica that the message WORDS names."""
     found = re.search(r"would have (\d+) bytes, but the cluster stores at most (\d+); with (\d+) bytes per replica",
                               words)
     assert found, words
@@ -281,7 +283,7 @@ def numbers(words):
 
 
 def test_too_large_manifest(kx):
-    """A ready manifest has no replicas to count."""
+    """The message for a manifest that is too large has no bytes per replica."""
     head = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\n"
     assert put(kx, "x.yaml", head + "spec: {}\n") == ""
     # A control character is longer in JSON.

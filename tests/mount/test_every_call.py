@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Each call on each class of path of the state directory hangs or fails, one after the other: unaffected work
-continues, refused work reports that, and when the disk recovers everything is as before.
+"""On each class of path of the state directory, each call hangs or fails, one after the other. Work that does not
+need the path continues. Work that fails reports that. When the disk recovers, everything is as before.
 
-    KXFS_EVERY_CALL=all pytest test_every_call.py           each with each error, twenty minutes
-    KXFS_EVERY_CALL='mkdir /jobs' pytest test_every_call.py those whose text has this
-    pytest test_every_call.py --seed N                      other errors than those of every run"""
+    KXFS_EVERY_CALL=all pytest test_every_call.py           each call with each error, twenty minutes
+    KXFS_EVERY_CALL='mkdir /jobs' pytest test_every_call.py the cases whose text contains this
+    pytest test_every_call.py --seed N                      other errors than in a normal run"""
 
 import contextlib
 import errno
@@ -24,21 +24,23 @@ import pytest
 from disk import Disk
 
 # --- A day ------------------------------------------------------------------------------------
-# A day on a disk on which one call hangs or fails. A job prints, one is submitted, one is cancelled, two finished ones
-# are removed from jobs/ and from history/, and another is followed; the files of the last one are not touched. While the
-# call hangs, a user copies one more file, and gives up. All calls of the mount on its state directory are recorded once,
-# as (call, class of path); then each of them is made to fail in turn.
+# One day on a disk on which one call hangs or fails. One job prints, one is submitted, and one is cancelled. Two
+# finished jobs are removed from jobs/ and from history/. Another job, called "other", is followed; no call on its files
+# fails. While the call hangs, a user copies one more file and gives up. First, all calls of the mount on its state
+# directory are recorded as (call, class of path). Then each of them hangs or fails, one after the other.
 
 ERRORS = ("EIO", "ENOSPC", "EROFS", "EDQUOT", "ESTALE")
-MINE = "(printed|submitted|interrupted|cancelled|removed|old)"  # names of jobs and files that are broken; that of the fourth is "other"
-SEED = 1  # the errors are the same each time, so that what fails has come with a change; tests/soak/run chooses others
-PARTS = 4  # of the cases, so that they run side by side; with a sanitizer two are chosen in each run
-# calls that concern all jobs: following another job needs them too
+# The names of jobs and files whose calls fail; the job "other" is spared.
+MINE = "(printed|submitted|interrupted|cancelled|removed|old)"
+SEED = 1  # the errors are the same in each run, so that a new failure comes from a change; tests/soak/run chooses others
+PARTS = 4  # the cases are divided into parts that run side by side; with a sanitizer, each run chooses two of them
+# Calls that concern all jobs. Following the other job needs them, too.
 OF_ALL = {("getattr", "/"), ("getattr", "/output")}
 
 
 def class_of(path, spared):
-    """PATH without the parts that differ between jobs; None if it belongs to the other job, whose folder is SPARED."""
+    """Return PATH without the parts that differ between jobs. Return None if PATH belongs to the other job, whose
+    folder is SPARED."""
     if "other" in path or spared in path:
         return None
     path = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "HEX", path)
@@ -48,8 +50,8 @@ def class_of(path, spared):
 
 
 def pattern_of(kind, spared):
-    """All paths of a class, as patterns for slow_disk.c, without those of the folder SPARED."""
-    number = spared[:13]  # of the launch; each has another one
+    """Return a pattern for slow_disk.c that matches all paths of the class KIND, except those in the folder SPARED."""
+    number = spared[:13]  # the beginning of the launch's UUID, which differs from all others
     others = "|".join(f"{number[:i]}[^{c}]" for i, c in enumerate(number))
     path = re.sub(r"[.~]", r"\\\g<0>", kind)
     for word, pattern in (("0", "[0-9]+"), ("HEX", f"({others})[0-9a-f-]*"), ("JOB", f"{MINE}(-[a-z0-9]+)?")):
@@ -58,7 +60,7 @@ def pattern_of(kind, spared):
 
 
 class Follower(threading.Thread):
-    """A process that reads `follow` of a job to its end."""
+    """Reads `follow` of a job to its end."""
 
     def __init__(self, job):
         super().__init__(daemon=True)
@@ -76,15 +78,15 @@ class Follower(threading.Thread):
 
 
 def counted(text):
-    """Return how far TEXT counts. It must consist of whole numbers, each once, in order."""
+    """Return how many lines TEXT has. They must be the numbers from 1 on, each once, in order."""
     lines = text.decode().splitlines(True)
     assert lines == [f"{i}\n" for i in range(1, len(lines) + 1)], text
     return len(lines)
 
 
 def opened(read, *args):
-    "What READ gives of a log. An open that has waited for 10 s for "
-    "what is on its way fails, and Kueue retries."
+    """Return READ(*ARGS), which reads a log. Retry if the open times out, because the output has not arrived within 10 s."""
+
     def tried():
         with contextlib.suppress(TimeoutError):
             return [read(*args)]
@@ -93,20 +95,21 @@ def opened(read, *args):
 
 
 class Day:
-    """One round on a mount KX with its DISK. The fault is (call, class, error, times), or None."""
+    """One round on the mount KX with its DISK. FAULT is (call, class, error, times), or None."""
 
     def __init__(self, kx, disk, number, fault):
         self.kx, self.disk, self.fault = kx, disk, fault
         self.number = number
         self.call, self.kind, self.error, self.times = fault or (None, None, 0, 0)
 
-    # --- jobs on this machine, unlike those of a cluster ---
+    # --- methods that a test for jobs of a cluster overrides ---
 
     def file(self, name):
         return self.kx.work / f"{name}-{self.number}"
 
     def text(self, name):
-        """An AppDef. One job counts until it may end, another hangs, all others print 1 and end."""
+        """Return the AppDef of the job NAME. Two jobs count until they may end, one hangs, and all others print 1
+        and end."""
         script = f"echo run >> {self.file(f'{name}.runs')}; echo 1"
         if name in ("printed", "other"):
             script = f"i=0; while [ ! -e {self.file(name)} ]; do i=$((i+1)); echo $i; sleep 0.05; done; echo $i > {self.file(name)}.n"
@@ -118,11 +121,11 @@ class Day:
         self.file("printed" if job is self.printed else "other").touch()
 
     def count(self, job):
-        """How far JOB, which has succeeded, has counted, whatever happened to its output."""
+        """Return how far JOB has counted. JOB has succeeded; its output may be lost."""
         return int(pathlib.Path(f"{self.file('printed' if job is self.printed else 'other')}.n").read_text())
 
     def runs(self, name):
-        """How often the job submitted as NAME today has run, whether or not the writer got an answer."""
+        """Return how often the job that was submitted today as NAME has run, whether or not its writer got a result."""
         with contextlib.suppress(FileNotFoundError):
             return self.file(f"{name}.runs").read_text().count("run")
         return 0
@@ -173,7 +176,7 @@ class Day:
         return met
 
     def copy(self, name):
-        """A process that copies the file NAME into submit/."""
+        """Return a process that copies the file NAME into submit/."""
         source = self.kx.base / f"{name}-{self.number}.yaml"
         source.write_text(self.text(name))
         return self.popen(["cp", source, self.kx / "submit" / source.name])
@@ -182,14 +185,14 @@ class Day:
         return harness.popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def settle(self):
-        """Wait for delayed work, such as syncing."""
+        """Wait until delayed work, such as syncing, is done."""
         before, now = None, self.pairs()
         while now != before:
             time.sleep(2)
             before, now = now, self.pairs()
 
     def pairs(self):
-        """Return all (call, class of path) since `record`."""
+        """Return all pairs (call, class of path) since `record()`."""
         found = {(call, class_of(path, self.spared)) for call, path in self.disk.calls()}
         return sorted(pair for pair in found if pair[1])
 
@@ -197,7 +200,7 @@ class Day:
         return all(p.poll() is not None for p in self.all)
 
     def meanwhile(self, given_up):
-        """While it hangs or fails, other work continues, and a waiting process can give up."""
+        """While the call hangs or fails, other work continues, and a waiting process can give up."""
         end = time.monotonic() + 3
         while time.monotonic() < end and not (self.disk.hangs("") and (self.fault and not self.error or self.ended())):
             time.sleep(0.02)
@@ -205,8 +208,8 @@ class Day:
             begun = time.monotonic()
             given_up.send_signal(signal.SIGINT)
             given_up.wait(timeout=harness.LIMIT)
-            # This takes 0.2 s on an idle machine. Without an interrupt, a close would be answered after 30 s, and an
-            # open after 10 s.
+            # The interrupt takes 0.2 s on an idle machine. Without it, kxfs would answer a close after 30 s and an open
+            # after 10 s.
             assert time.monotonic() - begun < 5, "an interrupt did not end cp"
         before = self.follower.lines()
         assert self.other.id in self.kx.call("ls jobs").stdout.split()
@@ -230,7 +233,7 @@ class Day:
         assert self.wait_over(again) == "SUCCEEDED", again.explain()
         again.until_logged("1\n")
         self.wait_merged(again)
-        # kxfs retries each second to make the merged log.
+        # kxfs retries every second to create the merged log.
         for job, state in ((self.cancelled, "CANCELLED"), (self.removed, "SUCCEEDED")):
             harness.wait_for(lambda job=job: opened((job.old / "log").read_bytes) == b"main/0 1\n", what="the merged log")
             assert (job.old / "state").read_text() == f"{state}\n"
@@ -243,11 +246,11 @@ class Day:
                                  if before.get(key) != after.get(key)}
 
     def wait_over(self, job):
-        """Its final state, in jobs/ or in history/."""
+        """Wait until JOB has ended, in jobs/ or in history/, and return its state."""
         return harness.wait_for(lambda: (state := job.state()) in harness.FINAL and state, what=f"the end of {job.id}")
 
     def said(self, job):
-        """True if JOB has failed because of the fault, and reports that."""
+        """True if JOB has failed because of the fault, and its status says so."""
         replica = job.replica()
         return self.error and replica["reason"] in ("OutputLost", "StartError") and os.strerror(self.error) in replica["message"]
 
@@ -256,13 +259,14 @@ class Day:
         counted(opened(self.printed.log))
         assert state == "SUCCEEDED" or self.said(self.printed), self.printed.explain()
         if state == "SUCCEEDED":
-            # kxfs fetches output again, seconds later, if the disk refused it.
+            # If the disk refused output, kxfs fetches it again some seconds later.
             harness.wait_for(lambda: counted(opened(self.printed.log)) == self.count(self.printed) or self.said(self.printed),
                              what="all that it printed")
         self.wait_merged(self.printed)
 
     def wait_merged(self, job):
-        """Its lines are in the merged log; if that could not be made at first, kxfs retries each second."""
+        """Wait until the merged log has all lines of JOB. If kxfs could not create it at first, it retries every
+        second."""
         def merged():
             lines = opened(job.log).decode().splitlines(True)
             return opened(job.read, "log") == "".join(f"main/0 {line}" for line in lines)
@@ -270,7 +274,7 @@ class Day:
         harness.wait_for(merged, what="the merged log")
 
     def verdict(self, name):
-        """(job or None, error or None)"""
+        """Return the result of a submission: (job, None), (None, error) or (None, None)."""
         with contextlib.suppress(FileNotFoundError):
             return self.kx.job_of(f"{name}-{self.number}.yaml"), None
         with contextlib.suppress(FileNotFoundError):
@@ -278,7 +282,7 @@ class Day:
         return None, None
 
     def nothing_written(self, name):
-        """The process that copied it has given up."""
+        """True if the copied file is empty or missing, because the copying process gave up."""
         with contextlib.suppress(FileNotFoundError):
             return (self.kx / f"submit/{name}-{self.number}.yaml").stat().st_size == 0
         return True
@@ -315,7 +319,7 @@ class Day:
         if status and "timed out" not in said:
             assert self.fault and self.error, said
             if path.exists():
-                # kxfs retries to end it until the disk allows that.
+                # kxfs retries to end the job until the disk allows that.
                 with contextlib.suppress(FileNotFoundError):
                     assert (path / "state").read_text() in (("RUNNING\n", "CANCELLED\n") if path == self.cancelled.dir else ("SUCCEEDED\n",))
                     harness.rmdir(path)
@@ -324,7 +328,7 @@ class Day:
         assert not path.exists(), said
 
     def everything(self):
-        """What a mount shows of today's jobs."""
+        """Return what the mount shows of today's jobs."""
         found = {}
         for place in ("jobs", "history"):
             for ident in sorted(os.listdir(self.kx / place)):
@@ -335,7 +339,7 @@ class Day:
         return found
 
     def clean(self):
-        """Remove everything that the next day does not need."""
+        """Remove everything that the next round does not need."""
         for place in ("jobs", "history"):
             for ident in os.listdir(self.kx / place):
                 if ident not in ("list", "list.jsonl"):
@@ -346,8 +350,8 @@ class Day:
 
 
 def cases(pairs, seed, whole):
-    """All faults for PAIRS: each hangs, and (WHOLE) fails with each error, once and always; otherwise with one error
-    that SEED chooses, for one pair in ten, independent of the other pairs."""
+    """Return all faults for PAIRS. Each call hangs. If WHOLE, it also fails with each error, once and always.
+    Otherwise one pair in ten fails with one error; SEED decides this for each pair separately."""
     found = [(*pair, 0, 0) for pair in pairs]
     for pair in pairs:
         errors = [(getattr(errno, name), times) for name in ERRORS for times in (0, 1)]
@@ -362,7 +366,7 @@ def text_of(case):
 
 
 class Mounts:
-    """A mount on such a disk; a new one if the last round failed."""
+    """A mount on a slow disk, which is replaced by a new one if the last round failed."""
 
     def __init__(self, make, day):
         self.make, self.new_day = make, day
@@ -390,7 +394,7 @@ class Mounts:
 
 
 def each(mounts, part, seed):
-    """All cases of PART."""
+    """Run all cases of PART."""
     which = os.environ.get("KXFS_EVERY_CALL", "")
     seed = SEED if seed is None else seed
     wrong, unmet = [], []
@@ -398,7 +402,8 @@ def each(mounts, part, seed):
         day = mounts.day(None)
         day.go()
         day.clean()
-        # Each part records a day of its own, which may have other calls, but each call belongs to one part only.
+        # Each part records its own day, and the days may have different calls. But a call always belongs to the same
+        # part.
         pairs = [pair for pair in day.found if zlib.crc32(" ".join(pair).encode()) % PARTS == part]
         found = cases(pairs, seed, bool(which))
         found = [case for case in found if which in ("", "all") or which in text_of(case)]

@@ -20,7 +20,7 @@ from starting import attempt, background, lock_file, refused, started
 from test_docs import LATE
 
 # --- The start --------------------------------------------------------------------------------
-# How the daemon starts: in foreground and background, and with bad input. Its end is below.
+# How the daemon starts, in the foreground and in the background, and with bad input. How it ends is tested below.
 
 # --- fore- and background ----------------------------------------------------------------------
 
@@ -38,7 +38,7 @@ def test_foreground(kx, sig):
 def test_background(make_kx):
     kx = make_kx(start=False)
     with background(kx) as pid:
-        # immediately, not soon
+        # The mount is ready when the command returns.
         assert {"jobs", "submit", "dryrun", "history", "live", "list", "list.jsonl", ".kxfs"} == set(os.listdir(kx.mnt))
         assert os.readlink(f"/proc/{pid}/cwd") == "/"
         assert os.getsid(pid) == pid
@@ -59,7 +59,8 @@ def test_background_says_nothing(make_kx):
 
 
 def test_keeps_no_descriptor_of_the_caller(make_kx):
-    """A pipe that a script forgot to close ends when the script closes it."""
+    """kxfs keeps no descriptor of its caller open: a pipe that a script forgot to close has its end when the script
+    closes it."""
     kx = make_kx(start=False)
     ours, theirs = os.pipe()
     os.set_inheritable(theirs, True)
@@ -81,7 +82,7 @@ def test_closed_standard_descriptors(make_kx):
 
 
 def test_jobs_inherit(make_kx):
-    """umask and limits are those of the user who mounts; SIGPIPE ends a process as usual."""
+    """Jobs inherit umask and limits of the user who mounts. SIGPIPE ends their processes as usual."""
     kx = make_kx(start=False)
     nice = min(os.nice(0) + 3, 19)
 
@@ -121,7 +122,7 @@ def test_notify(make_kx):
 
 
 def test_command_lines(make_kx):
-    """The exact texts of all messages: tests/unit/fs/cli/test-options.c."""
+    """Wrong command lines fail. tests/unit/fs/cli/test-options.c has the exact texts of all messages."""
     kx = make_kx(start=False)
     for line, says in (
             ("-o stat=/x local: /m", "-o stat: unknown option; did you mean state?"),
@@ -208,7 +209,7 @@ def test_full_state_directory(make_kx):
                     f"state=DIR\n")
 
 
-# A /dev in a mount namespace of its own.
+# Run a command in a mount namespace with another /dev.
 DEV = """set -e
 mkdir {dir}; mknod -m 666 {dir}/null c 1 3
 {make}
@@ -218,7 +219,7 @@ exec {prefix} "$@"
 
 
 def with_dev(kx, make, prefix="", command=None):
-    """Return the command line that starts KX with only those devices in /dev that MAKE makes."""
+    """Return the command line that starts KX with a /dev that has only the devices that MAKE creates."""
     script = DEV.format(dir=kx.base / "dev", make=make.format(dir=kx.base / "dev"), prefix=prefix)
     return ["unshare", "-m", "sh", "-c", script, "sh", *(command or kx.command())]
 
@@ -234,7 +235,7 @@ def test_no_fuse_device(make_kx):
 
 
 def test_no_fuse_module(make_kx):
-    """A device without a driver."""
+    """/dev/fuse exists, but the kernel has no driver for it."""
     kx = make_kx(start=False)
     assert "FUSE is not available: as root, run modprobe fuse" in refused(
         kx, command=with_dev(kx, "mknod -m 666 {dir}/fuse c 10 199"))
@@ -254,7 +255,7 @@ def test_no_fusermount3(make_kx):
 
 
 def test_no_permission_to_mount(make_kx):
-    """Root without the capability, as in a container."""
+    """root may not mount without the capability, as in a container."""
     kx = make_kx(start=False)
     command = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--no-new-privs", *kx.command()]
     assert f"kxfs: can't mount on {kx.mnt}" in refused(kx, command=command)
@@ -285,14 +286,14 @@ def test_state_that_cannot_be_written(make_kx, mode):
 
 
 # --- The end ----------------------------------------------------------------------------------
-# How the daemon ends and restarts: signals, unmounting from outside, crashes, and other mounts at the same path.
+# How the daemon ends and restarts: signals, unmounting by others, crashes, and other mounts at the same path.
 
 # Ignores SIGTERM, so that ending it takes the grace; it runs once it has printed a line.
 STUBBORN = "trap '' TERM; echo $$; while :; do sleep 1000 & wait; done"
 
 
 def blocked_readers(kx, job):
-    """Start one process at each kind of blocking file; return when they wait."""
+    """Start one process that reads each kind of blocking file. Return when all of them wait."""
     readers = [popen(["cat", str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=kx.user)
                for path in (job / "wait", job / "follow", job / "main-0/follow", kx / "changes")]
     wait_for(lambda: f'kind="read"}} {len(readers)}' in kx.read(".kxfs", "metrics")
@@ -301,7 +302,7 @@ def blocked_readers(kx, job):
 
 
 def waits(pid):
-    """True if PID waits for an answer of a file system."""
+    """True if PID waits for the answer of a FUSE file system."""
     with contextlib.suppress(OSError):
         return "fuse" in pathlib.Path(f"/proc/{pid}/wchan").read_text() or \
             pathlib.Path(f"/proc/{pid}/syscall").read_text().startswith("0 ")
@@ -328,7 +329,7 @@ def test_signal_with_blocked_readers(kx, sig):
 
 @pytest.mark.concurrent
 def test_signal_while_busy(kx):
-    """Open files and a working directory in the mount do not prevent its end."""
+    """Open files and working directories in the mount do not prevent the end of kxfs."""
     job, pid = started(kx)
     with open(job / "main-0/log", "rb") as f:
         inside = popen(["sleep", "1000"], cwd=kx.mnt)
@@ -376,10 +377,10 @@ def test_umount_when_nobody_is_in_it(kx):
 
 @pytest.mark.concurrent
 def test_leaves_a_newer_mount_alone(make_kx):
-    """A mount that is ending its jobs does not unmount another one mounted there meanwhile."""
+    """A mount that still ends its jobs does not unmount a newer mount at the same path."""
     old = make_kx("grace=5")
     _, pid = started(old, STUBBORN)
-    with open(old / ".kxfs/help", "rb"):  # so that it is not gone at once
+    with open(old / ".kxfs/help", "rb"):  # an open file, so that the old mount does not end immediately
         new = make_kx(start=False)
         new.mnt = old.mnt
         run(["umount", "-l", str(old.mnt)])
@@ -393,7 +394,7 @@ def test_leaves_a_newer_mount_alone(make_kx):
 
 @pytest.mark.concurrent
 def test_waits_for_one_that_is_ending(kx):
-    """Mount the same state directory while its last holder still ends jobs."""
+    """A second kxfs for the same state directory waits while the first one still ends its jobs."""
     job, pid = started(kx, STUBBORN)
     old, kx.proc = kx.proc, None
     run(["umount", "-l", str(kx.mnt)])
@@ -404,7 +405,7 @@ def test_waits_for_one_that_is_ending(kx):
 
 
 def test_says_what_it_waits_for(make_kx):
-    """A user who mounts again within the grace gets the reason for the delay."""
+    """A user who mounts again during the grace period is told what kxfs waits for."""
     kx = make_kx("grace=1000")
     _, pid = started(kx, "trap '' TERM; echo $$; while [ ! -e end ]; do sleep 0.1; done")
     old, kx.proc = kx.proc, None
@@ -412,7 +413,7 @@ def test_says_what_it_waits_for(make_kx):
     before = len(kx.said())
 
     def let_it_end():
-        with contextlib.suppress(AssertionError):  # the test looks for itself
+        with contextlib.suppress(AssertionError):  # the test checks that itself below
             wait_for(lambda: "waiting for process" in kx.said()[before:], timeout=60)
         (kx.work / "end").touch()
 
@@ -426,7 +427,7 @@ def test_says_what_it_waits_for(make_kx):
 
 
 def test_lock_that_hangs(make_kx):
-    """If the disk hangs where the end of the mount is recorded, the mount ends anyway."""
+    """If the disk hangs where kxfs records the end of the mount, the mount ends anyway."""
     kx = make_kx(start=False)
     disk = Disk(kx)
     try:
@@ -440,7 +441,8 @@ def test_lock_that_hangs(make_kx):
 
 
 def test_many_at_once_on_one_mount_point(make_kx):
-    """Eight at the same time, each with its own state directory: one is mounted, the others are refused."""
+    """Eight processes mount on the same directory at the same time, each with its own state directory. One succeeds,
+    the others are refused."""
     kx = make_kx(start=False)
     states = [kx.base / f"state{i}" for i in range(8)]
     all_ = [popen([kx.binary, "-f", "-o", f"state={state}", "local:", str(kx.mnt)], stdout=subprocess.PIPE,
@@ -455,7 +457,7 @@ def test_many_at_once_on_one_mount_point(make_kx):
                 said = p.communicate()[0]
                 assert p.returncode == 1 and said.count("\n") == 1, said
                 assert "about to mount here" in said or "is mounted here already" in said, said
-        # The refused ones leave nothing.
+        # Refused mounts leave no state directory.
         assert [state for state in states if state.exists()] == [states[all_.index(one)]]
         assert (kx / ".kxfs/info").read_text()
     finally:
@@ -486,7 +488,7 @@ def test_replaces_its_own_dead_mount(kx):
 
 
 def test_mounts_that_lie_on_each_other(kx):
-    """A mount that was bound onto itself: all of its mounts are removed, at the end and after a crash."""
+    """If a mount was bound onto itself, kxfs removes all of these mounts, at its end and after a crash."""
     for end in (signal.SIGKILL, signal.SIGTERM):
         for _ in range(2):
             run(["mount", "--bind", str(kx.mnt), str(kx.mnt)])
@@ -522,14 +524,14 @@ def test_refuses_a_second_mount_of_the_same_state(kx, make_kx):
     other.state = kx.state
     assert refused(other) == (f"kxfs: {kx.state}: in use by process {kx.pid}, which is mounted on {kx.mnt}: use "
                               "its mount, or give another directory with -o state=DIR\n")
-    # The same command again is refused for the same reason.
+    # A second attempt is refused for the same reason.
     assert f"in use by process {kx.pid}" in refused(kx)
     kx.submit(app("true")).finish()
 
 
 def test_one_in_another_mount_namespace(kx, make_kx):
-    """A mount that is only visible in its own namespace, as in a container, is in use; a new mount waits for it there
-    too while it ends."""
+    """A mount that is only visible in another mount namespace, as in a container, is in use. While it ends, a new
+    mount waits for it."""
     other = make_kx(start=False)
     other.state = kx.state
     said = refused(other, command=["unshare", "-m", "sh", "-c", f'umount -l {kx.mnt} && exec "$@"', "sh", *other.command()])
@@ -543,7 +545,8 @@ def test_one_in_another_mount_namespace(kx, make_kx):
 
 
 def test_the_lock_is_removed(kx, make_kx):
-    """The state directory is removed, as a cleaner of /tmp does: no second mount starts the running jobs again."""
+    """If a user removes the state directory's lock, as a cleaner of /tmp does, a second mount does not start the
+    running jobs again."""
     job, pid = started(kx)
     os.unlink(kx.state / "lock")
     other = make_kx(start=False)
@@ -553,7 +556,7 @@ def test_the_lock_is_removed(kx, make_kx):
 
 
 def test_on_another_file_system(make_kx):
-    """An empty directory of any file system is accepted, the root of a mount too."""
+    """kxfs can mount on an empty directory of any file system, even on the root of another mount."""
     kx = make_kx(start=False)
     run(["mount", "-t", "tmpfs", "kxfs-test", str(kx.mnt)])
     try:
@@ -580,7 +583,7 @@ def test_names_with_blanks(make_kx):
 
 
 def test_ordinary_user(make_kx):
-    """Mount, crash, mount again, unmount, all without root."""
+    """An ordinary user mounts, mounts again after a crash, and unmounts, without root."""
     kx = make_kx(user=USER)
     job, pid = started_by(kx)
     kx.end(signal.SIGKILL)
@@ -600,7 +603,7 @@ def test_ordinary_user(make_kx):
 
 
 def started_by(kx):
-    """Like started(), as the user of the mount: root has no access."""
+    """Like started(), but as the user of the mount, because root has no access to the mount."""
     run(f"cat > {kx.mnt}/submit/a.yaml", user=kx.user, input=app("echo $$; exec sleep 1000"))
     link = run(["readlink", f"{kx.mnt}/submit/a.yaml.job"], user=kx.user).stdout.strip()
     job = kx.mnt / "jobs" / os.path.basename(link)
@@ -608,13 +611,13 @@ def started_by(kx):
 
 
 # --- Units of systemd -------------------------------------------------------------------------
-# The units of contrib/systemd: their commands, run in systemd's order.
+# The units of contrib/systemd: the tests run their commands in the order in which systemd does.
 
 STARTS = ("ExecCondition", "ExecStartPre", "ExecStart")
 
 
 def commands(kind):
-    """Return the commands of a unit: (setting, the words of one command)."""
+    """Return the commands of a unit, each as (setting, words of the command)."""
     text = (ROOT / f"contrib/systemd/{kind}/kxfs@.service.in").read_text()
     found = [(name, shlex.split(line)) for name, line in re.findall(r"^(Exec\w+)=(.*)$", text, re.M)]
     assert [name for name, _ in found].count("ExecStart") == 1
@@ -622,15 +625,15 @@ def commands(kind):
 
 
 def start_unit(kx, kind):
-    """Run the commands of the unit as systemd does if its start fails: those that start it, up to the first failure,
-    then all of ExecStopPost. Return the results of the former."""
+    """Run the commands of the unit as systemd does: those that start it, up to the first failure, and then all of
+    ExecStopPost. Return the results of the start commands."""
     values = {"$KXFS_OPTIONS": ["-o", f"state={kx.base}/unit"], "$KXFS_SOURCE": ["local:"], "%f": [str(kx.mnt)],
               "@BINDIR@/kxfs": [kx.binary]}
     results = []
     for name, words in commands(kind):
         if name in STARTS and results and results[-1].returncode != 0 or name not in (*STARTS, "ExecStopPost"):
             continue
-        words[0] = words[0].lstrip("-")  # systemd's mark: this command may fail
+        words[0] = words[0].lstrip("-")  # "-" means that systemd ignores a failure of this command
         command = [value for word in words for value in values.get(word, [word])]
         result = run(command, check=False, user=kx.user, cwd=kx.work, timeout=LIMIT)
         if name in STARTS:

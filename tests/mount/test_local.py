@@ -26,7 +26,7 @@ from metrics import Metrics
 
 
 def processes_of(ident):
-    """Return the processes with the job's mark."""
+    """Return the processes whose environment names the job IDENT."""
     needle = f"KXFS_JOB={ident}".encode()
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
@@ -43,12 +43,12 @@ def gone(ident):
 
 
 def pid_from(job, replica="main-0"):
-    """Return the number that the replica prints on its first line."""
+    """Return the number in the first line that REPLICA prints."""
     job.until_logged("\n", replica)
     return int(job.log(replica).split()[0])
 
 
-# --- a process's environment ---
+# --- the environment of a program ---
 
 
 def test_environment(make_kx):
@@ -65,14 +65,14 @@ def test_environment(make_kx):
 @pytest.mark.parametrize("handle, seen", [(None, "kxfs://torchx/{}"), ("kxfs://mine/${app_id}", "kxfs://mine/{}"),
                                           ("kubernetes://torchx/${app_id}", "kxfs://torchx/{}")])
 def test_handle(kx, handle, seen):
-    """The job's name for TorchX: that of its submitter, if it belongs to this mount."""
+    """The job's TorchX handle in its environment is that of its submitter if it belongs to this mount."""
     job = kx.submit(app("echo $TORCHX_JOB_ID", env={"TORCHX_JOB_ID": handle} if handle else {}))
     job.finish()
     assert job.log().decode() == seen.format(job.id) + "\n"
 
 
 def test_surroundings(kx):
-    """Working directory, descriptors, terminal, process group, signals: as a program expects."""
+    """A program finds the working directory, descriptors, terminal, process group and signals that it expects."""
     job = kx.submit(python_app("""
 import os, signal
 print("cwd", os.getcwd())
@@ -103,7 +103,7 @@ def in_dir(path, script="pwd", **fields):
 
 
 def test_directory_of_a_job(kx, tmp_path):
-    """The run option cwd: programs start there, whatever the mount's directory is."""
+    """Programs start in the directory that the run option cwd names, whatever the directory of the mount is."""
     tmp_path.chmod(0o755)
     for place in (tmp_path / "a b ü", tmp_path / "link"):
         if place.name == "link":
@@ -179,7 +179,7 @@ def test_exit(kx, script, state, code, sig):
     if state == "SUCCEEDED":
         assert why == ""
     else:
-        # A person learns which replica failed, and how.
+        # `why` shows which replica failed, and how.
         assert "main-0" in why or "main/0" in why
         assert str(code if sig is None else int(sig)) in why
 
@@ -192,7 +192,7 @@ def test_program_that_is_not_there(kx):
 
 
 def test_dies_at_once(kx):
-    """Twenty jobs whose programs end before kxfs can sample them."""
+    """Twenty jobs have the right result although their programs end before kxfs can sample them."""
     jobs = [kx.submit(app("exit 1")) for _ in range(20)]
     for job in jobs:
         job.finish("FAILED")
@@ -200,7 +200,7 @@ def test_dies_at_once(kx):
 
 
 def test_one_of_several_fails(kx):
-    """One failure ends the job; the other replicas do not continue."""
+    """If one replica fails, the job fails and its other replicas are ended."""
     job = kx.submit(app("""
 if [ "$N" = 1 ]; then echo failing; exit 5; fi
 echo $$; sleep 1000
@@ -213,7 +213,8 @@ echo $$; sleep 1000
 
 # --- retries -------------------------------------------------------------------------------------
 
-# Replica 1 fails in its first attempt, once all have printed; replica 0 and the other role run until it has restarted.
+# Replica 1 fails in its first attempt, after all replicas have printed. Replica 0 and the other role run until replica
+# 1 has restarted.
 FAIL_ONCE = """
 echo "attempt of $N"
 touch "said-$N"
@@ -271,7 +272,7 @@ def test_retries_are_used_up(kx):
 
 
 def test_cancel_is_sigterm(kx):
-    """The replica receives SIGTERM, and its last words are kept."""
+    """Cancelling sends SIGTERM to the replica, and the log has what the replica prints then."""
     job = kx.submit(app('trap "echo last words; exit 0" TERM; echo ready; sleep 1000 & wait'))
     job.until_logged("ready")
     rmdir(job.dir)
@@ -282,7 +283,7 @@ def test_cancel_is_sigterm(kx):
     assert (job.old / "log").read_text() == "main/0 ready\nmain/0 last words\n"
 
 
-# The second attempt prints until it is ended.
+# The second attempt prints until it is terminated.
 SECOND = """
 cd {0}
 [ -e tried ] && while :; do echo tick; sleep 0.05; done
@@ -293,8 +294,9 @@ exit 1
 
 
 def test_directories_that_hang(make_kx):
-    """Documents that name a directory which does not answer are refused, and delay nothing else, nor the end."""
-    # LeakSanitizer stops all threads at the end, which is impossible for one that waits for this disk.
+    """A document is refused if it names a directory that does not answer. It delays neither other requests nor the
+    end of kxfs."""
+    # LeakSanitizer stops all threads at the end, but it can't stop one that waits for this disk.
     kx = make_kx("grace=1", env={"ASAN_OPTIONS": "detect_leaks=0"})
     (kx.base / "place").mkdir()
     disk = Disk(kx, kx.base / "place")
@@ -319,7 +321,8 @@ def test_directories_that_hang(make_kx):
 
 @pytest.mark.parametrize("action", ["cancel", "suspend"])
 def test_action_during_the_start(make_kx, action):
-    """Actions requested while a program is being started are carried out as soon as it has started."""
+    """If a user writes an action to ctl while a program is being started, kxfs carries it out as soon as the program
+    has started."""
     kx = make_kx("grace=1000")
     (kx.base / "place").mkdir()
     disk = Disk(kx, kx.base / "place")
@@ -350,7 +353,7 @@ def test_action_during_the_start(make_kx, action):
 
 
 def test_many_last_words(kx):
-    """Output after SIGTERM is kept, to the last byte."""
+    """All output that a program prints after SIGTERM is in its log, to the last byte."""
     job = kx.submit(python_app("""
 import os, signal, sys, time
 def last(*_):
@@ -377,17 +380,17 @@ def test_cancel_of_one_that_ignores_sigterm(make_kx):
     pids = [pid_from(job, "main-0"), pid_from(job, "main-1")]
     begin = time.monotonic()
     rmdir(job.dir)
-    # rmdir returns when the cancel is accepted, not when everything has ended.
+    # rmdir returns when the cancel is accepted, before all processes have ended.
     assert kx.ls("jobs") == []
     gone(job.id)
     assert time.monotonic() - begin >= 0.9
-    # A dying process loses its environment a moment before it ends.
+    # A dying process loses its environment, which identifies it, a moment before it ends.
     wait_for(lambda: not any(alive(pid) for pid in pids), what="the processes to end")
     wait_for(lambda: (job.old / "state").read_text() == "CANCELLED\n")
 
 
 def test_cancel_takes_daemons_too(make_kx):
-    """Orphaned children in sessions of their own belong to the job, too."""
+    """Cancelling a job also ends its orphaned children in other sessions."""
     kx = make_kx("grace=1")
     job = kx.submit(app("setsid sh -c 'sleep 1000 & sleep 1000' & (setsid sleep 1000 &) ; echo ready; sleep 1000"))
     job.until_logged("ready")
@@ -397,7 +400,7 @@ def test_cancel_takes_daemons_too(make_kx):
 
 
 def test_daemons_do_not_outlive_the_replica(kx):
-    """A finished replica's remaining processes can't delay its end, nor continue to run."""
+    """Remaining processes of a finished replica neither delay its end nor continue to run."""
     job = kx.submit(app("(setsid sleep 1000 &); echo done"))
     job.finish()
     gone(job.id)
@@ -405,8 +408,8 @@ def test_daemons_do_not_outlive_the_replica(kx):
 
 
 def test_who_is_not_of_the_job_holds_nothing_back(kx):
-    """A process that does not belong to the job has its output open: the job ends anyway, and the daemon's log
-    reports what happened to the output."""
+    """A process that does not belong to the job has the job's output open. The job ends anyway, and .kxfs/log
+    reports what became of the output."""
     job = kx.submit(app("echo $$; while [ ! -e go ]; do sleep 0.02; done; echo done"))
     pid = pid_from(job)
     fd = os.open(f"/proc/{pid}/fd/1", os.O_WRONLY)
@@ -439,7 +442,7 @@ def test_no_newline(kx):
 
 
 def test_100_mb(kx):
-    """100 MB at full speed: complete and exact, as one log and merged."""
+    """100 MB of output at full speed are complete and exact, in the replica's log and in the merged log."""
     job = kx.submit(python_app("""
 import sys
 block = b"".join(b"%011d\\n" % i for i in range(87382))[:1 << 20]
@@ -459,7 +462,7 @@ for i in range(100):
 
 
 def test_full_disk(kx):
-    """If a log can't grow any more, its writer is ended, and all files report the reason."""
+    """If a log can't grow any more, kxfs ends the program that writes to it, and all files report the reason."""
     soft, hard = resource.prlimit(kx.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(kx.pid, resource.RLIMIT_FSIZE, (1 << 20, hard))
     job = kx.submit(app("exec yes"))
@@ -473,7 +476,8 @@ def test_full_disk(kx):
 
 
 def test_end_on_a_full_disk(make_kx):
-    """The result that `wait` has returned is true for the next mount too: space for it was reserved at the launch."""
+    """Even on a full disk, the next mount shows the result that `wait` has returned, because kxfs reserved space for
+    it at the launch."""
     kx = make_kx(start=False)
     run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "kxfs-test", str(kx.state)])
     try:
@@ -511,7 +515,7 @@ def test_many_replicas(kx):
 
 
 def test_jobs_side_by_side(kx):
-    """A hundred jobs at the same time: each has its own result and output."""
+    """A hundred jobs run at the same time, and each has its own result and output."""
     jobs = [kx.submit(app(f"echo {i}; exit {i % 3}")) for i in range(100)]
     for i, job in enumerate(jobs):
         job.finish("FAILED" if i % 3 else "SUCCEEDED")
@@ -520,21 +524,21 @@ def test_jobs_side_by_side(kx):
 
 
 # --- Slurm ------------------------------------------------------------------------------------
-# docs/slurm.md: each command of its tables runs on a mount; a cluster's kind and a local job accept each field.
+# docs/slurm.md: each command of its tables works on a mount. A kind of a cluster and local jobs accept each field.
 
 PAGE = (ROOT / "docs/slurm.md").read_text()
-# Tests must not send mail.
+# Tests must not send mail, so they remove this from commands.
 UNTESTED = re.compile(r"; mail .*")
 
 
 def table(heading):
-    """Return the right column of the first table after HEADING, each cell with the left one."""
+    """Return the rows of the first table after HEADING as (left cell, right cell without backquotes)."""
     rows = re.search(re.escape(heading) + r"\n(?:.*\n)*?\| Slurm \| here \|\n\|---\|---\|\n((?:\|.*\n)+)", PAGE)[1]
     return [(left, re.fullmatch(r"`(.*)`", right)[1]) for left, right in re.findall(r"^\| (.*) \| (.*) \|$", rows, re.M)]
 
 
 def readers(job):
-    """Return how many blocking files processes of this test have open."""
+    """Return how many blocking files the processes of this test have open."""
     n = 0
     for pid in marked_pids():
         with contextlib.suppress(OSError):
@@ -543,7 +547,7 @@ def readers(job):
 
 
 def test_commands(kx):
-    """Run them in order, with one job; waiting commands begin before the job ends, and end then."""
+    """Run the commands in order, with one job. Commands that wait begin before the job ends, and end with it."""
     for name in ("train.yaml", "next.yaml"):
         (kx.work / name).write_text(app("echo begin; exec sleep 10000", name=name[:-5]))
     held = {**json.loads(app("true", name="held")), "scheduler_args": {"hold": True}}
@@ -589,7 +593,7 @@ def test_fields(kx, tmp_path, backend):
 
 
 def test_one_at_a_time(kx, tmp_path):
-    """The example with flock: two jobs submitted at the same time run one after the other."""
+    """The example with flock: of two jobs that are submitted at the same time, one runs after the other."""
     example = textwrap.dedent(re.search(r"^    name: train\n(?:    .*\n)+", PAGE, re.M)[0])
     example = example.replace("/tmp/train.lock", f"{tmp_path}/lock").replace("echo begin", f"echo begin | tee -a {tmp_path}/order")
     example = example.replace("echo end", f"echo end | tee -a {tmp_path}/order")
@@ -600,7 +604,7 @@ def test_one_at_a_time(kx, tmp_path):
 
 
 # --- Archives ---------------------------------------------------------------------------------
-# -o archive=DIR with local jobs: copies of finished jobs, beside the mount.
+# -o archive=DIR with local jobs copies finished jobs to a directory outside the mount.
 
 
 @pytest.fixture
@@ -640,7 +644,7 @@ def test_attempts(make_kx, place):
 
 
 def test_damaged_document(make_kx, place):
-    """A job whose document is damaged while it runs has its end in history/ and in the archive, without the document."""
+    """If a job's document is damaged while it runs, history/ and the archive show its result, but not the document."""
     kx = make_kx(options=f"archive={place},linger")
     job = kx.submit(app("echo runs; until test -e go; do sleep 0.1; done"))
     job.until_logged("runs\n")
@@ -657,7 +661,7 @@ def test_damaged_document(make_kx, place):
 
 
 def test_damaged_log(make_kx, place):
-    """Of a merged log that is damaged, what can be read is archived, and the rest of the job."""
+    """If a merged log is damaged, its readable part is archived, and so is the rest of the job."""
     kx = make_kx(options="history_keep=1d")
     job = kx.submit(app("echo one; echo two", num_replicas=2))
     job.finish()
@@ -675,7 +679,7 @@ def test_damaged_log(make_kx, place):
 
 
 def test_end_of_the_mount(make_kx, place):
-    """Jobs that end with the mount are archived; after a kill, the next mount does that."""
+    """Jobs that end because of an unmount are archived. If kxfs is killed before that, the next mount archives them."""
     kx = make_kx(options=f"archive={place}")
     job = kx.submit(app("echo runs; sleep 1000"))
     job.until_logged("runs\n")
@@ -691,7 +695,7 @@ def test_end_of_the_mount(make_kx, place):
 
 
 def test_ro(make_kx, place):
-    """A read-only mount shows the archive's location, and writes nothing there."""
+    """A read-only mount shows where the archive is, but writes nothing there."""
     kx = make_kx(options=f"archive={place},ro")
     assert os.readlink(kx / "archive") == str(place / "local")
     kx.end()
@@ -709,7 +713,7 @@ def test_not_there(make_kx, place):
 
 
 def test_reported(make_kx, place):
-    """A failing archive is reported, the job waits, and no other file is delayed."""
+    """If the archive fails, kxfs reports that and the job waits for it. No other file is delayed."""
     kx = make_kx(options=f"archive={place}")
     (place / ".kxfs-archive").rename(place / "hidden")
     job = kx.submit(app("echo text"))
@@ -723,7 +727,7 @@ def test_reported(make_kx, place):
 
 
 def test_removed_before(make_kx, place):
-    """rm -r history/ID removes a job for good, even if it is not archived yet."""
+    """rm -r history/ID removes a job for ever, even if it is not archived yet."""
     kx = make_kx(options=f"archive={place}")
     (place / ".kxfs-archive").rename(place / "hidden")
     job = kx.submit(app("echo text"))
@@ -734,7 +738,7 @@ def test_removed_before(make_kx, place):
 
 
 def test_does_not_answer(make_kx, place):
-    """A hanging archive delays nothing: it is reported, and the job is archived when it answers again."""
+    """A hanging archive delays nothing. kxfs reports it, and archives the job when the archive answers again."""
     kx = make_kx(options=f"archive={place}", start=False)
     disk = Disk(kx, place)
     try:
@@ -762,11 +766,12 @@ def test_does_not_answer(make_kx, place):
 
 
 # --- Earlier bugs -----------------------------------------------------------------------------
-# Earlier bugs without a better file, found by using a mount.
+# Bugs that were found by using a mount and that fit into no other file.
 
 
 def test_a_job_of_thousands_of_replicas_is_accepted_soon(kx):
-    """close() does not wait until all processes were started one after the other, which takes longer than its 30 s."""
+    """close() returns before all processes are started, because starting them takes longer than its deadline of 30
+    s."""
     job = kx.submit(app("", roles=[sh_role("exit 0", num_replicas=6000)]))
     assert len(job.status()["roles"][0]["replicas"]) == 6000
 
@@ -776,7 +781,7 @@ def test_a_directory_read_from_its_start_again_is_read_anew(kx):
     try:
         assert os.listdir(fd) == []
         job = kx.submit(app("true"))
-        assert os.listdir(fd) == [job.id]  # the same descriptor: rewinddir(3)
+        assert os.listdir(fd) == [job.id]  # Read through the same descriptor again, as rewinddir(3) does.
         job.cancel()
         assert os.listdir(fd) == []
     finally:

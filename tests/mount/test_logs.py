@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Logs: every tool reads exactly the bytes that the program printed, while it prints and afterwards."""
+"""Tools read from a log exactly the bytes that the program has printed, while it prints and afterwards."""
 
 import contextlib
 import os
@@ -14,8 +14,8 @@ import time
 import pytest
 from harness import app, popen, python_app, rmdir, run, wait_for
 
-# The replica prints its part of BYTES when the test lets it continue, so the expected contents are known at each
-# moment.
+# The replica prints the next part of BYTES when the test lets it continue. So the test knows the expected contents at
+# each moment.
 BYTES = b"".join(b"line %05d %s\n" % (i, b"x" * (i % 97)) for i in range(3000))
 STEPS = 6
 STEPPER = """
@@ -32,7 +32,7 @@ for n in range(steps):
 
 
 def upto(n):
-    """Return the output after step N."""
+    """Return the output up to and including step N."""
     return BYTES[:len(BYTES) * (n + 1) // STEPS]
 
 
@@ -62,18 +62,18 @@ def stepper(kx):
 
 
 def last_line(data):
-    """Return the beginning of the last complete line."""
+    """Return the first bytes of the last complete line of DATA."""
     return data[:data.rindex(b"\n")].rpartition(b"\n")[2][:10]
 
 
 def flat(shown):
-    """Return the text on a terminal, or in a file, without line ends and less's own words. If less has read a part
-    of a line, it shows the rest below its prompt."""
+    """Return SHOWN, the output of less on a terminal, without line ends, escape sequences and less's own messages.
+    If less has read only a part of a line, it shows the rest below its prompt."""
     return re.sub(rb"\x1b\[7m[^\x1b]*\x1b\[m|\x1b\[?[?0-9]*[a-zA-Z=]|[\r\n]", b"", shown)
 
 
 def prefixed(data, prefix=b"main/0 "):
-    """Return DATA as one replica's part of the merged log."""
+    """Return DATA as the merged log of a job with one replica shows it."""
     out = prefix + re.sub(rb"\n(?=.)|\r(?!\n)(?=.)", lambda m: m[0] + prefix, data, flags=re.S)
     return out
 
@@ -81,7 +81,7 @@ def prefixed(data, prefix=b"main/0 "):
 @pytest.mark.parametrize("tool", ["tail -n +1 -f", "tail -n +1 -F", "busybox tail -n +1 -f",
                                   "busybox tail -n +1 -F", "tail -c +1 -s 0.1 -f"])
 def test_tail(stepper, tool):
-    """From its start to its end, including output that arrives meanwhile."""
+    """tail -f shows the log from its beginning to its end, including output that arrives meanwhile."""
     stepper.step()
     out = stepper.kx.base / "out"
     with out.open("wb") as f, popen([*tool.split(), str(stepper.log)], stdout=f,
@@ -92,7 +92,7 @@ def test_tail(stepper, tool):
                 expected = stepper.step()
                 wait_for(lambda: out.read_bytes() == expected, what=f"step {stepper.n} in the output of tail")
             stepper.job.finish()
-            time.sleep(0.3)  # tail may yet find that it has to print something again
+            time.sleep(0.3)  # tail might print something twice
         finally:
             p.send_signal(signal.SIGTERM)
         assert p.stderr.read() == b""
@@ -137,11 +137,11 @@ def test_less_follows(stepper):
 
 
 def test_one_shot_tools_while_it_prints(stepper):
-    """cp, tar and similar tools copy the exact bytes that a growing log had."""
+    """cp, tar and similar tools copy exactly the bytes that a growing log had."""
     kx, job = stepper.kx, stepper.job
     for n in range(STEPS):
         expected = stepper.step()
-        # tar complains about a file that grows while it is read, and the merged log is a little late.
+        # tar complains about a file that grows while it is read, and the merged log gets lines a little later.
         whole = prefixed(expected[:expected.rindex(b"\n") + 1])
         wait_for(lambda: job.read("log", binary=True) == whole, what="all whole lines in the merged log")
         assert stepper.log.read_bytes() == expected
@@ -187,7 +187,7 @@ def test_tools_after_the_end(stepper):
 
 
 def test_random_access(stepper):
-    """pread at any offset, also beyond the end."""
+    """pread works at any offset, also beyond the end."""
     stepper.rest()
     fd = os.open(stepper.log, os.O_RDONLY)
     try:
@@ -220,14 +220,15 @@ def test_bytes(kx, data):
     assert (job / "main-0/follow").read_bytes() == data
     merged = job.read("log", binary=True)
     expected = prefixed(data) if data else b""
-    # A last line without a newline may get one, so that the next replica's output begins a line.
+    # If the last line has no newline, the merged log may add one, so that the next replica's output begins a new line.
     assert merged in (expected, expected + b"\n"), (merged[:200], expected[:200])
     rmdir(job.dir)
     assert (job.old / "main-0/log").read_bytes() == data
 
 
 def test_read_ahead(kx):
-    """A large log is equal in steps of any size, for several readers of one descriptor, and while it grows."""
+    """A large log has the same contents for reads of any size, for several threads that share a descriptor, and
+    while it grows."""
     job = kx.submit(app("seq -f %09.0f 1 800000; while ! [ -e go ]; do sleep 0.05; done; seq -f %09.0f 800001 2000000"))
     half, whole = (b"".join(b"%09d\n" % i for i in range(1, n + 1)) for n in (800000, 2000000))
     logs = {job / "main-0/log": b"", job / "log": b"main/0 "}
@@ -251,7 +252,7 @@ def test_read_ahead(kx):
 
 
 def read_from_several_places(fd, expected):
-    """Threads that share FD, each reading at its own offsets."""
+    """Threads that share FD read from it, each at its own offsets."""
     wrong = []
 
     def reader(seed):
@@ -273,7 +274,8 @@ def read_from_several_places(fd, expected):
 
 
 def test_merged_log_of_several(kx):
-    """Complete lines, each with its replica's prefix, each replica's in order; bytes that were read never change."""
+    """The merged log has complete lines, each with the prefix of its replica. The lines of a replica are in order,
+    and bytes that were read never change."""
     job = kx.submit(python_app("""
 import os, sys, time
 me = os.environ["ME"]
@@ -299,7 +301,7 @@ for i in range(2000):
 
 
 def test_partial_lines_of_several(kx):
-    """Replicas that print half lines alternately: lines remain complete in the merged log."""
+    """Replicas print half lines in turn. The merged log has only complete lines."""
     job = kx.submit(python_app("""
 import os, sys, time
 me = os.environ["ME"]
@@ -314,7 +316,7 @@ for i in range(100):
 
 
 def test_follow_of_attempts(kx):
-    """A replica's follow reads all its attempts to the end, even if it is opened after the first of them."""
+    """`follow` of a replica returns all its attempts to the end, even if it is opened after the first attempt."""
     job = kx.submit(app("echo first line of an attempt; [ -e go ] || { while [ ! -e again ]; do sleep 0.02; done; touch go; exit 1; }",
                         max_retries=1))
     job.until_logged("first")
@@ -327,7 +329,7 @@ def test_follow_of_attempts(kx):
 
 
 def test_new_attempt_is_a_new_file(kx):
-    """tail -f stays with the old attempt, tail -F follows the new one."""
+    """At a new attempt, tail -f stays with the old log, and tail -F continues with the new one."""
     job = kx.submit(app("echo attempt; [ -e go ] || { while [ ! -e again ]; do sleep 0.02; done; touch go; exit 1; }; sleep 1000",
                         max_retries=1))
     job.until_logged("attempt")
@@ -356,8 +358,8 @@ def test_output_of_both_streams_in_order(kx):
 
 
 def test_output_opened_anew(kx):
-    """Shell scripts print to /dev/stderr and /dev/stdout, which opens the file of the descriptor with O_TRUNC:
-    nothing is truncated or reordered."""
+    """Shell scripts print to /dev/stderr and /dev/stdout. This opens the file behind the descriptor again, with
+    O_TRUNC. Nothing is truncated or reordered."""
     job = kx.submit(app("""
 i=0
 while [ $i -lt 100 ]; do
@@ -384,7 +386,7 @@ def test_logs_survive_a_remount(stepper):
 
 
 def test_progress_bar(kx):
-    """A line that only ends in carriage returns appears as it is drawn, in the merged log too."""
+    """A line that has only carriage returns is readable while it is being drawn, in the merged log too."""
     job = kx.submit(app(r"printf '\r10%%\r20%%\r30%%'; exec sleep 1000"))
     job.until_logged("30%")
     expected = b"main/0 \rmain/0 10%\rmain/0 20%\r"
@@ -396,14 +398,16 @@ def test_progress_bar(kx):
 
 
 def test_spool_limit(make_kx):
-    """Beyond the limit the oldest output is removed; the jobs and their results remain, in jobs/ and in history/."""
+    """If output exceeds spool_limit, kxfs removes the oldest. The jobs and their results remain, in jobs/ and in
+    history/."""
     kx = make_kx("spool_limit=1M")
     text = app("head -c 400000 /dev/zero; exit $N", env={"N": "${replica_id}"})
     old, cancelled = kx.submit(text), kx.submit(text)
     for job in (old, cancelled):
         job.finish("SUCCEEDED")
     cancelled.cancel()
-    kx.submit(text).finish("SUCCEEDED")  # more than there is room for: what is in history/ goes before what is older
+    # This exceeds the limit: kxfs first removes output of jobs in history/, even if other output is older.
+    kx.submit(text).finish("SUCCEEDED")
     wait_for(lambda: (kx / "history" / cancelled.id / "log").stat().st_size == 0, what="room to be made")
     assert old.log() == bytes(400000)
     new = kx.submit(text)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Random sequences of file operations on submit/, jobs/ and history/, against a small model: after each, the mount and the
-model have the same names, and after every few the same contents.
+"""Random sequences of file operations on submit/, jobs/ and history/, compared with a small model. After each
+operation the mount and the model have the same names. After every few operations they have the same contents.
 
-    pytest test_model.py --seed N                the sequence that a failure names
-    KXFS_MODEL_STEPS=N pytest test_model.py      so many operations, however long they take
+    pytest test_model.py --seed N                repeats the sequence that a failure names
+    KXFS_MODEL_STEPS=N pytest test_model.py      runs N operations, however long they take
 """
 
 import errno
@@ -16,7 +16,7 @@ from harness import FINAL, Job, app, rmdir, wait_for
 SUBMITTING = ["a.yaml", "b.yml", "c.json", "d.yaml"]
 SCRATCH = ["notes", ".a.yaml.swp", "e.yaml~", "4913", "f.yaml.tmp"]
 STEPS = int(os.environ.get("KXFS_MODEL_STEPS", "0"))
-CONTENTS = 5  # operations between two looks at all contents
+CONTENTS = 5  # the number of operations between two comparisons of all contents
 VERDICTS = ["a.yaml.job", "b.yml.error", "d.yaml.job", "d.yaml.error"]
 VALID = [app("true", name="one"), app("echo two", name="two", num_replicas=2),
          "# in YAML\nname: three\nroles: [{name: r, image: i, entrypoint: 'true'}]\n"]
@@ -27,7 +27,7 @@ INVALID = ["x", "[", "name: x\n", app("true").replace("entrypoint", "entrypiont"
 class File:
     def __init__(self, content):
         self.content = content
-        self.launched = False  # what is in it has become a job; None: not known yet, since the last mount wrote it
+        self.launched = False  # true if its contents have become a job; None if the last mount wrote it and that is unknown
 
 
 class Model:
@@ -35,12 +35,12 @@ class Model:
 
     def __init__(self):
         self.files = {}
-        self.job = {}  # name -> id of the job that its last accepted write launched
+        self.job = {}  # name -> the id of the job that its last accepted write launched
         self.error = set()  # names whose last write was refused
         self.jobs = set()
         self.history = set()
-        self.documents = {}  # id -> what was launched
-        self.new = self.document = None  # the name that has launched a new job, and what
+        self.documents = {}  # id -> the document from which the job was launched
+        self.new = self.document = None  # the name that has launched a new job, and its document
 
     def submits(self, name):
         return name in SUBMITTING
@@ -54,7 +54,8 @@ class Model:
         return base in (self.job if kind == "job" else self.error)
 
     def remount(self):
-        """Errors end with the mount. A file that submits is not launched by a rename, nor is what a job was launched from."""
+        """Apply an unmount and a mount. NAME.error files are gone. A later rename launches no file that has a name
+        of submit/, nor a file whose contents were launched before."""
         self.error = set()
         for name, file in self.files.items():
             file.launched = True if self.submits(name) else None
@@ -68,10 +69,10 @@ class Model:
         self.job = {name: job for name, job in self.job.items() if job != ident}
 
     def commit(self, name, file):
-        """A writer of FILE is done, or it is renamed to NAME. Return the errno; 0 if it was accepted, or there was
-        nothing to do."""
+        """The writer of FILE is done, or FILE is renamed to NAME. Return the errno, or 0 if the contents were
+        accepted or there was nothing to do."""
         if name == "notes" and file.content:
-            self.error.add(name)  # that it does not submit; the others are names of editors
+            self.error.add(name)  # the error says that the name does not submit; all other such names belong to editors
         if not self.submits(name) or not file.content:
             return 0
         if file.content in VALID:
@@ -84,7 +85,7 @@ class Model:
 
     def write(self, name, content, append):
         if self.is_verdict(name):
-            # Through a link to an existing job, it would write a directory.
+            # If the link leads to an existing job, the write would be to a directory.
             return errno.EISDIR if self.job.get(name.removesuffix(".job")) in self.jobs | self.history else errno.EPERM
         file = self.files.setdefault(name, File(""))
         self.load(file)
@@ -125,7 +126,7 @@ class Model:
         if self.submits(new) and not file.launched:
             err = self.commit(new, file)
             if err:
-                return errno.EBADMSG  # mv takes EINVAL for something else
+                return errno.EBADMSG  # not EINVAL, which mv would report as a move of a directory into itself
         self.files[new] = self.files.pop(old)
         return 0
 
@@ -156,7 +157,7 @@ class Walk:
             got = e.errno
         assert got == err, f"{errno.errorcode.get(got, 'success')} instead of {errno.errorcode.get(err, 'success')}"
 
-    # Each returns its description, for the report.
+    # Each method returns a description of its operation, for the report.
 
     def do_write(self):
         name = self.any_name()
@@ -208,7 +209,7 @@ class Walk:
             for name in ("main-0", "logs"):
                 try:
                     os.rmdir(self.kx / "jobs" / ident / name)
-                except FileNotFoundError:  # its role has another name
+                except FileNotFoundError:  # the role of this job has another name
                     pass
         rmdir(self.kx / "jobs" / ident)
         self.model.jobs.remove(ident)
@@ -242,7 +243,7 @@ class Walk:
         self.model.remount()
 
     def learn(self):
-        """The mount chooses the id of an accepted job."""
+        """Get the id of an accepted job from the mount, which has chosen it."""
         ident = os.path.basename(os.readlink(self.kx / "submit" / f"{self.model.new}.job"))
         assert ident not in self.model.jobs | self.model.history, "two submissions, one job"
         self.model.job[self.model.new] = ident
@@ -280,7 +281,7 @@ class Walk:
 
 
 def test_model(kx, request, sanitized):
-    """3000 operations, or as many as possible in some minutes: each syncs files."""
+    """Run 3000 operations, or as many as possible within some minutes, because each operation syncs files."""
     seed = request.config.getoption("--seed")
     if seed is None:
         seed = time.time_ns() % 1000000
@@ -301,4 +302,4 @@ def test_model(kx, request, sanitized):
     for ident in walk.model.jobs:
         job = Job(kx, ident)
         wait_for(lambda job=job: job.state() in FINAL)
-        assert job.state() in ("SUCCEEDED", "CANCELLED"), job.explain()  # a remount cancels what runs
+        assert job.state() in ("SUCCEEDED", "CANCELLED"), job.explain()  # a remount cancels running jobs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who mounts: kxfs itself, or another program that passes it the descriptor; and what other users may do."""
+"""Who mounts: kxfs itself, or another program that passes the descriptor to kxfs. And what other users may do."""
 
 import contextlib
 import ctypes
@@ -18,14 +18,15 @@ from preload import USERS, preload
 from starting import background, lock_file
 
 # --- kxfs mounts ------------------------------------------------------------------------------
-# mount(8), fstab, options without a test of their own, and the lists of options in documents.
+# mount(8), fstab, options that no other file tests, and the lists of options in the documents.
 
 # --- mount(8), fstab, other options -------------------------------------------------------------
 
 
-# mount(8) looks for the program, and for mount.kxfs, only in the system's own directories: in a mount namespace of its
-# own, ours are in these. It execs what stands in /sbin, so that is laid over. MNT is the mount point, OPTS the options.
-# The namespace has a copy of each mount of other tests, which would keep those alive when they are taken away: it lets go of them.
+# mount(8) finds kxfs and mount.kxfs only in the directories of the system. So the test runs it in a mount namespace in
+# which these directories have our programs; /sbin is overlaid. MNT is the mount point, OPTS the options. The namespace
+# begins with a copy of each mount of other tests. These copies would keep the mounts alive, so the script unmounts them
+# first.
 BY_MOUNT = """set -e
 grep ' - fuse' /proc/self/mountinfo | cut -d ' ' -f 5 | while read -r at; do umount -c -n -l "$at" 2>/dev/null || :; done
 mount --bind {bin} /usr/local/bin
@@ -73,13 +74,13 @@ def test_fstab(make_kx, kind):
     kx = make_kx(start=False)
     fstab = kx.base / "fstab"
     fstab.write_text(f"local:  {kx.mnt}  {kind}  state={kx.state},allow_other,nofail,_netdev,x-a.b=c  0  0\n")
-    # mount -a mounts what is not mounted yet, so the second does nothing.
+    # mount -a skips what is already mounted, so the second call does nothing.
     out = by_mount(kx, f"mount -a -T {fstab}; mount -a -T {fstab}").stdout
     assert out.endswith("SUCCEEDED\nmain/0 1 hello\n") and out.count("allow_other") == 1
 
 
 def test_mount_helper_refuses(make_kx):
-    """mount(8) requests a pretended mount with -f, which kxfs refuses: pretending would be worse."""
+    """With -f, mount(8) asks kxfs only to pretend to mount. kxfs refuses that, because success would be misleading."""
     kx = make_kx(start=False)
     p = by_mount(kx, f"mount -f -t kxfs local: $MNT -o state={kx.state}", check=False)
     assert p.returncode == 1 and p.stderr == "kxfs: -f: kxfs does not support fake mounts\n"
@@ -114,7 +115,7 @@ def test_debug_messages(make_kx):
 
 
 def listed(binary):
-    """Return the options as --help lists them: {"-V, --version", "state=DIR", ...}."""
+    """Return the options that --help lists: {"-V, --version", "state=DIR", ...}."""
     heads = re.findall(r"^  (\S.*?)  +\S", run([binary, "--help"]).stdout, re.M)
     return set(heads)
 
@@ -141,7 +142,7 @@ def test_generic_options_of_the_man_page(make_kx):
 
 
 def test_man_page_examples(make_kx):
-    """Each example of kxfs(1) works unchanged, with the mount points of this test."""
+    """Each example of kxfs(1) works unchanged, except for the mount points."""
     text = (ROOT / "docs/kxfs.1").read_text()
     examples = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", text[text.index(".Sh EXAMPLES"):], re.M | re.S)
     shell = [e.replace("\\&", "") for e in examples if e.startswith("mkdir")]
@@ -163,17 +164,18 @@ def test_man_page_examples(make_kx):
 
 
 # --- Another program mounts -------------------------------------------------------------------
-# A mount that another program has made. It passes the descriptor to kxfs as the mount point /dev/fd/N.
+# Another program mounts and passes the descriptor to kxfs, with the mount point /dev/fd/N.
 
 NOBODY = pwd.getpwnam(USER).pw_uid
-# No /dev/fuse and no capability. With THERE, the mount is made after this, so it is not visible from here.
+# There is neither /dev/fuse nor a capability. If THERE is set, the mount is made after unshare, so it is not visible
+# from here.
 RESTRICTED = ["unshare", "-m", "sh", "-c", f"""mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 || exit 9
 if [ "$THERE" ]; then touch "$THERE"; read line; fi
 exec setpriv --reuid={USER} --regid=nogroup --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs "$@" """, "sh"]
 
 
 class Passed:
-    """The program that mounts; FD is its descriptor."""
+    """The program that mounts. FD is the descriptor of the mount."""
 
     def __init__(self, kx):
         self.kx = kx
@@ -221,18 +223,19 @@ def passed(make_kx):
 
 @pytest.mark.parametrize("how", ["signal", "umount"])
 def test_passed(passed, how):
-    """An ordinary user without any rights serves it. Its jobs do not inherit the descriptor. It ends when requested,
-    and then the mount is dead; or when the mount is removed."""
+    """kxfs serves the mount as an ordinary user without any rights, and its jobs do not inherit the descriptor.
+    After a signal it ends and the mount is dead. It also ends when the mount is removed."""
     kx = passed.kx
     passed.start("allow_other")
     wait_for(lambda: f"local: is mounted on /dev/fd/{passed.fd}" in kx.said(), what="what it says when it is up")
     text = app("ls -l /proc/self/fd; echo done")
-    kx.call("cat > submit/a.yaml", input=text)  # as its own user, whose descriptors it may look at
+    # As the user of kxfs, which may inspect the descriptors of that user's processes.
+    kx.call("cat > submit/a.yaml", input=text)
     job = kx.job_of("a.yaml")
     job.finish()
     assert job.read("main-0", "log").endswith("done\n") and "fuse" not in job.read("main-0", "log")
-    # A shell that writes in several steps launches one job: kxfs sees its descriptors although it can't see the mount's
-    # path.
+    # A shell that writes in several steps launches one job: kxfs can see the shell's descriptors, although it can't see
+    # the path of the mount.
     kx.call("{ head -c 20; cat; } > submit/steps.yaml", input=text)
     assert len(kx.ls("jobs")) == 2
     said = passed.refused(passed.command(), pass_fds=[passed.fd])
@@ -249,7 +252,7 @@ def test_passed(passed, how):
 
 
 def test_refused(passed, tmp_path):
-    """Descriptors that are not of a mount."""
+    """kxfs refuses descriptors that do not belong to a mount."""
     with open(tmp_path / "file", "wb") as f:
         number = f.fileno()
         said = passed.refused(passed.command(number=number), pass_fds=[number])
@@ -274,7 +277,7 @@ def test_refused(passed, tmp_path):
 def started(kx):
     job = kx.submit(app("echo $$; exec sleep 1000"))
     job.until_logged("\n")
-    job.until("RUNNING")  # output may be there first
+    job.until("RUNNING")  # the output may arrive before the state
     return job, int(job.log())
 
 
@@ -299,8 +302,8 @@ def test_allow_other(make_kx):
 
 
 def test_allow_other_in_submit(make_kx):
-    """submit/ is like /tmp: every user creates files, owns them, and can't remove others'. Only the owner of jobs/,
-    and root, may end the jobs that they launch."""
+    """submit/ is like /tmp: each user can create files there, owns them, and can't remove files of others. Jobs of
+    such files can be ended only by the owner of jobs/ and by root."""
     kx = make_kx("allow_other,umask=077")
     sub, uid = kx / "submit", pwd.getpwnam(USER).pw_uid
     assert stat.S_IMODE(os.stat(sub).st_mode) == 0o1777
@@ -313,7 +316,7 @@ def test_allow_other_in_submit(make_kx):
     run("cat > theirs.yaml; test -s theirs.yaml.job/state", input=text, **as_user)
     run("cat > bad.yaml; rm bad.yaml; test -s bad.yaml.error", input="bad", **as_user)
     job = kx.job_of("theirs.yaml")
-    job.until_logged(f"{os.getuid()}\n")  # it runs as who mounts
+    job.until_logged(f"{os.getuid()}\n")  # the job runs as the user who mounts
     job.until("RUNNING")
     for name in ("theirs.yaml", "theirs.yaml.job", "bad.yaml.error"):
         assert os.lstat(sub / name).st_uid == uid, name
@@ -342,8 +345,8 @@ def test_allow_other_in_submit(make_kx):
     assert (job.old / "state").read_text() == "CANCELLED\n"
 
 
-# An ordinary user's mount with allow_other, on a machine that allows it, in which root creates two files; then the next
-# mount.
+# An ordinary user mounts with allow_other, on a machine that permits it. root creates two files there. Then the user
+# mounts again.
 BY_A_USER = """
 set -e
 trap 'umount -l $MNT 2>/dev/null || :' EXIT
@@ -369,8 +372,9 @@ end
 
 
 def test_names_that_cannot_be_looked_up(make_kx, tmp_path):
-    """The directory service does not answer: a user other than the mounter submits under a number, nothing else
-    waits for it, nor does the end of the mount, and the name is shown when it answers again."""
+    """The directory service does not answer. A user other than the mounting user submits under a number, and the
+    name is shown once the service answers again. Neither other requests nor the end of the mount wait for the
+    service."""
     hangs = tmp_path / "hangs"
     kx = make_kx("allow_other,umask=022", env=preload(tmp_path, USERS, KXFS_TEST_HANGS=hangs))
     uid, as_user = pwd.getpwnam(USER).pw_uid, {"user": USER, "cwd": str(kx / "submit")}
@@ -395,7 +399,7 @@ def test_names_that_cannot_be_looked_up(make_kx, tmp_path):
 
 
 def test_owners_over_a_remount(make_kx):
-    """A kxfs without root can't change owners on disk, and remembers them anyway."""
+    """Without root, kxfs can't change the owners of files on disk. It remembers them anyway."""
     kx = make_kx("allow_other,umask=022", user=USER, start=False)
     (kx.base / "a.yaml").write_text(app("true"))
     user = pwd.getpwnam(USER)
@@ -414,7 +418,7 @@ def test_owner_and_mask(make_kx):
 
 
 def test_app_yaml_is_as_private_as_the_file(make_kx):
-    """Files that may hold secrets are not more readable below jobs/ than below submit/, also after a remount."""
+    """A file that may hold secrets is not more readable below jobs/ than below submit/, also after a remount."""
     kx = make_kx("allow_other,umask=022")
     jobs = {}
     for mode in (0o600, 0o640, 0o644):
@@ -437,7 +441,7 @@ def test_app_yaml_is_as_private_as_the_file(make_kx):
 
 
 def test_app_yaml_stays_as_private_as_the_file_was(make_kx):
-    """The umask of the mount that wrote the file counts, not that of a later one."""
+    """The umask of the mount that wrote the file applies, not the umask of a later mount."""
     kx = make_kx("allow_other,umask=077")
     kx.write("submit/app.yaml", app("true"))
     job = kx.job_of("app.yaml")

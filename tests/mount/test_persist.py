@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What outlives kxfs: records, output, running jobs, through restarts, crashes and full disks."""
+"""What outlives kxfs: records, output and running jobs, through restarts, crashes and full disks."""
 
 import contextlib
 import json
@@ -19,11 +19,11 @@ from disk import started
 from harness import Job, actions, alive, app, err_of, is_mounted, kill, popen, remove, rmdir, run, wait_for, write_ctl
 
 # --- Restarts ---------------------------------------------------------------------------------
-# State that outlives the daemon: over a remount, and after a kill.
+# State that outlives the daemon, after a remount and after a kill.
 
 
 def everything(job, where=None):
-    """Return the bytes of all files of a job that don't block."""
+    """Return the bytes of all files of JOB that don't block."""
     top = where or job.dir
     return {os.path.relpath(os.path.join(path, name), top): pathlib.Path(path, name).read_bytes()
             for path, _, files in os.walk(top) for name in files
@@ -32,7 +32,7 @@ def everything(job, where=None):
 
 @pytest.fixture
 def several(kx):
-    """Jobs that have ended in every way."""
+    """Jobs that have ended in all possible ways."""
     jobs = {
         "good": kx.submit(app("echo good", num_replicas=2), "good.yaml"),
         "bad": kx.submit(app("echo bad; exit 3", max_retries=1), "bad.yaml"),
@@ -54,7 +54,7 @@ def several(kx):
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_finished_jobs(kx, several, sig):
-    """Everything is equal afterwards, byte for byte, history and submit/ too."""
+    """After a restart, all files have the same bytes, in jobs/, history/ and submit/."""
 
     def look():
         files = {name: everything(job) for name, job in several.items() if name != "removed"}
@@ -74,7 +74,7 @@ def test_finished_jobs(kx, several, sig):
 
 
 def test_directory_that_is_not_utf8(make_kx):
-    """A job is recognized even if the directory that it ran in was renamed."""
+    """kxfs recognizes a job even if its working directory has a name that is not UTF-8."""
     kx = make_kx(start=False)
     kx.work = pathlib.Path(os.fsdecode(os.fsencode(kx.work) + b"/caf\xe9"))
     kx.work.mkdir()
@@ -88,7 +88,7 @@ def test_directory_that_is_not_utf8(make_kx):
 
 
 def test_order_of_jobs(kx):
-    """ls -U, by creation, before and after."""
+    """ls -U lists jobs in the order of their creation, before and after a restart."""
     ids = []
     for _ in range(10):
         job = kx.submit(app("true"))
@@ -103,14 +103,14 @@ def test_refused_files(kx):
     assert err_of(kx.write, "submit/bad.yaml", "roles: [") == "EINVAL"
     kx.write("submit/notes.txt", "scratch")
     kx.restart()
-    assert kx.ls("submit") == ["bad.yaml", "notes.txt"]  # errors end with the mount
+    assert kx.ls("submit") == ["bad.yaml", "notes.txt"]  # errors are dropped when the mount ends
     assert kx.read("submit", "bad.yaml") == "roles: ["
     assert kx.read("submit", "notes.txt") == "scratch"
     assert kx.ls("jobs") == []
 
 
 def test_crash_loses_no_output(kx):
-    """Output printed while no daemon runs is in the log afterwards."""
+    """Output that a job prints while no daemon runs is in its log afterwards."""
     job = kx.submit(app("echo before; while [ ! -e go ]; do sleep 0.02; done; echo between; touch said; "
                         "while [ ! -e end ]; do sleep 0.02; done; echo after"))
     job.until_logged("before")
@@ -126,7 +126,7 @@ def test_crash_loses_no_output(kx):
 
 
 def test_crash_while_it_prints(kx):
-    """SIGKILL of kxfs during much output, in a file that is also reopened: no byte is lost."""
+    """kxfs is killed while a job prints a lot, also to a file that it opens again. No byte is lost."""
     job = kx.submit(app("""
 i=0
 while [ ! -e stop ]; do
@@ -155,7 +155,7 @@ done
 
 
 def test_other_processes_are_left_alone(kx, make_kx):
-    """Two mounts: crash, restart and end of one do not affect the other's jobs."""
+    """There are two mounts. A crash, a restart and the end of one do not affect the jobs of the other."""
     other = make_kx()
     theirs = other.submit(app("echo $$; exec sleep 10000"))
     theirs.until_logged("\n")
@@ -174,7 +174,7 @@ def test_other_processes_are_left_alone(kx, make_kx):
 
 
 def test_accepted_is_kept(kx):
-    """A kill during submissions: each that close() accepted exists afterwards, once."""
+    """kxfs is killed during submissions. Each document that close() has accepted has exactly one job afterwards."""
     accepted = []
     stop = threading.Event()
 
@@ -206,7 +206,7 @@ def test_accepted_is_kept(kx):
 
 
 def test_damaged_record(kx):
-    """A job whose record is damaged is moved to aside/, with its output, and the others remain."""
+    """kxfs moves a job whose record is damaged to aside/, with its output. All other jobs remain."""
     good = kx.submit(app("echo good"))
     bad = kx.submit(app("echo bad"))
     for job in (good, bad):
@@ -226,7 +226,7 @@ def test_damaged_record(kx):
 
 
 def planned(kx, job, name):
-    """Return the head of the record of a job that the next mount would start, made from that of JOB."""
+    """Return the head of a record, made from JOB's record, of another job that the next mount would start."""
     head = records.copy_of(records.head_of(records.of(kx, job.id)), str(uuid.uuid4()), name)
     head["state"]["over"] = False
     head["snapshot"].update(state="PENDING", phase="Pending", reason="", started=0, finished=0)
@@ -240,8 +240,8 @@ def document(kx, job):
 
 
 def test_damaged_byte_of_a_record(kx, request):
-    """One bit of any byte of a record is wrong, or some bytes are missing, doubled or different: its job is not
-    started, nor shown, and the mount reports each record. The job whose record is intact is started."""
+    """One bit of any byte of a record is wrong, or some bytes are missing, doubled or different. kxfs neither starts
+    nor shows the job, and the mount reports each such record. It starts the job whose record is intact."""
     seed = request.config.getoption("--seed")
     if seed is None:
         seed = time.time_ns() % 1000000
@@ -255,7 +255,7 @@ def test_damaged_byte_of_a_record(kx, request):
     records.add(kx, planned(kx, job, "app-whole"), appdef)
     head = planned(kx, job, "app-00000")
     end = len(records.sealed(head))
-    # No checksum covers the letter; the document's checksum counts when the document is used.
+    # No checksum covers the letter. The checksum of the document is compared only when the document is used.
     uncovered = {11, *range(56, 73)}
     for i in range(end + 300):
         key = str(uuid.uuid4())
@@ -281,8 +281,8 @@ def test_damaged_byte_of_a_record(kx, request):
 
 
 def test_many_attempts(kx):
-    """After days of failures a job has ten thousands of logs: a start that opens them all does not delay other
-    requests."""
+    """After days of failures a job has tens of thousands of logs. A start opens them all, but other requests are not
+    delayed."""
     (kx.work / "go").touch()
     job = kx.submit(app("until [ -e go ]; do sleep 0.05; done"))
     job.finish()
@@ -300,7 +300,7 @@ def test_many_attempts(kx):
 
 
 def refused(kx, job, text):
-    """Make the AppDef of JOB one that this version refuses, although it was submitted, and start kxfs."""
+    """Change the AppDef of JOB, which was submitted, so that this version of kxfs refuses it. Then start kxfs."""
     record = records.of(kx, job.id)
     record.write_bytes(records.sealed(records.head_of(record), text.encode()))
     kx.start()
@@ -310,7 +310,8 @@ WHY = "this version of kxfs does not accept the job's app.yaml: app.yaml:"
 
 
 def test_appdef_that_a_later_version_refuses(kx):
-    """Its job is shown and its processes continue; but nothing of it is started again, and it reports why."""
+    """The job of such an AppDef is shown and its processes continue. But kxfs starts no further process of it, and
+    reports the reason."""
     job = kx.submit(app("[ -e go ] || echo begun; until [ -e go ]; do sleep 0.05; done; echo out; exit 3", max_retries=9))
     over = kx.submit(app("echo over"))
     job.until_logged("begun")
@@ -324,7 +325,7 @@ def test_appdef_that_a_later_version_refuses(kx):
     job.until("FAILED")
     assert job.log() == b"begun\nout\n" and job.status()["retries"] == 0
     assert f"exit code 3; kxfs does not restart it: {WHY}" in job.status()["message"]
-    # For a finished job, only the AppDef is shown.
+    # A finished job only needs to show its AppDef.
     kx.end()
     refused(kx, over, text)
     assert over.state() == "SUCCEEDED" and over.log() == b"over\n" and over.read("app.yaml") == text
@@ -332,7 +333,7 @@ def test_appdef_that_a_later_version_refuses(kx):
 
 
 def test_damaged_appdef(kx):
-    """A document that was not submitted is not started."""
+    """kxfs starts no job from a document that differs from the submitted one."""
     job = kx.submit(app("echo $KXFS_JOB >> started"))
     job.finish()
     kx.end()
@@ -348,8 +349,8 @@ def test_damaged_appdef(kx):
 
 
 def test_links_of_jobs(kx):
-    """NAME.job leads to the job that the name launched last, also after a kill. Once removed it does not come back, and
-    neither does an older job."""
+    """NAME.job leads to the job that was launched last under this name, also after a kill. If a user removes the
+    link, it does not return, neither for that job nor for an older one."""
     old = kx.submit(app("exec sleep 10000"), "gone.yaml")
     new = kx.submit(app("true"), "gone.yaml")
     kept = kx.submit(app("exec sleep 10000"), "kept.yaml")
@@ -358,14 +359,14 @@ def test_links_of_jobs(kx):
     for signum in (signal.SIGKILL, signal.SIGTERM):
         assert kx.ls("submit") == ["gone.yaml", "kept.yaml", "kept.yaml.job"]
         assert kx.job_of("kept.yaml").id == kept.id
-        time.sleep(2)  # the removal of the link is saved within a second
+        time.sleep(2)  # kxfs saves the removal of the link within a second
         kx.restart(signum)
     new.finish()
     new.cancel()
     os.rmdir(kx / "history" / new.id)
     assert kx.ls("submit") == ["gone.yaml", "kept.yaml", "kept.yaml.job"]
     assert {job.id for job in kx.jobs()} == {old.id, kept.id}
-    # A rename launches neither again, and the link stays with the name that was submitted.
+    # A rename does not launch the contents again, and the link keeps the name that was submitted.
     for name in ("gone", "kept"):
         os.rename(kx / f"submit/{name}.yaml", kx / f"submit/{name}2.yaml")
     assert kx.ls("submit") == ["gone2.yaml", "kept.yaml.job", "kept2.yaml"]
@@ -373,7 +374,8 @@ def test_links_of_jobs(kx):
 
 
 def test_launched_and_renamed(kx):
-    """Contents that were launched are known after a crash by whatever name, also in scratch files."""
+    """After a crash, kxfs knows which contents were launched before, whatever the file is called now, also scratch
+    files."""
     kx.submit(app("true"), "x.yaml").finish()
     os.rename(kx / "submit/x.yaml", kx / "submit/scratch")
     kx.restart(signal.SIGKILL)
@@ -386,7 +388,8 @@ def test_launched_and_renamed(kx):
 
 
 def test_a_file_goes_with_its_job(make_kx):
-    """A file expires with the record of its job, if it is still what was launched and nobody has it open."""
+    """A file in submit/ expires with the record of its job. It stays if it was changed since the launch, or if a
+    process has it open."""
     kx = make_kx("history_keep=3s")
     for name in ("old.yaml", "written.yaml", "open.yaml", "forgotten.yaml"):
         job = kx.submit(app("true"), name)
@@ -404,7 +407,7 @@ def test_a_file_goes_with_its_job(make_kx):
 
 
 def test_state_of_another_version(make_kx):
-    """It is refused with a remedy, and remains unchanged."""
+    """kxfs refuses a state directory of another version, leaves it unchanged, and names the remedy."""
     kx = make_kx(start=False)
     kx.state.mkdir(exist_ok=True)
     for name in ("jobs", "submit"):
@@ -423,7 +426,7 @@ def test_state_of_another_version(make_kx):
 
 
 def test_umount_from_outside(kx):
-    """umount ends the daemon cleanly, with its jobs."""
+    """umount ends the daemon cleanly, together with its jobs."""
     job = kx.submit(app("echo $$; exec sleep 10000"))
     job.until_logged("\n")
     pid = int(job.log())
@@ -436,7 +439,7 @@ def test_umount_from_outside(kx):
 
 
 def test_repeated_crashes(kx):
-    """Ten crashes in quick succession."""
+    """kxfs survives ten crashes in quick succession."""
     job = kx.submit(app("echo kept"))
     job.finish()
     for _ in range(10):
@@ -452,7 +455,7 @@ def test_repeated_crashes(kx):
 
 
 def test_transitions(kx):
-    """When each phase began, over a restart of the job and a remount."""
+    """`transitions` shows when each phase began, also after a restart of the job and a remount."""
     job = kx.submit(app("echo hello; sleep 1000"))
     job.until_logged("hello")
     run(f"echo restart > {job.dir}/ctl")
@@ -471,13 +474,13 @@ def test_transitions(kx):
 
 
 def test_state_directory_is_removed(kx):
-    """A user removes it under the mount: known jobs are still shown, reading output fails, and one message has the
-    reason."""
+    """A user removes the state directory of a mount. kxfs still shows the jobs it knows, reading output fails, and
+    one message has the reason."""
     job = kx.submit(app("echo hello"), "app.yaml")
     job.finish()
     assert job.log() == b"hello\n"
 
-    def removed():  # the daemon may yet remove or make a file in it
+    def removed():  # the daemon may still remove or create a file there
         shutil.rmtree(kx.state, ignore_errors=True)
         return not kx.state.exists()
 
@@ -493,12 +496,12 @@ def test_state_directory_is_removed(kx):
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL])
 def test_merged_log_that_could_not_be_made(kx, sig):
-    """A merged log that the disk refuses until kxfs ends is made by the next start, also for a finished job."""
+    """If the disk refuses a merged log until kxfs ends, the next start creates it, also for a finished job."""
     job = kx.submit(app("while [ ! -e go ]; do sleep 0.02; done; echo one; echo two", num_replicas=2))
     job.until("RUNNING")
     folder = kx.folder(job.id)
     wait_for(lambda: (folder / "unmerged").exists(), what="the mark")
-    (folder / "merged").mkdir()  # as a disk that is full
+    (folder / "merged").mkdir()  # in the way of the merged log, so that it can't be created, as on a full disk
     (kx.work / "go").touch()
     job.finish()
     kx.end(sig)
@@ -512,15 +515,16 @@ def test_merged_log_that_could_not_be_made(kx, sig):
 
 
 # --- Crashes ----------------------------------------------------------------------------------
-# Local jobs run under helpers: a crash of kxfs ends none of them. Nothing that a job does to its parent, its session
-# or its environment reaches kxfs or another job, or outlives the job.
+# Local jobs run under helpers, so a crash of kxfs ends none of them. A job may do anything to its parent, its session
+# and its environment: that affects neither kxfs nor another job, and it does not outlive the job.
 #
-# KXFS_TEST_CRASHES is how often test_many_crashes kills kxfs (default 10), with KXFS_TEST_CRASH_JOBS jobs (10).
+# KXFS_TEST_CRASHES is how often test_many_crashes kills kxfs (default 10), KXFS_TEST_CRASH_JOBS the number of jobs
+# (10).
 
 CRASHES = int(os.environ.get("KXFS_TEST_CRASHES", "10"))
 JOBS = int(os.environ.get("KXFS_TEST_CRASH_JOBS", "10"))
 
-# Prints its pid and that of a process in another session without its environment, and then waits.
+# Prints its pid and the pid of a process without its environment and in another session. Then it waits.
 FAMILY = """
 echo $$
 env -i setsid /bin/sh -c 'echo $$ > .pid; mv .pid pid; exec sleep 10000' &
@@ -544,7 +548,8 @@ def all_gone(kx, pids):
 
 
 def test_killed_before_the_start(make_kx):
-    """A job that kxfs had recorded, but not started, when it was killed is in history/ after the next start."""
+    """kxfs is killed after it has recorded a job and before it has started the job. After the next start, the job is
+    in history/."""
     with started(make_kx(start=False)) as (kx, disk):
         file = kx.base / "a.yaml"
         file.write_text(app("echo >> started"))
@@ -573,13 +578,14 @@ def test_killed_before_the_start(make_kx):
 
 
 def test_jobs_run_on(kx):
-    """Jobs continue over a crash, and so do their logs; `wait` and `follow` of the next mount end with them."""
+    """Jobs and their logs continue during a crash of kxfs. `wait` and `follow` of the next mount return when the
+    jobs end."""
     job = kx.submit(app(FAMILY + UNTIL_END + "echo last; exit 3"))
     pids = pids_of(job)
     kx.end(signal.SIGKILL)
     assert all(alive(pid) for pid in pids)
     kx.start()
-    job.until("RUNNING")  # at once, if that was on record or the helper answers at once
+    job.until("RUNNING")  # immediately, if the record or the helper shows it
     assert all(alive(pid) for pid in pids)
     got = {}
     threads = [threading.Thread(target=lambda name=name: got.update({name: job.read(name)}))
@@ -602,7 +608,7 @@ def test_jobs_run_on(kx):
 @pytest.mark.parametrize("script, code, sig, state", [
     ("exit 0", 0, None, "SUCCEEDED"), ("exit 7", 7, None, "FAILED"), ("kill -TERM $$", None, 15, "FAILED")])
 def test_ends_meanwhile(kx, script, code, sig, state):
-    """The next start learns how a job ended while no daemon ran."""
+    """If a job ends while no daemon runs, the next start learns how it ended."""
     job = kx.submit(app(FAMILY + UNTIL_END + "echo last; " + script))
     pids = pids_of(job)
     kx.end(signal.SIGKILL)
@@ -621,7 +627,7 @@ def test_ends_meanwhile(kx, script, code, sig, state):
 
 
 def test_retries_go_on(kx):
-    """Each crash preserves the remaining retries, and each attempt keeps its log."""
+    """After each crash, the remaining retries are the same, and each attempt keeps its log."""
     job = kx.submit(app("echo try $$; while [ ! -e go ]; do sleep 0.02; done; rm go; exit 1", max_retries=3))
     for attempt in range(4):
         job.until_logged(b"try ")
@@ -668,7 +674,7 @@ def test_cancel_and_ctl(make_kx):
 
 
 def test_crash_while_cancelling(make_kx):
-    """Jobs that were being removed when kxfs was killed are removed."""
+    """If kxfs is killed while it removes a job, the next start finishes the removal."""
     kx = make_kx("grace=1")
     job = kx.submit(app(FAMILY + "trap '' TERM\n" + UNTIL_END))
     pids = pids_of(job)
@@ -681,7 +687,7 @@ def test_crash_while_cancelling(make_kx):
 
 
 def test_removed_jobs_stay_removed(kx):
-    """Finished jobs that were removed are in history/ after a crash too, with their times and states."""
+    """After a crash, finished jobs that were removed are still in history/, with their times and states."""
     jobs = [kx.submit(app("true"), name=f"{i}.yaml") for i in range(5)]
     for job in jobs:
         job.finish()
@@ -696,12 +702,12 @@ def test_removed_jobs_stay_removed(kx):
 
 
 def test_many_crashes(kx, pytestconfig):
-    """kxfs is killed repeatedly at random: all jobs succeed, and their logs are exact. Half of the jobs fail once in
-    the middle, and are retried."""
+    """kxfs is killed repeatedly at random moments. All jobs succeed, and their logs are exact. Half of the jobs fail
+    once in the middle and are retried."""
     seed = pytestconfig.getoption("--seed") or random.randrange(1 << 32)
     rng = random.Random(seed)
     print(f"seed {seed}, {CRASHES} kills")
-    # Each attempt prints until it is stopped, and leaves the number of lines it has printed.
+    # Each attempt prints until it may end, and leaves the number of its lines in a file.
     script = ("end=end; [ $N = 0 ] || [ -e $KXFS_JOB.0 ] || end=middle; i=0; "
               "while [ ! -e $end ]; do echo line $i; i=$((i + 1)); sleep 0.05; done; "
               "[ $end = end ] || { echo $i > $KXFS_JOB.0; exit 1; }; echo $i > $KXFS_JOB.$N")
@@ -728,8 +734,8 @@ def test_many_crashes(kx, pytestconfig):
 
 
 def test_attempts_in_order(make_kx):
-    """kxfs is killed while the end of an attempt is being written to the merged log: the next attempt follows it
-    there."""
+    """kxfs is killed while it writes the end of an attempt to the merged log. There, the next attempt follows after
+    that end."""
     with started(make_kx(start=False)) as (kx, disk):
         job = kx.submit(app("echo one; [ ! -e again ] || exit 0; while [ ! -e again ]; do sleep 0.02; done; echo two; exit 1",
                             max_retries=1))
@@ -743,13 +749,13 @@ def test_attempts_in_order(make_kx):
         wait_for(lambda: records.head_of(record)["plan"]["replicas"][0]["ended"], what="the end of the attempt on record")
         wait_for(lambda: disk.hangs(f"/{first}"), what="the log to be read")
         kill(kx.pid)
-        disk.go_on()  # a call on a mount that hangs is not ended by a signal
+        disk.go_on()  # a signal does not end a call on a mount that hangs
         kx.end(signal.SIGKILL)
 
         disk.hang("open", f"/{first}")
         kx.start()
         wait_for(lambda: disk.hangs(f"/{first}"), what="the log to be read again")
-        end = time.monotonic() + 1  # the next attempt has time to print, if it begins now
+        end = time.monotonic() + 1  # the next attempt has time to print if kxfs starts it too early
         while time.monotonic() < end and not any(file.stat().st_size for file in logs.iterdir() if file.name != first):
             time.sleep(0.02)
         disk.go_on()
@@ -757,7 +763,7 @@ def test_attempts_in_order(make_kx):
         assert job.read("log") == "main/0 one\nmain/0 two\nmain/0 one\n"
 
 
-# --- what a job does to its helper ---
+# --- what a job can do to its helper ---
 
 
 @pytest.mark.parametrize("sig", ["TERM", "HUP", "INT", "USR1"])
@@ -770,7 +776,7 @@ def test_signal_to_the_parent(kx, sig):
 
 
 def test_kill_of_the_parent(kx):
-    """That ends the replica and all its processes, and nothing else; and it is reported."""
+    """A job kills its parent. This ends the replica with all its processes and nothing else, and kxfs reports it."""
     other = kx.submit(app("echo $$; exec sleep 10000", name="other"))
     job = kx.submit(app(FAMILY + "kill -9 $PPID\nexec sleep 10000"))
     pids = pids_of(job)
@@ -788,7 +794,8 @@ def parent(pid):
 
 @pytest.mark.parametrize("down", [False, True])
 def test_kill_of_the_helper(kx, down):
-    """The same if another process does it, and while no daemon runs."""
+    """Another process kills the helper, while kxfs runs or while it does not. The result is the same as in
+    test_kill_of_the_parent."""
     job = kx.submit(app(FAMILY + "exec sleep 10000"))
     pids = pids_of(job)
     guard = parent(pids[0])
@@ -805,7 +812,8 @@ def test_kill_of_the_helper(kx, down):
 
 
 def test_kill_of_helper_and_guard(kx):
-    """Both at the same time, and kxfs before, so that nothing is left to end the program: it ends anyway."""
+    """Helper and guard are killed at the same time, after kxfs, so nothing is left that could end the program. It
+    ends anyway."""
     job = kx.submit(app("echo $$; exec sleep 10000"))
     [pid] = pids_of(job, 1)
     guard = parent(pid)
@@ -822,7 +830,7 @@ def test_kill_of_helper_and_guard(kx):
 
 
 def test_nothing_outlives_a_job(kx):
-    """A process with another session, parent and environment ends with the job, also after a crash."""
+    """A process in another session, with another parent and environment, ends with the job, also after a crash."""
     job = kx.submit(app(FAMILY + UNTIL_END))
     pids = pids_of(job)
     kx.restart(signal.SIGKILL)
@@ -846,7 +854,8 @@ def test_unmount_ends_all(kx):
 
 
 def test_unmount_waits_only_so_long(make_kx):
-    """Processes that do not end are left to the next mount: here a stopped helper."""
+    """An unmount does not wait for ever for processes. It leaves those that do not end, such as a stopped helper, to
+    the next mount."""
     kx = make_kx("grace=1")
     job = kx.submit(app("echo $$; exec sleep 10000"))
     (pid,) = pids_of(job, 1)
@@ -863,7 +872,7 @@ def test_unmount_waits_only_so_long(make_kx):
 
 
 def test_linger(make_kx):
-    """With -o linger an unmount ends no job; the next mount has them."""
+    """With -o linger, an unmount ends no job, and the next mount controls them."""
     kx = make_kx("linger")
     job = kx.submit(app(FAMILY + UNTIL_END + "echo last"))
     ends = kx.submit(app("echo $$; while [ ! -e ends ]; do sleep 0.02; done; exit 4", name="ends"))
@@ -888,7 +897,7 @@ def test_linger(make_kx):
 
 
 def test_launch_that_was_cut_off(kx):
-    """A crash while a record is made leaves nothing; files without a record are not removed."""
+    """If kxfs crashes while it creates a record, nothing is left of it. Files without a record are not removed."""
     job = kx.submit(app("true"), "app.yaml")
     job.finish()
     kx.end()

@@ -20,8 +20,8 @@ from starting import background
 # --- Held jobs --------------------------------------------------------------------------------
 # Jobs that are held until a user releases them, until a time, or until other jobs have ended.
 #
-# KXFS_TEST_HELD_JOBS is how many test_kills holds (default 60), KXFS_TEST_HELD_KILLS how often kxfs is killed
-# meanwhile (6).
+# KXFS_TEST_HELD_JOBS is the number of jobs that test_kills holds (default 60). KXFS_TEST_HELD_KILLS is how often it
+# kills kxfs meanwhile (6).
 
 JOBS = int(os.environ.get("KXFS_TEST_HELD_JOBS", "60"))
 KILLS = int(os.environ.get("KXFS_TEST_HELD_KILLS", "6"))
@@ -36,13 +36,14 @@ def reason(job):
 
 
 def forgotten(kx, n=0):
-    """Jobs that were launched or removed are not held any more."""
+    """Wait until the records of all but N held jobs show that the job is not held any more."""
     wait_for(lambda: sum("hold" in records.head_of(record) or records.head_of(record)["state"]["state"] != "LIVE"
                          for record in records.files(kx)) == n, what="the records to go")
 
 
 def test_release(kx):
-    """A held job appears immediately, shows its condition, and runs once when released, under the same name."""
+    """A held job appears immediately and shows its condition. When a user releases it, it runs once, under the same
+    name."""
     text = held("echo began; echo $KXFS_JOB >> began", hold=True)
     job = kx.submit(text)
     status = job.status()
@@ -74,7 +75,7 @@ def test_release_cancels_nothing(make_kx):
 
 
 def test_removed(kx):
-    """Removing it discards it, immediately and over a crash."""
+    """If a user removes a held job, it is never launched, also after a crash."""
     jobs = [kx.submit(held("touch began", hold=True)) for _ in range(2)]
     remove(jobs[0].dir)
     assert kx.ls("jobs") == [jobs[1].id]
@@ -87,7 +88,7 @@ def test_removed(kx):
 
 
 def test_readers(kx):
-    """Its `wait` and `follow` continue over the launch."""
+    """`wait` and `follow` of a held job continue when it is launched."""
     job = kx.submit(held("echo one; echo two", hold=True))
     readers = [popen(["cat", str(job.dir / "live" / name)], stdout=subprocess.PIPE, text=True)
                for name in ("wait", "follow")]
@@ -98,7 +99,7 @@ def test_readers(kx):
 
 
 def test_begin(kx):
-    """A duration from now, or a time of this machine; then it runs automatically."""
+    """`begin` is a duration from now, or a time of this machine. Then the job runs automatically."""
     late = kx.submit(held(begin="2099-01-02T03:04"))
     soon = kx.submit(held("date +%s > began", begin="+2s"))
     began = datetime.datetime.fromisoformat(soon.status()["created"].replace("Z", "+00:00")).timestamp()
@@ -115,15 +116,15 @@ def test_begin(kx):
 
 
 def test_clock_steps(make_kx, tmp_path):
-    """A begin is a time of the wall clock: setting the clock back delays it; setting it forward, or suspending the
-    machine, launches it immediately. Each job runs once."""
+    """`begin` is a time of the wall clock. If the clock is set back, the job is delayed. If the clock is set forward
+    or the machine was suspended, the job is launched immediately. Each job runs once."""
     clock = Clock(tmp_path, time.CLOCK_REALTIME)
     kx = make_kx(env=clock.env)
     first = kx.submit(held("echo first >> began", begin="+1h"))
     clock.set(-86400)
     second = kx.submit(held("echo second >> began", begin="+1h"))
     soon = kx.submit(held("echo soon >> began", begin="+1s"))
-    soon.finish()  # so the clock was looked at since it was put back
+    soon.finish()  # so kxfs has read the clock since it was set back
     assert reason(first) == reason(second) == "BeginTime"
     clock.set(-80000)
     second.finish()
@@ -140,7 +141,8 @@ ENDS = {"ok": "true", "failed": "exit 1"}
     ("ok", "ok", True), ("ok", "failed", False), ("failed", "failed", True), ("failed", "ok", False),
     ("any", "ok", True), ("any", "failed", True)])
 def test_after(kx, wish, end, begins):
-    """A job may wait for success, failure or any end of another; it is cancelled if that becomes impossible."""
+    """A job may wait until another one has succeeded, has failed, or has ended in any way. If that becomes
+    impossible, the waiting job is cancelled."""
     first = kx.submit(held(ENDS[end], name="first", hold=True), "first.yaml")
     second = kx.submit(held("touch began", after=[f"{wish}:first"]))
     third = kx.submit(held("touch third", after=[f"ok:{second.id}"]))
@@ -167,7 +169,8 @@ def test_after(kx, wish, end, begins):
 
 
 def test_after_names(kx):
-    """A name means the job that its file launched last, even one that has ended; a name without a job is refused."""
+    """In `after`, a name means the job that was launched last from this file, even if it has ended. A name without a
+    job is refused."""
     first = kx.submit(app("exit 1", name="prep"), "prep.yaml")
     first.finish("FAILED")
     newest = kx.submit(app("true", name="prep"), "prep.yaml")
@@ -178,13 +181,13 @@ def test_after_names(kx):
         assert err_of(kx.write, "submit/self.yaml", held(after=[f"ok:{name}"])) == "EINVAL"
         text = kx.read("submit", "self.yaml.error")
         assert text.startswith("self.yaml:") and f"{name} is neither a job in jobs/ or history/, nor a file" in text
-    # After itself: after the previous job of the same file.
+    # A job that waits for its own name waits for the previous job of the same file.
     kx.submit(app("true", name="self"), "self.yaml").finish()
     kx.submit(held("true", name="self", after=["ok:self"]), "self.yaml").finish()
 
 
 def test_after_removed(kx):
-    """A removed job was cancelled; a job that is gone when kxfs restarts has an unknown end."""
+    """A removed job counts as cancelled. If a job is gone when kxfs restarts, its result is unknown."""
     first = kx.submit(held(hold=True))
     ok, failed = (kx.submit(held(after=[f"{wish}:{first.id}"])) for wish in ("ok", "failed"))
     remove(first.dir)
@@ -200,7 +203,7 @@ def test_after_removed(kx):
         if records.head_of(record)["job"]["id"] == other.id:
             record.unlink()
     kx.start()
-    assert [reason(job) for job in late] == ["BeginTime"] * 2  # that was known before
+    assert [reason(job) for job in late] == ["BeginTime"] * 2  # the other condition was known before
     lost[1].finish()
     for job in (lost[0], lost[2]):
         job.never()
@@ -208,7 +211,7 @@ def test_after_removed(kx):
 
 
 def test_all_of_them(kx):
-    """With several conditions, all must be met; `why` names the missing ones."""
+    """If a job has several conditions, all must be met. `why` names those that are not met yet."""
     first = kx.submit(held(hold=True))
     job = kx.submit(held(hold=True, begin="+1s", after=[f"ok:{first.id}", f"any:{first.id}"]))
     assert job.status()["message"].startswith(
@@ -220,7 +223,7 @@ def test_all_of_them(kx):
 
 
 def test_refused(kx):
-    """The whole file is checked at the close, as for a launch, and in dryrun/ too."""
+    """At the close, kxfs checks the whole document of a held job, as for a launch. In dryrun/ too."""
     for text, said in ((held(hold="yes"), "scheduler_args.hold: must be true or false"),
                        (held(begin="tomorrow"), "scheduler_args.begin: must be a time, like 2026-12-01T08:00"),
                        (held(begin="+2"), "scheduler_args.begin: must be a time"),
@@ -238,7 +241,7 @@ def test_refused(kx):
 
 
 def test_launch_refused(kx):
-    """A job that can't be launched when its time comes has failed, and reports the reason."""
+    """A held job that can't be launched when its time comes fails, and reports the reason."""
     place = kx.work / "place"
     place.mkdir()
     job = kx.submit(held(hold=True, cwd=str(place)))
@@ -249,13 +252,13 @@ def test_launch_refused(kx):
 
 
 def test_read_only(make_kx):
-    """A read-only mount launches nothing, and cancels nothing."""
+    """A read-only mount neither launches nor cancels held jobs."""
     kx = make_kx()
     jobs = [kx.submit(held(begin="+2s")), kx.submit(held(hold=True)), kx.submit(held(begin="+1h"))]
     kx.end(signal.SIGKILL)
     kx.options = "ro"
     kx.start()
-    time.sleep(2)  # nothing may happen, so there is nothing to wait for
+    time.sleep(2)  # the test expects that nothing happens, so it can't wait for an event
     for job in jobs:
         assert job.state() == "PENDING" and job.read("ctl") == ""
         assert "this mount is read-only" in job.read("why") and "ctl" not in job.read("why")
@@ -267,7 +270,7 @@ def test_read_only(make_kx):
 
 @pytest.mark.parametrize("age", [7200, 600], ids=["older", "younger"])
 def test_pause(kx, age):
-    """Held jobs show since when no kxfs was running, at the earliest since their submission."""
+    """Held jobs show since when no kxfs ran. This time is never before their submission."""
     job = kx.submit(held(hold=True))
     kx.end()
     stamp = kx.state / "ran"
@@ -285,7 +288,7 @@ def test_pause(kx, age):
 
 
 def test_damaged(kx):
-    """A damaged record is moved to aside/, and its job is never launched; the others remain."""
+    """kxfs moves a damaged record to aside/ and never launches its job. The other jobs remain."""
     bad, flipped, cut, good = (kx.submit(held("touch began", hold=True)) for _ in range(4))
     kx.end()
     for record in records.files(kx):
@@ -307,7 +310,7 @@ def test_damaged(kx):
 
 
 def test_chain(kx):
-    """A hundred jobs, each after the previous one."""
+    """A hundred jobs run in order, because each waits for the previous one."""
     jobs = [kx.submit(held("echo 0 >> order", hold=True))]
     for i in range(1, 100):
         jobs.append(kx.submit(held(f"echo {i} >> order", after=[f"ok:{jobs[-1].id}"])))
@@ -318,7 +321,7 @@ def test_chain(kx):
 
 
 def test_queue(make_kx):
-    """A held job is not in the queue of the machine until it is launched."""
+    """A held job does not count in the queue of the machine until it is launched."""
     kx = make_kx("jobs=1")
     job = kx.submit(held(hold=True))
     kx.submit(app("true")).finish()
@@ -328,7 +331,7 @@ def test_queue(make_kx):
 
 
 def test_kills(kx, pytestconfig):
-    """Many held jobs are launched while kxfs is killed repeatedly: each is launched once."""
+    """Many held jobs are launched while kxfs is killed repeatedly. Each is launched exactly once."""
     seed = pytestconfig.getoption("--seed") or random.randrange(1 << 32)
     print(f"seed {seed}, {KILLS} kills")
     rng = random.Random(seed)
@@ -337,7 +340,7 @@ def test_kills(kx, pytestconfig):
         how = {"begin": f"+{rng.randint(1, 3)}s"} if i % 2 or i < 3 else {"after": [f"any:{rng.choice(jobs).id}"]}
         jobs.append(kx.submit(held("echo $KXFS_JOB >> began", **how)))
     for _ in range(KILLS):
-        time.sleep(rng.random())  # at any moment
+        time.sleep(rng.random())  # at a random moment
         kx.restart(signal.SIGKILL)
     for job in jobs:
         job.finish(timeout=600)
@@ -346,11 +349,11 @@ def test_kills(kx, pytestconfig):
 
 
 # --- The queue --------------------------------------------------------------------------------
-# The queue of one machine: -o jobs=N and -o gpus=N of local:. The GPUs are pretended; the jobs check that none has two
-# users.
+# The queue of one machine: -o jobs=N and -o gpus=N of local:. The GPUs don't exist; the jobs check that each has only
+# one user.
 #
-# KXFS_TEST_GPU_JOBS is how many jobs the randomized tests run (default 24), KXFS_TEST_GPU_CRASHES how often kxfs is
-# killed (4).
+# KXFS_TEST_GPU_JOBS is the number of jobs in randomized tests (default 24). KXFS_TEST_GPU_CRASHES is how often these
+# kill kxfs (4).
 
 QUEUE_JOBS = int(os.environ.get("KXFS_TEST_GPU_JOBS", "24"))
 CRASHES = int(os.environ.get("KXFS_TEST_GPU_CRASHES", "4"))
@@ -364,7 +367,8 @@ def rng(pytestconfig):
 
 
 def held_job(name, last="", **fields):
-    """A job that writes to the file `order` when it begins, and waits for the file NAME."""
+    """Return an AppDef whose job writes NAME to the file `order` when it begins, and then waits for a file called
+    NAME."""
     return app(f"echo {name} >> order; while [ ! -e {name} ]; do sleep 0.02; done; {last}", name=name, **fields)
 
 
@@ -378,7 +382,7 @@ def gpus(n):
 
 
 def line_up(kx, *names):
-    """One job that runs, and others queued behind it."""
+    """Submit jobs of which the first runs and the others wait in the queue. Return them by name."""
     jobs = {name: kx.submit(held_job(name)) for name in names}
     jobs[names[0]].until("RUNNING")
     wait_for(lambda: order(kx) == list(names[:1]), what=f"{names[0]} to say that it begins")
@@ -392,7 +396,7 @@ def places(*jobs):
 
 
 def finish_in_order(kx, jobs, *names):
-    """End each job as soon as it runs; those behind it must not have begun."""
+    """End each job as soon as it runs. The jobs behind it must not have begun before that."""
     for i, name in enumerate(names):
         wait_for(lambda n=i: len(order(kx)) > n, what=f"{name} to begin")
         assert order(kx) == list(names[:i + 1])
@@ -402,7 +406,8 @@ def finish_in_order(kx, jobs, *names):
 
 
 def test_program_that_the_job_before_makes(make_kx):
-    """Whether a program exists is checked when it is started, so one job may build the program of the next one."""
+    """kxfs checks whether a program exists only when it starts the job. So a job may create the program of the next
+    job."""
     kx = make_kx("jobs=1")
     build = kx.submit(held_job("build", "printf '#!/bin/sh\\necho built\\n' > tool; chmod +x tool"))
     ran = kx.submit(app("", roles=[{"name": "main", "image": "none", "entrypoint": "./tool"}]))
@@ -414,7 +419,7 @@ def test_program_that_the_job_before_makes(make_kx):
 
 
 def test_jobs(make_kx):
-    """Jobs run one after the other, in order; waiting ones show their reason and their position."""
+    """With jobs=1, jobs run one after the other, in order. Waiting jobs show their reason and their position."""
     kx = make_kx("jobs=1")
     jobs = line_up(kx, "a", "b", "c")
     b, c = jobs["b"].status(), jobs["c"].status()
@@ -434,13 +439,13 @@ def test_jobs(make_kx):
 
 
 def test_no_queue(kx):
-    """Without the options there is no queue, and a gpu in a resource is recorded, not enforced."""
+    """Without the options there is no queue. A gpu in `resource` is then recorded, but not enforced."""
     assert "queues" not in kx.ls()
     kx.submit(app("echo .${CUDA_VISIBLE_DEVICES-unset}.", resource=gpus(1000))).finish()
 
 
 def test_requests(make_kx):
-    """Removing, suspending and ending a waiting job."""
+    """Users can remove, suspend and terminate waiting jobs."""
     kx = make_kx("jobs=1")
     jobs = line_up(kx, "a", "b", "c", "d", "e")
     remove(jobs["c"].dir)
@@ -458,7 +463,7 @@ def test_requests(make_kx):
 
 
 def test_suspended(make_kx):
-    """A suspended job keeps its slot, since its processes still exist and use memory."""
+    """A suspended job keeps its slot, because its processes still exist and use memory."""
     kx = make_kx("jobs=1")
     jobs = line_up(kx, "a", "b")
     write_ctl(jobs["a"], "suspend")
@@ -468,7 +473,7 @@ def test_suspended(make_kx):
 
 
 def test_retries(make_kx):
-    """Attempts of a job follow each other: it keeps its slot and its GPUs until it is over."""
+    """A job keeps its slot and its GPUs between its attempts, until it has ended."""
     kx = make_kx("gpus=3")
     jobs = {"first": kx.submit(app("echo first >> order", resource=gpus(1))),
             "a": kx.submit(held_job("a", "echo $CUDA_VISIBLE_DEVICES; [ -e twice ] || { touch twice; exit 1; }",
@@ -486,7 +491,7 @@ def test_retries(make_kx):
 
 @pytest.mark.parametrize("options, sig", [("jobs=1", signal.SIGKILL), ("jobs=1,linger", signal.SIGTERM)])
 def test_remount(make_kx, options, sig):
-    """Running and waiting jobs continue in the same order, over a crash and with linger."""
+    """After a crash or an unmount with linger, running and waiting jobs continue in the same order."""
     kx = make_kx(options)
     jobs = line_up(kx, "a", "b", "c", "d")
     write_ctl(jobs["b"], "suspend")
@@ -499,8 +504,8 @@ def test_remount(make_kx, options, sig):
 
 
 def test_ended_meanwhile(make_kx):
-    """A job whose slot becomes free while no kxfs runs starts with the next mount; without jobs= all waiting ones
-    do."""
+    """If a slot becomes free while no kxfs runs, the next mount starts the next job. A mount without jobs= starts
+    all waiting jobs."""
     kx = make_kx("jobs=1")
     jobs = line_up(kx, "a", "b", "c")
     kx.end(signal.SIGKILL)
@@ -521,7 +526,7 @@ def test_ended_meanwhile(make_kx):
 
 
 def test_queue_read_only(make_kx):
-    """A read-only mount starts nothing and forgets nothing: waiting jobs remain in order until a mount without ro."""
+    """A read-only mount starts no job and forgets none. Waiting jobs remain in order until a mount without ro."""
     kx = make_kx("jobs=1")
     jobs = line_up(kx, "a", "b", "c")
     kx.end(signal.SIGKILL)
@@ -541,7 +546,7 @@ def test_queue_read_only(make_kx):
 
 
 def test_unmounted(make_kx):
-    """Without linger, unmounting ends waiting jobs like running ones."""
+    """Without linger, an unmount ends waiting jobs as it ends running ones."""
     kx = make_kx("jobs=1")
     jobs = line_up(kx, "a", "b")
     kx.restart()
@@ -559,8 +564,8 @@ while :; do sleep 0.02; done
 
 @pytest.mark.parametrize("how", ["terminate", "remove"])
 def test_ending(make_kx, how):
-    """A job's slot and GPUs become free only when its processes have ended, however long that takes, also over a
-    crash."""
+    """The slot and the GPUs of a job become free only when all its processes have ended, however long that takes,
+    also after a crash."""
     kx = make_kx("gpus=1,grace=1m")
     a = kx.submit(app(STUBBORN, resource=gpus(1)))
     wait_for(lambda: order(kx) == ["a"], what="a to begin")
@@ -582,7 +587,7 @@ def test_ending(make_kx, how):
 
 
 def test_never_fits(make_kx):
-    """A job that needs more GPUs than exist is refused at the close, and in dryrun/ too."""
+    """A job that needs more GPUs than the machine has is refused at the close, and in dryrun/ too."""
     kx = make_kx("gpus=4")
     text = app("true", resource=gpus(2), num_replicas=3)
     for name in ("submit", "dryrun"):
@@ -592,7 +597,7 @@ def test_never_fits(make_kx):
 
 
 def test_fewer(make_kx):
-    """A mount with fewer GPUs than before: a job that no longer fits reports that, and blocks nothing."""
+    """If a later mount has fewer GPUs, a job that no longer fits reports that and does not block the queue."""
     kx = make_kx("gpus=4,jobs=1")
     a, b, c = (kx.submit(held_job(name, resource=gpus(n))) for name, n in (("a", 1), ("b", 4), ("c", 1)))
     a.until("RUNNING")
@@ -610,7 +615,7 @@ def test_fewer(make_kx):
 
 def test_why(make_kx):
     kx = make_kx("gpus=8")
-    env = {"CUDA_VISIBLE_DEVICES": "0"}  # what is given counts
+    env = {"CUDA_VISIBLE_DEVICES": "0"}  # the AppDef's own value counts
     a = kx.submit(held_job("a", "echo $CUDA_VISIBLE_DEVICES $HIP_VISIBLE_DEVICES", resource=gpus(1), num_replicas=7, env=env))
     others = [kx.submit(held_job("a", resource=gpus(2))) for _ in range(4)]
     a.until("RUNNING")
@@ -624,7 +629,7 @@ def test_why(make_kx):
     assert [a.log(f"main-{k}") for k in range(7)] == [f"{k} {k}\n".encode() for k in range(7)]
 
 
-# Use each assigned GPU; a directory can only be made once.
+# Use each assigned GPU by creating its directory, which only one process can do.
 USE = """
 echo $KXFS_JOB/$KXFS_REPLICA >> started
 n=0
@@ -636,7 +641,7 @@ for i in $(echo $CUDA_VISIBLE_DEVICES | tr , ' '); do rmdir gpu-$i; done
 
 
 def test_places(make_kx, rng):
-    """At most as many jobs run as there are slots, and none is started twice, although kxfs is killed repeatedly."""
+    """kxfs is killed repeatedly. Never do more jobs run than there are slots, and no job is started twice."""
     kx = make_kx("jobs=3")
     jobs = []
     for _ in range(QUEUE_JOBS):
@@ -651,7 +656,7 @@ def test_places(make_kx, rng):
 
 
 def test_gpus(make_kx, rng):
-    """No GPU has two users at a time, and no job is started twice, although kxfs is killed repeatedly."""
+    """kxfs is killed repeatedly. No GPU ever has two users, and no job is started twice."""
     kx = make_kx("gpus=8")
     jobs = []
     for i in range(QUEUE_JOBS):
@@ -669,8 +674,8 @@ def test_gpus(make_kx, rng):
 
 
 def test_none_idle(make_kx, rng):
-    """The first job in the queue runs if it fits, no job overtakes, and the free GPUs do not suffice for the first:
-    after each end, and after each kill of kxfs."""
+    """After each end of a job and each kill of kxfs, no GPU is idle needlessly: the first job in the queue waits
+    only if the free GPUs do not suffice for it. No job overtakes another."""
     kx = make_kx("gpus=8")
     needs = {f"j{i}": rng.randint(1, 4) * rng.randint(1, 2) for i in range(QUEUE_JOBS)}
     waiting, running, ids = list(needs), [], {}
@@ -706,7 +711,8 @@ def queue(kx):
 
 
 def test_gpu_of_a_job_that_is_being_ended(make_kx):
-    """The queue and `why` of waiting jobs count equally: a GPU is not free before its job has ended."""
+    """A GPU becomes free only when its job has ended. Both the queue and `why` of waiting jobs count it as used
+    until then."""
     kx = make_kx("gpus=1,grace=1m")
     a = kx.submit(app(STUBBORN, resource=gpus(1)))
     wait_for(lambda: order(kx) == ["a"], what="a to begin")
@@ -746,7 +752,7 @@ def test_unmounted_before_its_turn(make_kx):
 
 
 def test_few_descriptors(make_kx):
-    """Jobs wait while no descriptors are left, until others end."""
+    """If no descriptors are left, jobs wait until others end."""
     kx = make_kx(start=False)
     with background(kx, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))):
         jobs = [kx.submit(app("while [ ! -e go ]; do sleep 0.1; done")) for _ in range(20)]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The rules of submit/: what may be written, renamed and removed there, what is refused and how, and what remains
-after a remount."""
+"""The rules of submit/: what users can write, rename and remove there, what kxfs refuses and how, and what a remount
+keeps."""
 
 import contextlib
 import errno
@@ -35,7 +35,7 @@ DRY_RUN = """{"scheduler": "%s", "cfg": {"log_dir": null, "prepend_cwd": false, 
 
 
 def test_dry_run_of_torchx(kx):
-    """The output of torchx run --dryrun --json is submitted unchanged."""
+    """kxfs accepts the output of torchx run --dryrun --json unchanged."""
     job = kx.submit(DRY_RUN % "local_cwd")
     job.finish()
     assert job.log("sh-0").decode() == f"{job.id}\n"
@@ -69,7 +69,7 @@ def test_each_result_replaces_the_contradicted_one(kx):
     first = job_of(kx, "x.yaml")
     assert error_of(kx, "x.yaml") is None
     assert put(kx, "x.yaml", BAD) == "EINVAL"
-    # The job of the last accepted write still exists, and so does the link.
+    # The job of the last accepted write still exists, and so does its link.
     assert job_of(kx, "x.yaml") == first
     assert error_of(kx, "x.yaml")
     assert put(kx, "x.yaml", GOOD) == ""
@@ -144,7 +144,7 @@ def test_results_can_only_be_read_and_removed(kx):
 
 
 def test_an_error_is_gone_at_once(kx):
-    """Immediately, not a second later, when the kernel has dropped its attributes."""
+    """When the file is accepted, NAME.error is gone immediately, although the kernel may still cache its attributes."""
     for _ in range(5):
         put(kx, "x.yaml", BAD)
         assert (kx / "submit/x.yaml.error").stat().st_size == len(error_of(kx, "x.yaml").encode())
@@ -170,7 +170,7 @@ def test_removing_a_file_changes_nothing_else(kx):
 def test_a_handle_is_spent_when_its_job_is_launched(kx):
     fd = opened(kx, "x.yaml")
     os.write(fd, GOOD.encode())
-    # The child closes a descriptor that only it has, but it is not the opener.
+    # The child closes the last descriptor, but another process has opened the file.
     copy = os.dup(fd)
     harness.run(["true"], pass_fds=[fd])
     assert not launched(kx)
@@ -182,7 +182,7 @@ def test_a_handle_is_spent_when_its_job_is_launched(kx):
         assert not launched(kx)
         os.close(fd)
         launched_once(kx, "x.yaml")
-        # The child's remaining descriptor can't write any more.
+        # The parent's file was launched, so a write through the child's remaining descriptor fails.
         child = f"/proc/{pid}/fd/{fd}"
         assert os.readlink(child).endswith("x.yaml")
     finally:
@@ -231,15 +231,15 @@ def test_a_refused_handle_may_write_again(kx):
               "os.wait()\n")
     p = harness.run(["python3", "-c", script], cwd=kx / "submit")
     assert p.stdout.split() == [str(errno.EINVAL)]
-    # The child has no close of its own that could wait: its result may arrive at any time.
+    # The child does not close the file, so nothing waits for its result, which may arrive at any time.
     harness.wait_for(lambda: error_of(kx, "x.yaml") is None, what="the second result")
     launched_once(kx, "x.yaml")
     assert kx.read("submit/x.yaml") == GOOD
 
 
 def test_emptied_by_one_and_written_by_another(kx):
-    """As with `: > x.yaml`, and then >>, while a child still has the descriptor of the first opener: its end changes
-    nothing."""
+    """A shell does `: > x.yaml`, and later >> x.yaml. Meanwhile a child still has a descriptor of the first open.
+    The end of the child changes nothing."""
     fd = opened(kx, "x.yaml", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     pid = os.fork()
     if pid == 0:
@@ -259,7 +259,8 @@ def test_emptied_by_one_and_written_by_another(kx):
 
 
 def test_emptied_without_a_close(kx):
-    """The exec closes it: nothing is launched, and the next mount shows it empty, too."""
+    """A process truncates the file, and an exec closes it. Nothing is launched. The file is empty, also after a
+    remount."""
     put(kx, "x.yaml", GOOD)
     harness.run(["python3", "-c", "import os\n"
                  "os.open('x.yaml', os.O_WRONLY | os.O_TRUNC)\n"
@@ -271,7 +272,7 @@ def test_emptied_without_a_close(kx):
 
 
 def test_readers_and_writers_together(kx):
-    """A reader of a file sees the contents that were closed last; a writer sees its own."""
+    """A reader of a file sees the contents that were closed last. A writer sees the contents that it is writing."""
     fd = opened(kx, "x.yaml", os.O_RDWR | os.O_CREAT)
     os.write(fd, GOOD[:10].encode())
     assert kx.read("submit/x.yaml") == ""
@@ -288,7 +289,7 @@ def test_readers_and_writers_together(kx):
 
 
 def test_scratch_is_shared(kx):
-    """All processes with a scratch file open change the same bytes, as vim expects of a swap file."""
+    """Processes that have the same scratch file open change the same bytes, as vim expects of a swap file."""
     with open(kx / "submit/.x.yaml.swp", "w+b", buffering=0) as a, open(kx / "submit/.x.yaml.swp", "r+b", buffering=0) as b:
         a.write(b"one")
         assert b.read() == b"one"
@@ -298,7 +299,7 @@ def test_scratch_is_shared(kx):
 
 
 def test_end_of_what_it_wrote(kx):
-    """Seeking to the end of a file means the end of the writer's own contents."""
+    """For a writer, the end of a file is the end of its own contents."""
     a = opened(kx, "x.yaml")
     os.write(a, GOOD.encode())
     b = opened(kx, "x.yaml")
@@ -314,7 +315,7 @@ def test_end_of_what_it_wrote(kx):
 
 
 def test_two_handles_of_one_process(kx):
-    """Each open file is a submission of its own."""
+    """Each open file is a submission of its own, even if one process has two."""
     a = opened(kx, "x.yaml")
     b = opened(kx, "x.yaml", os.O_WRONLY | os.O_APPEND)
     os.write(a, GOOD[:20].encode())
@@ -352,7 +353,7 @@ def test_attributes(kx):
     path = kx / "submit/x.yaml"
     ino = path.stat().st_ino
     os.chmod(path, 0o440)
-    assert harness.permissions(path) == 0o640  # the owner may always write, so that rm never asks
+    assert harness.permissions(path) == 0o640  # the owner can always write, so that rm does not ask
     os.utime(path, (1000, 2000))
     assert path.stat().st_mtime == 2000
     assert path.stat().st_atime == 1000
@@ -406,7 +407,7 @@ def test_too_big(kx, tool):
 
 
 def test_a_failed_write_is_never_launched(kx):
-    """A writer that ignores an error of write() has not written what it meant to."""
+    """If a write() has failed, the document is never launched, even if the writer ignores the error."""
     fd = opened(kx, "x.yaml")
     os.write(fd, GOOD.encode())
     assert harness.err_of(os.pwrite, fd, b"#", 2 * MIB) == "EFBIG"
@@ -427,7 +428,7 @@ def test_scratch_files_are_bounded(kx):
     for i in range(15):
         assert put(kx, f"big{i}", block * 4) == ""
     assert put(kx, "more", "x") == "ENOSPC"
-    # Submitted files have a limit of their own.
+    # Files that submit have a limit of their own.
     assert put(kx, "x.yaml", GOOD) == ""
     os.remove(kx / "submit/big3")
     assert put(kx, "more", "x") == ""
@@ -445,16 +446,16 @@ def test_renaming_launches_once(kx):
     os.rename(kx / "submit/x.tmp", kx / "submit/x.yaml")
     launched_once(kx, "x.yaml")
     job = job_of(kx, "x.yaml")
-    # A file that was launched is not launched again under another name. NAME.job keeps the name that was submitted.
+    # A file that was launched is not launched again under another name. NAME.job keeps the submitted name.
     os.rename(kx / "submit/x.yaml", kx / "submit/y.yaml")
     assert kx.ls("submit") == ["x.yaml.job", "y.yaml"]
     assert job_of(kx, "x.yaml") == job
-    # Nor when it was away, nor after a remount.
+    # It is not launched again after it had a name that does not submit, nor after a remount.
     os.rename(kx / "submit/y.yaml", kx / "submit/y.bak")
     kx.restart()
     os.rename(kx / "submit/y.bak", kx / "submit/z.yaml")
     assert launched(kx) == {job}
-    # A copy is a new submission.
+    # A copy of the file is a new submission.
     kx.call("cp submit/z.yaml submit/copy.yaml")
     assert launched(kx) == {job, job_of(kx, "copy.yaml")}
 
@@ -474,7 +475,7 @@ def test_renaming_what_is_bad(kx):
 
 
 def test_renaming_while_it_is_written(kx):
-    """The close launches it, under the new name."""
+    """A file that is renamed while a process writes it is launched at the close, under the new name."""
     fd = opened(kx, "tmp")
     os.write(fd, GOOD[:9].encode())
     os.rename(kx / "submit/tmp", kx / "submit/x.yaml")
@@ -530,7 +531,7 @@ def test_side_by_side(kx, tool):
 
 
 def test_one_name_from_many(kx):
-    """Every accepted write has launched one job; the link shows the last one's."""
+    """Each accepted write has launched one job, and the link leads to the job of the last one."""
     results = []
 
     def write():
@@ -541,7 +542,8 @@ def test_one_name_from_many(kx):
         t.start()
     for t in threads:
         t.join()
-    # All writers belong to one process, so the last close launches, and the others do not wait for that.
+    # All writers are threads of one process. So only the last close launches, and the other closes do not wait for
+    # that.
     harness.wait_for(lambda: job_of(kx, "x.yaml") in launched(kx), what="the job of the link")
     assert 1 <= len(launched(kx)) <= results.count("")
 
@@ -558,7 +560,7 @@ def test_remount(kx):
     jobs = launched(kx)
     kx.restart()
     assert {name: kx.read("submit", name) for name in before} == before
-    assert kx.ls("submit") == sorted(inodes)  # an error ends with its mount
+    assert kx.ls("submit") == sorted(inodes)  # errors are dropped when the mount ends
     assert {name: os.lstat(kx / "submit" / name).st_ino for name in inodes} == inodes
     assert os.readlink(kx / "submit/x.yaml.job") == link
     assert harness.permissions(kx / "submit/scratch") == 0o600
@@ -567,7 +569,7 @@ def test_remount(kx):
 
 
 def test_crash(kx):
-    """After kxfs was killed, what was launched is there, and is not launched again."""
+    """After kxfs was killed, launched jobs still exist and are not launched again."""
     put(kx, "x.yaml", GOOD)
     put(kx, "bad.yaml", BAD)
     link = os.readlink(kx / "submit/x.yaml.job")
@@ -578,7 +580,7 @@ def test_crash(kx):
 
 
 def test_strangers_in_the_state_directory(kx):
-    """Files that kxfs has not created are not shown, and have no effect."""
+    """kxfs neither shows nor uses files in its state directory that it has not created."""
     kx.end()
     sub = kx.state / "submit"
     os.symlink("/etc/passwd", sub / "evil.yaml")
@@ -603,7 +605,7 @@ def test_of_each_user(kx_of_each):
 
 
 def test_mv_reports_a_refused_move(kx):
-    """mv takes EINVAL for a move of a directory into itself."""
+    """A refused document makes mv fail with EBADMSG. EINVAL would make mv report a move of a directory into itself."""
     kx.write("submit/tmp", "nonsense: [")
     p = kx.call("mv submit/tmp submit/app.yaml", check=False)
     assert p.returncode == 1 and "subdirectory" not in p.stderr and "Bad message" in p.stderr
@@ -613,7 +615,7 @@ def test_mv_reports_a_refused_move(kx):
 @pytest.mark.parametrize("name", ["train", "train.txt", "x.txt.job", "train.py", "train.yaml.txt", "train.jsonl",
                                   "train.yaml.", "train.yaml "])
 def test_name_that_does_not_submit(kx, name):
-    """A user who copies a file to such a name is notified that nothing runs until it is renamed."""
+    """A user who copies a file to a name that does not submit is told that it does not run until it is renamed."""
     text = f"{name}: not submitted: the name must end in .yaml, .yml or .json\n"
     kx.write(f"submit/{name}", app("true"))
     kx.write(f"submit/{name}", app("true"))
@@ -640,7 +642,8 @@ def test_capital_letters(kx, name):
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM], ids=lambda s: s.name)
 def test_writer_that_was_not_done(kx, sig):
-    """kxfs ends while a process writes: of what was not closed only what was synced is there, and nothing is launched."""
+    """kxfs ends while a process writes. Of contents that were not closed, only synced ones remain, and nothing is
+    launched."""
     held = [open(kx / "submit" / name, "w") for name in ("part.yaml", "scratch", "unsynced.yaml", "empty.yaml")]
     for f in held[:3]:
         f.write(app("true"))

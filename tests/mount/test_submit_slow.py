@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Slow answers to writers, and several writers at once."""
+"""Slow answers to writers, and several writers at the same time."""
 
 import collections
 import contextlib
@@ -17,8 +17,8 @@ import submitting
 from submitting import asking, error_of, job_of, launched, put, slow_binary
 
 # --- Slow answers -----------------------------------------------------------------------------
-# submit/ when the answer takes long: waiting, interrupts, deadlines, results that overtake each other, expiry. On
-# slow_kxfs.c, which answers when the document requests.
+# submit/ when the backend answers late: waiting, interrupts, deadlines, results that overtake each other, expiry. The
+# backend is slow_kxfs.c, which answers when the document requests it.
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def kx(make_slow):
 
 
 def later(fn, *args):
-    """Run FN in a thread. Return a function that returns its result."""
+    """Run FN(*ARGS) in a thread. Return a function that waits for its result and returns it."""
     result = []
     thread = threading.Thread(target=lambda: result.append(fn(*args)))
     thread.start()
@@ -60,7 +60,7 @@ def later(fn, *args):
 
 
 def until_asked(kx, name):
-    """The backend has the document now: its writer waits in close() or rename()."""
+    """Wait until the backend has the document of NAME. Its writer then waits in close() or rename()."""
     harness.wait_for(lambda: f"asked: {name}\n" in kx.said(), what=f"the submission of {name}")
 
 
@@ -68,7 +68,7 @@ def test_close_waits_for_the_result(kx):
     for name, refuse, error in (("x.yaml", "", ""), ("y.yaml", f"refuse {errno.EDQUOT}", "EDQUOT")):
         begun = time.monotonic()
         assert put(kx, name, asking("delay 700", refuse)) == error
-        assert time.monotonic() - begun >= 0.6  # timers are of whole milliseconds, roughly
+        assert time.monotonic() - begun >= 0.6  # timers have a resolution of milliseconds
         assert (job_of(kx, name) is None) == bool(error)
 
 
@@ -133,7 +133,7 @@ def test_busy_while_it_is_launched(kx):
     (f"refuse {errno.EACCES}", f"refuse {errno.EINVAL}", 0, True),
 ])
 def test_the_last_write_decides(kx, first, second, jobs, error):
-    """Also if the result of the previous one arrives later."""
+    """The last write decides, even if the result of an earlier write arrives later."""
     done = later(put, kx, "x.yaml", asking("held", first))
     until_asked(kx, "x.yaml")
     put(kx, "x.yaml", asking(second))
@@ -150,7 +150,7 @@ def test_the_last_write_decides(kx, first, second, jobs, error):
 
 
 def test_a_launch_goes_with_its_file(kx):
-    """A file that is renamed during its launch is not launched again. NAME.job keeps the name that was submitted."""
+    """A file that is renamed during its launch is not launched again. NAME.job keeps the submitted name."""
     done = later(put, kx, "x.yaml", asking("held"))
     until_asked(kx, "x.yaml")
     os.rename(kx / "submit/x.yaml", kx / "submit/y.yaml")
@@ -186,7 +186,7 @@ def test_rename_has_a_deadline(kx):
     put(kx, "tmp", asking("held"))
     assert harness.err_of(os.rename, kx / "submit/tmp", kx / "submit/x.yaml") == "ETIMEDOUT"
     assert "x.yaml" not in kx.ls("submit")
-    # A retry does not launch it twice: the file gets the name, and then the result.
+    # Renaming again does not launch the file twice. The file gets the name, and later the result.
     os.rename(kx / "submit/tmp", kx / "submit/x.yaml")
     kx.answer()
     harness.wait_for(lambda: job_of(kx, "x.yaml"))
@@ -207,7 +207,7 @@ def test_a_rename_that_is_late(kx):
 def test_close_has_a_deadline(kx):
     begun = time.monotonic()
     assert put(kx, "x.yaml", asking("delay 33000")) == "ETIMEDOUT"
-    assert time.monotonic() - begun >= 29.9  # timers are of whole milliseconds, roughly
+    assert time.monotonic() - begun >= 29.9  # timers have a resolution of milliseconds
     harness.wait_for(lambda: job_of(kx, "x.yaml"))
     assert error_of(kx, "x.yaml") is None
 
@@ -216,7 +216,7 @@ def test_unmounting_answers_who_waits(kx):
     done = later(put, kx, "x.yaml", asking("held"))
     until_asked(kx, "x.yaml")
     assert kx.end() == 0
-    assert done() in ("ENOTCONN", "ECONNABORTED")  # at its deadline it would be ETIMEDOUT
+    assert done() in ("ENOTCONN", "ECONNABORTED")  # at its deadline, it would have been ETIMEDOUT
 
 
 # --- dryrun/ takes the same path, with another end ---
@@ -253,7 +253,8 @@ def test_interrupted_dry_run(kx):
 @pytest.mark.parametrize("first", ["", f"refuse {errno.EINVAL}"])
 @pytest.mark.parametrize("second", ["", f"refuse {errno.EACCES}"])
 def test_the_last_dry_run_decides(kx, first, second):
-    """A document that was replaced while its answer was pending neither changes the file nor has an error."""
+    """If a document is replaced while its dry run is pending, the result of that dry run is dropped: it neither
+    changes the file nor becomes an error."""
     done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("held", first))
     until_asked(kx, "x.yaml")
     harness.err_of(kx.write, "dryrun/x.yaml", asking("newer", second))
@@ -265,7 +266,8 @@ def test_the_last_dry_run_decides(kx, first, second):
 
 
 def test_written_while_a_dry_run_is_under_way(kx):
-    """Unclosed contents are not shown, and a manifest made meanwhile does not change them."""
+    """While a process writes a file, readers don't see its contents. A manifest that arrives meanwhile does not
+    change them."""
     done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("held"))
     until_asked(kx, "x.yaml")
     with open(kx / "dryrun/x.yaml", "w", encoding="utf-8") as f:
@@ -279,19 +281,19 @@ def test_written_while_a_dry_run_is_under_way(kx):
 
 
 def test_dry_run_by_rename(kx):
-    kx.write("dryrun/tmp", asking("delay 100"))  # far from the time that a rename has
+    kx.write("dryrun/tmp", asking("delay 100"))  # much shorter than the deadline of a rename
     os.rename(kx / "dryrun/tmp", kx / "dryrun/x.yaml")
     assert kx.ls("dryrun") == ["x.yaml"]
     assert kx.read("dryrun/x.yaml") == MADE
     kx.write("dryrun/tmp", asking("held"))
     assert harness.err_of(os.rename, kx / "dryrun/tmp", kx / "dryrun/x.yaml") == "ETIMEDOUT"
-    # renamed before the answer arrives
+    # The file is renamed before the answer arrives.
     os.rename(kx / "dryrun/tmp", kx / "dryrun/x.yaml")
     assert kx.read("dryrun/x.yaml") == asking("held")
     kx.answer()
     until_made(kx, "x.yaml")
     assert kx.ls("dryrun") == ["x.yaml"]
-    # No file waits for the answer when it arrives, so the file remains unchanged.
+    # When the answer arrives, no rename waits for it any more, so the file does not change.
     kx.write("dryrun/tmp", asking("held"))
     assert harness.err_of(os.rename, kx / "dryrun/tmp", kx / "dryrun/y.yaml") == "ETIMEDOUT"
     kx.answer()
@@ -325,7 +327,8 @@ def test_expiry_of_dry_runs(kx):
 
 
 def test_expiry(kx):
-    """A file expires with the job that was launched from it, if nobody has it open and it is not written since."""
+    """A file expires with the job that was launched from it, unless a process has it open or it was changed since
+    then."""
     for name, doc in (("old.yaml", asking()), ("running.yaml", asking("running")),
                       ("changed.yaml", asking()), ("open.yaml", asking())):
         assert put(kx, name, doc) == ""
@@ -338,7 +341,7 @@ def test_expiry(kx):
             "running.yaml.job", "scratch", "scratch.error"]
 
     def expired():
-        # The signal is repeated, since close() returns before kxfs has the release of the file.
+        # Repeat the signal, because close() returns before kxfs receives the RELEASE of the file.
         os.kill(kx.pid, signal.SIGWINCH)
         return kx.ls("submit") == stay
 
@@ -381,7 +384,7 @@ def test_files_belong_to_who_made_them(make_slow):
 
 
 def test_writers_that_can_not_be_looked_at(make_slow):
-    """A daemon that may not see a writer's descriptors decides at each close."""
+    """If the daemon may not inspect a writer's descriptors, it decides at each close."""
     kx = make_slow(user=harness.USER)
     # prctl(PR_SET_DUMPABLE, 0): /proc/PID of this process belongs to root.
     script = ("import ctypes, os\n"
@@ -402,11 +405,11 @@ def test_writers_that_can_not_be_looked_at(make_slow):
 
 
 # --- Several writers --------------------------------------------------------------------------
-# Several who write one name of submit/ at the same moment: a close returns 0 only if what this writer wrote, whole and
-# unmixed, was launched, once. On slow_kxfs.c, which prints what it has launched.
+# Several processes write one name of submit/ at the same moment. A close returns 0 only if exactly the text of this
+# writer was launched, once. The backend is slow_kxfs.c, which prints what it launches.
 #
-#     KXFS_TOGETHER_ROUNDS=10000 pytest test_submit_slow.py     as many rounds
-#     pytest test_submit_slow.py --seed N                       those that a failure names
+#     KXFS_TOGETHER_ROUNDS=10000 pytest test_submit_slow.py     the number of rounds
+#     pytest test_submit_slow.py --seed N                       repeats the rounds that a failure names
 
 # $T: the text, in a file elsewhere. SURE: a failure means that its text was not launched. Other tools may fail after
 # their close, when another one has removed the file.
@@ -423,7 +426,7 @@ TOOLS = {
 
 
 def told(kx):
-    """Return the texts of all jobs, in the order of their launch."""
+    """Return the texts of all launched jobs, in the order of their launches."""
     return [bytes.fromhex(text).decode() for text in re.findall(r"^launched: ([0-9a-f]+)$", kx.said(), re.M)]
 
 
@@ -440,7 +443,8 @@ def write_in_python(path, text):
 
 
 def begin(kx, gate, tool, text, file):
-    """Fork a child that runs it when all others have closed GATE; it inherits only its end of that."""
+    """Fork a child that runs TOOL once all other processes have closed GATE. The child keeps only its own end of
+    GATE."""
     pid = os.fork()
     if pid:
         return pid
@@ -464,7 +468,7 @@ def begin(kx, gate, tool, text, file):
 
 
 def one_round(kx, rng, number):
-    """Return [(tool, text, exit status)] of two to five concurrent writers."""
+    """Let two to five writers write at the same time. Return a list of (tool, text, exit status)."""
     gate = os.pipe()
     children = []
     for i in range(rng.randint(2, 5)):
@@ -480,17 +484,17 @@ def one_round(kx, rng, number):
 
 
 def short(text):
-    """Return TEXT with its long runs shortened."""
+    """Return TEXT with its long runs of equal letters shortened."""
     return re.sub(r"([a-f])\1{9,}", r"\1...", text)
 
 
 def check(done, launched):
-    """Check DONE, the writers of all rounds."""
+    """Check all rounds: DONE has their writers, LAUNCHED the launched texts."""
     known = {text for _, text, _ in done} | {text.rstrip("\n") for _, text, _ in done}
     count = collections.Counter()
     before = {""}
     for text in launched:
-        # An appending writer has earlier text in front of its own: nothing, or launched contents.
+        # The text of an appending writer follows earlier contents: nothing, or launched contents.
         parts = [(text[:i], text[i:]) for i in [0, *(m.start() for m in re.finditer("name: app", text))]]
         whole = [own for rest, own in parts if own in known and rest in before]
         assert whole, f"a mixture was launched: {short(text)!r}"
@@ -523,7 +527,7 @@ def test_who_closes_with_success_has_launched(kx, request, sanitized):
 
 
 def writer(kx, text, name="x.yaml"):
-    """A process that has written TEXT and keeps the file open until requested to close it."""
+    """Start a process that has written TEXT and keeps the file open until close_of() is called."""
     script = ("import os, sys\n"
               f"fd = os.open({name!r}, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)\n"
               f"os.write(fd, {text.encode()!r})\n"
@@ -539,7 +543,7 @@ def writer(kx, text, name="x.yaml"):
 
 
 def close_of(p):
-    """Return the errno of its close(); "" for success."""
+    """Let the process P close its file. Return the message of its errno, or "" on success."""
     code = p.communicate("\n", timeout=harness.LIMIT)[0].strip()
     return os.strerror(int(code)) if code else ""
 
@@ -549,7 +553,7 @@ A, B = (submitting.asking(f"tell {who}") for who in "ab")
 
 @pytest.mark.parametrize("line", ["cat $T > x.yaml", "cat $T >> x.yaml", "cp $T x.yaml"])
 def test_both_are_launched(kx, line):
-    """Two writers of one name launch two jobs, and the name shows the contents that were closed last."""
+    """Two writers of one name launch two jobs. The name then has the contents that were closed last."""
     (kx.work / "b").write_text(B)
     first = writer(kx, A)
     harness.run(line, cwd=kx / "submit", env={"T": str(kx.work / "b")})
@@ -561,7 +565,8 @@ def test_both_are_launched(kx, line):
 
 @pytest.mark.parametrize("line", ["install $T x.yaml", "rm x.yaml && cp $T x.yaml", "cp $T tmp && mv tmp x.yaml"])
 def test_the_first_loses_the_file(kx, line):
-    """Its name was removed while it wrote: its close fails, and the new file of that name was launched."""
+    """The name is removed while the first process writes. Its close fails, and the new file of that name is
+    launched."""
     (kx.work / "b").write_text(B)
     first = writer(kx, A)
     harness.run(line, cwd=kx / "submit", env={"T": str(kx.work / "b")})
@@ -579,7 +584,8 @@ def test_removed_while_another_writes(kx, line):
 
 
 def test_opened_before_and_written_after(kx):
-    """A process that does not truncate the file changes the contents that were closed when it began to write."""
+    """A process that opened the file without truncating it changes the contents that the file had when it began to
+    write."""
     submitting.put(kx, "x.yaml", B)
     fd = os.open(kx / "submit/x.yaml", os.O_WRONLY)
     assert close_of(writer(kx, A)) == ""
@@ -589,7 +595,8 @@ def test_opened_before_and_written_after(kx):
 
 
 def test_made_before_and_written_after(kx):
-    """A process that creates the file writes a new one, whatever was written to it meanwhile."""
+    """A process that has created the file writes a new document, no matter what others have written to the file
+    meanwhile."""
     fd = os.open(kx / "submit/x.yaml", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     assert close_of(writer(kx, A + "# much longer\n")) == ""
     os.write(fd, B.encode())
@@ -598,7 +605,7 @@ def test_made_before_and_written_after(kx):
 
 
 def test_touched_while_another_writes(kx):
-    """A process that creates a file and writes nothing removes nothing."""
+    """A process that creates a file and writes nothing does not remove what others write."""
     fd = os.open(kx / "submit/x.yaml", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     assert close_of(writer(kx, A)) == ""
     os.close(fd)

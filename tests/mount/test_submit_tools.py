@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tools that write files of submit/, how the writing can end, and whether the contents are launched."""
+"""Tools that write files of submit/, the ways in which writing can end, and whether kxfs launches the contents."""
 
 import pathlib
 import re
@@ -12,11 +12,12 @@ import submitting
 from submitting import GOOD
 
 # --- Tools ------------------------------------------------------------------------------------
-# Commands that launch nothing, and writers that a signal ends: the rules of docs/kxfs-submit.7. Also commands that
-# several tests share; test_ways.py runs them on an ordinary mount.
+# Commands that launch nothing, and writers that are ended by a signal, by the rules of docs/kxfs-submit.7. Also
+# commands that several tests share; test_ways.py runs them on an ordinary mount.
 
-# $F: the file to write, in the working directory submit/. $DOC: the document, on another filesystem; the command may
-# remove it. $GEN: a program that prints it. All tools that check close() have the same status for a bad document.
+# $F is the file to write, in the working directory submit/. $DOC is the document, on another file system; the command
+# may remove it. $GEN is a program that prints the document. All tools here check close(), so they fail with the same
+# status for a bad document.
 REPORT = {
     "cp": "cp $DOC $F",
     "cp -p": "cp -p $DOC $F",
@@ -69,7 +70,7 @@ if os.fork() == 0:
 os.wait(); os.write(fd, d[40:]); os.close(fd)'""",
 }
 
-# The same, but the tool ignores the result of close(), or nothing was written at that close.
+# The same for tools that ignore the result of close(), or whose last close comes after no write.
 SILENT = {
     "busybox cat": "busybox cat $DOC > $F",
     "dash cat": "dash -c 'cat $DOC > $F'",
@@ -108,7 +109,7 @@ p.wait()'""",
     "vim": "vim -es -u NONE -c 'read $DOC' -c 'wq' $F < /dev/null",
 }
 
-# These change an existing file: OLD was launched before.
+# Commands that change an existing file, whose contents OLD were launched before.
 CHANGE = {
     "sed -i": "sed -i 's/old/newer/' $F",
     "vim": "vim -es -u NONE -c '%s/old/newer/' -c 'wq' $F < /dev/null",
@@ -125,7 +126,7 @@ CHANGE = {
 
 
 def script(kx, line, document, where="submit"):
-    """Run LINE as described above. Return (status, stderr)."""
+    """Run LINE, a command as described above, on DOCUMENT. Return (status, stderr)."""
     doc = kx.work / "doc"
     doc.write_text(document)
     doc.chmod(0o644)
@@ -164,7 +165,7 @@ def test_touch_does_not_launch_again(kx):
     assert submitting.launched(kx) == before
 
 
-# Writes half a document, removes $DOC.go as a signal, and waits.
+# Write half of a document, remove $DOC.go to signal that, and wait.
 HALF = """python3 -c 'import os, sys, time
 d = open(os.environ["DOC"]).read()
 sys.stdout.write(d[:len(d) // 2]); sys.stdout.flush()
@@ -173,12 +174,12 @@ time.sleep(1000)'"""
 WAIT = "while test -e $DOC.go; do sleep 0.02; done"
 
 
-# A background job of a non-interactive shell ignores SIGINT.
+# SIGINT is missing: background jobs of a non-interactive shell ignore it.
 SIGNALS = ["TERM", "KILL", "HUP", "SEGV"]
 
 
 @pytest.mark.parametrize("line, sig", [
-    *[("{half} > $F & {wait}; kill -{sig} $!; wait", sig) for sig in SIGNALS],  # the opener itself
+    *[("{half} > $F & {wait}; kill -{sig} $!; wait", sig) for sig in SIGNALS],  # the process that opened the file
     # A child of the opener wrote.
     *[("{{ {half} & {wait}; kill -{sig} $!; wait; }} > $F", sig) for sig in SIGNALS],
     # The opener is not killed and closes as usual. (timeout ends at SIGALRM.)
@@ -192,13 +193,13 @@ def test_killed_half_way(kx, line, sig):
     script(kx, line.format(half=HALF, wait=WAIT, sig=sig), GOOD)
     submitting.refused(kx, "x.yaml", "a signal ended")
     assert kx.read("submit/x.yaml") and GOOD.startswith(kx.read("submit/x.yaml"))
-    # Another writer repairs it.
+    # A later writer replaces the contents, and they are launched.
     assert script(kx, "cp $DOC $F", GOOD)[0] == 0
     submitting.launched_once(kx, "x.yaml")
 
 
 def test_a_later_writer_goes_on(kx):
-    """A document that is complete in the end is launched, even if a writer was killed."""
+    """If one writer was killed, but a later writer completes the document, it is launched."""
     (kx.work / "doc.go").touch()
     line = f"{{ {HALF} & {WAIT}; kill $!; wait; tail -c +$(($(stat -c %s $DOC) / 2 + 1)) $DOC; }} > $F"
     script(kx, line, GOOD)
@@ -207,7 +208,7 @@ def test_a_later_writer_goes_on(kx):
 
 
 def test_killed_without_having_written(kx):
-    """A process that is killed with the file open, but has not written, is not a writer."""
+    """A process that has the file open and is killed before it writes anything does not count as a writer."""
     script(kx, "sleep 1000 >> $F & kill -KILL $!; wait", GOOD)
     assert script(kx, "{ sleep 1000 & kill -KILL $!; wait; cat $DOC; } > $F", GOOD)[0] == 0
     submitting.launched_once(kx, "x.yaml")
@@ -216,7 +217,7 @@ def test_killed_without_having_written(kx):
 # --- programs that change a launched file ---
 
 
-# Each launches one more job, from the file's contents then.
+# Each command launches one more job, from the contents that the file has afterwards.
 LAUNCHES = {
     ">>": "echo '# more' >> $F",
     "tee -a": "echo '# more' | tee -a $F > /dev/null",
@@ -245,7 +246,8 @@ def test_program_launches_changed_file_once(kx, program):
 
 
 def test_two_appends_at_once_are_two_jobs(kx):
-    """Each writer has a copy of the earlier contents, and NAME has the contents that were closed last."""
+    """Two processes append at the same time. Each has its own copy of the earlier contents, so there are two jobs.
+    The file has the contents that were closed last."""
     submitting.put(kx, "x.yaml", GOOD)
     before = submitting.launched(kx)
     status, err = script(kx, "exec 3>> $F; echo '# one' >&3; bash -c 'exec 3>&-; echo \"# other\" >> $F'; exec 3>&-", "")
@@ -256,7 +258,7 @@ def test_two_appends_at_once_are_two_jobs(kx):
 
 
 def test_vim_refused_write_launches_nothing(kx):
-    """Neither the refused contents nor vim's backup, which it renamed before, is launched."""
+    """vim writes a document that is refused, after it has renamed the old file to its backup. Neither is launched."""
     submitting.put(kx, "x.yaml", GOOD)
     before = submitting.launched(kx)
     script(kx, "vim -es -u NONE -c 'set backup backupcopy=no' -c '%s/roles/rolls/' -c 'w' -c 'q!' $F < /dev/null", "")
@@ -278,12 +280,12 @@ def test_second_vim_finds_swap_file(kx):
 
 
 # --- How the writing ends ---------------------------------------------------------------------
-# How the writing of a file can end, and whether its contents are launched: the tables of docs/kxfs-submit.7,
+# The ways in which writing a file can end, and whether kxfs launches the contents: the tables of docs/kxfs-submit.7,
 # with real programs.
 
-# Its first half is a valid document, too, so that launching a part would be noticed.
+# The first half is a valid document, too, so a launch of only a part would be noticed.
 LONG = GOOD + "# and so on\n" * 50
-HANG = 60  # seconds after which the mount is taken away: a process that hangs in exec hangs ps on the whole machine
+HANG = 60  # the seconds after which the mount is removed; a process that hangs in exec would make ps hang on the whole machine
 
 GO = """package main
 
@@ -311,7 +313,7 @@ PYTHON = ("import os, signal, sys, threading, time; text = open(os.environ[\"DOC
 PART = "head -c 300 $DOC"
 REST = "tail -c +301 $DOC"
 
-# the rows of the table, and lines that end in this way
+# Rows of the table, and commands whose writing ends in this way.
 LAUNCHED = {
     "The program closes the file; the close fails if nothing is launched.": [
         "$ENDS main write close > x.yaml", "$ENDS second write close > x.yaml", "$ENDS last write close > x.yaml",
@@ -380,7 +382,7 @@ REFUSED = {
 
 
 def test_the_table():
-    """Each row of the manual has its tests."""
+    """Each row of the tables in the manual has commands here."""
     page = (harness.ROOT / "docs/kxfs-submit.7").read_text()
     tables = re.findall(r"^\.Bl -bullet -compact\n(.*?)^\.El", page, re.M | re.S)
     assert [set(re.findall(r"^\.It\n(.*)$", table, re.M)) for table in tables] == [LAUNCHED.keys() | PERHAPS.keys(), set(REFUSED)]
@@ -388,7 +390,7 @@ def test_the_table():
 
 @pytest.fixture(scope="session")
 def programs():
-    """Build $ENDS, from ends.c, and $GO, once for all workers and stages. Some lines run node."""
+    """Build $ENDS, from ends.c, and $GO, once for all workers. Some commands run node."""
     source = harness.ROOT / "tests/mount/ends.c"
 
     def fill(top):
@@ -403,7 +405,7 @@ def programs():
 
 
 def run_line(kx, line, programs=None, where="submit"):
-    """Run LINE there, with the document in $DOC. Return its status."""
+    """Run LINE in the directory WHERE, with the document in $DOC. Return its status."""
     doc = kx.work / "doc"
     doc.write_text(LONG)
     for name, text in (("$NODE", NODE), ("$PYTHON", PYTHON)):
@@ -442,7 +444,7 @@ def test_refused(kx, programs, line):
 
 @pytest.mark.parametrize("line", ["$ENDS second write exit > x.yaml", "{ $GO exit; } > x.yaml", "$ENDS second half KILL > x.yaml"])
 def test_dryrun(kx, programs, line):
-    """In dryrun/, the manifest stands for the launch."""
+    """In dryrun/ the same rules decide whether the file becomes a manifest."""
     run_line(kx, line, programs, "dryrun")
     if "half" in line:
         assert "a signal ended" in kx.read("dryrun/x.yaml.error")
@@ -452,7 +454,7 @@ def test_dryrun(kx, programs, line):
 
 
 def test_a_close_reports_a_child_that_was_ended(kx, programs):
-    """ECANCELED: the opener closes the file after its child."""
+    """If a signal has ended its child, the opener's close fails with ECANCELED."""
     assert run_line(kx, "$ENDS main half lose-child close > x.yaml", programs) == 125
     submitting.refused(kx, "x.yaml", "a signal ended")
 
@@ -467,14 +469,14 @@ def test_a_close_reports_a_child_that_was_ended(kx, programs):
     "os.execlp(\"true\", \"true\")'",
 ])
 def test_exec_closes_the_file(kx, programs, line):
-    """Exec closes a descriptor with O_CLOEXEC while it holds a lock that readers of /proc wait for."""
+    """An exec closes a descriptor with O_CLOEXEC while it holds a lock for which readers of /proc wait."""
     assert run_line(kx, line, programs) == 0
     submitting.launched_once(kx, "x.yaml")
     assert kx.read("submit/x.yaml") == LONG
 
 
 def test_exec_closes_a_copy(kx):
-    """The executed program continues to write through another descriptor."""
+    """An exec closes one descriptor, and the new program continues to write through another one."""
     line = """python3 -c 'import os
 f = open("x.yaml", "w"); f.write(open(os.environ["DOC"]).read()[:-200]); f.flush()
 os.dup2(f.fileno(), 1); os.execlp("tail", "tail", "-c", "200", os.environ["DOC"])'"""
@@ -486,14 +488,14 @@ os.dup2(f.fileno(), 1); os.execlp("tail", "tail", "-c", "200", os.environ["DOC"]
 @pytest.mark.parametrize("step", ["dup", "spawn", "vfork"])
 @pytest.mark.parametrize("thread", ["main", "second", "last"])
 def test_a_copy_is_closed(kx, programs, thread, step):
-    """Closing a copy of the descriptor, in the program or its child, does not end the writing."""
+    """A process closes a copy of the descriptor, in the program or in its child. The writing continues after that."""
     assert run_line(kx, f"exec $ENDS {thread} half {step} rest > x.yaml", programs) == 0
     submitting.launched_once(kx, "x.yaml")
     assert kx.read("submit/x.yaml") == LONG
 
 
 def test_child_of_a_child(kx):
-    """A close while a child continues does not launch the output of the child's first command."""
+    """A close while a child still runs does not launch what the first command of the child has written."""
     line = """python3 -c 'import os, subprocess, time
 f = open("x.yaml", "w")
 p = subprocess.Popen("head -c 300 $DOC; touch $DOC.half; while test -e $DOC.half; do sleep 0.1; done; tail -c +301 $DOC",

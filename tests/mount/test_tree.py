@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tree of a mount: its files, list and list.jsonl, stamped output, why."""
+"""The tree of a mount: its files, list and list.jsonl, stamped output, `why`."""
 
 import errno
 import json
@@ -16,7 +16,7 @@ from harness import app, err_of, permissions, popen, python_app, remove, rmdir, 
 from metrics import Metrics
 
 # --- All files --------------------------------------------------------------------------------
-# The tree as kxfs-layout(5) describes it: the files, their contents, and operations that fail.
+# The tree that kxfs-layout(5) describes: its files, their contents, and operations that fail.
 
 JOB_FILES = {"app.yaml", "ctl", "log", "manifest.yaml", "stamped", "state", "status", "status.json", "usage", "why"}
 JOB_LINKS = ("wait", "follow")
@@ -37,7 +37,7 @@ def job(kx, text):
 
 
 def walk(top):
-    """Return every path below TOP, relative, without following links."""
+    """Return all paths below TOP, relative to it, without following links."""
     found = []
     for where, dirs, files in os.walk(top):
         found += [os.path.relpath(os.path.join(where, name), top) for name in dirs + files]
@@ -70,7 +70,7 @@ def test_job_directory(kx, job):
 
 
 def test_what_a_star_takes_along_ends(kx):
-    """In a job's directory, a replica's and the root, while the job runs."""
+    """`cat *` ends in the directory of a running job, in that of a replica, and in the root."""
     job = kx.submit(app("echo here; sleep 1000"))
     job.until_logged("here")
     for where in (kx.mnt, job.dir, job / "main-0"):
@@ -105,12 +105,12 @@ OF_CLUSTERS = ["kind", "owner", "cluster_queue", "flavors", "priority_class", "p
 
 
 def without(status):
-    """Return a status.json without the keys that only a cluster fills."""
+    """Return a status.json without the keys that only jobs of a cluster have."""
     return {key: value for key, value in status.items() if key not in OF_CLUSTERS}
 
 
 def test_status(kx, job):
-    """status lacks the keys that only a cluster fills; status.json has every key."""
+    """`status` lacks the keys that only jobs of a cluster have. status.json has every key."""
     status = yaml.safe_load(job.read("status"))
     as_json = json.loads(job.read("status.json"))
     assert list(as_json) == ["id", "app", "state", "phase", "reason", "message", "last_words", "backend",
@@ -118,9 +118,9 @@ def test_status(kx, job):
                              "queue_position", "submitter", "retries", "max_retries", "evictions",
                              "time_limit", "deadline", "created", "started", "finished", "stale_since", "pending_command",
                              "ignored_command", "logs_waiting", "transitions", "roles", "usage"]
-    del as_json["usage"]  # in a file of its own: tests/mount/test_usage.py
+    del as_json["usage"]  # the file `usage` has it, see test_usage.py
     assert list(status) == list(without(as_json)), "in the same order"
-    # PyYAML converts times to datetime; the text matters.
+    # PyYAML converts times to datetime, but here their text matters.
     lines = dict(re.findall(r"^(created|started|finished): (\S+)$", job.read("status"), re.M))
     for when in lines.values():
         assert TIME.match(when.strip('"')), when
@@ -135,7 +135,7 @@ def test_status(kx, job):
     assert (replica["exit_code"], replica["signal"]) == (0, None)
     assert role["replicas"] == [without(one) for one in as_json["roles"][0]["replicas"]]
 
-    lines["transitions"] = lines["roles"] = None  # with times in it; compared
+    lines["transitions"] = lines["roles"] = None  # they contain times, which were compared above
     assert {k: v for k, v in without(as_json).items() if k not in lines} == {
         k: v for k, v in status.items() if k not in lines}
     one = yaml.safe_load(job.read("main-1", "status"))
@@ -162,7 +162,7 @@ def test_info_log_help(kx, job):
 
 
 def test_metrics(kx, job):
-    """Each event so far is counted, once."""
+    """The metrics count each event so far exactly once."""
     wait_for(lambda: Metrics(kx)("captured_lines_total") == 4)
     metrics = Metrics(kx)
     assert metrics("captured_bytes_total") == 2 * len("hello\noops\n") <= metrics("spool_bytes")
@@ -182,7 +182,8 @@ def test_metrics(kx, job):
 
 
 def test_log_reports_events(kx):
-    """Launched, suspended, ended, removed: one line each. A remount reports no old jobs."""
+    """.kxfs/log has one line for each event: launched, suspended, ended, removed. A remount does not report old jobs
+    again."""
     job = kx.submit(app("exec sleep 1000"), "long.yaml")
     job.until("RUNNING")
     (job / "ctl").write_text("suspend")
@@ -210,7 +211,7 @@ def test_sizes_are_true(kx, job):
         st = os.stat(kx / path)
         if stat.S_ISREG(st.st_mode) and "metrics" not in path and os.path.basename(path) not in (
                 "wait", "follow", "changes"):
-            # An age in a list may change between the two.
+            # An age in a list may change between the two calls.
             wait_for(lambda path=path: os.stat(kx / path).st_size == len((kx / path).read_bytes()), 10, f"the size of {path}")
     for path in walk(kx.mnt):
         if stat.S_ISLNK(os.lstat(kx / path).st_mode):
@@ -218,7 +219,7 @@ def test_sizes_are_true(kx, job):
 
 
 def test_modes_let_rm_pass(kx, job):
-    """rm asks before it removes a file that its owner can't write, so all files are writable."""
+    """All files are writable for their owner, because rm asks before it removes a file that is not."""
     for path in walk(kx.mnt):
         st = os.lstat(kx / path)
         if stat.S_ISREG(st.st_mode):
@@ -231,8 +232,8 @@ def test_times(kx, text):
     before = time.time()
     job = kx.submit(app("sleep 1.2; exit 3"))
     job.finish("FAILED")
-    # mtime is the last change of state, ctime the creation, at least a second apart. The kernel may have cached older
-    # times for a second.
+    # mtime is the last change of the state and ctime the creation, here at least a second earlier. The kernel may cache
+    # older times for a second.
     wait_for(lambda: os.stat(job.dir).st_mtime - os.stat(job.dir).st_ctime >= 1)
     st = os.stat(job.dir)
     assert before - 1 <= st.st_ctime <= st.st_mtime <= time.time() + 1
@@ -244,7 +245,7 @@ def test_times(kx, text):
 
 
 def test_listing_of_running_jobs_asks_once(kx):
-    """The listing contains the attributes of all jobs; ls -l does not request each of them again."""
+    """A listing contains the attributes of all jobs, so ls -l does not request them again for each job."""
     jobs = [kx.submit(app("exec sleep 1000", name="listed")) for _ in range(20)]
     for job in jobs:
         job.until("RUNNING")
@@ -254,8 +255,8 @@ def test_listing_of_running_jobs_asks_once(kx):
         assert len(run(["ls", "-l", str(kx / "jobs")]).stdout.splitlines()) == 21
         return Metrics(kx)("fuse_requests_total") - before
 
-    wait_for(lambda: asked() < len(jobs))  # a machine that takes a second for it asks again
-    # Changes of a job still show.
+    wait_for(lambda: asked() < len(jobs))  # if ls takes more than a second, the kernel requests the attributes again
+    # A change of a job still shows.
     before = os.stat(jobs[0].dir).st_mtime_ns
     run(["ls", "-l", str(kx / "jobs")])
     (jobs[0] / "ctl").write_text("terminate")
@@ -270,7 +271,7 @@ def test_read_only_files(job, name):
         assert err_of(os.open, job / name, flags) == "EPERM"
     assert err_of(os.truncate, job / name, 0) == "EPERM"
     assert err_of(os.chmod, job / name, 0o600) == err_of(os.chown, job / name, 1, 1) == "EPERM"
-    os.utime(job / name)  # cp -p and tar ask for no more
+    os.utime(job / name)  # cp -p and tar only set the times
 
 
 def test_what_is_not_allowed(kx, job):
@@ -345,7 +346,7 @@ def test_history(kx, job):
             assert (where / name).read_bytes() == (where / "log").read_bytes() != b""
     assert (job.old / "state").read_text() == "SUCCEEDED\n"
     assert (job.old / "logs/main-0.log").read_bytes() == log
-    # The result's link leads to the job's present directory.
+    # The link NAME.job leads to the job's current directory.
     assert os.readlink(kx / "submit/tree.yaml.job") == f"../history/{job.id}"
     assert kx.read("submit", "tree.yaml.job", "state") == "SUCCEEDED\n"
     folder = kx.folder(job.id)
@@ -356,7 +357,7 @@ def test_history(kx, job):
 
 
 def test_attempts(kx):
-    """Earlier attempts are log.0, log.1 ...; log is the newest, and a new file."""
+    """`log` is the log of the newest attempt, in a new file. log.0, log.1 and so on are those of earlier attempts."""
     job = kx.submit(app("echo attempt; test -e third || { test -e second && touch third; touch second; exit 1; }",
                         max_retries=2))
     job.finish()
@@ -369,7 +370,7 @@ def test_attempts(kx):
 
 
 def test_inode_numbers(kx, job):
-    """Each file has an inode number of its own, which survives a remount."""
+    """Each file has its own inode number, and keeps it after a remount."""
     def numbers():
         return {path: os.lstat(kx / path).st_ino for path in walk(kx.mnt)}
 
@@ -400,7 +401,7 @@ def test_changes(kx):
 
 
 def test_whole_mount_is_read(kx, job):
-    """Tools that walk over the whole mount end: blocking files are behind links."""
+    """Tools that read the whole mount reach its end, because blocking files are only reachable through links."""
     waiting = kx.submit(app("echo started; sleep 1000"))
     waiting.until("RUNNING")
     waiting.until_logged("started\n")
@@ -411,7 +412,7 @@ def test_whole_mount_is_read(kx, job):
     assert (out / "jobs" / job.id / "state").read_text() == "SUCCEEDED\n"
     assert os.readlink(out / "jobs" / job.id / "live/wait") == "../.live/wait"
     p = run(f"tar -cf {kx.base}/copy.tar -C {kx.mnt} .", check=False)
-    # A count or an age may get one more digit, and tar reports that.
+    # tar reports if a number or an age in a file gets one more digit while it reads.
     assert p.returncode == 0 or p.returncode == 1 and re.fullmatch(
         r"(tar: \./(list|list\.jsonl|history/list|\.kxfs/\w+): (file changed as we read it|File shrank by .*)\n)+", p.stderr), p
     run(f"rsync -a {kx.mnt}/jobs/ {kx.base}/synced/")
@@ -420,14 +421,15 @@ def test_whole_mount_is_read(kx, job):
 
 
 def test_names_of_roles(kx):
-    """A role's directory has the role's name, if that is a valid file name."""
+    """A role's directory is called like the role if that name is a valid file name."""
     job = kx.submit(app("", roles=[sh_role("true", "Train_er.1"), sh_role("true", "b")]))
     job.finish()
     assert {"Train_er.1-0", "b-0"} <= set(os.listdir(job.dir))
 
 
 def test_names_that_go_while_a_directory_is_read(kx):
-    """They are listed anyway, and no name twice, wherever a page of the listing ends."""
+    """Names that are removed while a process reads the directory are listed anyway. No name is listed twice,
+    wherever a page of the listing ends."""
     names = [f"scratch-{i:03}" for i in range(400)]
     for name in names:
         kx.write(f"submit/{name}", "x")
@@ -445,13 +447,13 @@ def test_names_that_go_while_a_directory_is_read(kx):
 
 
 # --- list and list.jsonl ----------------------------------------------------------------------
-# All jobs at a glance: in the root those of jobs/, in history/ those that have left it.
+# All jobs in a table: the lists in the root have the jobs of jobs/, those in history/ have the jobs that have left it.
 
 TITLES = ["ID", "STATE", "AGE", "QUEUE", "READY", "RETRIES", "SUBMITTER", "REASON"]
 
 
 def rows(text):
-    """Return the table as dictionaries. Every line has as many words as there are titles."""
+    """Return the rows of the table as dictionaries. Each row must have as many words as there are titles."""
     head, *lines = [line.split() for line in text.splitlines()]
     assert head == TITLES
     assert all(len(line) == len(head) for line in lines), text
@@ -466,7 +468,7 @@ def test_list(kx):
     wait_for(lambda: runs.status()["roles"][0]["running"] == 2)
     fails = kx.submit(app("exit 3", name="fails", num_replicas=2))
     fails.finish("FAILED")
-    # the last changed first
+    # The job that changed last comes first.
     assert [row["ID"] for row in rows(kx.read("list"))] == [fails.id, runs.id]
     by_id = {row["ID"]: row for row in rows(kx.read("list"))}
     assert re.fullmatch(r"\d+[sm]", by_id[runs.id].pop("AGE"))
@@ -474,7 +476,7 @@ def test_list(kx):
     assert by_id[runs.id] == {"ID": runs.id, "STATE": "RUNNING", "QUEUE": "-", "READY": "2/2", "RETRIES": "0",
                               "REASON": "-"}
     assert (by_id[fails.id]["STATE"], by_id[fails.id]["REASON"]) == ("FAILED", "Error")
-    # Columns are below their titles.
+    # Columns begin below their titles.
     head, *lines = kx.read("list").splitlines()
     for title in TITLES[1:]:
         at = head.index(title)
@@ -485,13 +487,13 @@ def test_list(kx):
 
 
 def test_jsonl(kx):
-    """Each line is the present status.json of a job."""
+    """Each line is the current status.json of a job."""
     jobs = [kx.submit(app("true", name=f"job{i}")) for i in range(3)]
     for job in jobs:
         job.finish()
     lines = kx.read("list.jsonl").splitlines()
     assert {json.loads(line)["id"]: json.loads(line) for line in lines} == {job.id: job.status() for job in jobs}
-    # All keys are equal, so a program for one can read the other.
+    # Each line has the same keys as status.json, so a program for one can read the other.
     for line in lines:
         job = json.loads(line)["id"]
         assert list(json.loads(line)) == list(json.loads(kx.read("jobs", job, "status.json")))
@@ -500,7 +502,7 @@ def test_jsonl(kx):
 
 
 def test_list_of_history(kx):
-    """A job moves from one list to the other, and removing the files of history/ changes nothing."""
+    """A job moves from one list to the other. Removing the list files of history/ has no effect."""
     job = kx.submit(app("true"))
     job.finish()
     job.cancel()
@@ -516,7 +518,7 @@ def test_list_of_history(kx):
 
 
 def test_made_anew_when_something_changed(kx):
-    """While nothing happens, a new reader gets the same file; an open file never changes."""
+    """While no job changes, a new reader gets the same file. An open file never changes."""
     first = kx.submit(app("true", name="first"))
     first.finish()
     times = {name: os.stat(kx / name).st_mtime_ns for name in ("list.jsonl", "history/list", "history/list.jsonl")}
@@ -532,7 +534,7 @@ def test_made_anew_when_something_changed(kx):
 
 
 def test_age_goes_on(kx):
-    """An age is correct although no job has changed."""
+    """The age of a job is current even if no job has changed."""
     job = kx.submit(app("true"))
     job.finish()
 
@@ -552,7 +554,7 @@ def test_read_only(kx):
 
 
 # --- stamped ----------------------------------------------------------------------------------
-# stamped: the lines of log, each after its time.
+# `stamped` has the lines of `log`, each after its time.
 
 LINE = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([^\n]*\n?)")
 PRINTER = """
@@ -566,7 +568,7 @@ os.write(1, b"no end")
 
 
 def split(stamped):
-    """Return the times and the lines of STAMPED, which has nothing else."""
+    """Return the times and the lines of STAMPED, which must have nothing else."""
     found = LINE.findall(stamped)
     assert b"".join(time + b" " + line for time, line in found) == stamped
     return [time.decode() for time, _ in found], b"".join(line for _, line in found)
@@ -588,7 +590,7 @@ def test_replica(kx):
     assert lines == job.log() == b"".join(b"line %d\n" % i for i in range(5)) + b"no end"
     assert os.stat(job / "main-0/stamped").st_size == len(stamped)
     assert times == sorted(times) and begin <= times[0] and times[-1] <= now() + "Z"
-    # Each line has its own time, so a reader can select newer ones.
+    # Each line has its own time, so a reader can select the lines since some time.
     assert len(set(times[:5])) == 5
     since = run(["awk", f'$1 >= "{times[2]}"', str(job / "main-0/stamped")]).stdout
     assert "line 2" in since and "line 4" in since and "line 0" not in since
@@ -608,7 +610,7 @@ def test_merged(kx):
 
 
 def test_listing_reads_no_log(kx):
-    """Its size is counted from the log only when it is requested; listing the names does not."""
+    """kxfs computes the size of `stamped` only when a process requests it. Listing the names does not read the log."""
     size, rounds = 50000, 300
     job = kx.submit(app(f"head -c {size} /dev/zero"))
     job.finish()
@@ -624,7 +626,7 @@ def test_listing_reads_no_log(kx):
 
 
 def test_follow(kx):
-    """tail -f shows new output, and the file exists before the program has printed anything."""
+    """The file exists before the program has printed anything, and tail -f shows new output."""
     job = kx.submit(app("while ! test -e go; do sleep 0.05; done; echo one; "
                         "while ! test -e on; do sleep 0.05; done; echo two"))
     path, got = job / "main-0/stamped", kx.base / "got"
@@ -642,7 +644,7 @@ def test_follow(kx):
 
 
 # --- why --------------------------------------------------------------------------------------
-# The advice of `why` about a local program that can't be started.
+# The advice that `why` gives if a local program can't be started.
 
 
 @pytest.mark.parametrize("role, hint", [
@@ -660,7 +662,8 @@ def test_start_error(kx, role, hint):
     assert hint in job.read("why")
 
 
-# A main function with torch's record decorator that raises: it leaves this file, and ends with code 1.
+# What torch's record decorator does for a main function that raises: it writes this error file, and the program ends
+# with code 1.
 RECORD = """
 import json, os, sys
 error = {"message": {"message": "RuntimeError: boom of rank 0",
@@ -683,7 +686,7 @@ WORDS = "\n".join(line[4:] for line in TRACEBACK.splitlines()[1:])
 
 
 def test_structured_error(kx):
-    """It is in why when wait returns, in status, and the same after a remount and in history/."""
+    """The error is in `why` when `wait` returns, and in `status`. It is the same after a remount and in history/."""
     job = kx.submit(harness.python_app(RECORD))
     assert job.read("wait") == "FAILED\n"
     assert job.read("why").startswith("main-0 ended with exit code 1. ")
@@ -696,7 +699,8 @@ def test_structured_error(kx):
 
 
 def test_last_lines(kx):
-    """At most five lines, cleaned for a terminal; blank ones are skipped, and a line may be incomplete."""
+    """`why` shows at most the last five lines, cleaned for a terminal. It skips blank lines, and a line may be
+    incomplete."""
     job = kx.submit(harness.app(r"""for i in 1 2 3 4 5 6; do echo line $i; echo; done
                                     printf '50%%\r100%%\n\033[31mred\n%600d\nno end' 7; exit 3"""))
     assert job.read("wait") == "FAILED\n"
@@ -722,7 +726,7 @@ def test_last_words(kx, script, words):
 
 
 def test_silent(kx):
-    """`why` names no empty log; a blank line is not empty."""
+    """`why` refers to no log if the program has printed nothing. A blank line counts as output."""
     job = kx.submit(harness.app("kill -SEGV $$"))
     job.read("wait")
     said = "main-0 was killed by signal 11 (SIGSEGV). It was not retried, because max_retries is 0. It has printed nothing.\n"
@@ -735,7 +739,7 @@ def test_silent(kx):
 
 
 def test_error_file_of_the_job(kx, tmp_path):
-    """An AppDef may name its own error file, which is not read; a retry has another file."""
+    """An AppDef may name its own error file, which kxfs does not read. Each retry has another error file."""
     job = kx.submit(harness.app("", roles=[
         {**harness.sh_role("echo $TORCHELASTIC_ERROR_FILE; exit 3"), "env": {"TORCHELASTIC_ERROR_FILE": str(tmp_path / "e")}}]))
     job.read("wait")

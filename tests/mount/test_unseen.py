@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Writers that kxfs can't inspect: a close decides without them. The same tools as in test_submit_tools.py, and the
-differences."""
+"""Writers that kxfs can't inspect, so that it decides at each close. Runs the tools of test_submit_tools.py, and
+tests what is different."""
 
 import contextlib
 import ctypes
@@ -24,8 +24,9 @@ NOBODY = pwd.getpwnam(harness.USER).pw_uid
 
 
 class Mount(harness.Kxfs):
-    """COMMAND, put before its own, leads to the environment in which kxfs runs, as the started process or as its
-    child. With DEVICE the mount is made here, and kxfs gets /dev/fd/N."""
+    """A mount whose users kxfs can't inspect. PREFIX is a command in front of kxfs's own that puts kxfs into another
+    environment; kxfs is then the started process or its child. With DEVICE, the test mounts, and kxfs gets
+    /dev/fd/N."""
 
     def __init__(self, *args, prefix=(), device=False, **kwargs):
         super().__init__(*args, **kwargs)
@@ -34,7 +35,8 @@ class Mount(harness.Kxfs):
         self.device = os.open("/dev/fuse", os.O_RDWR) if device else None
 
     def env(self):
-        """LeakSanitizer looks for the threads of its process in /proc, which has the numbers of our namespace."""
+        """Disable LeakSanitizer in a container: it looks for the threads of its process in /proc, which shows the
+        numbers of our namespace."""
         env = super().env()
         if self.prefix == CONTAINER:
             env["ASAN_OPTIONS"] += ":detect_leaks=0"
@@ -65,13 +67,13 @@ class Mount(harness.Kxfs):
         return self
 
     def let_go(self):
-        """Otherwise our descriptor keeps the mount alive."""
+        """Close our descriptor, which would keep the mount alive."""
         if self.device is not None:
             os.close(self.device)
             self.device = None
 
     def end(self, sig=signal.SIGTERM, timeout=60):
-        """unshare(1) does not pass signals on to its child."""
+        """Signal the child of unshare(1), because unshare does not pass signals on to it."""
         found = [self.proc.pid]
         with contextlib.suppress(OSError):
             with open(f"/proc/{found[0]}/task/{found[0]}/children") as f:
@@ -81,7 +83,7 @@ class Mount(harness.Kxfs):
         proc, self.proc = self.proc, None
         status = proc.wait(timeout)
         if self.passed:
-            self.abort()  # who has mounted takes the mount away
+            self.abort()  # the program that has mounted also unmounts
         return status
 
     def close(self):
@@ -89,16 +91,14 @@ class Mount(harness.Kxfs):
         return super().close()
 
 
-# kxfs is the first process of a pid namespace, like the only program of a container.
+# kxfs is the first process of a pid namespace, like the only program in a container.
 CONTAINER = ["unshare", "--pid", "--fork"]
-# An ordinary user without any rights, who may not inspect other users' processes.
+# kxfs runs as an ordinary user without any rights, who may not inspect processes of other users.
 OTHER = ["setpriv", f"--reuid={harness.USER}", "--regid=nogroup", "--clear-groups", "--bounding-set=-all",
          "--inh-caps=-all", "--no-new-privs"]
 
 
 # --- Closes -----------------------------------------------------------------------------------
-# Writers that kxfs can't inspect: a close decides by itself. The same tools as in test_submit_tools.py, and the
-# differences.
 
 # A process that has the file open twice, by open or dup, is considered done at its first close.
 TWICE = ("python two handles", "python dup")
@@ -116,7 +116,7 @@ def make_unseen(binary, top):
                           device=passed, options="allow_other" if passed else "")
         made.append(kx)
         kx.start()
-        kx.user = None  # root writes, whatever user kxfs has
+        kx.user = None  # root writes, even if kxfs runs as another user
         return kx
 
     yield make
@@ -174,7 +174,7 @@ def test_change(kx, tool):
 @pytest.mark.parametrize("where, why", [("container", NAMESPACE), ("driver", NAMESPACE),
                                         ("other user", "kxfs can't inspect processes of other users")])
 def test_result_at_the_close(make_unseen, where, why):
-    """The close of cp gets the result, wherever kxfs runs; the next write decides for itself, too."""
+    """The close of cp gets the result, no matter where kxfs runs. The next write gets a result of its own."""
     kx = make_unseen(where)
     assert (writers(kx) == "seen") == (where == "other user")
     assert submitting.put(kx, "bad.yaml", BAD) == "EINVAL"
@@ -191,7 +191,7 @@ def test_result_at_the_close(make_unseen, where, why):
 @pytest.mark.parametrize("line", ["{half} > $F & {wait}; kill -KILL $!; wait",
                                   "{{ {half} & {wait}; kill -KILL $!; wait; }} > $F"])
 def test_killed_half_way(kx, line):
-    """kxfs can't know that it was killed; an invalid part is refused."""
+    """kxfs can't know that the writer was killed, but it refuses the incomplete document because it is invalid."""
     (kx.work / "doc.go").touch()
     script(kx, line.format(half=HALF, wait=WAIT), GOOD)
     submitting.refused(kx, "x.yaml", "x.yaml:")
@@ -206,7 +206,8 @@ def test_killed_half_way(kx, line):
 ])
 @pytest.mark.parametrize("where", ["container", "other user"])
 def test_threads(make_unseen, programs, where, line, launched):
-    """Whether a signal has ended them is not visible: contents that break off within a line are not launched."""
+    """kxfs can't see whether a signal has ended the threads. It does not launch contents that break off within a
+    line."""
     kx = make_unseen(where)
     run_line(kx, line, programs)
     if launched:
@@ -216,7 +217,8 @@ def test_threads(make_unseen, programs, where, line, launched):
 
 
 def test_part_that_is_right(kx):
-    """Contents that break off within a line are not launched, even if they are valid; JSON has its bracket."""
+    """Contents that break off within a line are not launched, even if they are valid. JSON may lack the last
+    newline, because its bracket shows that it is complete."""
     text = "name: app\nroles:\n- name: main\n  image: x\n  entrypoint: 'true'\n  num_replicas: 1"
     assert submitting.put(kx, "x.yaml", text) == "EINVAL"
     submitting.refused(kx, "x.yaml", "so the file may be incomplete")
@@ -226,7 +228,7 @@ def test_part_that_is_right(kx):
 
 
 def test_two_descriptors(kx):
-    """The first close ends the contents: later writes are new contents, launched or refused for themselves."""
+    """The first close ends a document. Later writes make a new document, which is launched or refused separately."""
     half = len(GOOD) // 2
     fd = os.open(kx / "submit/x.yaml", os.O_WRONLY | os.O_CREAT, 0o644)
     try:
@@ -238,7 +240,7 @@ def test_two_descriptors(kx):
         os.close(os.dup(fd))
         submitting.launched_once(kx, "x.yaml")
         before = submitting.launched(kx)
-        os.close(os.dup(fd))  # nothing was written since
+        os.close(os.dup(fd))  # nothing was written since the last close
         assert submitting.launched(kx) == before
         os.write(fd, b"\n")
         os.close(os.dup(fd))
@@ -251,7 +253,7 @@ def test_two_descriptors(kx):
 
 
 def test_doctor(binary):
-    """It reports that if kxfs is the first process, and only then."""
+    """doctor reports the missing pid namespace exactly if kxfs is the first process of its own."""
     command = [binary, "doctor", "local:"]
     inside = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", *command], check=False, text=True,
                             stdout=subprocess.PIPE, timeout=harness.LIMIT, env=harness.base_env())
@@ -262,7 +264,7 @@ def test_doctor(binary):
     assert "process 1" not in outside.stdout
 
 
-# Everything in a user namespace of an ordinary user: mount, kxfs, and its users.
+# Mount, kxfs and its users are all in a user namespace of an ordinary user.
 USERNS = """set -e
 mount --bind "$BASE/dev/fuse" /dev/fuse
 "$@" &
@@ -281,7 +283,8 @@ wait
 
 
 def test_user_namespace(make_kx):
-    """A pod with hostUsers: false: root inside it, an ordinary user outside, with only a device that may be opened."""
+    """In a pod with hostUsers: false, kxfs is root inside and an ordinary user outside. It only needs a device that
+    it may open."""
     unprivileged = ["setpriv", *OTHER[1:4], "unshare", "-Urm"]
     need("user namespaces for ordinary users", harness.run([*unprivileged, "true"], check=False).returncode == 0)
     kx = make_kx(start=False, user=harness.USER)

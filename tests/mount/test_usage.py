@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What jobs use, and how long they may: usage, time_limit, ttl."""
+"""What jobs use, and how long they may run and stay: usage, time_limit, ttl."""
 
 import contextlib
 import datetime
@@ -19,8 +19,8 @@ from harness import FINAL, ROOT, Job, alive, app, err_of, kill, popen, python_ap
 from metrics import Metrics
 
 # --- Usage ------------------------------------------------------------------------------------
-# `usage`: resources that a local job was given and has used, while it runs and afterwards, also over crashes of
-# kxfs.
+# `usage` shows the resources that a local job was given and those that it has used, while it runs and afterwards, also
+# after crashes of kxfs.
 
 MIB = 1 << 20
 KEYS = {
@@ -30,13 +30,13 @@ KEYS = {
     "gpu": ["requested"],
     "source": None, "samples": None, "first": None, "last": None,
 }
-# `hold N`: a process that keeps N MiB until the file `go` exists. It has read them all when `held` is printed.
+# `hold N` starts a process that uses N MiB until the file `go` exists. It prints `held` when it uses them all.
 HOLD = """
 hold() {
     { head -c $(($1 * 1048576)) /dev/zero; echo held >&2; while [ ! -e go ]; do sleep 0.05; done; } | tail -n 1 > /dev/null &
 }
 """
-# Uses about as many seconds of CPU time as requested, and prints the exact number.
+# Uses about as much CPU time as requested, in seconds, and prints the exact number.
 BURN = """
 import os, sys, time
 while time.process_time() < float(sys.argv[1] if len(sys.argv) > 1 else SECONDS):
@@ -47,7 +47,7 @@ print("used", times.user + times.system)
 
 
 def usage(job, *names, top=None):
-    """Return the file's contents; times are texts."""
+    """Return the contents of a `usage` file. Times are texts."""
     text = (top or job.dir).joinpath(*names, "usage").read_text()
     tree = yaml.load(text, yaml.BaseLoader)
     assert list(tree) == list(KEYS), text
@@ -65,7 +65,7 @@ def usage(job, *names, top=None):
 
 
 def seen(job, check, *names):
-    """Wait until CHECK is true of its usage."""
+    """Wait until CHECK is true for the usage of JOB, and return the usage."""
     return wait_for(lambda: (u := usage(job, *names)) and check(u) and u, what=f"the usage of {job}")
 
 
@@ -79,12 +79,13 @@ def lines(kx, job, where="history"):
 
 
 def burned(job, replica="main-0"):
-    """Return the program's own measurement."""
+    """Return the CPU time that the program itself has measured."""
     return float(re.search(r"^used (\S+)$", job.log(replica).decode(), re.M)[1])
 
 
 def test_two_at_once(kx):
-    """Two children of 120 MiB at the same time are 240, not the 120 of the largest; and 0 after their end."""
+    """Two children that use 120 MiB each at the same time count as 240 MiB, not as 120. After their end the usage is
+    0."""
     job = kx.submit(app(HOLD + "hold 120; hold 120; wait", resource={"cpu": 2, "memMB": 1000, "gpu": 0}))
     used = seen(job, lambda u: (u["memory"]["now_bytes"] or 0) >= 240 * MIB)
     assert used["memory"]["now_bytes"] < 262 * MIB and used["memory"]["kind"] == "resident"
@@ -95,7 +96,7 @@ def test_two_at_once(kx):
     used = usage(job)
     assert 240 * MIB <= used["memory"]["peak_bytes"] < 262 * MIB and used["memory"]["now_bytes"] == 0
     assert used["source"] == "rusage+proc" and used["samples"] >= 1 and used["first"] <= used["last"]
-    # All files show the same, also in history/.
+    # All files show the same values, also in history/.
     assert job.status()["usage"] == used
     replica = usage(job, "main-0")
     # The job ends a moment after its only replica, possibly in the next second.
@@ -112,7 +113,8 @@ def test_two_at_once(kx):
 
 
 def test_cpu(kx):
-    """As much as the program itself measures, including its children; and the present usage, while it runs."""
+    """The CPU time is what the program itself measures, including its children. While the program runs, `usage`
+    shows the current value."""
     script = f"SECONDS = 4\n{BURN}\nif os.fork() == 0:\n    time.sleep(0)\n    os.execvp('python3', ['python3', '-c', " \
              f"{BURN!r}, '3'])\nos.wait()\n"
     job = kx.submit(python_app(script, resource={"cpu": 2, "memMB": 100, "gpu": 0}))
@@ -124,7 +126,7 @@ def test_cpu(kx):
     assert told > 6 and told - 1 <= used["cpu"]["seconds"] <= told + 2
     status = job.status()
     assert used["cpu"]["now_millicores"] == 0
-    # More than the last sample, which may be a second old at the end.
+    # The record has more than the last sample, which may be a second old at the end.
     record = records.head_of(records.of(kx, job.id))
     assert told - 0.05 <= record["snapshot"]["replicas"][0]["usage"]["cpu_us"] / 1e6 <= told + 1
     elapsed = used["elapsed_seconds"]
@@ -134,7 +136,7 @@ def test_cpu(kx):
 
 
 def test_short(kx):
-    """A program that ends before the first sample has its CPU time, and no guessed values."""
+    """A program that ends before the first sample has its CPU time, but no guessed values."""
     job = kx.submit(app("true"))
     job.finish()
     used = usage(job)
@@ -151,7 +153,7 @@ def test_not_started(kx):
 
 
 def test_replicas(kx):
-    """The sum over replicas of several roles, each with its own."""
+    """`usage` of the job is the sum over the replicas of all roles. Each replica has its own, too."""
     roles = [sh_role(HOLD + "hold 60; wait", "a", num_replicas=2, resource={"cpu": 1, "memMB": 200, "gpu": 0}),
              sh_role(HOLD + "hold 30; wait", "b", resource={"cpu": 0.5, "memMB": 100, "gpu": 0})]
     job = kx.submit(app("", roles=roles))
@@ -169,7 +171,7 @@ def test_replicas(kx):
 
 
 def test_retries(kx):
-    """It shows the newest attempt, as status does."""
+    """`usage` shows the newest attempt, as `status` does."""
     job = kx.submit(app(HOLD + """
 if [ ! -e first ]; then touch first; hold 100; while [ ! -e go ]; do sleep 0.05; done; exit 1; fi
 while [ ! -e end ]; do sleep 0.05; done
@@ -185,7 +187,7 @@ while [ ! -e end ]; do sleep 0.05; done
 
 @pytest.mark.parametrize("ends", ["later", "meanwhile"])
 def test_crash(kx, ends):
-    """kill -9 of kxfs: the next mount knows the usage before and meanwhile."""
+    """After kill -9 of kxfs, the next mount knows the usage from before the kill and while no kxfs ran."""
     job = kx.submit(app(HOLD + f"""
 hold 100
 while [ ! -e go ]; do sleep 0.05; done
@@ -214,7 +216,7 @@ while [ ! -e end ]; do sleep 0.05; done
 
 
 def test_helper_killed(kx):
-    """The last sample remains."""
+    """If the helper is killed, `usage` keeps its last sample."""
     job = kx.submit(app(HOLD + "hold 50; wait"))
     seen(job, lambda u: (u["memory"]["now_bytes"] or 0) >= 50 * MIB)
     for pid in kx.helpers():
@@ -226,7 +228,7 @@ def test_helper_killed(kx):
 
 @pytest.mark.parametrize("how", ["itself", "a child"])
 def test_why(kx, how):
-    """For a program that SIGKILL has ended, `why` reports its largest sample of memory."""
+    """If SIGKILL has ended a program, `why` reports its largest memory sample."""
     end = "kill -KILL $$" if how == "itself" else "sh -c 'kill -KILL $$'; exit $?"
     job = kx.submit(app(HOLD + "hold 100; while [ ! -e go ]; do sleep 0.05; done; wait; " + end))
     seen(job, lambda u: (u["memory"]["now_bytes"] or 0) >= 100 * MIB)
@@ -237,13 +239,13 @@ def test_why(kx, how):
 
 
 def test_slow_reader(kx):
-    """A stopped kxfs delays no job, and learns everything later."""
+    """A stopped kxfs delays no job. When it continues, it learns everything that has happened."""
     job = kx.submit(app(HOLD + "hold 40; wait; echo over"))
     seen(job, lambda u: (u["memory"]["now_bytes"] or 0) >= 40 * MIB)
     log = kx.folder(job.id) / "logs/main-0.0"
     os.kill(kx.pid, signal.SIGSTOP)
     try:
-        time.sleep(3)  # some looks
+        time.sleep(3)  # time for some samples
         go(kx)
         wait_for(lambda: b"over" in log.read_bytes(), what="the end of the program")
         wait_for(lambda: not kx.helpers(), what="the end of the helper")
@@ -254,7 +256,7 @@ def test_slow_reader(kx):
 
 
 def test_changes(kx):
-    """Usage does not count as a change of the job."""
+    """A new usage does not count as a change of the job."""
     job = kx.submit(app("exec sleep 1000"))
     job.until("RUNNING")
     before = os.stat(job.dir).st_mtime_ns
@@ -265,7 +267,7 @@ def test_changes(kx):
 
 
 def test_example(kx):
-    """contrib/examples/efficiency, as seff prints it."""
+    """contrib/examples/efficiency prints what Slurm's seff prints."""
     assert shutil.which("jq", path="/usr/bin:/bin")
     job = kx.submit(app(HOLD + "hold 100; wait", resource={"cpu": 2, "memMB": 1048.576, "gpu": 0}))
     seen(job, lambda u: (u["memory"]["now_bytes"] or 0) >= 100 * MIB)
@@ -291,18 +293,18 @@ Memory Efficiency: 1\d% of 1000 MiB
 
 
 # --- Limits of time ---------------------------------------------------------------------------
-# time_limit and ttl of local jobs: jobs that run too long are ended, even while no kxfs runs, and finished jobs
-# leave jobs/ automatically.
+# time_limit and ttl of local jobs. Jobs that run longer than time_limit are ended, even while no kxfs runs. Finished
+# jobs leave jobs/ automatically after their ttl.
 
 SLEEP = "echo $$; exec sleep 10000"
 
 
 def limited(script, args=None, **fields):
-    """Return an AppDef whose job has run options."""
+    """Return an AppDef with the run options ARGS."""
     return json.dumps({**json.loads(app(script, **fields)), "scheduler_args": args or {}}, indent=1)
 
 
-# Time limits in seconds that a test must beat; on a busy machine it retries with the next one.
+# Time limits, in seconds. A test must do something before its limit; on a busy machine, it retries with the next limit.
 TRIES = (3, 15, 60)
 
 
@@ -316,7 +318,7 @@ def pid_of(job):
 
 
 def exceeded(job, limit, more=""):
-    """All files report its end correctly."""
+    """Check that all files report that JOB has exceeded LIMIT."""
     job.finish("FAILED")
     status, main = job.status(), job.replica()
     assert (status["reason"], main["reason"]) == ("DeadlineExceeded", "DeadlineExceeded")
@@ -326,7 +328,7 @@ def exceeded(job, limit, more=""):
 
 
 def caught(kx, script, extra=0):
-    """Return a job that exceeded its limit after SCRIPT had set its trap and printed a line."""
+    """Return a job that has exceeded its limit after SCRIPT had set its trap and printed a line."""
     for limit in TRIES:
         job = kx.submit(limited(script, {"time_limit": f"{limit}s"}))
         exceeded(job, f"{limit}s" if limit < 60 else "1m")
@@ -337,7 +339,7 @@ def caught(kx, script, extra=0):
 
 
 def test_time_limit(kx):
-    """SIGTERM goes to the whole process group, and the program's own exit code does not count."""
+    """SIGTERM goes to the whole process group. The program's own exit code is ignored."""
     job = caught(kx, 'trap "echo bye; exit 0" TERM; echo $$; while :; do sleep 0.1; done')
     assert b"bye\n" in job.log() and not alive(pid_of(job))
     assert (job.replica()["exit_code"], job.replica()["signal"]) == (0, None)
@@ -345,14 +347,14 @@ def test_time_limit(kx):
 
 
 def test_deaf_program(make_kx):
-    """SIGKILL follows after the grace."""
+    """If a program ignores SIGTERM, SIGKILL follows after the grace period."""
     kx = make_kx("grace=2s")
     job = caught(kx, 'trap "" TERM; echo $$; while :; do sleep 0.1; done', extra=2)
     assert job.replica()["signal"] == 9 and not alive(pid_of(job))
 
 
 def test_option_of_the_mount(make_kx):
-    """It applies to all jobs without their own limit; a stopped program is ended too."""
+    """The option of the mount applies to all jobs that don't have their own limit. A stopped program is ended too."""
     kx = make_kx("time_limit=1s")
     stopped = kx.submit(app("echo $$; kill -STOP $$; echo more; sleep 10000"))
     own = kx.submit(limited("sleep 2; echo done", {"time_limit": None}))
@@ -365,7 +367,8 @@ def test_option_of_the_mount(make_kx):
 
 
 def test_limit_is_shown_beforehand(kx):
-    """The limit and its time are shown, also over a crash, during which it continues to count."""
+    """A running job shows its limit and when it will be reached. During a crash of kxfs, the time continues to
+    count."""
     job = kx.submit(limited(SLEEP, {"time_limit": "1h"}))
     job.until("RUNNING")
     for _ in range(2):
@@ -380,8 +383,8 @@ def test_limit_is_shown_beforehand(kx):
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
 def test_no_kxfs(make_kx, sig):
-    """The limit applies while no kxfs runs, after kill -9 and after an unmount, and the next mount reports why the
-    job has ended."""
+    """The limit also applies while no kxfs runs, after kill -9 or an unmount. The next mount reports why the job has
+    ended."""
     kx = make_kx("linger")
     for limit in TRIES:
         job = kx.submit(limited(SLEEP, {"time_limit": f"{limit}s"}))
@@ -399,14 +402,14 @@ def test_no_kxfs(make_kx, sig):
 
 
 def test_each_attempt(kx):
-    """Each attempt has the full time, and the retry policy treats the failure like any other."""
+    """Each attempt has the full time. The retry policy treats the timeout like any other failure."""
     job = kx.submit(limited(SLEEP, {"time_limit": "1s"}, max_retries=1, retry_policy="REPLICA"))
     exceeded(job, "1s", "Retries used: 1; max_retries is 1.")
     assert (job / "main-0" / "log.0").exists() and job.replica()["attempt"] == 1
 
 
 def test_cancelled_is_cancelled(kx):
-    """A cancel before the limit is the reported reason."""
+    """If a job is cancelled before its limit, the cancel is reported as the reason."""
     job = kx.submit(limited(SLEEP, {"time_limit": "1h"}))
     pid_of(job)
     job.cancel()
@@ -416,13 +419,13 @@ def test_cancelled_is_cancelled(kx):
 
 
 def launched(kx, name, text):
-    """Return the job of submit/NAME, which may be in history/ by now."""
+    """Submit TEXT as submit/NAME and return its job, which may already be in history/."""
     kx.write(f"submit/{name}", text)
     return Job(kx, os.path.basename(os.readlink(kx / f"submit/{name}.job")))
 
 
 def test_ttl(make_kx):
-    """A finished job moves to history/ automatically after its ttl, with its output; others remain."""
+    """After its ttl, a finished job moves to history/ automatically, with its output. Other jobs remain."""
     kx = make_kx("ttl=1s")
     gone = launched(kx, "gone.yaml", app("echo out"))
     stays = kx.submit(limited("echo out", {"ttl": None}))
@@ -436,7 +439,7 @@ def test_ttl(make_kx):
 
 
 def test_wait_after_ttl(make_kx):
-    """The manual's script works for a job that moves to history/ before, or while, its `wait` is read."""
+    """The script in the manual works for a job that moves to history/ before or while its `wait` is read."""
     kx = make_kx("ttl=0s")
     gone = launched(kx, "gone.yaml", app("echo out"))
     wait_for(lambda: gone.id in kx.history(), what="the job to go to history/")
@@ -451,15 +454,15 @@ def test_wait_after_ttl(make_kx):
 
 
 def where(job):
-    """Return the directory of a finished job's; "" until then."""
+    """Return the place of JOB if it has ended: "jobs" or "history". Otherwise return ""."""
     with contextlib.suppress(FileNotFoundError):
         return "jobs" if job.state() in FINAL else ""
     return "history" if job.old.exists() else ""
 
 
 def test_ttl_over_a_start(make_kx):
-    """The ttl continues while no kxfs runs, and the next mount, whose options only apply to its own jobs, respects
-    it."""
+    """The ttl continues to count while no kxfs runs. The next mount keeps the ttl of earlier jobs; its own options
+    apply only to new jobs."""
     kx = make_kx()
     for ttl in TRIES:
         job = launched(kx, f"{ttl}.yaml", limited("exit 4", {"ttl": f"{ttl}s"}))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The ways in which people make job files and copy them to submit/. Each launches exactly one job, with the whole file;
-or it launches nothing, and the command fails if it checks close(). NAME.error has the reason.
+"""The ways in which people create job files and copy them to submit/. Either a command launches exactly one job,
+from the whole file. Or it launches nothing, NAME.error has the reason, and the command fails if it checks close().
 
-In the commands $F is the file to write in the working directory, submit/. On another filesystem are $DOC, the
+In the commands, $F is the file to write, in the working directory submit/. On another file system are $DOC, the
 document as YAML, $JSON, the same as JSON (the command may remove both), and $T, an empty directory. $URL/doc is $DOC
-by HTTP; $SSH is a configuration file of ssh for the host "here"; $GO and $NPM are directories of programs
-(programs.py), and $JAVA the program ways/Write.java."""
+through HTTP. $SSH is a configuration file of ssh for the host "here". $GO and $NPM are directories of programs
+(programs.py), and $JAVA is the program ways/Write.java."""
 
 import contextlib
 import functools
@@ -25,7 +25,8 @@ import yaml
 from submitting import BAD
 
 
-# Some writers need several writes for a document of this size, and YAML that breaks off at the end of a line is valid.
+# The document is so large that some writers need several writes. Its YAML is still valid if it breaks off at the end of
+# a line.
 GOOD = "name: app\nroles:\n- name: main\n  image: none\n  entrypoint: /bin/true\nmetadata:\n" + "".join(
     f"  line-{i:04}: {'x' * 60}\n" for i in range(1000))
 
@@ -151,8 +152,8 @@ fs.fdatasyncSync(f); fs.closeSync(f)'""",
     "emacs": "emacs -Q --batch $F --eval '(insert-file-contents (getenv \"DOC\"))' -f save-buffer 2>&1",
 }
 
-# The tool ignores the result of close(), or nothing was written at that close: the status is 0, and .error has the
-# reason.
+# Commands that ignore the result of close(), or that have written nothing before that close. Their status is 0, and
+# .error has the reason.
 SILENT = {
     **{name: line for name, line in test_submit_tools.SILENT.items() if name not in REPORT},
     "make": r"""printf '%%.yaml: $(DOC)\n\tsed -n p $< > $@\n' | make -s -f - $F""",
@@ -195,7 +196,7 @@ SILENT = {
         TERM=xterm script -qec 'nano -I $F' /dev/null > $T/tty""",
 }
 
-# These change a launched file: `none` becomes `newer`.
+# Commands that change a launched file: they replace `none` by `newer`.
 CHANGE = {
     "sed -i": "sed -i 's/none/newer/' $F",
     "sed -i.bak": "sed -i.bak 's/none/newer/' $F",
@@ -252,7 +253,7 @@ d = open(os.environ["F"]).read().replace("none", "newer")
 os.remove(os.environ["F"]); open(os.environ["F"], "x").write(d)'""",
 }
 
-# Impossible in submit/: the command fails with this message, and nothing is launched.
+# Commands that can't work in submit/: they fail with this message, and nothing is launched.
 IMPOSSIBLE = {
     "ln": ("ln $DOC $F", "Invalid cross-device link"),
     "ln -s": ("ln -s $DOC $F", "Operation not permitted"),
@@ -274,7 +275,7 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def web(top):
-    """Yield the directory of documents, and its address."""
+    """Yield a directory of documents, and the URL of a web server for it."""
     path = pathlib.Path(top, "web")
     path.mkdir(exist_ok=True)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Files, directory=path))
@@ -288,7 +289,7 @@ def web(top):
 
 @pytest.fixture(scope="module")
 def ssh(top):
-    """Yield the configuration file of ssh for a test server, "here"."""
+    """Yield an ssh configuration file for the host "here", which is a test server."""
     path = pathlib.Path(top, "ssh")
     path.mkdir(mode=0o700)
     os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
@@ -314,7 +315,7 @@ def ssh(top):
 
 @pytest.fixture(scope="module")
 def kx(binary, top):
-    """One mount for all: each way has a name of its own."""
+    """One mount for all tests. Each of them uses its own file name."""
     kx = harness.Kxfs(binary, top).start()
     yield kx
     wrong = kx.close()
@@ -322,7 +323,7 @@ def kx(binary, top):
 
 
 class Way:
-    """One command, run in submit/ of KX on a file of its own."""
+    """One command, which runs in submit/ of KX on its own file."""
 
     count = 0
 
@@ -338,7 +339,7 @@ class Way:
         self.shown = set(kx.ls("submit"))
 
     def run(self, line, document=GOOD):
-        """Run LINE; return its status and output."""
+        """Run LINE on DOCUMENT. Return its status and its output."""
         (self.dir / "doc").write_text(document)
         (self.dir / "doc.json").write_text(json.dumps(yaml.safe_load(document), indent=1) + "\n")
         (self.dir / "t").mkdir()
@@ -363,7 +364,7 @@ class Way:
         return [name for name in self.kx.ls("submit") if name.endswith((".job", ".error")) and name not in self.shown]
 
     def launched(self, document=GOOD):
-        """Exactly one job was launched: that of this file, with its whole contents."""
+        """Check that exactly one job was launched, from this file and with its whole contents."""
         submitting.launched_once(self.kx, self.name, self.before)
         assert self.results() == [f"{self.name}.job"]
         assert yaml.safe_load(self.kx.read("submit", self.name)) == yaml.safe_load(document)
@@ -393,14 +394,14 @@ def test_good(way, name):
 def test_bad_is_reported(way, name):
     status, said = way.run(REPORT[name], BAD)
     assert status != 0, said
-    assert "subdirectory" not in said  # mv takes EINVAL for a move into itself
+    assert "subdirectory" not in said  # mv would report EINVAL as a move of a directory into itself
     way.refused("nonsense")
 
 
 @pytest.mark.parametrize("name", SILENT)
 def test_bad_leaves_an_error(way, name):
     status, said = way.run(SILENT[name], BAD)
-    assert status == 0, said  # else the row belongs to REPORT
+    assert status == 0, said  # otherwise the command belongs in REPORT
     way.refused("nonsense")
 
 
@@ -423,7 +424,8 @@ def test_impossible(way, name):
 
 
 def test_delayed_updates(way):
-    """rsync creates a directory for them, which submit/ refuses. It ends with status 0 on any filesystem, but warns."""
+    """rsync wants to create a directory for delayed updates, which submit/ refuses. On any file system, rsync then
+    ends with status 0 and a warning."""
     status, said = way.run("rsync --delay-updates $DOC $F")
     assert status == 0 and "Unable to create partial-dir" in said and "discarding completed file" in said
     assert submitting.launched(way.kx) == way.before

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Passes bytes from one connection to another, for servers in between."""
+"""Passes bytes from one connection to another, for proxies between a client and a server."""
 
 import contextlib
 import socket
@@ -13,7 +13,7 @@ class Server(socketserver.ThreadingTCPServer):
 
 
 def connect(here, there):
-    """Pass bytes on in both directions until both have ended."""
+    """Pass bytes on in both directions until both sides have ended."""
     there.settimeout(None)
     back = threading.Thread(target=pump, args=(there, here), daemon=True)
     back.start()
