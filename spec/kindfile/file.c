@@ -10,6 +10,7 @@
 
 #include "spec/api/split.h"
 #include "spec/base/mem.h"
+#include "spec/pods/pod.h"
 #include "spec/pods/suspend.h"
 #include "spec/yaml/yaml.h"
 
@@ -17,6 +18,7 @@
 #define MAX_ROWS    64 /* items of a list */
 #define MAX_PARTS   4
 #define MAX_IGNORED 31 /* spec/api/split.h */
+#define SPEC	    ".spec."
 #define STATUS	    ".status."
 
 /* What a key may have: a text, the API of a part, the tests of a state, a value. */
@@ -29,6 +31,7 @@ enum rule {
 	OF_PART,
 	OF_STATE,
 	A_PATH,
+	OF_NAMES,
 	BELOW_SPEC,
 	IN_STATUS,
 	A_MEMBER,
@@ -55,7 +58,6 @@ struct kindfile_key {
 	 * bytes.
 	 */
 	size_t size;
-	bool one; /* a single item is accepted in place of a list */
 	bool needed;
 	enum rule rule;
 	const struct kindfile_key *keys; /* keys of the map, if the value is a map */
@@ -71,10 +73,8 @@ struct list {
 	{                                                                                          \
 		.name = (key), .set = (fn), .at = offsetof(structure, member), ##__VA_ARGS__       \
 	}
-#define ROWS(key, structure, member, fn, ...)                                                      \
-	KEY(key, structure, member, fn, .size = sizeof(*((structure *)0)->member.v), ##__VA_ARGS__)
 #define LIST(key, structure, member, fn, ...)                                                      \
-	ROWS(key, structure, member, fn, .one = true, ##__VA_ARGS__)
+	KEY(key, structure, member, fn, .size = sizeof(*((structure *)0)->member.v), ##__VA_ARGS__)
 
 static void printf_like(2, 3) bad(const struct kindfile_place *p, const char *fmt, ...)
 {
@@ -97,23 +97,23 @@ static void unknown_key(const struct kindfile_place *p, const struct kindfile_ke
 	    near ? "?" : "");
 }
 
+/* Set the list FIELD. A single item does not need to be in a list. */
 static void set_list(const struct kindfile_place *p, void *field)
 {
 	const struct spec_yaml *node = p->node;
-	const bool one = p->key->one && node->type != SPEC_YAML_LIST;
+	const bool one = node->type != SPEC_YAML_LIST;
 	struct list list = {.n = one ? 1 : node->n};
 
-	if (!one && (node->type != SPEC_YAML_LIST || node->n > MAX_ROWS)) {
-		bad(p, "has to be a list of at most %d", MAX_ROWS);
+	if (list.n == 0 || list.n > MAX_ROWS) {
+		bad(p, "has to have 1 to %d items", MAX_ROWS);
 		return;
 	}
-	list.v = arena_new(&p->f->arena, list.n, p->key->size);
+	list.v = arena_own(&p->f->arena, mem_zero_n(list.n, p->key->size));
 	memcpy(field, &list, sizeof(list));
-	if (one)
-		p->key->set(p, list.v);
-	for (size_t i = 0; i < list.n && !one; i++) {
-		cleanup_free char *path = text_print("%s[%zu]", p->path, i);
-		struct kindfile_place at = {p->e, p->f, node->v[i], path, p->key};
+	for (size_t i = 0; i < list.n; i++) {
+		cleanup_free char *path =
+			one ? text_copy(p->path) : text_print("%s[%zu]", p->path, i);
+		struct kindfile_place at = {p->e, p->f, one ? node : node->v[i], path, p->key};
 
 		p->key->set(&at, (char *)list.v + i * p->key->size);
 	}
@@ -186,7 +186,7 @@ static void set_text(const struct kindfile_place *p, void *field)
 	const char *text = text_at(p);
 
 	if (text)
-		*(const char **)field = arena_text(&p->f->arena, text_copy(text));
+		*(const char **)field = arena_own(&p->f->arena, text_copy(text));
 }
 
 static void set_bool(const struct kindfile_place *p, void *field)
@@ -210,15 +210,17 @@ static void set_number(const struct kindfile_place *p, void *field)
 /* Return what RULE requires V to be; NULL if V fits RULE. */
 static const char *wrong_value(const struct value *v, enum rule rule)
 {
-	bool names = v->from == FROM_PATH && v->n > 1 && !strchr(v->text, '[');
+	bool names = v->from == FROM_PATH && !strchr(v->text, '[');
 
-	if (rule == BELOW_SPEC && !(names && strncmp(v->text, ".spec.", 6) == 0))
+	if (rule == BELOW_SPEC && !(names && strncmp(v->text, SPEC, strlen(SPEC)) == 0))
 		return "a path below .spec, without brackets";
 	if (rule == IN_STATUS &&
-	    !(names && v->n == 2 && strncmp(v->text, STATUS, strlen(STATUS)) == 0 &&
-	      strlen(v->text) <= strlen(STATUS) + MAX_IGNORED))
+	    !(names && strncmp(v->text, STATUS, strlen(STATUS)) == 0 &&
+	      streq(v->text + strlen(STATUS), v->last) && strlen(v->last) <= MAX_IGNORED))
 		return ".status.NAME, where NAME has at most 31 bytes";
-	if (rule == A_MEMBER && !names && v->from != FROM_LABEL)
+	if (rule == OF_NAMES && !(names && *v->text == '.'))
+		return "a path without brackets";
+	if (rule == A_MEMBER && !names)
 		return "a path of names, or a label";
 	if ((v->many && rule != A_LARGEST) || (rule == A_PATH && v->from != FROM_PATH))
 		return "a path without [*]";
@@ -227,76 +229,72 @@ static const char *wrong_value(const struct value *v, enum rule rule)
 
 static void set_value(const struct kindfile_place *p, void *field)
 {
-	const char *text = text_at(p), *wrong;
-	cleanup_free char *why = NULL;
+	const char *text = text_at(p);
+	cleanup_free char *why = text ? value_parse(&p->f->arena, text, field) : NULL;
+	const char *wanted = text && !why ? wrong_value(field, p->key->rule) : NULL;
 
-	if (!text)
-		return;
-	if (value_parse(&p->f->arena, text, field, &why) < 0) {
+	if (why)
 		bad(p, "%s", why);
-		return;
-	}
-	wrong = wrong_value(field, p->key->rule);
-	if (wrong)
-		bad(p, "has to be %s", wrong);
+	if (wanted)
+		bad(p, "has to be %s", wanted);
 }
 
 /* --- rows --- */
 
 /* A text or a list of texts. */
-static const struct kindfile_key any_text = {.set = set_text,
-					     .size = sizeof(const char *),
-					     .one = true};
+static const struct kindfile_key any_text = {.set = set_text, .size = sizeof(const char *)};
+
+/* Set TEST: the value KEY is one of the texts at P. */
+static void set_test(const struct kindfile_place *p, const char *key, struct kind_test *test)
+{
+	struct value *value = arena_own(&p->f->arena, new0(struct value));
+	cleanup_free char *why = value_parse(&p->f->arena, key, value);
+
+	test->value = streq(key, "phase") ? &p->f->phase : value;
+	if (test->value == value && (why || value->from != FROM_PATH || value->many))
+		bad(p, "'%s' must be condition, phase, reason, or a path without [*]", key);
+	set_list(p, &test->any);
+}
 
 /*
- * Set FIELD to the conditions of a row. Conditions of a role or a pod can only test values of the
- * object itself.
+ * Set FIELD to the tests of a row. Rows of roles and pods can only test values of the object
+ * itself.
  */
 static void set_tests(const struct kindfile_place *p, void *field)
 {
-	static const char *const words[TEST_VALUE] = {"condition", "phase", "reason"};
 	struct kind_tests *tests = field;
-	bool has[TEST_VALUE + 1] = {false};
 
 	if (p->node->type != SPEC_YAML_MAP || p->node->n == 0) {
 		bad(p, "has to be a map of conditions");
 		return;
 	}
-	tests->v = arena_new(&p->f->arena, p->node->n / 2, sizeof(*tests->v));
+	tests->v = arena_own(&p->f->arena, mem_zero_n(p->node->n / 2, sizeof(*tests->v)));
 	for (size_t i = 0; i < p->node->n; i += 2) {
 		const char *key = p->node->v[i]->text;
-		struct kind_test *test = &tests->v[tests->n];
-		cleanup_free char *path = text_print("%s.%s", p->path, key), *why = NULL;
+		const bool condition = streq(key, "condition"), reason = streq(key, "reason");
+		cleanup_free char *path = text_print("%s.%s", p->path, key);
 		struct kindfile_place at = {p->e, p->f, p->node->v[i + 1], path, &any_text};
-		unsigned what = 0;
 
-		while (what < TEST_VALUE && !streq(words[what], key))
-			what++;
-		has[what] = true;
-		test->what = what;
-		if (what < TEST_VALUE && p->key->rule != OF_STATE)
+		if (p->key->rule != OF_STATE && (condition || reason || streq(key, "phase")))
 			bad(p, "only states can have condition, phase or reason here");
-		if (what == TEST_VALUE &&
-		    (value_parse(&p->f->arena, key, &test->value, &why) < 0 || test->value.many ||
-		     test->value.from == FROM_CONSTANT || test->value.from >= FROM_KEY))
-			bad(&at, "'%s' must be condition, phase, reason, or a path without [*]",
-			    key);
-		set_list(&at, what == TEST_CONDITION ? &tests->condition : &test->any);
-		tests->n += what != TEST_CONDITION;
+		if (condition || reason)
+			set_list(&at, condition ? &tests->condition : &tests->reason);
+		else
+			set_test(&at, key, &tests->v[tests->n++]);
 	}
-	if (has[TEST_REASON] && !has[TEST_CONDITION])
+	if (tests->reason.n && !tests->condition.n)
 		bad(p, "reason needs a condition in the same row");
 }
 
 static const struct kindfile_key role_keys[] = {
-	KEY("each", struct kind_role, each, set_value, .rule = A_PATH),
+	KEY("each", struct kind_role, each, set_value, .rule = OF_NAMES),
 	KEY("if", struct kind_role, tests, set_tests),
 	LIST("name", struct kind_role, name, set_value),
 	LIST("replicas", struct kind_role, replicas, set_value, .needed = true),
 	KEY("default", struct kind_role, replicas_default, set_number),
 	LIST("times", struct kind_role, times, set_value),
 	LIST("copies", struct kind_role, copies, set_value),
-	KEY("template", struct kind_role, template, set_value, .rule = A_PATH, .needed = true),
+	KEY("template", struct kind_role, template, set_value, .rule = OF_NAMES, .needed = true),
 	KEY("grows", struct kind_role, grows, set_bool),
 	{0},
 };
@@ -331,14 +329,14 @@ static void set_is(const struct kindfile_place *p, void *field)
 	cleanup_free char *all = text_copy("");
 	const char *text = text_at(p);
 
-	for (unsigned i = 0; i < N_IS; i++) {
-		const char *word = kind_words[i].rows[0].name;
+	for (const struct kind_word *word = kind_words; word->shown; word++) {
+		const char *name = word->rows[0].name;
 
-		if (text && streq(text, word)) {
-			*(enum kind_is *)field = i;
+		if (text && streq(text, name)) {
+			*(const struct kind_word **)field = word;
 			return;
 		}
-		text_set(&all, "%s%s%s", all, i ? ", " : "", word);
+		text_set(&all, "%s%s%s", all, *all ? ", " : "", name);
 	}
 	if (text)
 		bad(p, "\"%s\" is not a state; use one of %s", text, all);
@@ -356,9 +354,9 @@ static const struct kindfile_key state_keys[] = {
 };
 
 static const struct kindfile_key attempts_keys[] = {
-	KEY("failed", struct kind_attempts, failed, set_value, .rule = A_PATH),
-	KEY("restarted", struct kind_attempts, restarted, set_value, .rule = A_PATH),
-	KEY("allowed", struct kind_attempts, allowed, set_value, .rule = A_PATH),
+	LIST("failed", struct kind_attempts, failed, set_value, .rule = A_PATH),
+	LIST("restarted", struct kind_attempts, restarted, set_value, .rule = A_PATH),
+	LIST("allowed", struct kind_attempts, allowed, set_value, .rule = A_PATH),
 	KEY("default", struct kind_attempts, allowed_default, set_number),
 	KEY("alone", struct kind_attempts, alone, set_value, .rule = A_LARGEST),
 	KEY("pods", struct kind_attempts, pods, set_value, .rule = A_LARGEST),
@@ -383,23 +381,23 @@ static const struct kindfile_key ctl_keys[] = {
 
 static void set_api(const struct kindfile_place *p, void *field)
 {
-	const char *const *text = field;
-	const char *slash;
+	const char *api = text_at(p);
+	size_t group = api ? strspn(api, LOWER DIGIT "-.") : 0;
 
 	set_text(p, field);
-	slash = *text ? strchr(*text, '/') : NULL;
-	if (slash &&
-	    (slash == *text || strspn(*text, LOWER DIGIT "-.") != (size_t)(slash - *text) ||
-	     !slash[1] || slash[1 + strspn(slash + 1, LOWER DIGIT)]))
+	if (!api)
+		return;
+	if (!strchr(api, '/') && p->key->rule != OF_PART)
+		bad(p, "objects of the core group (%s) can't be jobs", api);
+	else if (strchr(api, '/') && (group == 0 || api[group] != '/' || !api[group + 1] ||
+				      api[group + 1 + strspn(api + group + 1, LOWER DIGIT)]))
 		bad(p, "has to be GROUP/VERSION, like batch/v1");
-	else if (*text && !slash && p->key->rule != OF_PART)
-		bad(p, "objects of the core group (%s) can't be jobs", *text);
 }
 
 static const struct kindfile_key object_keys[] = {
-	KEY("api", struct spec_part, api_version, set_api, .needed = true),
-	KEY("kind", struct spec_part, kind, set_text, .rule = A_KIND, .needed = true),
-	KEY("plural", struct spec_part, plural, set_text, .rule = A_PLURAL, .needed = true),
+	KEY("api", struct spec_kind, api_version, set_api, .needed = true),
+	KEY("kind", struct spec_kind, kind, set_text, .rule = A_KIND, .needed = true),
+	KEY("plural", struct spec_kind, plural, set_text, .rule = A_PLURAL, .needed = true),
 	{0},
 };
 
@@ -415,17 +413,15 @@ static const struct kindfile_key part_keys[] = {
 static void set_part(const struct kindfile_place *p, void *row)
 {
 	const struct kind_part *part = row;
-	const char *api, *kind;
+	bool core;
 
 	set_map(p, row);
-	api = part->part.api_version ? part->part.api_version : "";
-	kind = part->part.kind ? part->part.kind : "";
-	/* Pods need no part: every mount watches them. */
-	if (streq(api, "v1") && streq(kind, "Pod"))
-		return;
-	if (*api && !strchr(api, '/'))
+	core = part->part.api_version && !strchr(part->part.api_version, '/');
+	/* Pods need no plural: every mount watches them. */
+	if (core && !streq(part->part.kind, "Pod"))
 		bad(p, "of the core group, only pods can be parts");
-	if (!part->owner_uid.n != !part->named.n || (!part->part.plural && !part->named.n))
+	else if (!core &&
+		 (!part->owner_uid.n != !part->named.n || (!part->part.plural && !part->named.n)))
 		bad(p, "needs plural, or both owner_uid and named");
 }
 
@@ -451,16 +447,16 @@ static void set_format(const struct kindfile_place *p, void *field)
 static const struct kindfile_key file_keys[] = {
 	{.name = "format", .set = set_format, .needed = true},
 	KEY("name", struct spec_kind_file, kind.name, set_text, .rule = A_NAME, .needed = true),
-	KEY("object", struct spec_kind_file, object, set_map, .keys = object_keys, .needed = true),
+	KEY("object", struct spec_kind_file, kind, set_map, .keys = object_keys, .needed = true),
 	KEY("kueue", struct spec_kind_file, kind.in_kueue, set_bool),
 	LIST("released_by", struct spec_kind_file, released_by, set_text),
 	KEY("released_at_end", struct spec_kind_file, released_at_end, set_bool),
 	KEY("pods_have", struct spec_kind_file, kind.pod_selector, set_text),
-	ROWS("parts", struct spec_kind_file, parts, set_part, .keys = part_keys),
+	LIST("parts", struct spec_kind_file, parts, set_part, .keys = part_keys),
 	LIST("roles", struct spec_kind_file, roles, set_role, .keys = role_keys, .needed = true),
 	LIST("pods", struct spec_kind_file, pods, set_map, .keys = pod_keys),
 	KEY("phase", struct spec_kind_file, phase, set_value, .rule = A_PATH),
-	ROWS("states", struct spec_kind_file, states, set_map, .keys = state_keys, .needed = true),
+	LIST("states", struct spec_kind_file, states, set_map, .keys = state_keys, .needed = true),
 	LIST("reason", struct spec_kind_file, reason, set_value),
 	LIST("message", struct spec_kind_file, message, set_value),
 	KEY("began", struct spec_kind_file, began, set_value, .rule = A_PATH),
@@ -481,14 +477,12 @@ static void check(const struct kindfile_place *p)
 	bool succeeds = false;
 
 	for (size_t i = 0; i < f->states.n; i++)
-		succeeds |= f->states.v[i].is == IS_SUCCEEDED;
+		succeeds |= f->states.v[i].is->rows->state == SPEC_SUCCEEDED;
 	if (!succeeds)
 		bad(p, "states: no row has the state succeeded, so no job could ever succeed");
-	if (!f->roles.n)
-		bad(p, "roles: the list is empty");
 	if (f->parts.n > MAX_PARTS)
 		bad(p, "parts: there are more than %d", MAX_PARTS);
-	if (f->attempts.failed.text && f->attempts.restarted.text)
+	if (f->attempts.failed.n && f->attempts.restarted.n)
 		bad(p, "attempts: failed and restarted can't both be given");
 }
 
@@ -497,7 +491,7 @@ static void check(const struct kindfile_place *p)
 /* Return where an object has its templates of pods. */
 static const struct spec_template *make_templates(struct spec_kind_file *f)
 {
-	struct spec_template *t = arena_new(&f->arena, f->roles.n + 1, sizeof(*t));
+	struct spec_template *t = new0_n(struct spec_template, f->roles.n + 1);
 
 	for (size_t i = 0; i < f->roles.n; i++) {
 		const char *each = f->roles.v[i].each.text;
@@ -506,7 +500,7 @@ static const struct spec_template *make_templates(struct spec_kind_file *f)
 		t[i].pod = f->roles.v[i].template.text + 1;
 		t[i].map = each;
 	}
-	return t;
+	return arena_own(&f->arena, t);
 }
 
 /*
@@ -516,13 +510,13 @@ static const struct spec_template *make_templates(struct spec_kind_file *f)
 static struct spec_member member_of(struct spec_kind_file *f, const struct value *v,
 				    const char *value)
 {
-	const char *dot = strrchr(v->text, '.');
+	size_t n = (size_t)(v->last - v->steps);
+	char *at = arena_own(&f->arena, mem_copy(v->steps, n));
 
-	if (v->from == FROM_LABEL)
-		return (struct spec_member){"metadata.labels", v->text, NULL};
-	return (struct spec_member){arena_text(&f->arena,
-					       mem_copy(v->text + 1, (size_t)(dot - v->text - 1))),
-				    dot + 1, value};
+	/* The keys before the last one, joined by dots. */
+	for (size_t i = 0; i + 1 < n; i++)
+		at[i] = at[i] ? at[i] : '.';
+	return (struct spec_member){at, v->last, value};
 }
 
 /*
@@ -531,7 +525,7 @@ static struct spec_member member_of(struct spec_kind_file *f, const struct value
  */
 static const struct spec_member *make_members(struct spec_kind_file *f)
 {
-	struct spec_member *v = arena_new(&f->arena, f->added.n + 3, sizeof(*v)), *m = v;
+	struct spec_member *v = new0_n(struct spec_member, f->added.n + 3), *m = v;
 
 	for (size_t i = 0; i < f->added.n; i++)
 		*m++ = member_of(f, &f->added.v[i], NULL);
@@ -539,111 +533,91 @@ static const struct spec_member *make_members(struct spec_kind_file *f)
 		*m++ = member_of(f, &f->suspend, NULL);
 	if (f->terminate.text)
 		*m++ = member_of(f, &f->terminate, f->control.terminate_to);
-	return v;
+	return arena_own(&f->arena, v);
 }
 
 /* Return the members that the splitter keeps; NULL: all of them. */
 static const struct spec_pick *make_pick(struct spec_kind_file *f)
 {
-	struct spec_pick *status = arena_new(&f->arena, f->ignored.n + 1, sizeof(*status));
-	struct spec_pick *pick = arena_new(&f->arena, 3, sizeof(*pick));
+	struct spec_pick *status, *pick;
 
+	if (!f->ignored.n)
+		return NULL;
+	status = arena_own(&f->arena, new0_n(struct spec_pick, f->ignored.n + 1));
+	pick = arena_own(&f->arena, new0_n(struct spec_pick, 3));
 	for (size_t i = 0; i < f->ignored.n; i++)
-		status[i].key = f->ignored.v[i].text + strlen(STATUS);
+		status[i].key = f->ignored.v[i].last;
 	status[f->ignored.n].keep = true;
 	pick[0] = (struct spec_pick){"metadata", true, spec_metadata_pick};
 	pick[1] = (struct spec_pick){"status", true, status};
 	pick[2].keep = true;
-	return f->ignored.n ? pick : NULL;
+	return pick;
 }
 
 /* Set the parts that a mount watches. */
 static void make_parts(struct spec_kind_file *f)
 {
-	struct spec_part *v = arena_new(&f->arena, f->parts.n, sizeof(*v));
+	struct spec_part *v = arena_own(&f->arena, new0_n(struct spec_part, f->parts.n));
 
 	f->kind.parts = v;
 	for (size_t i = 0; i < f->parts.n; i++) {
-		const struct kind_part *part = &f->parts.v[i];
+		struct spec_part part = f->parts.v[i].part;
 
-		if (!part->part.plural || part->named.n)
+		if (!part.plural || f->parts.v[i].named.n)
 			continue;
-		v[f->kind.n_parts] = part->part;
-		v[f->kind.n_parts++].cost =
-			arena_text(&f->arena,
-				   text_print("pods of %ss, and their logs, are not shown",
-					      part->part.kind));
+		part.cost = arena_own(&f->arena,
+				      text_print("pods of %ss, and their logs, are not shown",
+						 part.kind));
+		v[f->kind.n_parts++] = part;
 	}
 }
 
-/* Set the rows of each state. */
-static void make_phases(struct spec_kind_file *f)
+/* Set what ctl does. */
+static void make_control(struct spec_kind_file *f)
 {
-	for (size_t i = 0; i < f->states.n; i++) {
-		struct kind_state *state = &f->states.v[i];
+	const struct spec_kind *k = &f->kind;
+	struct spec_control *c = &f->control;
 
-		memcpy(state->rows, kind_words[state->is].rows, sizeof(state->rows));
-		for (struct spec_phase *row = state->rows; row->name; row++) {
-			row->firm = state->firm;
-			row->by_pods &= !state->firm;
-		}
+	c->api_version = k->api_version;
+	c->plural = k->plural;
+	c->resource =
+		arena_own(&f->arena, text_print("%s.%.*s", k->plural,
+						(int)strcspn(k->api_version, "/"), k->api_version));
+	c->suspend = f->suspend.text + strlen(SPEC);
+	c->known = SUSPEND_KNOWN;
+	c->actions = suspend_actions;
+	if (f->terminate.text) {
+		c->terminate = f->terminate.text + strlen(SPEC);
+		c->known |= 1u << SPEC_TERMINATE;
+		c->actions = suspend_or_terminate_actions;
 	}
+	c->refusal = suspend_refusal;
+	c->request = suspend_request;
+	c->outcome = suspend_outcome;
 }
 
 static void finish(struct spec_kind_file *f)
 {
-	static const struct spec_phase no_phases[1];
 	struct spec_kind *k = &f->kind;
-	const struct spec_part *o = &f->object;
-	struct spec_control *c = &f->control;
 
 	f->roles.n = f->from_pods ? 0 : f->roles.n;
-	k->api_version = o->api_version;
-	k->kind = o->kind;
-	k->plural = o->plural;
-	k->jobs = arena_text(&f->arena, text_print("%ss", o->kind));
+	k->jobs = arena_own(&f->arena, text_print("%ss", k->kind));
 	k->templates = make_templates(f);
 	k->added = make_members(f);
 	k->pick = make_pick(f);
 	make_parts(f);
-	make_phases(f);
-	k->reader = &f->reader;
-	f->reader = (struct spec_reader){
-		.job = kind_file_job,
-		.status = kind_file_status,
-		.owner = kind_file_owner,
-		.pod = kind_file_pod,
-		.phases = no_phases,
-		.remade = true,
-		.recounted = f->attempts.failed.text,
-	};
-	if (!f->suspend.text)
-		return;
-	c->api_version = o->api_version;
-	c->plural = o->plural;
-	c->resource = arena_text(&f->arena,
-				 text_print("%s.%.*s", o->plural, (int)strcspn(o->api_version, "/"),
-					    o->api_version));
-	c->suspend = f->suspend.text + strlen(".spec.");
-	c->terminate = f->terminate.text ? f->terminate.text + strlen(".spec.") : NULL;
-	c->known = SUSPEND_KNOWN | (c->terminate ? 1u << SPEC_TERMINATE : 0);
-	c->actions = c->terminate ? suspend_or_terminate_actions : suspend_actions;
-	c->refusal = suspend_refusal;
-	c->request = suspend_request;
-	c->outcome = suspend_outcome;
-	k->control = c;
+	f->reader.recounted = f->attempts.failed.n;
+	if (f->suspend.text) {
+		make_control(f);
+		k->control = &f->control;
+	}
 }
 
 int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *built,
 			struct spec_kind **ret, struct spec_errors *e)
 {
 	/* The options that a ready manifest of a kind without C code may have. */
-	static const struct spec_option options[] = {
-		{.name = "no_annotations",
-		 .type = SPEC_OPTION_BOOL,
-		 .help = "do not add the annotations and the label kxfs/..."},
-		{0},
-	};
+	static const struct spec_option options[] = {POD_NO_ANNOTATIONS_OPTION, {0}};
 	static const struct spec_kind none = {.options = options,
 					      .scheduler = "",
 					      .one_template = true};
@@ -661,6 +635,8 @@ int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *bu
 	f = new0(struct spec_kind_file);
 	f->kind = built ? *built : none;
 	f->kind.pod_selector = "";
+	f->kind.reader = &f->reader;
+	f->reader = kind_file_reader;
 	p = (struct kindfile_place){e, f, root, "", &root_key};
 	set_map(&p, f);
 	if (!e->n)
@@ -676,16 +652,11 @@ int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *bu
 
 void spec_kind_file_free(const struct spec_kind *kind)
 {
-	struct spec_kind_file *f =
-		kind ? (struct spec_kind_file *)container_of(kind, struct spec_kind_file, kind)
-		     : NULL;
+	struct spec_kind_file *f;
 
-	if (f)
-		arena_clear(&f->arena);
+	if (!kind || kind->reader->job != kind_file_reader.job)
+		return;
+	f = (struct spec_kind_file *)container_of(kind, struct spec_kind_file, kind);
+	arena_clear(&f->arena);
 	free(f);
-}
-
-bool spec_kind_is_file(const struct spec_kind *kind)
-{
-	return kind->reader->job == kind_file_job;
 }

@@ -16,18 +16,18 @@ struct texts {
 };
 
 /*
- * A test of a row: a value must be one of ANY. "*" in ANY: the value exists and is not empty; "":
- * it does not exist.
+ * A test of a row: VALUE must be one of ANY. "*" in ANY: the value exists and is not empty; "": it
+ * does not exist.
  */
 struct kind_test {
-	enum { TEST_CONDITION, TEST_PHASE, TEST_REASON, TEST_VALUE } what;
-	struct value value; /* of TEST_VALUE */
+	const struct value *value;
 	struct texts any;
 };
 
 /* The tests of a row; the row applies if all are met. */
 struct kind_tests {
 	struct texts condition; /* one of these is True; empty: any */
+	struct texts reason;	/* of that condition; empty: any */
 	struct kind_test *v;	/* all others */
 	size_t n;
 };
@@ -50,40 +50,34 @@ struct kind_pod {
 	bool trim; /* remove the name of the pod's controller from the role */
 };
 
-enum kind_is {
-	IS_PENDING,
-	IS_RUNNING,
-	IS_BETWEEN,
-	IS_ENDING,
-	IS_SUSPENDING,
-	IS_SUSPENDED,
-	IS_PAUSED,
-	IS_SUCCEEDED,
-	IS_FAILED,
-	IS_CANCELLED,
-	N_IS
+struct kindfile_reading;
+struct kind_state;
+
+/* A state that a row of "states" may have. */
+struct kind_word {
+	const char *shown; /* the word that users see, unless the file gives another */
+	/* Set the reason and the message of V, a job in this state; NULL if it has none. */
+	void (*explain)(const struct kindfile_reading *r, const struct kind_state *state,
+			struct spec_job_view *v);
+	/*
+	 * A row's name is the state's name in the file. The second row is for jobs to which the
+	 * first row does not apply. An empty row ends the list.
+	 */
+	struct spec_phase rows[3];
 };
 
-/*
- * A state: the word that users see unless the file gives another, and its rows. A row's name is the
- * state's name in the file.
- */
-extern const struct kind_word {
-	const char *shown;
-	/* The second row is for jobs to which the first row does not apply. An empty row ends the list. */
-	struct spec_phase rows[3];
-} kind_words[N_IS];
+/* Ends with one that is not SHOWN. */
+extern const struct kind_word kind_words[];
 
 /* A row of "states". */
 struct kind_state {
 	struct kind_tests tests;
-	enum kind_is is;
+	const struct kind_word *is;
 	const char *shown; /* the word for users; NULL: the condition, phase or default word */
 	bool firm;
 	struct texts vague; /* vague reasons; "true": all of them */
 	struct texts exact;
 	struct texts exact_message; /* parts of messages with which the reason is exact */
-	struct spec_phase rows[3];
 };
 
 /* An object between pods and job. */
@@ -97,37 +91,32 @@ struct kind_part {
 	struct values named; /* Values of a pod that make the part's name, joined by dashes. */
 };
 
-/* How a kind counts attempts. If the TEXT of a value is NULL, the file does not give the value. */
+/* How a kind counts attempts. */
 struct kind_attempts {
-	struct value failed, restarted, allowed, alone, pods;
+	struct values failed, restarted, allowed;
 	int allowed_default;
+	struct value alone, pods;
 };
 
+#define LIST_OF(type)                                                                              \
+	struct {                                                                                   \
+		type *v;                                                                           \
+		size_t n;                                                                          \
+	}
+
+/* If the TEXT of a value is NULL, the file does not give the value. */
 struct spec_kind_file {
 	struct spec_kind kind;
 	struct spec_reader reader;
 	struct spec_control control;
 	struct arena arena; /* owns everything that the other members point to */
-	struct spec_part object;
 	struct texts released_by;
 	bool released_at_end;
-	struct {
-		struct kind_part *v;
-		size_t n;
-	} parts;
+	LIST_OF(struct kind_part) parts;
 	bool from_pods; /* the pods determine the roles; otherwise: */
-	struct {
-		struct kind_role *v;
-		size_t n;
-	} roles;
-	struct {
-		struct kind_pod *v;
-		size_t n;
-	} pods;
-	struct {
-		struct kind_state *v;
-		size_t n;
-	} states;
+	LIST_OF(struct kind_role) roles;
+	LIST_OF(struct kind_pod) pods;
+	LIST_OF(struct kind_state) states;
 	struct value phase, began, finished;
 	struct values reason, message, minimum;
 	struct kind_attempts attempts;
@@ -135,12 +124,5 @@ struct spec_kind_file {
 	struct values ignored, added;
 };
 
-/* The functions of struct spec_reader for kinds that a file describes. */
-size_t kind_file_job(const struct spec_reader *reader, const struct spec_value *object,
-		     struct spec_job_view *v, struct spec_task_source **ret_tasks);
-void kind_file_status(const struct spec_reader *reader, const struct spec_value *object,
-		      struct spec_job_view *v);
-void kind_file_pod(const struct spec_reader *reader, const struct spec_value *object,
-		   struct spec_pod_view *v);
-const char *kind_file_owner(const struct spec_reader *reader, const struct spec_value *pod,
-			    bool *ret_part);
+/* The reader of a kind that a file describes, a member of struct spec_kind_file. */
+extern const struct spec_reader kind_file_reader;

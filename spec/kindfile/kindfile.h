@@ -18,7 +18,7 @@
  */
 int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *built,
 			struct spec_kind **ret, struct spec_errors *e);
-/* Free a kind that spec_kind_file_read has made; NULL is allowed. */
+/* Free KIND if spec_kind_file_read has made it; NULL is allowed. */
 void spec_kind_file_free(const struct spec_kind *kind);
 /*
  * Make the text that a mount would show at NOW in `status` of the job OBJECT (JSON), whose pods are
@@ -26,5 +26,3 @@ void spec_kind_file_free(const struct spec_kind *kind);
  */
 int spec_kind_show(const struct spec_kind *kind, const char *object, const char *pods, int64_t now,
 		   char **ret);
-/* True if KIND was made from a file. */
-bool spec_kind_is_file(const struct spec_kind *kind);

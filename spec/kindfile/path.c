@@ -5,21 +5,12 @@
  */
 #include "spec/kindfile/path.h"
 
-#include <errno.h>
-
 #include "spec/base/mem.h"
-#include "spec/view/reader.h"
 
-void *arena_new(struct arena *arena, size_t n, size_t size)
+void *arena_own(struct arena *arena, void *p)
 {
 	arena->v = mem_grow(arena->v, arena->n + 1, sizeof(*arena->v));
-	return arena->v[arena->n++] = mem_zero_n(n, size);
-}
-
-const char *arena_text(struct arena *arena, char *text)
-{
-	arena->v = mem_grow(arena->v, arena->n + 1, sizeof(*arena->v));
-	return arena->v[arena->n++] = text;
+	return arena->v[arena->n++] = p;
 }
 
 void arena_clear(struct arena *arena)
@@ -66,43 +57,44 @@ static const char *parse_step(const char **p, char **to)
 	return NULL;
 }
 
-static int parse_path(struct arena *arena, const char *text, struct value *ret, char **ret_why)
+/* Set V to the path at P. TO has space for its steps. Return the error (static), or NULL. */
+static const char *parse_path(struct value *v, const char *p, char *to)
 {
-	const char *p = text, *why = NULL;
-	/* A step has at least as many bytes as its key and a NUL. */
-	char *to = mem_zero(strlen(text) + 1);
+	const char *why = *p ? NULL : "it is empty";
 
-	ret->from = FROM_PATH;
-	ret->steps = arena_text(arena, to);
-	for (; *p && !why; ret->n++) {
-		ret->last = to;
+	v->from = FROM_PATH;
+	v->steps = to;
+	while (*p && !why) {
+		v->last = to;
 		why = parse_step(&p, &to);
-		if (!why && !*ret->last && ret->many)
-			why = "it has [*] twice";
-		ret->many |= !*ret->last;
+		if (!why && !*v->last && (v->many || !*p))
+			why = "[*] is allowed once, and not at the end";
+		v->many |= !*v->last;
 	}
-	if (!why && !*ret->last)
-		why = "it has to end with a name";
-	if (why)
-		*ret_why = text_print("'%s' is not a path: %s", text, why);
-	return why ? -EINVAL : 0;
+	return why;
 }
 
-int value_parse(struct arena *arena, const char *text, struct value *ret, char **ret_why)
+char *value_parse(struct arena *arena, const char *text, struct value *ret)
 {
-	*ret = (struct value){.text = arena_text(arena, text_copy(text))};
-	if (*text == '.' || *text == '[')
-		return parse_path(arena, text, ret, ret_why);
-	if (streq(text, "key") || streq(text, "name"))
-		ret->from = *text == 'k' ? FROM_KEY : FROM_NAME;
-	else if (strncmp(text, "label ", 6) == 0 || strncmp(text, "annotation ", 11) == 0)
-		ret->from = *text == 'l' ? FROM_LABEL : FROM_ANNOTATION;
-	if (ret->from == FROM_LABEL || ret->from == FROM_ANNOTATION)
-		ret->text = strchr(ret->text, ' ') + 1;
-	if (*ret->text)
-		return 0;
-	*ret_why = text_copy("is empty");
-	return -EINVAL;
+	cleanup_free char *path = NULL;
+	const char *why;
+
+	*ret = (struct value){.text = arena_own(arena, text_copy(text))};
+	if (streq(text, "key"))
+		ret->from = FROM_KEY;
+	else if (streq(text, "name"))
+		ret->from = FROM_NAME;
+	else if (strncmp(text, "label ", 6) == 0)
+		path = text_print(".metadata.labels['%s']", text + 6);
+	else if (strncmp(text, "annotation ", 11) == 0)
+		path = text_print(".metadata.annotations['%s']", text + 11);
+	else if (!*text || *text == '.' || *text == '[')
+		path = text_copy(text);
+	if (!path)
+		return NULL;
+	/* A step has at least as many bytes as its key and a NUL. */
+	why = parse_path(ret, path, arena_own(arena, mem_zero(strlen(path) + 1)));
+	return why ? text_print("'%s' is not a path: %s", text, why) : NULL;
 }
 
 /* --- evaluating --- */
@@ -125,7 +117,7 @@ static const struct spec_value *parent(const struct value *v, const struct spec_
 
 const struct spec_value *value_at(const struct value *v, const struct spec_value *object)
 {
-	const struct spec_value *at = v->many ? NULL : spec_read_member(parent(v, object), v->last);
+	const struct spec_value *at = spec_read_member(parent(v, object), v->last);
 
 	return at && at->type != SPEC_VALUE_NULL ? at : NULL;
 }
@@ -135,49 +127,33 @@ int64_t value_time(const struct value *v, const struct spec_value *object)
 	return spec_read_time(parent(v, object), v->last);
 }
 
-const char *value_text(const struct value *v, const struct spec_value *object, const char *key)
+const char *value_text(const struct value *v, const struct spec_value *object)
 {
 	const struct spec_value *at;
 	const char *dash;
 
 	switch (v->from) {
 	case FROM_CONSTANT:
-		return v->text;
+		return v->text ? v->text : "";
 	case FROM_KEY:
-		return key;
+		return object->key;
 	case FROM_NAME:
 		dash = strrchr(spec_read_text(spec_read_map(object, "metadata"), "name"), '-');
 		return dash ? dash + 1 : "";
-	case FROM_LABEL:
-		return spec_read_text(spec_view_labels(object), v->text);
-	case FROM_ANNOTATION:
-		return spec_read_text(spec_read_map(spec_read_map(object, "metadata"),
-						    "annotations"),
-				      v->text);
 	case FROM_PATH:
 		break;
 	}
 	at = value_at(v, object);
-	return at && at->type != SPEC_VALUE_MAP && at->type != SPEC_VALUE_LIST ? at->text : "";
+	return at ? at->text : "";
 }
 
-const char *values_text(const struct values *v, const struct spec_value *object, const char *key)
+const char *values_text(const struct values *v, const struct spec_value *object)
 {
 	const char *ret = "";
 
 	for (size_t i = 0; i < v->n && !*ret; i++)
-		ret = value_text(&v->v[i], object, key);
+		ret = value_text(&v->v[i], object);
 	return ret;
-}
-
-/*
- * Return the number in a label or a constant, which must have only digits, or at a path; -1 if it
- * has none.
- */
-static int number_of(const struct value *v, const struct spec_value *object)
-{
-	return v->from == FROM_PATH ? spec_read_int(parent(v, object), v->last, -1)
-				    : spec_read_digits(value_text(v, object, ""));
 }
 
 int values_number(const struct values *v, const struct spec_value *object, int none)
@@ -185,26 +161,24 @@ int values_number(const struct values *v, const struct spec_value *object, int n
 	int ret = -1;
 
 	for (size_t i = 0; i < v->n && ret < 0; i++)
-		ret = number_of(&v->v[i], object);
+		ret = spec_read_digits(value_text(&v->v[i], object));
 	return ret < 0 ? none : ret;
 }
 
 int value_largest(const struct value *v, const struct spec_value *object, int each, int none)
 {
 	struct value rest = *v;
+	struct values one = {&rest, 1};
 	int ret = none;
 
 	if (!v->many)
-		return values_number(&(struct values){&rest, 1}, object, none);
+		return values_number(&one, object, none);
 	for (; *rest.steps; rest.steps = next(rest.steps))
 		object = spec_read_member(object, rest.steps);
 	rest.steps = next(rest.steps);
 	if (!object || object->type != SPEC_VALUE_LIST)
 		return none;
-	for (size_t i = 0; i < spec_read_count(object); i++) {
-		int n = number_of(&rest, spec_read_at(object, i));
-
-		ret = max_of(ret, n < 0 ? each : n);
-	}
+	for (size_t i = 0; i < spec_read_count(object); i++)
+		ret = max_of(ret, values_number(&one, spec_read_at(object, i), each));
 	return ret;
 }

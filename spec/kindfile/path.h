@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values of a kind file: a path into an object, one of its labels or annotations, the number at the end of its name,
- * the key of a map, or a constant. Private to spec/kindfile.
+ * Values of a kind file: a path into an object, one of its labels or annotations, the number at the
+ * end of its name, the key of a map, or a constant. Private to spec/kindfile.
  */
 #pragma once
 
@@ -13,25 +13,19 @@ struct arena {
 	size_t n;
 };
 
-/* Return an array of N zeroed items of SIZE bytes, which ARENA owns. */
-void *arena_new(struct arena *arena, size_t n, size_t size);
-/* Make ARENA the owner of the malloc'ed TEXT, and return TEXT. */
-const char *arena_text(struct arena *arena, char *text);
+/* Make ARENA the owner of P, which is malloc'ed, and return P. */
+void *arena_own(struct arena *arena, void *p);
 void arena_clear(struct arena *arena);
 
-enum value_from { FROM_CONSTANT, FROM_PATH, FROM_LABEL, FROM_ANNOTATION, FROM_KEY, FROM_NAME };
-
-/* A value. Plain data; what it points to is in an arena. */
+/* A value. Plain data; what it points to is in an arena. Zeroed, no object has it. */
 struct value {
-	enum value_from from;
-	/* A constant, or the key of a label or an annotation, or a path as it was written. */
-	const char *text;
+	enum { FROM_CONSTANT, FROM_PATH, FROM_KEY, FROM_NAME } from;
+	const char *text; /* as it was written */
 	/*
-	 * STEPS: N keys, each terminated by a '\0'; an empty key stands for each item of a list.
-	 * LAST: the last key.
+	 * The keys of a path, each terminated by a '\0'; an empty key stands for each item of a
+	 * list. LAST: the last key. A label or an annotation is a path, too.
 	 */
 	const char *steps, *last;
-	size_t n;
 	bool many; /* a step goes through a list */
 };
 
@@ -41,8 +35,8 @@ struct values {
 	size_t n;
 };
 
-/* Parse TEXT. Return 0, or -EINVAL with the reason in *RET_WHY, malloc'ed. */
-int value_parse(struct arena *arena, const char *text, struct value *ret, char **ret_why);
+/* Parse TEXT. Return NULL, or why TEXT is not a value, malloc'ed. */
+char *value_parse(struct arena *arena, const char *text, struct value *ret);
 
 /*
  * Return the value in OBJECT at the path V, which has no [*], borrowed. NULL if it is absent or
@@ -53,11 +47,11 @@ const struct spec_value *value_at(const struct value *v, const struct spec_value
 int64_t value_time(const struct value *v, const struct spec_value *object);
 /*
  * Return the text of V in OBJECT, borrowed: a string, or a number or boolean as written; "" if
- * OBJECT does not have V. KEY is the key of OBJECT in its map.
+ * OBJECT does not have V.
  */
-const char *value_text(const struct value *v, const struct spec_value *object, const char *key);
+const char *value_text(const struct value *v, const struct spec_value *object);
 /* Return the text of the first of V that OBJECT has. */
-const char *values_text(const struct values *v, const struct spec_value *object, const char *key);
+const char *values_text(const struct values *v, const struct spec_value *object);
 /* Return the number of the first of V that OBJECT has, from 0 to INT32_MAX; NONE if it has none. */
 int values_number(const struct values *v, const struct spec_value *object, int none);
 /*

@@ -11,51 +11,63 @@
 #include "spec/kindfile/file.h"
 #include "spec/view/kueue.h"
 
-const struct kind_word kind_words[N_IS] = {
-	[IS_PENDING] = {"Pending", {{.name = "pending", .state = SPEC_PENDING}}},
-	[IS_RUNNING] = {"Running", {{.name = "running", .state = SPEC_RUNNING, .by_pods = true}}},
-	[IS_BETWEEN] = {"Restarting",
-			{{.name = "between", .state = SPEC_RUNNING, .between = true}}},
-	[IS_ENDING] = {"Ending", {{.name = "ending", .state = SPEC_RUNNING, .ending = true}}},
-	[IS_SUSPENDING] =
-		{"Suspending",
-		 {{.name = "suspending", .state = SPEC_RUNNING, .ending = true, .asked = true},
-		  {.name = "suspending", .state = SPEC_RUNNING, .by_pods = true}}},
-	[IS_SUSPENDED] = {"Suspended",
-			  {{.name = "suspended",
-			    .state = SPEC_CANCELLED,
-			    .ending = true,
-			    .suspended = true,
-			    .asked = true},
-			   {.name = "suspended", .state = SPEC_PENDING}}},
-	/* Its pods continue to run, but no further pods are made. */
-	[IS_PAUSED] = {"Paused",
-		       {{.name = "paused", .state = SPEC_RUNNING, .between = true, .asked = true},
-			{.name = "paused", .state = SPEC_RUNNING, .between = true}}},
-	[IS_SUCCEEDED] = {"Succeeded",
-			  {{.name = "succeeded", .state = SPEC_SUCCEEDED, .ending = true}}},
-	[IS_FAILED] = {"Failed", {{.name = "failed", .state = SPEC_FAILED, .ending = true}}},
-	[IS_CANCELLED] = {"Cancelled",
-			  {{.name = "cancelled", .state = SPEC_CANCELLED, .ending = true}}},
-};
-
 static const struct spec_kind_file *file_of(const struct spec_reader *reader)
 {
 	return container_of(reader, struct spec_kind_file, reader);
 }
 
-/* --- data from the spec --- */
+/* --- tests of a row --- */
 
 /* An object to which rows are applied. */
 struct kindfile_reading {
 	const struct spec_kind_file *file;
 	const struct spec_value *object, *status;
-	const char *phase;
 	/* The condition that a test of the row has matched; NULL if the row tests no condition. */
 	const struct spec_value *condition;
 };
 
-static bool fits(struct kindfile_reading *r, const struct kind_tests *tests);
+static bool has(const struct texts *texts, const char *text)
+{
+	for (size_t i = 0; i < texts->n; i++)
+		if (streq(texts->v[i], text))
+			return true;
+	return false;
+}
+
+/* True if TEXT is one of ANY. THERE: the value that has it exists. */
+static bool is_any(const struct texts *any, const char *text, bool there)
+{
+	return has(any, text) || (there && has(any, "*"));
+}
+
+static bool passes(const struct kind_test *test, const struct spec_value *object)
+{
+	const struct spec_value *at = value_at(test->value, object);
+	const char *text = value_text(test->value, object);
+
+	return is_any(&test->any, text, *text || (at && at->n > 0));
+}
+
+static bool fits(struct kindfile_reading *r, const struct kind_tests *tests)
+{
+	const char *reason;
+	bool ret;
+
+	r->condition = NULL;
+	for (size_t i = 0; i < tests->condition.n && !r->condition; i++) {
+		r->condition = spec_view_condition(r->status, tests->condition.v[i]);
+		if (!spec_view_is_true(r->condition))
+			r->condition = NULL;
+	}
+	reason = spec_read_text(r->condition, "reason");
+	ret = (r->condition || !tests->condition.n) &&
+	      (!tests->reason.n || is_any(&tests->reason, reason, *reason));
+	for (size_t i = 0; i < tests->n && ret; i++)
+		ret = passes(&tests->v[i], r->object);
+	return ret;
+}
+
+/* --- data from the spec --- */
 
 /*
  * Return item I of the row ROLE in OBJECT: an item of a list, a member of a map, or OBJECT itself.
@@ -93,8 +105,8 @@ static size_t add_tasks(const struct spec_kind_file *f, const struct kind_role *
 			const struct spec_value *item, struct spec_task_source **tasks, size_t n)
 {
 	const struct spec_value *template = value_at(&role->template, item);
-	const char *name = role->name.n ? values_text(&role->name, item, item->key)
-					: spec_pod_choose_main(template, "");
+	const char *name =
+		role->name.n ? values_text(&role->name, item) : spec_pod_choose_main(template, "");
 	int copies = values_number(&role->copies, item, 1);
 	int64_t pods = (int64_t)values_number(&role->replicas, item, role->replicas_default) *
 		       values_number(&role->times, item, 1);
@@ -139,32 +151,27 @@ static size_t read_tasks(const struct spec_kind_file *f, const struct spec_value
 	return n;
 }
 
-static int number(const struct value *v, const struct spec_value *object, int none)
-{
-	return v->text ? value_largest(v, object, none, none) : none;
-}
-
 /* Read how often the job as a whole, or each of its replicas, may be retried. */
 static void read_attempts(const struct kind_attempts *a, const struct spec_value *object,
 			  struct spec_job_view *v)
 {
-	int allowed = number(&a->allowed, object, a->allowed_default);
-	int alone = number(&a->alone, object, -1);
+	int allowed = values_number(&a->allowed, object, a->allowed_default);
+	int alone = value_largest(&a->alone, object, -1, -1);
 	/* 6 is Kubernetes' own default for a Job. */
-	bool pods = a->pods.text && value_largest(&a->pods, object, 6, 0) > 0;
+	bool pods = value_largest(&a->pods, object, 6, 0) > 0;
 
 	/*
 	 * A controller that counts restarts of the whole job retries single pods only if it must
 	 * not restart the whole job.
 	 */
-	v->alone = a->restarted.text ? allowed == 0 && alone > 0 : alone >= 0;
+	v->alone = a->restarted.n ? allowed == 0 && alone > 0 : alone >= 0;
 	v->max_retries = (unsigned)(v->alone ? alone : allowed);
-	v->retry_limit = a->failed.text && !v->alone ? v->max_retries + 1 : 0;
+	v->retry_limit = a->failed.n && !v->alone ? v->max_retries + 1 : 0;
 	v->restarts = v->max_retries > 0 || alone > 0 || pods;
 }
 
-size_t kind_file_job(const struct spec_reader *reader, const struct spec_value *object,
-		     struct spec_job_view *v, struct spec_task_source **ret_tasks)
+static size_t read_job(const struct spec_reader *reader, const struct spec_value *object,
+		       struct spec_job_view *v, struct spec_task_source **ret_tasks)
 {
 	const struct spec_kind_file *f = file_of(reader);
 	size_t n = read_tasks(f, object, v, ret_tasks);
@@ -176,57 +183,6 @@ size_t kind_file_job(const struct spec_reader *reader, const struct spec_value *
 
 /* --- data from the status --- */
 
-static const struct spec_value *true_condition(const struct spec_value *status, const char *type)
-{
-	const struct spec_value *c = spec_view_condition(status, type);
-
-	return spec_view_is_true(c) ? c : NULL;
-}
-
-static bool has(const struct texts *texts, const char *text)
-{
-	for (size_t i = 0; i < texts->n; i++)
-		if (streq(texts->v[i], text))
-			return true;
-	return false;
-}
-
-/* True if VALUE passes TEST. THERE: the value exists. */
-static bool is_any(const struct kind_test *test, const char *value, bool there)
-{
-	return has(&test->any, value) || (there && has(&test->any, "*"));
-}
-
-static bool passes(const struct kindfile_reading *r, const struct kind_test *test)
-{
-	const struct spec_value *at;
-	const char *text;
-
-	switch (test->what) {
-	case TEST_PHASE:
-		return is_any(test, r->phase, *r->phase);
-	case TEST_REASON:
-		text = spec_read_text(r->condition, "reason");
-		return is_any(test, text, *text);
-	default:
-		at = value_at(&test->value, r->object);
-		text = value_text(&test->value, r->object, "");
-		return is_any(test, text, *text || (at && at->n > 0));
-	}
-}
-
-static bool fits(struct kindfile_reading *r, const struct kind_tests *tests)
-{
-	bool ret = true;
-
-	r->condition = NULL;
-	for (size_t i = 0; i < tests->condition.n && !r->condition; i++)
-		r->condition = true_condition(r->status, tests->condition.v[i]);
-	for (size_t i = 0; i < tests->n && ret; i++)
-		ret = passes(r, &tests->v[i]);
-	return ret && (r->condition || !tests->condition.n);
-}
-
 static const struct kind_state *state_of(struct kindfile_reading *r)
 {
 	const struct spec_kind_file *f = r->file;
@@ -237,19 +193,21 @@ static const struct kind_state *state_of(struct kindfile_reading *r)
 	return NULL;
 }
 
-/* Return the name of the job's phase in STATE; NULL if STATE has no name for it. */
+/* Return the name of the job's phase in STATE; NULL: no state fits. */
 static const char *phase_of(const struct kindfile_reading *r, const struct kind_state *state)
 {
+	const char *phase = value_text(&r->file->phase, r->object);
+
 	if (!state)
-		return r->status && r->status->n > 0 ? *r->phase ? r->phase : "Unknown" : "";
+		return r->status && r->status->n > 0 ? *phase ? phase : "Unknown" : "";
 	if (state->shown)
 		return state->shown;
 	if (r->condition)
 		return spec_read_text(r->condition, "type");
 	for (size_t i = 0; i < state->tests.n; i++)
-		if (state->tests.v[i].what == TEST_PHASE && *r->phase)
-			return r->phase;
-	return kind_words[state->is].shown;
+		if (state->tests.v[i].value == &r->file->phase && *phase)
+			return phase;
+	return state->is->shown;
 }
 
 /* True if the reason in V only means that pods have failed. */
@@ -273,15 +231,15 @@ static void explain_end(const struct kindfile_reading *r, const struct kind_stat
 		spec_read_copy_message(&v->message, r->condition);
 	}
 	if (r->file->reason.n)
-		spec_read_copy(&v->reason, values_text(&r->file->reason, r->object, ""),
-			       READ_MAX_WORD);
+		spec_read_copy(&v->reason, values_text(&r->file->reason, r->object), READ_MAX_WORD);
 	if (r->file->message.n)
-		spec_read_copy(&v->message, values_text(&r->file->message, r->object, ""),
+		spec_read_copy(&v->message, values_text(&r->file->message, r->object),
 			       READ_MAX_MESSAGE);
 	v->vague = is_vague(state, v);
 }
 
-static void explain_suspended(struct spec_job_view *v)
+static void explain_suspended(const struct kindfile_reading *r, const struct kind_state *state,
+			      struct spec_job_view *v)
 {
 	cleanup_free char *text = NULL;
 
@@ -294,7 +252,8 @@ static void explain_suspended(struct spec_job_view *v)
 	}
 }
 
-static void explain_paused(struct spec_job_view *v)
+static void explain_paused(const struct kindfile_reading *r, const struct kind_state *state,
+			   struct spec_job_view *v)
 {
 	spec_set(&v->reason, "Paused");
 	spec_set(&v->message,
@@ -302,13 +261,42 @@ static void explain_paused(struct spec_job_view *v)
 		 "no further pods until the job is resumed");
 }
 
+const struct kind_word kind_words[] = {
+	{"Pending", NULL, {{.name = "pending", .state = SPEC_PENDING}}},
+	{"Running", NULL, {{.name = "running", .state = SPEC_RUNNING, .by_pods = true}}},
+	{"Restarting", NULL, {{.name = "between", .state = SPEC_RUNNING, .between = true}}},
+	{"Ending", explain_end, {{.name = "ending", .state = SPEC_RUNNING, .ending = true}}},
+	{"Suspending",
+	 NULL,
+	 {{.name = "suspending", .state = SPEC_RUNNING, .ending = true, .asked = true},
+	  {.name = "suspending", .state = SPEC_RUNNING, .by_pods = true}}},
+	{"Suspended",
+	 explain_suspended,
+	 {{.name = "suspended",
+	   .state = SPEC_CANCELLED,
+	   .ending = true,
+	   .suspended = true,
+	   .asked = true},
+	  {.name = "suspended", .state = SPEC_PENDING}}},
+	/* Its pods continue to run, but no further pods are made. */
+	{"Paused",
+	 explain_paused,
+	 {{.name = "paused", .state = SPEC_RUNNING, .between = true, .asked = true},
+	  {.name = "paused", .state = SPEC_RUNNING, .between = true}}},
+	{"Succeeded", NULL, {{.name = "succeeded", .state = SPEC_SUCCEEDED, .ending = true}}},
+	{"Failed", explain_end, {{.name = "failed", .state = SPEC_FAILED, .ending = true}}},
+	{"Cancelled",
+	 explain_end,
+	 {{.name = "cancelled", .state = SPEC_CANCELLED, .ending = true}}},
+	{0},
+};
+
 /* True if the kind file's released_by contains the job's controller. */
 static bool is_released(const struct spec_kind_file *f, const struct spec_job_view *v)
 {
-	const char *slash = strchr(v->owner_api, '/');
 	cleanup_free char *owner =
 		text_print("%.*s.%.*s", (int)strcspn(v->meta.owner, " "), v->meta.owner,
-			   (int)(slash ? slash - v->owner_api : 0), v->owner_api);
+			   (int)strcspn(v->owner_api, "/"), v->owner_api);
 
 	return has(&f->released_by, owner);
 }
@@ -316,47 +304,40 @@ static bool is_released(const struct spec_kind_file *f, const struct spec_job_vi
 static void read_owner(const struct spec_kind_file *f, const struct spec_value *object,
 		       struct spec_job_view *v)
 {
-	const struct spec_value *suspend = f->suspend.text ? value_at(&f->suspend, object) : NULL;
-
-	spec_read_copy(&v->queue,
-		       f->kind.in_kueue ? spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE)
-					: "",
-		       READ_MAX_WORD);
+	if (f->kind.in_kueue)
+		spec_read_copy_word(&v->queue, spec_view_labels(object), SPEC_KUEUE_QUEUE);
 	v->owned = *v->meta.owner_uid && !is_released(f, v);
-	v->asked = suspend && suspend->type == SPEC_VALUE_BOOL && streq(suspend->text, "true") &&
-		   !*v->queue && !v->owned;
+	v->asked = streq(value_text(&f->suspend, object), "true") && !*v->queue && !v->owned;
 }
 
-void kind_file_status(const struct spec_reader *reader, const struct spec_value *object,
-		      struct spec_job_view *v)
+static void read_status(const struct spec_reader *reader, const struct spec_value *object,
+			struct spec_job_view *v)
 {
 	const struct spec_kind_file *f = file_of(reader);
 	struct kindfile_reading r = {
 		.file = f,
 		.object = object,
 		.status = spec_read_map(object, "status"),
-		.phase = f->phase.text ? value_text(&f->phase, object, "") : "",
 	};
 	const struct kind_state *state = state_of(&r);
-	const enum kind_is is = state ? state->is : N_IS;
-	const bool ended = is == IS_SUCCEEDED || is == IS_FAILED || is == IS_CANCELLED;
 
-	v->rows = state ? state->rows : NULL;
 	read_owner(f, object, v);
 	v->changed = max_of(v->changed, spec_view_changed(r.status));
 	v->changed = max_of(v->changed, value_time(&f->finished, object));
 	v->began = value_time(&f->began, object);
 	spec_read_copy(&v->phase, phase_of(&r, state), READ_MAX_WORD);
-	if (is == IS_SUSPENDED)
-		explain_suspended(v);
-	else if (is == IS_PAUSED)
-		explain_paused(v);
-	else if (is == IS_ENDING || (ended && is != IS_SUCCEEDED))
-		explain_end(&r, state, v);
-	v->owned &= !(f->released_at_end && ended);
-	if (f->attempts.restarted.text || !v->alone)
-		v->retries = (unsigned)max_of(number(&f->attempts.failed, object, 0),
-					      number(&f->attempts.restarted, object, 0));
+	if (state) {
+		const struct spec_phase *row = v->rows = state->is->rows;
+
+		v->firm = state->firm;
+		if (state->is->explain)
+			state->is->explain(&r, state, v);
+		if (f->released_at_end && spec_state_is_final(row->state) && !row->suspended)
+			v->owned = false;
+	}
+	if (f->attempts.restarted.n || !v->alone)
+		v->retries = (unsigned)max_of(values_number(&f->attempts.failed, object, 0),
+					      values_number(&f->attempts.restarted, object, 0));
 	if (f->kind.hook)
 		f->kind.hook(object, v);
 }
@@ -368,24 +349,12 @@ static bool is_named(const struct kind_part *part, const struct spec_value *pod)
 {
 	cleanup_free char *name = text_copy("");
 
-	for (size_t i = 0; i < part->named.n; i++) {
-		const struct values one = {&part->named.v[i], 1};
-
-		text_set(&name, "%s%s%s", name, i ? "-" : "", values_text(&one, pod, ""));
-	}
+	for (size_t i = 0; i < part->named.n; i++)
+		text_set(&name, "%s%s%s", name, i ? "-" : "", value_text(&part->named.v[i], pod));
 	return streq(spec_read_text(spec_view_controller(pod), "name"), name);
 }
 
-/* Return the part of ROLE after the name of POD's controller. */
-static const char *trim(const char *role, const struct spec_value *pod)
-{
-	const char *owner = spec_read_text(spec_view_controller(pod), "name");
-	size_t n = strlen(owner);
-
-	return strncmp(role, owner, n) == 0 ? role + n + (role[n] == '.') : role;
-}
-
-const char *kind_file_owner(const struct spec_reader *reader, const struct spec_value *pod,
+static const char *owner_of(const struct spec_reader *reader, const struct spec_value *pod,
 			    bool *ret_part)
 {
 	const struct spec_kind_file *f = file_of(reader);
@@ -401,51 +370,52 @@ const char *kind_file_owner(const struct spec_reader *reader, const struct spec_
 		    (part->named.n && !is_named(part, pod)))
 			continue;
 		*ret_part = !part->named.n || f->kind.n_parts > 0;
-		return part->named.n ? values_text(&part->owner_uid, pod, "")
+		return part->named.n ? values_text(&part->owner_uid, pod)
 				     : spec_read_text(controller, "uid");
 	}
 	return NULL;
 }
 
-/* Return the first row that fits POD, or NULL. */
+/* Return the first row that fits POD; an empty one if none fits. */
 static const struct kind_pod *row_of(const struct spec_kind_file *f, const struct spec_value *pod)
 {
+	static const struct kind_pod none;
 	struct kindfile_reading r = {.object = pod};
 
 	for (size_t i = 0; i < f->pods.n; i++)
 		if (fits(&r, &f->pods.v[i].tests))
 			return &f->pods.v[i];
-	return NULL;
+	return &none;
 }
 
-void kind_file_pod(const struct spec_reader *reader, const struct spec_value *object,
-		   struct spec_pod_view *v)
+/*
+ * Return the part of ROLE after the name of POD's controller, malloc'ed. If it is empty, or only
+ * the number of an attempt, "(1)", the role is called as its main CONTAINER.
+ */
+static char *trim(const char *role, const struct spec_value *pod, const char *container)
 {
-	static const struct kind_pod none;
+	const char *owner = spec_read_text(spec_view_controller(pod), "name");
+	size_t n = strlen(owner);
+
+	if (strncmp(role, owner, n) == 0)
+		role += n + (role[n] == '.');
+	return text_print("%s%s", *role && *role != '(' ? "" : container, role);
+}
+
+static void read_pod(const struct spec_reader *reader, const struct spec_value *object,
+		     struct spec_pod_view *v)
+{
 	const struct spec_kind_file *f = file_of(reader);
 	const struct kind_pod *row = row_of(f, object);
-	const char *role;
-	cleanup_free char *named = NULL;
+	const char *role = values_text(&row->role, object);
+	const char *container = row->main.n ? values_text(&row->main, object) : role;
+	int index = values_number(&row->index, object, -1);
+	cleanup_free char *trimmed = NULL;
 	char task[READ_MAX_WORD + 1];
-	int index;
 
-	row = row ? row : &none;
-	role = values_text(&row->role, object, "");
-	index = values_number(&row->index, object, -1);
-	spec_read_copy(&v->main,
-		       spec_pod_choose_main(object, row->main.n
-							    ? values_text(&row->main, object, "")
-							    : role),
-		       READ_MAX_WORD);
-	role = row->trim ? trim(role, object) : role;
-	/*
-	 * The rest is empty, or only the number of an attempt, "(1)": the role has the name of the
-	 * main container.
-	 */
-	if (row->trim && (!*role || *role == '(')) {
-		named = text_print("%s%s", v->main, role);
-		role = named;
-	}
+	spec_read_copy(&v->main, spec_pod_choose_main(object, container), READ_MAX_WORD);
+	if (row->trim)
+		role = trimmed = trim(role, object, v->main);
 	name_task(f, role, values_number(&row->copy, object, 0),
 		  values_number(&row->copies, object, 1), task, sizeof(task));
 	v->index = (unsigned)(index < row->first ? -1 : index - row->first);
@@ -454,3 +424,12 @@ void kind_file_pod(const struct spec_reader *reader, const struct spec_value *ob
 				  : SPEC_RETRY_UNKNOWN;
 	spec_read_copy(&v->task, task, READ_MAX_WORD);
 }
+
+const struct spec_reader kind_file_reader = {
+	.job = read_job,
+	.status = read_status,
+	.owner = owner_of,
+	.pod = read_pod,
+	.phases = (const struct spec_phase[]){{0}},
+	.remade = true,
+};

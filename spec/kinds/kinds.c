@@ -47,8 +47,7 @@ void spec_kinds_init(struct spec_kinds *ret)
 void spec_kinds_clear(struct spec_kinds *kinds)
 {
 	for (size_t i = 0; i < kinds->n; i++)
-		if (spec_kind_is_file(kinds->v[i]))
-			spec_kind_file_free(kinds->v[i]);
+		spec_kind_file_free(kinds->v[i]);
 	kinds->n = 0;
 }
 

@@ -129,38 +129,38 @@ static const char *cost_of_patch(const struct spec_kind *kind)
 		       : "ctl can't suspend or resume jobs";
 }
 
+/* Append RIGHT to V, which has *M rights: to RESOURCE in the group of API. */
+static void add(struct spec_right *v, size_t *m, struct spec_right right, const char *api,
+		const char *resource)
+{
+	snprintf(right.group, sizeof(right.group), "%.*s", (int)strcspn(api, "/"), api);
+	right.resource = resource;
+	v[(*m)++] = right;
+}
+
 /* Append right K to the jobs of each of the N KINDS to V, which has *M rights. */
 static void add_of_jobs(struct spec_right *v, size_t *m, size_t k,
 			const struct spec_kind *const *kinds, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		const char *api = kinds[i]->api_version;
 		struct spec_right right = of_jobs[k];
 
 		if (streq(right.verbs[0], "patch"))
 			right.cost = cost_of_patch(kinds[i]);
-		if (!right.cost && !right.jobs)
-			continue;
-		snprintf(right.group, sizeof(right.group), "%.*s", (int)strcspn(api, "/"), api);
-		right.resource = kinds[i]->plural;
-		v[(*m)++] = right;
+		if (right.cost || right.jobs)
+			add(v, m, right, kinds[i]->api_version, kinds[i]->plural);
 	}
 }
 
-/*
- * True if the rights already include PART: it is the jobs of one of the N KINDS, or a part of one
- * of the first I kinds.
- */
-static bool is_there(const struct spec_part *part, const struct spec_kind *const *kinds, size_t n,
-		     size_t i)
+/* True if one of the M rights of V is to the objects of PART. */
+static bool is_there(const struct spec_right *v, size_t m, const struct spec_part *part)
 {
-	for (size_t k = 0; k < n; k++) {
-		if (spec_part_is(part, kinds[k]))
+	size_t len = strcspn(part->api_version, "/");
+
+	for (size_t i = 0; i < m; i++)
+		if (streq(v[i].resource, part->plural) && strlen(v[i].group) == len &&
+		    strncmp(v[i].group, part->api_version, len) == 0)
 			return true;
-		for (size_t j = 0; k < i && j < kinds[k]->n_parts; j++)
-			if (streq(kinds[k]->parts[j].plural, part->plural))
-				return true;
-	}
 	return false;
 }
 
@@ -171,15 +171,10 @@ static void add_of_parts(struct spec_right *v, size_t *m, const struct spec_kind
 	for (size_t i = 0; i < n; i++) {
 		for (size_t k = 0; k < kinds[i]->n_parts; k++) {
 			const struct spec_part *part = &kinds[i]->parts[k];
-			struct spec_right right = {.resource = part->plural,
-						   .verbs = {"list", "watch"},
-						   .cost = part->cost};
+			struct spec_right right = {.verbs = {"list", "watch"}, .cost = part->cost};
 
-			if (is_there(part, kinds, n, i))
-				continue;
-			snprintf(right.group, sizeof(right.group), "%.*s",
-				 (int)strcspn(part->api_version, "/"), part->api_version);
-			v[(*m)++] = right;
+			if (!is_there(v, *m, part))
+				add(v, m, right, part->api_version, part->plural);
 		}
 	}
 }

@@ -35,7 +35,6 @@ struct spec_phase {
 	 * failed.
 	 */
 	bool between;
-	bool firm; /* the job is in STATE even while a replica runs */
 };
 
 /* ROW is V->rows or a later row of the same table. True if ROW describes V's phase. */

@@ -183,13 +183,13 @@ static enum spec_state state_of(const struct spec_job *job, const struct spec_jo
 		return SPEC_SUCCEEDED;
 	if (s->left)
 		return SPEC_CANCELLED;
-	if (s->phase && any(job, SPEC_RUNNING) && !s->phase->firm)
+	if (s->phase && any(job, SPEC_RUNNING) && !view->firm)
 		return SPEC_RUNNING;
 	if (s->phase && s->phase->state == SPEC_RUNNING && s->ending && !view->hidden &&
 	    !has_begun(job))
 		return SPEC_PENDING;
 	if (s->phase && (all(job, SPEC_PENDING) || (view->from_pods && !job->n_replicas)) &&
-	    ((s->phase->by_pods && !s->unseen) || any_loops(job)))
+	    ((s->phase->by_pods && !view->firm && !s->unseen) || any_loops(job)))
 		return SPEC_PENDING;
 	if (s->phase && s->phase->between && !any(job, SPEC_FAILED))
 		return SPEC_PENDING;

@@ -176,6 +176,7 @@ struct spec_job_view {
 	bool asked;    /* the job's spec requests suspension */
 	bool suspends; /* by its phase, the job is suspended or being suspended */
 	bool over;     /* by its phase, the job has ended or is ending */
+	bool firm;     /* its pods do not decide whether the job is PENDING or RUNNING */
 	/*
 	 * The object that controls this job suspends and resumes it, and may create it again after
 	 * a deletion.

@@ -82,7 +82,15 @@ static void test_mistakes(void **state)
 	      "foo.yaml:6:9: parts[0]: needs plural, or both owner_uid and named\n");
 	check(HEAD "roles: frompods\n" STATES,
 	      "foo.yaml:4:8: roles: has to be a list of maps, or from_pods\n");
-	check(HEAD "roles: []\n" STATES, "foo.yaml:1:1: roles: the list is empty\n");
+	check(HEAD "roles: []\n" STATES, "foo.yaml:4:8: roles: has to have 1 to 64 items\n");
+	check(HEAD ROLES STATES "attempts: {alone: '.a[*].b[*].c', pods: '.a[*]'}\n",
+	      "foo.yaml:6:19: attempts.alone: '.a[*].b[*].c' is not a path: [*] is allowed once, and not "
+	      "at the end\n"
+	      "foo.yaml:6:41: attempts.pods: '.a[*]' is not a path: [*] is allowed once, and not at the "
+	      "end\n");
+	check(HEAD "roles: [{replicas: 1, each: \".spec['a']\", template: label x}]\n" STATES,
+	      "foo.yaml:4:29: roles[0].each: has to be a path without brackets\n"
+	      "foo.yaml:4:53: roles[0].template: has to be a path without brackets\n");
 	check(HEAD ROLES STATES "attempts: {failed: .a, restarted: .b}\n",
 	      "foo.yaml:1:1: attempts: failed and restarted can't both be given\n");
 	check("- a\n", "foo.yaml:1:1: has to be a map\n");
