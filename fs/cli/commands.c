@@ -34,7 +34,8 @@ static int read_file(const char *path, size_t max, char **ret, size_t *ret_len, 
 	return ferror(f) ? refuse(-errno, ret_text, "%s: %s", path, strerror(errno)) : 0;
 }
 
-static int add_file(struct spec_kinds *kinds, const char *path, char **ret_text)
+static int add_file(struct spec_kinds *kinds, const char *path, const struct spec_kind **ret,
+		    char **ret_text)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup_free char *text = NULL;
@@ -43,7 +44,7 @@ static int add_file(struct spec_kinds *kinds, const char *path, char **ret_text)
 
 	if (err)
 		return err;
-	err = spec_kinds_add(kinds, text, len, &e);
+	err = spec_kinds_add(kinds, text, len, ret, &e);
 	if (err) {
 		*ret_text = spec_errors_text(&e, path);
 		(*ret_text)[strlen(*ret_text) - 1] = '\0';
@@ -60,6 +61,7 @@ int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text)
 {
 	struct dirent **entries;
 	int n = scandir(dir, &entries, is_kind_file, alphasort), err = 0;
+	const struct spec_kind *kind;
 
 	if (n < 0)
 		return refuse(-errno, ret_text, "-o kinds=%s: %s", dir, strerror(errno));
@@ -67,7 +69,7 @@ int kind_files_add(struct spec_kinds *kinds, const char *dir, char **ret_text)
 		cleanup_free char *path = text_print("%s/%s", dir, entries[i]->d_name);
 
 		if (!err)
-			err = add_file(kinds, path, ret_text);
+			err = add_file(kinds, path, &kind, ret_text);
 		free(entries[i]);
 	}
 	free(entries);
@@ -101,13 +103,14 @@ static int show(const struct spec_kind *kind, const char *object, const char *po
 int kind_files_check(const struct options *o)
 {
 	struct spec_kinds kinds cleanup(spec_kinds_clear);
+	const struct spec_kind *kind = NULL;
 	cleanup_free char *why = NULL;
 	int err;
 
 	spec_kinds_init(&kinds);
-	err = add_file(&kinds, o->check_kind, &why);
+	err = add_file(&kinds, o->check_kind, &kind, &why);
 	if (!err && o->check_object)
-		err = show(spec_kinds_newest(&kinds), o->check_object, o->check_pods, &why);
+		err = show(kind, o->check_object, o->check_pods, &why);
 	else if (!err)
 		printf("%s: no mistakes\n", o->check_kind);
 	if (err)
@@ -231,7 +234,7 @@ void rbac_print(const struct options *o, FILE *out)
 	struct spec_right *v cleanup_free = NULL;
 	size_t n = 0, all, kept = 0;
 
-	while ((kinds[n] = spec_kind_meant(&o->kinds, o->backend, n)) && n + 1 < SPEC_MAX_KINDS)
+	while (n < SPEC_MAX_KINDS && (kinds[n] = spec_kind_meant(&o->kinds, o->backend, n)))
 		n++;
 	v = spec_rights(kinds, n, &all);
 	for (size_t i = 0; i < all; i++)

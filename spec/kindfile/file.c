@@ -21,7 +21,7 @@
 #define SPEC	    ".spec."
 #define STATUS	    ".status."
 
-/* What a key may have: a text, the API of a part, the tests of a state, a value. */
+/* What a key may have: a text, the API of a part, a value. */
 enum rule {
 	ANY,
 	A_NAME,
@@ -29,7 +29,6 @@ enum rule {
 	A_PLURAL,
 	A_WORD,
 	OF_PART,
-	OF_STATE,
 	A_PATH,
 	OF_NAMES,
 	BELOW_SPEC,
@@ -39,16 +38,23 @@ enum rule {
 	N_RULES
 };
 
-/* A position in the kind file F: NODE, which KEY reads, and its path for messages. */
+/*
+ * A position in the kind file F: NODE, which KEY reads, its path for messages, and the WORD that the
+ * file has as its key.
+ */
 struct kindfile_place {
 	struct spec_errors *e;
 	struct spec_kind_file *f;
 	const struct spec_yaml *node;
 	const char *path;
 	const struct kindfile_key *key;
+	const char *word;
 };
 
-/* A key of a map. A table of keys ends with one without a name. */
+/*
+ * A key of a map. A table of keys ends with one without a name. If that has a function SET, it reads
+ * all other keys; otherwise these are mistakes.
+ */
 struct kindfile_key {
 	const char *name;
 	void (*set)(const struct kindfile_place *p, void *field);
@@ -105,7 +111,7 @@ static void set_list(const struct kindfile_place *p, void *field)
 	struct list list = {.n = one ? 1 : node->n};
 
 	if (list.n == 0 || list.n > MAX_ROWS) {
-		bad(p, "has to have 1 to %d items", MAX_ROWS);
+		bad(p, "must have 1 to %d items", MAX_ROWS);
 		return;
 	}
 	list.v = arena_own(&p->f->arena, mem_zero_n(list.n, p->key->size));
@@ -113,8 +119,10 @@ static void set_list(const struct kindfile_place *p, void *field)
 	for (size_t i = 0; i < list.n; i++) {
 		cleanup_free char *path =
 			one ? text_copy(p->path) : text_print("%s[%zu]", p->path, i);
-		struct kindfile_place at = {p->e, p->f, one ? node : node->v[i], path, p->key};
+		struct kindfile_place at = *p;
 
+		at.node = one ? node : node->v[i];
+		at.path = path;
 		p->key->set(&at, (char *)list.v + i * p->key->size);
 	}
 }
@@ -124,17 +132,17 @@ static void set_map(const struct kindfile_place *p, void *structure)
 	const struct spec_yaml *map = p->node;
 
 	if (map->type != SPEC_YAML_MAP) {
-		bad(p, "has to be a map");
+		bad(p, "must be a map");
 		return;
 	}
 	for (size_t i = 0; i < map->n; i += 2) {
 		const char *name = map->v[i]->text;
 		cleanup_free char *path = text_print("%s%s%s", p->path, *p->path ? "." : "", name);
-		struct kindfile_place at = {p->e, p->f, map->v[i], path, p->key->keys};
+		struct kindfile_place at = {p->e, p->f, map->v[i], path, p->key->keys, name};
 
 		while (at.key->name && !streq(at.key->name, name))
 			at.key++;
-		if (!at.key->name) {
+		if (!at.key->set) {
 			unknown_key(&at, p->key->keys);
 			continue;
 		}
@@ -172,10 +180,10 @@ static const char *text_at(const struct kindfile_place *p)
 
 	if (p->node->type != SPEC_YAML_SCALAR || spec_yaml_is_null(p->node) ||
 	    strlen(text) != p->node->len)
-		bad(p, "has to be text");
+		bad(p, "must be text");
 	else if (bytes && (!*text || !strchr(texts[p->key->rule].first, *text) ||
 			   strlen(text) > texts[p->key->rule].max || text[strspn(text, bytes)]))
-		bad(p, "has to %s", texts[p->key->rule].text);
+		bad(p, "must %s", texts[p->key->rule].text);
 	else
 		return text;
 	return NULL;
@@ -192,7 +200,7 @@ static void set_text(const struct kindfile_place *p, void *field)
 static void set_bool(const struct kindfile_place *p, void *field)
 {
 	if (p->node->type != SPEC_YAML_SCALAR || spec_yaml_resolve(p->node) != SPEC_YAML_BOOL)
-		bad(p, "has to be true or false");
+		bad(p, "must be true or false");
 	else
 		*(bool *)field = (p->node->text[0] | ' ') == 't';
 }
@@ -202,7 +210,7 @@ static void set_number(const struct kindfile_place *p, void *field)
 	int n = p->node->type == SPEC_YAML_SCALAR ? spec_read_digits(p->node->text) : -1;
 
 	if (n < 0)
-		bad(p, "has to be a number");
+		bad(p, "must be a number");
 	else
 		*(int *)field = n;
 }
@@ -236,59 +244,52 @@ static void set_value(const struct kindfile_place *p, void *field)
 	if (why)
 		bad(p, "%s", why);
 	if (wanted)
-		bad(p, "has to be %s", wanted);
+		bad(p, "must be %s", wanted);
 }
 
 /* --- rows --- */
 
-/* A text or a list of texts. */
-static const struct kindfile_key any_text = {.set = set_text, .size = sizeof(const char *)};
-
-/* Set TEST: the value KEY is one of the texts at P. */
-static void set_test(const struct kindfile_place *p, const char *key, struct kind_test *test)
+/* Add a test to FIELD: the value of the key is one of the texts at P. */
+static void set_test(const struct kindfile_place *p, void *field)
 {
-	struct value *value = arena_own(&p->f->arena, new0(struct value));
-	cleanup_free char *why = value_parse(&p->f->arena, key, value);
+	static const struct kindfile_key any = {.set = set_text, .size = sizeof(const char *)};
+	struct kindfile_place list = *p;
+	struct kind_tests *tests = field;
+	struct kind_test *test = arena_own(&p->f->arena, new0(struct kind_test));
+	cleanup_free char *why = value_parse(&p->f->arena, p->word, &test->path);
 
-	test->value = streq(key, "phase") ? &p->f->phase : value;
-	if (test->value == value && (why || value->from != FROM_PATH || value->many))
-		bad(p, "'%s' must be condition, phase, reason, or a path without [*]", key);
-	set_list(p, &test->any);
+	test->phase = p->key->name;
+	if (!test->phase && (why || test->path.from != FROM_PATH || test->path.many))
+		bad(p, "must be a path without [*], a label or an annotation; in states also "
+		       "condition, phase or reason");
+	list.key = &any;
+	set_list(&list, &test->any);
+	test->next = tests->first;
+	tests->first = test;
 }
 
-/*
- * Set FIELD to the tests of a row. Rows of roles and pods can only test values of the object
- * itself.
- */
-static void set_tests(const struct kindfile_place *p, void *field)
+/* The tests of roles and pods. */
+static const struct kindfile_key test_keys[] = {{.set = set_test}};
+
+static const struct kindfile_key state_test_keys[] = {
+	LIST("condition", struct kind_tests, condition, set_text),
+	LIST("reason", struct kind_tests, reason, set_text),
+	{.name = "phase", .set = set_test},
+	{.set = set_test},
+};
+
+static void set_state_tests(const struct kindfile_place *p, void *field)
 {
-	struct kind_tests *tests = field;
+	const struct kind_tests *tests = field;
 
-	if (p->node->type != SPEC_YAML_MAP || p->node->n == 0) {
-		bad(p, "has to be a map of conditions");
-		return;
-	}
-	tests->v = arena_own(&p->f->arena, mem_zero_n(p->node->n / 2, sizeof(*tests->v)));
-	for (size_t i = 0; i < p->node->n; i += 2) {
-		const char *key = p->node->v[i]->text;
-		const bool condition = streq(key, "condition"), reason = streq(key, "reason");
-		cleanup_free char *path = text_print("%s.%s", p->path, key);
-		struct kindfile_place at = {p->e, p->f, p->node->v[i + 1], path, &any_text};
-
-		if (p->key->rule != OF_STATE && (condition || reason || streq(key, "phase")))
-			bad(p, "only states can have condition, phase or reason here");
-		if (condition || reason)
-			set_list(&at, condition ? &tests->condition : &tests->reason);
-		else
-			set_test(&at, key, &tests->v[tests->n++]);
-	}
+	set_map(p, field);
 	if (tests->reason.n && !tests->condition.n)
 		bad(p, "reason needs a condition in the same row");
 }
 
 static const struct kindfile_key role_keys[] = {
 	KEY("each", struct kind_role, each, set_value, .rule = OF_NAMES),
-	KEY("if", struct kind_role, tests, set_tests),
+	KEY("if", struct kind_role, tests, set_map, .keys = test_keys),
 	LIST("name", struct kind_role, name, set_value),
 	LIST("replicas", struct kind_role, replicas, set_value, .needed = true),
 	KEY("default", struct kind_role, replicas_default, set_number),
@@ -307,11 +308,11 @@ static void set_role(const struct kindfile_place *p, void *row)
 	else if (streq(p->node->text, "from_pods"))
 		p->f->from_pods = true;
 	else
-		bad(p, "has to be a list of maps, or from_pods");
+		bad(p, "must be a list of maps, or from_pods");
 }
 
 static const struct kindfile_key pod_keys[] = {
-	KEY("if", struct kind_pod, tests, set_tests),
+	KEY("if", struct kind_pod, tests, set_map, .keys = test_keys),
 	KEY("first", struct kind_pod, first, set_number),
 	LIST("role", struct kind_pod, role, set_value),
 	LIST("index", struct kind_pod, index, set_value),
@@ -343,7 +344,8 @@ static void set_is(const struct kindfile_place *p, void *field)
 }
 
 static const struct kindfile_key state_keys[] = {
-	KEY("if", struct kind_state, tests, set_tests, .rule = OF_STATE, .needed = true),
+	KEY("if", struct kind_state, tests, set_state_tests, .keys = state_test_keys,
+	    .needed = true),
 	KEY("is", struct kind_state, is, set_is, .needed = true),
 	KEY("shown", struct kind_state, shown, set_text),
 	KEY("firm", struct kind_state, firm, set_bool),
@@ -381,17 +383,17 @@ static const struct kindfile_key ctl_keys[] = {
 
 static void set_api(const struct kindfile_place *p, void *field)
 {
-	const char *api = text_at(p);
-	size_t group = api ? strspn(api, LOWER DIGIT "-.") : 0;
+	const char *api = text_at(p), *version;
 
-	set_text(p, field);
 	if (!api)
 		return;
+	set_text(p, field);
+	version = api + strspn(api, LOWER DIGIT "-.");
 	if (!strchr(api, '/') && p->key->rule != OF_PART)
 		bad(p, "objects of the core group (%s) can't be jobs", api);
-	else if (strchr(api, '/') && (group == 0 || api[group] != '/' || !api[group + 1] ||
-				      api[group + 1 + strspn(api + group + 1, LOWER DIGIT)]))
-		bad(p, "has to be GROUP/VERSION, like batch/v1");
+	else if (!streq(api, "v1") && (version == api || *version != '/' || !version[1] ||
+				       version[1 + strspn(version + 1, LOWER DIGIT)]))
+		bad(p, "must be GROUP/VERSION, like batch/v1");
 }
 
 static const struct kindfile_key object_keys[] = {
@@ -419,7 +421,7 @@ static void set_part(const struct kindfile_place *p, void *row)
 	core = part->part.api_version && !strchr(part->part.api_version, '/');
 	/* Pods need no plural: every mount watches them. */
 	if (core && !streq(part->part.kind, "Pod"))
-		bad(p, "of the core group, only pods can be parts");
+		bad(p, "kind must be Pod: other objects of the core group can't be parts");
 	else if (!core &&
 		 (!part->owner_uid.n != !part->named.n || (!part->part.plural && !part->named.n)))
 		bad(p, "needs plural, or both owner_uid and named");
@@ -637,7 +639,7 @@ int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *bu
 	f->kind.pod_selector = "";
 	f->kind.reader = &f->reader;
 	f->reader = kind_file_reader;
-	p = (struct kindfile_place){e, f, root, "", &root_key};
+	p = (struct kindfile_place){e, f, root, "", &root_key, ""};
 	set_map(&p, f);
 	if (!e->n)
 		check(&p);

@@ -16,20 +16,21 @@ struct texts {
 };
 
 /*
- * A test of a row: VALUE must be one of ANY. "*" in ANY: the value exists and is not empty; "": it
- * does not exist.
+ * A test of a row: the PHASE of the job, or the value at PATH, must be one of ANY. "*" in ANY: the
+ * value exists and is not empty; "": it does not exist.
  */
 struct kind_test {
-	const struct value *value;
+	bool phase;
+	struct value path;
 	struct texts any;
+	const struct kind_test *next;
 };
 
 /* The tests of a row; the row applies if all are met. */
 struct kind_tests {
 	struct texts condition; /* one of these is True; empty: any */
 	struct texts reason;	/* of that condition; empty: any */
-	struct kind_test *v;	/* all others */
-	size_t n;
+	const struct kind_test *first;
 };
 
 /* A row of "roles": it makes a role of each item of a list or a map, or of the object itself. */

@@ -40,10 +40,11 @@ static bool is_any(const struct texts *any, const char *text, bool there)
 	return has(any, text) || (there && has(any, "*"));
 }
 
-static bool passes(const struct kind_test *test, const struct spec_value *object)
+static bool passes(const struct kindfile_reading *r, const struct kind_test *test)
 {
-	const struct spec_value *at = value_at(test->value, object);
-	const char *text = value_text(test->value, object);
+	const struct value *value = test->phase ? &r->file->phase : &test->path;
+	const struct spec_value *at = value_at(value, r->object);
+	const char *text = value_text(value, r->object);
 
 	return is_any(&test->any, text, *text || (at && at->n > 0));
 }
@@ -62,8 +63,8 @@ static bool fits(struct kindfile_reading *r, const struct kind_tests *tests)
 	reason = spec_read_text(r->condition, "reason");
 	ret = (r->condition || !tests->condition.n) &&
 	      (!tests->reason.n || is_any(&tests->reason, reason, *reason));
-	for (size_t i = 0; i < tests->n && ret; i++)
-		ret = passes(&tests->v[i], r->object);
+	for (const struct kind_test *test = tests->first; test && ret; test = test->next)
+		ret = passes(r, test);
 	return ret;
 }
 
@@ -204,8 +205,8 @@ static const char *phase_of(const struct kindfile_reading *r, const struct kind_
 		return state->shown;
 	if (r->condition)
 		return spec_read_text(r->condition, "type");
-	for (size_t i = 0; i < state->tests.n; i++)
-		if (state->tests.v[i].value == &r->file->phase && *phase)
+	for (const struct kind_test *test = state->tests.first; test; test = test->next)
+		if (test->phase && *phase)
 			return phase;
 	return state->is->shown;
 }
@@ -414,8 +415,10 @@ static void read_pod(const struct spec_reader *reader, const struct spec_value *
 	char task[READ_MAX_WORD + 1];
 
 	spec_read_copy(&v->main, spec_pod_choose_main(object, container), READ_MAX_WORD);
-	if (row->trim)
-		role = trimmed = trim(role, object, v->main);
+	if (row->trim) {
+		trimmed = trim(role, object, v->main);
+		role = trimmed;
+	}
 	name_task(f, role, values_number(&row->copy, object, 0),
 		  values_number(&row->copies, object, 1), task, sizeof(task));
 	v->index = (unsigned)(index < row->first ? -1 : index - row->first);

@@ -52,19 +52,6 @@ void spec_kinds_clear(struct spec_kinds *kinds)
 }
 
 /*
- * Return the index in KINDS of the kind with KIND's name; if there is none, the index where to add
- * it.
- */
-static size_t place_of(const struct spec_kinds *kinds, const struct spec_kind *kind)
-{
-	size_t i = 0;
-
-	while (i < kinds->n && !streq(kinds->v[i]->name, kind->name))
-		i++;
-	return i;
-}
-
-/*
  * Return why KIND, which comes from a user's file, can't have the index AT in KINDS, malloc'ed;
  * NULL if it can.
  */
@@ -91,15 +78,17 @@ static char *refusal_of(const struct spec_kinds *kinds, const struct spec_kind *
 	return NULL;
 }
 
-int spec_kinds_add(struct spec_kinds *kinds, const char *text, size_t len, struct spec_errors *e)
+int spec_kinds_add(struct spec_kinds *kinds, const char *text, size_t len,
+		   const struct spec_kind **ret, struct spec_errors *e)
 {
 	cleanup_free char *why = NULL;
 	struct spec_kind *kind;
-	size_t at;
+	size_t at = 0;
 
 	if (spec_kind_file_read(text, len, NULL, &kind, e) < 0)
 		return e->err;
-	at = place_of(kinds, kind);
+	while (at < kinds->n && !streq(kinds->v[at]->name, kind->name))
+		at++;
 	why = refusal_of(kinds, kind, at);
 	if (why) {
 		spec_kind_file_free(kind);
@@ -108,19 +97,9 @@ int spec_kinds_add(struct spec_kinds *kinds, const char *text, size_t len, struc
 	kind->users = true;
 	if (at < kinds->n)
 		spec_kind_file_free(kinds->v[at]);
-	kinds->v[at] = kind;
+	kinds->v[at] = *ret = kind;
 	kinds->n = max_of(kinds->n, at + 1);
 	return 0;
-}
-
-const struct spec_kind *spec_kinds_newest(const struct spec_kinds *kinds)
-{
-	size_t i = kinds->n;
-
-	while (i-- > 0)
-		if (kinds->v[i]->users)
-			return kinds->v[i];
-	return NULL;
 }
 
 const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const char *name)

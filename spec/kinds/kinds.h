@@ -29,11 +29,11 @@ void spec_kinds_init(struct spec_kinds *ret);
 void spec_kinds_clear(struct spec_kinds *kinds);
 /*
  * Add the kind of the kind file TEXT, which a user wrote. It replaces the shipped kind of its name,
- * unless a part of that is written in C. Return 0, or the errno of E; KINDS is then unchanged.
+ * unless a part of that is written in C. Return 0 and *RET, borrowed; or the errno of E, and KINDS
+ * is unchanged.
  */
-int spec_kinds_add(struct spec_kinds *kinds, const char *text, size_t len, struct spec_errors *e);
-/* Return the kind that was added last. */
-const struct spec_kind *spec_kinds_newest(const struct spec_kinds *kinds);
+int spec_kinds_add(struct spec_kinds *kinds, const char *text, size_t len,
+		   const struct spec_kind **ret, struct spec_errors *e);
 /* Return the kind of this name, or NULL. */
 const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const char *name);
 /*

@@ -57,43 +57,45 @@ static void test_mistakes(void **state)
 	      "foo.yaml:1:1: roles is missing\n"
 	      "foo.yaml:1:1: states is missing\n"
 	      "foo.yaml:1:9: format: is kxfs-kind/2; this version of kxfs reads kxfs-kind/1\n"
-	      "foo.yaml:2:7: name: has to begin with a letter and consist of at most 20 "
+	      "foo.yaml:2:7: name: must begin with a letter and consist of at most 20 "
 	      "lower-case letters and digits\n");
 	check(HEAD ROLES STATES "ctl: {suspend: .metadata.labels.x}\n",
-	      "foo.yaml:6:16: ctl.suspend: has to be a path below .spec, without brackets\n");
+	      "foo.yaml:6:16: ctl.suspend: must be a path below .spec, without brackets\n");
 	check(HEAD ROLES STATES "ctl: {suspend: .spec.a, terminate: {set: .spec.b, to: '}{'}}\n",
-	      "foo.yaml:6:55: ctl.terminate.to: has to be a number or a word\n");
+	      "foo.yaml:6:55: ctl.terminate.to: must be a number or a word\n");
 	check(HEAD ROLES STATES "ctl: {terminate: {set: .spec.b, to: 0}}\n",
 	      "foo.yaml:6:6: ctl: suspend is missing\n");
 	check(HEAD ROLES STATES "ignore: [.status.a, .spec.b]\nuser_label: nobody\n"
 				"copy_without: [label a/b, '.spec.a[*].b']\n",
-	      "foo.yaml:6:21: ignore[1]: has to be .status.NAME, where NAME has at most 31 bytes\n"
-	      "foo.yaml:7:13: user_label: has to be a path below .spec, without brackets\n"
-	      "foo.yaml:8:27: copy_without[1]: has to be a path of names, or a label\n");
+	      "foo.yaml:6:21: ignore[1]: must be .status.NAME, where NAME has at most 31 bytes\n"
+	      "foo.yaml:7:13: user_label: must be a path below .spec, without brackets\n"
+	      "foo.yaml:8:27: copy_without[1]: must be a path of names, or a label\n");
 	check(HEAD "roles: [{replicas: '.spec.a[*].n', template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:20: roles[0].replicas: has to be a path without [*]\n");
+	      "foo.yaml:4:20: roles[0].replicas: must be a path without [*]\n");
 	check(HEAD "roles: [{replicas: 1, if: {phase: A}, template: .spec.template}]\n" STATES,
-	      "foo.yaml:4:27: roles[0].if: only states can have condition, phase or reason here\n");
+	      "foo.yaml:4:35: roles[0].if.phase: must be a path without [*], a label or an annotation; in "
+	      "states also condition, phase or reason\n");
 	check(HEAD ROLES "states: [{if: {reason: A}, is: succeeded}]\n",
 	      "foo.yaml:5:15: states[0].if: reason needs a condition in the same row\n");
 	check(HEAD ROLES STATES "parts: [{api: v1, kind: Node, plural: nodes}]\n",
-	      "foo.yaml:6:9: parts[0]: of the core group, only pods can be parts\n");
+	      "foo.yaml:6:9: parts[0]: kind must be Pod: other objects of the core group can't be "
+	      "parts\n");
 	check(HEAD ROLES STATES "parts: [{api: batch/v1, kind: Job, named: name}]\n",
 	      "foo.yaml:6:9: parts[0]: needs plural, or both owner_uid and named\n");
 	check(HEAD "roles: frompods\n" STATES,
-	      "foo.yaml:4:8: roles: has to be a list of maps, or from_pods\n");
-	check(HEAD "roles: []\n" STATES, "foo.yaml:4:8: roles: has to have 1 to 64 items\n");
+	      "foo.yaml:4:8: roles: must be a list of maps, or from_pods\n");
+	check(HEAD "roles: []\n" STATES, "foo.yaml:4:8: roles: must have 1 to 64 items\n");
 	check(HEAD ROLES STATES "attempts: {alone: '.a[*].b[*].c', pods: '.a[*]'}\n",
 	      "foo.yaml:6:19: attempts.alone: '.a[*].b[*].c' is not a path: [*] is allowed once, and not "
 	      "at the end\n"
 	      "foo.yaml:6:41: attempts.pods: '.a[*]' is not a path: [*] is allowed once, and not at the "
 	      "end\n");
 	check(HEAD "roles: [{replicas: 1, each: \".spec['a']\", template: label x}]\n" STATES,
-	      "foo.yaml:4:29: roles[0].each: has to be a path without brackets\n"
-	      "foo.yaml:4:53: roles[0].template: has to be a path without brackets\n");
+	      "foo.yaml:4:29: roles[0].each: must be a path without brackets\n"
+	      "foo.yaml:4:53: roles[0].template: must be a path without brackets\n");
 	check(HEAD ROLES STATES "attempts: {failed: .a, restarted: .b}\n",
 	      "foo.yaml:1:1: attempts: failed and restarted can't both be given\n");
-	check("- a\n", "foo.yaml:1:1: has to be a map\n");
+	check("- a\n", "foo.yaml:1:1: must be a map\n");
 }
 
 /* --- roles that are derived from pods --- */
