@@ -340,9 +340,12 @@ SOURCES = KIND_FILES | {"local:", "volcano:", "mcad:", "appwrapper:", "prod/trai
 
 @pytest.fixture
 def shell(binary, tmp_path):
-    """A directory with a mount point and a kubeconfig, and the environment for the completion."""
+    """A directory with a mount point, a kubeconfig and a kind file, and the environment for the completion."""
     (tmp_path / "mnt").mkdir()
     (tmp_path / "config").write_text(KUBECONFIG)
+    (tmp_path / "kinds").mkdir()
+    kind = (ROOT / "share/kinds/rayjob.yaml").read_text()
+    (tmp_path / "kinds/own.yaml").write_text(kind.replace("name: rayjob", "name: own").replace("{api: ray.io/v1, kind: RayJob", "{api: ray.io/v1, kind: Own"))
     env = {"PATH": f"{os.path.dirname(binary)}:{TOOL_PATH}", "KUBECONFIG": str(tmp_path / "config"), "HOME": str(tmp_path)}
     return tmp_path, env
 
@@ -370,8 +373,9 @@ def flags(binary):
 
 
 def test_list_sources(binary, shell):
-    _, env = shell
+    base, env = shell
     assert set(run([binary, "--list-sources"], env=env).stdout.split()) == SOURCES
+    assert set(run([binary, "--list-sources", "-o", f"kinds={base}/kinds"], env=env).stdout.split()) == SOURCES | {"own:"}
     p = run([binary, "--list-sources", "-o", "kubeconfig=/nowhere"], env=env, check=False)
     assert p.returncode == 1 and p.stderr == "kxfs: kubeconfig /nowhere: No such file or directory\n"
     assert set(run([binary, "--list-sources"], env={**env, "KUBECONFIG": ""}).stdout.split()) == {
@@ -402,6 +406,7 @@ t() {{ COMP_LINE="$1" COMP_POINT=${{#1}} COMPREPLY=(); _kxfs; printf '%s\\n' "${
     assert complete("kxfs volcano:pr") == {"prod/training"}
     assert complete("kxfs lo") == {"local:"} and complete("kxfs -o ro lo") == {"local:"}
     assert complete("kxfs mn") == {"mnt"}
+    assert complete("kxfs -o kinds=kinds ow") == {"own:"} and complete("kxfs -o kinds=none loc") == {"local:"}
     assert complete("kxfs local: mn") == {"mnt"} == complete("kxfs -o ro prod/training mn")
     assert complete("kxfs doctor pr") == {"prod/training"} and complete("kxfs doctor ") == SOURCES
     assert complete("kxfs capture ") == SOURCES
@@ -427,6 +432,7 @@ def test_fish(binary, shell):
     assert complete("kxfs ") >= SOURCES | {"doctor", "capture"}
     assert complete("kxfs doctor pr") == {"prod/training"} == complete("kxfs capture pr")
     assert complete("kxfs volcano:pr") == {"volcano:prod/training"}
+    assert "own:" in complete("kxfs -o kinds=kinds ow") and "local:" in complete("kxfs -o kinds=none loc")
     assert complete("kxfs local: mn") == {"mnt/"}
 
 
@@ -481,6 +487,8 @@ def test_zsh(binary, shell):
             "kxfs doctor prod": "kxfs doctor prod/training",
             "kxfs capture prod": "kxfs capture prod/training",
             "kxfs volcano:pr": "kxfs volcano:prod/training",
+            "kxfs -o kinds=kinds ow": "kxfs -o kinds=kinds own:",
+            "kxfs -o kinds=none loc": "kxfs -o kinds=none local:",
             "kxfs local: mn": "kxfs local: mnt/",
         }.items():
             assert zsh.complete(line).rstrip() == completed, line
