@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 from files import ALL, ROOT, name_of
 
 sys.path += [str(ROOT / "tests" / name) for name in ("bench", "replay")]
@@ -101,6 +102,23 @@ def test_kinds_are_documented():
         name, kind = path.stem, re.search(r"kind: (\w+)", path.read_text())[1]
         for page, text in (("docs/kxfs.1", f"{name}\\&:"), ("docs/kxfs-status.5", name), ("docs/versions.md", kind)):
             assert re.search(rf"\b{re.escape(text)}", (ROOT / page).read_text()), f"{page} has no {text}"
+
+
+def test_ready_kinds_are_compared():
+    """docs/versions.md has version, parts and roles of each kind that is submitted as a ready manifest, and of no other."""
+    items = {}
+    for names, version, text in re.findall(r"^- \*\*(.*?) (v\w+)\*\*(.*?)(?=^- |\Z)", (ROOT / "docs/versions.md").read_text(), re.M | re.S):
+        items.update((name, (version, text)) for name in names.split(", "))
+    files = [yaml.safe_load(path.read_text()) for path in (ROOT / "share/kinds").glob("*.yaml") if path.stem not in ("job", "jobset")]
+    kinds = {kind["object"]["kind"]: kind for kind in files}
+    assert kinds.keys() == items.keys()
+    for name, kind in kinds.items():
+        version, text = items[name]
+        said = re.search(r"Parts: (.*?)\. ", text)
+        parts = {part["kind"].lower() for part in kind.get("parts", []) if "named" not in part}
+        assert version == kind["object"]["api"].split("/")[1]
+        assert {part.split()[-1].lower() for part in said[1].split(", ")} == parts if said else not parts, name
+        assert ("may grow" in text) == any("grows" in role for role in kind["roles"]), name
 
 
 def test_documents_are_short():
