@@ -42,7 +42,8 @@ def test_cluster():
     said = names("--only", "cluster", "--rounds", "2", "--idle", "5")
     for what in ("read of state", "read of status", "submit with cp", "start, 10000 jobs, 20000 pods", "memory a job",
                  "ls -l of 10000 running jobs", "start, 10000 Jobs with one pod each",
-                 "start, 10000 RayJobs with 2 pods and a cluster each", "start of all kinds, 10000 Jobs", "memory a Job with one pod",
+                 "start, 10000 RayJobs with 2 pods and a cluster each", "memory a RayJob", "start of all kinds, 10000 Jobs",
+                 "memory a Job with one pod",
                  "requests an hour", "start, one job of 1000 tasks",
                  "memory a stream of 500", "connections for 500 streams", "CPU, idle, 500 streams", "lag of a line",
                  "1 log of 500 MiB", "50 logs of 10 MiB"):
