@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a kind file. A table of keys describes each map. A key that is not in the table, or a value
- * of another type, is an error. All errors of a file are reported. The result is a row of the table
- * of kinds.
+ * Reads a kind file. For each map in the file, a table describes its keys. A key that is not in the
+ * table is an error, and so is a value of the wrong type. All errors of a file are reported. The
+ * result is a kind (struct spec_kind).
  */
 #include "spec/kindfile/file.h"
 
@@ -21,7 +21,7 @@
 #define SPEC	    ".spec."
 #define STATUS	    ".status."
 
-/* What a key may have: a text, the API of a part, a value. */
+/* What the value of a key may be. */
 enum rule {
 	ANY,
 	A_NAME,
@@ -39,8 +39,8 @@ enum rule {
 };
 
 /*
- * A position in the kind file F: NODE, which KEY reads, its path for messages, and the WORD that the
- * file has as its key.
+ * A position in the kind file F. KEY reads the value NODE. PATH is the path for errors. WORD is the
+ * key in the file.
  */
 struct kindfile_place {
 	struct spec_errors *e;
@@ -52,24 +52,24 @@ struct kindfile_place {
 };
 
 /*
- * A key of a map. A table of keys ends with one without a name. If that has a function SET, it reads
- * all other keys; otherwise these are mistakes.
+ * A key that a map may have. The last row of a table of keys has no NAME. If that row has a
+ * function SET, this function reads all other keys. Otherwise, any other key is an error.
  */
 struct kindfile_key {
 	const char *name;
 	void (*set)(const struct kindfile_place *p, void *field);
-	size_t at; /* offset of its field in the struct of the map */
+	size_t at; /* offset of the key's field in the struct of its map */
 	/*
-	 * If SIZE is not 0, the field is a list (struct list), and SET reads each item, of SIZE
-	 * bytes.
+	 * If SIZE is not 0, the field is a list (struct list). SET then reads each item, which has
+	 * SIZE bytes.
 	 */
 	size_t size;
 	bool needed;
 	enum rule rule;
-	const struct kindfile_key *keys; /* keys of the map, if the value is a map */
+	const struct kindfile_key *keys; /* if the value is a map, the table of its keys */
 };
 
-/* Any list in spec_kind_file. */
+/* The layout of every list in spec_kind_file. */
 struct list {
 	void *v;
 	size_t n;
@@ -103,7 +103,7 @@ static void unknown_key(const struct kindfile_place *p, const struct kindfile_ke
 	    near ? "?" : "");
 }
 
-/* Set the list FIELD. A single item does not need to be in a list. */
+/* Set the list FIELD. The file may have a single item in place of a list. */
 static void set_list(const struct kindfile_place *p, void *field)
 {
 	const struct spec_yaml *node = p->node;
@@ -160,7 +160,10 @@ static void set_map(const struct kindfile_place *p, void *structure)
 #define LETTER LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGIT  "0123456789"
 
-/* Which texts a rule allows: their first byte, their other bytes, their length. */
+/*
+ * The texts that a rule allows: FIRST has the valid first bytes, BYTES all valid bytes, and MAX is
+ * the maximum length.
+ */
 static const struct {
 	const char *first, *bytes;
 	size_t max;
@@ -173,7 +176,10 @@ static const struct {
 	[A_WORD] = {LETTER DIGIT, LETTER DIGIT, 63, "be a number or a word"},
 };
 
-/* Return the text at P; NULL and an error if it is not text, or not allowed. */
+/*
+ * Return the text at P. If P does not have a text, or P's rule does not allow it, add an error and
+ * return NULL.
+ */
 static const char *text_at(const struct kindfile_place *p)
 {
 	const char *text = p->node->text, *bytes = texts[p->key->rule].bytes;
@@ -215,7 +221,7 @@ static void set_number(const struct kindfile_place *p, void *field)
 		*(int *)field = n;
 }
 
-/* Return what RULE requires V to be; NULL if V fits RULE. */
+/* Return NULL if RULE allows V. Otherwise return what RULE requires (static). */
 static const char *wrong_value(const struct value *v, enum rule rule)
 {
 	bool names = v->from == FROM_PATH && !strchr(v->text, '[');
@@ -249,7 +255,10 @@ static void set_value(const struct kindfile_place *p, void *field)
 
 /* --- rows --- */
 
-/* Add a test to FIELD: the value of the key is one of the texts at P. */
+/*
+ * Add a test to FIELD (struct kind_tests). The key at P is what to test, and its value has the
+ * texts that pass.
+ */
 static void set_test(const struct kindfile_place *p, void *field)
 {
 	static const struct kindfile_key any = {.set = set_text, .size = sizeof(const char *)};
@@ -419,7 +428,7 @@ static void set_part(const struct kindfile_place *p, void *row)
 
 	set_map(p, row);
 	core = part->part.api_version && !strchr(part->part.api_version, '/');
-	/* Pods need no plural: every mount watches them. */
+	/* A part that is a pod needs no plural, since every mount watches pods. */
 	if (core && !streq(part->part.kind, "Pod"))
 		bad(p, "kind must be Pod: other objects of the core group can't be parts");
 	else if (!core &&
@@ -490,7 +499,7 @@ static void check(const struct kindfile_place *p)
 
 /* --- the kind --- */
 
-/* Return where an object has its templates of pods. */
+/* Return a table of where an object has its pod templates. */
 static const struct spec_template *make_templates(struct spec_kind_file *f)
 {
 	struct spec_template *t = new0_n(struct spec_template, f->roles.n + 1);
@@ -506,8 +515,8 @@ static const struct spec_template *make_templates(struct spec_kind_file *f)
 }
 
 /*
- * Return the member at the path V that a copy of an object must not have; with VALUE, only if the
- * member has it.
+ * Return the member at the path V, for the list of members that a copy of an object omits. If VALUE
+ * is not NULL, a copy omits the member only if it has this value.
  */
 static struct spec_member member_of(struct spec_kind_file *f, const struct value *v,
 				    const char *value)
@@ -515,14 +524,14 @@ static struct spec_member member_of(struct spec_kind_file *f, const struct value
 	size_t n = (size_t)(v->last - v->steps);
 	char *at = arena_own(&f->arena, mem_copy(v->steps, n));
 
-	/* The keys before the last one, joined by dots. */
+	/* Join the keys before the last one by dots. */
 	for (size_t i = 0; i + 1 < n; i++)
 		at[i] = at[i] ? at[i] : '.';
 	return (struct spec_member){at, v->last, value};
 }
 
 /*
- * Return the members that a copy of an object must not have: those that the file names, and those
+ * Return the list of members that a copy of an object omits: those that the file names, and those
  * that ctl may have set.
  */
 static const struct spec_member *make_members(struct spec_kind_file *f)
@@ -538,7 +547,7 @@ static const struct spec_member *make_members(struct spec_kind_file *f)
 	return arena_own(&f->arena, v);
 }
 
-/* Return the members that the splitter keeps; NULL: all of them. */
+/* Return the table of the members that the splitter keeps; NULL if it keeps all of them. */
 static const struct spec_pick *make_pick(struct spec_kind_file *f)
 {
 	struct spec_pick *status, *pick;
@@ -574,7 +583,7 @@ static void make_parts(struct spec_kind_file *f)
 	}
 }
 
-/* Set what ctl does. */
+/* Set how ctl suspends, resumes and terminates jobs. */
 static void make_control(struct spec_kind_file *f)
 {
 	const struct spec_kind *k = &f->kind;
@@ -618,7 +627,7 @@ static void finish(struct spec_kind_file *f)
 int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *built,
 			struct spec_kind **ret, struct spec_errors *e)
 {
-	/* The options that a ready manifest of a kind without C code may have. */
+	/* The run options for ready manifests of a kind that has no C code. */
 	static const struct spec_option options[] = {POD_NO_ANNOTATIONS_OPTION, {0}};
 	static const struct spec_kind none = {.options = options,
 					      .scheduler = "",

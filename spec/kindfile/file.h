@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contents of a kind file. Plain data: file.c makes it, and read.c uses it. Private to
+ * The parsed contents of a kind file. Plain data: file.c makes it, and read.c uses it. Private to
  * spec/kindfile.
  */
 #pragma once
@@ -16,8 +16,8 @@ struct texts {
 };
 
 /*
- * A test of a row: the PHASE of the job, or the value at PATH, must be one of ANY. "*" in ANY: the
- * value exists and is not empty; "": it does not exist.
+ * A test of a row. The value at PATH, or the job's phase (with PHASE), must be one of ANY. In ANY,
+ * "*" means that the value exists and is not empty, and "" means that it does not exist.
  */
 struct kind_test {
 	bool phase;
@@ -26,29 +26,35 @@ struct kind_test {
 	const struct kind_test *next;
 };
 
-/* The tests of a row; the row applies if all are met. */
+/* The tests of a row. The row applies if all of them pass. */
 struct kind_tests {
-	struct texts condition; /* one of these is True; empty: any */
-	struct texts reason;	/* of that condition; empty: any */
+	/* one of these conditions must be True; empty if there is no such test */
+	struct texts condition;
+	/* this condition must have one of these reasons; empty if there is no such test */
+	struct texts reason;
 	const struct kind_test *first;
 };
 
-/* A row of "roles": it makes a role of each item of a list or a map, or of the object itself. */
+/*
+ * A row of "roles". It makes a role from each item of a list, from each member of a map, or from
+ * the object itself.
+ */
 struct kind_role {
 	struct kind_tests tests;
-	struct value each; /* TEXT is NULL: the object itself is the role */
+	/* the list or the map; if its TEXT is NULL, the object itself is the role */
+	struct value each;
 	struct values name, replicas, times, copies;
 	int replicas_default;
 	struct value template;
-	bool grows; /* it may have more pods than replicas */
+	bool grows; /* a role may have more pods than replicas */
 };
 
-/* A row of "pods": which values of a pod name its replica. */
+/* A row of "pods". Its values identify the replica to which a pod belongs. */
 struct kind_pod {
 	struct kind_tests tests;
 	int first; /* the lowest index */
 	struct values role, index, copy, copies, attempt, failures, main;
-	bool trim; /* remove the name of the pod's controller from the role */
+	bool trim; /* remove the name of the pod's controller from the role's name */
 };
 
 struct kindfile_reading;
@@ -57,39 +63,44 @@ struct kind_state;
 /* A state that a row of "states" may have. */
 struct kind_word {
 	const char *shown; /* the word that users see, unless the file gives another */
-	/* Set the reason and the message of V, a job in this state; NULL if it has none. */
+	/*
+	 * Set the reason and the message of the job V, which is in this state. NULL if such jobs
+	 * have neither.
+	 */
 	void (*explain)(const struct kindfile_reading *r, const struct kind_state *state,
 			struct spec_job_view *v);
 	/*
-	 * A row's name is the state's name in the file. The second row is for jobs to which the
-	 * first row does not apply. An empty row ends the list.
+	 * How kxfs treats jobs in this state. A row's name is the state's name in the file. A
+	 * second row is for jobs to which the first one does not apply. An empty row ends the list.
 	 */
 	struct spec_phase rows[3];
 };
 
-/* Ends with one that is not SHOWN. */
+/* The list ends with an element whose SHOWN is NULL. */
 extern const struct kind_word kind_words[];
 
 /* A row of "states". */
 struct kind_state {
 	struct kind_tests tests;
 	const struct kind_word *is;
-	const char *shown; /* the word for users; NULL: the condition, phase or default word */
+	/* the word that users see; NULL for the condition, the phase or the word of IS */
+	const char *shown;
 	bool firm;
-	struct texts vague; /* vague reasons; "true": all of them */
+	/* reasons that only mean that pods have failed; "true" means all reasons */
+	struct texts vague;
 	struct texts exact;
-	struct texts exact_message; /* parts of messages with which the reason is exact */
+	struct texts exact_message; /* if a message contains one of these, its reason is exact */
 };
 
-/* An object between pods and job. */
+/* A part: an object between a job and its pods. */
 struct kind_part {
 	struct spec_part part;
 	/*
-	 * Values of a pod that are the uid of the part's owner. If a file gives OWNER_UID and
-	 * NAMED, the part is not watched, since its pods show everything.
+	 * The uid of the part's owner, as a value of a pod. If the file gives OWNER_UID and NAMED,
+	 * the mount does not watch the part, since its pods show everything.
 	 */
 	struct values owner_uid;
-	struct values named; /* Values of a pod that make the part's name, joined by dashes. */
+	struct values named; /* the part's name: values of a pod, joined by dashes */
 };
 
 /* How a kind counts attempts. */
@@ -105,7 +116,7 @@ struct kind_attempts {
 		size_t n;                                                                          \
 	}
 
-/* If the TEXT of a value is NULL, the file does not give the value. */
+/* A kind file. If the file does not give a value, the value's TEXT is NULL. */
 struct spec_kind_file {
 	struct spec_kind kind;
 	struct spec_reader reader;
@@ -114,7 +125,7 @@ struct spec_kind_file {
 	struct texts released_by;
 	bool released_at_end;
 	LIST_OF(struct kind_part) parts;
-	bool from_pods; /* the pods determine the roles; otherwise: */
+	bool from_pods; /* the pods determine the roles, and ROLES is empty */
 	LIST_OF(struct kind_role) roles;
 	LIST_OF(struct kind_pod) pods;
 	LIST_OF(struct kind_state) states;
@@ -125,5 +136,8 @@ struct spec_kind_file {
 	struct values ignored, added;
 };
 
-/* The reader of a kind that a file describes, a member of struct spec_kind_file. */
+/*
+ * The initial value of a spec_kind_file's READER. Its functions find the spec_kind_file by the
+ * address of this member.
+ */
 extern const struct spec_reader kind_file_reader;

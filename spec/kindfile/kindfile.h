@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kinds of jobs that a file describes, kxfs-kind(5). file.c reads such a file and reports all of
- * its errors; path.c parses and evaluates the values in it; read.c implements struct spec_reader
- * for such kinds. A kind is immutable after it was read. Pure.
+ * Kinds of jobs that a kind file describes; see kxfs-kind(5). file.c reads a kind file and reports
+ * all of its errors. path.c parses and evaluates the values in it. read.c implements struct
+ * spec_reader for such kinds. A kind does not change after it was read. Pure.
  */
 #pragma once
 
@@ -12,17 +12,18 @@
 #define SPEC_MAX_KIND_FILE (64u << 10) /* bytes */
 
 /*
- * Read the kind file TEXT. BUILT is the part of the kind that is written in C, or NULL: its run
- * options, how it makes an object of an AppDef, and what ctl can do besides suspending. Return 0
- * and *RET; or the errno of E, which then has all errors.
+ * Read the kind file TEXT. BUILT is the part of the kind that is written in C, or NULL: it has the
+ * kind's run options and makes objects from AppDefs. Return 0 and set *RET to the kind, or return
+ * the errno of the errors that were added to E.
  */
 int spec_kind_file_read(const char *text, size_t len, const struct spec_kind *built,
 			struct spec_kind **ret, struct spec_errors *e);
-/* Free KIND if spec_kind_file_read has made it; NULL is allowed. */
+/* Free KIND if it is from spec_kind_file_read. KIND may be NULL. */
 void spec_kind_file_free(const struct spec_kind *kind);
 /*
- * Make the text that a mount would show at NOW in `status` of the job OBJECT (JSON), whose pods are
- * among the items of PODS (JSON): *RET, malloc'ed. Return 0, or -EINVAL if OBJECT is not an object.
+ * Set *RET (malloc'ed) to the text that a mount would show at NOW in the file `status` of a job.
+ * OBJECT is the job's object as JSON. PODS is a list with the job's pods as JSON. Return 0, or
+ * -EINVAL if OBJECT is not an object.
  */
 int spec_kind_show(const struct spec_kind *kind, const char *object, const char *pods, int64_t now,
 		   char **ret);

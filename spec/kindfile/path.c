@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Paths are a subset of JSONPath: ".a.b", "['a/b']" and "[*]". They have no expressions, so finding
- * a value takes time linear in the size of the object.
+ * Parses values and finds them in objects. A path is a subset of JSONPath: ".a.b", "['a/b']" and
+ * "[*]". It has no expressions, so finding a value takes time linear in the size of the object.
  */
 #include "spec/kindfile/path.h"
 
@@ -26,8 +26,8 @@ void arena_clear(struct arena *arena)
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 /*
- * Copy the key of the step at *P to *TO, and move both after it; the key of [*] is empty. Return
- * the error (static), or NULL.
+ * Parse the step at *P. Copy its key to *TO; the key of [*] is empty. Move *P past the step, and
+ * *TO past the copied key. Return the error (static), or NULL.
  */
 static const char *parse_step(const char **p, char **to)
 {
@@ -57,7 +57,9 @@ static const char *parse_step(const char **p, char **to)
 	return NULL;
 }
 
-/* Set V to the path at P. TO has space for its steps. Return the error (static), or NULL. */
+/*
+ * Parse the path at P into V. TO has space for the path's keys. Return the error (static), or NULL.
+ */
 static const char *parse_path(struct value *v, const char *p, char *to)
 {
 	const char *why = *p ? NULL : "it is empty";
@@ -92,7 +94,7 @@ char *value_parse(struct arena *arena, const char *text, struct value *ret)
 		path = text_copy(text);
 	if (!path)
 		return NULL;
-	/* A step has at least as many bytes as its key and a NUL. */
+	/* The text of a step is at least as long as its key and a NUL. */
 	why = parse_path(ret, path, arena_own(arena, mem_zero(strlen(path) + 1)));
 	return why ? text_print("'%s' is not a path: %s", text, why) : NULL;
 }
@@ -105,8 +107,8 @@ static const char *next(const char *step)
 }
 
 /*
- * Return the value whose member is the last step of V; NULL if it does not exist, or V is not a
- * path.
+ * Return the value in O that has, or could have, a member with the last key of V. Return NULL if
+ * there is no such value, or V is not a path.
  */
 static const struct spec_value *parent(const struct value *v, const struct spec_value *o)
 {

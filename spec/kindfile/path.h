@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values of a kind file: a path into an object, one of its labels or annotations, the number at the
- * end of its name, the key of a map, or a constant. Private to spec/kindfile.
+ * Values of a kind file. A value is a path into an object, a label or an annotation, the number at
+ * the end of the object's name, the key of a map, or a constant. Private to spec/kindfile.
  */
 #pragma once
 
 #include "spec/base/value.h"
 
-/* Memory that is freed as a whole. Zeroed, it is empty. */
+/* Allocations that are freed together. An arena with only zeros is empty. */
 struct arena {
 	void **v;
 	size_t n;
@@ -17,45 +17,48 @@ struct arena {
 void *arena_own(struct arena *arena, void *p);
 void arena_clear(struct arena *arena);
 
-/* A value. Plain data; what it points to is in an arena. Zeroed, no object has it. */
+/* A value. Plain data; an arena owns what it points to. No object has a value with only zeros. */
 struct value {
 	enum { FROM_CONSTANT, FROM_PATH, FROM_KEY, FROM_NAME } from;
 	const char *text; /* as it was written */
 	/*
-	 * The keys of a path, each terminated by a '\0'; an empty key stands for each item of a
-	 * list. LAST: the last key. A label or an annotation is a path, too.
+	 * For a path: STEPS has its keys, each terminated by a NUL, and LAST is the last key. An
+	 * empty key means each item of a list. A label or an annotation is also a path.
 	 */
 	const char *steps, *last;
-	bool many; /* a step goes through a list */
+	bool many; /* the path has an empty key */
 };
 
-/* Values; the first one that exists counts. */
+/* Alternatives. The first of these values that an object has is used. */
 struct values {
 	struct value *v;
 	size_t n;
 };
 
-/* Parse TEXT. Return NULL, or why TEXT is not a value, malloc'ed. */
+/* Parse TEXT into *RET. Return NULL, or the error if TEXT is not a value, malloc'ed. */
 char *value_parse(struct arena *arena, const char *text, struct value *ret);
 
 /*
- * Return the value in OBJECT at the path V, which has no [*], borrowed. NULL if it is absent or
- * null, or V is not a path.
+ * Return the value at the path V in OBJECT, borrowed. V must not have a [*]. Return NULL if the
+ * value is absent or null, or V is not a path.
  */
 const struct spec_value *value_at(const struct value *v, const struct spec_value *object);
-/* Return the time at the path V, or 0; see spec_read_time. */
+/* Return the time at the path V in OBJECT, or 0; see spec_read_time. */
 int64_t value_time(const struct value *v, const struct spec_value *object);
 /*
  * Return the text of V in OBJECT, borrowed: a string, or a number or boolean as written; "" if
  * OBJECT does not have V.
  */
 const char *value_text(const struct value *v, const struct spec_value *object);
-/* Return the text of the first of V that OBJECT has. */
+/* Return the text of the first of the values V that OBJECT has; "" if it has none. */
 const char *values_text(const struct values *v, const struct spec_value *object);
-/* Return the number of the first of V that OBJECT has, from 0 to INT32_MAX; NONE if it has none. */
+/*
+ * Return the first number among the values V in OBJECT; NONE if there is none. Only numbers from 0
+ * to INT32_MAX count.
+ */
 int values_number(const struct values *v, const struct spec_value *object, int none);
 /*
  * Return the largest number at V in OBJECT; NONE if V does not exist. If V has a [*], an item of
- * that list without a number counts as EACH.
+ * the list that has no number counts as EACH.
  */
 int value_largest(const struct value *v, const struct spec_value *object, int each, int none);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads objects and pods as a kind file describes them. Each role is a task. Role names from an
- * object are converted to lower case, since an operator may write them in lower case into labels of
- * pods.
+ * Reads objects and pods as a kind file describes them. Each role becomes a task. Names of roles in
+ * an object are converted to lower case, since some operators convert them in the labels of pods.
  */
 #include <ctype.h>
 
@@ -18,11 +17,11 @@ static const struct spec_kind_file *file_of(const struct spec_reader *reader)
 
 /* --- tests of a row --- */
 
-/* An object to which rows are applied. */
+/* An object whose values are tested. */
 struct kindfile_reading {
 	const struct spec_kind_file *file;
 	const struct spec_value *object, *status;
-	/* The condition that a test of the row has matched; NULL if the row tests no condition. */
+	/* The True condition that a row's test has found; NULL if the row tests no condition. */
 	const struct spec_value *condition;
 };
 
@@ -34,7 +33,9 @@ static bool has(const struct texts *texts, const char *text)
 	return false;
 }
 
-/* True if TEXT is one of ANY. THERE: the value that has it exists. */
+/*
+ * True if ANY contains TEXT. If THERE, the tested value exists, so that "*" in ANY matches it too.
+ */
 static bool is_any(const struct texts *any, const char *text, bool there)
 {
 	return has(any, text) || (there && has(any, "*"));
@@ -71,8 +72,8 @@ static bool fits(struct kindfile_reading *r, const struct kind_tests *tests)
 /* --- data from the spec --- */
 
 /*
- * Return item I of the row ROLE in OBJECT: an item of a list, a member of a map, or OBJECT itself.
- * NULL after the last one.
+ * Return the I-th role that the row ROLE makes from OBJECT: an item of a list, a member of a map,
+ * or OBJECT itself. Return NULL after the last one.
  */
 static const struct spec_value *item_of(const struct kind_role *role,
 					const struct spec_value *object, size_t i)
@@ -86,7 +87,10 @@ static const struct spec_value *item_of(const struct kind_role *role,
 	return spec_read_at(value_at(&role->each, object), i);
 }
 
-/* Write the task name of copy I of a role NAME with N copies: NAME.I, or NAME if N is 1. */
+/*
+ * Write the name of a task. It is NAME.I for copy I of a role NAME with N copies, or NAME if N is
+ * 1.
+ */
 static void name_task(const struct spec_kind_file *f, const char *name, int i, int n, char *ret,
 		      size_t size)
 {
@@ -99,8 +103,8 @@ static void name_task(const struct spec_kind_file *f, const char *name, int i, i
 }
 
 /*
- * Append the tasks of ITEM, a role by the row ROLE, to the N of TASKS. Return the new number of
- * tasks.
+ * Append the tasks of ITEM to the N tasks in *TASKS. ITEM is a role that the row ROLE has made.
+ * Return the new number of tasks.
  */
 static size_t add_tasks(const struct spec_kind_file *f, const struct kind_role *role,
 			const struct spec_value *item, struct spec_task_source **tasks, size_t n)
@@ -158,11 +162,11 @@ static void read_attempts(const struct kind_attempts *a, const struct spec_value
 {
 	int allowed = values_number(&a->allowed, object, a->allowed_default);
 	int alone = value_largest(&a->alone, object, -1, -1);
-	/* 6 is Kubernetes' own default for a Job. */
+	/* 6 is Kubernetes' default for the backoffLimit of a Job. */
 	bool pods = value_largest(&a->pods, object, 6, 0) > 0;
 
 	/*
-	 * A controller that counts restarts of the whole job retries single pods only if it must
+	 * If a controller counts restarts of the whole job, it retries single pods only if it may
 	 * not restart the whole job.
 	 */
 	v->alone = a->restarted.n ? allowed == 0 && alone > 0 : alone >= 0;
@@ -194,7 +198,7 @@ static const struct kind_state *state_of(struct kindfile_reading *r)
 	return NULL;
 }
 
-/* Return the name of the job's phase in STATE; NULL: no state fits. */
+/* Return the name of the job's phase. STATE is the job's state, or NULL if no state fits. */
 static const char *phase_of(const struct kindfile_reading *r, const struct kind_state *state)
 {
 	const char *phase = value_text(&r->file->phase, r->object);
@@ -279,7 +283,7 @@ const struct kind_word kind_words[] = {
 	   .suspended = true,
 	   .asked = true},
 	  {.name = "suspended", .state = SPEC_PENDING}}},
-	/* Its pods continue to run, but no further pods are made. */
+	/* The pods of a paused job continue to run, but no more pods are created. */
 	{"Paused",
 	 explain_paused,
 	 {{.name = "paused", .state = SPEC_RUNNING, .between = true, .asked = true},
@@ -292,7 +296,7 @@ const struct kind_word kind_words[] = {
 	{0},
 };
 
-/* True if the kind file's released_by contains the job's controller. */
+/* True if the kind file's released_by contains the kind of the job's controller. */
 static bool is_released(const struct spec_kind_file *f, const struct spec_job_view *v)
 {
 	cleanup_free char *owner =
@@ -345,7 +349,7 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 
 /* --- pods --- */
 
-/* True if POD's controller has the name that PART's values make of POD. */
+/* True if POD's controller has the name that PART's NAMED yields for POD. */
 static bool is_named(const struct kind_part *part, const struct spec_value *pod)
 {
 	cleanup_free char *name = text_copy("");
@@ -377,7 +381,7 @@ static const char *owner_of(const struct spec_reader *reader, const struct spec_
 	return NULL;
 }
 
-/* Return the first row that fits POD; an empty one if none fits. */
+/* Return the first row whose tests POD passes; an empty row if there is none. */
 static const struct kind_pod *row_of(const struct spec_kind_file *f, const struct spec_value *pod)
 {
 	static const struct kind_pod none;
@@ -390,8 +394,8 @@ static const struct kind_pod *row_of(const struct spec_kind_file *f, const struc
 }
 
 /*
- * Return the part of ROLE after the name of POD's controller, malloc'ed. If it is empty, or only
- * the number of an attempt, "(1)", the role is called as its main CONTAINER.
+ * Return ROLE without the name of POD's controller, with which it may begin; malloc'ed. If the rest
+ * is empty, or only the number of an attempt ("(1)"), put the name of the main CONTAINER before it.
  */
 static char *trim(const char *role, const struct spec_value *pod, const char *container)
 {

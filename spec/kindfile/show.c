@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the text that a mount would show of one object and its pods, without a cluster. For authors
- * of kind files.
+ * Prints what a mount would show of one object and its pods, without a cluster. Authors of kind
+ * files use this.
  */
 #include <errno.h>
 
@@ -26,8 +26,8 @@ static void shown_pods_clear(struct shown_pods *pods)
 }
 
 /*
- * True if the object UID is the job JOB, or at most LINKS controllers in ITEMS lead from it to the
- * job.
+ * UID is the uid of an object, and JOB that of the job. True if the object is the job, or if at
+ * most LINKS controllers in ITEMS lead from the object to the job.
  */
 static bool is_of_job(const struct spec_value *items, const char *uid, const char *job, int links)
 {
@@ -43,7 +43,9 @@ static bool is_of_job(const struct spec_value *items, const char *uid, const cha
 	return false;
 }
 
-/* Read those of ITEMS that are pods of JOB. Others may be objects between pods and job. */
+/*
+ * Read those ITEMS that are pods of JOB. Other items may be objects between the job and its pods.
+ */
 static void read_pods(struct shown_pods *pods, const struct spec_kind *kind,
 		      const struct spec_value *items, const char *job)
 {

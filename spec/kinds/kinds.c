@@ -12,14 +12,14 @@
 #define MAX_NAMED 5u
 
 /*
- * In the order of preference. Of kinds that share a slot, the last one is the newest, and is
- * preferred. A row without a reader belongs to a kind that its file in share/kinds/ describes; the
- * row only says how to make its object from an AppDef.
+ * The kinds with a part in C, in the order of preference. Among kinds that share a slot (see
+ * slot_of), the last one is the newest and is preferred. A row without a reader belongs to a kind
+ * that a file in share/kinds/ describes. Such a row only makes the kind's objects from AppDefs.
  */
 static const struct spec_kind *const compiled[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
 						   &spec_jobset, &spec_job};
 
-/* Return the compiled part of the kind NAME; NULL if there is none. */
+/* Return the part in C of the kind NAME; NULL if it has none. */
 static const struct spec_kind *find_compiled(const char *name)
 {
 	for (size_t i = 0; i < array_size(compiled); i++)
@@ -39,7 +39,7 @@ void spec_kinds_init(struct spec_kinds *ret)
 		struct spec_kind *kind = NULL;
 
 		spec_kind_file_read(s->text, strlen(s->text), find_compiled(s->name), &kind, &e);
-		assert(kind && ret->n < SPEC_MAX_KINDS); /* a test reads all of them */
+		assert(kind && ret->n < SPEC_MAX_KINDS); /* a test reads all shipped kind files */
 		ret->v[ret->n++] = kind;
 	}
 }
@@ -52,7 +52,7 @@ void spec_kinds_clear(struct spec_kinds *kinds)
 }
 
 /*
- * Return why KIND, which comes from a user's file, can't have the index AT in KINDS, malloc'ed;
+ * KIND is from a user's file. Return why it can't be stored at the index AT of KINDS, malloc'ed;
  * NULL if it can.
  */
 static char *refusal_of(const struct spec_kinds *kinds, const struct spec_kind *kind, size_t at)
@@ -153,8 +153,8 @@ void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kin
 							.torchx = compiled[i]->scheduler,
 							.pod_name_len = compiled[i]->pod_name_len};
 	/*
-	 * Local jobs follow Volcano's rules, the strictest ones, so that the same AppDef can run in
-	 * any cluster later.
+	 * Local jobs follow the strictest rules, which are Volcano's. So the same AppDef can later
+	 * run in any cluster.
 	 */
 	ret->known[n] = (struct spec_scheduler){.name = "local",
 						.torchx = "local_cwd",
@@ -163,7 +163,7 @@ void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kin
 
 /* --- the meaning of SOURCE --- */
 
-/* Return the word of SOURCE that names the slot of KIND. */
+/* Return the word that selects KIND in SOURCE. Kinds that the same word selects share a slot. */
 static const char *slot_of(const struct spec_kind *kind)
 {
 	return kind->source ? kind->source : kind->name;
@@ -201,7 +201,7 @@ char *spec_kinds_text(const struct spec_kinds *kinds, const char *source)
 	return text;
 }
 
-/* True if VERSION ("batch/v1") is in LIST. */
+/* True if LIST, an APIGroupList, contains VERSION ("batch/v1"). */
 static bool lists(const struct spec_value *list, const char *version)
 {
 	const struct spec_value *groups = spec_read_list(list, "groups");
@@ -246,7 +246,7 @@ int spec_kinds_served(const struct spec_kinds *kinds, const char *list, size_t l
 	return (int)n;
 }
 
-/* True if the controller of VIEW is a KIND in the group of API_VERSION. */
+/* True if VIEW's controller is of KIND, in the API group of API_VERSION. */
 static bool is_of(const struct spec_job_view *view, const char *api_version, const char *kind)
 {
 	size_t group = strcspn(api_version, "/") + 1, word = strlen(kind);

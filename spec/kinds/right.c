@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rights. Those to the jobs of each kind are derived from the kind; the others are in a table.
+ * The table of rights. The rights for the jobs of a kind are derived from the kind; ROWS has all
+ * other rights.
  */
 #include "spec/kinds/right.h"
 
@@ -9,7 +10,7 @@
 #include "spec/view/control.h"
 #include "spec/view/view.h"
 
-/* Which jobs a right is for. */
+/* For which kinds of jobs a mount uses a right. */
 enum who { ANY, SCHEDULED, QUEUED };
 
 static const struct right_row {
@@ -94,7 +95,7 @@ static const struct right_row {
 		  "such a class"}},
 };
 
-/* The rights to the jobs of a kind. */
+/* The rights for the jobs of one kind. */
 static const struct spec_right of_jobs[] = {
 	{.verbs = {"get", "list", "watch"}, .jobs = true},
 	{.verbs = {"create"},
@@ -129,7 +130,7 @@ static const char *cost_of_patch(const struct spec_kind *kind)
 		       : "ctl can't suspend or resume jobs";
 }
 
-/* Append RIGHT to V, which has *M rights: to RESOURCE in the group of API. */
+/* Append RIGHT to the *M rights in V, for RESOURCE in the API group of API. */
 static void add(struct spec_right *v, size_t *m, struct spec_right right, const char *api,
 		const char *resource)
 {
@@ -138,7 +139,7 @@ static void add(struct spec_right *v, size_t *m, struct spec_right right, const 
 	v[(*m)++] = right;
 }
 
-/* Append right K to the jobs of each of the N KINDS to V, which has *M rights. */
+/* For each of the N KINDS, append the right of_jobs[K] to the *M rights in V. */
 static void add_of_jobs(struct spec_right *v, size_t *m, size_t k,
 			const struct spec_kind *const *kinds, size_t n)
 {
@@ -152,7 +153,7 @@ static void add_of_jobs(struct spec_right *v, size_t *m, size_t k,
 	}
 }
 
-/* True if one of the M rights of V is to the objects of PART. */
+/* True if one of the M rights in V is for the resource of PART. */
 static bool is_there(const struct spec_right *v, size_t m, const struct spec_part *part)
 {
 	size_t len = strcspn(part->api_version, "/");
@@ -164,7 +165,7 @@ static bool is_there(const struct spec_right *v, size_t m, const struct spec_par
 	return false;
 }
 
-/* Append the rights to the parts of jobs of the N KINDS to V, which has *M rights. */
+/* Append the rights for the parts of the N KINDS to the *M rights in V. */
 static void add_of_parts(struct spec_right *v, size_t *m, const struct spec_kind *const *kinds,
 			 size_t n)
 {
