@@ -108,8 +108,8 @@ def size():
 
 
 def count_stage(reports, stage, flaky):
-    """Return (passed, failed, {name: reason} of skipped tests). FLAKY are the names that have
-    passed since."""
+    """Return (passed, failed, {name: reason} of skipped tests). FLAKY are the tests that
+    failed first, and passed when they were run again."""
     passed, failed, skipped = [], [], {}
     for pattern, count in ((f"{stage}.*junit.xml", count_junit), (f"{stage}.meson.json", count_meson)):
         for path in sorted(reports.glob(pattern)):

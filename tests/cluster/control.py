@@ -7,8 +7,8 @@ import subprocess
 
 from process import Part
 
-# --- Certificates ----------------------------------------------------------------------------- The
-# certificates of the test cluster, made by openssl: one CA, P-256 keys.
+# --- Certificates -----------------------------------------------------------------------------
+# The certificates of the test cluster, made by openssl: one CA, P-256 keys.
 
 
 class Authority:

@@ -199,8 +199,8 @@ def refused(kx, text, name="app.yaml", where="submit"):
     return err, ""
 
 
-# --- A fake node ------------------------------------------------------------------------------ A
-# node on which nothing runs. It immediately reports what a kubelet would report of its pods, so a
+# --- A fake node ------------------------------------------------------------------------------
+# A node on which nothing runs. It immediately reports what a kubelet would report of its pods, so a
 # thousand pods cost only the requests. Pods get scheduled there by a resource that only this node
 # has: one nvidia.com/gpu each.
 

@@ -14,8 +14,8 @@ import threading
 
 import tunnel
 
-# --- Cuts ------------------------------------------------------------------------------------- A
-# relay to the API server that forwards bytes, on threads, until the test cuts it.
+# --- Cuts -------------------------------------------------------------------------------------
+# A relay to the API server that forwards bytes, on threads, until the test cuts it.
 
 
 class CutHandler(socketserver.BaseRequestHandler):

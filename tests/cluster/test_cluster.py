@@ -17,8 +17,9 @@ from cluster import Cluster
 from process import processes_of, wait_for
 from story import text_of
 
-# --- Parts and users -------------------------------------------------------------------------- The
-# cluster itself: it runs pods, authenticates users, survives restarts, and leaves nothing behind.
+# --- Parts and users --------------------------------------------------------------------------
+# The cluster itself: it runs pods, authenticates users, survives restarts, and leaves nothing
+# behind.
 
 IMAGE = "docker.io/library/busybox:1.35"
 
@@ -231,8 +232,8 @@ def test_given(cluster, namespace):
         assert not cluster.client.items(api.path_of(resource, namespace))
 
 
-# --- Replies ---------------------------------------------------------------------------------- The
-# API server of this cluster replies exactly as in the recorded replies.
+# --- Replies ----------------------------------------------------------------------------------
+# The API server of this cluster replies exactly as in the recorded replies.
 
 
 def recorded(name):

@@ -386,8 +386,8 @@ def test_replaced(kx, world):
         os.close(fd)
 
 
-# --- mine ------------------------------------------------------------------------------------- The
-# option `mine` on a real API server: two users of one namespace each see their own jobs.
+# --- mine -------------------------------------------------------------------------------------
+# The option `mine` on a real API server: two users of one namespace each see their own jobs.
 
 USER = "kxfs/user"
 

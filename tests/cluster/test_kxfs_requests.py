@@ -100,7 +100,8 @@ def test_queue(kx, world, closed_queue, where):
 
 
 def test_refused_then_right(kx, world):
-    """The file remains to be corrected. The refusal is shown until the next result."""
+    """A refused file remains, so that the user can correct it. The refusal is shown until the next
+    result."""
     text = app(HOLD, args={"queue": "no-such-queue"})
     assert refused(kx, text)[0] == "EINVAL"
     assert kx.read("submit/app.yaml") == text and "app.yaml.job" not in kx.ls("submit")

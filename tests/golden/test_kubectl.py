@@ -89,8 +89,8 @@ def same_name(manifest):
     return manifest
 
 
-# --- Manifests -------------------------------------------------------------------------------- The
-# meaning of files that people pass to kubectl: kubectl.yaml.
+# --- Manifests --------------------------------------------------------------------------------
+# The meaning of files that people pass to kubectl: kubectl.yaml.
 
 MANIFESTS = [(case, kind) for case in CASES for kind in kinds(case)]
 # an AppDef accepts only tags that match by YAML 1.2

@@ -163,9 +163,9 @@ def circles(nodes, arrows):
     return sorted(sorted(group) for group in groups if len(group) > 1)
 
 
-# --- The rules -------------------------------------------------------------------------------- The
-# rules of docs/rules.md about folders and files (A1, A2), checked on the build: dependencies have
-# one direction and no cycles, private headers are not used by other folders, and only one file
+# --- The rules --------------------------------------------------------------------------------
+# The rules of docs/rules.md about folders and files (A1, A2), checked on the build: dependencies
+# have one direction and no cycles, private headers are not used by other folders, and only one file
 # writes a struct's fields.
 
 LIBRARIES = sorted(USES)
@@ -380,8 +380,8 @@ def test_fields_are_written_in_one_file():
     assert not wrong, "\n".join(wrong)
 
 
-# --- Tests of this file ----------------------------------------------------------------------- The
-# checks of the architecture themselves: they find what they should find.
+# --- Tests of this file -----------------------------------------------------------------------
+# The checks of the architecture themselves: they find what they should find.
 
 
 def test_circles_are_found():

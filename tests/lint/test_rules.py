@@ -216,9 +216,9 @@ def test_text():
     assert not wrong, "\n".join(wrong)
 
 
-# --- A5: states ------------------------------------------------------------------------------- A5:
-# a state is one enum. A struct with many booleans has states without names, and combinations that
-# nobody considered. So no struct has more than four booleans that describe a state.
+# --- A5: states -------------------------------------------------------------------------------
+# A5: a state is one enum. A struct with many booleans has states without names, and combinations
+# that nobody considered. So no struct has more than four booleans that describe a state.
 
 MOST = 4
 
@@ -293,8 +293,8 @@ def test_each_struct_has_a_name_of_its_own():
     assert not {name: found for name, found in places.items() if len(found) > 1}
 
 
-# --- Messages --------------------------------------------------------------------------------- The
-# list of sentences for users is up to date, so that each new one is visible in review.
+# --- Messages ---------------------------------------------------------------------------------
+# The list of sentences for users is up to date, so that each new one is visible in review.
 
 
 def test_list_is_up_to_date():

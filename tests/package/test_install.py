@@ -57,8 +57,8 @@ def build(tmp_path_factory):
     """Build the tested program with a prefix that is not the default."""
     dir_ = tmp_path_factory.mktemp("install") / "build"
     prefix = dir_.parent / "prefix"
-    # meson uses ccache if it exists. Its cache would be in HOME, so HOME must not be /nonexistent,
-    # which other tools share.
+    # meson uses ccache if it exists, and ccache has its cache in HOME. So HOME must be a directory,
+    # not /nonexistent as for other programs.
     env = {"HOME": str(dir_.parent), "CCACHE_DIR": os.environ.get("CCACHE_DIR", ""), "PATH": os.environ["PATH"]}
     run(["meson", "setup", dir_, ROOT, f"--prefix={prefix}", "-Dtests=false", "--buildtype=plain"], env=env)
     run(["ninja", "-C", dir_], env=env, timeout=1200)

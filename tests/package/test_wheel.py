@@ -11,8 +11,8 @@ import harness
 import pytest
 from test_packages import VERSION, built
 
-# --- Wheels ----------------------------------------------------------------------------------- The
-# wheel, in new Debian 12 and 13 systems, for an ordinary user who has only fuse3 and Python.
+# --- Wheels -----------------------------------------------------------------------------------
+# The wheel, in new Debian 12 and 13 systems, for an ordinary user who has only fuse3 and Python.
 
 # pip needs no network: the wheel has no dependencies.
 INSTALL = """
@@ -111,8 +111,8 @@ def test_program_for_arm64_finds_its_libraries(packages, arm64, tmp_path):
     assert harness.run(["qemu-aarch64-static", "-L", arm64, program, "--version"]).stdout.startswith(f"kxfs {VERSION}\n")
 
 
-# --- Images ----------------------------------------------------------------------------------- The
-# image: its metadata, and that its program runs with only what the image contains, as a user
+# --- Images -----------------------------------------------------------------------------------
+# The image: its metadata, and that its program runs with only what the image contains, as a user
 # without privileges.
 #
 # test_they_are_reproducible in test_packages.py tests that the same tree produces the same bytes.

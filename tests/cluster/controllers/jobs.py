@@ -98,8 +98,8 @@ def conditions(old, phase, time):
     return [*kept, {"status": phase, "lastTransitionTime": time}]
 
 
-# --- The controller --------------------------------------------------------------------------- How
-# Volcano's job controller handles jobs, according to the recordings.
+# --- The controller ---------------------------------------------------------------------------
+# How Volcano's job controller handles jobs, according to the recordings.
 
 COUNTS = ("pending", "running", "succeeded", "failed", "terminating", "unknown", "taskStatusCount",
           "controlledResources", "runningDuration")

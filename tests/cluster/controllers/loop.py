@@ -11,8 +11,8 @@ import uuid
 
 import api
 
-# --- Objects ---------------------------------------------------------------------------------- The
-# API server's objects of all namespaces, cached by watches on threads.
+# --- Objects ----------------------------------------------------------------------------------
+# The API server's objects of all namespaces, cached by watches on threads.
 
 
 class Cache:

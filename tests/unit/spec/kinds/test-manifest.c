@@ -550,7 +550,7 @@ static void test_ready_user(void **state)
 			    "ada");
 	json_object_put(o);
 
-	/* A path of labels that does not exist yet, and templates in a map. */
+	/* kxfs creates the maps in which the labels are missing. It finds templates in a map. */
 	rq = request(test_kind("workflow"));
 	o = make(&rq, "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\n"
 		      "metadata: {name: mine}\nspec: {entrypoint: a}\n");

@@ -311,8 +311,8 @@ static void test_queue_full(void **state)
 		       "It starts automatically when capacity becomes available.\n");
 	assert_reason(&w, "QueueFull");
 	/*
-	 * Other jobs that are admitted but not running yet count too. The message does not show
-	 * those.
+	 * Jobs that are admitted but not running yet also use the queue's quota. The message does
+	 * not show their use.
 	 */
 	queue(&w, "Open", "'cpu':'4'", "'cpu':'1'");
 	event(&w, "u-g", "Unschedulable", "queue resource quota insufficient: insufficient cpu",

@@ -56,7 +56,7 @@ static void test_read(void **state)
 
 	assert_null(held_by("{}", NULL));
 	assert_null(held_by("{queue: q, hold: false}", NULL));
-	/* These are refused when the job is launched. */
+	/* These documents are not held. Launching them leads to an error. */
 	assert_null(held_by("{hold: 3}", NULL));
 	assert_null(held_by("[hold]", NULL));
 	assert_null(held_by("{hold: true", NULL));
