@@ -15,7 +15,7 @@ import sys
 from process import Part, wait_for
 
 NODE = "localhost"
-# messages that show that it is ready
+# containerd's messages when it is ready
 SERVES = ("containerd successfully booted", "Start streaming server")
 # nsenter can enter a cgroup namespace, but not a cgroup.
 IN_GROUP = ["sh", "-c", """for group in /sys/fs/cgroup/node /sys/fs/cgroup/*/node; do

@@ -41,7 +41,7 @@ class Story:
         return {key: phases(events, lambda item: item["status"]["phase"]) for key, events in told.items()}
 
     def groups(self):
-        """Return the same for the PodGroups, one after the other."""
+        """Return the phases of the PodGroups, one group after the other."""
         told = {}
         for kind, item in self.events["podgroups"]:
             told.setdefault(item["metadata"]["uid"], []).append((kind, item))

@@ -203,7 +203,7 @@ sys.stdin.read()
 
 
 def test_killed(place):
-    """The same if the process that started the cluster is killed."""
+    """Nothing of a cluster remains if the process that started it is killed."""
     code = KILLED.format(here=str(pathlib.Path(__file__).parent), directory=str(place))
     p = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                          text=True)

@@ -52,8 +52,8 @@ def cluster():
 
 
 def by_kubectl(cluster, namespace, path):
-    """Return the objects that kubectl makes of a file as text, or why kubectl or the server refuses
-    them."""
+    """Return (why kubectl or the server refuses a file, or "", and the objects that kubectl makes of
+    it, or None)."""
     args = ("create", "-n", namespace, "-f", str(path))
     p = cluster.kubectl(*args, "--dry-run=server", check=False)
     if p.returncode:
@@ -62,7 +62,7 @@ def by_kubectl(cluster, namespace, path):
 
 
 def by_kxfs(kx, text):
-    """Return the same for kxfs."""
+    """Return (why kxfs refuses the text, or "", and the objects that it makes, or None)."""
     if err_of(kx.write, "dryrun/job.yaml", text):
         return kx.read("dryrun/job.yaml.error"), None
     return "", kx.read("dryrun/job.yaml")

@@ -59,7 +59,7 @@ def functions_of(row):
 
 
 def kept_functions(row):
-    """Return the same, from the cache if possible."""
+    """Return the functions of a source by name, from the cache if possible."""
     def find():
         return [[name, *fn] for name, fn in functions_of(row)[1].items()]
 

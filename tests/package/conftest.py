@@ -7,7 +7,7 @@ Fixtures:
   arm64             a directory with what is needed to compile and link for arm64, not installed
   bare, full        archives of root file systems: with only glibc and the essential tools; with the
                     libraries of kxfs, and man, bash completion, systemd and rpm
-  bookworm, trixie  the same of Debian 12 and 13, with fuse3 and Python
+  bookworm, trixie  archives of root file systems of Debian 12 and 13, with fuse3 and Python
   in_root           run a script in a root file system, in its own namespaces and on a tmpfs, so that
                     nothing remains
   booted            the same in a service of systemd, which is the first process

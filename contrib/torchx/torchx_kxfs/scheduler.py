@@ -120,7 +120,7 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def caching_build_workspace_and_update_role(self, role: Role, cfg: Mapping[str, CfgVal],
                                                 build_cache: dict[object, object]) -> None:
-        """Do the same for TorchX since 2026, in which each role has its own workspace."""
+        """Build the image of a role for TorchX since 2026, in which each role has its own workspace."""
         workspace = role.workspace
         if workspace and the_mount(_text(cfg, "mount")).is_local:
             if not workspace.is_unmapped_single_project():

@@ -983,7 +983,7 @@ static void test_sent_killed(void **state)
 	assert_true(store_has("s-1"));
 }
 
-/* The same, but the job appears in the end. */
+/* It is unknown whether a job was launched. Then the job appears, so it was. */
 static void test_known_late(void **state)
 {
 	is_late = true;

@@ -68,7 +68,7 @@ static void test_newest(void **state)
 	events_free(ev);
 }
 
-/* The same message counts as new once more for a further attempt of the job, but only once. */
+/* For a further attempt of the job, a repeated message counts as new once. */
 static void test_of_a_further_try(void **state)
 {
 	const int64_t first = INT64_C(1795252400) * 1000000000; /* 2026-11-21T09:13:20Z */

@@ -595,7 +595,10 @@ static void test_deleted_before_any_event(void **state)
 	gone_with(0);
 }
 
-/* The same, but the server's reply about the pod arrives before the watch event. */
+/*
+ * The log is complete although no event showed the end of the run. The server's reply that the pod
+ * is gone arrives before the watch event.
+ */
 static void test_gone_before_watch(void **state)
 {
 	ends_early(3000);
@@ -975,8 +978,8 @@ static void test_slow_disk(void **state)
 }
 
 /*
- * The same when kxfs can't pause any more streams. It closes the stream, and later opens it again
- * on a connection of its own.
+ * The disk hangs, and kxfs can't pause any more streams. It closes the stream of a log that prints
+ * a lot, and later opens it again on a connection of its own.
  */
 static void test_slow_disk_for_many(void **state)
 {

@@ -107,7 +107,8 @@ static void test_first(void **state)
 }
 
 /*
- * The same limit holds for logs that were refused before, except those whose pod is being deleted.
+ * Of the logs that were refused before, only a few are followed at the same time, except those
+ * whose pod is being deleted.
  */
 static void test_retried(void **state)
 {

@@ -228,7 +228,7 @@ static void test_forbidden(void **state)
 	assert_done("");
 }
 
-/* The same when the user loses the right. */
+/* If the user loses the right, kxfs requests nothing for ten minutes. */
 static void test_forbidden_later(void **state)
 {
 	begin();

@@ -252,7 +252,7 @@ static inline char *submit_sh(struct world *w, const char *script, int n, const 
 	char *out = escaped;
 
 	assert_non_null(escaped);
-	/* a macro writes "$" as "$$" */
+	/* in an AppDef, "$$" means "$" */
 	for (const char *p = script; *p; p++) {
 		*out++ = *p;
 		if (*p == '$')

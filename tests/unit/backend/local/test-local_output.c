@@ -164,7 +164,10 @@ static void test_held(void **state)
 	assert_true(write(fd, "late\n", 5) < 0 && errno == EPIPE);
 }
 
-/* The same, but that process prints without pause. A new attempt starts all the same. */
+/*
+ * A process outside the job keeps the output open, and prints without pause. A new attempt starts
+ * all the same.
+ */
 static void test_held_and_loud(void **state)
 {
 	struct world *w = *state;

@@ -44,8 +44,8 @@ static void daemon_kill(pid_t pid)
 }
 
 /*
- * Name of the variable that names a file. This process and the helpers append their syncs to that
- * file.
+ * An environment variable with the path of a file. This process and the helpers append their syncs
+ * to that file.
  */
 #define SYNCED "KXFS_TEST_SYNCED"
 

@@ -408,7 +408,7 @@ static void test_displaced(void **state)
 	upload_add_writer(u, &b, 2, 0);
 	assert_int_equal(displace(f, u, 1), 0); /* nothing was written yet */
 	assert_int_equal(upload_write(u, &a, "one", 3, 0), 0);
-	assert_int_equal(displace(f, u, 1), 0); /* this is the process that writes */
+	assert_int_equal(displace(f, u, 1), 0); /* process 1 is the writer itself */
 	assert_false(upload_is_lost(u, &a));
 	assert_int_equal(displace(f, u, 2), 1);
 	assert_true(upload_is_lost(u, &a));

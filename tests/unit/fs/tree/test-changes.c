@@ -194,8 +194,8 @@ static void test_lost(void **state)
 }
 
 /*
- * The same, but there is space again before everything was read. The LOST line is where the lines
- * are missing.
+ * Changes are lost, and there is space again before everything was read. The LOST line is where the
+ * lines are missing.
  */
 static void test_lost_in_between(void **state)
 {

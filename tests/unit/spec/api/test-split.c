@@ -153,7 +153,7 @@ static void test_picked(void **state)
 	      "\"0123456789012345678901234567890123456789\":5}]}",
 	      "{\"sp\\u0065c\":{\"x\":[{}]},\"0123456789012345678901234567890123456789\":5}\n",
 	      "|");
-	/* The same without a table. */
+	/* Without a table, only managedFields of the metadata are dropped. */
 	check(SPEC_SPLIT_LIST, NULL,
 	      "{\"items\":[{\"metadata\":{\"managedFields\":[],\"labels\":{\"managedFields\":1}},"
 	      "\"spec\":{\"containers\":[{\"env\":[]}]}}]}",

@@ -360,7 +360,7 @@ static void test_hidden(void **state)
 	job(&w, "", spec, "'phase':'Succeeded'");
 	assert_job(&w, SPEC_SUCCEEDED, false, "Completed", "");
 	world_clear(&w);
-	/* The same if no pod is shown at all. */
+	/* If no pod is shown at all, nothing proves that the job has finished. */
 	job(&w, "", "'components':[{'template':{'apiVersion':'batch/v1','kind':'Job'}}]",
 	    "'phase':'Running'");
 	assert_job(&w, SPEC_RUNNING, false, "", "");

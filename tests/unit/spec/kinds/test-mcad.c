@@ -175,7 +175,7 @@ static void test_pods_decide(void **state)
 	pod(&w, "p11", "0", "1", "Succeeded", ENDED(0));
 	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 3");
 	assert_int_equal(w.last->finished, 180 * SECOND);
-	/* The same if somebody deletes the pods, and later the job. */
+	/* The job has failed, even if somebody deletes the pods and later the job. */
 	pod_gone(&w, "p10", "0", "Failed", ENDED(3));
 	assert_job(&w, SPEC_FAILED, "Error", "main-0: exit code 3");
 	w.left = true;

@@ -331,7 +331,8 @@ static void test_reasons(void **state)
 }
 
 /*
- * The time limit is that of the templates, if they all have the same one. Each pod has its own end.
+ * The job's time limit is that of the templates, if they all have the same one. Each pod has its
+ * own deadline.
  */
 static void test_time_limit(void **state)
 {

@@ -808,8 +808,9 @@ static void rotate(struct kubelet *k, size_t n, size_t keep)
 }
 
 /*
- * The log is rotated, and kxfs is killed, at any time, and just enough remains. Nothing is lost or
- * doubled, and no gap is reported, even if many lines have the same time and text.
+ * The log is rotated, and kxfs is killed, at any time. Enough of the log remains to continue.
+ * Nothing is lost or doubled, and no gap is reported, even if many lines have the same time and
+ * text.
  */
 static void test_any_end(void **state)
 {

@@ -323,7 +323,7 @@ static char *repeat(const char *before, const char *text, size_t count, const ch
 	return ret;
 }
 
-/* The same as repeat, but free BEFORE. */
+/* Like repeat, but free BEFORE. */
 static char *repeat_after(char *before, const char *text, size_t count, const char *after)
 {
 	char *ret = repeat(before, text, count, after);
