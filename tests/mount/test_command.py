@@ -69,8 +69,8 @@ def test_few_descriptors(make_kx):
 
 
 def test_fewer_descriptors_than_replicas(make_kx):
-    """A mount with a limit of running jobs adopts the running jobs within it, each replica once. With a lower limit
-    of descriptors the start fails, and all jobs continue."""
+    """A job has more replicas than the limit of descriptors allows. After a crash, a start with the same limit adopts
+    the running ones, each once. With a lower limit the start fails, and all of them continue."""
     kx = make_kx("grace=1", start=False)
     limit, limited = kx.base / "limit", kx.base / "limited"
     limited.write_text(f'#!/bin/sh\nulimit -n $(cat {limit}) && exec {kx.binary} "$@"\n')

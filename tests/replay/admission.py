@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Processing of an object before it is stored: decoding, the schema of Volcano's jobs (strict or pruning), Volcano's
-webhook with its defaults, and the limits of the server and of etcd."""
+"""What the API server does with an object before it stores it: decoding, the schema of Volcano's jobs (strict or
+pruning), Volcano's webhook with its defaults, and the size limits of the server and of etcd."""
 
 import functools
 import json
@@ -34,7 +34,7 @@ def decode(body):
 
 
 def check(req, tree, queues):
-    """Return TREE as it is to be stored. Raises a Reply."""
+    """Return TREE as the server would store it. Raise a Reply to refuse it."""
     resource = req.resource
     if (tree.get("apiVersion"), tree.get("kind")) != (resource.api_version, resource.kind):
         raise replies.bad_request(
@@ -77,7 +77,7 @@ def check_metadata(resource, meta):
 
 
 def check_etcd(text):
-    """Check conditions that only storing shows: a dry run does not get here."""
+    """Check limits that the server finds only when it stores an object, so a dry run does not check them."""
     if len(text) > MAX_MESSAGE:
         raise replies.too_large_to_send(len(text))
     if len(text) > MAX_ETCD:
@@ -98,7 +98,7 @@ TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer
 
 
 def check_schema(tree, strict):
-    """Refuse or remove unknown fields, refuse wrong types."""
+    """Refuse or remove unknown fields of TREE, and refuse wrong types."""
     unknown, wrong = [], []
     spec = {key: value for key, value in tree.items() if key != "metadata"}
     walk(spec, schema(), "", unknown, wrong)
@@ -149,7 +149,7 @@ def walk_object(value, rule, path, unknown, wrong):
 
 
 def webhook(tree, queues):
-    """Defaults and refusals as in the recordings and the recorded replies."""
+    """Set defaults in TREE, or refuse it, as the recordings and the recorded replies show."""
     spec = tree.setdefault("spec", {})
     spec.setdefault("queue", "default")
     spec.setdefault("schedulerName", "volcano")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The replies of the tests' API server: discovery, lists, single objects, creating, patching, deleting.
 
-Streams (watches and logs) are only prepared here; apiserver.py sends them."""
+Streams (watches and logs) are only prepared here. apiserver.py sends them."""
 
 import base64
 import binascii
@@ -15,24 +15,24 @@ from replies import json_reply
 
 
 class Watch:
-    """An accepted watch: its selection, its first objects, and the version after which it begins."""
+    """An accepted watch: which objects it selects, its first objects, and the version after which its events begin."""
 
     def __init__(self, resource, matches, first, version, seconds, bookmarks, metadata=False):
         self.resource = resource
-        self.metadata = metadata  # it brings the metadata of objects alone
+        self.metadata = metadata  # send only the metadata of objects
         self.matches = matches
         self.first = first
         self.version = version
-        self.seconds = seconds  # None: without end
+        self.seconds = seconds  # None: the watch has no time limit
         self.bookmarks = bookmarks
 
     def lines(self, store):
-        """Return (new events since the last call, whether the watch continues)."""
+        """Return (bytes of new events since the last call, true if the watch continues)."""
         out = [event("ADDED", obj, self.metadata) for obj in self.first]
         self.first = []
         with store.lock:
             if self.version > store.version:
-                return b"".join(out), True  # the server is silent until it reaches that version
+                return b"".join(out), True  # the watch begins at a future version, and is silent until then
             changes = store.changes(self.resource, self.version)
             if changes is None:
                 gone = replies.expired(self.version, store.oldest[self.resource])
@@ -62,7 +62,7 @@ def event(kind, obj, metadata=False):
 
 
 def error_event(reply):
-    """Return a refusal in the form that a watch in progress has."""
+    """Return the event with which an open watch reports the refusal REPLY."""
     return b'{"type":"ERROR","object":%s}\n' % reply.body.strip()
 
 
@@ -70,17 +70,17 @@ class Api:
     def __init__(self, store):
         self.store = store
         self.resources = [*st.CORE, *st.VOLCANO]
-        self.max_page = None  # the server's own limit of a page
+        self.max_page = None  # the server's own limit of a page, or None
         self.queues = {"default": "Open"}  # name -> state, for the webhook
-        self.places = {}  # LocalQueue -> the summary that the visibility API gives of it, as a tree
-        self.metrics = {}  # pod -> (time of the look, {container: (cpu, memory)}); None: metrics-server is away
-        self.logs = {}  # (pod's uid, container, number of restart) -> podlog.Log
-        self._pages = {}  # continue tokens that are still good
+        self.places = {}  # LocalQueue -> its summary of the visibility API, as a tree
+        self.metrics = {}  # pod -> (time of the sample, {container: (cpu, memory)}); None: metrics-server is unreachable
+        self.logs = {}  # (pod's uid, container, number of restarts) -> podlog.Log
+        self._pages = {}  # continue tokens that have not expired
         self._handlers = {"list": self._list, "watch": self._watch, "get": self._get,
                           "create": self._create, "patch": self._patch, "delete": self._delete}
 
     def answer(self, req):
-        """Return a Reply, a Watch or a podlog.Reader. Raises a Reply to refuse."""
+        """Return a Reply, a Watch or a podlog.Reader for REQ. Raise a Reply to refuse it."""
         if not req.resource:
             return self._discover(req)
         if req.subresource == "pendingworkloads" and req.resource.group.startswith("visibility."):
@@ -175,7 +175,7 @@ class Api:
         return self._pages[token]
 
     def expire_pages(self):
-        """From now on, answer earlier continue tokens with 410."""
+        """From now on, reply to earlier continue tokens with 410."""
         self._pages.clear()
 
     def _watch(self, req):
@@ -183,7 +183,7 @@ class Api:
         matches = req.matches()
         first = []
         with self.store.lock:
-            if not version:  # then it begins with all that there is
+            if not version:  # without a version, a watch begins with all existing objects
                 first, version = self.store.objects(req.resource, matches)
         return Watch(req.resource, matches, first, version, req.number("timeoutSeconds"),
                      req.flag("allowWatchBookmarks"), req.is_metadata)
@@ -200,7 +200,7 @@ class Api:
         return json_reply(self.places[req.name])
 
     def _metrics(self, req):
-        """Reply like metrics-server, which has the same objects as the API server before it."""
+        """Reply as metrics-server does, which has the same pods as the API server in front of it."""
         if self.metrics is None:
             raise replies.Reply(503, b"service unavailable\n", "text/plain; charset=utf-8")
         if req.verb != "list":
@@ -231,7 +231,7 @@ class Api:
         return replies.Reply(201, obj.text + b"\n")
 
     def _patch(self, req):
-        """A JSON merge patch, the only kind that kxfs sends."""
+        """Apply a JSON merge patch, the only kind of patch that kxfs sends."""
         if req.headers.get("Content-Type") != "application/merge-patch+json":
             raise replies.status(415, "UnsupportedMediaType", "the body of the request was in an unknown format")
         patch = admission.decode(req.body)
@@ -287,12 +287,12 @@ class Api:
         return reader
 
     def log(self, pod, container, restart=0):
-        """Return the output of a run of a container of POD (an Object); make it if there is none."""
+        """Return the output of a run of a container of POD (an Object). Create it if there is none."""
         return self.logs.setdefault((pod.uid, container, restart), podlog.Log())
 
 
 def merged(tree, patch):
-    """Apply a JSON merge patch to TREE: null removes, objects are merged, everything else is replaced."""
+    """Return TREE after a JSON merge patch: null removes a key, maps are merged, all other values are replaced."""
     if not isinstance(patch, dict):
         return patch
     ret = {**tree} if isinstance(tree, dict) else {}
@@ -305,7 +305,7 @@ def merged(tree, patch):
 
 
 def list_text(resource, objects, meta):
-    """Return a list as the server writes it: `metadata` of custom resources comes last."""
+    """Return a list in the server's format. For custom resources, `metadata` comes last."""
     items = b",".join(obj.item for obj in objects)
     kind = f"{resource.kind}List".encode()
     if resource.custom:
@@ -332,7 +332,7 @@ def pick_container(pod, name):
 
 
 def check_container(pod, name, previous):
-    """Return the number of the restart whose log is requested. Raises a kubelet's message if there is no log."""
+    """Return the number of the run whose log is requested. Raise the kubelet's message if there is no such log."""
     where = pod["metadata"]["name"]
     found = [c for part in ("initContainerStatuses", "containerStatuses")
              for c in pod.get("status", {}).get(part, []) if c["name"] == name]
@@ -340,7 +340,7 @@ def check_container(pod, name, previous):
     restarts = found.get("restartCount", 0)
     state = found.get("state") or {"waiting": {"reason": "ContainerCreating"}}
     if "waiting" in state and "terminated" in found.get("lastState", {}):
-        return restarts  # the run that has ended, whichever was asked for
+        return restarts  # between two runs, both requests return the log of the finished run
     if previous:
         if not restarts:
             raise replies.bad_request(f'previous terminated container "{name}" in pod "{where}" not found')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A Kubernetes API server for tests: in this process, in a thread, driven by Python calls.
+"""A Kubernetes API server for tests: it runs in a thread of the test's process, and Python calls control it.
 
     with ApiServer() as server:
         for step in server.play("success"):  # a recording, event by event
@@ -7,8 +7,8 @@
         server.faults.add("lose", verb="create")
         assert server.count(verb="list", resource="pods") == 1
 
-What it knows is in `store`, what it answers in `answers`, what goes wrong in `faults`. `requests` has
-every request there was. Methods without underscore can be called from any thread.
+`store` has the objects, `answers` makes the replies, and `faults` has the faults. `requests` lists every request so
+far. Methods without an underscore can be called from any thread.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ from aiohttp.web_protocol import RequestHandler
 from request import Request
 
 MAX_BODY = 16 * 1024 * 1024
-BLOCK = 256 * 1024  # bytes given to the socket at once
-COMPRESSED = 128 * 1024  # longer lists are compressed for who takes it
-LIMIT = 60  # seconds that a call into the server's thread gets
+BLOCK = 256 * 1024  # bytes that are passed to the socket at a time
+COMPRESSED = 128 * 1024  # longer lists are compressed for clients that accept it
+LIMIT = 60  # the seconds that a call into the server's thread may take
 
 
 class Connection(RequestHandler):
-    """Like aiohttp's, but handlers are notified when the client disconnects."""
+    """Like aiohttp's handler, but it notifies handlers when the client disconnects."""
 
     def __init__(self, server, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -57,37 +57,38 @@ class Connection(RequestHandler):
 
 
 class Stream:
-    """A watch or a log that is being sent."""
+    """A watch or a log that the server is sending."""
 
     def __init__(self, req, source):
         self.req = req
         self.source = source
         self.wake = asyncio.Event()
         self.gone = False
-        self.inject = []  # bytes to send as they are
+        self.inject = []  # bytes to send unchanged
         self.bookmark = False
         self.held = False
-        self.end = None  # None, "end" (as a server ends it), "close", "reset"
+        self.end = None  # None, "end" (a regular end), "close" or "reset"
 
 
 class ApiServer:
     def __init__(self, pki=None, first_version=1000):
-        self.pki = pki  # TLS with these certificates (pki.py); None: plain HTTP
+        self.pki = pki  # the certificates for TLS (pki.py), or None for plain HTTP
         self.store = st.Store(first_version)
         self.api = answers.Api(self.store)
         self.faults = fl.Faults()
         self.tokens = {"test-token": "tester"}  # token -> user
         self.passwords = {}  # user -> password
-        self.forbidden = []  # what Request.is_ takes, also user=; 403 for these
-        self.rules_incomplete = False  # it can't list all rights of a user
+        self.forbidden = []  # filters as for Request.is_, also user=; the server replies to matching requests with 403
+        self.rules_incomplete = False  # true if the server can't list all rights of a user
         self.bookmark_every = 60.0
-        self.date = None  # the server's clock, as the header Date has it; None: the true one
+        self.date = None  # the server's clock for the header Date, or None for the real time
         self.requests = []
         self.connections = set()
         self.n_connections = 0
         self.host = "127.0.0.1"
         self.port = 0
-        self._held = None  # bound to the port as long as this lives, so that nobody else is given it while we are away
+        # A socket that stays bound to the port, so that no other process gets the port while the server is away.
+        self._held = None
         self._streams = set()
         self._waking = False
         self._loop = asyncio.new_event_loop()
@@ -126,15 +127,15 @@ class ApiServer:
         return f"{'https' if self.pki else 'http'}://{self.host}:{self.port}"
 
     def away(self, how="reset"):
-        """Stop listening, and end all connections (HOW: "reset" or "close")."""
+        """Stop listening, and end all connections. HOW is "reset" or "close"."""
         self._call(self._away, how)
 
     def back(self):
-        """Listen again, on the same port, with the same objects."""
+        """Listen on the same port again, with the same objects."""
         self._call(self._listen)
 
     def freeze(self):
-        """From now on accept connections but send no byte, until `thaw`."""
+        """From now on, accept connections but send nothing until `thaw()`."""
         self._call(self._set_gate, False)
 
     def thaw(self):
@@ -150,7 +151,7 @@ class ApiServer:
         return len(self.seen(**wanted))
 
     def open_streams(self, **wanted):
-        """Return the watches and logs that are being sent."""
+        """Return the requests whose watch or log the server is sending now."""
         return [stream.req for stream in list(self._streams) if stream.req.is_(**wanted)]
 
     # --- actions of tests ---
@@ -162,28 +163,28 @@ class ApiServer:
             yield step
 
     def inject(self, data, **wanted):
-        """Send DATA unchanged in all open streams that match WANTED. Return their number."""
+        """Send DATA unchanged in all open streams that match WANTED. Return the number of these streams."""
         return self._call(self._on_streams, lambda s: s.inject.append(data), wanted)
 
     def end_streams(self, how="end", **wanted):
-        """End open streams: "end" as a server ends them, "close" or "reset" the connection. Later events are not in
-        them."""
+        """End the open streams that match WANTED. HOW: "end" is a regular end, "close" or "reset" ends the
+        connection. The streams don't contain later events."""
         return self._call(self._end_streams, how, wanted)
 
     def hold(self, held=True, **wanted):
-        """Open watches send no events until called with HELD=False."""
+        """Hold back the events of matching open watches, or with HELD=False, send them again."""
         return self._call(self._on_streams, lambda s: setattr(s, "held", held), {"verb": "watch", **wanted})
 
     def send_bookmarks(self, **wanted):
         return self._call(self._on_streams, lambda s: setattr(s, "bookmark", True), wanted)
 
     def expire(self, **wanted):
-        """Make every version known so far too old for a watch; open watches end with 410."""
+        """Make every version so far too old for a watch. Open watches end with 410."""
         self.store.compact(*{r for r in self.api.resources if wanted.get("resource", r.plural) == r.plural})
         return self.inject_error(replies.expired(1, self.store.version), **wanted)
 
     def inject_error(self, reply, **wanted):
-        """Send an ERROR event with REPLY's Status in open watches, and end them."""
+        """Send an ERROR event with the Status of REPLY in matching open watches, and end them."""
         def act(stream):
             stream.inject.append(answers.error_event(reply))
             stream.end = "end"
@@ -193,7 +194,7 @@ class ApiServer:
         self.api.resources += [r for r in resources if r not in self.api.resources]
 
     def uninstall(self, *resources):
-        """Remove their definitions: paths and discovery return 404."""
+        """Remove the definitions of RESOURCES: their paths and discovery return 404."""
         self.api.resources = [r for r in self.api.resources if r not in resources]
 
     # --- in the server's thread ---
@@ -238,7 +239,7 @@ class ApiServer:
         (self._gate.set if is_open else self._gate.clear)()
 
     def _wake(self):
-        """Note that something has changed. Any thread."""
+        """Let the streams look for changes. May be called from any thread."""
         if self._waking or not self._streams or self._loop.is_closed():
             return
         self._waking = True
@@ -246,7 +247,7 @@ class ApiServer:
         def wake():
             self._waking = False
             for stream in self._streams:
-                if isinstance(stream.source, answers.Watch):  # logs have listeners of their own
+                if isinstance(stream.source, answers.Watch):  # logs notify their streams themselves
                     stream.wake.set()
 
         self._loop.call_soon_threadsafe(wake)
@@ -261,7 +262,7 @@ class ApiServer:
     async def _end_streams(self, how, wanted):
         found = [s for s in self._streams if s.req.is_(**wanted)]
         self._on_streams(lambda s: setattr(s, "end", how), wanted)
-        # A stream whose client does not read, or which is frozen, ends when that is over.
+        # A stream whose client does not read, or that is frozen, ends only later.
         for _ in range(100):
             if not self._streams.intersection(found):
                 break
@@ -269,7 +270,7 @@ class ApiServer:
         return len(found)
 
     def pass_on(self, req):
-        """Carry out REQ, which a proxy has kept; its answer is dropped."""
+        """Carry out REQ, which a proxy has delayed. Its reply is dropped."""
         self._call(lambda: self._answer(req))
 
     # --- one request ---
@@ -344,7 +345,7 @@ class ApiServer:
                                     req.subresource)
 
     def _review(self, req):
-        """Review, by `forbidden`, whether the user has the right."""
+        """Reply whether the user has the requested right, according to `forbidden`."""
         review = admission.decode(req.body)
         wanted = review["spec"]["resourceAttributes"]
         asked = Request("", "", "", {})
@@ -356,7 +357,7 @@ class ApiServer:
         return replies.json_reply({**review, "status": {"allowed": not refused}}, 201)
 
     def _rules(self, req):
-        """List each right that the user has, by `forbidden`."""
+        """Reply with all rights of the user, according to `forbidden`."""
         review = admission.decode(req.body)
         asked = Request("", "", "", {})
         asked.user, asked.namespace = req.user, review["spec"]["namespace"]
@@ -400,7 +401,7 @@ class ApiServer:
 
     @staticmethod
     def _raw(req, transport, answer, fault):
-        """Send bytes that are not HTTP, and end the connection."""
+        """Send bytes that are not valid HTTP, and end the connection."""
         req.code = 0
         if fault.kind == "junk" or not isinstance(answer, replies.Reply):
             transport.write(b"\x00\xff\x15\x03 this is no HTTP\r\n\r\n")
@@ -415,7 +416,7 @@ class ApiServer:
     # --- streams ---
 
     async def _send(self, request, req, source):
-        """Send a watch or a log until it ends, is ended, or the client disconnects."""
+        """Send a watch or a log until it ends, a test ends it, or the client disconnects."""
         stream = Stream(req, source)
         req.code = 200
         kind = "application/json" if isinstance(source, answers.Watch) else "text/plain"
@@ -479,7 +480,7 @@ class ApiServer:
             reader.log.listeners.remove(wake)
 
     async def _inject(self, response, stream):
-        """Send what a test has requested. Return true at the end."""
+        """Send what a test has injected. Return true if the stream has ended."""
         while stream.inject:
             await self._write(response, stream.inject.pop(0))
         return stream.end is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fixtures: an API server, Volcano's stand-in on it, and mounts of its namespace `test`."""
+"""Fixtures: an API server, a simulated Volcano on it, and mounts of its namespace `test`."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from frontend import Pki
 
 
 def pytest_collection_modifyitems(items):
-    """Spread tests that wait long for kxfs's timers over the run, none of them among the last."""
+    """Spread the tests that wait long for kxfs's timers over the run, so that none of them is among the last."""
     waits = [item for item in items if item.get_closest_marker("waits")]
     items[:] = [item for item in items if not item.get_closest_marker("waits")]
     step = len(items) // (len(waits) + 1) + 1
@@ -37,8 +37,8 @@ def pki(tmp_path):
 
 @pytest.fixture
 def make_mount(make_kx, tmp_path):
-    """make_mount(server, options="", config=None, start=True, ...) -> Kxfs of volcano:test. CONFIG is a kubeconfig
-    as a tree; default: the server with its token."""
+    """make_mount(server, options="", config=None, start=True, ...) returns a Kxfs that mounts volcano:test. CONFIG
+    is a kubeconfig as a tree; the default has the URL of the server and its token."""
     number = itertools.count()
 
     def make(server, options="", config=None, source="volcano:test", env=None, **kwargs):
@@ -53,6 +53,6 @@ def make_mount(make_kx, tmp_path):
 
 @pytest.fixture
 def kx(make_mount, server, volcano):
-    """A mount of a cluster with a Volcano."""
+    """A mount of a cluster with Volcano."""
     del volcano
     return make_mount(server)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Small controllers for the API server of the tests: what Volcano, MCAD and the controllers of batch Jobs and JobSets do, in
-memory. Nothing runs: the test drives the pods."""
+"""Small controllers for the tests' API server. They do in memory what Volcano, MCAD and the controllers of batch
+Jobs and JobSets do. No program runs; the test decides what happens to the pods."""
 
 import copy
 import threading
@@ -9,26 +9,26 @@ import uuid
 import store as st
 
 # --- Volcano ----------------------------------------------------------------------------------
-# A small Volcano for the API server of the tests: what its controllers do to jobs, in memory.
+# A small Volcano for the tests' API server. It does in memory what Volcano's controllers do to jobs.
 #
-# A job that is created gets its status, a PodGroup and its pods, as in the recordings. Nothing runs: the test drives
-# the pods (`run`, `log`, `finish`), and the job follows. `bus.volcano.sh` Commands and the policies RestartJob and
-# RestartTask are carried out; deleting a job deletes its pods.
+# A new job gets its status, a PodGroup and its pods, as in the recordings. No program runs: the test changes the pods
+# (`run`, `log`, `finish`), and the job follows them. The controller carries out Commands of `bus.volcano.sh` and the
+# policies RestartJob and RestartTask. If a job is deleted, its pods are deleted too.
 
 FINAL = ("Completed", "Failed", "Aborted", "Terminated")
 
 
 class FakeVolcano:
-    job_label = "volcano.sh/job-name"  # of a pod: its job
+    job_label = "volcano.sh/job-name"  # the label of a pod that names its job
 
     def __init__(self, server, schedule=True):
         self.server = server
         self.store = server.store
-        self.schedule = schedule  # give pods a node as soon as they are made
-        self.keep_pods = False  # pods of a deleted job run on until `remove_pods`
-        self.targets = True  # False: RestartTask is ignored, as before Volcano 1.11
-        self.commands = True  # False: Commands are left where they are, and nothing is done
-        self.patient = None  # a list: Commands are deleted, kept here, and obeyed by `obey`
+        self.schedule = schedule  # give each new pod a node immediately
+        self.keep_pods = False  # pods of a deleted job continue to run until `remove_pods`
+        self.targets = True  # False: the controller ignores RestartTask, as Volcano before 1.11 does
+        self.commands = True  # False: the controller ignores Commands and does not delete them
+        self.patient = None  # a list: the controller deletes Commands and stores them here until `obey` carries them out
         self._busy = threading.local()
         self.store.listeners.append(self._changed)
 
@@ -44,12 +44,12 @@ class FakeVolcano:
         return [pod.name for pod in found]
 
     def run(self, *pods, namespace="test"):
-        """Run the containers of PODS; the controller acts when all run."""
+        """Let the containers of PODS run. The controller reacts when all of them run."""
         self._edit_pods(pods, namespace, lambda tree: set_containers(tree, "Running", lambda c: {
             "running": {"startedAt": st.now()}}))
 
     def start(self, job, namespace="test"):
-        """Run all pods of JOB. Return their names."""
+        """Let all pods of JOB run. Return their names."""
         pods = self.pods(job, namespace)
         self.run(*pods, namespace=namespace)
         return pods
@@ -60,11 +60,11 @@ class FakeVolcano:
         return self.server.api.log(obj, container or obj.tree()["spec"]["containers"][0]["name"], restart)
 
     def finish(self, pod, code=0, reason=None, namespace="test", message=""):
-        """End all containers of POD with CODE, and leave MESSAGE."""
+        """End all containers of POD with exit code CODE and termination message MESSAGE."""
         self.finish_all([pod], code, reason, namespace, message)
 
     def finish_all(self, pods, code=0, reason=None, namespace="test", message=""):
-        """The same for PODS; the controller acts when all have ended."""
+        """The same for several PODS. The controller reacts when all of them have ended."""
         for pod in pods:
             self._end_logs(self.store.find(st.PODS, namespace, pod))
         reason = reason or ("Completed" if code == 0 else "Error")
@@ -78,12 +78,12 @@ class FakeVolcano:
         self._edit_pods(pods, namespace, edit)
 
     def wait_reason(self, pod, reason, message="", namespace="test"):
-        """The containers of POD wait for REASON (ImagePullBackOff ...)."""
+        """Let the containers of POD wait because of REASON, such as ImagePullBackOff."""
         self._edit_pods([pod], namespace, lambda tree: set_containers(tree, "Pending", lambda c: {
             "waiting": {"reason": reason, "message": message}}))
 
     def restart_container(self, pod, code=1, namespace="test"):
-        """The first container of POD has ended with CODE and is restarted (restartPolicy OnFailure)."""
+        """Let the first container of POD end with CODE and restart (restartPolicy OnFailure)."""
         obj = self.store.find(st.PODS, namespace, pod)
 
         def edit(tree):
@@ -97,14 +97,14 @@ class FakeVolcano:
         self.store.change(st.PODS, namespace, obj.name, edit)
 
     def set_phase(self, job, phase, namespace="test", **status):
-        """Set the job's own phase, whatever its pods' states are."""
+        """Set the phase in the job's own status, independent of its pods."""
         def edit(tree):
             tree.setdefault("status", {}).update(status)
             tree["status"]["state"] = {"phase": phase, "lastTransitionTime": st.now()}
         self.store.change(st.JOBS, namespace, job, edit)
 
     def obey(self):
-        """Carry out the Commands that were accepted while `patient`."""
+        """Carry out the Commands that the controller has stored in `patient`."""
         with self.store.lock:
             self._busy.now = True
             try:
@@ -114,7 +114,7 @@ class FakeVolcano:
                 self._busy.now = False
 
     def remove_pods(self, job, namespace="test", which=lambda pod: True):
-        """End and delete the pods of JOB (those that match WHICH)."""
+        """End and delete the pods of JOB that match WHICH."""
         for name in self.pods(job, namespace):
             if not which(self.store.find(st.PODS, namespace, name)):
                 continue
@@ -171,7 +171,7 @@ class FakeVolcano:
                 self.store.put(st.PODS, make_pod(job, tree, task, index, self.schedule))
 
     def _count(self, job, **more):
-        """Count the pods into the job's status."""
+        """Write the numbers of the pods in each phase into the job's status."""
         phases = [self.store.find(st.PODS, job.namespace, name).phase.lower()
                   for name in self.pods(job.name, job.namespace)]
         counts = {key: phases.count(key) for key in ("pending", "running", "succeeded", "failed")}
@@ -190,7 +190,7 @@ class FakeVolcano:
     def _phase(self, job, phase, drop=False, **more):
         def edit(tree):
             status = tree["status"]
-            if drop:  # what Volcano does to a job that has ended
+            if drop:  # Volcano drops these numbers when a job has ended
                 for key in ("pending", "running", "succeeded", "failed", "taskStatusCount"):
                     status.pop(key, None)
             status.update(more)
@@ -222,7 +222,7 @@ class FakeVolcano:
         self._remove_group(job)
 
     def _obey_policies(self, job, tree):
-        """Apply the job's policies to its failed pods. Return false if none applies."""
+        """Apply the job's policies to its failed pods. Return false if no policy applies."""
         done = False
         for name in self.pods(job.name, job.namespace):
             pod = self.store.find(st.PODS, job.namespace, name)
@@ -235,7 +235,7 @@ class FakeVolcano:
         return done
 
     def _restart(self, job, task=None):
-        """Restart JOB, or only TASK. Finished pods of a job's last attempt remain."""
+        """Restart JOB, or only its task TASK. In the last attempt of a job, finished pods remain."""
         status, spec = self.job(job.name, job.namespace)["status"], self.job(job.name, job.namespace)["spec"]
         retries, limit = status.get("retryCount", 0) + 1, spec.get("maxRetry", 3)
         self._phase(job, "Restarting", drop=True, retryCount=retries)
@@ -305,7 +305,8 @@ def owner(job):
 
 
 def action_of(tree, pod):
-    """Return the action of the job's policies when POD fails: its task's take precedence. None if there is none."""
+    """Return the action that the policies of a job define for the failure of POD, or None. Policies of the task come
+    before those of the job."""
     tasks = [task for task in tree["spec"]["tasks"] if task["name"] == pod.labels["volcano.sh/task-spec"]]
     for policies in (tasks[0].get("policies") or [], tree["spec"].get("policies") or []):
         for policy in policies:
@@ -346,7 +347,7 @@ def make_pod(job, tree, task, index, scheduled):
 
 
 def began_at(container):
-    """Return since when CONTAINER, a container's status, has run; None if it does not run."""
+    """Return the time since which CONTAINER, a container's status, runs, or None if it does not run."""
     return container["state"].get("running", {}).get("startedAt")
 
 
@@ -362,19 +363,19 @@ def set_containers(tree, phase, state):
 
 
 # --- Batch Jobs -------------------------------------------------------------------------------
-# A small controller of batch Jobs for the tests' API server: Indexed Jobs get their status and pods as in the
-# recordings. Nothing runs: the test drives the pods.
+# A small controller of batch Jobs for the tests' API server. Indexed Jobs get their status and pods as in the
+# recordings. No program runs; the test decides what happens to the pods.
 
 BATCH_LABEL = "batch.kubernetes.io/"
 
 
 class FakeJob(FakeVolcano):
-    """The same methods for tests as FakeVolcano (start, run, log, finish ...), on Jobs."""
+    """Has the methods of FakeVolcano (start, run, log, finish ...), for batch Jobs."""
 
     job_label = BATCH_LABEL + "job-name"
 
     def say(self, job, *conditions, namespace="test", reason="", message="", **status):
-        """Set JOB's status as the controller would. CONDITIONS: types that are true."""
+        """Set JOB's status as the controller would. CONDITIONS are the types of conditions that are true."""
         def edit(tree):
             tree.setdefault("status", {}).update(status, conditions=[{
                 "type": kind, "status": "True", "reason": reason or kind, "message": message,
@@ -382,7 +383,7 @@ class FakeJob(FakeVolcano):
         self.store.change(st.BATCH_JOBS, namespace, job, edit)
 
     def retry(self, job, index, namespace="test"):
-        """Make another pod of that index, whose last one has failed; return its name."""
+        """Create another pod for INDEX, whose last pod has failed. Return its name."""
         obj = self.store.find(st.BATCH_JOBS, namespace, job)
         pod = make_job_pod(obj, index, 1)
         self.store.put(st.PODS, pod)
@@ -417,7 +418,7 @@ def make_job_pod(job, index, failures):
 
 
 def make_indexed(template, job, uid, namespace, index, labels, annotations):
-    """Return a pod of the Indexed Job JOB, with these labels and annotations besides its own."""
+    """Return a pod of the Indexed Job JOB that also has these labels and annotations."""
     pod = copy.deepcopy(template)
     meta = pod.get("metadata", {})
     pod["metadata"] = {**meta, "name": f"{job}-{index}-{uuid.uuid4().hex[:5]}", "namespace": namespace,
@@ -434,19 +435,19 @@ def make_indexed(template, job, uid, namespace, index, labels, annotations):
 
 
 # --- JobSets ----------------------------------------------------------------------------------
-# A small JobSet controller for the tests' API server: JobSets get their status and the pods of their Jobs as in the
-# recordings. Nothing runs: the test drives the pods.
+# A small JobSet controller for the tests' API server. JobSets get their status and the pods of their Jobs as in the
+# recordings. No program runs; the test decides what happens to the pods.
 
 JOBSET_LABEL = "jobset.sigs.k8s.io/"
 
 
 class FakeJobSet(FakeVolcano):
-    """The same methods for tests as FakeVolcano (start, run, log, finish ...), on JobSets."""
+    """Has the methods of FakeVolcano (start, run, log, finish ...), for JobSets."""
 
     job_label = JOBSET_LABEL + "jobset-name"
 
     def say(self, job, *conditions, namespace="test", **status):
-        """Set JOB's status as the controller would. CONDITIONS: types that are true."""
+        """Set JOB's status as the controller would. CONDITIONS are the types of conditions that are true."""
         def edit(tree):
             old = tree.setdefault("status", {"restarts": 0})
             old.update(status, conditions=[{
@@ -489,17 +490,17 @@ def make_jobset_pod(jobset, name, template, index, restarts):
 
 
 # --- MCAD -------------------------------------------------------------------------------------
-# A small MCAD for the tests' API server: AppWrappers of v1beta1 get MCAD's status, and are dispatched when the test
-# requests it. Nothing runs: the test drives the pods.
+# A small MCAD for the tests' API server. AppWrappers of v1beta1 get MCAD's status, and are dispatched when a test calls
+# `dispatch`. No program runs; the test decides what happens to the pods.
 
 
 class FakeMcad(FakeVolcano):
-    """The same methods for tests as FakeVolcano (start, run, log, finish ...), on AppWrappers."""
+    """Has the methods of FakeVolcano (start, run, log, finish ...), for AppWrappers."""
 
     job_label = "appwrapper.mcad.ibm.com"
 
     def say(self, job, state, condition=None, reason="", message="", namespace="test", **status):
-        """Set JOB's status as MCAD would. A condition is added once, and some get a new time."""
+        """Set JOB's status as MCAD would. MCAD adds a condition only once, and gives some conditions a new time."""
         def edit(tree):
             old = tree.setdefault("status", {})
             old.update(state=state, **status)
@@ -513,7 +514,7 @@ class FakeMcad(FakeVolcano):
         self.store.change(st.APPWRAPPERS, namespace, job, edit)
 
     def dispatch(self, job, namespace="test"):
-        """Create its generic items. Return the names of its pods."""
+        """Create the generic items of JOB. Return the names of its pods."""
         wrapper = self.store.find(st.APPWRAPPERS, namespace, job)
         for item in wrapper.tree()["spec"]["resources"]["GenericItems"]:
             if item["generictemplate"].get("kind") == "Pod":
@@ -522,7 +523,7 @@ class FakeMcad(FakeVolcano):
         return self.pods(job, namespace)
 
     def requeue(self, job, namespace="test"):
-        """Delete its pods, and put it back into the queue."""
+        """Delete the pods of JOB, and put JOB back into the queue."""
         count = self.store.find(st.APPWRAPPERS, namespace, job).tree()["status"].get("numberOfRequeueings", 0)
         self.say(job, "Pending", "PreemptCandidate", "MinPodsNotRunning", "Insufficient number of pods.",
                  namespace, numberOfRequeueings=count + 1)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Faults between a client and the API server.
 
-A fault is chosen for a request: by a test (`Faults.add`, for a number of times), or at random from a seed that is
-printed, so that a failure can be repeated. Most act on the bytes of the reply: `Shaped` is between aiohttp and the
+A test chooses faults for certain requests (`Faults.add`). Or they are chosen at random; the seed is printed, so that
+a failure can be repeated. Most faults change the bytes of the reply: a `Shaped` transport is between aiohttp and the
 socket."""
 
 import random
@@ -13,19 +13,19 @@ import struct
 class Fault:
     """One fault.
 
-    KIND       effect
-    reset      the connection is reset before the request takes effect
-    lose       the request takes effect, the connection is reset before any byte of the reply
-    cut        the reply ends after AMOUNT bytes with a reset
-    close      the same with an orderly end
-    slow       the reply comes in chunks of AMOUNT bytes, one every DELAY seconds
-    silent     no reply, the connection remains open; the request has no effect
-    deaf       the same, but the request takes effect
-    reply      REPLY is the answer; the request has no effect
-    instead    REPLY replaces the reply of the server, which a proxy has lost
-    longer     Content-Length is AMOUNT too large, then the end
-    shorter    Content-Length is AMOUNT too small
-    junk       bytes that are not HTTP
+        KIND       effect
+        reset      the connection is reset before the request takes effect
+        lose       the request takes effect; the connection is reset before any byte of the reply
+        cut        the reply ends after AMOUNT bytes with a reset
+        close      like cut, but the connection is closed regularly
+        slow       the reply comes in chunks of AMOUNT bytes, one every DELAY seconds
+        silent     there is no reply, and the connection remains open; the request has no effect
+        deaf       like silent, but the request takes effect
+        reply      REPLY is the reply; the request has no effect
+        instead    the request takes effect, but a proxy replaces the server's reply by REPLY
+        longer     Content-Length is AMOUNT bytes too large, and the connection ends
+        shorter    Content-Length is AMOUNT bytes too small
+        junk       bytes that are not HTTP
     """
 
     KINDS = ("reset", "lose", "cut", "close", "slow", "silent", "deaf", "reply", "instead", "longer", "shorter", "junk")
@@ -44,20 +44,20 @@ class Fault:
 
 
 class Faults:
-    """Chooses the fault of a request. Methods from any thread."""
+    """Chooses the faults of requests. Its methods can be called from any thread."""
 
     def __init__(self):
-        self._planned = []  # [fault, times left, what it is for]
+        self._planned = []  # [fault, times left, filter of requests]
         self._random = None
 
     def add(self, kind, times=1, amount=0, delay=0.0, reply=None, **wanted):
-        """The next TIMES requests that match WANTED (as in Request.is_) get a fault of KIND."""
+        """Give the next TIMES requests that match WANTED (see Request.is_) a fault of KIND. Return the fault."""
         fault = Fault(kind, amount, delay, reply)
         self._planned.append([fault, times, wanted])
         return fault
 
     def clear(self, fault=None):
-        """Remove all faults, or only FAULT, a result of `add`."""
+        """Remove all faults, or only FAULT, which `add` has returned."""
         if fault:
             self._planned = [planned for planned in self._planned if planned[0] is not fault]
         else:
@@ -65,13 +65,13 @@ class Faults:
             self._random = None
 
     def at_random(self, seed, rate, choices, **wanted):
-        """From now on a share RATE of the requests that match WANTED gets one of CHOICES: functions that make a
-        Fault from a random.Random. Prints SEED."""
+        """From now on, give a share RATE of the requests that match WANTED one of CHOICES at random. These are
+        functions that create a Fault from a random.Random. Print SEED."""
         print(f"faults: seed {seed}, rate {rate}")
         self._random = (random.Random(seed), rate, choices, wanted)
 
     def pick(self, req):
-        """Return the fault of this request, or None."""
+        """Return the fault of REQ, or None."""
         for planned in self._planned:
             fault, times, wanted = planned
             if times > 0 and req.is_(**wanted):
@@ -85,7 +85,7 @@ class Faults:
 
 
 def common_faults(replies):
-    """Return faults that any request may get."""
+    """Return functions that create faults which any request may get."""
     return [
         lambda rand: Fault("reset"),
         lambda rand: Fault("lose"),
@@ -101,7 +101,7 @@ def common_faults(replies):
 
 
 def reset(transport):
-    """Reset a connection."""
+    """Reset the connection TRANSPORT."""
     sock = transport.get_extra_info("socket")
     if sock is not None:
         try:
@@ -112,7 +112,7 @@ def reset(transport):
 
 
 class Shaped:
-    """A transport that cuts or slows its output."""
+    """A transport that cuts or slows down its output."""
 
     def __init__(self, transport, loop, fault):
         self._transport = transport
@@ -137,8 +137,8 @@ class Shaped:
         self._transport.write(bytes(data[:self._left]))
         self._left -= len(data)
         if self._left <= 0:
-            # Earlier bytes are sent before the end: the kernel has them, or asyncio's buffer; a reset may drop them, as
-            # on a real network.
+            # The kernel or asyncio's buffer has the earlier bytes, so they are sent before the end. A reset may drop
+            # them, as on a real network.
             (reset if self._fault.kind == "cut" else type(self._transport).close)(self._transport)
 
     def writelines(self, parts):

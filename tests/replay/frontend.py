@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What connects a client with an ApiServer: certificates, HTTP/2, a proxy."""
+"""Parts between a client and an ApiServer: certificates, HTTP/2, a proxy."""
 
 import pathlib
 import socket
@@ -13,7 +13,7 @@ import tunnel
 
 
 class Pki:
-    """Throwaway certificates, made by openssl: a CA, a server, and clients whose CN is their user."""
+    """Temporary certificates, created by openssl: a CA, a server, and clients whose CN is their user name."""
 
     def __init__(self, directory):
         self.dir = pathlib.Path(directory)
@@ -25,7 +25,7 @@ class Pki:
         self.issue("server", "kube-apiserver", "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.test")
 
     def issue(self, name, user, extension=""):
-        """Issue a certificate and key NAME.crt, NAME.key for USER. Return their paths."""
+        """Issue a certificate for USER: NAME.crt and the key NAME.key. Return their paths."""
         self._key(name)
         self._run("req", "-new", "-key", self._path(f"{name}.key"), "-out", self._path(f"{name}.csr"),
                   "-subj", f"/CN={user}")
@@ -37,7 +37,7 @@ class Pki:
         return self._path(f"{name}.crt"), self._path(f"{name}.key")
 
     def server_context(self):
-        """Request a client certificate, and accept a client without one."""
+        """Return a TLS context that asks for a client certificate, but also accepts clients without one."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self._path("server.crt"), self._path("server.key"))
         context.load_verify_locations(self.ca)
@@ -57,12 +57,12 @@ class Pki:
         assert p.returncode == 0, p.stdout
 
 
-STREAMS = 100  # as kube-apiserver 1.36
+STREAMS = 100  # the limit of kube-apiserver 1.36
 
 
 class Http2Frontend:
-    """HTTP/2 in front of an ApiServer: nghttpx, with TLS and as many streams a connection as the real API server allows.
-    It shields the client's connection from what the ApiServer does to its own."""
+    """HTTP/2 in front of an ApiServer: nghttpx with TLS, which allows as many streams per connection as the real API
+    server. If the ApiServer ends its connections, those of the client remain."""
 
     def __init__(self, server, pki, directory):
         self.server = server
@@ -78,7 +78,7 @@ class Http2Frontend:
         return f"https://{self.host}:{self.port}"
 
     def __enter__(self):
-        # Bind the port as long as it is used, so that no other process gets it; nghttpx shares it.
+        # Keep the port bound, so that no other process gets it. nghttpx shares the port.
         self.held = socket.socket()
         self.held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.held.bind((self.host, 0))
@@ -128,7 +128,7 @@ class Proxy:
 
     def __enter__(self):
         self.server = tunnel.Server(("127.0.0.1", 0), Handler)
-        self.server.asked = self.asked = []  # HOST:PORT of each CONNECT
+        self.server.asked = self.asked = []  # HOST:PORT of each CONNECT request
         self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
         self.thread.start()
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"

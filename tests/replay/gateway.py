@@ -27,7 +27,7 @@ def free_port():
 
 
 class Gateway:
-    """with Gateway(directory): its buckets are the directories in DIRECTORY/data."""
+    """Gateway(directory) is a context manager. The buckets are the directories in DIRECTORY/data."""
 
     def __init__(self, directory):
         self.data = directory / "data"

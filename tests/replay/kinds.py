@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A job of each kind in share/kinds/, for tests that do the same with all of them."""
+"""A job of each kind in share/kinds/, for tests that do the same with all kinds."""
 
 import recordings
 import store as st
@@ -18,8 +18,8 @@ def _true(*types):
 
 
 class Kind:
-    """How the controller of a kind reacts to the field that suspends a job: the job's status while it runs, and once it is
-    suspended; and what is shown of it then."""
+    """How the controller of a kind reacts to the field that suspends a job. RUNS and SUSPENDED are the job's status
+    while it runs and while it is suspended; SHOWN and STATE are what kxfs shows of a suspended job."""
 
     def __init__(self, name, runs, suspended, shown="Suspended", state="CANCELLED"):
         self.name = name
@@ -34,7 +34,7 @@ class Kind:
         return self.name
 
     def job(self, **labels):
-        """Return a job, as it was recorded or as it could be, without a status."""
+        """Return a job without a status: a recorded one if there is one."""
         if self.name in _SPECS:
             return {"apiVersion": self.resource.api_version, "kind": self.resource.kind, "spec": _SPECS[self.name], "metadata": {
                 "name": "app", "namespace": "test", "uid": "app-1", "creationTimestamp": st.now(), "labels": labels}}
@@ -45,13 +45,13 @@ class Kind:
         return tree
 
     def value(self, tree):
-        """Return the field that suspends the job."""
+        """Return the value in TREE of the field that suspends the job."""
         for key in self.path:
             tree = tree.get(key, {})
         return tree or False
 
     def set(self, tree, value):
-        """Set the field that suspends the job, as Kueue does."""
+        """Set the field in TREE that suspends the job, as Kueue does."""
         for key in self.path[:-1]:
             tree = tree.setdefault(key, {})
         tree[self.path[-1]] = value

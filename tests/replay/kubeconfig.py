@@ -6,7 +6,7 @@ import json
 
 
 def config(server, user=None, namespace="test", context="test", cluster=None, url=None):
-    """Return a kubeconfig as a tree. USER: the fields of its user; CLUSTER: more fields of its cluster."""
+    """Return a kubeconfig as a tree. USER has the fields of its user, CLUSTER more fields of its cluster."""
     where = {"server": url or server.url}
     if server.pki:
         where["certificate-authority-data"] = base64.b64encode(server.pki.ca.read_bytes()).decode()
@@ -24,7 +24,7 @@ def config(server, user=None, namespace="test", context="test", cluster=None, ur
 
 
 def write(path, tree):
-    """Write it as JSON, which is YAML too."""
+    """Write TREE to PATH as JSON, which is also YAML. Return PATH."""
     path.write_text(json.dumps(tree, indent=1))
     path.chmod(0o600)
     return path
@@ -46,7 +46,7 @@ def password(user, secret):
 
 
 def certificate(paths, inline=False):
-    """PATHS is a result of Pki.issue."""
+    """Return the user fields for a client certificate. PATHS is a result of Pki.issue."""
     cert, key = paths
     if inline:
         return {"client-certificate-data": base64.b64encode(cert.read_bytes()).decode(),
@@ -55,13 +55,14 @@ def certificate(paths, inline=False):
 
 
 def plugin(command, *args, env=None, version="v1", mode="IfAvailable"):
-    """Return a credential plugin that runs COMMAND ARGS."""
+    """Return the user fields for a credential plugin that runs COMMAND ARGS."""
     return {"exec": {"apiVersion": f"client.authentication.k8s.io/{version}", "command": str(command),
                      "args": list(args), "interactiveMode": mode,
                      "env": [{"name": key, "value": value} for key, value in (env or {}).items()]}}
 
 
 def plugin_reply(version="v1", **status):
-    """Return the output of such a plugin: token=, clientCertificateData=, clientKeyData=, expirationTimestamp=."""
+    """Return the output of a credential plugin. STATUS: token=, clientCertificateData=, clientKeyData=,
+    expirationTimestamp=."""
     return json.dumps({"apiVersion": f"client.authentication.k8s.io/{version}",
                        "kind": "ExecCredential", "status": status})

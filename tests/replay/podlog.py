@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Output of containers, as a kubelet stores and serves it.
 
-The runtime writes an entry for a complete line, for 16 KiB without a newline, and for the rest at the end. A request
-returns whole entries. Times come only before the start of a line; an OLD kubelet (before 1.26) writes them before
-each entry. Rotation removes entries for later requests, and a kubelet that does not notice it sends no more to
-streams that follow."""
+The runtime writes one entry for each complete line, for each 16 KiB without a newline, and for the rest at the end.
+A request returns whole entries. A time precedes each line; an OLD kubelet (before 1.26) writes one before each
+entry. Rotation removes entries, so later requests don't get them. If the kubelet does not notice a rotation, streams
+that follow the log get nothing more."""
 
 import datetime
 import functools
@@ -16,23 +16,25 @@ PIECE = 16 * 1024
 
 
 class Log:
-    """The output of one run of a container. Append from any thread."""
+    """The output of one run of a container. Any thread may append to it."""
 
     old = False
 
     def __init__(self):
         self.lock = threading.Lock()
         self.entries = []  # (time in ns, bytes)
-        self.first = 0  # entries before it were rotated away
+        self.first = 0  # entries before this index were rotated away
         self.ended = False
-        self.held = None  # entries from there on are not shown yet
-        self.lost = []  # where entries end for those who followed when the log was lost the first, second ... time
+        self.held = None  # the kubelet does not show entries from this index on, or None
+        # For followers who have seen 0, 1 ... unnoticed rotations: the index of the entry at which their stream falls
+        # silent.
+        self.lost = []
         self.listeners = []
         self._rest = b""
 
     def append(self, data, at=None):
-        """Let the container print DATA (at AT, ns since 1970, which may be the same as before or earlier; default:
-        now, and later than before)."""
+        """Let the container print DATA at the time AT, in ns since 1970. AT may be equal to or before the last time.
+        The default is the current time, and later than the last one."""
         data = data.encode() if isinstance(data, str) else data
         with self.lock:
             assert not self.ended, "a container that has ended prints nothing"
@@ -59,7 +61,7 @@ class Log:
         self._tell()
 
     def hold(self):
-        """The kubelet is behind: later output, and the end, are not shown before go_on()."""
+        """Let the kubelet lag behind: it shows neither later output nor the end until go_on()."""
         with self.lock:
             self.held = len(self.entries)
 
@@ -69,18 +71,18 @@ class Log:
         self._tell()
 
     def rotate(self, keep=0):
-        """Make the present output, except the last KEEP entries, unreadable for later requests."""
+        """Make the current output unreadable for later requests, except its last KEEP entries."""
         with self.lock:
             self.first = max(self.first, len(self.entries) - keep)
 
     def lose(self):
-        """Rotate it without the kubelet noticing: streams that follow get nothing more before its end."""
+        """Rotate the log without the kubelet noticing: streams that follow it get nothing more until its end."""
         self.rotate()
         with self.lock:
             self.lost.append(len(self.entries))
 
     def data(self):
-        """Return all output ever printed (in complete entries)."""
+        """Return all output ever printed, in complete entries."""
         with self.lock:
             return b"".join(text for _, text in self.entries)
 
@@ -100,13 +102,14 @@ def second(seconds):
 
 
 def stamp(at):
-    """Return the time as the runtime writes it: RFC 3339 with nine digits."""
+    """Return AT, in ns since 1970, in the runtime's format: RFC 3339 with nine digits."""
     seconds, ns = divmod(at, 10**9)
     return f"{second(seconds)}.{ns:09d}Z"
 
 
 def parse_since(text):
-    """Return `sinceTime` in ns: the API server cuts it to whole seconds. ValueError."""
+    """Return `sinceTime` in ns since 1970, cut to whole seconds as the API server does. Raise ValueError if it is
+    invalid."""
     match = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)", text)
     if not match:
         raise ValueError(f"parsing time {text!r}")
@@ -115,7 +118,7 @@ def parse_since(text):
 
 
 class Reader:
-    """One request for a log: returns its bytes in chunks."""
+    """One request for a log. It returns the log in chunks."""
 
     def __init__(self, log, timestamps=False, since=None, tail=None, limit=None):
         self.log = log
@@ -130,7 +133,7 @@ class Reader:
                 self.next = max(self.next, len(log.entries) - tail)
 
     def read(self):
-        """Return (the available bytes, whether these are the last)."""
+        """Return (the available bytes, true if they are the last)."""
         with self.log.lock:
             entries = self.log.entries[self.next:(self.log.lost[self.lost:] or [self.log.held])[0]]
             self.next += len(entries)
@@ -144,5 +147,5 @@ class Reader:
 
     def _text(self, at, text):
         head = f"{stamp(at)} ".encode() if self.timestamps and (self.line_start or self.log.old) else b""
-        self.line_start = text.endswith(b"\n")  # also of what is not shown
+        self.line_start = text.endswith(b"\n")  # also for an entry that is not shown
         return head + text if at >= self.since else b""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Recordings of a real cluster, as stored in data/recordings: a file for each controller, in which a line {"scenario":
-NAME} precedes each recording, and in that a line {"recorded": RESOURCE} before the watch events of that resource, a
-line each as the API server sent it.
+"""Recordings of a real cluster in data/recordings, in a file for each controller. A line {"scenario": NAME} begins a
+recording. In it, a line {"recorded": RESOURCE} precedes the watch events of a resource. Each event is one line, as
+the API server sent it.
 
-recordings.py SCENARIO FILE... store what was recorded, RESOURCE.jsonl each, as that scenario"""
+recordings.py SCENARIO FILE... stores the events in each FILE, called RESOURCE.jsonl, as the recording SCENARIO."""
 
 import functools
 import json
@@ -15,7 +15,7 @@ import store as st
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# The resources in each file; if there are several, the version distinguishes them.
+# The resources that each file may have. If there are several, the apiVersion of an object decides.
 FILES = {"volcano-jobs": (st.JOBS,), "pods": (st.PODS,), "podgroups": (st.PODGROUPS,), "events": (st.EVENTS,),
          "appwrappers": (st.APPWRAPPERS, st.NEW_APPWRAPPERS), "jobsets": (st.JOBSETS,),
          "jobs": (st.BATCH_JOBS,),
@@ -23,7 +23,7 @@ FILES = {"volcano-jobs": (st.JOBS,), "pods": (st.PODS,), "podgroups": (st.PODGRO
          "localqueues": (st.KUEUE[1], st.OLD_KUEUE[1]),
          "clusterqueues": (st.KUEUE[2], st.OLD_KUEUE[2])}
 DIRECTORY = replies.DATA / "recordings"
-CONTROLLERS = ("kueue_v014", "kueue", "job", "appwrapper", "mcad")  # the others are of Volcano
+CONTROLLERS = ("kueue_v014", "kueue", "job", "appwrapper", "mcad")  # all other recordings are of Volcano
 
 
 def path_of(scenario):
@@ -32,7 +32,7 @@ def path_of(scenario):
 
 @functools.cache
 def read(path):
-    """Return {scenario: {resource: its lines}}."""
+    """Return {scenario: {resource: its lines}} of the file PATH."""
     found = {}
     for line in path.read_text().splitlines():
         if line.startswith('{"scenario": '):
@@ -45,12 +45,12 @@ def read(path):
 
 
 def parts(scenario):
-    """Return {resource: its lines}."""
+    """Return {resource: its lines} of SCENARIO."""
     return read(path_of(scenario))[scenario]
 
 
 def scenarios(resource, controllers=("volcano",)):
-    """Return the scenarios with RESOURCE."""
+    """Return the scenarios of CONTROLLERS in which RESOURCE was recorded."""
     return sorted(name for one in controllers for name, recorded in read(DIRECTORY / f"{one}.jsonl").items() if resource in recorded)
 
 
@@ -62,7 +62,7 @@ class Step:
 
     def __init__(self, resource, kind, tree):
         self.resource = resource
-        self.kind = kind  # ADDED, MODIFIED, DELETED
+        self.kind = kind  # ADDED, MODIFIED or DELETED
         self.tree = tree
         self.version = int(tree["metadata"]["resourceVersion"])
 
@@ -72,7 +72,7 @@ class Step:
 
 
 class Recording:
-    """All events of a scenario in the order in which they happened, as if in NAMESPACE."""
+    """All events of a scenario, in the order in which they happened. The objects are moved to NAMESPACE."""
 
     def __init__(self, scenario, namespace="test", resources=(st.JOBS, st.APPWRAPPERS, st.NEW_APPWRAPPERS, st.PODS,
                                                                  st.PODGROUPS)):
@@ -93,7 +93,7 @@ class Recording:
             self.steps.append(Step(resource, event["type"], event["object"]))
 
     def names(self, resource):
-        """Return the names of its objects, in the order of their appearance."""
+        """Return the names of the objects of RESOURCE, in the order of their appearance."""
         return list(dict.fromkeys(s.tree["metadata"]["name"] for s in self.steps if s.resource is resource))
 
     def of(self, resource, name):
@@ -101,8 +101,8 @@ class Recording:
 
 
 def story(kind, name, resources):
-    """Return the steps of the story NAME in tests/kinds/recordings/KIND.jsonl, in the namespace test. RESOURCES: by
-    the kind of the object; other objects are omitted."""
+    """Return the steps of the story NAME in tests/kinds/recordings/KIND.jsonl, in the namespace test. RESOURCES maps
+    kinds of objects to resources; objects of other kinds are omitted."""
     found = False
     for line in (ROOT / f"tests/kinds/recordings/{kind}.jsonl").read_text().splitlines():
         row = json.loads(line)
@@ -114,7 +114,7 @@ def story(kind, name, resources):
 
 
 def apply(store, step):
-    """Carry out STEP."""
+    """Apply STEP to STORE."""
     meta = step.tree["metadata"]
     if step.kind == "DELETED":
         store.remove(step.resource, meta.get("namespace", ""), meta["name"])

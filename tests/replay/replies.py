@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Replies: a status, headers and a body; Status objects with the real API server's texts."""
+"""Replies: a status, headers and a body. Status objects have the texts of the real API server."""
 
 import json
 import pathlib
@@ -8,7 +8,7 @@ DATA = pathlib.Path(__file__).resolve().parent / "data"
 
 
 class Reply(Exception):
-    """The reply to a request. Raised to end the handling of a request."""
+    """A reply to a request. A handler raises it to end the handling of the request."""
 
     def __init__(self, code, body=b"", content_type="application/json", headers=()):
         super().__init__(code)
@@ -41,19 +41,19 @@ def status(code, reason, message, details=None, headers=()):
 
 
 def text_of(name):
-    """Return the replies of a real API server in data/replies.jsonl."""
+    """Return the text of the recorded reply NAME of a real API server (data/replies.jsonl)."""
     rows = map(json.loads, (DATA / "replies.jsonl").read_text().splitlines())
     return next(row["text"] for row in rows if row["name"] == name)
 
 
 def recorded(name):
-    """Return a reply of a real API server; its name begins with the HTTP status."""
+    """Return a recorded reply of a real API server. NAME begins with its HTTP status."""
     kind = "text/plain; charset=utf-8" if name.endswith(".txt") else "application/json"
     return Reply(int(name[:3]), text_of(name).encode(), kind)
 
 
 def recorded_events(name):
-    """Return the lines of a recorded stream."""
+    """Return the lines of the recorded stream NAME."""
     return text_of(name).encode().strip().split(b"\n")
 
 
@@ -89,13 +89,13 @@ def bad_request(message):
 
 
 def denied(message):
-    """A refusal of Volcano's webhook, which gives no reason."""
+    """Return a refusal by Volcano's webhook, which has no reason."""
     return json_reply(status_tree(400, "", f'admission webhook "validatejob.volcano.sh" denied the '
                                            f"request: {message}"), 400)
 
 
 def invalid(resource, name, *causes):
-    """CAUSES: (field, reason, message) of each error."""
+    """Return a 422. CAUSES are (field, reason, message) of each error."""
     text = [f"{field}: {message}" for field, _, message in causes]
     whole = text[0] if len(text) == 1 else "[" + ", ".join(text) + "]"
     return status(422, "Invalid", f'{resource.kind}.{resource.group} "{name}" is invalid: {whole}',
@@ -132,7 +132,7 @@ def too_large_version(wanted, current):
 
 
 def too_many(seconds=1):
-    """A 429 of priority and fairness."""
+    """Return a 429 of API priority and fairness."""
     return Reply(429, b"Too many requests, please try again later.\n", "text/plain; charset=utf-8",
                  {"Retry-After": str(seconds), "X-Content-Type-Options": "nosniff"})
 
@@ -143,13 +143,13 @@ def unavailable(headers=()):
 
 
 def upstream_lost():
-    """The reply of a proxy (Envoy) that has lost the server's."""
+    """Return the reply of a proxy (Envoy) that has lost the connection to the server."""
     return Reply(503, b"upstream connect error or disconnect/reset before headers. reset reason: connection termination",
                  "text/plain")
 
 
 def login_page():
-    """The reply of a proxy whose session has expired."""
+    """Return the reply of a proxy whose login session has expired."""
     return Reply(200, b"<!DOCTYPE html><html><head><title>Sign in</title></head><body>Please log in</body></html>\n",
                  "text/html")
 

@@ -9,10 +9,10 @@ import replies
 
 
 class Request:
-    """One request: as it came, and (verb, resource, namespace, name, subresource) what it means.
+    """One request: how it arrived, and what it means (verb, resource, namespace, name, subresource).
 
-    VERB is Kubernetes' word: list, watch, get, create, patch, delete; "" for what is about no resource.
-    CODE is what it was answered with: None while nothing was, 0 when the connection ended first.
+        VERB is Kubernetes' word: list, watch, get, create, patch, delete; "" if the request is not about a resource.
+        CODE is the status of the reply: None before the reply, 0 if the connection ended before it.
     """
 
     def __init__(self, method, path, query, headers, body=b""):
@@ -34,17 +34,17 @@ class Request:
 
     @property
     def group(self):
-        """Return the API group; "" for the core, or for none."""
+        """Return the API group. It is "" for the core group and for requests that are not about a resource."""
         return self.resource.group if self.resource else ""
 
     @property
     def is_continued(self):
-        """True for a further page of a list."""
+        """True if the request is for a later page of a list."""
         return "continue" in self.query
 
     @property
     def is_metadata(self):
-        """True if only the metadata of the objects of a list or a watch are requested."""
+        """True if a list or a watch requests only the metadata of objects."""
         form = "PartialObjectMetadata" + ("List" if self.verb == "list" else "")
         return f"as={form};" in self.headers.get("Accept", "")
 
@@ -55,11 +55,11 @@ class Request:
 
     @property
     def previous(self):
-        """For a log: true if the run before the newest is requested."""
+        """True if the request is for the log of the run before the newest."""
         return self.query.get("previous") == "true"
 
     def is_(self, **wanted):
-        """True if all of WANTED (verb=, resource= by its plural, method=, name=, ...) match."""
+        """True if all of WANTED match: verb=, resource= (the plural), method=, name=, ..."""
         for key, value in wanted.items():
             mine = getattr(self, key)
             if key == "resource":
@@ -69,7 +69,8 @@ class Request:
         return True
 
     def find_meaning(self, resources):
-        """Set verb, resource and the like; RESOURCES are the served ones. Raises a Reply."""
+        """Set verb, resource and the other parts. RESOURCES are the resources that the server serves. Raise a Reply
+        if the path is invalid."""
         parts = self.path.strip("/").split("/")
         if parts[:2] == ["api", "v1"]:
             group, version, rest = "", "v1", parts[2:]
@@ -104,7 +105,7 @@ class Request:
         return self.query.get(name, "") in ("true", "1")
 
     def number(self, name):
-        """Return a numeric parameter, or None."""
+        """Return the numeric parameter NAME, or None."""
         text = self.query.get(name, "")
         if not text:
             return None
@@ -113,7 +114,7 @@ class Request:
         return int(text)
 
     def matches(self):
-        """Return the function that selects objects by namespace and selectors."""
+        """Return a function that is true for the objects in the namespace that the selectors select."""
         tests = [selector_of_labels(self.query.get("labelSelector", "")),
                  selector_of_fields(self.query.get("fieldSelector", ""))]
         if self.namespace:
@@ -122,7 +123,8 @@ class Request:
 
 
 def selector_of_labels(text):
-    """Return `a,!b,c=d,e!=f,g in (h,i),j notin (k)` as a function of an object. Raises a Reply."""
+    """Return the label selector `a,!b,c=d,e!=f,g in (h,i),j notin (k)` as a function of an object. Raise a Reply if
+    it is invalid."""
     tests = []
     for part in filter(None, re.split(r",(?![^(]*\))", text)):
         match = re.fullmatch(r"\s*(!?)([A-Za-z0-9_./-]+)\s*(?:(==?|!=)\s*([A-Za-z0-9_.-]*)"
@@ -144,7 +146,8 @@ def selector_of_labels(text):
 
 
 def selector_of_fields(text):
-    """metadata.name and metadata.namespace, = and !=. Raises a Reply."""
+    """Return a field selector as a function of an object. It may use metadata.name and metadata.namespace, = and !=.
+    Raise a Reply if it is invalid."""
     tests = []
     for part in filter(None, text.split(",")):
         match = re.fullmatch(r"metadata\.(name|namespace)(==?|!=)(.*)", part)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The data of the tests' API server: objects, their versions, and changes.
 
-One counter assigns resource versions, as in etcd. Every change is stored, so that a watch can begin at any version
-until `compact` removes it. Objects are stored as the JSON text that is sent, so that 30 000 of them are cheap. All
-methods can be called from any thread."""
+As in etcd, one counter assigns all resource versions. The store keeps every change, so a watch can begin at any
+version until `compact` removes the changes. It keeps objects as the JSON text that is sent, so that 30 000 objects
+are cheap. All methods can be called from any thread."""
 
 import bisect
 import datetime
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Resource:
-    """A kind of object, as in discovery."""
+    """A kind of object, as discovery describes it."""
 
     def __init__(self, group, version, plural, kind, namespaced=True, custom=True, verbs=None):
         self.group = group
@@ -26,7 +26,7 @@ class Resource:
         self.plural = plural
         self.kind = kind
         self.namespaced = namespaced
-        self.custom = custom  # defined by a CustomResourceDefinition: keys come out sorted
+        self.custom = custom  # defined by a CustomResourceDefinition, so the server sorts the keys
         self.verbs = verbs or ["create", "delete", "get", "list", "patch", "watch"]
 
     @property
@@ -35,7 +35,7 @@ class Resource:
 
     @property
     def qualified(self):
-        """Return its name in messages: jobs.batch.volcano.sh."""
+        """Return the resource's name in messages, such as jobs.batch.volcano.sh."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
@@ -50,7 +50,7 @@ APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta1", "appwrappers", "AppW
 NEW_APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
 JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 BATCH_JOBS = Resource("batch", "v1", "jobs", "Job")
-# The kinds in share/kinds/: by the name of the kind its resource, and its watched parts.
+# For the kinds in share/kinds/: kind -> its resource, and kind -> the resources of its watched parts.
 _FILES = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "share/kinds").glob("*.yaml"))]
 KIND_FILES = {kind["name"]: Resource(*kind["object"]["api"].split("/"), kind["object"]["plural"], kind["object"]["kind"])
               for kind in _FILES}
@@ -66,8 +66,8 @@ RULES = Resource("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfS
 
 
 def kueue(version):
-    """Return Workloads, LocalQueues, ClusterQueues, the visibility API's LocalQueues, which have the positions, and
-    priority classes."""
+    """Return Kueue's resources of VERSION: Workloads, LocalQueues, ClusterQueues, LocalQueues of the visibility API
+    (with positions), and priority classes."""
     return (Resource("kueue.x-k8s.io", version, "workloads", "Workload"),
             Resource("kueue.x-k8s.io", version, "localqueues", "LocalQueue"),
             Resource("kueue.x-k8s.io", version, "clusterqueues", "ClusterQueue", namespaced=False),
@@ -84,13 +84,13 @@ CORE = (PODS, EVENTS, REVIEWS, RULES)
 
 
 def encode(resource, obj):
-    """Return the text of OBJ: custom resources have sorted keys, as on the real server."""
+    """Return the JSON text of OBJ. As on the real server, custom resources have sorted keys."""
     return json.dumps(obj, separators=(",", ":"), ensure_ascii=False,
                       sort_keys=resource.custom).encode()
 
 
 class Object:
-    """One version of an object; never changes."""
+    """One version of an object. It never changes."""
 
     def __init__(self, resource, obj, version):
         meta = obj["metadata"]
@@ -101,7 +101,7 @@ class Object:
         self.uid = meta["uid"]
         self.labels = meta.get("labels") or {}
         self.version = version
-        self.phase = (obj.get("status") or {}).get("phase", "")  # of a pod
+        self.phase = (obj.get("status") or {}).get("phase", "")  # the phase of a pod
         # Its text in a list: there, objects of built-in kinds have no kind and apiVersion.
         self.item = encode(resource, obj if resource.custom else
                            {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")})
@@ -112,19 +112,19 @@ class Object:
 
     @property
     def text(self):
-        """Return its text outside of lists."""
+        """Return the object's text outside of lists."""
         if self.resource.custom:
             return self.item
         head = f'{{"kind":"{self.resource.kind}","apiVersion":"{self.resource.api_version}",'
         return head.encode() + self.item[1:]
 
     def tree(self):
-        """Return a copy that the caller may change."""
+        """Return a copy of the object as a tree, which the caller may change."""
         return json.loads(self.text)
 
 
 class Change:
-    """A change: the object before (or None), and after (or None)."""
+    """One change of an object. BEFORE is None if it was created, AFTER is None if it was deleted."""
 
     def __init__(self, version, before, after):
         self.version = version
@@ -132,7 +132,8 @@ class Change:
         self.after = after
 
     def seen_by(self, matches):
-        """Return (type, object) for a watch of objects that MATCHES selects; None if it selects neither."""
+        """Return (type, object) of the event in a watch whose selection is MATCHES. Return None if MATCHES selects
+        neither version."""
         before = self.before is not None and matches(self.before)
         after = self.after is not None and matches(self.after)
         if after:
@@ -144,12 +145,13 @@ class Change:
 
 
 def own(tree):
-    """Return a copy whose metadata may be changed; an Object stores only the text of a tree."""
+    """Return a copy of TREE whose metadata may be changed. No deep copy is needed, because an Object keeps only the
+    text of a tree."""
     return {**tree, "metadata": {**tree["metadata"]}}
 
 
 def now():
-    """Return the time in Kubernetes' format."""
+    """Return the current time in Kubernetes' format."""
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -157,10 +159,10 @@ class Store:
     def __init__(self, first_version=1000):
         self.lock = threading.RLock()
         self.version = first_version
-        self.oldest = {}  # by resource: watches from before this version are too old
+        self.oldest = {}  # resource -> the oldest version at which a watch can begin
         self._objects = {}
         self._changes = {}
-        self.listeners = []  # called with a Change, the lock held
+        self.listeners = []  # called with each Change, while the lock is held
 
     # --- reading ---
 
@@ -175,7 +177,7 @@ class Store:
             return self._objects.get(resource, {}).get((namespace, name))
 
     def changes(self, resource, version):
-        """Return the changes after VERSION; None if some were removed."""
+        """Return the changes after VERSION, or None if some of them were removed."""
         with self.lock:
             if version < self.oldest.get(resource, 0):
                 return None
@@ -199,7 +201,7 @@ class Store:
             return after or before
 
     def add(self, resource, tree):
-        """Add an object; set missing members that a server sets (uid, times, kind)."""
+        """Add an object. Set the members that a server sets (uid, times, kind), unless TREE has them."""
         tree = own(tree)
         tree.setdefault("apiVersion", resource.api_version)
         tree.setdefault("kind", resource.kind)
@@ -213,12 +215,12 @@ class Store:
             return self._apply(resource, key, tree)
 
     def put(self, resource, tree):
-        """Add or replace it."""
+        """Add an object, or replace the object of this name."""
         meta = tree["metadata"]
         return self._apply(resource, (meta.get("namespace", ""), meta["name"]), own(tree))
 
     def change(self, resource, namespace, name, edit):
-        """Let EDIT change the object's tree; return the new object, or None if it does not exist."""
+        """Let EDIT change the tree of an object. Return the new object, or None if there is no such object."""
         with self.lock:
             obj = self.find(resource, namespace, name)
             if obj is None:
@@ -228,29 +230,30 @@ class Store:
             return self._apply(resource, obj.key, tree)
 
     def remove(self, resource, namespace, name):
-        """Remove it; return its last version, or None if it does not exist."""
+        """Remove an object. Return its last version, or None if there is no such object."""
         with self.lock:
             if self.find(resource, namespace, name) is None:
                 return None
             return self._apply(resource, (namespace, name), None)
 
     def compact(self, *resources):
-        """Remove all changes so far (of RESOURCES, default all): a watch from before gets 410."""
+        """Remove all changes so far (of RESOURCES, or of all). A watch that begins at an earlier version gets 410."""
         with self.lock:
             for resource in resources or list(self._objects):
                 self.oldest[resource] = self.version
                 self._changes[resource] = []
 
     def restore(self, version):
-        """Restore a backup of VERSION, except the objects: versions continue from there, and no change is known."""
+        """Go back to VERSION as a restore of a backup does: versions continue from there, and earlier changes are
+        unknown. The objects don't change."""
         with self.lock:
             self.version = version
             self.oldest.clear()
             self._changes.clear()
 
     def forget_object(self, resource, namespace, name):
-        """Remove an object without a change that a watch could see, as when the watcher was disconnected and the
-        change was removed."""
+        """Remove an object without a change that a watch could see. A watcher that was disconnected experiences this
+        if the change was removed meanwhile."""
         with self.lock:
             del self._objects[resource][(namespace, name)]
             self.version += 1

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Mounts of all kinds of jobs that a cluster serves: which objects are shown, which are parts, ids of equal names,
-the kind that a file becomes, and kinds that are missing, forbidden, failing, or installed and removed."""
+"""Mounts of all kinds of jobs that a cluster serves: which objects are shown as jobs and which are parts of jobs,
+ids of jobs with equal names, the kind of a submitted file, and kinds that are missing, forbidden, failing, installed
+or removed."""
 
 import errno
 import json
@@ -33,7 +34,7 @@ SPECS = {
 
 @pytest.fixture
 def server(server):
-    """The cluster serves all kinds."""
+    """A server that serves all kinds."""
     server.install(st.NEW_APPWRAPPERS, st.JOBSETS, st.BATCH_JOBS)
     return server
 
@@ -51,7 +52,7 @@ def all_kinds(make_mount, server, controllers):
 
 
 def add(server, resource, name, owner=None, **spec):
-    """Return an object of this name; OWNER: (apiVersion, kind, name, uid) of its controller."""
+    """Add an object of RESOURCE and return it. OWNER is (apiVersion, kind, name, uid) of its controller."""
     meta = {"name": name, "namespace": "test"}
     if owner:
         meta["ownerReferences"] = [
@@ -72,7 +73,7 @@ def until_shown(kx, *names):
 
 
 def test_all_are_shown(server, controllers, all_kinds):
-    """Each job has its pods, also later ones; pods without a job are not shown."""
+    """Each job is shown with its pods, also those that are created later. Pods without a job are not shown."""
     server.store.add(st.PODS, {"metadata": {"name": "web-1", "namespace": "test", "ownerReferences": [
         {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "r-1", "controller": True}]},
         "spec": POD["spec"]})
@@ -102,7 +103,8 @@ def test_all_are_shown(server, controllers, all_kinds):
 
 
 def test_one_kind_as_before(server, controllers, make_mount):
-    """A SOURCE that names a kind shows only that, including parts of other jobs, and the list has no extra column."""
+    """A mount whose SOURCE names a kind shows only this kind, also if the jobs are parts of other jobs. Its list has
+    no column for the kind."""
     del controllers
     add(server, st.JOBSETS, "set")
     add(server, st.BATCH_JOBS, "part", owner=("jobset.x-k8s.io/v1alpha2", "JobSet", "set", "s-1"))
@@ -113,8 +115,8 @@ def test_one_kind_as_before(server, controllers, make_mount):
 
 
 def test_parts_are_not_shown(server, controllers, all_kinds):
-    """Jobs of a JobSet and the contents of an AppWrapper are not shown separately; objects of other owners are, with
-    the owner."""
+    """Jobs of a JobSet and the contents of an AppWrapper are not shown as jobs of their own. Objects with any other
+    owner are shown, and so is the owner's name."""
     jobset = add(server, st.JOBSETS, "set", suspend=True)
     wrapper = add(server, st.NEW_APPWRAPPERS, "wrapper")
     in_set = ("jobset.x-k8s.io/v1alpha2", "JobSet", "set", jobset.uid)
@@ -129,10 +131,10 @@ def test_parts_are_not_shown(server, controllers, all_kinds):
     until_shown(kx, "set", "wrapper", "of-cron-1", "train")
     assert harness.Job(kx, "train").status()["owner"] == "TrainJob/train"
     assert harness.Job(kx, "of-cron-1").status()["owner"] == "CronJob/of-cron"
-    # The JobSet has its pods, even though a Job, which the mount could show, created them.
+    # The pods belong to the JobSet, although a Job has created them and the mount could show the Job.
     controllers[st.JOBSETS].say("set")
     assert kx.read("jobs/set/state") in ("SUBMITTED\n", "PENDING\n", "CANCELLED\n")
-    # A job that its owner would recreate is not removed; the message names how to end both.
+    # kxfs does not remove a job that its owner would create again. The message names a command that deletes both.
     assert err_of(os.rmdir, kx / "jobs/train") == "EPERM"
     assert "to delete both: kubectl -n test delete TrainJob train" in kx.read(".kxfs", "log")
     assert server.store.find(st.JOBSETS, "test", "train")
@@ -142,7 +144,8 @@ def test_parts_are_not_shown(server, controllers, all_kinds):
 
 
 def test_owner_in_kueue(server, all_kinds):
-    """A TrainJob waits in Kueue: its JobSet is suspended, and PENDING with the reason that Kueue gives the owner."""
+    """A TrainJob waits in Kueue. Its JobSet is suspended, PENDING, and has the reason that Kueue reports for the
+    TrainJob."""
     server.install(*st.KUEUE)
     add(server, st.JOBSETS, "train", owner=("trainer.kubeflow.org/v1alpha1", "TrainJob", "train", "t-1"), suspend=True)
     kx = all_kinds()
@@ -160,7 +163,8 @@ def test_owner_in_kueue(server, all_kinds):
 
 
 def test_names_that_meet(server, controllers, all_kinds):
-    """The second kind with a name is NAME~KIND as long as it exists, and actions on it affect only that one."""
+    """If jobs of two kinds have the same name, the second is called NAME~KIND as long as it exists. Actions on it
+    affect only this job."""
     add(server, st.BATCH_JOBS, "same")
     kx = all_kinds("cancel=all,capture=all")
     until_shown(kx, "same")
@@ -172,8 +176,8 @@ def test_names_that_meet(server, controllers, all_kinds):
         controllers[resource].log(pod).append(f"{ident}\n")
         wait_for(lambda i=ident: kx.read("jobs", i, "main-0/log") == f"{i}\n", what=f"the log of {ident}")
         assert harness.Job(kx, ident).status()["id"] == ident
-    # Without the first, the second keeps its id, over a mount too, since there is a folder; the next one gets the free
-    # name.
+    # When the first job is gone, the second keeps its id, also after a remount, because it has a folder. The next new
+    # job of this name gets the free name.
     harness.rmdir(kx / "jobs/same")
     assert not server.store.find(st.BATCH_JOBS, "test", "same") and server.store.find(st.JOBSETS, "test", "same")
     until_shown(kx, "same~jobset", "same~volcano")
@@ -190,7 +194,7 @@ def test_names_that_meet(server, controllers, all_kinds):
 
 
 def test_the_older_has_the_name(server, controllers, all_kinds):
-    """For jobs that exist before the mount, whichever list arrives first."""
+    """Of jobs that existed before the mount, the oldest has the plain name, no matter which list arrives first."""
     del controllers
     for resource, second in ((st.JOBS, 3), (st.JOBSETS, 1), (st.BATCH_JOBS, 2)):
         add(server, resource, "same")
@@ -202,7 +206,8 @@ def test_the_older_has_the_name(server, controllers, all_kinds):
 
 
 def test_what_a_file_becomes(server, controllers, all_kinds):
-    """The kind that its scheduler names, in kxfs's words or TorchX's, or its apiVersion; else the first served kind."""
+    """A file becomes a job of the kind that its scheduler names, with the name of kxfs or of TorchX, or of its
+    apiVersion. Without these, it becomes the first kind that the cluster serves."""
     del controllers
     kx = all_kinds("queue=default")
     for scheduler, resource in ((None, st.JOBS), ("kubernetes", st.JOBS), ("appwrapper", st.NEW_APPWRAPPERS),
@@ -221,7 +226,7 @@ def test_what_a_file_becomes(server, controllers, all_kinds):
 
 
 def test_a_name_of_another_kind(server, controllers, all_kinds):
-    """If a job of another kind has a document's own name, it is not mistaken for a job of this kind."""
+    """If a job of another kind has the document's own name, kxfs does not mistake it for the submitted job."""
     del controllers
     kx = all_kinds()
     add(server, st.JOBSETS, "mine")
@@ -233,7 +238,7 @@ def test_a_name_of_another_kind(server, controllers, all_kinds):
 
 
 def test_the_first_that_is_served(make_mount, server, controllers):
-    """A plain cluster has Jobs, and a file becomes one; pods of others are not requested."""
+    """A plain cluster serves only Jobs, so a file becomes a Job. kxfs does not request pods of other kinds."""
     server.uninstall(*st.VOLCANO, st.NEW_APPWRAPPERS, st.JOBSETS)
     kx = make_mount(server, source="test")
     assert info(kx)["default_kind"] == "job"
@@ -242,7 +247,7 @@ def test_the_first_that_is_served(make_mount, server, controllers):
     controllers[st.BATCH_JOBS].start(job.id)
     job.until("RUNNING")
     assert job.status()["kind"] == "job" and "KIND" not in kx.read("list")
-    # except for the pod of a log, which is requested by its name
+    # Requests for the pod of a log don't count; they name the pod.
     pods = [request for request in server.seen(verb="list", resource="pods") if "fieldSelector" not in request.query]
     assert pods and all("batch.kubernetes.io" in request.query["labelSelector"] for request in pods)
     assert err_of(kx.write, "submit/app.yaml", json.dumps({**APP, "scheduler": "jobset"})) == "EINVAL"
@@ -250,8 +255,8 @@ def test_the_first_that_is_served(make_mount, server, controllers):
 
 
 def test_one_may_not_be_listed(server, controllers, all_kinds):
-    """The other kinds are shown. If JobSets are forbidden, their Jobs are shown, since they are not parts of
-    anything shown."""
+    """If one kind is forbidden, all others are shown. If JobSets are forbidden, their Jobs are shown, because they
+    are then not parts of a shown job."""
     server.forbidden.append({"resource": "jobsets"})
     add(server, st.JOBSETS, "set")
     add(server, st.BATCH_JOBS, "set-main-0", owner=("jobset.x-k8s.io/v1alpha2", "JobSet", "set", "s-1"))
@@ -281,7 +286,8 @@ def test_all_may_not_be_listed(make_kx, server):
 
 
 def test_one_is_in_trouble(server, controllers, all_kinds):
-    """A failing webhook of one kind makes its jobs stale, and no others; all jobs are shown once it works again."""
+    """If the requests of one kind fail, only jobs of this kind become stale. All jobs are shown again once the
+    requests succeed."""
     add(server, st.JOBS, "volcanic")
     add(server, st.JOBSETS, "set")
     kx = all_kinds("capture=all")
@@ -298,7 +304,7 @@ def test_one_is_in_trouble(server, controllers, all_kinds):
     assert info(kx)["connected"] is True and "stale_since" not in kx.read("list")
     trouble = {one["kind"]: one.get("trouble") for one in info(kx)["kinds"]}
     assert "webhook" in trouble["jobset"] and trouble["volcano"] is None
-    # A mount that starts now shows these jobs as last known, and the others as they are.
+    # A new mount shows these jobs as they were last known, and all others as they are now.
     kx.restart()
     until_shown(kx, "volcanic", "set")
     assert harness.Job(kx, "set").status()["stale_since"] and kx.read("jobs/set/main-0/log") == "before\n"
@@ -310,8 +316,8 @@ def test_one_is_in_trouble(server, controllers, all_kinds):
 
 
 def test_one_is_refused_at_the_start(server, controllers, all_kinds):
-    """Jobs of a kind that may not be listed any more remain as an earlier mount has seen them, and are not
-    confirmed."""
+    """If a mount may no longer list a kind, it shows the jobs of this kind as an earlier mount has seen them, and
+    marks them as not confirmed."""
     add(server, st.JOBS, "volcanic")
     add(server, st.JOBSETS, "set")
     kx = all_kinds("capture=all")
@@ -327,7 +333,8 @@ def test_one_is_refused_at_the_start(server, controllers, all_kinds):
 
 
 def test_one_goes(server, controllers, all_kinds):
-    """If its definition is removed, its jobs move to history/, requests are not repeated, and the rest continues."""
+    """If the definition of a kind is removed, its jobs move to history/, kxfs does not repeat requests for it, and
+    all other jobs are unaffected."""
     add(server, st.JOBSETS, "set")
     add(server, st.BATCH_JOBS, "one")
     kx = all_kinds("capture=all")
@@ -352,7 +359,8 @@ def test_one_goes(server, controllers, all_kinds):
 
 @pytest.fixture
 def passing(all_kinds, server, tmp_path):
-    """Return passing(options) -> a mount of all kinds, and pass_(): ten minutes pass, and discovery begins."""
+    """passing(options) returns a mount of all kinds and a function pass_(). pass_() lets ten minutes pass, so that
+    kxfs repeats discovery."""
     clock = Clock(tmp_path, time.CLOCK_MONOTONIC)
 
     def surveys():
@@ -367,8 +375,8 @@ def passing(all_kinds, server, tmp_path):
         return True
 
     def pass_(kx):
-        # Results that arrive before the reply are known. A request in progress when the clock stepped has failed, and
-        # is retried.
+        # First wait until kxfs has processed the replies. A request in progress at the step of the clock would fail and
+        # be retried.
         wait_for(lambda: answers(kx), what="an answer")
         before = surveys()
         clock.set(clock.ahead + 601)
@@ -382,7 +390,8 @@ def passing(all_kinds, server, tmp_path):
 
 
 def test_one_comes(server, passing):
-    """Its definition is applied, or its right is granted, while the mount is up."""
+    """While the mount is up, the definition of a kind is installed, or the right to a kind is granted. Its jobs are
+    then shown."""
     server.uninstall(st.JOBSETS)
     server.forbidden.extend({"resource": resource} for resource in ("appwrappers", "jobs"))
     server.forbidden[1]["group"] = st.JOBS.group
@@ -406,7 +415,7 @@ def test_one_comes(server, passing):
 
 @pytest.mark.parametrize("incomplete", [False, True])
 def test_cost_of_refusals(server, passing, incomplete):
-    """Three forbidden kinds cost no more than one: twelve requests in an hour, and one in ten minutes."""
+    """Three forbidden kinds cost no more than one: at most twelve requests in an hour, and one in ten minutes."""
     server.rules_incomplete = incomplete
     refused = (st.JOBS, st.NEW_APPWRAPPERS, st.JOBSETS)
     server.forbidden.extend({"resource": r.plural, "group": r.group} for r in refused)
@@ -434,8 +443,8 @@ def test_cost_of_refusals(server, passing, incomplete):
 
 
 def test_one_goes_for_a_while(server, controllers, passing):
-    """While its definition is removed, jobs are stale and then in history/, without endless requests; later they are
-    shown again."""
+    """While the definition of a kind is removed, its jobs are first stale and then in history/, and kxfs sends only
+    few requests. When the definition is back, they are shown again."""
     add(server, st.JOBSETS, "set")
     add(server, st.BATCH_JOBS, "one")
     kx, pass_ = passing("capture=all")
@@ -443,7 +452,7 @@ def test_one_goes_for_a_while(server, controllers, passing):
     pod, = controllers[st.JOBSETS].start("set")
     controllers[st.JOBSETS].log(pod).append("last\n")
     wait_for(lambda: kx.read("jobs/set/main-0/log") == "last\n", what="its output")
-    # The server still lists it, as it does while a definition is being removed.
+    # The server still lists the kind, as it does while a definition is being removed.
     fault = server.faults.add("reply", times=100000, resource="jobsets", reply=replies.not_served())
     server.end_streams("reset", verb="watch", resource="jobsets")
     wait_for(lambda: harness.Job(kx, "set").status()["stale_since"], what="its being stale")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""kxfs capture, and archives of its jobs."""
+"""kxfs capture, and archives of the jobs that it captures."""
 
 import json
 import os
@@ -20,13 +20,13 @@ import yaml
 from harness import ROOT, run, wait_for
 
 # --- Captures and archives --------------------------------------------------------------------
-# A directory that is an archive, the captures that fill it, and its contents.
+# An archive directory, the captures that fill it, and what it contains.
 
-FILES = {"uid", "state", "status", "status.json", "why", "manifest.yaml", "log"}  # each job has them
+FILES = {"uid", "state", "status", "status.json", "why", "manifest.yaml", "log"}  # each job has these files
 
 
 class Capture:
-    """kxfs capture with an archive, on a state directory of its own."""
+    """kxfs capture with an archive and its own state directory."""
 
     def __init__(self, kx, directory):
         self.kx = kx
@@ -42,7 +42,7 @@ class Capture:
 
     def up(self, *options):
         ready = self.state / "ready"
-        ready.unlink(missing_ok=True)  # what was killed has left it
+        ready.unlink(missing_ok=True)  # a killed process has left it
         self.start(*options)
         wait_for(lambda: ready.exists() or self.proc.poll() is not None, what=self.kx.said)
         assert self.proc.poll() is None, self.kx.said()
@@ -53,7 +53,7 @@ class Capture:
         assert proc.wait(harness.LIMIT) == (-sig if sig == signal.SIGKILL else 0), self.kx.said()
 
     def fails(self):
-        """The start fails; return the message."""
+        """Start kxfs and check that the start fails. Return the message."""
         self.start()
         assert self.proc.wait(harness.LIMIT) == 1
         self.proc = None
@@ -66,14 +66,14 @@ class Capture:
 
 
 class Archive:
-    """Return the contents of the directory."""
+    """The archive in DIRECTORY."""
 
     def __init__(self, directory, namespace="test"):
         self.dir = directory
         self.top = directory / namespace
 
     def folder(self, job):
-        """Return the directory of JOB, once it exists; it is complete then."""
+        """Return the directory of JOB, which is complete once it exists, or None."""
         found = list(self.top.glob(f"????-??-??/{job}"))
         if not found:
             return None
@@ -100,7 +100,7 @@ class Archive:
 
 
 def print_and_end(server, volcano, job, text, **how):
-    """Let JOB print TEXT and end."""
+    """Add JOB, let it print TEXT, and end it."""
     server.store.add(st.JOBS, watching.job(job))
     (pod,) = volcano.start(job)
     volcano.log(pod).append(text)
@@ -108,8 +108,8 @@ def print_and_end(server, volcano, job, text, **how):
 
 
 # --- Archives ---------------------------------------------------------------------------------
-# -o archive=DIR: each finished job of a cluster is in DIR as plain files, completely or not at all, whatever
-# happens to kxfs, to its state directory and to DIR.
+# -o archive=DIR writes each finished job of a cluster to DIR as plain files. A job is there completely or not at all,
+# whatever happens to kxfs, to its state directory and to DIR.
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def capture(make_capture, archive):
 
 
 def test_plain_files(capture, archive, server, volcano):
-    """All data of a job is there as files, readable without kxfs."""
+    """The archive has all data of a job as plain files, readable without kxfs."""
     capture.up()
     server.store.add(st.JOBS, watching.job("works", tasks={"main": 2}))
     pods = volcano.start("works")
@@ -164,7 +164,7 @@ def test_plain_files(capture, archive, server, volcano):
 
 
 def test_attempts(capture, archive, server, volcano):
-    """Each attempt has its log, named as in the mount."""
+    """Each attempt has its own log, with the same name as in the mount."""
     capture.up()
     server.store.add(st.JOBS, watching.job("again"))
     (pod,) = volcano.start("again")
@@ -178,7 +178,7 @@ def test_attempts(capture, archive, server, volcano):
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_removed_with_nothing_printed(capture, archive, server, volcano, killed):
-    """A job that is removed before it has printed a byte is there too, even if kxfs is not running then."""
+    """A job that is removed before it has printed anything is archived too, even if kxfs does not run at that time."""
     capture.up()
     server.store.add(st.JOBS, watching.job("mute"))
     volcano.start("mute")
@@ -194,7 +194,7 @@ def test_removed_with_nothing_printed(capture, archive, server, volcano, killed)
 
 @pytest.mark.parametrize("name", ["list.jsonl", "state", "log", "a.b-c.tmp"])
 def test_names(capture, archive, server, volcano, name):
-    """A job may have the name of any file in DIR."""
+    """A job may have the same name as a file in DIR."""
     capture.up()
     print_and_end(server, volcano, name, "mine\n")
     archive.has(name, capture.kx.said)
@@ -202,7 +202,7 @@ def test_names(capture, archive, server, volcano, name):
 
 
 def test_second_of_a_name(capture, archive, server, volcano):
-    """Another job of the same name has its own directory."""
+    """A second job of the same name gets its own directory."""
     capture.up()
     print_and_end(server, volcano, "twice", "first\n")
     archive.has("twice", capture.kx.said)
@@ -215,7 +215,8 @@ def test_second_of_a_name(capture, archive, server, volcano):
 
 
 def test_not_again(capture, archive, server, volcano):
-    """Existing directories are not changed: after a restart, and by a kxfs that has lost its state."""
+    """kxfs never changes directories of archived jobs: neither after a restart, nor after it has lost its state
+    directory."""
     capture.up()
     print_and_end(server, volcano, "once", "text\n")
     folder = archive.has("once", capture.kx.said)
@@ -234,7 +235,7 @@ def test_not_again(capture, archive, server, volcano):
 
 
 def test_several_writers(make_capture, make_mount, archive, server, volcano):
-    """Two captures and a mount of one namespace share an archive: each job is there once."""
+    """Two captures and a mount of the same namespace share an archive. Each job is archived once."""
     captures = [make_capture(archive), make_capture(archive)]
     for one in captures:
         one.up()
@@ -254,7 +255,7 @@ def test_several_writers(make_capture, make_mount, archive, server, volcano):
 
 
 def test_own_jobs_alone(make_mount, archive, server, volcano):
-    """A mount archives jobs whose output it captures: another kxfs may have the output of the others."""
+    """A mount archives only jobs whose output it captures. Another kxfs may capture the output of other jobs."""
     kx = make_mount(server, f"archive={archive.dir}")
     print_and_end(server, volcano, "theirs", "theirs\n")
     job = kx.submit(harness.app("true"))
@@ -267,13 +268,13 @@ def test_own_jobs_alone(make_mount, archive, server, volcano):
 
 
 def mount(*words):
-    """A busy mount point is retried."""
+    """Mount, and retry while the mount point is busy."""
     wait_for(lambda: harness.run(["mount", *words], check=False).returncode == 0, what=words)
 
 
 @pytest.fixture
 def room(archive):
-    """The archive is a small file system of its own."""
+    """An archive on a small file system of its own."""
     mount("-t", "tmpfs", "-o", "size=256k", "none", str(archive.dir))
     yield str(archive.dir)
     harness.run(["umount", "-l", archive.dir])
@@ -281,8 +282,8 @@ def room(archive):
 
 @pytest.mark.parametrize("how", ["away", "readonly", "full"])
 def test_takes_nothing(room, capture, archive, server, volcano, how):
-    """Until then everything is kept, also over a kill, and the error is reported; history_keep removes nothing. Then
-    all jobs are archived."""
+    """While the archive can't be written, kxfs keeps everything, also after a kill, and reports the error.
+    history_keep then removes nothing. When the archive works again, all jobs are archived."""
     capture.up("history_keep=1s")
     print_and_end(server, volcano, "before", "before\n")
     archive.has("before", capture.kx.said)
@@ -305,7 +306,7 @@ def test_takes_nothing(room, capture, archive, server, volcano, how):
         assert "is it mounted?" in capture.fails()
         assert not list(archive.dir.iterdir())
         mount("-t", "tmpfs", "-o", "size=64m", "none", room)
-        (archive.dir / ".kxfs-archive").touch()  # as if it were the one of before
+        (archive.dir / ".kxfs-archive").touch()  # the mark of the earlier archive
     capture.up("history_keep=1s")
     if how != "away":
         wait_for(lambda: capture.metric("archive_failing") == 1, what=capture.kx.said)
@@ -314,12 +315,12 @@ def test_takes_nothing(room, capture, archive, server, volcano, how):
     assert archive.log("during") == text.encode() and archive.status("during")["state"] == "FAILED"
     wait_for(lambda: capture.metric("archive_failing") == 0)
     assert not archive.temporary()
-    # Now history_keep is over.
+    # Now history_keep takes effect.
     wait_for(lambda: not record.exists(), what=capture.kx.said)
 
 
 def test_room_that_is_needed(room, capture, archive, server, volcano):
-    """If nothing else is left, the spool limit removes output that can't be archived, and that is reported."""
+    """If no other output is left, spool_limit removes output that can't be archived, and kxfs reports that."""
     capture.up("spool_limit=1M")
     print_and_end(server, volcano, "large", "".join(f"line {i}\n" for i in range(200000)))
     wait_for(lambda: "large: kxfs removes the job's output before archiving it" in capture.kx.said(), what=capture.kx.said)
@@ -329,7 +330,7 @@ def test_room_that_is_needed(room, capture, archive, server, volcano):
 
 
 def test_one_that_fails(capture, archive, server, volcano):
-    """An error with one job does not affect the others, and the job is archived once the error is gone."""
+    """An error with one job does not affect the others. The job is archived once the error is gone."""
     capture.up()
     print_and_end(server, volcano, "first", "")
     place = archive.has("first", capture.kx.said).with_name("taken")
@@ -347,7 +348,8 @@ def test_one_that_fails(capture, archive, server, volcano):
 
 
 def test_killed_again_and_again(capture, archive, server, volcano):
-    """Whenever kxfs is killed, a job is there completely or not at all; in the end all are, and nothing else."""
+    """kxfs is killed at random moments. Each job is in the archive completely or not at all. In the end the archive
+    has all jobs and nothing else."""
     rand = random.Random(1)
     texts = {f"job-{i}": "".join(f"{i} {n}\n" for n in range(rand.randrange(40000))) for i in range(24)}
     for i, (name, text) in enumerate(texts.items()):
@@ -355,7 +357,7 @@ def test_killed_again_and_again(capture, archive, server, volcano):
             capture.up()
         print_and_end(server, volcano, name, text)
         if i % 3 == 2:
-            time.sleep(rand.random() * 2)  # a copy begins a second after the end
+            time.sleep(rand.random() * 2)  # kxfs copies a job a second after its end
             capture.end(signal.SIGKILL)
             for done in archive.jobs():
                 assert archive.log(done) == texts[done].encode()
@@ -368,7 +370,7 @@ def test_killed_again_and_again(capture, archive, server, volcano):
 
 
 def test_others_leftovers(capture, archive, server, volcano):
-    """The temporary files of another writer remain for a day."""
+    """kxfs leaves temporary files of another writer alone for a day."""
     for name, days in (("old", 2), ("new", 0)):
         path = archive.top / f".{name}.tmp/main-0"
         path.mkdir(parents=True)
@@ -381,7 +383,7 @@ def test_others_leftovers(capture, archive, server, volcano):
 
 
 def test_start(capture, archive):
-    """DIR must exist, and may not be in the mount."""
+    """kxfs does not start if DIR does not exist or is in the mount."""
     archive.dir.rmdir()
     assert f"{archive.dir}: No such file or directory" in capture.fails()
     archive.dir.mkdir()
@@ -395,7 +397,7 @@ def test_start(capture, archive):
 
 
 def test_accounting(capture, archive, server, volcano):
-    """The example of the manual."""
+    """The example of the manual works."""
     capture.up()
     for i in range(3):
         print_and_end(server, volcano, f"job-{i}", "", code=i % 2)
@@ -406,10 +408,10 @@ def test_accounting(capture, archive, server, volcano):
 
 
 # --- Captures of a process with few rights ----------------------------------------------------
-# kxfs capture: it captures output and results of all jobs without a mount, as a process with hardly any rights.
+# kxfs capture captures output and results of all jobs without a mount, and hardly needs any rights.
 
-UID = 4242  # that no user database knows
-# No /dev/fuse, all file systems read-only except that of the state directory, and no capability.
+UID = 4242  # a user id that is in no user database
+# There is no /dev/fuse and no capability. All file systems are read-only, except that of the state directory.
 RESTRICTED = """set -e
 mount --make-rprivate /
 mount --bind "$STATE" "$STATE"
@@ -423,7 +425,7 @@ exec setpriv --reuid=UID --regid=UID --clear-groups --bounding-set=-all --inh-ca
 
 
 class RestrictedCapture:
-    """Captures with one state directory, one after the other, and mounts of it."""
+    """Runs captures with the same state directory, one after the other, and mounts of that directory."""
 
     def __init__(self, kx):
         self.kx = kx
@@ -435,7 +437,7 @@ class RestrictedCapture:
         self.env = {**kx.env(), "KUBECONFIG": str(config), "STATE": str(kx.state)}
 
     def give(self, uid, *more):
-        """Make UID the owner of all its files."""
+        """Make UID the owner of all files of the capture, and of MORE."""
         for path in (self.kx.base / "san", self.kx.state, *self.kx.state.rglob("*"), *more):
             os.chown(path, uid, uid)
 
@@ -456,7 +458,7 @@ class RestrictedCapture:
         assert proc.wait(harness.LIMIT) in (statuses or (-sig if sig == signal.SIGKILL else 0,)), self.kx.said()
 
     def captured(self, job):
-        """Return the log of its first replica, as on disk."""
+        """Return the log of JOB's first replica, from the state directory."""
         logs = [path for path in (harness.folder(self.kx.state, job) / "logs").glob("*") if path.stat().st_size]
         return logs[0].read_bytes() if logs else b""
 
@@ -477,8 +479,8 @@ def restricted(make_mount, server, volcano):
 
 
 def test_output_outlives_its_pods(restricted, server, volcano):
-    """An existing job, and a later one; both are deleted with their pods while nothing is mounted. A later mount
-    shows them. The server only received read requests."""
+    """One job exists before the capture, another one is created later. Both are deleted with their pods while
+    nothing is mounted. A later mount shows them, and the server has received only read requests."""
     text = b"".join(b"line %d\n" % i for i in range(20000))
     server.store.add(st.JOBS, watching.job("before"))
     address, file = restricted.kx.base / "notify", restricted.kx.state / "metrics"
@@ -501,7 +503,7 @@ def test_output_outlives_its_pods(restricted, server, volcano):
     volcano.finish(pod, code=3)
     harness.wait_for(lambda: restricted.captured("later").endswith(b"the end\n"))
     kept = {job: harness.record(restricted.kx.state, job) for job in ("before", "later")}
-    # The end of a pod can't be observed after the pod is deleted.
+    # kxfs can't learn how a pod ended after the pod was deleted, so wait for that.
     harness.wait_for(lambda: says(kept["later"], '"exit_code":3'), what="the end of its pod")
     for job, record in kept.items():
         server.store.remove(st.JOBS, "test", job)
@@ -520,8 +522,8 @@ def test_output_outlives_its_pods(restricted, server, volcano):
 
 
 def test_ended_and_killed(restricted, server, volcano):
-    """Output between two runs, the first of which was ended or killed, is there once. STATE/ready exists only while
-    a run is up."""
+    """A first run of kxfs capture is ended or killed, and a job prints before the second run. The log has this
+    output once. STATE/ready exists only while a run is up."""
     server.store.add(st.JOBS, watching.job("theirs"))
     restricted.up()
     (pod,) = volcano.start("theirs")
@@ -540,12 +542,12 @@ def test_ended_and_killed(restricted, server, volcano):
     server.away()
     restricted.start()
     harness.wait_for(lambda: not restricted.ready.exists(), what="the first one's word to go")
-    # It was not up: it ends by itself, or by the signal if it did not handle that yet.
+    # kxfs was not up yet: it ends with its own status, or by the signal if it did not handle signals yet.
     restricted.end(signal.SIGTERM, 1, -signal.SIGTERM)
 
 
 def test_one_for_a_state_directory(restricted):
-    """A second capture is refused, and so is a mount."""
+    """A second capture with the same state directory is refused, and so is a mount."""
     restricted.up()
     said = (f"{restricted.kx.state}: in use by process {restricted.proc.pid}, a kxfs capture: end that, or give another "
             "directory with -o state=DIR")
@@ -560,7 +562,7 @@ def test_one_for_a_state_directory(restricted):
 
 
 # --- The sidecar that copies an archive to S3 -------------------------------------------------
-# The sidecar of contrib/kubernetes/s3: its command copies an archive to a bucket of S3.
+# The command of the sidecar in contrib/kubernetes/s3 copies an archive to an S3 bucket.
 
 CONFIG = """[bucket]
 type = alias
@@ -584,7 +586,7 @@ def sidecar():
 
 @pytest.mark.s3
 def test_byte_for_byte(make_mount, server, volcano, tmp_path):
-    """Jobs run and are deleted, and their files are in the bucket."""
+    """After the jobs have run and were deleted, the bucket has their files, byte for byte."""
     archive = Archive(tmp_path / "archive")
     archive.dir.mkdir()
     capture = Capture(make_mount(server, start=False), archive.dir)

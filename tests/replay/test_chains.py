@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Jobs whose pods belong to an object in between: the launcher's Job of an MPIJob, the RayCluster of a RayJob, the
-JobSet of a TrainJob, the driver of a SparkApplication. Recordings of the real operators, on a mount."""
+"""Jobs whose pods are controlled by an object in between: the launcher Job of an MPIJob, the RayCluster of a RayJob,
+the JobSet of a TrainJob, the driver of a SparkApplication. The tests play recordings of the real operators to a
+mount."""
 
 import json
 import os
@@ -27,7 +28,7 @@ def server(server):
 
 
 def play(server, kind, story, until=lambda step: False):
-    """Stop after the first step for which UNTIL is true. The rest can be played later."""
+    """Play STORY up to the first step for which UNTIL is true. Return an iterator of the remaining steps."""
     left = recordings.story(kind, story, RESOURCES)
     for step in left:
         recordings.apply(server.store, step)
@@ -37,7 +38,7 @@ def play(server, kind, story, until=lambda step: False):
 
 
 def all_run(n):
-    """Return a function that is true of the step with which N pods run."""
+    """Return a function that is true for the step after which N pods run."""
     running = set()
 
     def fits(step):
@@ -66,15 +67,15 @@ def refused(kx):
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("late", [False, True])
 def test_recorded(server, make_mount, kind, story, name, state, shown, alone, late):
-    """The job has all of its pods, and no part is shown beside it, in a mount of all kinds or of this one, from the
-    beginning or started afterwards."""
+    """The job is shown with all of its pods, and no part of it is shown as a job. The mount shows all kinds or only
+    this one; it runs from the beginning, or starts after the recording."""
     if late:
         play(server, kind, story)
     kx = make_mount(server, source=f"{kind}:test" if alone else "test")
     if not late:
         play(server, kind, story)
     wait_for(lambda: kx.ls("jobs") == [name] and harness.Job(kx, name).state() == state, what=state)
-    if late and kind == "sparkapplication":  # its executors are gone
+    if late and kind == "sparkapplication":  # the executors were deleted
         shown = {"driver-0": "SUCCEEDED", "executor-0": "CANCELLED", "executor-1": "CANCELLED"}
     wait_for(lambda: replicas(harness.Job(kx, name)) == shown, what="the replicas")
     assert harness.Job(kx, name).status()["kind"] == kind
@@ -82,7 +83,7 @@ def test_recorded(server, make_mount, kind, story, name, state, shown, alone, la
 
 
 def test_requests(server, make_mount):
-    """Only the metadata of parts is requested, and not even that if a watch of jobs has them."""
+    """kxfs requests only the metadata of parts. It requests nothing for parts that it watches as jobs anyway."""
     play(server, "rayjob", "success")
     make_mount(server, source="test")
     wait_for(lambda: server.count(verb="watch", resource="rayclusters"), what="the watch")
@@ -93,7 +94,7 @@ def test_requests(server, make_mount):
 
 
 def test_events(server, make_mount):
-    """An event about a part is one of the job."""
+    """Events about a part are shown as events of its job."""
     kx = make_mount(server, source="mpijob:test")
     play(server, "mpijob", "success")
     job = harness.Job(kx, "ok")
@@ -101,8 +102,8 @@ def test_events(server, make_mount):
 
 
 def test_logs_ctl_and_removal(server, make_mount):
-    """Each replica has its log; ctl sets the field of the job; and only the job is deleted, if it is still the same
-    one."""
+    """Each replica has its own log. ctl sets the field of the job. Removing the job deletes only the job, with its
+    uid as a precondition."""
     kx = make_mount(server, options="cancel=all", source="rayjob:test")
     play(server, "rayjob", "delete", until=all_run(3))
     job = harness.Job(kx, kx.ls("jobs")[0] if kx.ls("jobs") else "gone")
@@ -126,7 +127,8 @@ def test_logs_ctl_and_removal(server, make_mount):
 
 
 def test_forbidden_part(server, make_mount):
-    """A user who may not watch the clusters sees the job, and a reason; later, with the right, the pods."""
+    """A user who may not watch RayClusters sees the job without its pods, and the reason. Once the right is granted,
+    the pods are shown."""
     server.forbidden.append({"resource": "rayclusters"})
     kx = make_mount(server, source="rayjob:test")
     play(server, "rayjob", "delete", until=all_run(3))
@@ -138,7 +140,8 @@ def test_forbidden_part(server, make_mount):
 
 
 def test_forbidden_parts(server, make_mount):
-    """Without any of its pods it is RUNNING if its controller reports that, and why has the reason."""
+    """A job whose pods are all unknown is RUNNING if its controller reports that. `why` has the reason why the pods
+    are unknown."""
     server.forbidden.extend([{"resource": "rayclusters"}, {"resource": "jobs"}])
     kx = make_mount(server, source="rayjob:test")
     play(server, "rayjob", "delete", until=all_run(3))
@@ -150,7 +153,8 @@ def test_forbidden_parts(server, make_mount):
 
 @pytest.mark.parametrize(("resource", "source"), [("rayclusters", "rayjob:test"), ("rayclusters", "test"), ("jobs", "test")])
 def test_list_of_parts_fails(server, make_mount, resource, source):
-    """While the server does not list the parts, or the jobs that are parts, who looks sees the job and why its pods are not known."""
+    """While the server fails to list the parts, or the jobs that are parts, the mount shows the job and why its pods
+    are unknown."""
     play(server, "rayjob", "delete", until=all_run(3))
     fault = server.faults.add("reply", times=100000, reply=replies.unavailable(), verb="list", resource=resource)
     kx = make_mount(server, source=source)
@@ -169,7 +173,7 @@ def test_list_of_parts_fails(server, make_mount, resource, source):
 
 
 def test_expired_watch(server, make_mount):
-    """After a 410 the parts are relisted; a cluster created meanwhile is found."""
+    """After a 410, kxfs lists the parts again, and finds a RayCluster that was created meanwhile."""
     kx = make_mount(server, source="rayjob:test")
     left = play(server, "rayjob", "retry", until=all_run(3))
     wait_for(lambda: kx.ls("jobs"), what="the job")
@@ -183,7 +187,7 @@ def test_expired_watch(server, make_mount):
 
 
 def test_list_of_parts_is_late(server, make_mount):
-    """While a start can't list the parts, no output counts as lost because its pods are still unknown."""
+    """While a starting mount can't list the parts, the pods are unknown. No output counts as lost because of that."""
     play(server, "rayjob", "delete", until=all_run(3))
     for pod in server.store.objects(st.PODS)[0]:
         container = pod.tree()["status"]["containerStatuses"][0]["name"]
@@ -212,7 +216,8 @@ FIRST = {"pytorchjob": "success", "tfjob": "success", "xgboostjob": "success", "
 
 @pytest.mark.parametrize("kind", FIRST)
 def test_again(server, make_mount, kind):
-    """The manifest of a job that has ended runs it again under another name, without what controllers and ctl have written."""
+    """The manifest of a finished job runs it again under another name. It contains nothing that controllers or ctl
+    have written into the job."""
     resource = st.KIND_FILES[kind]
     server.install(resource)
     for step in recordings.story(kind, FIRST[kind], {**RESOURCES, resource.kind: resource}):
@@ -230,7 +235,7 @@ def test_again(server, make_mount, kind):
 
 
 def begin_logs(server):
-    """Each pod has printed one line; return its log by the pod's name."""
+    """Let each pod print one line. Return the logs by the names of the pods."""
     logs = {}
     for pod in server.store.objects(st.PODS)[0]:
         for container in pod.tree()["status"]["containerStatuses"]:
@@ -240,7 +245,7 @@ def begin_logs(server):
 
 
 def test_archive(server, make_mount, tmp_path):
-    """The output of a RayJob is captured and archived when the job has ended, though its cluster runs on."""
+    """When a RayJob has ended, its output is archived, although its cluster still runs."""
     kx = make_mount(server, options=f"archive={tmp_path},capture=all", source="rayjob:test")
     left = play(server, "rayjob", "success", until=all_run(4))
     logs = begin_logs(server)
@@ -259,8 +264,8 @@ def test_archive(server, make_mount, tmp_path):
 
 @pytest.mark.parametrize("pods", ["gone", "left"])
 def test_cluster_is_gone_before_a_start(server, make_mount, tmp_path, pods):
-    """While no mount runs, a RayJob ends and its cluster is deleted, with its pods or before them: what was captured is
-    shown and archived, though it was not in the merged log yet."""
+    """While no mount runs, a RayJob ends and its cluster is deleted, before its pods or with them. The next mount
+    shows and archives the captured output, even if it was not in the merged log yet."""
     kx = make_mount(server, options=f"archive={tmp_path},capture=all", source="rayjob:test")
     left = play(server, "rayjob", "success-shutdown", until=all_run(3))
     logs = begin_logs(server)
@@ -283,7 +288,7 @@ def test_cluster_is_gone_before_a_start(server, make_mount, tmp_path, pods):
     for replica, pod in names.items():
         status = yaml.safe_load(job.read(replica, "status"))
         assert job.read(replica, "log").startswith(f"I am {pod}\n")
-        # What the others have printed meanwhile is lost, and that is reported.
+        # Output that the other replicas printed meanwhile is lost, and reported as a gap.
         assert (status["state"], status["gap"]) == (("SUCCEEDED", 0) if replica == "submitter-0" else ("CANCELLED", 1))
     wait_for(lambda: list(tmp_path.glob("test/*/brief")), timeout=100, what="the copy")
     copy, = tmp_path.glob("test/*/brief")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Mounts in use for long, and with many jobs."""
+"""Mounts that run for long, and mounts with many jobs."""
 
 import collections
 import contextlib
@@ -20,58 +20,60 @@ from fakes import make_pod, set_containers
 from faults import Fault
 
 # --- A day ------------------------------------------------------------------------------------
-# A mount of a cluster and one of this machine, in use for KXFS_DAY_SECONDS seconds: people submit, hold, follow, read, suspend,
-# cancel and remove all the time, while watches and streams of output are cut. Each content is launched once, each log is whole, and
-# neither mount grows.
+# A mount of a cluster and a mount of this machine are in use for KXFS_DAY_SECONDS seconds. Users submit, hold, follow,
+# read, suspend, cancel and remove jobs all the time, while watches and log streams are cut. Each document is launched
+# once, each log is complete, and neither mount uses more and more resources.
 #
-# What they do is chosen from a seed, which is printed (`--seed N`). They work in shifts, after each of which everything they had is
-# removed. So at the end of a shift a mount has nothing to show, and has to be what it was at the end of an earlier one:
+# A seed, which is printed, determines what users do (`--seed N`). They work in shifts. At the end of a shift, all their
+# jobs are removed, so a mount has nothing to show and must use no more than at the end of an earlier shift:
 #
-# - its open files and the files of STATE at the ends of shifts in the second half of the time are at most those of the first: each that was
-# forgotten is one more;
-# - its connections and threads then are at most as many as were needed at once in the first half, since some of them are kept for
-# what comes next;
-# - its memory, looked at after each step, is in the second half at most MORE_MEMORY and a tenth above what it was at most in the first:
-# how much is needed depends on what they happen to do at once, and malloc keeps some of what was freed. An hour has thousands of
-# jobs, so that a KiB that is lost with each is seen.
+# - In the second half of the time, the open files and the files of STATE at the ends of shifts are at most those of the
+# first half. Each forgotten file would be one more.
+# - The connections and threads at these times are at most as many as were in use at any moment of the first half,
+# because kxfs keeps some of them for later.
+# - The memory, measured after each step, is in the second half at most a tenth plus MORE_MEMORY above its maximum in
+# the first half. It depends on what users do at the same time, and malloc keeps some freed memory. An hour has
+# thousands of jobs, so a leak of one KiB per job would be noticed.
 
 SECONDS = float(os.environ.get("KXFS_DAY_SECONDS", "40"))
 SHIFT = min(60.0, SECONDS / 6)
-AT_ONCE = 8  # jobs that somebody has in jobs/, and as many in history/
-NAMES = [f"work-{i}.yaml" for i in range(12)]  # a new content takes the place of an old one
+AT_ONCE = 8  # the most jobs of a user in jobs/, and in history/
+NAMES = [f"work-{i}.yaml" for i in range(12)]  # a new document replaces an older one
 MORE_MEMORY = 2048  # KiB
 COUNTED = ("KiB of memory", "open files", "connections", "threads", "files of STATE")
-EXACT = (1, 4)  # of these
-THREADS = 3  # of these
-USUAL_THREADS = 8  # one each that starts, loops, serves and answers who waits, and the pool's four; more only while a disk hangs
+EXACT = (1, 4)  # indexes in COUNTED of values that must not grow at all
+THREADS = 3  # the index in COUNTED of the threads
+# The main thread, the I/O thread, the FUSE thread, the thread of parked requests, and four of the pool; there are more
+# only while a disk hangs.
+USUAL_THREADS = 8
 
 
 class Work:
-    """A job of a user, and its readers."""
+    """A job of a user, and the processes that read it."""
 
     def __init__(self, job, number, replicas, again):
         self.job, self.number, self.replicas, self.again = job, number, replicas, again
-        self.logs = []  # of a cluster: for each replica what its runs have printed, the newest last
+        self.logs = []  # for jobs of a cluster: for each replica the logs of its runs, the newest last
         self.readers = []  # (what it is, process, file)
         self.suspended = False
-        self.state = ""  # its last one, once it is over
+        self.state = ""  # its final state, once it has ended
 
 
 class Place:
-    """A mount KX, its users, and its resource usage."""
+    """A mount KX, its users, and the resources that it uses."""
 
     def __init__(self, kx, rand):
         self.kx, self.rand = kx, rand
-        self.works, self.old = [], []  # in jobs/ and in history/
-        self.theirs = []  # names of jobs of others
-        self.gone = set()  # of these, which are in the history if somebody has looked at their output
+        self.works, self.old = [], []  # jobs in jobs/, and in history/
+        self.theirs = []  # names of other users' jobs
+        self.gone = set()  # other users' jobs that are deleted; they are in history/ if somebody has opened their output
         self.count = 0
         self.steps = self.submitted = 0
         self.used = []  # (time, the values of COUNTED)
         self.evenings = []
         self.begin_shift()
 
-    # --- the differences between jobs of a cluster and of this machine ---
+    # --- differences between a cluster and this machine ---
 
     def script(self, number):
         raise NotImplementedError
@@ -90,7 +92,7 @@ class Place:
     def begin_shift(self):
         self.changes = self.read_on("changes", ["cat", self.kx / "live/changes"])
         harness.wait_for(lambda: b"SYNC" in self.changes[2].read_bytes(), what="the beginning of `changes`")
-        self.ended = {}  # id: last state
+        self.ended = {}  # id -> final state
 
     def step(self):
         self.steps += 1
@@ -107,18 +109,18 @@ class Place:
         self.used.append((time.monotonic(), self.look_at_kxfs()))
 
     def look_at_kxfs(self):
-        """Return the values in COUNTED."""
+        """Return the values of COUNTED."""
         proc = pathlib.Path(f"/proc/{self.kx.pid}")
         status = (proc / "status").read_text()
         memory, threads = (int(re.search(rf"^{what}:\s+(\d+)", status, re.M)[1]) for what in ("VmRSS", "Threads"))
         fds = []
         for fd in (proc / "fd").iterdir():
-            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            with contextlib.suppress(FileNotFoundError):  # the descriptor was closed meanwhile
                 fds.append(os.readlink(fd).startswith("socket:"))
         return memory, fds.count(False), fds.count(True), threads, sum(len(files) for _, _, files in os.walk(self.kx.state))
 
     def end_shift(self):
-        """Remove everything; note what is left."""
+        """Remove all jobs and files, and record what kxfs still uses."""
         for work in self.works:
             if not work.state:
                 self.end(work, 0)
@@ -130,13 +132,13 @@ class Place:
         harness.wait_for(lambda: self.kx.ls("jobs") == [], what="jobs/ to be empty")
         assert self.kx.history() == []
         for name in self.kx.ls("submit"):
-            with contextlib.suppress(FileNotFoundError):  # a verdict goes with its file
+            with contextlib.suppress(FileNotFoundError):  # the result is removed with its file
                 os.remove(self.kx / "submit" / name)
         for name in self.kx.ls("dryrun"):
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self.kx / "dryrun" / name)
         self.end_changes()
-        # Files that are closed or removed a moment later don't count.
+        # Take the lowest values of several samples, because some files are closed or removed a moment later.
         last = list(self.evenings[-1]) if self.evenings else [0] * len(COUNTED)
         last[THREADS] = USUAL_THREADS
         least = self.look_at_kxfs()
@@ -148,7 +150,7 @@ class Place:
         self.begin_shift()
 
     def end_changes(self):
-        """`changes` has reported each finished job."""
+        """Check that `changes` has reported the end of each job."""
         def told():
             lines = [line.split("\t") for line in self.changes[2].read_text().splitlines()]
             return self.ended.items() <= {line[1]: line[2] for line in lines if line[2] in ("SUCCEEDED", "FAILED")}.items()
@@ -172,14 +174,14 @@ class Place:
         return work
 
     def hold(self):
-        """Submit a held job; then release it, or remove it."""
+        """Submit a held job, and then release or remove it."""
         work = self.submit(hold=True)
         assert work.job.status()["reason"] == "Held" and self.launches(work) == 0
         if self.rand.random() < 0.5:
             harness.remove(work.job.dir)
             self.works.remove(work)
             assert self.launches(work) == 0 and work.job.id not in self.kx.ls("jobs")
-            if work.job.id in self.kx.history():  # only of a local one there is something to keep
+            if work.job.id in self.kx.history():  # only a local job has something to keep in history/
                 harness.remove(work.job.old)
             return
         harness.write_ctl(work.job, "release")
@@ -215,7 +217,7 @@ class Place:
         try:
             harness.write_ctl(work.job, word)
         except TimeoutError:
-            pass  # what comes of it shows later
+            pass  # the later checks show what came of it
         harness.wait_for(lambda: work.job.state() in states and work.job.status()["pending_command"] is None, what=word)
 
     def finish(self):
@@ -231,13 +233,13 @@ class Place:
         self.ended[work.job.id] = work.state
         assert self.launches(work) == 1
         self.whole(work, work.job.dir)
-        # If a pod is deleted while its log stream is cut, further output is possible but unknown.
+        # If a pod is deleted while its log stream is cut, kxfs can't know whether it has printed more.
         assert work.again or all(work.job.gap(f"main-{i}") == 0 for i in range(work.replicas)), work.job
         self.end_readers(work)
 
     def end_readers(self, work):
-        """Each reader has everything, or the beginning of it; a suspended job has ended for them until it is
-        resumed."""
+        """Check that each reader has read everything or the beginning of it. For readers, a suspended job has ended
+        until it is resumed."""
         of_all = work.job.read("log", binary=True)
         for what, proc, path in work.readers:
             if what == "tail":
@@ -258,7 +260,7 @@ class Place:
         self.remove(self.rand.choice(self.works))
 
     def remove(self, work):
-        """Remove it from jobs/, possibly while it runs."""
+        """Remove the job from jobs/, possibly while it runs."""
         if not work.state:
             self.until_kept(work)
             for what, proc, path in work.readers:
@@ -280,14 +282,15 @@ class Place:
         assert not work.job.old.exists() and self.launches(work) == 1
 
     def look(self):
-        """As scripts and impatient people do."""
+        """Read many files, as scripts and impatient users do."""
         shown = set(self.kx.ls("jobs"))
         assert {work.job.id for work in self.works} <= shown, (self.works, shown)
         assert not {work.job.id for work in self.old} & shown
         line = self.rand.choice(["ls -lR . > /dev/null", "cat jobs/*/state jobs/*/status jobs/*/why list list.jsonl > /dev/null",
                                  "grep -rl 'line 1$' jobs history > /dev/null", "cat .kxfs/info .kxfs/metrics .kxfs/log > /dev/null",
                                  "find . -name state | xargs cat > /dev/null", "tar c jobs history submit > /dev/null"])
-        harness.run(f"cd {self.kx.mnt} && {line}", check=False)  # a job of others may go meanwhile, and there may be none
+        # A job of another user may be deleted meanwhile, and there may be none.
+        harness.run(f"cd {self.kx.mnt} && {line}", check=False)
         listed = re.findall(r"^(\S+) +([A-Z]+) ", self.kx.read("list"), re.M)
         assert len({name for name, _ in listed}) == len(listed)
         for work in self.works:
@@ -300,7 +303,7 @@ class Place:
             assert work.job.status()["id"] == work.job.id
 
     def refuse(self):
-        """A document with an error."""
+        """Submit a document with an error."""
         name = self.rand.choice(["bad.yaml", "worse.json"])
         assert harness.err_of(self.kx.write, f"submit/{name}", f"x: {self.rand.random()}\n") == "EINVAL"
         assert self.kx.read("submit", f"{name}.error")
@@ -311,7 +314,7 @@ class Place:
         assert "main" in self.kx.read("dryrun", "try.yaml")
 
     def weather(self):
-        """only for a cluster"""
+        """Nothing to do except in a cluster."""
 
     def others_go(self):
         """only for a cluster"""
@@ -320,7 +323,7 @@ class Place:
 class Cluster(Place):
     def __init__(self, kx, rand, server, volcano, seed):
         self.server, self.volcano = server, volcano
-        self.created = {}  # name of a job: how often it was made
+        self.created = {}  # name of a job -> how often it was created
         server.store.listeners.append(self.made)
         server.faults.at_random(seed, 0.1, [
             lambda r: Fault("cut", r.randrange(1, 9000)), lambda r: Fault("close", r.randrange(1, 9000)), lambda r: Fault("reset"),
@@ -374,7 +377,7 @@ class Cluster(Place):
                 def same(path=path, log=log):
                     try:
                         now = path.read_bytes()
-                    except (TimeoutError, FileNotFoundError):  # it is on its way
+                    except (TimeoutError, FileNotFoundError):  # the output has not arrived yet
                         return False
                     assert log.data().startswith(now), f"{path} is not what was printed"
                     return now == log.data()
@@ -406,7 +409,7 @@ class Cluster(Place):
     def one_goes(self):
         name = self.theirs.pop(0)
         self.gone.add(name)
-        self.server.store.remove(st.JOBS, "test", name)  # and its pod, as Volcano does
+        self.server.store.remove(st.JOBS, "test", name)  # Volcano deletes its pod, too
         harness.wait_for(lambda: name not in self.kx.ls("jobs"), what="a job of somebody else to go")
 
     def others_go(self):
@@ -415,7 +418,7 @@ class Cluster(Place):
         for name in self.kx.history():
             assert name in self.gone, name
             harness.run(["rm", "-r", str(self.kx / "history" / name)])
-        # Otherwise the objects that the tests' server remembers would be the only thing that grows.
+        # Clear these, because they would be the only things that grow.
         self.created.clear()
         self.gone.clear()
         self.server.requests.clear()
@@ -428,7 +431,7 @@ class Local(Place):
         return self.kx.work / f"{number}.{what}"
 
     def script(self, number):
-        """It counts until it may end, and leaves its last number."""
+        """Return a script that counts until it may end, and then leaves its last number."""
         end = self.file(number, "end")
         return (f"echo run >> {self.file(number, 'runs')}.$R; i=0; while :; do i=$((i + 1)); echo line $i; "
                 f"[ ! -e {end} ] || break; sleep 0.3; done; echo $i > {self.file(number, 'count')}.$R; exit $(cat {end})")
@@ -443,7 +446,7 @@ class Local(Place):
             work.job.until_logged("line 1\n", f"main-{i}")
 
     def print(self):
-        """Pods print all the time."""
+        """Nothing to do: the programs print all the time."""
 
     def until_kept(self, work):
         """Programs write to their log file."""
@@ -461,7 +464,7 @@ class Local(Place):
         for i in range(work.replicas):
             lines = (where / f"main-{i}" / "log").read_text().splitlines(True)
             assert lines == [f"line {n}\n" for n in range(1, len(lines) + 1)], f"{where}: {lines[-10:]}"
-            if work.state == "SUCCEEDED" or (work.state and work.replicas == 1):  # one that fails ends the others
+            if work.state == "SUCCEEDED" or (work.state and work.replicas == 1):  # a failed replica ends the other ones
                 assert len(lines) == int(self.file(work.number, f"count.{i}").read_text()), where
 
     def others_go(self):
@@ -475,7 +478,7 @@ def maxima(rows):
 
 
 def not_grown(place, sanitized):
-    """Return the limit, without memory that a sanitizer holds back."""
+    """Check that PLACE does not use more and more resources. Ignore memory that a sanitizer holds back."""
     half = (place.used[0][0] + place.used[-1][0]) / 2
     first, second = (maxima(used for when, used in place.used if (when > half) == later) for later in (False, True))
     kind = type(place).__name__.lower()
@@ -498,7 +501,7 @@ def test_day(server, volcano, make_mount, make_kx, sanitized, pytestconfig):
     rand = random.Random(seed)
     places = [Cluster(make_mount(server), rand, server, volcano, seed), Local(make_kx(), rand)]
     begin = time.monotonic()
-    for place in places:  # some files of STATE stay once there was a use for them
+    for place in places:  # some files of STATE remain after their first use
         for do in (place.hold, place.refuse, place.dryrun, place.submit):
             do()
         place.end_shift()
@@ -517,18 +520,19 @@ def test_day(server, volcano, make_mount, make_kx, sanitized, pytestconfig):
 
 
 # --- Many jobs --------------------------------------------------------------------------------
-# A namespace with KXFS_MANY_JOBS jobs, in KXFS_MANY_ROUNDS rounds: while jobs of others come, end and go, and while the server forgets where
-# the watches were, so that all is listed anew, people list, read, submit, remove and forget. Each job is shown exactly once, with the
-# state that the server has, whatever else happens; no request takes longer than DEADLINE; and a second start shows the same.
+# A namespace with KXFS_MANY_JOBS jobs, in KXFS_MANY_ROUNDS rounds. Jobs of other users are created, end and are
+# deleted. The server also expires the versions of the watches, so that kxfs must list everything again. Meanwhile users
+# list, read, submit and remove jobs. Each job is always shown exactly once, with the state on the server. No request
+# takes longer than DEADLINE. After a restart, kxfs shows the same.
 #
-# What they do is chosen from a seed, which is printed (`--seed N`).
+# A seed, which is printed, determines what users do (`--seed N`).
 
 JOBS = int(os.environ.get("KXFS_MANY_JOBS", "4000"))
 ROUNDS = int(os.environ.get("KXFS_MANY_ROUNDS", "3"))
-DEADLINE = 30  # seconds that a request may take, which is many times what it needs; a start may take LIMIT
-MOVING = JOBS // 20  # jobs that come and go
-# MiB that kxfs may need at most, and KiB more for each job: the 5 of tests/bench/README.md, and the same again for
-# lists: a new list exists beside the shown jobs, and list.jsonl is a text of all.
+DEADLINE = 30  # the longest time of a request in seconds, many times what it needs; a start may take LIMIT
+MOVING = JOBS // 20  # jobs that are created and deleted
+# The memory that kxfs may use: a number of MiB, and some KiB more for each job. tests/bench/README.md measures 5 KiB;
+# the lists need the same again, because a new list exists beside the shown jobs and list.jsonl is a text of all jobs.
 MEMORY = 64, 10
 STATES = {"Completed": "SUCCEEDED", "Failed": "FAILED", "Running": "RUNNING", "Pending": "PENDING", "Aborted": "CANCELLED"}
 PODS = {"Completed": "Succeeded", "Failed": "Failed", "Running": "Running", "Pending": "Pending"}
@@ -536,7 +540,7 @@ PODS = {"Completed": "Succeeded", "Failed": "Failed", "Running": "Running", "Pen
 
 @contextlib.contextmanager
 def beside(step, seconds):
-    """Repeat STEP, with pauses of so many SECONDS."""
+    """Repeat STEP in a thread during the block, with pauses of SECONDS."""
     stop, wrong = threading.Event(), []
 
     def go():
@@ -557,12 +561,12 @@ def beside(step, seconds):
 
 
 class World:
-    """The jobs of others: the state of each, by name. STILL ones do not change while the others do."""
+    """The jobs of other users: names and states. STILL ones don't change while the others do."""
 
     def __init__(self, store, rand):
         self.store, self.rand = store, rand
         self.still, self.moving = {}, {}
-        self.ever = set()  # all that have ever moved
+        self.ever = set()  # names of all jobs that have ever changed
         self.count = 0
         for i in range(JOBS - MOVING):
             phase = rand.choices(list(STATES), (80, 10, 6, 2, 2))[0]
@@ -609,16 +613,16 @@ class World:
             self.comes()
 
     def goes_on(self):
-        """Meanwhile others are created, end and are deleted, some hundred a second."""
+        """During the block, create, end and delete some hundred jobs a second."""
         return beside(self.step, 0.005)
 
 
 class People:
     def __init__(self, kx, server, world, rand):
         self.kx, self.server, self.world, self.rand = kx, server, world, rand
-        self.own = {}  # our jobs: their states
-        self.pods = {}  # and their pods
-        self.slowest = collections.Counter()  # by request: seconds
+        self.own = {}  # name of a job of ours -> its state
+        self.pods = {}  # name of a job of ours -> its pod
+        self.slowest = collections.Counter()  # request -> the most seconds that it took
         self.count = collections.Counter()
         self.watched = []  # jobs that nobody changes or removes
 
@@ -632,11 +636,12 @@ class People:
         return found
 
     def tool(self, what, *cmd):
-        """Return the output of a program, which is ended if it takes too long."""
+        """Return the output of a program. End it if it takes too long."""
         return self.timed(what, lambda: harness.run([str(arg) for arg in cmd], timeout=DEADLINE).stdout)
 
     def right(self, shown, what):
-        """SHOWN, pairs of name and state (or None), has each job once, and still ones in their state."""
+        """Check SHOWN, pairs of name and state (or None): it must have each job once, and unchanging jobs in their
+        state."""
         assert len(dict(shown)) == len(shown), f"{what} has a job twice"
         states = dict(shown)
         expected = self.world.still | self.own
@@ -658,7 +663,7 @@ class People:
         return self.right([(job["id"], job["state"]) for job in lines], "list.jsonl")
 
     def one_state(self):
-        """Read an unchanging job, whatever else is requested."""
+        """Read the state of an unchanging job while other requests run."""
         name = self.rand.choice(self.watched)
         assert self.timed("one state beside it", self.kx.read, "jobs", name, "state").strip() == self.world.still.get(name), name
 
@@ -675,7 +680,7 @@ class People:
             assert json.loads(self.tool("cat status.json", "cat", self.kx / "jobs" / name / "status.json"))["state"] == "FAILED"
 
     def in_step(self):
-        """Nothing changes any more: all readers agree with the server."""
+        """Nothing changes any more: check that everything that users read agrees with the server."""
         expected = self.world.still | self.world.moving | self.own
         harness.wait_for(lambda: self.listed() == expected, DEADLINE, "list to agree with the server", step=0.2)
         assert self.listed_as_json() == expected
@@ -683,7 +688,7 @@ class People:
         assert expected.keys() == {obj.name for obj in self.server.store.objects(st.JOBS)[0]}
 
     def submit(self):
-        """A job that runs, prints, and ends."""
+        """Submit a job, let it run and print, and end it."""
         job = self.timed("submit", self.kx.submit, harness.app("true"))
         made = self.server.store.find(st.JOBS, "test", job.id)
         self.server.store.change(st.JOBS, "test", job.id, lambda tree: tree.update(status={
@@ -701,7 +706,7 @@ class People:
         return job
 
     def forget(self, job):
-        """Remove it, and from history/ too."""
+        """Remove JOB from jobs/ and from history/."""
         del self.own[job.id]
         self.tool("rm -r of one that runs", "rm", "-r", job.dir)
         self.server.store.remove(st.PODS, "test", self.pods.pop(job.id))
@@ -711,12 +716,12 @@ class People:
         assert self.kx.history() == []
 
     def remove(self):
-        """Remove some finished jobs of others."""
+        """Remove some finished jobs of other users."""
         over = [name for name, state in self.world.still.items() if state in harness.FINAL]
         some = self.rand.sample(over, 20)
         for name in some:
             del self.world.still[name]
-            self.world.ever.add(name)  # it is shown until it goes
+            self.world.ever.add(name)  # they are shown until they are deleted
         self.tool("rm -r of 20", "rm", "-r", *(self.kx / "jobs" / name for name in some))
         shown = self.names()
         assert not [name for name in some if name in shown or self.server.store.find(st.JOBS, "test", name)]
@@ -724,7 +729,7 @@ class People:
             self.server.store.remove(st.PODS, "test", f"{name}-main-0")
 
     def relist(self):
-        """The server no longer has the watches' versions; while everything is relisted, all jobs are shown."""
+        """Expire the watches' versions on the server. While kxfs lists everything again, it shows all jobs."""
         def whole():
             return sum("continue" not in req.query and "fieldSelector" not in req.query
                        for req in self.server.seen(verb="list", resource="pods"))
@@ -744,7 +749,7 @@ class People:
 
 
 def check_use(people, sanitized):
-    """Check memory, without the part that a sanitizer holds back."""
+    """Check the memory of kxfs. Ignore memory that a sanitizer holds back."""
     most, now, descriptors, threads = people.used()
     print(f"kxfs: {most >> 10} MiB of memory at most, {now >> 10} MiB now, {now / JOBS:.1f} KiB a job, {descriptors} descriptors, {threads} threads")
     if not sanitized:
@@ -776,7 +781,7 @@ def test_many(server, make_mount, sanitized, pytestconfig):
         people.in_step()
         check_use(people, sanitized)
         assert kx.end() == 0
-        with world.goes_on():  # and nobody looks
+        with world.goes_on():  # while no user reads
             time.sleep(1)
     times = ", ".join(f"{what} {took:.2f} s" for what, took in people.slowest.items())
     print(f"many: {JOBS} jobs, {ROUNDS} starts of at most {max(starts):.1f} s, {people.count.total()} requests, the slowest: {times}")

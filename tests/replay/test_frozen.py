@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""State directories as 1.0.0 wrote them, of a machine and of a cluster: every later 1.x reads them.
+"""Every later 1.x reads state directories that 1.0.0 wrote, of a machine and of a cluster.
 
     unshare --uts sh -c 'hostname example; exec tests/replay/test_frozen.py BINARY'
 
-writes data/state-1.0.tar.xz anew, with what its mounts showed. After the release that must not happen any more."""
+writes data/state-1.0.tar.xz again, with what its mounts showed. Never do that after the release."""
 
 import contextlib
 import io
@@ -35,7 +35,7 @@ def app(script="true", hold=False, **fields):
 
 
 def shown(kx):
-    """Return what a mount shows of jobs that have ended, of files that were written, and where their links lead."""
+    """Return what a mount shows of finished jobs and of written files, and the targets of their links."""
     files = [f"{place}/{job}/{name}" for place, jobs in (("jobs", kx.ls("jobs")), ("history", kx.history())) for job in jobs
              if kx.read(place, job, "state") != "PENDING\n" for name in FILES]
     files += [f"{place}/{name}" for place in ("submit", "dryrun") for name in kx.ls(place) if not name.endswith(".job")]
@@ -75,7 +75,7 @@ def machine(binary, top):
 
 @contextlib.contextmanager
 def cluster(binary, top):
-    """A cluster that has no job any more."""
+    """A cluster that has no jobs any more."""
     with ApiServer() as server:
         volcano = FakeVolcano(server)
         config = kubeconfig.write(pathlib.Path(top, "config"), kubeconfig.config(server))
@@ -95,7 +95,7 @@ def test_later_versions_read_it(binary, top, place):
             now, then = shown(kx), json.load(tar.extractfile(f"{place.__name__}.json"))
             assert now.keys() == then.keys()
             for name, text in then.items():
-                if name.endswith(("status.json", "manifest.yaml")):  # which may have more keys now
+                if name.endswith(("status.json", "manifest.yaml")):  # later versions may add keys
                     assert yaml.safe_load(text).items() <= yaml.safe_load(now[name]).items()
                 else:
                     assert now[name] == text
@@ -111,7 +111,7 @@ def test_later_versions_read_it(binary, top, place):
 
 
 def freeze(binary):
-    """Write FROZEN."""
+    """Write FROZEN with the kxfs BINARY."""
     with tempfile.TemporaryDirectory() as top, tarfile.open(FROZEN, "w:xz") as tar:
         for place in (machine, cluster):
             with place(binary, top) as (kx, fill):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Mounts of a cluster's batch Jobs: recordings of a real cluster, event by event; submitting, logs, retries, ctl,
-cancelling; the default kind if nothing else is installed."""
+cancelling; and the default kind of a cluster that serves nothing else."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ APP = {"name": "app", "roles": [{
     "name": "main", "image": "i", "entrypoint": "e", "args": ["--rank=${replica_id}"], "num_replicas": 2,
     "retry_policy": "REPLICA", "max_retries": 1}]}
 ENDS = ["PENDING", "RUNNING", "SUCCEEDED"]
-# The states of each, and its last reason.
+# scenario -> the states of the job in order, and its last reason
 RECORDED = {
     "job_success": (ENDS, "Completed"),
     "job_failed_index": (["PENDING", "RUNNING", "FAILED"], "Error"),
@@ -58,7 +58,7 @@ def submit(kx, **fields):
 
 
 def told(server, kx, step):
-    """True if the mount has processed STEP, as far as its tree shows that."""
+    """True if the mount has processed STEP, as far as that is visible in its tree."""
     if step.resource is not st.BATCH_JOBS:
         return True
     name = step.tree["metadata"]["name"]
@@ -76,7 +76,7 @@ def test_recording(server, make_mount, scenario):
     for step in recordings.Recording(scenario, resources=(st.BATCH_JOBS, st.PODS)).steps:
         recordings.apply(server.store, step)
         harness.wait_for(lambda s=step: told(server, kx, s), what=f"{step}")
-        with contextlib.suppress(FileNotFoundError):  # not made yet
+        with contextlib.suppress(FileNotFoundError):  # the job is not shown yet
             seen.see(harness.Job(kx, "app").state())
     # The mount may be faster than this test; test-job.c checks each step.
     rest = iter(states)
@@ -111,8 +111,8 @@ def test_a_life(kx, server, jobs):
 
 
 def test_retried(kx, jobs):
-    """Only the failed replica has another attempt, with a log of its own; when no retries are left, the job
-    continues without it."""
+    """If a replica fails, only this replica gets another attempt, with its own log. When no retries are left, the
+    job continues without it."""
     job = submit(kx)
     pods = jobs.start(job.id)
     jobs.log(pods[0]).append("first\n")
@@ -121,7 +121,7 @@ def test_retried(kx, jobs):
     harness.wait_for(lambda: job.replica("main-0")["state"] == "PENDING" and job.replica("main-0")["exit_code"] == 3)
     assert job.state() == "RUNNING"
     assert "It will be restarted soon." in job.read("why")
-    time.sleep(1.1)  # pods are distinguished by the second of their creation
+    time.sleep(1.1)  # kxfs orders pods by their creation time, which has whole seconds
     again = jobs.retry(job.id, 0)
     jobs.run(again)
     harness.wait_for(lambda: job.replica("main-0")["attempt"] == 1 and job.status()["retries"] == 1)
@@ -140,7 +140,7 @@ def test_retried(kx, jobs):
 
 
 def test_array(kx, server, jobs):
-    """A limited number runs at a time; status counts the waiting ones."""
+    """With `parallelism`, a limited number of replicas runs at the same time. `status` counts those that wait."""
     job = submit(kx, roles=[{**APP["roles"][0], "num_replicas": 5}], scheduler_args={"parallelism": 2})
     pods = jobs.start(job.id)
     assert len(pods) == 2
@@ -150,11 +150,12 @@ def test_array(kx, server, jobs):
     role = job.status()["roles"][0]
     assert [role[key] for key in ("desired", "running", "waiting", "failed")] == [5, 1, 3, 0]
     head, row = kx.read("list").splitlines()
-    assert row.split()[head.split().index("READY")] == "2/5"  # those that have succeeded count
+    assert row.split()[head.split().index("READY")] == "2/5"  # replicas that have succeeded count as ready
 
 
 def test_ctl(kx, server, jobs):
-    """suspend, resume and terminate, each for the Job as it was read: if it has changed, it is read again."""
+    """ctl suspends, resumes and terminates a Job. Each request has the version of the Job that kxfs has read; if the
+    Job has changed since, kxfs reads it again."""
     job = submit(kx)
     jobs.start(job.id)
     # The pods' event may arrive before the job's own.
@@ -166,7 +167,7 @@ def test_ctl(kx, server, jobs):
     assert job.status()["phase"] == "Running"
     write_ctl(job, "terminate")
     assert job.read("wait") == "FAILED\n" and job.status()["reason"] == "Terminated"
-    # The pods continue here, so their logs have no end yet.
+    # The pods still run here, so their logs have no end yet.
     assert job.read("why").startswith("The job was ended: it was terminated through ctl.")
     assert actions(job) == []
     # A copy of it has no deadline.
@@ -176,7 +177,7 @@ def test_ctl(kx, server, jobs):
 
 
 def test_generate_name(kx, server):
-    """Each write of a manifest with generateName is a new job; a fixed name gets a suffix if it is taken."""
+    """Each write of a manifest with generateName launches a new job. A fixed name gets a suffix if it is taken."""
     text = ("---\napiVersion: batch/v1\nkind: Job\nmetadata: {generateName: fmt-, namespace: ''}\nspec:\n  completions: 1\n  parallelism: 1\n  template:\n    spec:\n"
             "      containers: [{name: main, image: i}]\n      volumes: [{name: v, configMap: {name: c, defaultMode: 0755}}]\n---\n")
     ids = []
@@ -204,7 +205,8 @@ def test_cancelled(kx, server, jobs):
 
 
 def test_owned(server, make_mount, jobs):
-    """A JobSet would recreate its Job; a CronJob does not, so its Job can be removed."""
+    """kxfs does not remove a Job that belongs to a JobSet, because the JobSet would create it again. It removes a
+    Job of a CronJob."""
     del jobs
     kx = make_mount(server, source="job:test", options="cancel=all")
     for name, kind, api in (("of-set", "JobSet", "jobset.x-k8s.io/v1alpha2"), ("of-cron", "CronJob", "batch/v1"),
@@ -221,7 +223,7 @@ def test_owned(server, make_mount, jobs):
 
 
 def test_without_backend(make_mount, server):
-    """If nothing else is installed it is Jobs; every other kind takes precedence."""
+    """Jobs are the default kind only if the cluster serves no other kind."""
     def default_kind():
         return yaml.safe_load(make_mount(server, source="test").read(".kxfs", "info"))["default_kind"]
 

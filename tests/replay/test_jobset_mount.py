@@ -50,7 +50,7 @@ def test_recording(server, make_mount, scenario):
     for step in recordings.Recording(scenario, resources=(st.JOBSETS, st.PODS)).steps:
         recordings.apply(server.store, step)
         harness.wait_for(lambda s=step: told(server, kx, s), what=f"{step}")
-        with contextlib.suppress(FileNotFoundError):  # not made yet, or deleted meanwhile
+        with contextlib.suppress(FileNotFoundError):  # the job is not shown yet, or is deleted
             seen.see(harness.Job(kx, "app").state())
             shown |= {f"{rep['role']}-{rep['id']}" for rep in replicas(kx)}
     # The mount may be faster than this test; test-jobset.c checks each step.
@@ -65,7 +65,7 @@ def replicas(kx):
 
 
 def told(server, kx, step):
-    """True if the mount has processed STEP, as far as its tree shows that."""
+    """True if the mount has processed STEP, as far as that is visible in its tree."""
     if step.resource is not st.JOBSETS:
         return True
     name = step.tree["metadata"]["name"]
@@ -95,14 +95,15 @@ def test_a_life(kx, server, jobsets):
 
 
 def test_restarted(kx, jobsets):
-    """A pod has failed, and all are recreated: each replica has another attempt, and another log."""
+    """A pod has failed, and the controller creates all pods again. Each replica gets another attempt with another
+    log."""
     kx.write("submit/app.yaml", APP)
     job = kx.job_of("app.yaml")
     pods = jobsets.start(job.id)
     jobsets.log(pods[0]).append("first\n")
     harness.wait_for(lambda: job.read("main-0/log") == "first\n")
     jobsets.finish(pods[0], code=3)
-    time.sleep(1.1)  # pods are distinguished by the second of their creation
+    time.sleep(1.1)  # kxfs orders pods by their creation time, which has whole seconds
     pods = jobsets.restart(job.id)
     jobsets.run(*pods)
     harness.wait_for(lambda: job.replica("main-0")["attempt"] == 1)
@@ -114,7 +115,7 @@ def test_restarted(kx, jobsets):
     jobsets.finish(pods[1])
     jobsets.say(job.id, "Failed", terminalState="Failed")
     assert job.read("wait") == "FAILED\n"
-    # The end of the job may be reported before those of its pods.
+    # The end of the job may arrive before the ends of its pods.
     harness.wait_for(lambda: job.read("why") == "main-0 ended with exit code 4. Retries used: 1; max_retries is 1. "
                                                 "Its output is in main-0/log. Its last words:\n    second\n", what="why")
 
@@ -132,8 +133,8 @@ def test_cancelled(kx, server, jobsets):
 
 
 def test_owned(server, make_mount, jobsets):
-    """A TrainJob would recreate its JobSet; the message names the command that ends the TrainJob, unless a shell
-    could misread it."""
+    """kxfs does not remove a JobSet that a TrainJob would create again. The message names a command that ends the
+    TrainJob, unless a shell could misread the name."""
     kx = make_mount(server, source="jobset:test", options="cancel=all")
     for name, owner in (("mine", "train-1"), ("odd", "x; reboot")):
         server.store.add(st.JOBSETS, {
@@ -147,7 +148,7 @@ def test_owned(server, make_mount, jobsets):
     assert ("mine: not removed: the job's owner, TrainJob train-1, would create it again; to delete both: "
             "kubectl -n test delete TrainJob train-1") in kx.read(".kxfs", "log")
     assert "odd: not removed: the job's owner, TrainJob x; reboot, would create it again; delete the owner" in kx.read(".kxfs", "log")
-    # A TrainJob whose JobSet has ended has ended too, and makes no other.
+    # A TrainJob whose JobSet has ended has ended too, and creates no other one.
     server.store.change(st.JOBSETS, "test", "mine", lambda tree: tree.update(status={"conditions": [
         {"type": "Completed", "status": "True", "reason": "AllJobsCompleted", "message": "all jobs have completed",
          "lastTransitionTime": "2026-11-28T10:00:00Z"}]}))
@@ -157,7 +158,7 @@ def test_owned(server, make_mount, jobsets):
 
 
 def test_again(kx, server, jobsets):
-    """A job's manifest, unchanged, runs it again under another name."""
+    """The unchanged manifest of a job runs it again under another name."""
     kx.write("submit/app.yaml", APP)
     first = kx.job_of("app.yaml")
     kx.write("submit/again.yaml", first.read("manifest.yaml"))
@@ -167,7 +168,7 @@ def test_again(kx, server, jobsets):
 
 
 def test_without_backend(make_mount, server):
-    """The kind that a file becomes: Volcano, AppWrapper, JobSet, the first that is served."""
+    """A file becomes a job of the first kind in this order that the cluster serves: Volcano, AppWrapper, JobSet."""
     def default_kind():
         return yaml.safe_load(make_mount(server, source="test").read(".kxfs", "info"))["default_kind"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The state directory of a cluster's mount: what it keeps, damaged files, and a disk that hangs or fails."""
+"""The state directory of a mount of a cluster: what it keeps, damaged files, and a disk that hangs or fails."""
 
 import contextlib
 import datetime
@@ -20,13 +20,13 @@ from disk import started
 from test_every_call import PARTS, Day, Mounts, each
 
 # --- History, and damaged files ---------------------------------------------------------------
-# Data of a cluster's jobs in the state directory: history, and the rest after files were damaged.
+# What the state directory keeps of a cluster's jobs: history, and the undamaged rest after files were damaged.
 
 APP = harness.app("true")
 
 
 def printed(kx, volcano, text):
-    """Return a running job that has printed TEXT: (job, its pod)."""
+    """Submit a job, let it run and print TEXT. Return (job, its pod)."""
     job = kx.submit(APP)
     (pod,) = volcano.start(job.id)
     volcano.log(pod).append(text)
@@ -36,7 +36,7 @@ def printed(kx, volcano, text):
 
 @contextlib.contextmanager
 def small_disk(make_mount, server):
-    """A mount whose state directory has space for a megabyte; it has ended afterwards."""
+    """A mount whose state directory has space for one megabyte. It is ended after the block."""
     kx = make_mount(server, start=False)
     harness.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "kxfs-test", str(kx.state)])
     try:
@@ -49,7 +49,7 @@ def small_disk(make_mount, server):
 
 
 def is_settled(kx, job):
-    """For a removed job: true if its record has the end of its pod, and of its log."""
+    """True if the record of JOB, a removed job, shows the ends of its pod and of its log."""
     path = kx.record(job.id)
     head = json.loads(path.read_bytes().split(b"\n")[1]) if path.exists() else {}
     (replica,) = head.get("snapshot", {}).get("replicas", [{}])
@@ -57,7 +57,7 @@ def is_settled(kx, job):
 
 
 def cancelled(kx, volcano, text):
-    """Return a removed job, which is in history/ with all of its output and its final data."""
+    """Return a removed job that is in history/ with all of its output and its final data."""
     job, _ = printed(kx, volcano, text)
     job.cancel()
     harness.wait_for(lambda: job.id in kx.history())
@@ -69,8 +69,8 @@ def cancelled(kx, volcano, text):
 
 @pytest.mark.parametrize("gone", [True, False], ids=["gone", "there"])
 def test_merged_log_that_was_cut(kx, volcano, gone):
-    """kxfs could not write everything to the merged log before it ended, as on a full disk: the next start does,
-    also for a job in history/, and for a finished one."""
+    """kxfs ended before it could write the whole merged log, as on a full disk. The next start completes it, for a
+    finished job and for a job in history/."""
     if gone:
         job = cancelled(kx, volcano, "one\ntwo\n")
     else:
@@ -92,20 +92,21 @@ def test_merged_log_that_was_cut(kx, volcano, gone):
 
 
 def files(top):
-    """Return the bytes of a job's files that do not change by themselves; or the errno of an unreadable one."""
+    """Return the bytes of a job's files that don't change by themselves, or the errno of each file that can't be
+    read."""
     return {name: harness.err_of((top / name).read_bytes) or (top / name).read_bytes() for name in
             ("state", "status", "status.json", "why", "manifest.yaml", "app.yaml", "main-0/log", "log")}
 
 
 def test_history(kx, volcano):
-    """A removed job keeps its logs and its last state, over a crash too, until it is removed for good."""
+    """A removed job keeps its logs and its last state, also after a crash, until it is removed from history/."""
     job, pod = printed(kx, volcano, "hello\n")
     app = job.read("app.yaml")
     volcano.log(pod).append("bye\n")
     job.cancel()
     harness.wait_for(lambda: (job.old / "main-0/log").read_bytes() == b"hello\nbye\n")
     later, _ = printed(kx, volcano, "later\n")
-    harness.wait_for(lambda: is_settled(kx, job), what="the last record")  # so all news of it and its pod has come
+    harness.wait_for(lambda: is_settled(kx, job), what="the last record")  # then all events of the job and its pod have arrived
     before = harness.wait_for(lambda: (job.old / "state").read_text() == "CANCELLED\n" and files(job.old))
     assert before["app.yaml"].decode() == app == APP and f"name: {job.id}".encode() in before["manifest.yaml"]
     assert before["log"] == b"main/0 hello\nmain/0 bye\n" and before["why"]
@@ -128,21 +129,21 @@ def test_history(kx, volcano):
 
 
 def test_removed_at_once(kx):
-    """A job that is removed right after its launch leaves nothing from which a start after a crash would recreate
-    its folder."""
+    """A job that is removed right after its launch leaves no files from which a start after a crash would create its
+    folder again."""
     job = kx.submit(APP)
-    with contextlib.suppress(TimeoutError):  # after 3 s; it goes on
+    with contextlib.suppress(TimeoutError):  # after 3 s; the removal continues
         os.rmdir(job.dir)
     harness.wait_for(lambda: not kx.record(job.id).exists(), what="its record to go")
     kx.end(signal.SIGKILL)
     assert os.listdir(kx.state / "jobs") == []
-    assert all(name.startswith(".removed-") for name in os.listdir(kx.state / "output"))  # half removed by the kill
+    assert all(name.startswith(".removed-") for name in os.listdir(kx.state / "output"))  # the kill has interrupted a removal
     kx.start()
     assert os.listdir(kx.state / "output") == [] and kx.ls("jobs") == kx.history() == []
 
 
 def test_output_without_a_record(kx, volcano):
-    """A removal interrupted by a kill leaves output without a record: the next start removes it."""
+    """A kill interrupts a removal, and output remains without a record. The next start removes it."""
     job, _ = printed(kx, volcano, "hello\n")
     kx.end(signal.SIGKILL)
     folder = kx.state / "output/0badcafe-0000-4000-8000-000000000000"
@@ -154,7 +155,8 @@ def test_output_without_a_record(kx, volcano):
 
 @pytest.mark.waits
 def test_history_keep(make_mount, server, volcano):
-    """It is kept for this time, and then removed automatically; a job that is in the cluster remains."""
+    """history_keep: a job in history/ is removed automatically after this time. A job that is still in the cluster
+    remains."""
     kx = make_mount(server, options="history_keep=6s")
     stays, pod = printed(kx, volcano, "stays\n")
     goes, _ = printed(kx, volcano, "goes\n")
@@ -186,7 +188,7 @@ def damage(path, how):
 
 
 def parts(kx, job):
-    """Return the files of a kept job; its log's uid is replaced by KEY."""
+    """Return the files that the state directory has of JOB. KEY replaces the uid in the name of its log."""
     top = kx.folder(job.id)
     (key,) = os.listdir(top / "logs")
     return {"record": kx.record(job.id)} | {
@@ -196,7 +198,8 @@ def parts(kx, job):
 
 @pytest.mark.parametrize("how", ["truncated", "garbage", "missing", "directory", "FIFO", "symlink"])
 def test_damaged(kx, volcano, how):
-    """Any one file of a kept job: the mount starts, and only that file is lost."""
+    """Any one file of a job in the state directory is damaged. The mount starts, and only the data of this file are
+    lost."""
     jobs = {"none": cancelled(kx, volcano, "none\n" * 10)}
     names = sorted(parts(kx, jobs["none"]))
     assert {"record", "logs/KEY", "merged"} <= set(names)
@@ -214,7 +217,7 @@ def test_damaged(kx, volcano, how):
             assert job.id not in kx.history()
         else:
             check_damaged(name, before[name], files(job.old))
-    # All operations on it still work.
+    # All operations on a damaged job still work.
     for job in jobs.values():
         if job.old.exists():
             harness.remove(job.old)
@@ -234,9 +237,9 @@ def check_damaged(name, before, now):
 
 
 def check_unknown(kx, record, log, how):
-    """The record is unreadable; it is in aside/ with its output, and that is reported."""
+    """Check a job whose record is unreadable: record and output are in aside/, and kxfs has reported it."""
     output = kx.state / "output" / record.name
-    if how in ("missing", "directory"):  # neither is a damaged record, so the output is the rest of a removal
+    if how in ("missing", "directory"):  # these are not damaged records, so the output counts as the rest of a removal
         harness.wait_for(lambda: not output.exists(), what="the output to go")
         return
     assert str(record) in kx.read(".kxfs", "log") and not output.exists()
@@ -246,7 +249,8 @@ def check_unknown(kx, record, log, how):
 
 @pytest.mark.waits
 def test_full_disk(make_mount, server, volcano):
-    """Output that does not fit is reported, delays nothing else, and is fetched when there is space again."""
+    """Output that does not fit on the disk is reported and delays nothing else. When there is space again, kxfs
+    fetches it."""
     with small_disk(make_mount, server) as kx:
         other, pod = printed(kx, volcano, "before\n")
         harness.wait_for(lambda: other.read("log") == "main/0 before\n", what="the merged log")
@@ -258,9 +262,9 @@ def test_full_disk(make_mount, server, volcano):
         harness.wait_for(lambda: full.status()["logs_waiting"] == 1, what="the status to say so")
         assert "The output of main-0 can't be written to the state directory: No space left" in full.read("why")
         assert text.startswith(full.log())
-        # Reading works, and the mount responds; the other job's stream remains open.
+        # Reading works, the mount responds, and the log stream of the other job remains open.
         assert other.log() == b"before\n" and other.read("log") == "main/0 before\n"
-        assert [job.until("RUNNING") for job in (other, full)]  # of jobs and of pods the news come on two ways
+        assert [job.until("RUNNING") for job in (other, full)]  # the events of jobs and of pods arrive separately
         assert len(server.open_streams(subresource="log")) >= 1
         volcano.finish(pod)
         other.finish()
@@ -275,7 +279,7 @@ def test_full_disk(make_mount, server, volcano):
 
 @pytest.mark.waits
 def test_full_disk_after_a_refusal(make_mount, server, volcano):
-    """A full disk is reported, even after a refusal of the server."""
+    """kxfs reports a full disk even if the server has refused the log before that."""
     with small_disk(make_mount, server) as kx:
         job, pod = printed(kx, volcano, "before\n")
         refused = server.faults.add("reply", times=1000, subresource="log", reply=replies.internal())
@@ -296,7 +300,7 @@ def test_full_disk_after_a_refusal(make_mount, server, volcano):
 
 @pytest.mark.waits
 def test_followed_on_full_disk(make_mount, server, volcano):
-    """A reader that follows a log while the disk fills up gets each line once, and the log has the same lines."""
+    """While the disk fills up, a reader of `follow` gets each line once, and the log has the same lines."""
     with small_disk(make_mount, server) as kx:
         job, pod = printed(kx, volcano, "begin\n")
         follow = harness.popen(["cat", str(job / "main-0/follow")], stdout=-1)
@@ -318,8 +322,8 @@ def test_followed_on_full_disk(make_mount, server, volcano):
 
 
 def test_copy_of_ours(make_mount, server, volcano):
-    """While nothing is mounted our job is deleted, and another user creates it again from its manifest: that is
-    another job."""
+    """While nothing is mounted, our job is deleted and another user creates it again from its manifest. The new job
+    does not count as ours."""
     del volcano
     kx = make_mount(server)
     job = kx.submit(APP)
@@ -340,7 +344,7 @@ def test_copy_of_ours(make_mount, server, volcano):
 
 @pytest.mark.parametrize("whose", ["all", "own"])
 def test_name_used_again(make_mount, server, volcano, whose):
-    """Output in history/ remains when another job gets the name and prints, or is only read."""
+    """When another job gets the name of a job in history/ and prints, or is only read, the earlier output remains."""
     kx = make_mount(server, options="capture=all" if whose == "all" else "")
     if whose == "all":
         server.store.add(st.JOBS, watching.job("train"))
@@ -357,7 +361,8 @@ def test_name_used_again(make_mount, server, volcano, whose):
     server.store.remove(st.JOBS, "test", "train")
     harness.wait_for(lambda: "train" in kx.history())
     reader = (kx / "history/train/log").open("rb")
-    later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(minutes=1)  # of the same second neither is the newer
+    # A later second, because kxfs can't order jobs that were created in the same second.
+    later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(minutes=1)
     server.store.add(st.JOBS, watching.job("train", creationTimestamp=later.strftime("%Y-%m-%dT%H:%M:%SZ")))
     harness.wait_for(lambda: "train" in kx.ls("jobs"))
     (pod,) = volcano.start("train")
@@ -373,7 +378,7 @@ def test_name_used_again(make_mount, server, volcano, whose):
             reader = None
         kx.end()
         kx.start()
-    # When the second job moves to history/, it has the name, and the first is shown with its uid, too.
+    # When the second job moves to history/, it has the plain name there, and the first job gets a name with its uid.
     server.store.remove(st.PODS, "test", pod)
     server.store.remove(st.JOBS, "test", "train")
     older = f"train~{uid[:8]}"
@@ -390,19 +395,20 @@ def test_name_used_again(make_mount, server, volcano, whose):
 
 
 # --- A slow disk ------------------------------------------------------------------------------
-# The disk with the output of one job hangs: all else continues, and nothing of that output is lost.
+# The disk hangs at the output of one job. Everything else continues, and none of this output is lost.
 
 
 @pytest.fixture
 def slow(make_mount, server, volcano):
-    """(mount, its disk)"""
+    """(a mount, its disk)"""
     del volcano
     with started(make_mount(server, start=False)) as both:
         yield both
 
 
 def others_go_on(kx, disk, volcano):
-    """A listing, a submission, and another job from its start to its end, with its output."""
+    """While a call hangs, check that others work: a listing, a submission, and another job from start to end, with
+    its output."""
     with disk.still():
         other_job(kx, volcano)
 
@@ -420,7 +426,7 @@ def other_job(kx, volcano):
 
 
 def whole(job, text):
-    """All output is there, once, in the log and in the merged one."""
+    """Wait until all output is there, once, in the log and in the merged log."""
     harness.wait_for(lambda: job.log() == text.encode(), what="the log")
     merged = "".join(f"main/0 {line}" for line in text.splitlines(True))
     harness.wait_for(lambda: job.read("log") == merged, what="the merged log")
@@ -430,7 +436,7 @@ def whole(job, text):
 @pytest.mark.parametrize("call, part", [
     ("mkdir", "logs"),      # the job's folder
     ("create", "logs/"),    # the log's file
-    ("getattr", "logs/"),   # whatever looks at it
+    ("getattr", "logs/"),  # a reader asks for its attributes
     ("create", "lines/"),
 ])
 def test_at_the_beginning(slow, volcano, call, part):
@@ -449,7 +455,7 @@ def test_at_the_beginning(slow, volcano, call, part):
 
 @pytest.mark.parametrize("part", ["lines/", "logs/", "merged"])
 def test_killed_before_it_is_written(slow, volcano, part):
-    """A reader of `follow` got a line that is not on disk when kxfs is killed: the next mount has it, once."""
+    """kxfs is killed before a line that a reader of `follow` got is on disk. The next mount shows this line once."""
     kx, disk = slow
     job = kx.submit(APP)
     (pod,) = volcano.start(job.id)
@@ -484,7 +490,7 @@ def test_killed_before_it_is_written(slow, volcano, part):
 
 
 @pytest.mark.parametrize("call, part", [
-    ("open", "logs/"),      # what is left of it is read
+    ("open", "logs/"),  # the existing part of the log is read
     ("close", "logs/"),
 ])
 def test_at_the_end(slow, volcano, call, part):
@@ -503,8 +509,8 @@ def test_at_the_end(slow, volcano, call, part):
 
 
 def test_slowed(slow, server, volcano):
-    """A log that is faster than the disk is slowed down, and not requested again later, when it may have been
-    rotated. Others are not slowed down."""
+    """A log that grows faster than the disk can write is slowed down. It is not fetched again later, when it may
+    have been rotated. Other logs are not slowed down."""
     kx, disk = slow
     job = kx.submit(APP)
     (pod,) = volcano.start(job.id)
@@ -527,18 +533,18 @@ def test_slowed(slow, server, volcano):
 
 
 # --- Each call hangs or fails -----------------------------------------------------------------
-# tests/mount/test_every_call.py on the mount of a cluster.
+# tests/mount/test_every_call.py, with a mount of a cluster.
 
 
 class Cluster(threading.Thread):
-    """Runs the pods of all jobs: one counts until it may end, another hangs, all others print 1 and end."""
+    """Runs the pods of all jobs: some count until they may end, one hangs, and all others print 1 and end."""
 
     def __init__(self, volcano):
         super().__init__(daemon=True)
         self.volcano = volcano
         self.let_go = set()
         self.counts = {}  # pod -> how far it has counted
-        self.ended = {}  # job -> the same at its end
+        self.ended = {}  # job -> how far it had counted when it ended
         self.made = []  # names of all jobs
         self.over = threading.Event()
         volcano.store.listeners.append(self.changed)
@@ -549,7 +555,7 @@ class Cluster(threading.Thread):
             self.made.append(change.after.name)
 
     def forget(self):
-        """Another mount starts, which does not have the last one's jobs."""
+        """Remove all jobs, because another mount starts."""
         for name in self.made:
             self.volcano.store.remove(st.JOBS, "test", name)
 

@@ -49,7 +49,7 @@ def play(server, kind, name, until=lambda tree: False):
     ("workflow", "deadline", "late", "FAILED", {"main-0": "FAILED"}),
 ])
 def test_recorded(server, make_mount, kind, name, job, state, replicas):
-    """A mount of all kinds shows the operator's results, with the pods as replicas."""
+    """A mount of all kinds shows a job with the result that its operator reports, and with the pods as replicas."""
     kx = make_mount(server, source="test")
     play(server, kind, name)
     harness.wait_for(lambda: job in kx.ls("jobs") and harness.Job(kx, job).state() == state, what=state)
@@ -61,14 +61,14 @@ def test_recorded(server, make_mount, kind, name, job, state, replicas):
 
 
 def test_each_kind_can_be_suspended():
-    """Each shipped file has ctl, and each kind is in the tests below."""
+    """Each shipped kind file has a `ctl` member, and the tests below include each kind."""
     assert {name for name, kind in FILES.items() if kind["ctl"]["suspend"]} == set(KINDS) == set(FILES)
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_suspend_and_resume(server, make_mount, name):
-    """ctl sets the field that the file names to true and to false, of the job as it was read; the job is shown as its
-    controller reacts; and a copy of its manifest is not suspended."""
+    """ctl sets the field that the kind file names to true and to false, with the version of the job that kxfs has
+    read. The job is shown as its controller then reports it. A copy of its manifest is not suspended."""
     kind = KINDS[name]
     tree = kind.job()
     server.install(kind.resource)
@@ -80,7 +80,7 @@ def test_suspend_and_resume(server, make_mount, name):
     assert "suspend" in harness.actions(job) and "resume" not in harness.actions(job)
 
     def does(word, value, status):
-        """Write WORD to ctl; its controller reacts to the patch with STATUS."""
+        """Write WORD to ctl. The controller then reacts to the patch with STATUS."""
         version, n = str(server.store.find(kind.resource, "test", job.id).version), server.count(verb="patch")
         writer = harness.popen(["sh", "-c", f"echo {word} >{job.dir}/ctl"])
         harness.wait_for(lambda: kind.value(server.store.find(kind.resource, "test", job.id).tree()) is value, what="the patch")
@@ -106,7 +106,7 @@ def test_suspend_and_resume(server, make_mount, name):
 
 
 def test_no_ctl(server, make_mount, tmp_path):
-    """Jobs of a kind whose file has no ctl: there is none to suspend, and a write is refused with the reason."""
+    """A kind file without `ctl`: its jobs can't be suspended, and a write to their ctl is refused with the reason."""
     (tmp_path / "trainrun.yaml").write_text(example().replace("ctl: {suspend: .spec.suspend}\n", ""))
     server.install(TRAINRUNS)
     server.store.put(TRAINRUNS, RUN)
@@ -119,7 +119,8 @@ def test_no_ctl(server, make_mount, tmp_path):
 
 
 def test_workflow(server, make_mount):
-    """Replicas appear with the steps' pods; a suspended workflow is PENDING, and ctl terminates it with a word."""
+    """Replicas appear with the pods of the steps. A suspended workflow is PENDING. ctl terminates it by setting a
+    word."""
     kx = make_mount(server, options="cancel=all", source="workflow:test")
     play(server, "workflow", "success-steps", until=lambda tree: tree.get("status", {}).get("phase") == "Running")
     job = harness.Job(kx, "steps")
@@ -144,7 +145,8 @@ def test_workflow(server, make_mount):
 
 
 def test_submit(server, make_mount):
-    """A ready manifest is sent, and its pods get the submitter's label; an AppDef can't become such a job."""
+    """kxfs submits a ready manifest unchanged, except that its pods get the submitter's label. An AppDef can't
+    become a job of such a kind."""
     kx = make_mount(server, source="pytorchjob:test")
     kx.write("submit/train.yaml", json.dumps(MANIFEST))
     sent = server.store.find(st.PYTORCHJOBS, "test", "train").tree()
@@ -166,7 +168,7 @@ RUN = {
 
 
 def example():
-    """Return the example of kxfs-kind(5)."""
+    """Return the example in kxfs-kind(5)."""
     return re.search(r"^\.Bd .*?\n(format.*?)^\.Ed", (ROOT / "docs/kxfs-kind.5").read_text(), re.S | re.M)[1]
 
 
@@ -180,7 +182,7 @@ def pod(name, role, index):
 
 
 def test_own_file(server, make_mount, tmp_path):
-    """A user's file is enough for another kind."""
+    """For another kind, a file of the user is enough."""
     (tmp_path / "trainrun.yaml").write_text(example())
     (tmp_path / "README").write_text("this is not a kind")
     server.install(TRAINRUNS)
@@ -202,7 +204,7 @@ def test_own_file(server, make_mount, tmp_path):
      "job and this file both describe batch/v1 Job; remove one of them"),
 ])
 def test_mistake(server, make_kx, tmp_path, text, says):
-    """An error in a file ends the start, with its position."""
+    """An error in a kind file ends the start. The message has its position."""
     del server
     (tmp_path / "trainrun.yaml").write_text(text())
     kx = make_kx(start=False)
@@ -211,7 +213,7 @@ def test_mistake(server, make_kx, tmp_path, text, says):
 
 
 def test_check_kind(make_kx, tmp_path):
-    """Without a mount, print what a mount would show; pods of other jobs are not included."""
+    """`kxfs --check-kind` prints without a mount what a mount would show. It ignores pods of other jobs."""
     files = [tmp_path / name for name in ("kind.yaml", "run.json", "pods.json")]
     other = pod("x", "Actor", 0)
     other["metadata"]["ownerReferences"][0]["uid"] = "r-2"
@@ -225,7 +227,7 @@ def test_check_kind(make_kx, tmp_path):
     assert (status["kind"], status["state"], [role["name"] for role in status["roles"]]) == (
         "trainrun", "PENDING", ["driver", "actor"])
     assert [rep["pod"] for rep in status["roles"][1]["replicas"]] == ["", "a1"]
-    # A pod that belongs to a part.
+    # The pod belongs to a part of the job.
     files[0].write_text(example() + "parts: [{api: apps/v1, kind: ReplicaSet, plural: replicasets}]\n")
     part = {"kind": "ReplicaSet", "metadata": {"name": "set", "uid": "s-1",
                                                "ownerReferences": pod("a1", "Actor", 1)["metadata"]["ownerReferences"]}}
@@ -241,19 +243,19 @@ PAGE = (ROOT / "docs/your-kind.md").read_text()
 
 
 def page_files(folder):
-    """Write the files of docs/your-kind.md."""
+    """Write the files that docs/your-kind.md shows into FOLDER."""
     for name, text in re.findall(r"^`([\w.-]+)`.*?:\n\n```\w+\n(.*?)^```", PAGE, re.S | re.M):
         (folder / name).write_text(text)
 
 
 def matches(wanted, seen):
-    """True if they are equal, where a line of dots matches any lines."""
+    """True if SEEN is equal to WANTED. A line "..." in WANTED matches any lines."""
     parts = [re.escape(part) for part in wanted.split("...\n")]
     return re.fullmatch(r"(?:.*\n)*".join(parts), seen)
 
 
 def test_page(tmp_path, binary):
-    """Each command of docs/your-kind.md prints the documented output."""
+    """Each command in docs/your-kind.md prints the output that the page shows."""
     page_files(tmp_path)
     path = tmp_path / "bin"
     path.mkdir()
@@ -266,7 +268,8 @@ def test_page(tmp_path, binary):
 
 
 def test_page_on_a_mount(server, make_mount, tmp_path):
-    """The file of docs/your-kind.md is enough for such jobs: no C. Each row of its states is shown."""
+    """The kind file in docs/your-kind.md is enough to show such jobs, without code in C. Each row of its states is
+    shown."""
     page_files(tmp_path)
     kind = yaml.safe_load((tmp_path / "broadcastjob.yaml").read_text())
     resource = st.Resource(*kind["object"]["api"].split("/"), kind["object"]["plural"], kind["object"]["kind"])
@@ -314,8 +317,8 @@ states:
 
 @pytest.mark.parametrize("source", ["test", "jobflow:test"])
 def test_part_is_of_a_kind_in_c(server, make_mount, tmp_path, source):
-    """Volcano's JobFlow makes Volcano Jobs: where JobFlows are shown, these are parts, with their pods, and others are
-    shown beside them."""
+    """Volcano's JobFlow creates Volcano Jobs. A mount that shows JobFlows shows these Jobs as parts, with their
+    pods. It shows other Volcano Jobs as jobs."""
     (tmp_path / "jobflow.yaml").write_text(JOBFLOW)
     flows = st.Resource("flow.volcano.sh", "v1alpha1", "jobflows", "JobFlow")
     server.install(flows, *st.VOLCANO)
@@ -336,14 +339,14 @@ def test_part_is_of_a_kind_in_c(server, make_mount, tmp_path, source):
 
 
 def test_default_kind(server, make_mount):
-    """A file without a scheduler becomes a Job, also in a mount that shows PyTorchJobs."""
+    """A file without a scheduler becomes a batch Job, also in a mount that shows PyTorchJobs."""
     info = yaml.safe_load(make_mount(server, source="test").read(".kxfs", "info"))
     assert info["default_kind"] == "job" and {k["kind"] for k in info["kinds"]} == {"job", *RESOURCES}
 
 
 def test_requests_without_operators(server, make_mount):
-    """In a cluster that has only Jobs, a mount of all kinds sends the requests of a mount of Jobs, of which one is
-    discovery."""
+    """In a cluster that serves only Jobs, a mount of all kinds sends the same requests as a mount of Jobs, and one
+    request for discovery."""
     server.uninstall(*RESOURCES.values())
 
     def asked(source):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Mounts of a cluster with AppWrappers and Kueue: recordings of a real one; positions in the queue, which are
-requested only while a process reads them; `queues/`; ctl through the Workload; mounts without some of the rights;
-clusters without Kueue. tests/unit/spec/kinds/test-kueue.c checks everything else in each recording."""
+"""Mounts of a cluster with AppWrappers and Kueue: recordings of a real cluster; positions in the queue, which kxfs
+requests only while a process reads them; `queues/`; ctl through the Workload; mounts with missing rights; clusters
+without Kueue. tests/unit/spec/kinds/test-kueue.c checks everything else in each recording."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ from preload import Clock
 KINDS = {"jobset": st.JOBSETS, "appwrapper": st.NEW_APPWRAPPERS, "job": st.BATCH_JOBS}
 SCENARIOS = recordings.scenarios("appwrappers", ("kueue", "kueue_v014"))
 WORKLOAD = "of-app-1a2b3"
-IN_LINE = ["suspend", "queue NAME", "priority CLASS"]  # what ctl does to a job that waits
+IN_LINE = ["suspend", "queue NAME", "priority CLASS"]  # the actions that ctl offers for a waiting job
 OPENED = "Kueue admits it when the queue is opened again."
 RESUME = " To resume it, write resume to its ctl; to end it, remove its directory."
 ACTIVE = f"It resumes when spec.active of its Workload is set to true again.{RESUME}"
@@ -34,8 +34,8 @@ def kueue_of(scenario):
 
 @pytest.fixture
 def make(server, make_mount):
-    """make(SCENARIO=..., seen=True, **kwargs): a mount of a cluster with that Kueue; SEEN: its ClusterQueues are
-    visible."""
+    """make(SCENARIO, seen=True, **kwargs) returns a mount of a cluster with the Kueue of this recording. SEEN: the
+    user may see ClusterQueues."""
     def make(scenario="kueue_appwrapper_success", seen=True, **kwargs):
         server.uninstall(*st.VOLCANO)
         server.install(st.NEW_APPWRAPPERS, *kueue_of(scenario))
@@ -47,7 +47,7 @@ def make(server, make_mount):
 
 
 def load(server, scenario, until=lambda step: False):
-    """Play a recording up to the first step for which UNTIL is true. Return the rest."""
+    """Play a recording up to the first step for which UNTIL is true. Return the remaining steps."""
     resources = (st.NEW_APPWRAPPERS, st.PODS, *kueue_of(scenario))
     steps = recordings.Recording(scenario, resources=resources).steps
     for i, step in enumerate(steps):
@@ -58,8 +58,8 @@ def load(server, scenario, until=lambda step: False):
 
 
 def says(text):
-    """The step in which the Workload of the job `app` has a condition with this message, or a check of this name,
-    and the job's controller has acted on the job."""
+    """Return a function that is true for a step once two things have happened: the Workload of the job `app` has a
+    condition with the message TEXT or a check of this name, and the job's controller has acted on the job."""
     has = {"text": False, "phase": False}
 
     def until(step):
@@ -93,14 +93,14 @@ def info(kx):
 
 
 def full(cluster_queue, *sets):
-    """The text that `why` quotes for a job whose sets of pods find no quota."""
+    """Return the text of `why` for a job without quota. It quotes Kueue's message about the pod SETS."""
     lacks = {"main": "100m", "app-0": "50m", "app-1": "100m"}
     return f"it has no quota in queue team (cluster queue {cluster_queue}). Kueue: \"" + "; ".join(
         f"couldn't assign flavors to pod set {name}: insufficient unused quota for cpu in flavor default-flavor, "
         f"{lacks[name]} more needed" for name in sets or ("app-0", "app-1")) + "\""
 
 
-# --- recordings of a real one ---
+# --- recordings of a real cluster ---
 
 
 @pytest.mark.parametrize("scenario, until, state, reason, text", [
@@ -138,7 +138,8 @@ def full(cluster_queue, *sets):
      f"The job is being stopped: its Workload appwrapper-app-56912 was deactivated. {ACTIVE}"),
 ])
 def test_why(server, make, scenario, until, state, reason, text):
-    """A mount from the start, a later one that may resume the job, and the rest of the recording."""
+    """Check a mount that runs from the start, and a later mount that may resume the job. Then play the rest of the
+    recording."""
     cluster_queue = scenario.removeprefix("kueue_").replace("_", "-")
     text = text.replace("CQ", cluster_queue)
     kx = make(scenario)
@@ -146,7 +147,7 @@ def test_why(server, make, scenario, until, state, reason, text):
     for mount, expected in ((kx, text.removesuffix(RESUME)), (make(scenario, options="cancel=all"), text)):
         why(mount, expected)
         job = harness.Job(mount, "app")
-        harness.wait_for(lambda job=job: job.state() == state, what=f"state {state}")  # its pods may say so later
+        harness.wait_for(lambda job=job: job.state() == state, what=f"state {state}")  # its pods may report the state later
         status = job.status()
         assert (status["state"], status["reason"], status["queue"]) == (state, reason, "team")
         assert status["evictions"] == any(word in scenario for word in ("preempted", "drain", "deactivated", "rejected"))
@@ -162,7 +163,7 @@ def test_why(server, make, scenario, until, state, reason, text):
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_whole_recording(server, make, scenario):
-    """To its end: whatever Kueue reported before, a finished job is shown as without Kueue."""
+    """Play the recording to its end. Whatever Kueue has reported before, a finished job is shown as without Kueue."""
     kx = make(scenario)
     over = []
 
@@ -175,7 +176,7 @@ def test_whole_recording(server, make, scenario):
     left = load(server, scenario, ended)
     if over:
         harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job to be shown")
-        # Not until(): it may have been CANCELLED before, and active again.
+        # until() would fail, because the job may have been CANCELLED before it became active again.
         harness.wait_for(lambda: harness.Job(kx, "app").state() == over[0].upper(), what=over[0])
         assert "queue" not in kx.read("jobs/app/why")
     for step in left:
@@ -184,14 +185,15 @@ def test_whole_recording(server, make, scenario):
     harness.wait_for(lambda: "app" not in kx.ls("jobs") or not gone, what="the job to leave")
 
 
-# For batch Jobs: the reasons of `app`, in order, and its last state.
+# For batch Jobs: scenario -> the reasons of `app` in order, and its last state.
 JOBS = {"kueue_job_success": (["Completed"], "SUCCEEDED"), "kueue_job_fail": (["Error"], "FAILED"),
         "kueue_job_quota_wait": (["Queued", "Completed"], "SUCCEEDED")}
 
 
 @pytest.mark.parametrize("scenario", sorted(JOBS))
 def test_recording_of_jobs(server, make_mount, scenario):
-    """Each message of Kueue about a Job, on mounts of Jobs and of all kinds; a waiting job is never CANCELLED."""
+    """Recordings of Jobs, on a mount of Jobs and on a mount of all kinds: each message of Kueue about the Job is
+    shown, and a waiting job is never CANCELLED."""
     server.uninstall(*st.VOLCANO)
     server.install(st.BATCH_JOBS, *st.KUEUE)
     mounts = [make_mount(server, source=source) for source in ("job:test", "test")]
@@ -222,7 +224,7 @@ def test_recording_of_jobs(server, make_mount, scenario):
 
 
 def test_drained_job(server, make_mount):
-    """An evicted Job waits, with the recorded Workload (the Job itself was not recorded)."""
+    """An evicted Job waits. The Workload is recorded; the Job itself was not recorded."""
     scenario = "kueue_v014_job_clusterqueue_drain"
     server.uninstall(*st.VOLCANO)
     server.install(st.BATCH_JOBS, *st.OLD_KUEUE)
@@ -251,7 +253,8 @@ def evicted(server):
 
 
 def test_manifest_again(server, make_mount):
-    """Kueue's additions to an admitted JobSet are not part of its copy, which Kueue would not start otherwise."""
+    """The copy of an admitted JobSet does not have what Kueue has added to it, because Kueue would not start such a
+    copy."""
     server.uninstall(*st.VOLCANO)
     server.install(st.JOBSETS, *st.KUEUE)
     kx = make_mount(server, source="jobset:test")
@@ -269,7 +272,7 @@ def test_manifest_again(server, make_mount):
 
 
 def test_owner(server, make_mount):
-    """A TrainJob's JobSet waits with the Workload of the TrainJob; its `wait` does not end as cancelled."""
+    """The JobSet of a TrainJob waits with the TrainJob's Workload. Its `wait` does not end as CANCELLED."""
     server.uninstall(*st.VOLCANO)
     server.install(st.JOBSETS, *st.KUEUE)
     kx = make_mount(server, source="jobset:test", options="cancel=all")
@@ -292,8 +295,8 @@ def test_owner(server, make_mount):
 
 @pytest.mark.parametrize("kind", ["jobset", "job"])
 def test_grace_of_evicted_pods(server, make_mount, kind):
-    """Kueue suspends an evicted job immediately, and its pods continue for their grace: so does the job. Then it
-    waits, and continues as another attempt."""
+    """Kueue suspends an evicted job immediately, but the pods run until their grace period is over. Until then the
+    job is shown as running. Then it waits, and later runs as another attempt."""
     server.uninstall(*st.VOLCANO)
     resource = KINDS[kind]
     server.install(resource, *st.KUEUE)
@@ -333,7 +336,7 @@ def test_grace_of_evicted_pods(server, make_mount, kind):
     tell(True, QuotaReserved=False, Admitted=False, Evicted=True)
     harness.wait_for(lambda: row() == {"state": "PENDING", "queue": "team", "ready": "0/2"}, what="that it waits")
     assert "it was preempted" in job.read("why") and job.status()["evictions"] == 1
-    time.sleep(1.1)  # pods are distinguished by the second of their creation
+    time.sleep(1.1)  # kxfs orders pods by their creation time, which has whole seconds
     tell(False, QuotaReserved=True, Admitted=True, Evicted=False)
     for index in range(2 if kind == "job" else 0):
         jobsets.run(jobsets.retry(job.id, index))
@@ -343,7 +346,7 @@ def test_grace_of_evicted_pods(server, make_mount, kind):
 
 
 def test_waiting_for_what_is_put_out_for_good(server, make):
-    """`wait` of a job that Kueue does not requeue ends, and `why` has the remedy."""
+    """`wait` ends for a job that Kueue does not requeue, and `why` has the remedy."""
     kx = make(options="cancel=all")
     scenario = "kueue_appwrapper_check_rejected"
     until = says("is deactivated due to AdmissionCheck")
@@ -367,7 +370,7 @@ def test_waiting_for_what_is_put_out_for_good(server, make):
 
 
 def summary(server, *jobs, ahead=0):
-    """Return the visibility API's reply: JOBS, in order, after AHEAD of other namespaces."""
+    """Return a reply of the visibility API with JOBS in order, after AHEAD jobs of other namespaces."""
     return {"kind": "PendingWorkloadsSummary", "items": [
         {"metadata": {"name": f"appwrapper-{name}-01234", "namespace": "test", "ownerReferences": [
             {"kind": "AppWrapper", "name": name, "uid": server.store.find(st.NEW_APPWRAPPERS, "test", name).uid}]},
@@ -385,8 +388,8 @@ def place(kx, job, expected):
 
 
 def test_place_in_list(server, make):
-    """A reader of list alone gets the positions too, by one request for all jobs of a queue; further reads cause
-    further requests."""
+    """If a process only reads `list`, kxfs requests the positions, with one request for all jobs of a queue. Each
+    further read of `list` may cause one more request."""
     scenario = "kueue_appwrapper_quota_wait"
     load(server, scenario, lambda step: step.tree["kind"] == "Workload" and "third" in step.tree["metadata"]["name"])
     server.api.places["team"] = summary(server, "app", "third", ahead=1)
@@ -406,7 +409,8 @@ def test_place_in_list(server, make):
 
 @pytest.mark.parametrize("scenario", ["kueue_appwrapper_quota_wait", "kueue_v014_appwrapper_quota_wait"])
 def test_place(server, make, scenario):
-    """Requested when a process reads, and not before; 1 is next; the reason does not change."""
+    """kxfs requests a position only when a process reads it. The next job has position 1. The reason of the job does
+    not change."""
     load(server, scenario, lambda step: step.tree["kind"] == "Workload" and "third" in step.tree["metadata"]["name"])
     server.api.places["team"] = summary(server, "app", "third", ahead=1)
     kx = make(scenario)
@@ -421,7 +425,7 @@ def test_place(server, make, scenario):
     server.api.places["team"] = summary(server, "app")
     place(kx, "app", 1)
     place(kx, "third", None)
-    # Every 5 s at most: each may be late, but none earlier than if it and all before it had come without pause.
+    # kxfs sends at most one request in 5 s. Request number i must not come earlier than 5 s times i; each may be late.
     times = [req.at - begin for req in asked(server)]
     assert all(at > 4.9 * i for i, at in enumerate(times)), times
     assert server.count(path="/apis/visibility.kueue.x-k8s.io") == 1
@@ -431,8 +435,8 @@ def test_place(server, make, scenario):
 @pytest.mark.waits
 @pytest.mark.parametrize("kind", ["jobset", "appwrapper"])
 def test_moved(make_mount, server, kind):
-    """A user who has named a wrong queue corrects the label, which is metadata: the spec's generation does not
-    change."""
+    """A user who has named a wrong queue corrects the label. Labels are metadata, so the generation of the object
+    does not change."""
     resource = st.JOBSETS if kind == "jobset" else st.NEW_APPWRAPPERS
     server.uninstall(*st.VOLCANO)
     server.install(resource, *st.KUEUE)
@@ -450,7 +454,7 @@ def test_moved(make_mount, server, kind):
 
 
 def test_place_of_nobody(server, make):
-    """After the last reader has closed, requests end, and an old position is not shown."""
+    """When no process reads any more, kxfs stops its requests, and does not show an old position later."""
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
     server.api.places["team"] = summary(server, "app")
     kx = make("kueue_appwrapper_quota_wait")
@@ -464,7 +468,7 @@ def test_place_of_nobody(server, make):
 
 
 def test_place_refused(server, make):
-    """Without the right there is no position, and .kxfs/info reports that; the request is not repeated."""
+    """Without the right there is no position, .kxfs/info reports that, and kxfs does not repeat the request."""
     server.forbidden.append({"subresource": "pendingworkloads"})
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
     kx = make("kueue_appwrapper_quota_wait")
@@ -479,7 +483,7 @@ def test_place_refused(server, make):
 
 
 def test_place_without_visibility(server, make):
-    """No visibility API, or an unreachable one: no position, no error."""
+    """If there is no visibility API or it is unreachable, kxfs shows no position and reports no error."""
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
     kx = make("kueue_appwrapper_quota_wait")
     server.uninstall(st.PLACES)
@@ -490,8 +494,8 @@ def test_place_without_visibility(server, make):
 
 
 def test_kueue_is_down(server, make):
-    """Then no job is admitted, however much capacity there is. Kueue serves the positions itself, so a reader finds
-    that out."""
+    """If Kueue does not run, no job is admitted, whatever capacity is free. Kueue itself serves the positions, so
+    kxfs notices that when a process reads."""
     scenario = "kueue_appwrapper_quota_wait"
     load(server, scenario, says("more needed"))
     server.api.places["team"] = summary(server, "app")
@@ -536,7 +540,7 @@ def test_queues(server, make, scenario):
 
 @pytest.mark.parametrize("silent", ["workloads", "localqueues", "clusterqueues"])
 def test_kueue_that_does_not_come(server, make, silent):
-    """The start waits for it, for a limited time."""
+    """If Kueue's lists don't arrive, the start waits for them only for a limited time."""
     scenario = "kueue_appwrapper_quota_wait"
     load(server, scenario, says("more needed"))
     server.faults.add("silent", times=9, verb="list", resource=silent)
@@ -544,7 +548,7 @@ def test_kueue_that_does_not_come(server, make, silent):
 
 
 def test_queue_without_cluster_queues(server, make):
-    """Most users may not see the quota."""
+    """`queues/` works without the right to see ClusterQueues, which most users don't have."""
     scenario = "kueue_appwrapper_clusterqueue_hold"
     load(server, scenario, says("is inactive"))
     kx = make(scenario, seen=False)
@@ -558,7 +562,7 @@ def test_queue_without_cluster_queues(server, make):
 
 
 def test_events(server, make):
-    """Kueue's events are about the Workload, and shown with the job's."""
+    """Kueue's events are about the Workload. kxfs shows them with those of the job."""
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
     kx = make("kueue_appwrapper_quota_wait")
     (workload,) = [w for w in server.store.objects(st.WORKLOADS)[0] if w.name.startswith("appwrapper-app-")]
@@ -577,7 +581,7 @@ LACKS = "couldn't assign flavors to pod set main: insufficient unused quota for 
 
 
 def waits(uid, kind, name):
-    """Return the Workload of the job NAME that waits for quota, as Kueue makes it."""
+    """Return the Workload that Kueue creates for the job NAME, which waits for quota."""
     return {"metadata": {"name": f"{kind.name}-{name}-1a2b3", "namespace": "test", "ownerReferences": [
                 {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind, "name": name, "uid": uid, "controller": True}]},
             "spec": {"queueName": "team", "priority": 0, "active": True, "podSets": []},
@@ -594,7 +598,8 @@ def admitted(tree):
 
 @pytest.mark.parametrize("name", kinds.IN_KUEUE)
 def test_each_kind(server, make_mount, name):
-    """A job of any kind with a queue: why it waits, its position, ctl through its Workload, its quota."""
+    """For a job of each kind with a queue: the reason why it waits, its position, ctl through its Workload, and the
+    quota."""
     kind = kinds.KINDS[name]
     server.uninstall(*st.VOLCANO)
     server.install(kind.resource, *st.KUEUE)
@@ -639,7 +644,7 @@ RECORDED = ("pytorchjob", "mpijob", "rayjob", "trainjob")
 
 
 def recorded(server, kind):
-    """Install what the recordings of KIND have; return it by the kind of its objects."""
+    """Install the resources that the recordings of KIND need. Return them by the kinds of their objects."""
     server.uninstall(*st.VOLCANO)
     found = {r.kind: r for r in (st.KIND_FILES[kind], *st.KIND_PARTS[kind], st.BATCH_JOBS, st.JOBSETS, st.PODS, st.WORKLOADS)}
     server.install(*(r for r in found.values() if r is not st.PODS), *st.KUEUE)
@@ -647,7 +652,7 @@ def recorded(server, kind):
 
 
 def split(steps, fits):
-    """Return the steps before the first one that FITS, and the others."""
+    """Return two lists: the steps before the first one that FITS, and the remaining steps."""
     n = next(i for i, step in enumerate(steps) if fits(step))
     return steps[:n], steps[n:]
 
@@ -659,7 +664,7 @@ def reserved(step):
 
 @pytest.mark.parametrize("kind", RECORDED)
 def test_recorded_kind_waits(server, make_mount, kind):
-    """What Kueue did with a job of this kind that waited: in a mount of all kinds, which shows no part beside it."""
+    """Recordings of jobs that wait for Kueue, in a mount of all kinds. It shows no part of a job as a job."""
     resources = recorded(server, kind)
     kx = make_mount(server, source="test")
     job = harness.Job(kx, "queued")
@@ -680,7 +685,7 @@ def test_recorded_kind_waits(server, make_mount, kind):
 
 @pytest.mark.parametrize("kind", RECORDED)
 def test_recorded_kind_is_deactivated(server, make_mount, kind):
-    """An administrator deactivates the Workload while the job runs, and activates it again."""
+    """An administrator deactivates the Workload of a running job, and activates it again."""
     resources = recorded(server, kind)
     kx = make_mount(server, source=f"{kind}:test", options="cancel=all")
     job = harness.Job(kx, "stopped")
@@ -700,7 +705,7 @@ def test_recorded_kind_is_deactivated(server, make_mount, kind):
 
 
 def test_unmanaged_kind(server, make_mount):
-    """Kueue does not manage Workflows, so the label of a queue means nothing there."""
+    """Kueue does not manage Workflows, so kxfs ignores the label of a queue on a Workflow."""
     kind = kinds.KINDS["workflow"]
     server.uninstall(*st.VOLCANO)
     server.install(kind.resource, *st.KUEUE)
@@ -715,12 +720,12 @@ def test_unmanaged_kind(server, make_mount):
 
 
 def patches(server):
-    """Return what was requested for which object."""
+    """Return the patches that kxfs has requested: (resource, name, patch)."""
     return [(req.resource.plural, req.name, json.loads(req.body)) for req in server.seen(verb="patch")]
 
 
 def shown(job):
-    """Wait for the outcome of a write to ctl: after 5 s the write returns without it."""
+    """Wait for the result of a write to ctl. The write itself returns after 5 s at most."""
     harness.wait_for(lambda: job.status()["pending_command"] is None, what="the outcome")
 
 
@@ -731,7 +736,7 @@ def phase(name):
 
 
 def test_suspend_and_resume(server, make):
-    """The Workload is deactivated, and activated again; its controllers' reaction was recorded."""
+    """ctl deactivates and activates the Workload. The reaction of the controllers was recorded."""
     kx = make(options="cancel=all")
     left = load(server, "kueue_appwrapper_deactivated", phase("Running"))
     harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job")
@@ -785,7 +790,8 @@ def waiting(server, make_mount, request):
 
 @pytest.mark.parametrize("fault", [None, "lose", "cut"])
 def test_suspend_in_line(server, waiting, fault):
-    """It gives up its position, and gets one again; also if the server's reply was lost."""
+    """A suspended job gives up its position in the queue, and gets a new one when it is resumed. Also if the
+    server's reply is lost."""
     if fault:
         server.faults.add(fault, amount=60, verb="patch", resource="workloads")
     write_ctl(waiting, "suspend")
@@ -809,11 +815,12 @@ def test_no_right_to_suspend(server, waiting):
 
 
 def obeys(server, job, **labels):
-    """Let Kueue act on the labels of a waiting job."""
+    """Let Kueue act on LABELS of a waiting job."""
     def has():
         return server.store.find(job.resource, "test", "app").tree()["metadata"]["labels"]
     wanted = {f"kueue.x-k8s.io/{key}": value for key, value in labels.items()}
-    harness.wait_for(lambda: wanted.items() <= has().items(), what="its labels")  # the server notes a patch before it does it
+    # The server records the request for a patch before it applies the patch.
+    harness.wait_for(lambda: wanted.items() <= has().items(), what="its labels")
     queue = has()["kueue.x-k8s.io/queue-name"]
     server.store.change(st.WORKLOADS, "test", WORKLOAD, lambda tree: tree["spec"].update(
         queueName=queue, priority=1000 * ("priority-class" in labels),
@@ -822,7 +829,7 @@ def obeys(server, job, **labels):
 
 
 def asks(server, job, text, n=1):
-    """A process that writes TEXT to its ctl; return once the N-th patch of the job was requested."""
+    """Start a process that writes TEXT to the ctl of JOB. Return it when N patches were requested."""
     writer = harness.popen(["sh", "-c", f"echo {text} >{job.dir}/ctl"])
     harness.wait_for(lambda: len(patches(server)) >= n, what="the patch")
     return writer
@@ -830,8 +837,8 @@ def asks(server, job, text, n=1):
 
 @pytest.mark.parametrize("fault", [None, "lose"])
 def test_other_queue(server, waiting, fault):
-    """The write sets its label, for the job as it was read, and returns when Kueue has moved it, also if the reply
-    was lost."""
+    """A write to ctl sets the queue label, with the version of the job that kxfs has read. The write returns when
+    Kueue has moved the job, also if the server's reply is lost."""
     owner = server.store.find(waiting.resource, "test", "app")
     uid, version = owner.uid, str(owner.version)
     server.store.add(st.LOCAL_QUEUES, {"metadata": {"name": "other", "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
@@ -849,7 +856,8 @@ def test_other_queue(server, waiting, fault):
 
 
 def test_webhook_down(server, waiting):
-    """A webhook that does not answer has changed nothing: the write fails immediately, with the server's message."""
+    """If a webhook does not answer, the server changes nothing. The write fails immediately with the server's
+    message."""
     server.store.add(st.LOCAL_QUEUES, {"metadata": {"name": "other", "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
     server.faults.add("reply", verb="patch", resource=waiting.resource.plural, reply=replies.internal(
         "Internal error occurred: failed calling webhook \"mutate.kb.io\": failed to call webhook: Post "
@@ -871,7 +879,7 @@ def test_priority(server, waiting):
 
 
 def test_too_late(server, waiting):
-    """Kueue has admitted it from its old queue."""
+    """The write comes too late, because Kueue has already admitted the job from its old queue."""
     server.store.add(st.LOCAL_QUEUES, {"metadata": {"name": "other", "namespace": "test"}, "spec": {"clusterQueue": "cq"}})
     writer = asks(server, waiting, "queue other")
     server.store.change(st.WORKLOADS, "test", WORKLOAD, lambda tree: tree.update(status={
@@ -880,15 +888,15 @@ def test_too_late(server, waiting):
                        for kind in ("QuotaReserved", "Admitted")]}))
     harness.wait_for(lambda: waiting.status()["flavors"] == [{"resource": "cpu", "flavor": "spot"}], what="its quota")
     harness.wait_for(lambda: "queue came too late" in waiting.kx.read(".kxfs", "log"), what="that it is too late")
-    writer.wait(timeout=harness.LIMIT)  # it may have waited for 5 s by then
+    writer.wait(timeout=harness.LIMIT)  # the process may have waited for 5 s by then
     assert actions(waiting) == ["suspend"]
     assert harness.err_of(write_ctl, waiting, "queue other") == "EINVAL"
     assert "Kueue can move a job to another queue only while the job waits" in waiting.kx.read(".kxfs", "log")
 
 
 def test_no_such_queue(server, waiting):
-    """Kueue would accept it, and the job would wait for a missing object; without the right to check, the write
-    succeeds."""
+    """Kueue would accept the name of a missing queue, and the job would wait for it. So kxfs refuses the write.
+    Without the right to check this, the write succeeds."""
     for word, text in (("queue other", "there is no queue other in namespace test; queues/ lists them"),
                        ("priority high", "there is no Kueue priority class high"),
                        ("queue Other", "write one of suspend, resume, restart, terminate, release, queue NAME, priority CLASS"),
@@ -904,8 +912,8 @@ def test_no_such_queue(server, waiting):
 
 @pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
 def test_deactivated_without_the_right(server, make, known):
-    """A user who may not patch Workloads gets no advice to resume, but the name of the missing right, and an
-    alternative."""
+    """If the user may not patch Workloads, `why` does not advise to resume the job. It names the missing right and
+    an alternative."""
     server.forbidden.append({"verb": "patch", "resource": "workloads"})
     if not known:
         server.faults.add("reply", times=1000, reply=replies.internal(), resource="selfsubjectaccessreviews")
@@ -929,7 +937,7 @@ UNSEEN = ("The job waits: Kueue has not admitted it from queue team. This mount 
 
 
 def test_without_workloads(server, make):
-    """Then only the fact that Kueue manages it is known."""
+    """Without the right to see Workloads, kxfs knows only that Kueue manages the job."""
     server.forbidden += [{"resource": "workloads"}, {"resource": "localqueues"}]
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
     kx = make("kueue_appwrapper_quota_wait", seen=False, options="cancel=all")
@@ -945,7 +953,8 @@ def test_without_workloads(server, make):
 
 
 def test_workloads_come_later(server, make):
-    """No Workload after a while: Kueue may be down. Once there is one, that is over."""
+    """If there is no Workload after a while, `why` says that Kueue may not run. When the Workload appears, `why`
+    says so no longer."""
     load(server, "kueue_appwrapper_quota_wait", lambda step: step.tree["kind"] == "AppWrapper"
          and step.tree["metadata"]["name"] == "app" and "status" in step.tree)
     for workload in server.store.objects(st.WORKLOADS)[0]:
@@ -960,7 +969,8 @@ def test_workloads_come_later(server, make):
 
 @pytest.mark.parametrize("source", ["appwrapper:test", "volcano:test"])
 def test_without_kueue(server, make_mount, source):
-    """A cluster without Kueue is asked for it once; a kind that Kueue does not manage, not even that."""
+    """A mount asks a cluster without Kueue only once whether it has Kueue. A mount of a kind that Kueue does not
+    manage never asks."""
     server.install(st.NEW_APPWRAPPERS)
     kx = make_mount(server, source=source)
     if source.startswith("appwrapper"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Output of pods through failures, restarts, late events and slow lists."""
+"""Output of pods in spite of failures, restarts, late events and slow lists."""
 
 import os
 import random
@@ -16,16 +16,16 @@ import store as st
 from faults import Fault
 
 # --- Failures of streams ----------------------------------------------------------------------
-# Output of many pods, of every kind, through every failure on its way: in the end each log is what its program
-# printed, byte for byte, and no gap is reported.
+# Output of many pods, of all sorts, while all requests and streams may fail. In the end each log has exactly the bytes
+# that its program printed, and no gap is reported.
 #
-# The failures are chosen from a seed, which is printed (`--seed N` repeats it). KXFS_CHAOS_SECONDS is how long
-# programs print, for longer runs than CI's.
+# A seed, which is printed, determines the failures (`--seed N` repeats them). KXFS_CHAOS_SECONDS is how long the
+# programs print.
 
 SECONDS = float(os.environ.get("KXFS_CHAOS_SECONDS", "12"))
 PODS = 100
-LONG = 70_000  # the longest line
-SMALL = 60_000  # what a program prints whose clock is set: its log is always asked for from the start
+LONG = 70_000  # bytes of the longest line
+SMALL = 60_000  # the most bytes of a program whose clock is set: kxfs always requests its log from the start
 MESSAGE = b"unable to retrieve container logs for containerd://0123456789abcdef"
 
 
@@ -38,7 +38,7 @@ def any_line(rand):
     if kind < 0.36:
         return b"x" * (16384 * rand.randrange(1, 4)) + b"\n"
     if kind < 0.5:
-        return rand.randbytes(rand.randrange(100))  # maybe not the end of a line
+        return rand.randbytes(rand.randrange(100))  # it may lack its newline
     if kind < 0.55:
         return b"\r 10%\r 20%\r"
     return rand.choice([b"\n", b"\xff\xfe\0\n", b"2026-11-21T09:08:40.123456789Z hello\n",
@@ -46,16 +46,17 @@ def any_line(rand):
 
 
 class Program:
-    """The program of one pod: one run of its container, or two."""
+    """The program of one pod, with one or two runs of its container."""
 
     def __init__(self, pod, volcano, seed):
         self.number = number = int(pod.split("-")[-2])
         self.pod = pod
         self.volcano = volcano
         self.rand = random.Random(f"{seed} {number}")
-        self.plain = number % 4 == 0  # prints numbered lines of text, which can be told from others'
-        self.clock = number % 4 == 1  # its clock is set now and then
-        self.old = number % 3 == 2  # of a node with an old kubelet
+        # It prints numbered lines of text, so that they can be distinguished from lines of other programs.
+        self.plain = number % 4 == 0
+        self.clock = number % 4 == 1  # its clock is set sometimes
+        self.old = number % 3 == 2  # its node has an old kubelet
         self.count = 0
         self.begin(0)
 
@@ -66,9 +67,9 @@ class Program:
         self.now = time.time_ns()
 
     def restart(self, captured):
-        """The container fails and restarts. Only the previous run can be fetched: so this happens once, and not
-        before some of it is CAPTURED: a request can't name a run, so a stream without a known line may belong to the
-        next run, until kxfs gets that event."""
+        """Let the container fail and restart. This happens only once, because only the previous run can be fetched.
+        It happens only after some of the first run is CAPTURED: a request can't name a run. So until kxfs knows of
+        the restart, a stream without a known line might belong to the next run."""
         if self.run == 0 and captured:
             self.volcano.restart_container(self.pod)
             self.begin(1)
@@ -92,8 +93,8 @@ class Program:
             self.now += rand.choice([0, 0, 1, rand.randrange(10**7)])
 
     def rotate(self, captured):
-        """Remove everything except output that is not captured yet, and output about as old as what kxfs remembers
-        after a crash."""
+        """Rotate the log. Keep output that is not captured yet, and output that is about as old as what kxfs
+        remembers after a crash."""
         if self.clock:
             return
         with self.log.lock:
@@ -122,10 +123,10 @@ class Chaos:
             lambda r: Fault("reply", reply=replies.Reply(200, MESSAGE, "text/plain"))], subresource="log")
 
     def size(self, program):
-        """Return the captured part of the present run."""
+        """Return the number of bytes that kxfs has captured of the current run."""
         try:
             return (self.job / f"main-{program.number}" / "log").stat().st_size if program.run == 0 else 0
-        except OSError:  # not yet, or no mount
+        except OSError:  # the log does not exist yet, or there is no mount
             return 0
 
     def step(self):
@@ -141,7 +142,7 @@ class Chaos:
                 program.rotate(self.size(program))
 
     def kill(self):
-        """Kill kxfs while it writes: the last write of some logs is torn."""
+        """Kill kxfs, and tear some logs as if the kill had interrupted their last writes."""
         self.kx.end(signal.SIGKILL)
         replicas = records.snapshot_of(records.of(self.kx, self.job.id)).get("replicas", [])
         whole = [log["key"] for replica in replicas for log in replica["logs"] if log["complete"]]
@@ -173,7 +174,7 @@ class Chaos:
         self.server.faults.clear()
 
     def whole(self):
-        """Wait until every log is what was printed, and check that no log ever was anything else."""
+        """Wait until each log has everything that was printed. Check that no log ever has other bytes."""
         for program in self.programs:
             for run in range(program.run + 1):
                 name = "log" if run == program.run else f"log.{run}"
@@ -182,7 +183,7 @@ class Chaos:
                 def same(program=program, name=name, data=data):
                     try:
                         now = self.job.log(f"main-{program.number}", name)
-                    except TimeoutError:  # it is on its way
+                    except TimeoutError:  # the output has not arrived yet
                         return False
                     at = next((i for i, (a, b) in enumerate(zip(now, data)) if a != b), min(len(now), len(data)))
                     assert at == len(now), f"{program.__dict__}: {name} differs at {at} of {len(data)}"
@@ -202,7 +203,7 @@ def test_chaos(kx, server, volcano, pytestconfig):
     job.finish()
     chaos.whole()
     print(f"{chaos.cuts} streams were cut")
-    # The merged log has each line of each run, in the order of the run.
+    # The merged log has all lines of each run, and each run's lines are in order.
     merged = job.read("log", binary=True).split(b"\n")
     for program in chaos.programs:
         if program.plain:
@@ -212,27 +213,27 @@ def test_chaos(kx, server, volcano, pytestconfig):
 
 
 # --- Late events ------------------------------------------------------------------------------
-# Logs of containers that are restarted, and of pods that are recreated with the same name, while events are late,
-# lists slow, connections cut, versions too old and requests refused: no line is in the log of another run, none is twice
-# in a log or in the merged one, and a missing line is reported as a gap.
+# Logs of containers that are restarted, and of pods that are created again under the same name. Meanwhile events are
+# late, lists are slow, connections break, versions are expired, and requests are refused. No line appears in the log of
+# another run. No line appears twice in a log or in the merged log. If a line is missing, a gap is reported.
 #
-# The events are chosen from a seed, which is printed (`--seed N` repeats it). KXFS_CHAOS_SECONDS is how long it runs,
-# for longer runs than CI's.
+# A seed, which is printed, determines the failures (`--seed N` repeats them). KXFS_CHAOS_SECONDS is how long the test
+# runs.
 
 LATE_PODS = 6
 LINE = re.compile(rb"main-(\d) pod (\S+) run (\d+) line (\d+)\n")
 
 
 class LateProgram:
-    """The programs of pods with one name, one after the other. Each line contains its origin."""
+    """The programs of all pods that have the same name, one after the other. Each line names its pod and run."""
 
     def __init__(self, number, name, server, volcano, rand):
         self.number, self.name, self.server, self.volcano, self.rand = number, name, server, volcano, rand
-        self.printed = {}  # (uid, run): lines
+        self.printed = {}  # (uid, run) -> the number of printed lines
         self.again(0)
 
     def again(self, run):
-        """A run begins."""
+        """Begin a run."""
         self.uid = self.server.store.find(st.PODS, "test", self.name).uid
         self.run = run
         self.log = self.volcano.log(self.name, restart=run)
@@ -252,7 +253,7 @@ class LateProgram:
             self.replace()
 
     def replace(self):
-        """Another pod gets the name, and runs immediately."""
+        """Delete the pod. Another pod gets its name and runs immediately."""
         tree = self.server.store.find(st.PODS, "test", self.name).tree()
         self.log.end()
         self.server.store.remove(st.PODS, "test", self.name)
@@ -267,11 +268,11 @@ class LateProgram:
 
 
 class Weather:
-    """Delays and failures."""
+    """Delays and failures of the server."""
 
     def __init__(self, server, rand, seed):
         self.server, self.rand = server, rand
-        self.late = 0.0  # until then the watch of pods tells nothing
+        self.late = 0.0  # until this time, the watch of pods sends nothing
         server.faults.at_random(seed, 0.3, [
             lambda r: Fault("cut", r.randrange(1, 900)), lambda r: Fault("close", r.randrange(1, 900)),
             lambda r: Fault("reset"), lambda r: Fault("reply", reply=replies.too_many(1)),
@@ -280,7 +281,7 @@ class Weather:
     def step(self):
         rand, server, now = self.rand, self.server, time.monotonic()
         if self.late:
-            server.hold(self.late > now, resource="pods")  # also what has begun since
+            server.hold(self.late > now, resource="pods")  # this includes watches that have begun since
             self.late = self.late if self.late > now else 0.0
         elif rand.random() < 0.02:
             self.late = now + rand.uniform(0, 10)
@@ -302,8 +303,8 @@ class Weather:
 
 
 def check_log(data, where):
-    """Check that these are the lines of one run, in order, none twice, the last one perhaps incomplete; return the
-    run and their number."""
+    """Check that DATA has the lines of one run, in order and none twice; the last line may be incomplete. Return the
+    run and the number of lines."""
     whose = {match.groups()[:3] for match in LINE.finditer(data)}
     whole = b"".join(match[0] for match in LINE.finditer(data))
     assert data.startswith(whole) and b"\n" not in data[len(whole):], f"{where}: no whole lines"
@@ -349,7 +350,7 @@ def test_late_news(server, volcano, make_mount, pytestconfig):
                 assert run not in seen, f"{replica}: {run} stands in two logs"
                 assert run in program.printed, f"{replica}/{name}: of another's {run}"
                 seen[run] = n
-        # If a pod was deleted before any event about it, or about its later runs, that is unknown.
+        # kxfs can't know of a missing run if the pod was deleted before any event reported the pod or this run.
         missing = [(uid, run) for (uid, run), n in program.printed.items()
                    if n > seen.get((uid, run), 0) and any(uid == known[0] and run <= known[1] for known in seen)]
         gap = job.gap(replica)
@@ -362,15 +363,15 @@ def test_late_news(server, volcano, make_mount, pytestconfig):
 
 
 # --- Runs that follow each other fast ---------------------------------------------------------
-# Runs of one container, and pods of one name, that follow faster than their events: no line of one is in the log of
-# another.
+# Runs of a container, and pods of the same name, that follow each other faster than their events arrive. No line of a
+# run appears in the log of another run.
 
 LOGS = {"resource": "pods", "subresource": "log"}
 
 
 @pytest.fixture
 def job(kx, volcano):
-    """Return a job of one replica, whose container is restarted when it fails."""
+    """Return a job with one replica, whose container restarts when it fails."""
     job = kx.submit(harness.app("true", retry_policy="REPLICA", max_retries=3))
     (pod,) = volcano.pods(job.id)
     volcano._edit_pods([pod], "test", lambda tree: tree["spec"].update(restartPolicy="OnFailure"))
@@ -391,8 +392,9 @@ def asked_which_run(server):
 
 
 def test_restarts_while_away(server, volcano, job):
-    """The connection breaks, and the container is restarted twice. When the server is back, the list of pods takes
-    some seconds, as in a large namespace: requests for the log of run 1 meanwhile return run 2's or run 3's."""
+    """The connection breaks, and the container is restarted twice. When the server is reachable again, the list of
+    pods takes some seconds, as in a large namespace. Meanwhile, requests for the log of run 1 return the log of run
+    2 or 3."""
     pod = volcano.pods(job.id)[0]
     volcano.restart_container(pod)
     print_run(volcano, job, 1)
@@ -412,8 +414,8 @@ def test_restarts_while_away(server, volcano, job):
 
 @pytest.mark.parametrize("code", [200, 500])
 def test_short_runs(server, volcano, job, code):
-    """Run 1 prints within its first second and fails, while the server is unreachable; afterwards, its run is the
-    one before the newest, which can't be fetched at first (500)."""
+    """Run 1 prints within its first second and fails while the server is unreachable. When the server is back, run 1
+    is the run before the newest. With CODE 500, its log can't be fetched at first."""
     pod = volcano.pods(job.id)[0]
     print_run(volcano, job, 0)
     job.until_logged("run 0\n")
@@ -438,8 +440,8 @@ def test_short_runs(server, volcano, job, code):
 
 
 def test_pod_that_printed_nothing(kx, server, volcano):
-    """A pod has printed nothing when another one takes its name, and the watch is late: no request returns output of
-    the first one."""
+    """A pod has printed nothing before another pod takes its name, and the watch is late. Requests for the first
+    pod's log return output of the second, which must not appear as the first one's."""
     job = kx.submit(harness.app("true", max_retries=1))
     (pod,) = volcano.start(job.id)
     harness.wait_for(lambda: server.open_streams(**LOGS), what="the stream")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Mounts of a cluster with MCAD: recordings of a real one, event by event; submitting, logs, requeuing, ends that
-MCAD does not report, cancelling; the default kind, and refusals."""
+"""Mounts of a cluster with MCAD: recordings of a real cluster, event by event; submitting, logs, requeuing, jobs
+whose end MCAD does not report, cancelling; the default kind, and refusals."""
 
 import json
 import re
@@ -21,7 +21,7 @@ JOBS = {
     "mcad_success": ["PENDING", "RUNNING", "SUCCEEDED"],
     "mcad_fail": ["PENDING", "RUNNING", "FAILED"],
     "mcad_pending": ["PENDING", None],
-    "mcad_delete_running": ["PENDING", None],  # dispatched, and no pod of it was seen
+    "mcad_delete_running": ["PENDING", None],  # the job was dispatched, but none of its pods was seen
 }
 STATES = {
     "mcad_success": ["PENDING", "RUNNING", "SUCCEEDED"],
@@ -52,7 +52,7 @@ def kx(make_mount, server, mcad):
 
 
 class Barrier(test_volcano_states.Barrier):
-    """Return an AppWrapper and a pod made by the test."""
+    """An AppWrapper and a pod that the test creates."""
 
     RESOURCE, POD, REPLICA = st.APPWRAPPERS, "barrier-main", "barrier-main-0"
 
@@ -67,12 +67,12 @@ class Barrier(test_volcano_states.Barrier):
             "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Pending"}})
 
 
-# --- recordings of a real one ---
+# --- recordings of a real cluster ---
 
 
 @pytest.mark.parametrize("scenario", sorted(JOBS))
 def test_recording(server, make_mount, scenario):
-    """Every event, one by one: the state of the job and of each replica."""
+    """Play a recording event by event, and check the states of the job and of each replica."""
     kx = make_mount(server, source="mcad:test")
     recording = recordings.Recording(scenario)
     (name,) = recording.names(st.APPWRAPPERS)
@@ -96,7 +96,7 @@ def test_recording(server, make_mount, scenario):
 
 @pytest.mark.parametrize("scenario", ["mcad_success", "mcad_fail"])
 def test_found_after_the_end(server, make_mount, scenario):
-    """MCAD keeps reporting Running; the pods are more recent."""
+    """MCAD still reports Running, but the pods have ended, so the job has ended."""
     for step in recordings.Recording(scenario).steps:
         recordings.apply(server.store, step)
     kx = make_mount(server, source="mcad:test")
@@ -136,7 +136,7 @@ def test_submitted(kx, server, mcad):
 
 
 def test_again_beside_itself(kx, server, mcad):
-    """Its manifest, unchanged, runs a second job while the first still runs: no names conflict."""
+    """The unchanged manifest of a running job launches a second job beside it. Their objects have different names."""
     kx.write("submit/app.yaml", APP)
     first = kx.job_of("app.yaml")
     mcad.dispatch(first.id)
@@ -150,7 +150,8 @@ def test_again_beside_itself(kx, server, mcad):
 
 
 def test_again_by_hand(kx, server):
-    """If the names of wrapped objects do not depend on the job's, a second job can't run beside it, but after it."""
+    """If the names of the wrapped objects don't depend on the job's name, a second job can't run at the same time,
+    but afterwards."""
     text = json.dumps({
         "apiVersion": "workload.codeflare.dev/v1beta1", "kind": "AppWrapper", "metadata": {"name": "mine"},
         "spec": {"resources": {"GenericItems": [{"replicas": 1, "generictemplate": {
@@ -168,7 +169,7 @@ def test_again_by_hand(kx, server):
 
 
 def test_requeued(kx, mcad):
-    """New pods: another attempt, whose log is another file; the old one remains."""
+    """A requeued job gets new pods. They are another attempt with another log, and the old log remains."""
     kx.write("submit/app.yaml", APP)
     job = kx.job_of("app.yaml")
     pods = mcad.dispatch(job.id)
@@ -178,11 +179,11 @@ def test_requeued(kx, mcad):
     harness.wait_for(lambda: job.read("main-0/log") == "first\n")
     mcad.finish(pods[0], code=3)
     harness.wait_for(lambda: job.replica("main-0")["state"] == "FAILED")
-    assert job.state() == "RUNNING"  # it will be put back
+    assert job.state() == "RUNNING"  # MCAD will requeue it
     assert job.read("why") == ("main-0 ended with exit code 3. Retries used: 0; max_retries is "
                                "1. MCAD restarts the whole job automatically after some "
                                "minutes.\n")
-    time.sleep(1.1)  # pods are told apart by the second in which they were made
+    time.sleep(1.1)  # kxfs orders pods by their creation time, which has whole seconds
     mcad.requeue(job.id)
     job.until("PENDING")
     pods = mcad.dispatch(job.id)
@@ -201,7 +202,8 @@ def test_requeued(kx, mcad):
 
 
 def test_no_service_account(kx, server, mcad):
-    """MCAD alternates between Failed and Pending for ever: the job waits, and nothing changes."""
+    """MCAD alternates between Failed and Pending for ever, because it can't create the items. The job waits, and
+    kxfs reports no changes."""
     del server
     kx.write("submit/app.yaml", APP)
     (job,) = kx.jobs()
@@ -237,7 +239,7 @@ def test_cancelled(kx, server, mcad):
 
 
 def test_remounted(make_mount, server, mcad):
-    """The next mount of the same source has the captured output, and recognizes its own jobs."""
+    """The next mount of the same source has the captured output, and recognizes the user's own jobs."""
     kx = make_mount(server, source="mcad:test")
     kx.write("submit/app.yaml", APP)
     job = kx.job_of("app.yaml")
@@ -259,7 +261,7 @@ def info(kx):
 
 
 def test_without_backend(make_mount, server):
-    """The kind that the cluster serves."""
+    """A mount without a kind shows the kind that the cluster serves."""
     assert [kind["api"] for kind in info(make_mount(server, source="test"))["kinds"]] == ["workload.codeflare.dev/v1beta1"]
 
 
@@ -281,8 +283,8 @@ def test_volcano_first(make_mount, server):
 
 
 def test_successor(kx, server, mcad):
-    """AppWrapper v1beta2 replaces MCAD under a mount: existing jobs are read as what they are now, the others are
-    gone, and new submissions are of the new kind."""
+    """AppWrapper v1beta2 replaces MCAD while kxfs is mounted. Existing objects are read in the new version, all
+    other jobs are gone, and submitted files become jobs of the new kind."""
     job = kx.submit(APP)
     stays = server.store.find(st.APPWRAPPERS, "test", kx.submit(APP).id).tree()
     assert info(kx)["kinds"][0]["api"] == "workload.codeflare.dev/v1beta1"
@@ -320,7 +322,8 @@ def test_refused(said, server):  # noqa: F811
 
 @pytest.mark.parametrize("role", ["\x1b]0;owned\x07", "a\nworker/0 all is well\nb", "\u009b31m", "x" * 400])
 def test_any_role(kx, server, mcad, role):
-    """The role of a wrapped pod is an unchecked label: its prefix of lines is clean, and no line is lost."""
+    """The role of a wrapped pod comes from a label that nobody checks. Even with odd values, the merged log has clean
+    prefixes and loses no line."""
     items = [{"generictemplate": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p-{i}", "labels": {
         "torchx.pytorch.org/role-name": role, "torchx.pytorch.org/replica-id": str(i)}},
         "spec": {"containers": [{"name": "main", "image": "i"}]}}} for i in range(2)]

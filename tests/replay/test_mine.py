@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The option `mine`: kxfs requests only jobs that this user submitted through kxfs, and their pods and groups; no
-data of others' jobs is transferred."""
+"""The option `mine`: kxfs requests only jobs that this user submitted through kxfs, and the pods and groups of these
+jobs. No data of other jobs are transferred."""
 
 import json
 import pathlib
@@ -34,7 +34,7 @@ def labels(user):
 
 
 def add(server, name, user):
-    """Return a running job of USER (None: without a label), submitted from some host."""
+    """Return a running job that USER has submitted from another host. If USER is None, the job has no label."""
     job = server.store.add(st.JOBS, watching.job(name, phase="Running", **labels(user)))
     pod = watching.pod(job, "main", 0, phase="Running")
     pod["metadata"]["labels"].update(labels(user).get("labels", {}))
@@ -43,15 +43,16 @@ def add(server, name, user):
 
 
 def selectors(server, resource):
-    """Return the label selectors of all requests for lists and watches of RESOURCE, except those for metadata, and
-    those for one object by name."""
+    """Return the label selectors of all lists and watches of RESOURCE. Ignore requests for metadata only and for a
+    single object."""
     harness.wait_for(lambda: server.open_streams(verb="watch", resource=resource), what=f"a watch of {resource}")
     asked = server.seen(verb="list", resource=resource, is_metadata=False) + server.seen(verb="watch", resource=resource)
     return {req.query.get("labelSelector") for req in asked if not req.query.get("fieldSelector", "").startswith("metadata.name=")}
 
 
 def test_only_what_is_mine_is_asked_for(server, make_mount, volcano):
-    """By the user only, so jobs submitted from another host are included; with a selector, by both."""
+    """kxfs selects jobs by the user and not by the host, so it shows jobs that this user submitted from another
+    host. With the option `selector`, it uses both selectors."""
     del volcano
     for name, user in (("elsewhere", ME), ("bobs", "bob"), ("old", None), ("similar", f"{ME}2")):
         add(server, name, user)
@@ -61,7 +62,7 @@ def test_only_what_is_mine_is_asked_for(server, make_mount, volcano):
     assert selectors(server, "jobs") == selectors(server, "podgroups") == {f"{USER}={ME}"}
     assert selectors(server, "pods") == {f"volcano.sh/job-name,{USER}={ME}"}
     assert selectors(server, "queues") == selectors(server, "events") == {None}
-    # The same later, by the watches.
+    # Watches select in the same way.
     add(server, "bobs-next", "bob")
     add(server, "next", ME)
     harness.wait_for(lambda: kx.ls("jobs") == ["elsewhere", "next"], what="the next job")
@@ -78,7 +79,7 @@ def test_with_a_selector(server, make_mount):
 
 
 def test_without(server, make_mount):
-    """All jobs are shown, and pods are requested as usual; submitted jobs have the label anyway."""
+    """Without the option, all jobs are shown, and pods are requested as usual. Submitted jobs have the label anyway."""
     for name, user in (("hers", ME), ("bobs", "bob"), ("old", None)):
         add(server, name, user)
     kx = make_mount(server)
@@ -92,7 +93,7 @@ def test_without(server, make_mount):
 @pytest.mark.parametrize("source, resource, make", [
     ("volcano", st.JOBS, FakeVolcano), ("mcad", st.APPWRAPPERS, FakeMcad), ("jobset", st.JOBSETS, FakeJobSet)])
 def test_submit(server, make_mount, source, resource, make):
-    """It appears immediately, with its pods and their output, and remains after a remount."""
+    """A submitted job appears immediately, with its pods and their output, and is still shown after a remount."""
     server.uninstall(*st.VOLCANO)
     server.install(*(st.VOLCANO if resource is st.JOBS else (resource,)))
     controller = make(server)
@@ -115,7 +116,7 @@ def test_submit(server, make_mount, source, resource, make):
 
 
 def test_name_of_a_job_that_is_not_shown(server, kx):
-    """Another user's name in a manifest is replaced: the job belongs to its submitter."""
+    """kxfs replaces another user's name in a submitted manifest: the job belongs to the user who submits it."""
     add(server, "taken", "bob")
     kx.write("submit/again.yaml", MANIFEST)
     name = job_of(kx, "again.yaml")
@@ -132,7 +133,7 @@ def test_what_would_not_be_shown_is_refused(kx):
 
 
 def test_two_users(server, make_mount, volcano, top):
-    """Each user sees their own jobs, in each of their mounts."""
+    """Each user sees only their own jobs, in each of their mounts."""
     del volcano
     config = kubeconfig.write(pathlib.Path(top) / "config", kubeconfig.config(server))
     config.chmod(0o644)
@@ -150,8 +151,8 @@ def test_two_users(server, make_mount, volcano, top):
 
 
 def test_cancel_mine(server, make_mount, volcano):
-    """With the right option, jobs that this user has submitted from another host or state directory may be ended;
-    never those of others, or without a label."""
+    """With cancel=mine, users can remove jobs that they have submitted from another host or state directory. They
+    can't remove jobs of other users, or jobs without the label."""
     del volcano
     for name, user in (("elsewhere", ME), ("bobs", "bob"), ("nobodys", None), ("similar", f"{ME}2")):
         add(server, name, user)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""README's examples of a cluster, those of docs/cluster.md, and README's picture."""
+"""The examples for a cluster in README.md and docs/cluster.md, and the picture in README."""
 
 import os
 import pathlib
@@ -17,11 +17,11 @@ from test_docs import play, readme
 from test_volcano_why import FULL, event, group
 
 # --- Examples ---------------------------------------------------------------------------------
-# The examples of a cluster in README.md and docs/cluster.md.
+# The examples for a cluster in README.md and docs/cluster.md.
 
 
 class Trainer:
-    """Simulates the jobs of README's train.yaml: three epochs a worker."""
+    """Simulates the jobs of README's train.yaml: each worker prints three epochs."""
 
     def __init__(self, server, namespace):
         self.server = server
@@ -68,16 +68,16 @@ def test_examples(make_kx, server, page):
 
 
 # --- The picture ------------------------------------------------------------------------------
-# README's picture is of a real session: contrib/picture draws what a mount says. The commands and what kxfs says to
-# them are real; the cluster is the one of these tests, with a Volcano that has room for two pods.
+# README's picture shows a real session: contrib/picture draws the commands and what kxfs prints. Only the cluster is
+# simulated: a Volcano that has room for two pods.
 #
-# `KXFS_PICTURE=docs pytest test_readme.py` draws README's own pictures anew.
+# `KXFS_PICTURE=docs pytest test_readme.py` draws the pictures of README again.
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 class Busy:
-    """Runs the first job, line by line, and has no capacity for the second."""
+    """Runs the first job, line by line. The second job waits, because there is no capacity for it."""
 
     def __init__(self, server, volcano):
         self.server = server
@@ -97,7 +97,7 @@ class Busy:
         return jobs[0] if jobs else None
 
     def _as_in_life(self, job, age):
-        """Another user submitted it, a while ago."""
+        """Make JOB look as if another user had submitted it AGE seconds ago."""
         def edit(tree):
             tree["metadata"]["annotations"]["kxfs/submitter"] = "ada@login1"
             tree["metadata"]["creationTimestamp"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - age))
@@ -149,7 +149,7 @@ def test_picture(kx, server, volcano, tmp_path):
 
 
 def test_the_picture_is_of_today():
-    """README's pictures have the script's present commands."""
+    """README's pictures show the current commands of the script."""
     script = (ROOT / "contrib/picture").read_text()
     for name in ("light", "dark"):
         typed = [line[2:] for line in lines_of(ROOT / f"docs/session-{name}.svg") if line.startswith("$ ")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The API server of the tests, called by curl and by plain sockets."""
+"""Tests of the tests' API server, with curl and plain sockets."""
 
 import json
 import select
@@ -47,7 +47,7 @@ class Answer:
 
 
 def curl(server, path, *args, token="test-token", timeout=60, data=None, pki=None):
-    """Return curl's result: exit status, HTTP status, headers, body."""
+    """Return curl's exit status, and the HTTP status, headers and body."""
     cmd = ["curl", "-sgi", "--max-time", str(timeout), "--noproxy", "*", *args]
     if pki:
         cmd += ["--cacert", str(pki.ca)]
@@ -78,7 +78,7 @@ def until(cond, timeout=60):
 
 
 class Background:
-    """A curl of a stream, in parallel to the test."""
+    """A curl that reads a stream while the test continues."""
 
     def __init__(self, server, path, *args, via=None):
         self.thread = threading.Thread(target=self._run, args=(via or server, path, args), daemon=True)
@@ -123,7 +123,7 @@ def test_list_in_pages(server):
         version = page["metadata"]["resourceVersion"]
         names += [item["metadata"]["name"] for item in page["items"]]
         assert "kind" not in page["items"][0]
-        server.store.add(st.PODS, pod(f"later{len(names)}"))  # not in this list
+        server.store.add(st.PODS, pod(f"later{len(names)}"))  # a list in pages does not contain later objects
         token = page["metadata"].get("continue")
         if not token:
             break
@@ -304,7 +304,7 @@ def test_credentials(pki):
         assert server.requests[-1].user == "ada"
         assert ask("-H", "Impersonate-User: bob", token="test-token") == 200
         assert server.requests[-1].user == "bob"
-        assert curl(server, PODS).exit == 60  # not without the CA
+        assert curl(server, PODS).exit == 60  # curl refuses the server without the CA
 
 
 def test_forbidden(server):
@@ -316,7 +316,7 @@ def test_forbidden(server):
 
 
 def check_kubectl(pki, tmp_path):
-    """The real client accepts it as an API server. It sends a token only over TLS."""
+    """kubectl accepts the server as an API server. kubectl sends a token only over TLS."""
     with ApiServer(pki) as server:
         path = kubeconfig.write(tmp_path / "config", kubeconfig.config(server))
         FakeVolcano(server)
@@ -335,7 +335,7 @@ def check_kubectl(pki, tmp_path):
         assert kubectl("get", "pods", "-o", "name") == ""
 
 
-if shutil.which("kubectl"):  # not in Debian: an addition where it is
+if shutil.which("kubectl"):  # Debian does not package kubectl, so test with it only if it is installed.
     def test_kubectl(pki, tmp_path):
         check_kubectl(pki, tmp_path)
 
@@ -349,14 +349,14 @@ if shutil.which("kubectl"):  # not in Debian: an addition where it is
 ])
 def test_fault(server, kind, exits):
     server.faults.add(kind, amount=400, verb="create")
-    assert curl(server, JOBS).exit == 0  # not for this request
+    assert curl(server, JOBS).exit == 0  # the fault is not for this request
     assert post(server, JOB).exit in exits
     check_fault(server, kind, kind != "reset")
 
 
 @pytest.mark.parametrize("kind", ["silent", "deaf"])
 def test_fault_without_a_word(server, kind):
-    """A request takes effect, and the connection remains open, without a reply."""
+    """The connection remains open without a reply. The request takes effect."""
     server.faults.add(kind, verb="create")
     body = json.dumps(JOB).encode()
     with socket.create_connection((server.host, server.port)) as s:
@@ -369,7 +369,7 @@ def test_fault_without_a_word(server, kind):
 
 
 def check_fault(server, kind, stored):
-    """The first request got the fault, and has STORED the job or not; the next one gets none."""
+    """Check that the first request got the fault, and whether it has STORED the job. The next request gets no fault."""
     assert (server.store.find(st.JOBS, "test", "one") is not None) == stored
     assert server.seen(verb="create")[0].fault.kind == kind
     assert post(server, JOB).code == (409 if stored else 201)
@@ -409,7 +409,7 @@ def test_away_and_back(server):
     assert watch.result().exit in (18, 56)
     assert curl(server, PODS).exit == 7
     with socket.socket() as other, pytest.raises(OSError, match="in use"):
-        other.bind((server.host, server.port))  # nobody else is asked in its place
+        other.bind((server.host, server.port))  # no other process gets the port meanwhile
     server.back()
     assert server.url == url and curl(server, PODS).code == 200
     server.freeze()
@@ -453,7 +453,7 @@ def test_log(server):
     assert curl(server, f"{path}&limitBytes=9").body == b"line 0\nli"
     stamped = curl(server, f"{path}&timestamps=true").body.splitlines()
     assert stamped[1] == b"2023-11-14T22:13:20.400000000Z line 1"
-    # Whole seconds: output before the fraction of the first second is repeated.
+    # The server cuts sinceTime to whole seconds, so it returns older lines of that second again.
     assert curl(server, f"{path}&sinceTime=2023-11-14T22:13:20.9Z").body.startswith(b"line 0")
     assert curl(server, f"{path}&sinceTime=2023-11-14T22:13:21Z").body == b"line 3\n"
     log.rotate()
@@ -497,7 +497,7 @@ def test_log_refused(server):
 
 @pytest.mark.parametrize("scenario", recordings.SCENARIOS)
 def test_recording(server, scenario):
-    """A watch shows all recorded events, in order."""
+    """A watch gets all recorded events, in order."""
     recording = recordings.Recording(scenario, resources=(st.JOBS,))
     watch = Background(server, f"{JOBS}?watch=1&resourceVersion={server.store.version}")
     for step in recording.steps:
@@ -526,7 +526,7 @@ def test_fake_volcano(server):
         volcano.log(name).append(f"hello from {name}\n")
         volcano.finish(name)
     assert phases(server) == [None, "Pending", "Running", "Completed"]
-    assert "succeeded" not in volcano.job("one")["status"]  # dropped at the end, as by the real one
+    assert "succeeded" not in volcano.job("one")["status"]  # Volcano drops these numbers when the job has ended
     assert curl(server, f"{PODS}/one-main-1/log?container=main&follow=1").body == b"hello from one-main-1\n"
 
 
@@ -538,7 +538,7 @@ def test_fake_volcano_restarts(server):
     for _ in range(2):
         volcano.finish(volcano.start("one")[0], 3)
     assert phases(server) == [None, "Pending", "Running", "Restarting", "Pending", "Running", "Restarting", "Failed"]
-    assert volcano.pods("one") == ["one-main-0"]  # what has ended stays, at the last attempt
+    assert volcano.pods("one") == ["one-main-0"]  # in the last attempt, finished pods remain
     assert volcano.job("one")["status"]["retryCount"] == 2
 
 

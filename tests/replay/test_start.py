@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The start of a cluster's mount and kxfs doctor: what connects, what fails with which message, and what ends meanwhile."""
+"""The start of a mount of a cluster, and kxfs doctor: which connections work, the messages of failures, and starts
+that are ended."""
 
 import contextlib
 import email.utils
@@ -24,7 +25,7 @@ from disk import Disk
 from harness import LIMIT, ROOT, is_mounted, kill, marked_pids, popen, run, wait_for
 
 # --- The start --------------------------------------------------------------------------------
-# Messages of a mount that fails: once, the error, and the remedy.
+# The messages of a mount that fails: printed once, with the error and the remedy.
 
 
 def waits(source):
@@ -33,9 +34,9 @@ def waits(source):
 
 @pytest.fixture
 def said(make_kx, server):
-    """Return said(config, source, options) -> kxfs's messages when it refuses to mount, in the background as users
-    start it. CONFIG: a kubeconfig as a tree. The message that it waits, printed after some seconds, is omitted
-    unless it is WAITED for: any start may take that long."""
+    """said(config, source, options) returns the messages of a kxfs that refuses to mount. It runs in the background,
+    as users start it. CONFIG is a kubeconfig as a tree. Any start may take so long that kxfs prints that it is
+    waiting; this message is omitted unless WAITED."""
 
     def attempt(config=None, source="volcano:test", options="", waited=False):
         kx = make_kx(start=False, options=options, source=source)
@@ -72,7 +73,8 @@ def test_plugin_that_fails(said, server):
     user = kubeconfig.plugin("sh", "-c", "echo run: cloud login >&2; exit 3")
     text = said(kubeconfig.config(server, user=user))
     first, rest = text.split("\n", 1)
-    assert first == "run: cloud login"  # at once, since it might ask for something
+    # Kxfs passes on what the plugin prints immediately, because the plugin may ask for something.
+    assert first == "run: cloud login"
     assert rest.startswith("kxfs: get /apis: ")
     assert rest.endswith(': credential plugin "sh" ended with exit code 3:\nrun: cloud login\n')
     assert rest.count("kxfs: ") == 1
@@ -104,7 +106,7 @@ def test_token_file_is_missing(said, server):
 
 @pytest.mark.waits
 def test_http_to_https(said, pki):
-    """It is retried for a while, since a starting server fails in the same way."""
+    """kxfs retries for a while, because a server that is starting fails in the same way."""
     with ApiServer(pki) as secure:
         config = kubeconfig.config(secure)
         cluster = config["clusters"][0]["cluster"]
@@ -117,7 +119,7 @@ def test_server_is_down(said, server):
     server.away()
     waiting, refused = said(waited=True).splitlines()
     assert waiting.endswith(refused.split(": ", 2)[2]), "the reason, before it gives up"
-    # The words before the semicolon depend on curl's version.
+    # The words in front of the semicolon depend on the version of curl.
     assert re.search("Couldn't connect to server|Connection refused", refused)
     assert "; is the server's URL in the kubeconfig right, and can this machine reach it" in refused
 
@@ -129,7 +131,7 @@ def test_server_is_down(said, server):
     ("busy", r"the server returned HTTP 503"),
     ("plugin", "kxfs is still waiting for the credentials")])
 def test_says_what_it_waits_for(make_kx, server, how, reason):
-    """After some seconds it names the server and the reason, and continues."""
+    """If a start takes some seconds, kxfs prints the server and the reason, and continues."""
     user = kubeconfig.plugin("sleep", "1000") if how == "plugin" else None
     url = "https://nowhere.invalid:6443" if how == "name" else server.url
     if how == "silent":
@@ -149,7 +151,8 @@ def test_says_what_it_waits_for(make_kx, server, how, reason):
 
 
 def test_leaves_no_new_state_directory(make_kx, server):
-    """A failed mount leaves no new state directory, nor its parents; an existing one remains."""
+    """A failed mount removes a state directory that it has created, and its parents. A state directory that existed
+    before remains."""
     server.forbidden.append({"resource": "pods"})
     kx = make_kx(start=False, source="volcano:test")
     path = kubeconfig.write(kx.base / "config", kubeconfig.config(server))
@@ -167,8 +170,8 @@ def test_leaves_no_new_state_directory(make_kx, server):
 
 
 def test_no_cluster(make_kx):
-    """Without a source and without a cluster, the message names the backend that needs none; not if the source names
-    a backend."""
+    """Without a source and without a cluster, the message names the backend that needs no cluster. It does not if
+    the source names another backend."""
     kx = make_kx(start=False)
     for source, mentioned in ((), True), (("volcano:",), False):
         p = run([kx.binary, *source, str(kx.mnt)], check=False, cwd=kx.work,
@@ -179,14 +182,15 @@ def test_no_cluster(make_kx):
 
 
 # --- A start that is ended --------------------------------------------------------------------
-# A user who interrupts kxfs while it starts need not wait for the server: the command ends, and leaves nothing.
+# If a user interrupts a start, kxfs does not wait for the server. The command ends, and leaves nothing.
 
-SOON = 15  # seconds; kxfs itself gives a server 30
+SOON = 15  # seconds; kxfs itself waits 30 s for a server
 
 
 @contextlib.contextmanager
 def deaf_server():
-    """A server that accepts connections and never replies: its URL, and a function that waits for the first one."""
+    """A server that accepts connections and never replies. Yield its URL and a function that waits for the first
+    connection."""
     with socket.create_server(("127.0.0.1", 0)) as s:
         s.settimeout(LIMIT)
         taken = []
@@ -199,7 +203,8 @@ def deaf_server():
 
 @pytest.fixture
 def begin(make_kx, server):
-    """begin(source, args, url=, user=) -> a mount, and the command that makes it, in a process group of its own."""
+    """begin(source, args, url=, user=) starts a mount. It returns a Kxfs and the process of the command, which has
+    its own process group."""
     started = []
 
     def go(source, args=(), **more):
@@ -212,19 +217,19 @@ def begin(make_kx, server):
 
     yield go
     for p in started:
-        if p.returncode is None:  # not waited for, so that its number is still its own
+        if p.returncode is None:  # the process was not waited for, so no other process has its number
             os.killpg(p.pid, signal.SIGKILL)
         p.wait(timeout=LIMIT)
 
 
 def ends(kx, p, sig):
-    """The command ends soon, prints or shows that the signal SIG ended it, and has left nothing."""
+    """Check that the command P ends soon, that its status or message shows SIG, and that it has left nothing."""
     since = time.monotonic()
     status = p.wait(timeout=LIMIT)
     assert time.monotonic() - since < SOON
     assert status == -sig or (status == 1 and "kxfs: stopped by a signal while starting\n" in kx.said()), kx.said()
     nothing_left(kx)
-    # Killed processes may need a moment.
+    # It may take a moment until killed processes are gone.
     wait_for(lambda: not marked_pids(), timeout=SOON, what="the end of what it has started")
 
 
@@ -240,13 +245,13 @@ def nothing_left(kx):
 
 
 def ctrl_c(p):
-    """As a terminal sends it: to the whole group."""
+    """Send Ctrl-C as a terminal does, to the whole process group."""
     os.killpg(p.pid, signal.SIGINT)
     return signal.SIGINT
 
 
 def alone(sig):
-    """To the command that the user has started, and not to its child."""
+    """Return a function that sends SIG to the command that the user has started, but not to its child."""
     def send(p):
         kill(p.pid, sig)
         return sig
@@ -258,7 +263,8 @@ def alone(sig):
 @pytest.mark.parametrize("args", [(), ("-f",)], ids=["background", "foreground"])
 @pytest.mark.parametrize("source", ["volcano:test", "test"], ids=["list", "kind"])
 def test_silent_server(begin, source, args, interrupt):
-    """It waits for the first list; or, if SOURCE has no backend, for discovery."""
+    """A start that waits for a silent server can be interrupted. It waits for the first list, or for discovery if
+    SOURCE names no backend."""
     with deaf_server() as (url, wait_for_connection):
         kx, p = begin(source, args, url=url)
         wait_for_connection()
@@ -267,7 +273,8 @@ def test_silent_server(begin, source, args, interrupt):
 
 @pytest.mark.parametrize("source", ["volcano:test", "test"], ids=["list", "kind"])
 def test_plugin_that_waits(begin, tmp_path, source):
-    """It has a session of its own, so a terminal's Ctrl-C does not reach it."""
+    """A start that waits for a credential plugin can be interrupted. The plugin has its own session, so Ctrl-C does
+    not reach it."""
     asked = tmp_path / "asked"
     kx, p = begin(source, user=kubeconfig.plugin("sh", "-c", f"touch {asked}; exec sleep 1000"))
     wait_for(asked.exists, what="the plugin")
@@ -275,7 +282,7 @@ def test_plugin_that_waits(begin, tmp_path, source):
 
 
 def test_command_is_killed(begin):
-    """Its orphaned child ends too, and mounts nothing."""
+    """If the command that the user has started is killed, its child ends too, and mounts nothing."""
     with deaf_server() as (url, wait_for_connection):
         kx, p = begin("volcano:test", url=url)
         wait_for_connection()
@@ -303,7 +310,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
 def objects():
-    """A list without an end."""
+    """Yield an endless list."""
     yield HEAD + b'\r\n{"items":['
     item = b'{"metadata":{"name":"j%d","namespace":"test","uid":"u%d","resourceVersion":"1"},"spec":{}},'
     for i in itertools.count(0, 1000):
@@ -311,7 +318,7 @@ def objects():
 
 
 def bomb():
-    """A thousand bytes for each byte sent."""
+    """Yield a compressed reply that is a thousand times longer when it is uncompressed."""
     yield HEAD + b"Content-Encoding: gzip\r\n\r\n"
     press = zlib.compressobj(9, zlib.DEFLATED, 31)
     while True:
@@ -325,7 +332,7 @@ def blanks():
 
 
 def drip():
-    """A byte now and then, so that it is never silent."""
+    """Yield a byte every half second, so that the server is never silent for long."""
     yield HEAD + b"\r\n"
     while True:
         time.sleep(0.5)
@@ -334,7 +341,8 @@ def drip():
 
 @contextlib.contextmanager
 def endless_server(reply):
-    """Each request gets the output of REPLY. Yields its URL, and how many bytes were sent."""
+    """A server that replies to each request with the output of REPLY. Yield its URL and a function that returns how
+    many bytes it has sent."""
     sent, connections, ends = [0], [], threading.Event()
 
     def serve(connection):
@@ -374,7 +382,7 @@ def endless_server(reply):
 @pytest.mark.parametrize("reply, much", [(objects, 20 << 20), (bomb, 200 << 10), (blanks, 20 << 20),
                                          (drip, len(HEAD) + 4)], ids=["objects", "bomb", "blanks", "drip"])
 def test_server_without_end(begin, reply, much):
-    """Whatever a server sends, and however fast: kxfs abandons it, or ends when requested."""
+    """Whatever a server sends, and however fast: kxfs gives up or can be interrupted."""
     with endless_server(reply) as (url, sent):
         kx, p = begin("volcano:test", ["-f"], url=url)
         wait_for(lambda: p.poll() is not None or sent() > much, what="what does not end")
@@ -387,12 +395,12 @@ def test_server_without_end(begin, reply, much):
 
 
 # --- kxfs doctor ------------------------------------------------------------------------------
-# kxfs doctor: its report on a cluster, and whether a mount would work.
+# kxfs doctor reports on a cluster and whether a mount would work.
 
 
 @pytest.fixture
 def doctor(make_kx, server, tmp_path):
-    """doctor(config, source, *options) -> (exit status, report without this machine's part)."""
+    """doctor(config, source, *options) returns (exit status, report without the part about this machine)."""
 
     def ask(config=None, source="volcano:test", *options):
         kx = make_kx(start=False)
@@ -431,7 +439,7 @@ Mounting will work.
 
 
 def test_usage(doctor, server):
-    """A mount works without a metrics-server, or the right to read from it."""
+    """A mount works without a metrics-server, and without the right to read from it."""
     status, said = doctor()
     assert status == 0 and "pods.metrics.k8s.io" not in said
     assert ("  missing  the cluster does not report the resource usage of pods (no metrics-server): "
@@ -444,7 +452,7 @@ def test_usage(doctor, server):
 
 
 def test_no_fuse(make_kx, tmp_path, server):
-    """Output can be captured even where nothing can be mounted, as in a pod."""
+    """doctor reports that output can be captured even where mounting is impossible, as in a pod."""
     kx = make_kx(start=False)
     path = kubeconfig.write(tmp_path / "config", kubeconfig.config(server))
     p = run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev && exec "$@"', "sh", kx.binary, "doctor", "volcano:test"],
@@ -454,7 +462,7 @@ def test_no_fuse(make_kx, tmp_path, server):
 
 
 def test_mine(doctor):
-    """It names the jobs that the option would show."""
+    """doctor says which jobs the option `mine` would show."""
     user = pwd.getpwuid(os.getuid()).pw_name
     status, said = doctor(None, "volcano:test", "-o", "mine")
     assert status == 0
@@ -462,7 +470,7 @@ def test_mine(doctor):
 
 
 def test_kueue(doctor, server):
-    """Kueue's rights are checked if the cluster has it."""
+    """doctor checks the rights for Kueue if the cluster has Kueue."""
     server.uninstall(*st.VOLCANO)
     server.install(st.NEW_APPWRAPPERS)
     assert "kueue" not in doctor(source="appwrapper:test")[1]
@@ -476,7 +484,8 @@ def test_kueue(doctor, server):
 
 
 def test_queues_of_kueue(doctor, server):
-    """It lists the queues of the namespace, so that users need not guess, and whether the mount's is one of them."""
+    """doctor lists the queues of the namespace, so that users need not guess, and reports whether the mount's queue
+    is one of them."""
     source = "jobset:test"
 
     def said(*options):
@@ -496,7 +505,7 @@ def test_queues_of_kueue(doctor, server):
     server.forbidden.append({"resource": "localqueues"})
     assert said("-o", "queue=taem") == []
     server.forbidden.clear()
-    source = "test"  # where a file becomes a job of Volcano, the queue is one of Volcano's
+    source = "test"  # files become Volcano jobs here, so the option names a queue of Volcano
     assert said("-o", "queue=taem") == ["  ok       queues of namespace test: research, team"]
 
 
@@ -532,7 +541,8 @@ def test_what_is_served_is_found(doctor, server):
 
 
 def test_all_kinds(doctor, server):
-    """Each served kind has its lines; a forbidden kind does not prevent a mount, unless it is the last."""
+    """The report has lines for each kind that the cluster serves. A forbidden kind does not prevent a mount, unless
+    all kinds are forbidden."""
     server.install(st.NEW_APPWRAPPERS, st.JOBSETS, st.BATCH_JOBS)
     status, said = doctor(None, "test")
     assert status == 0 and "are not shown" not in said
@@ -556,7 +566,7 @@ def test_clock(doctor, server):
 
 
 def test_clock_of_a_slow_server(doctor, server):
-    """The latency of a reply does not count as a difference of the clocks."""
+    """doctor compares the clocks, and does not count the latency of a reply as a difference."""
     def answer():
         wait_for(lambda: server.requests, what="a request")
         server.date = email.utils.formatdate(usegmt=True)
@@ -583,7 +593,7 @@ def test_wrong_token(doctor, server):
 
 
 def test_rbac_has_these_rights(doctor, server):
-    """contrib/rbac.yaml has exactly the checked rights."""
+    """contrib/rbac.yaml grants exactly the rights that doctor checks."""
     asked = set()
     server.install(st.METRICS)
     for resources, source in ((None, "volcano:test"), ((st.APPWRAPPERS,), "mcad:test"),
@@ -610,7 +620,8 @@ def rights_of(text):
 
 
 def test_prints_role(binary, tmp_path):
-    """Without a cluster: the rights of contrib/rbac.yaml, of a capture, and of the kind of a user's file."""
+    """`doctor --rbac` needs no cluster. It prints the rights of contrib/rbac.yaml, those of a capture, and those for
+    the kind of a user's file."""
     def rbac(*words):
         p = run([binary, "doctor", "--rbac", *words])
         assert p.stdout.count("apiGroups") == len({line for line in p.stdout.split("- ")[1:]})
@@ -630,7 +641,7 @@ def test_prints_role(binary, tmp_path):
 
 
 def test_archive(doctor, tmp_path):
-    """The archive's writability is tested, without leaving a file there."""
+    """doctor tests whether the archive can be written, and leaves no file there."""
     archive = tmp_path / "archive"
     status, said = doctor(None, "volcano:test", "-o", f"archive={archive}")
     assert status == 0 and said.endswith(f"""
@@ -645,7 +656,7 @@ Mounting will work, with the limitations listed above.
 
 
 def test_a_disk_that_hangs(make_kx, server, tmp_path):
-    """The token's file can't be read at the moment: doctor reports that, and ends."""
+    """The disk with the token's file hangs. doctor reports that, and ends."""
     (tmp_path / "secrets").mkdir()
     kx = make_kx(start=False)
     with contextlib.closing(Disk(kx, tmp_path / "secrets")) as disk:
@@ -653,7 +664,7 @@ def test_a_disk_that_hangs(make_kx, server, tmp_path):
         path = kubeconfig.write(tmp_path / "config", kubeconfig.config(server, kubeconfig.token_file(tmp_path / "secrets/token")))
         disk.hang("open", "/token")
         with disk.still():
-            # LeakSanitizer stops all threads first, and waits for the hanging one.
+            # LeakSanitizer would stop all threads and wait for the hanging one, so disable it.
             p = run([kx.binary, "doctor", "volcano:test"], check=False,
                     env={**kx.env(), "KUBECONFIG": str(path), "LSAN_OPTIONS": "detect_leaks=0"})
     assert p.returncode == 1 and p.stdout.endswith("""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`usage` of a cluster's jobs: the figures of metrics.k8s.io, and how rarely they are requested.
+"""`usage` of a cluster's jobs: the values of metrics.k8s.io, and how rarely kxfs requests them.
 tests/unit/spec/view/test-sample.c checks the computation."""
 
 import datetime
@@ -20,7 +20,7 @@ APP = app("true", num_replicas=2, resource={"cpu": 2, "memMB": 4000, "gpu": 1})
 
 
 def asked(server):
-    """Return the requests for the group, and those for figures."""
+    """Return two lists: the requests for the API group, and those for metrics."""
     seen = list(server.requests)
     return [[req for req in seen if req.path == GROUP], [req for req in seen if req.group == st.METRICS.group]]
 
@@ -49,13 +49,13 @@ def began(server, pod):
 
 
 def later(when, seconds):
-    """Shift a time of Kubernetes."""
+    """Return the time WHEN plus SECONDS, in Kubernetes' format."""
     form = "%Y-%m-%dT%H:%M:%SZ"
     return (datetime.datetime.strptime(when, form) + datetime.timedelta(seconds=seconds)).strftime(form)
 
 
 def look(server, pod, when, cpu, memory):
-    """Set the usage of the first container of POD; kxfs ignores other ones."""
+    """Set the usage of the first container of POD. kxfs ignores other containers, such as "proxy"."""
     main = server.store.find(st.PODS, "test", pod).tree()["spec"]["containers"][0]["name"]
     server.api.metrics[pod] = (when, {"proxy": ("7", "7Gi"), main: (cpu, memory)})
 
@@ -67,14 +67,14 @@ def server(server):
 
 
 def submit(server, volcano, kx):
-    """Return a job of two running replicas, with the names of its pods, and their start times."""
+    """Submit a job with two replicas, and let it run. Return the job, the names of its pods, and their start time."""
     job = kx.submit(APP)
     pods = volcano.start(job.id)
     return job, pods, began(server, pods[0])
 
 
 def others(server, n=1, phase="Running"):
-    """Return the name of another user's job, whose output is not captured, and those of its pods."""
+    """Return the name of a job of another user, whose output is not captured, and the names of its pods."""
     job = server.store.add(st.JOBS, watching.job("theirs", phase="Running", tasks={"main": n}))
     pods = [watching.pod(job, "main", i, phase=phase) for i in range(n)]
     for pod in pods:
@@ -84,13 +84,14 @@ def others(server, n=1, phase="Running"):
 
 @pytest.mark.waits
 def test_usage(server, make_mount, volcano):
-    """Two samples become sums, for as long as the job is known, also in the next mount; each file shows the same."""
+    """kxfs computes sums from two samples. It keeps them as long as the job is known, also in the next mount. All
+    files show the same values."""
     server.install(st.OLD_METRICS)
     kx = make_mount(server)
     job, (one, two), start = submit(server, volcano, kx)
     volcano.log(one).append("begun\n")
     job.until_logged("begun")
-    # TorchX requests a little less than the limit: 1900m of 2 cores.
+    # TorchX requests a little less than the limit: 1900 of 2000 millicores for each replica.
     asked_for = {"requested_millicores": "3802"}
     assert usage(job)["source"] == "null" and usage(job)["cpu"] == {
         **asked_for, "seconds": "null", "now_millicores": "null", "efficiency_percent": "null"}
@@ -132,7 +133,7 @@ def test_usage(server, make_mount, volcano):
 
 @pytest.mark.waits
 def test_next_mount(server, make_mount, volcano):
-    """It continues from the figures that the last mount wrote at its end, even though that was only one sample."""
+    """The next mount continues from the values that the last one wrote at its end, even if that had only one sample."""
     kx = make_mount(server)
     job, (one, two), start = submit(server, volcano, kx)
     volcano.log(one).append("begun\n")
@@ -164,7 +165,7 @@ def test_old_version(server, make_mount):
 @pytest.mark.parametrize("read", [("jobs", "theirs", "usage"), ("jobs", "theirs", "main-0", "usage"),
                                   ("jobs", "theirs", "status.json"), ("list.jsonl",)])
 def test_who_asks(server, make_mount, read):
-    """No requests while nothing reads the figures, or while nothing runs."""
+    """kxfs sends no requests for metrics while no process reads them, or while no pod runs."""
     name, (pod,) = others(server, phase="Pending")
     kx = make_mount(server)
     kx.read(*read)
@@ -181,14 +182,14 @@ def test_who_asks(server, make_mount, read):
 
 
 def test_captured(server, make_mount):
-    """If output is captured, figures are requested without a reader, for later readers of history/."""
+    """If output is captured, kxfs requests metrics even if no process reads them, because history/ shows them later."""
     others(server)
     make_mount(server, options="capture=all")
     until_asked(server, 1)
 
 
 def info(kx, about):
-    """Wait until ABOUT is true of .kxfs/info, and return its part about usage."""
+    """Wait until ABOUT is true for .kxfs/info, and return the contents of .kxfs/info."""
     return harness.wait_for(lambda: (i := yaml.safe_load(kx.read(".kxfs", "info"))) and about(i) and i,
                             timeout=120, what=f"info, now {kx.read('.kxfs', 'info')}")
 
@@ -199,7 +200,8 @@ ABSENT = "the cluster does not serve metrics.k8s.io, the API of metrics-server"
 @pytest.mark.waits
 @pytest.mark.parametrize("lacks", ["server", "group", "right", "answer"])
 def test_no_figures(server, make_mount, lacks):
-    """One refusal is enough for a long time; it is not an error, and all else works."""
+    """After one refusal, kxfs sends no request for a long time. The refusal is not an error, and everything else
+    works."""
     name, (pod,) = others(server)
     lists = 1
     if lacks == "server":
@@ -230,7 +232,7 @@ def test_no_figures(server, make_mount, lacks):
     told = time.monotonic()
     look_at = job.read("usage")
     assert "source: null" in look_at and usage(job)["cpu"]["seconds"] == "null"
-    # longer than the time between two samples
+    # Wait longer than the time between two samples.
     harness.wait_for(lambda: job.read("usage") and time.monotonic() - told > 20, timeout=120, step=1, what="time to pass")
     assert counts(server) == was
     assert "error" not in kx.read(".kxfs", "log").lower()
@@ -238,7 +240,8 @@ def test_no_figures(server, make_mount, lacks):
 
 @pytest.mark.waits
 def test_metrics_server_goes(server, make_mount):
-    """A server that had the group is asked twice more, since it may only be restarting; its earlier figures remain."""
+    """If a server no longer serves the group, kxfs sends two more requests, because the metrics-server may only be
+    restarting. The earlier values remain."""
     name, (pod,) = others(server)
     look(server, pod, later(st.now(), 10), "1", "1Mi")
     kx = make_mount(server)
@@ -253,7 +256,7 @@ def test_metrics_server_goes(server, make_mount):
 
 @pytest.mark.waits
 def test_many(server, make_mount):
-    """One request per sample, however many pods there are."""
+    """kxfs sends one request per sample, however many pods there are."""
     name, pods = others(server, 500)
     start = st.now()
     for pod in pods:
@@ -262,7 +265,7 @@ def test_many(server, make_mount):
     job = harness.Job(kx, name)
     harness.wait_for(lambda: job.status()["roles"][0]["running"] == 500, what="all to run", timeout=120)
     job.read("usage")
-    # Each pod's container has its own start time, so each has its own figures.
+    # The containers have different start times, so each has its own values.
     assert seen(job, lambda u: u["samples"] == "500")["memory"]["now_bytes"] == str(500 * MIB)
     for pod in pods:
         look(server, pod, later(start, 25), "100m", "2Mi")
@@ -272,7 +275,7 @@ def test_many(server, make_mount):
 
 
 def test_refused_for_a_moment(server, make_mount):
-    """A reply that is not a list is ignored."""
+    """kxfs ignores a reply that is not a list."""
     name, _ = others(server)
     server.faults.add("reply", reply=replies.Reply(200, b'{"items": [{"metadata"'), verb="list", group="metrics.k8s.io")
     kx = make_mount(server)

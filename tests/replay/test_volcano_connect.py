@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every connection to a cluster that a kubeconfig can describe, each with a real mount."""
+"""Every connection to a cluster that a kubeconfig can describe. Each is tested with a real mount."""
 
 import contextlib
 import json
@@ -23,14 +23,14 @@ from starting import background
 
 @pytest.fixture
 def secure(pki):
-    """An API server with TLS, and a job on it."""
+    """An API server with TLS that has one job."""
     with ApiServer(pki) as server:
         server.store.add(st.JOBS, watching.job("one"))
         yield server
 
 
 def works(server, kx, user="tester"):
-    """The job is there, requested as USER; changes arrive."""
+    """Check that the job is shown, that kxfs has requested it as USER, and that changes arrive."""
     assert kx.ls("jobs") == ["one"]
     assert server.seen(resource="jobs")[-1].user == user
     server.store.add(st.JOBS, watching.job("two"))
@@ -38,14 +38,14 @@ def works(server, kx, user="tester"):
 
 
 def goes_on(server, kx, name):
-    """New watches start, and present events are seen."""
+    """Check that watches start again and that new events arrive."""
     harness.wait_for(lambda: server.open_streams(resource="jobs"))
     server.store.add(st.JOBS, watching.job(name))
     harness.wait_for(lambda: name in kx.ls("jobs"))
 
 
 def refused(kx):
-    """Return its messages when the start fails."""
+    """Check that the start fails, and return its messages."""
     p = harness.run(kx.command(), check=False, env=kx.env())
     assert p.returncode == 1, p.stderr
     assert not harness.is_mounted(kx.mnt)
@@ -69,7 +69,8 @@ def test_password(secure, make_mount):
 
 
 def test_token_file_is_read_again(secure, make_mount, tmp_path):
-    """A rotated token: after a 401 the file's new one is used; a missing file does not end the mount."""
+    """The token in a file changes. After a 401, kxfs uses the new token. If the file is missing, the mount
+    continues."""
     path = tmp_path / "token"
     path.write_text("test-token\n")
     kx = make_mount(secure, config=kubeconfig.config(secure, kubeconfig.token_file(path)))
@@ -85,13 +86,14 @@ def test_token_file_is_read_again(secure, make_mount, tmp_path):
 
 
 def log_in(kx, tree):
-    """Replace the mount's kubeconfig, as login tools do."""
+    """Replace the kubeconfig of the mount, as login tools do."""
     path = pathlib.Path(kx.more_env["KUBECONFIG"])
     os.replace(kubeconfig.write(path.with_name("new"), tree), path)
 
 
 def test_kubeconfig_is_read_again(secure, make_mount, pki, tmp_path):
-    """A new login while it is mounted is used: after a 401 there is another token, a certificate, a plugin."""
+    """A user logs in again while kxfs is mounted. After a 401, kxfs uses the new token, certificate or plugin of the
+    kubeconfig."""
     kx = make_mount(secure)
     works(secure, kx)
     del secure.tokens["test-token"]
@@ -108,7 +110,8 @@ def test_kubeconfig_is_read_again(secure, make_mount, pki, tmp_path):
 
 
 def test_relative_kubeconfig_is_read_again(secure, make_mount):
-    """Relative to the directory in which kxfs was started, though it has left that since."""
+    """The path of the kubeconfig is relative to the directory in which kxfs was started, although kxfs has left this
+    directory."""
     kx = make_mount(secure, start=False, env={"KUBECONFIG": "missing:config"})
     path = kubeconfig.write(kx.work / "config", kubeconfig.config(secure))
     kx.start()
@@ -119,7 +122,7 @@ def test_relative_kubeconfig_is_read_again(secure, make_mount):
 
 
 def test_kubeconfig_of_another_server(secure, make_mount):
-    """Credentials are for their server: those of another one are not sent here."""
+    """kxfs does not send the credentials of a kubeconfig that is for another server."""
     kx = make_mount(secure)
     works(secure, kx)
     del secure.tokens["test-token"]
@@ -140,7 +143,8 @@ def plugin(tmp_path, text):
 
 @pytest.mark.parametrize("source", ["volcano:test", "test"], ids=["mount", "kind"])
 def test_plugin_has_the_limits_of_the_user(secure, make_mount, tmp_path, source):
-    """kxfs raises its own limit of descriptors; programs with select() would fail with that."""
+    """A plugin runs with the user's limit of descriptors. kxfs raises its own limit, with which programs that use
+    select() would fail."""
     command = plugin(tmp_path, f"""\
         echo "$(ulimit -Sn) $(ulimit -Hn) $(ls /proc/self/fd | wc -w)" >> {tmp_path}/limits
         cat {tmp_path}/reply
@@ -153,7 +157,7 @@ def test_plugin_has_the_limits_of_the_user(secure, make_mount, tmp_path, source)
 
 
 def test_plugin(secure, make_mount, tmp_path):
-    """Run with its own arguments and environment, once; after a 401 it runs again."""
+    """A plugin runs once, with its own arguments and environment. After a 401 it runs again."""
     command = plugin(tmp_path, f"""\
         echo "$1 $GREETING" >> {tmp_path}/runs
         cat {tmp_path}/reply
@@ -171,8 +175,8 @@ def test_plugin(secure, make_mount, tmp_path):
 
 
 def test_plugin_on_a_disk_that_hangs(secure, make_mount, tmp_path):
-    """Only requests that need the credential wait for its disk: events are shown, and a mount can be ended. Then all
-    continues."""
+    """The disk of a plugin hangs. Only requests that need the credential wait: events are shown, and the mount can
+    be ended. When the disk recovers, everything continues."""
     (tmp_path / "tools").mkdir()
     kx = make_mount(secure, start=False)
     with contextlib.closing(Disk(kx, tmp_path / "tools")) as tools:
@@ -208,7 +212,8 @@ def test_plugin_with_certificate(secure, make_mount, tmp_path, pki):
 
 @pytest.mark.concurrent
 def test_plugin_that_expires(secure, make_mount, tmp_path):
-    """A token is replaced before it expires, and one that has expired from the start does not cause a loop."""
+    """kxfs replaces a token before it expires. If a plugin returns an expired token, kxfs does not call it in a
+    loop."""
     command = plugin(tmp_path, f"""\
         echo run >> {tmp_path}/runs
         printf '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":'
@@ -221,7 +226,7 @@ def test_plugin_that_expires(secure, make_mount, tmp_path):
 
 
 def test_plugin_that_fails(secure, make_mount, tmp_path):
-    """Its own message reaches the user who mounts, and later the one who writes."""
+    """The message of a failing plugin reaches the user who mounts, and later a user who submits."""
     flag = tmp_path / "bad"
     command = plugin(tmp_path, f"""\
         if test -e {flag}; then echo "Session over, run: login again" >&2; exit 7; fi
@@ -241,7 +246,8 @@ def test_plugin_that_fails(secure, make_mount, tmp_path):
 
 
 def test_login_while_a_plugin_fails(secure, make_mount, tmp_path):
-    """A user who logs in and submits need not wait until the plugin is due again; then all continues."""
+    """A plugin fails, and the user logs in and submits. kxfs then runs the plugin immediately, without waiting for
+    its next retry."""
     flag = tmp_path / "bad"
     command = plugin(tmp_path, f"""\
         if test -e {flag}; then echo "Session over, run: login again" >&2; exit 7; fi
@@ -253,7 +259,7 @@ def test_login_while_a_plugin_fails(secure, make_mount, tmp_path):
     del secure.tokens["second"]
     secure.end_streams("end")
     harness.wait_for(lambda: "login again" in kx.read(".kxfs", "info"), what="the plugin's words")
-    for name in ("a", "b", "c", "d"):  # whenever the plugin was asked last
+    for name in ("a", "b", "c", "d"):  # several times, because the plugin ran at a different time before each
         assert harness.err_of(kx.write, f"submit/{name}.yaml", harness.app("true")) == "EACCES"
         secure.tokens["second"] = "tester"
         flag.unlink()
@@ -286,7 +292,7 @@ def test_forbidden_namespace(secure, make_mount):
 
 
 def test_unknown_authority(secure, make_mount):
-    """TLS is verified unless the kubeconfig disables that."""
+    """kxfs verifies TLS unless the kubeconfig disables that."""
     config = kubeconfig.config(secure, cluster={"certificate-authority-data": None})
     said = refused(make_mount(secure, config=config, start=False))
     assert "certificate" in said.lower()
@@ -323,7 +329,7 @@ def test_impersonation_by_option(secure, make_mount):
 
 
 def test_contexts(secure, make_mount, tmp_path):
-    """KUBECONFIG lists are merged; SOURCE names a context whose name contains a colon and slashes."""
+    """kxfs merges the files in KUBECONFIG. SOURCE can name a context whose name contains a colon and slashes."""
     context = "arn:aws:eks:eu:1/cluster/a"
     other = kubeconfig.config(secure, context=context, namespace="elsewhere")
     first = kubeconfig.config(secure, url="https://127.0.0.1:1", context="dead")
@@ -331,7 +337,7 @@ def test_contexts(secure, make_mount, tmp_path):
     listed = {"KUBECONFIG": f"{tmp_path}/missing:{paths[0]}:{paths[1]}"}
     kx = make_mount(secure, source=f"volcano:{context}/test", env=listed)
     works(secure, kx)
-    # Without a namespace it is the context's.
+    # If SOURCE has no namespace, the context's namespace is used.
     other["current-context"] = context
     secure.store.add(st.JOBS, watching.job("there", namespace="elsewhere"))
     kx = make_mount(secure, config=other, source="volcano:")
@@ -368,7 +374,7 @@ def test_kubeconfig_with_a_mistake(secure, make_mount, tmp_path):
 
 
 def test_http2(make_mount, pki, tmp_path):
-    """Streams share few connections, and writes do not wait behind them."""
+    """With HTTP/2, streams share few connections, and writes do not wait behind streams."""
     with ApiServer() as server, Http2Frontend(server, pki, tmp_path) as front:
         server.store.add(st.JOBS, watching.job("one"))
         config = kubeconfig.config(front)
@@ -406,8 +412,8 @@ def script(path, body):
 @pytest.mark.parametrize("to", ["token", "plugin"])
 @pytest.mark.parametrize("old", ["fails", "old token"])
 def test_another_way_to_log_in(make_mount, server, volcano, tmp_path, to, old):
-    """A plugin's login expires: it fails, or returns credentials that the server refuses. The user logs in in
-    another way, and the next request uses that."""
+    """A plugin's login expires: the plugin fails, or returns credentials that the server refuses. The user logs in
+    by other means, and the next request uses that."""
     del volcano
     plugin = script(tmp_path / "a", ANSWER.format("test-token"))
     kx = make_mount(server, config=kubeconfig.config(server, user=kubeconfig.plugin(plugin)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Changing a cluster's jobs: removing their directories, and the commands of ctl."""
+"""Changing jobs of a cluster: removing their directories, and writing to ctl."""
 
 import json
 import time
@@ -12,7 +12,8 @@ import watching
 from harness import actions, write_ctl
 
 # --- Removing a job's directory ---------------------------------------------------------------
-# `rm -r` of a job in a cluster: one DELETE, of exactly this job, and every way in which it is refused.
+# `rm -r` of a cluster's job sends one DELETE for exactly this job. The tests cover each way in which that can be
+# refused.
 
 APP = harness.app("true", num_replicas=2)
 
@@ -26,13 +27,13 @@ def rm(kx, name, tool="rm -r"):
 
 
 def is_late(p):
-    """True if it took more than the 3 s that a rmdir waits for the server. Then jobs/ shows the outcome."""
+    """True if rm took longer than the 3 s for which rmdir waits for the server. jobs/ then shows the result later."""
     return p.returncode != 0 and "timed out" in p.stderr
 
 
 def refused(kx, name):
-    """Return the message of `rm -r` of a job that the server refuses to delete. If rm timed out, kxfs has the
-    refusal by now."""
+    """Return the message of `rm -r` of a job that the server refuses to delete. If rm has timed out, wait until kxfs
+    has the refusal."""
     p = rm(kx, name)
     if is_late(p):
         harness.wait_for(lambda: f"{name}: not removed: " in kx.read(".kxfs", "log"), what="the server's refusal")
@@ -40,7 +41,7 @@ def refused(kx, name):
 
 
 def removed(kx, name, p):
-    """P has removed the job, or the removal continues."""
+    """Check that the command P has removed the job, or that the removal continues."""
     assert p.returncode == 0 or is_late(p), p.stderr
     harness.wait_for(lambda: p.returncode == 0 or name not in kx.ls("jobs"), what=f"{name} to go")
     assert name not in kx.ls("jobs")
@@ -72,7 +73,7 @@ def test_cancel(kx, server, volcano, tool):
 
 @pytest.mark.concurrent
 def test_last_words(kx, server, volcano):
-    """Output after SIGTERM, when its job is already deleted, is in history/."""
+    """history/ has the output that pods print after SIGTERM, when their job is already deleted."""
     volcano.keep_pods = True
     job = kx.submit(APP)
     pods = volcano.start(job.id)
@@ -93,7 +94,7 @@ def test_last_words(kx, server, volcano):
     (replies.internal(), ""),
 ], ids=["403", "401", "another uid", "500"])
 def test_removal_refused(kx, server, volcano, reply, text):
-    """The errno reports it, and the job is still there, complete, also for processes that have it open."""
+    """rmdir fails with the matching errno. The whole job still exists, also for processes that have its files open."""
     job = kx.submit(APP)
     volcano.start(job.id)
     watching.until_runs(job)
@@ -105,13 +106,13 @@ def test_removal_refused(kx, server, volcano, reply, text):
         assert held.read()
     server.faults.clear()
     assert job.state() == "RUNNING"
-    # There may be more by now, for example its events.
+    # There may be more files by now, for example events.
     harness.wait_for(lambda: {p.relative_to(job.dir) for p in job.dir.rglob("*")} >= before)
     gone(server, kx, job.id, rm(kx, job.id))
 
 
 def test_removal_of_another_job(kx, server, volcano):
-    """Another job has replaced it: the new one is not the one to cancel."""
+    """Another job has replaced the job of this name. rmdir does not cancel the new job."""
     del volcano
     job = kx.submit(APP)
     harness.wait_for(lambda: server.open_streams(resource="jobs", verb="watch"))
@@ -127,7 +128,7 @@ def test_removal_of_another_job(kx, server, volcano):
 
 
 def test_gone_already(kx, server, volcano):
-    """Another user was faster: that is a success."""
+    """If another user has already deleted the job, rmdir succeeds."""
     del volcano
     job = kx.submit(APP)
     server.faults.add("reply", reply=replies.not_found(st.JOBS, job.id), verb="delete")
@@ -138,7 +139,7 @@ def test_gone_already(kx, server, volcano):
 @pytest.mark.parametrize("fault", ["reset", "lose", "cut", "junk"])
 @pytest.mark.concurrent
 def test_broken_connection(kx, server, volcano, fault):
-    """The reply is lost: a retry finds it deleted."""
+    """The reply is lost. A retry finds the job deleted, and rmdir succeeds."""
     job = kx.submit(APP)
     volcano.start(job.id)
     job.until("RUNNING")
@@ -149,7 +150,7 @@ def test_broken_connection(kx, server, volcano, fault):
 
 
 def test_jobs_of_others(kx, make_mount, server, volcano):
-    """cancel=own, the default: a careless rm -rf does not end others' work."""
+    """With cancel=own, the default, a careless rm -rf does not end jobs of other users."""
     del volcano
     server.store.add(st.JOBS, watching.job("theirs"))
     harness.wait_for(lambda: "theirs" in kx.ls("jobs"))
@@ -164,12 +165,12 @@ def test_jobs_of_others(kx, make_mount, server, volcano):
 
 @pytest.mark.concurrent
 def test_cancelled_by_somebody_else(kx, server, volcano):
-    """`wait` ends, and the job moves to history/."""
+    """If another user deletes the job, `wait` ends and the job moves to history/."""
     job = kx.submit(APP)
     pods = volcano.start(job.id)
     volcano.log(pods[0]).append("hello\n")
     job.until_logged("hello\n", "main-0")
-    with open(job / "wait", "rb") as file:  # open before the job goes
+    with open(job / "wait", "rb") as file:  # open the file before the job is deleted
         waiting = harness.popen(["cat"], stdin=file, stdout=-1)
     server.store.remove(st.JOBS, "test", job.id)
     assert waiting.communicate(timeout=harness.LIMIT)[0] == b"CANCELLED\n"
@@ -179,8 +180,8 @@ def test_cancelled_by_somebody_else(kx, server, volcano):
 
 
 def test_removal_offline(kx, server, volcano):
-    """Without a route: an error within the deadline, and the job is complete. A rm that got ETIMEDOUT may still take
-    effect when the server is back."""
+    """While the server is unreachable, rm fails within its deadline, and the whole job still exists. A removal that
+    failed with ETIMEDOUT may still take effect when the server is back."""
     del volcano
     job = kx.submit(APP)
     server.away()
@@ -193,8 +194,8 @@ def test_removal_offline(kx, server, volcano):
 
 
 # --- ctl --------------------------------------------------------------------------------------
-# jobs/ID/ctl on Volcano: one Command for an action that its controller would obey, none for one that it would
-# ignore, and a true report of both.
+# jobs/ID/ctl on Volcano: kxfs sends one Command if the controller would obey the action, and none if it would ignore
+# it. It reports both correctly.
 
 BUSY = ["suspend", "restart", "terminate"]
 IN_PHASE = {"Pending": BUSY, "Running": BUSY, "Restarting": [], "Aborting": ["resume"], "Aborted": ["resume"],
@@ -203,7 +204,7 @@ IN_PHASE = {"Pending": BUSY, "Running": BUSY, "Restarting": [], "Aborting": ["re
 
 
 def commands(server):
-    """Return the bodies of the requested Commands."""
+    """Return the Commands that kxfs has requested."""
     return [json.loads(request.body) for request in server.seen(verb="create", resource="commands")
             if request.body]
 
@@ -217,7 +218,7 @@ def job(kx, volcano):
 
 
 def obeyed(job, word, shown):
-    """Write WORD. The write waits until its outcome is SHOWN, for 5 s."""
+    """Write WORD to ctl. The write waits up to 5 s until SHOWN is true."""
     begin = time.monotonic()
     write_ctl(job, word)
     assert shown() or time.monotonic() > begin + 4
@@ -225,8 +226,8 @@ def obeyed(job, word, shown):
 
 
 def err_of_write(job, word):
-    """Return the errno of writing WORD, which the server refuses. It has 4 s for each reply; on a slow machine,
-    retry when an action that it may have accepted counts as ignored."""
+    """Return the errno of writing WORD, which the server refuses. kxfs waits 4 s for each reply. On a slow machine
+    an action that may have been accepted can count as ignored; then retry."""
     while True:
         begin = time.monotonic()
         err = harness.err_of(write_ctl, job, word)
@@ -262,7 +263,7 @@ def test_suspend_and_resume(kx, server, job):
         {"type": "Suspended", "status": "True", "reason": "JobSuspended"}]}}),
 ], ids=["volcano", "jobset", "appwrapper", "job"])
 def test_suspended(server, make_mount, resource, source, tree):
-    """It does not look like a finished job: its reason explains it."""
+    """A suspended job does not look like a finished one: its reason explains the state."""
     server.install(resource)
     server.store.add(resource, {"metadata": {"name": "app", "namespace": "test"}, **tree})
     kx = make_mount(server, source=source)
@@ -273,7 +274,8 @@ def test_suspended(server, make_mount, resource, source, tree):
 
 
 def test_what_is_asked_for(server, job):
-    """The job is read right before; the Command names it by uid, and is deleted with it."""
+    """kxfs reads the job right before it sends a Command. The Command names the job by its uid, and is deleted with
+    the job."""
     uid = server.store.find(st.JOBS, "test", job.id).uid
     reads = server.count(verb="get", resource="jobs")
     write_ctl(job, "abort")
@@ -286,7 +288,7 @@ def test_what_is_asked_for(server, job):
 
 
 def test_restart(job, server, volcano):
-    """The output of the terminating pods is there, as that of the first attempt."""
+    """After a restart, the output of the terminating pods is the log of the first attempt."""
     (first, _) = volcano.pods(job.id)
     volcano.log(first).append("working\n")
     harness.wait_for(lambda: server.open_streams(resource="pods", verb="get", name=first))
@@ -307,7 +309,8 @@ def test_terminate(kx, job):
 
 @pytest.mark.parametrize("phase", IN_PHASE)
 def test_in_every_phase(make_mount, server, phase):
-    """Possible actions are listed; ones that would be ignored are refused, and not sent."""
+    """ctl lists the actions that the controller would obey in this phase. kxfs refuses all other actions without
+    sending them."""
     server.store.add(st.JOBS, watching.job("theirs", phase))
     kx = make_mount(server, options="cancel=all")
     (job,) = kx.jobs()
@@ -320,7 +323,8 @@ def test_in_every_phase(make_mount, server, phase):
 
 
 def test_retries_used_up(make_mount, server, volcano):
-    """Volcano would make it Failed instead of restarting it."""
+    """If no retries are left, Volcano would let the job fail instead of restarting it, so kxfs does not offer a
+    restart."""
     del volcano
     tree = watching.job("theirs", "Running")
     tree["status"]["retryCount"] = 2
@@ -334,7 +338,7 @@ def test_retries_used_up(make_mount, server, volcano):
 
 
 def hush(server):
-    """The mount gets no events of its jobs any more."""
+    """Stop all events about jobs for the mount."""
     server.faults.add("silent", times=100, resource="jobs", verb="watch")
     server.faults.add("silent", times=100, resource="jobs", verb="list")
     server.end_streams("end", resource="jobs")
@@ -358,7 +362,7 @@ def test_another_job_of_that_name(server, job):
 
 
 def test_ignored(kx, server, volcano, job):
-    """Accepted with 201, and nothing happens."""
+    """The server accepts the Command with 201, but nothing happens."""
     volcano.commands = False
     before = time.monotonic()
     write_ctl(job, "suspend")
@@ -375,7 +379,7 @@ def test_ignored(kx, server, volcano, job):
 
 
 def test_late(server, volcano, job):
-    """Obeyed after the write has returned: the next read shows it."""
+    """The controller obeys only after the write has returned. The next read shows the result."""
     volcano.commands = False
     write_ctl(job, "suspend")
     assert job.status()["pending_command"] == "suspend"
@@ -408,7 +412,8 @@ def test_no_right_to_read(kx, server, job):
 
 @pytest.mark.parametrize("fault", ["lose", "reset", "cut", "junk"])
 def test_lost_reply(server, job, fault):
-    """Whether or not the Command arrived: it is obeyed once, and the write succeeds."""
+    """The reply to a Command is lost. Whether or not the Command has arrived, it is obeyed once, and the write
+    succeeds."""
     server.faults.add(fault, amount=60, verb="create", resource="commands")
     write_ctl(job, "suspend")
     harness.wait_for(lambda: job.status()["phase"] == "Aborted")
@@ -417,7 +422,8 @@ def test_lost_reply(server, job, fault):
 
 @pytest.mark.parametrize("fault", ["lose", "cut"])
 def test_lost_reply_of_a_restart(server, volcano, job, fault):
-    """Volcano deletes the Command before it shows, so its name does not prevent a repetition: it is not resent."""
+    """kxfs does not send a restart again if the reply is lost. Volcano deletes a Command before its effect shows, so
+    the name would be free and the job could restart twice."""
     volcano.patient = []
     server.faults.add(fault, amount=60, verb="create", resource="commands")
     reads = server.count(verb="get", resource="jobs")
@@ -426,7 +432,7 @@ def test_lost_reply_of_a_restart(server, volcano, job, fault):
     harness.wait_for(lambda: server.count(verb="get", resource="jobs") >= reads + 3)
     assert job.status()["pending_command"] == "restart"
     volcano.obey()
-    # It gives up after 8 s.
+    # kxfs gives up after 8 s.
     assert writer.wait(timeout=harness.LIMIT) == 0 or time.monotonic() > begin + 7
     volcano.obey()
     harness.wait_for(lambda: job.status()["retries"] == 1)
@@ -436,7 +442,8 @@ def test_lost_reply_of_a_restart(server, volcano, job, fault):
 
 @pytest.mark.parametrize("fault", ["reset", "503"])
 def test_restart_that_did_not_arrive(kx, server, volcano, job, fault):
-    """The same as a Command that Volcano has not obeyed yet: the write reports an unknown outcome."""
+    """If a Command has not arrived, that looks like a Command that Volcano has not obeyed yet. The write reports an
+    unknown result."""
     if fault == "reset":
         server.faults.add("reset", verb="create", resource="commands")
     else:
@@ -450,12 +457,12 @@ def test_restart_that_did_not_arrive(kx, server, volcano, job, fault):
 
 
 def test_lost_and_ignored(server, volcano, job):
-    """A retry under the same name finds it."""
+    """The reply is lost, and Volcano ignores the Command. A retry under the same name finds the Command."""
     volcano.commands = False
     server.faults.add("lose", verb="create", resource="commands")
     begin = time.monotonic()
     err = harness.err_of(write_ctl, job, "suspend")
-    late = time.monotonic() > begin + 6.5  # than the 5 s that it waits for an outcome: an answer took 4 s or more
+    late = time.monotonic() > begin + 6.5  # if a reply took 4 s or more, kxfs waits longer than the 5 s for a result
     assert err == "" or late
     assert job.status()["pending_command"] == "suspend"
     assert len(commands(server)) == 2 or late
@@ -463,7 +470,7 @@ def test_lost_and_ignored(server, volcano, job):
 
 
 def test_no_answer(kx, server, job):
-    """No reply from the server: the write has a deadline, and reports an unknown outcome."""
+    """The server does not reply. The write ends at its deadline, and reports an unknown result."""
     server.faults.add("silent", times=100, verb="create", resource="commands")
     assert harness.err_of(write_ctl, job, "suspend") == "ETIMEDOUT"
     assert "kxfs does not know whether the server accepted" in kx.read(".kxfs", "log")
@@ -480,7 +487,7 @@ def test_slow_answer(server, job):
 def test_offline(server, job):
     server.away()
     harness.wait_for(lambda: job.status()["stale_since"])
-    # not ETIMEDOUT, which a close returns after 30 s
+    # The errno is not ETIMEDOUT, with which a close fails after 30 s.
     assert harness.err_of(write_ctl, job, "suspend") == "EHOSTUNREACH"
 
 
@@ -491,7 +498,7 @@ def test_deleted_meanwhile(kx, server, volcano, job):
     harness.wait_for(lambda: commands(server))
     server.store.remove(st.JOBS, "test", job.id)
     told = writer.wait(timeout=harness.LIMIT) != 0
-    assert told or time.monotonic() > begin + 4  # it waits for an outcome for 5 s
+    assert told or time.monotonic() > begin + 4  # the write waits for a result for 5 s
     assert (f"{job.id}/ctl: the job was deleted meanwhile" in kx.read(".kxfs", "log")) == told
 
 
@@ -506,7 +513,7 @@ def test_who_may(make_mount, server, options, err):
 
 
 def test_ends_with_the_mount(make_mount, server, volcano):
-    """A write in progress when the mount is removed gets an error."""
+    """If the mount is removed during a write to ctl, the write fails."""
     kx = make_mount(server)
     job = kx.submit(APP)
     volcano.start(job.id)
@@ -516,5 +523,5 @@ def test_ends_with_the_mount(make_mount, server, volcano):
     writer = harness.popen(["sh", "-c", f"echo suspend >{job.dir}/ctl"])
     harness.wait_for(lambda: commands(server))
     kx.end()
-    # It waits for an outcome for 5 s.
+    # The write waits for a result for 5 s.
     assert writer.wait(timeout=harness.LIMIT) != 0 or time.monotonic() > begin + 4

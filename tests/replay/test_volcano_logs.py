@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Output of pods, byte for byte, whatever happens to their streams."""
+"""Logs have the output of pods byte for byte, whatever happens to the streams."""
 
 import concurrent.futures
 import itertools
@@ -24,7 +24,7 @@ APP = harness.app("true")
 
 
 def begin(kx, volcano, text=APP, n=1):
-    """Return a job of ours whose pods run: (job, logs of its pods)."""
+    """Submit a job and let its pods run. Return (job, logs of its pods)."""
     job = kx.submit(text)
     pods = volcano.start(job.id)
     assert len(pods) == n
@@ -36,7 +36,7 @@ def log_requests(server):
 
 
 def printed(job, replica="main-0"):
-    """Return its output; a replica that has never run has no log, and a log that waits for long can't be opened."""
+    """Return the log of REPLICA, or b"" if the replica has not run yet or opening the log has timed out."""
     try:
         return job.log(replica)
     except (FileNotFoundError, TimeoutError):
@@ -44,16 +44,16 @@ def printed(job, replica="main-0"):
 
 
 def is_complete(kx, job, replica=0):
-    """True if kxfs knows that it has all of a replica's log, so that it requests no more."""
+    """True if kxfs knows that it has the whole log of REPLICA, so that it sends no more requests for it."""
     snapshot = records.snapshot_of(records.of(kx, job.id))
     if not snapshot:
-        return False  # it is written soon
+        return False  # kxfs writes it soon
     logs = snapshot["replicas"][replica]["logs"]
     return len(logs) > 0 and all(log["complete"] for log in logs)
 
 
 def holds(job, data, replica="main-0", name="log"):
-    """Wait until the file has the contents DATA, and check that it never had any other."""
+    """Wait until the log NAME has the contents DATA. Check that it never has other contents."""
     def same():
         try:
             now = job.log(replica, name)
@@ -66,7 +66,7 @@ def holds(job, data, replica="main-0", name="log"):
 
 
 def test_captured(kx, server, volcano):
-    """From the start, without a reader; the end of the job is the end of the log."""
+    """Output is captured from the start, even if no process reads it. When the job has ended, its log has ended."""
     job, (log,) = begin(kx, volcano)
     log.append("one\ntwo\n")
     harness.wait_for(lambda: printed(job))
@@ -77,10 +77,11 @@ def test_captured(kx, server, volcano):
     volcano.finish(volcano.pods(job.id)[0])
     job.finish()
     holds(job, b"one\ntwo\nno newline")
-    # The bytes arrive before their end is known: the record has the end of the capture.
+    # The last bytes may arrive before kxfs knows that they are the last. The record shows when the capture has ended.
     harness.wait_for(lambda: is_complete(kx, job), what="the end of the capture")
-    # The first request is the stream. The others fetch the rest: one when the container has ended, one before that if
-    # the stream ended before the container's event, and more after pauses while that event is late.
+    # The first request is the stream, and the others fetch the rest. There is one when the container has ended. There
+    # is another before that if the stream ended before the container's event, and more after pauses as long as the
+    # event is late.
     stream, *looks = log_requests(server)
     assert stream.query["container"] == "main-0" and stream.query["follow"] in ("true", "1")
     assert len(looks) <= 2 + 2 * (time.monotonic() - begun)
@@ -90,7 +91,7 @@ def test_captured(kx, server, volcano):
 
 
 def test_read_right_after_the_end(kx, volcano):
-    """A reader of a log of a job that has just ended gets all of it, even if the node is late."""
+    """A process that reads a log right after the end of the job gets all of it, even if the node is late."""
     for _ in range(10):
         job, (log,) = begin(kx, volcano)
         log.append("one\n")
@@ -101,7 +102,7 @@ def test_read_right_after_the_end(kx, volcano):
         volcano.finish(volcano.pods(job.id)[0])
         job.until("SUCCEEDED")
 
-        def is_soon(begun=begun):  # before kxfs asks for what is left, and is told that this was all
+        def is_soon(begun=begun):  # before kxfs requests the rest and learns that it has everything
             return time.monotonic() - begun < 4
 
         with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -120,7 +121,7 @@ def test_read_right_after_the_end(kx, volcano):
 
 
 def test_end_that_does_not_come(kx, server, volcano):
-    """The available part of a log can be read while the node holds back its end."""
+    """While the node holds back the end of a log, the available part can be read."""
     job, (log,) = begin(kx, volcano)
     log.append("one\n")
     job.until_logged("one\n")
@@ -159,7 +160,8 @@ def test_bytes_are_exact(kx, volcano, name):
 @pytest.mark.parametrize("how", ["end", "close", "reset"])
 @pytest.mark.concurrent
 def test_stream_that_ends(kx, server, volcano, how):
-    """Resumed at the last line: nothing lost, nothing twice, also within one second and one line."""
+    """A stream that ends is resumed at the last line. No output is lost or appears twice, even within one second and
+    within one line."""
     job, (log,) = begin(kx, volcano)
     whole = b""
     for i in range(12):
@@ -176,7 +178,7 @@ def test_stream_that_ends(kx, server, volcano, how):
 
 
 def test_equal_lines_and_equal_times(kx, server, volcano):
-    """Indistinguishable lines, more than fit into a second."""
+    """Many lines that are equal and have the same time are not lost, even more than fit into a second."""
     job, (log,) = begin(kx, volcano)
     at = time.time_ns()
     whole = b""
@@ -192,7 +194,7 @@ def test_equal_lines_and_equal_times(kx, server, volcano):
 
 @pytest.mark.concurrent
 def test_cut_at_random(kx, server, volcano, pytestconfig):
-    """Every stream is cut after a random number of bytes."""
+    """Each stream is cut after a random number of bytes."""
     seed = pytestconfig.getoption("--seed") or int(time.time())
     server.faults.at_random(seed, 0.9, [
         lambda r: Fault("cut", r.randrange(1, 30000)), lambda r: Fault("close", r.randrange(1, 30000)),
@@ -224,7 +226,8 @@ def test_server_restarts(kx, server, volcano):
 
 
 def test_ends_while_away(kx, server, volcano):
-    """The pod is deleted when the server is back: the fetched output is there, and the gap is reported."""
+    """The server is unreachable until the pod is deleted. The log has what was fetched before, and the gap is
+    reported."""
     job, (log,) = begin(kx, volcano)
     log.append("before\n")
     job.until_logged("before\n")
@@ -238,7 +241,7 @@ def test_ends_while_away(kx, server, volcano):
 
 
 def test_rotated_away(kx, server, volcano):
-    """Lines that the kubelet no longer has are a gap, reported in status; later ones are there."""
+    """If the kubelet no longer has some lines, `status` reports a gap, and later lines are in the log."""
     job, (log,) = begin(kx, volcano)
     log.append("one\n")
     job.until_logged("one\n")
@@ -258,8 +261,8 @@ def last_line_requests(server):
 
 
 def test_lost_by_the_kubelet(kx, server, volcano):
-    """A kubelet that has not noticed a rotation follows the old file for ever: the stream is silent, and kxfs
-    detects that."""
+    """A kubelet that has not noticed a rotation follows the old file for ever. kxfs detects that the stream is
+    silent."""
     job, (log,) = begin(kx, volcano)
     for text in ("one", "two"):
         log.append((text + " " * 1000 + "\n") * 300)
@@ -267,21 +270,21 @@ def test_lost_by_the_kubelet(kx, server, volcano):
         log.lose()
     log.append("three\n")
     harness.wait_for(lambda: printed(job) == log.data(), what="what was printed after the rotation")
-    # It is unknown whether anything was printed in between.
+    # kxfs can't know whether anything was printed in between.
     harness.wait_for(lambda: job.gap() in (1, 2), what="the gap in status")
 
 
 def test_silent(kx, server, volcano):
-    """For a long log that was just rotated and is silent, kxfs queries the kubelet, and keeps the stream."""
+    """A long log was just rotated, and is silent. kxfs sends requests to the kubelet, and keeps the stream."""
     job, (log,) = begin(kx, volcano)
     log.append(("one" + " " * 1000 + "\n") * 300)
     harness.wait_for(lambda: printed(job) == log.data(), what="its output")
-    # Much of it arrived before the server had confirmed the pod, and was fetched again.
+    # Much of the output arrived before kxfs knew the pod from its watch, and was fetched again.
     streams = len([req for req in log_requests(server) if "follow" in req.query])
     log.rotate()
     harness.wait_for(lambda: len(last_line_requests(server)) > 1, what="to be asked again where there is no line")
     log.append("two\n")
-    n = len(last_line_requests(server))  # kxfs asks only when it has been silent again for seconds
+    n = len(last_line_requests(server))  # kxfs sends a request only after seconds of silence
     harness.wait_for(lambda: printed(job) == log.data())
     harness.wait_for(lambda: len(last_line_requests(server)) > n, what="to be asked when there is one")
     assert len([req for req in log_requests(server) if "follow" in req.query]) == streams <= 2
@@ -289,7 +292,7 @@ def test_silent(kx, server, volcano):
 
 
 def test_not_started_yet(kx, server, volcano):
-    """Neither a pod without a node (204) nor one whose container is being created (400) is an error."""
+    """A pod without a node (204) or with a container that is being created (400) is not an error."""
     volcano.schedule = False
     job = kx.submit(APP)
     harness.wait_for(lambda: job.replica()["pod"])
@@ -316,7 +319,7 @@ def test_never_starts(kx, volcano, reason):
 
 @pytest.mark.concurrent
 def test_attempts(kx, server, volcano):
-    """Each attempt keeps its own log, also when Volcano has deleted its pod."""
+    """Each attempt keeps its own log, also after Volcano has deleted its pod."""
     del server
     job = kx.submit(harness.app("true", retry_policy="APPLICATION", max_retries=3))
     for i in range(3):
@@ -332,7 +335,8 @@ def test_attempts(kx, server, volcano):
 
 @pytest.mark.concurrent
 def test_new_attempt_is_a_new_file(kx, volcano):
-    """tail -f stays with the log of the attempt that it has open, to its end, and tail -F follows the next one."""
+    """tail -f continues with the log of the attempt that it has open, to its end. tail -F continues with the next
+    attempt."""
     job = kx.submit(harness.app("true", retry_policy="APPLICATION", max_retries=3))
     (pod,) = volcano.start(job.id)
     volcano.log(pod).append("one\n")
@@ -366,7 +370,7 @@ def test_new_attempt_is_a_new_file(kx, volcano):
 
 
 def test_container_that_restarts(kx, server, volcano):
-    """restartPolicy OnFailure: the runs of one pod."""
+    """With restartPolicy OnFailure, a pod has several runs. Each run has its own log."""
     job, (log,) = begin(kx, volcano)
     (pod,) = volcano.pods(job.id)
     log.append("first\n")
@@ -378,7 +382,7 @@ def test_container_that_restarts(kx, server, volcano):
 
 
 def test_runs_in_order(kx, volcano):
-    """Late output of a finished run precedes the next run's in the merged log."""
+    """Late output of a finished run comes before the output of the next run in the merged log."""
     for _ in range(10):
         job, (log,) = begin(kx, volcano)
         (pod,) = volcano.pods(job.id)
@@ -390,9 +394,9 @@ def test_runs_in_order(kx, volcano):
         volcano.restart_container(pod)
         volcano.log(pod, restart=1).append("three\n")
         harness.wait_for(lambda job=job: printed(job) == b"three\n", what="the next run's output")
-        time.sleep(2)  # longer than a line waits for earlier ones
+        time.sleep(2)  # longer than a line waits for earlier lines of other replicas
         log.go_on()
-        soon = time.monotonic() - begun < 4  # before kxfs gives the run up; else this says nothing
+        soon = time.monotonic() - begun < 4  # true if this came before kxfs gave the run up; otherwise nothing is checked
         volcano.finish(pod)
         job.finish()
         text = "".join(f"main/0 {line}\n" for line in ("one", "two", "three"))
@@ -404,8 +408,8 @@ def test_runs_in_order(kx, volcano):
 
 @pytest.mark.concurrent
 def test_restarts_unseen(server, make_mount):
-    """A container fails before any of its output was captured, and restarts before that is reported: each run's
-    output is in that run's log."""
+    """A container fails before kxfs has captured any of its output, and restarts before an event reports that. The
+    output of each run is in its own log."""
     job, pod = others(server, phase="Pending")
     kx = make_mount(server, options="capture=all")
     refused = server.faults.add("reply", times=1000, subresource="log", reply=replies.internal())
@@ -439,8 +443,8 @@ def test_restarts_unseen(server, make_mount):
 
 @pytest.mark.concurrent
 def test_deleted_before_any_event(server, make_mount):
-    """A container ends, and its pod is deleted before any event: the log is complete, and no gap is counted. A
-    machine that stalls for a second just then makes that unknowable, so one of three is enough."""
+    """A container ends, and its pod is deleted before any event. The logs are complete, and no gap is counted. If
+    the machine stalls for a second at that moment, kxfs can't know that, so one of three logs is enough."""
     owner = server.store.add(st.JOBS, watching.job("theirs", phase="Running", tasks={"main": 3}))
     names = [f"main-{i}" for i in range(3)]
     pods = [server.store.add(st.PODS, watching.pod(owner, "main", i, phase="Running")) for i in range(3)]
@@ -451,7 +455,7 @@ def test_deleted_before_any_event(server, make_mount):
     job = harness.Job(kx, "theirs")
     for name in names:
         holds(job, b"one\n", name)
-    time.sleep(2.5)  # so this is a server that keeps streams open
+    time.sleep(2.5)  # so kxfs has seen that the server keeps streams open
     for pod, log in zip(pods, logs):
         log.append("two\n")
         log.end()
@@ -472,8 +476,8 @@ def test_deleted_before_any_event(server, make_mount):
 
 @pytest.mark.concurrent
 def test_refused_for_long(server, make_mount):
-    """The output of a container that has ended is refused repeatedly while its pod exists: nothing waits for it,
-    `status` reports that, and it arrives in the end."""
+    """The server repeatedly refuses the log of an ended container while its pod exists. No file waits for the log,
+    `status` reports that output is missing, and the output arrives in the end."""
     owner, pod = others(server)
     log = server.api.log(pod, "main")
     log.append("one\n")
@@ -514,7 +518,7 @@ def test_refused_for_long(server, make_mount):
 
 @pytest.mark.concurrent
 def test_merged(kx, server, volcano):
-    """`log` of the job: prefixed lines, in the order of their times, never changed once written."""
+    """The merged log has the prefixed lines of all replicas in the order of their times. Written lines never change."""
     del server
     job, logs = begin(kx, volcano, harness.app("true", num_replicas=3), 3)
     for i in range(30):
@@ -533,8 +537,8 @@ def test_merged(kx, server, volcano):
 
 
 def print_in_turn(logs, begin):
-    """LOGS print lines at known times, from BEGIN (ns since 1970) on; the first all of its own, then the next one.
-    Return the merged log's lines."""
+    """Print lines to LOGS at known times, from BEGIN (ns since 1970) on: first all lines of the first log, then
+    those of the next. Return the expected lines of the merged log."""
     order = [random.randrange(len(logs)) for _ in range(3000)]
     times = list(itertools.accumulate(
         random.choices([1, 1000, 1_000_000, 300_000_000], k=len(order)), initial=begin))
@@ -546,7 +550,8 @@ def print_in_turn(logs, begin):
 
 
 def test_merged_by_time(make_mount, server, volcano):
-    """Logs that are fetched when they are opened, and output printed while kxfs was not running."""
+    """The merged log orders lines by time, also if the logs are fetched only when they are opened, and if output was
+    printed while kxfs did not run."""
     kx = make_mount(server, options="capture=none")
     job, logs = begin(kx, volcano, harness.app("true", num_replicas=10), 10)
     harness.wait_for(lambda: all(job.read(f"main-{k}", "state") == "RUNNING\n" for k in range(10)))
@@ -560,7 +565,7 @@ def test_merged_by_time(make_mount, server, volcano):
 
 @pytest.mark.concurrent
 def test_follow(kx, volcano):
-    """`follow` ends with the job."""
+    """`follow` ends when the job has ended."""
     job, logs = begin(kx, volcano, harness.app("true", num_replicas=2), 2)
     one = harness.popen(["cat", str(job / "main-0/follow")], stdout=-1)
     both = harness.popen(["cat", str(job / "follow")], stdout=-1)
@@ -576,7 +581,8 @@ def test_follow(kx, volcano):
 @pytest.mark.parametrize("seen", [True, False], ids=["seen", "not seen"])
 @pytest.mark.parametrize("name", ["main-0/follow", "follow"])
 def test_follow_when_pods_come_late(kx, server, volcano, name, seen):
-    """The job's end is reported before its pods', or before any of their events: `follow` waits for their output."""
+    """The end of the job is reported before the ends of its pods, or before any event of the pods. `follow` waits
+    for the output of the pods."""
     job = kx.submit(APP) if seen else None
     if seen:
         harness.wait_for(lambda: job.replica()["pod"], what="its pod")
@@ -599,7 +605,7 @@ def test_follow_when_pods_come_late(kx, server, volcano, name, seen):
 
 @pytest.mark.parametrize("name", ["main-0/follow", "follow"])
 def test_follow_of_a_job_without_pods(kx, server, name):
-    """It ends soon after the job, since existing pods would have been reported."""
+    """`follow` of a job without pods ends soon after the job: if there were pods, they would have been reported."""
     server.store.add(st.JOBS, watching.job("one", phase="Running"))
     job = harness.Job(kx, "one")
     harness.wait_for(lambda: "one" in kx.ls("jobs"), what="the job")
@@ -628,7 +634,8 @@ def others(server, phase="Running", **kwargs):
 
 @pytest.mark.concurrent
 def test_of_others(server, make_mount):
-    """Fetched when it is opened; open waits until the present output has arrived."""
+    """The log of another user's job is fetched when it is opened. The open waits until the existing output has
+    arrived."""
     _, pod = others(server)
     log = server.api.log(pod, "main")
     log.append("hello\n" * 1000)
@@ -664,7 +671,7 @@ def test_capture_none(make_mount, server, volcano):
 
 
 def test_containers(server, make_mount):
-    """Other containers and init containers have files of their own."""
+    """Other containers and init containers of a pod have their own files."""
     _, pod = others(server, containers=("main", "side"), init=("prep",))
     for name in ("main", "side", "prep"):
         log = server.api.log(pod, name)
@@ -679,7 +686,7 @@ def test_containers(server, make_mount):
 
 
 def test_merged_is_of_the_replicas(server, make_mount):
-    """The merged log has the output of the replicas' own containers, and not of the other ones of their pods."""
+    """The merged log has the output of each replica's own container only, not of the other containers of its pod."""
     group, pod = others(server, containers=("main", "side"), init=("prep",))
     logs = {name: server.api.log(pod, name) for name in ("prep", "side", "main")}
     for name, log in logs.items():
@@ -704,7 +711,7 @@ def test_merged_is_of_the_replicas(server, make_mount):
 
 
 def test_errors_that_come_with_200(server, make_mount):
-    """The kubelet's own messages are not output."""
+    """The kubelet's own messages, which come with status 200, do not appear as output."""
     _, pod = others(server, phase="Succeeded")
     server.faults.add("reply", times=100, subresource="log", reply=replies.Reply(
         200, b"unable to retrieve container logs for containerd://0123456789abcdef", "text/plain"))
@@ -714,7 +721,7 @@ def test_errors_that_come_with_200(server, make_mount):
 
 
 def test_forbidden(server, make_mount):
-    """Without the right to read logs everything else works; opening a log returns EACCES."""
+    """Without the right to read logs, opening a log fails with EACCES, and everything else works."""
     others(server)
     server.forbidden.append({"subresource": "log"})
     kx = make_mount(server)
@@ -724,22 +731,22 @@ def test_forbidden(server, make_mount):
 
 
 def test_many_streams(make_mount, server, volcano):
-    """A job of 300 replicas: all captured at the same time, and a write does not wait behind them."""
+    """A job has 300 replicas. All their logs are captured at the same time, and a write does not wait behind them."""
     kx = make_mount(server)
     job = kx.submit(harness.app("true", num_replicas=300))
     pods = volcano.start(job.id)
     for i, pod in enumerate(pods):
         volcano.log(pod).append(f"{pod}\n" * 100)
     harness.wait_for(lambda: all(printed(job, f"main-{i}") for i in range(300)))
-    kx.submit(APP)  # it would be ETIMEDOUT after 30 s
+    kx.submit(APP)  # otherwise it would fail with ETIMEDOUT after 30 s
     volcano.finish_all(pods)
     for i in (0, 150, 299):
         holds(job, f"{job.id}-main-{i}-0\n".encode() * 100, f"main-{i}")
 
 
 def test_as_many_streams_as_descriptors(make_mount, server, volcano):
-    """Of 60 logs 22 are followed at a time: the limit of descriptors allows no more, though it was raised. The
-    others are fetched when they are urgent."""
+    """60 logs, but the limit of descriptors, although kxfs has raised it, allows 22 streams at the same time. Other
+    logs are fetched when they are urgent."""
     kx = make_mount(server, start=False)
     with background(kx, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 300))):
         job = kx.submit(harness.app("true", num_replicas=60))
@@ -755,7 +762,7 @@ def test_as_many_streams_as_descriptors(make_mount, server, volcano):
 
 @pytest.mark.concurrent
 def test_remount_goes_on(kx, volcano):
-    """Output from the time without a mount is fetched now, each line once."""
+    """After a remount, kxfs fetches output that was printed while it did not run. Each line appears once."""
     job, (log,) = begin(kx, volcano)
     log.append("one\n")
     job.until_logged("one\n")
@@ -772,7 +779,7 @@ def test_remount_goes_on(kx, volcano):
 
 
 def test_much_output(kx, volcano):
-    """20 MB."""
+    """20 MB of output are complete."""
     job, (log,) = begin(kx, volcano)
     block = b"".join(b"%07d %s\n" % (i, b"x" * 92) for i in range(10000))
     for _ in range(20):
@@ -788,8 +795,8 @@ NO_LOGS = {"verb": "get", "resource": "pods", "subresource": "log"}
 
 
 def test_forbidden_is_said(make_mount, server, volcano):
-    """Without the right to pods/log, a log returns EACCES, and .kxfs/info and .kxfs/log have the reason, until the
-    right is granted."""
+    """Without the right to pods/log, opening a log fails with EACCES. .kxfs/info and .kxfs/log have the reason until
+    the right is granted."""
     server.forbidden.append(NO_LOGS)
     kx = make_mount(server)
     job = kx.submit(harness.app("true"))
@@ -814,7 +821,7 @@ def test_forbidden_is_said(make_mount, server, volcano):
 
 
 def test_why_without_the_right(make_mount, server, volcano):
-    """`why` does not name a log that the user may not read."""
+    """`why` does not refer to a log that the user may not read."""
     server.forbidden.append(NO_LOGS)
     kx = make_mount(server)
     job = kx.submit(harness.app("false"))
@@ -827,7 +834,7 @@ def test_why_without_the_right(make_mount, server, volcano):
 
 
 def test_allowed_without_output(make_mount, server, volcano):
-    """A granted right takes effect as soon as the server returns the log, even if nothing is printed."""
+    """When the right is granted, kxfs notices that as soon as the server returns the log, even if the log is empty."""
     server.forbidden.append(NO_LOGS)
     kx = make_mount(server)
     job = kx.submit(harness.app("true"))
@@ -841,8 +848,8 @@ def test_allowed_without_output(make_mount, server, volcano):
 
 
 def test_forbidden_later(make_mount, server, volcano):
-    """Captured output remains readable when the right is revoked; a new log is EACCES, and the mount reports the
-    right, not each log."""
+    """When the right is revoked, captured output remains readable. A new log fails with EACCES. kxfs reports the
+    missing right once, not for each log."""
     kx = make_mount(server)
     job = kx.submit(harness.app("true", num_replicas=2))
     pods = volcano.pods(job.id)
@@ -861,8 +868,8 @@ def test_forbidden_later(make_mount, server, volcano):
 
 @pytest.mark.waits
 def test_wait_on_a_slow_link(kx, server, volcano):
-    """A process that waits for a job and then reads its log gets all of it, however slowly it arrives. Until then
-    `status` and `why` report that some is missing, and the state is there immediately."""
+    """A process waits for a job and then reads its log. It gets all of the log, however slowly the log arrives.
+    Meanwhile the state is shown immediately, and `status` and `why` report that output is missing."""
     server.faults.add("slow", times=99, amount=15000, delay=0.1, subresource="log")  # 150 kB/s
     job, (log,) = begin(kx, volcano)
     text = "".join(f"{i:099}\n" for i in range(24000))  # 16 s
@@ -882,7 +889,7 @@ def test_wait_on_a_slow_link(kx, server, volcano):
 
 @pytest.mark.waits
 def test_wait_for_output_that_stops(kx, server, volcano):
-    """`wait` ends when the server returns nothing more of a log, and then `status` reports that some is missing."""
+    """If the server sends no more of a log, `wait` ends, and `status` reports that output is missing."""
     server.faults.add("silent", times=99, subresource="log")
     job, (log,) = begin(kx, volcano)
     log.append("hello\n")
@@ -895,7 +902,7 @@ def test_wait_for_output_that_stops(kx, server, volcano):
 
 
 def test_pods_outlive_their_job(kx, server, volcano):
-    """A job may be Terminated while its pods run on: `why` does not blame the connection."""
+    """A job can be Terminated while its pods still run. `why` does not blame the connection for that."""
     job, (log,) = begin(kx, volcano)
     (pod,) = volcano.pods(job.id)
     volcano.set_phase(job.id, "Terminated")

@@ -18,10 +18,10 @@ import watching
 from metrics import Metrics
 
 # --- Recordings -------------------------------------------------------------------------------
-# The tree while a recording of a real cluster is played: the state of the job and of every replica, after each
-# event.
+# Recordings of a real cluster are played to a mount. After each event the tests check the states of the job and of
+# every replica.
 
-# The states that a user sees, in order; if a recording ends with a deletion, the job is gone.
+# The states that a user sees, in order. None: the recording deletes the job.
 JOBS = {
     "success": ["PENDING", "RUNNING", "SUCCEEDED"],
     "fail": ["PENDING", "RUNNING", "FAILED"],
@@ -33,7 +33,7 @@ JOBS = {
     "image_pull_failure": ["PENDING", None],
     "pending_unschedulable": ["PENDING", None],
 }
-# The last data of each replica: state, exit code, attempt. Volcano drops its counts at the end.
+# The last values of each replica: state, exit code, attempt. Volcano drops the numbers of pods at the end.
 REPLICAS = {
     "success": {"trainer-0": ("SUCCEEDED", 0, 0), "trainer-1": ("SUCCEEDED", 0, 0)},
     "fail": {"trainer-0": ("FAILED", 3, 0), "trainer-1": ("FAILED", 3, 0)},
@@ -44,10 +44,12 @@ REPLICAS = {
 
 
 class Barrier:
-    """A job made by the test: once its changes show, all earlier events were processed.
+    """A job that the test creates and changes. When the mount shows the changes, it has processed all earlier
+    events.
 
-    Jobs are shown in the order of their first unpublished change. So one change of it may be shown before an earlier
-    one of another job; two, one after the other, may not."""
+    kxfs shows jobs in the order of their first change that is not published yet. So it may show one change of this
+    job before an earlier change of another job. But it never does that for two changes, one after the other.
+    """
 
     RESOURCE, POD, REPLICA = st.JOBS, "barrier-main-0", "main-0"
 
@@ -81,7 +83,7 @@ class Barrier:
         job = harness.Job(self.kx, "barrier")
 
         def seen():
-            with contextlib.suppress(FileNotFoundError):  # it is listed a moment later
+            with contextlib.suppress(FileNotFoundError):  # the job is listed a moment later
                 return word in job.read("manifest.yaml") and job.replica(self.REPLICA)["reason"] == word
             return False
 
@@ -89,7 +91,7 @@ class Barrier:
 
 
 def look(kx, name):
-    """Return (state of the job, {replica: status}); (None, {}) if there is no such job. Nothing may happen
+    """Return (state of the job, {replica: status}), or (None, {}) if there is no such job. The tree must not change
     meanwhile."""
     job = harness.Job(kx, name)
     try:
@@ -103,16 +105,16 @@ def look(kx, name):
 
 
 class Sequence(list):
-    """States in the order in which they were seen, each once."""
+    """The states of a job in the order in which a test has seen them."""
 
     def see(self, state):
-        # It may be SUBMITTED before a controller has acted on it.
+        # A job may be SUBMITTED before a controller has acted on it.
         if state != "SUBMITTED" and (not self or self[-1] != state):
             self.append(state)
 
 
 def play(server, kx, recording, after=lambda step: None):
-    """Play RECORDING; return the states of the job, and of its replicas, after each event."""
+    """Play RECORDING. Return the states of the job and of its replicas after each event."""
     (name,) = recording.names(st.JOBS)
     barrier = Barrier(server, kx)
     seen, replicas = Sequence(), {}
@@ -131,7 +133,7 @@ def play(server, kx, recording, after=lambda step: None):
 
 @pytest.mark.parametrize("scenario", recordings.SCENARIOS)
 def test_recording(server, make_mount, scenario):
-    """Every event, one by one."""
+    """Play a recording event by event."""
     kx = make_mount(server)
     recording = recordings.Recording(scenario)
     seen, replicas, last = play(server, kx, recording)
@@ -144,7 +146,7 @@ def test_recording(server, make_mount, scenario):
             wanted += [("PENDING", i), ("RUNNING", i)]
         assert replicas[name][:len(wanted)] == wanted or attempt, replicas[name]
         assert replicas[name][-1] == (state, attempt)
-    # A reader of `changes` would have seen the same.
+    # This is also what a reader of `changes` has seen.
     assert server.count(verb="list", resource="jobs", is_metadata=False) == 1
     assert server.count(verb="watch", resource="pods") == 1
 
@@ -152,7 +154,8 @@ def test_recording(server, make_mount, scenario):
 @pytest.mark.parametrize("scenario", recordings.SCENARIOS)
 @pytest.mark.concurrent
 def test_recording_at_once(server, make_mount, scenario):
-    """At any speed, `changes` never shows a state that the job was not in, and the end is right."""
+    """A recording is played without pauses. `changes` never shows a state that the job did not have, and the final
+    state is right."""
     kx = make_mount(server)
     with watching.Changes(kx) as changes:
         for _ in server.play(scenario):
@@ -170,7 +173,7 @@ def test_recording_at_once(server, make_mount, scenario):
     for _, ident, state, reason in lines:
         if ident == name and reason != "Removed":
             told.see(state)
-    # Its events and those of its pods come from two watches: if one of them is late, a state may be reported twice.
+    # Events of the job and of its pods come from two watches. If one watch is late, a state may be reported twice.
     assert set(told) <= set(wanted), (told, wanted)
     if JOBS[scenario][-1]:
         assert told[-1] == wanted[-1] and not set(told[:-1]) & set(harness.FINAL), (told, wanted)
@@ -178,7 +181,8 @@ def test_recording_at_once(server, make_mount, scenario):
 
 @pytest.mark.parametrize("scenario", [s for s in recordings.SCENARIOS if JOBS[s][-1]])
 def test_found_after_the_end(server, make_mount, scenario):
-    """A later mount shows the same end: states and exit codes come from the pods."""
+    """A mount that starts after the recording shows the same final states and exit codes, which it gets from the
+    pods."""
     for _ in server.play(scenario):
         pass
     kx = make_mount(server)
@@ -192,14 +196,14 @@ def test_found_after_the_end(server, make_mount, scenario):
 @pytest.mark.parametrize("scenario", ["success", "retry_application", "suspend_resume", "delete_running"])
 @pytest.mark.concurrent
 def test_recording_with_faults(server, make_mount, pytestconfig, scenario):
-    """The same with watches that break and expire at random moments."""
+    """The same, while watches break and expire at random moments."""
     seed = pytestconfig.getoption("--seed")
     seed = random.SystemRandom().getrandbits(32) if seed is None else seed
     print(f"seed {seed}")
     rand = random.Random(seed)
     kx = make_mount(server)
     recording = recordings.Recording(scenario)
-    # Few per resource: each prolongs the next pause, which should not reach half a minute.
+    # Only few for each resource: each prolongs the next pause, which must stay far below half a minute.
     moments = rand.sample(recording.steps, 6)
     which = ["jobs", "pods"] * 3
     rand.shuffle(which)
@@ -225,14 +229,14 @@ def test_recording_with_faults(server, make_mount, pytestconfig, scenario):
 
 
 def test_status_of_a_job(server, make_mount):
-    """All of `status`, in the middle of a run."""
+    """The whole text of `status` while the job runs."""
     kx = make_mount(server)
     recording = recordings.Recording("success")
     (name,) = recording.names(st.JOBS)
     barrier = Barrier(server, kx)
     for step in recording.steps:
         recordings.apply(server.store, step)
-        if step.version == 1103:  # both run
+        if step.version == 1103:  # both replicas run
             break
     barrier.wait()
     job = harness.Job(kx, name)
@@ -275,7 +279,8 @@ def test_aborted_comes_back(server, volcano, make_mount):
 
 
 def test_jobs_of_others(server, make_mount):
-    """Several replicas per task, several containers, init containers, no labels; unreadable objects are omitted."""
+    """A job of another user with several replicas per task, several containers, init containers and no labels.
+    Objects that can't be parsed are not shown."""
     kx = make_mount(server)
     tree = watching.job("theirs", phase="Running", tasks={"ps": 1, "worker": 3})
     job = server.store.add(st.JOBS, tree)
@@ -293,7 +298,7 @@ def test_jobs_of_others(server, make_mount):
 
 
 def test_pods_are_joined_by_owner(server, make_mount):
-    """A pod that only has the name and the labels of a job's pods does not belong to it."""
+    """A pod that only has a name and labels like those of a job's pods does not belong to the job."""
     kx = make_mount(server)
     job = server.store.add(st.JOBS, watching.job("one", phase="Running"))
     stranger = watching.pod(job, "main", 0, phase="Failed")
@@ -305,7 +310,7 @@ def test_pods_are_joined_by_owner(server, make_mount):
 
 
 def test_times(server, make_mount):
-    """A job's mtime is the time of its last change, never of an event without one."""
+    """A job's mtime is the time of its last change. An event that changes nothing does not affect it."""
     kx = make_mount(server)
     server.store.add(st.JOBS, watching.job("one", phase="Running"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
@@ -323,9 +328,10 @@ def test_times(server, make_mount):
 
 
 def test_transitions(kx, volcano):
-    """The beginnings of phases survive a remount, also of phases that began meanwhile."""
+    """`transitions` keeps the beginnings of phases after a remount. It also has phases that began while kxfs did not
+    run."""
     job = kx.submit(harness.app("true"))
-    # A state that lasts shorter than kxfs takes to publish a snapshot is not seen.
+    # Wait, because kxfs misses a state that is shorter than the time until it publishes a snapshot.
     harness.wait_for(lambda: (job.status()["state"], job.status()["phase"]) == ("PENDING", "Pending"))
     (pod,) = volcano.start(job.id)
     harness.wait_for(lambda: job.status()["phase"] == "Running")
@@ -333,7 +339,7 @@ def test_transitions(kx, volcano):
     job.until_logged("hello")
     before = job.status()["transitions"]
     assert before[0]["state"] == "SUBMITTED" and before[0]["time"] == job.status()["created"]
-    # If the pod's event arrives first, the job runs for a moment before Volcano reports that.
+    # If the pod's event arrives first, the job is RUNNING for a moment before Volcano reports its phase.
     assert [(t["state"], t["phase"]) for t in before if t["phase"] and (t["state"], t["phase"]) != ("RUNNING", "Pending")
             ] == [("PENDING", "Pending"), ("RUNNING", "Running")]
     kx.end()
@@ -343,21 +349,21 @@ def test_transitions(kx, volcano):
     assert after["transitions"][:-1] == before
     last = after["transitions"][-1]
     assert (last["state"], last["phase"]) == ("SUCCEEDED", "Completed")
-    # Volcano reports the job's end after it has seen the pod's, which may be a second later.
+    # Volcano reports the end of the job after the end of the pod, perhaps in the next second.
     assert last["time"] >= after["finished"] >= after["started"]
     said = volcano.server.store.find(st.JOBS, "test", job.id).tree()["status"]["state"]["lastTransitionTime"]
     assert last["time"] == said
 
 
 # --- list and list.jsonl ----------------------------------------------------------------------
-# list and list.jsonl of a cluster: queue and submitter, unconfirmed jobs, names given by other users.
+# list and list.jsonl of a cluster: queue and submitter, unconfirmed jobs, texts written by other users.
 
-# Longer than a cell, with characters that a terminal obeys and that break a table.
+# Longer than a column, with characters that a terminal interprets and that would break a table.
 HOSTILE = "ada\n\x1b[2J lovelace\t\u202e\u4e2d" + "x" * 5000
 
 
 def rows(text):
-    """Return ID -> the words of its line, below the titles."""
+    """Return a map of ID to the other words of its line."""
     return {line.split()[0]: line.split()[1:] for line in text[text.index("ID "):].splitlines()[1:]}
 
 
@@ -374,7 +380,7 @@ def test_queue_and_submitter(kx, server, volcano):
 
 
 def test_hostile(kx, server):
-    """A user's text in an object remains in its cell."""
+    """A text that a user has written into an object stays in its column."""
     server.store.add(st.JOBS, watching.job("theirs", annotations={"kxfs/submitter": HOSTILE}))
     harness.wait_for(lambda: "theirs" in kx.ls("jobs"))
     text = kx.read("list")
@@ -386,7 +392,7 @@ def test_hostile(kx, server):
 
 @pytest.mark.concurrent
 def test_stale(kx, server):
-    """The first line has the time since which nothing is confirmed, even without any job."""
+    """The first line shows since when nothing is confirmed, even if there is no job."""
     assert kx.read("list").startswith("ID ")
     server.away()
     harness.wait_for(lambda: kx.read("list").startswith("stale_since: 20"))
@@ -406,7 +412,7 @@ def test_stale(kx, server):
 
 @pytest.mark.parametrize("name", ["list", "list.jsonl"])
 def test_job_of_that_name(name, make_mount, server):
-    """A job whose id is the name of a file in history/ is there under another name, complete."""
+    """A job whose id is the name of another file in history/ is shown there under another name, with all files."""
     owner = server.store.add(st.JOBS, watching.job(name, phase="Running"))
     pod = server.store.add(st.PODS, watching.pod(owner, "main", 0, phase="Running"))
     server.api.log(pod, "main").append("hello\n")
@@ -423,7 +429,7 @@ def test_job_of_that_name(name, make_mount, server):
 
 
 # --- stamped ----------------------------------------------------------------------------------
-# stamped, of a cluster's job: the times are those of the container's runtime, whenever a line arrives.
+# `stamped` of a cluster's job shows the times of the container's runtime, no matter when a line arrives.
 
 SECOND = 1_000_000_000
 START = 1_795_000_000 * SECOND  # 2026-11-18T11:06:40Z
@@ -446,7 +452,7 @@ def test_stamped(kx, volcano):
     for pod in volcano.pods(job.id):
         volcano.finish(pod, 0)
     job.finish()
-    # It outlives the mount, as log does.
+    # `stamped` is the same after a remount, as `log` is.
     kx.restart()
     harness.wait_for(lambda: stamped.read_text() == text)
     assert (job / "stamped").read_text() == merged
@@ -454,15 +460,15 @@ def test_stamped(kx, volcano):
 
 
 # --- Metrics ----------------------------------------------------------------------------------
-# .kxfs/metrics of a cluster's mount: how a list, a restarted watch, a log stream, a refusal and an unreachable
-# server change the counts. The man page names exactly these metrics.
+# .kxfs/metrics of a mount of a cluster: how a list, a restarted watch, a log stream, a refusal and an unreachable
+# server change the counts. The manual names exactly these metrics.
 
 JOBS_RESOURCE = "jobs.batch.volcano.sh"
 APP = harness.app("true", num_replicas=2)
 
 
 def asked(metrics, verb, resource, code=None):
-    """Return how many requests were answered with CODE, or at all."""
+    """Return the number of requests that the server answered with CODE, or with any status."""
     more = {"code": str(code)} if code else {}
     return metrics.sum("server_requests_total", verb=verb, resource=resource, **more)
 
@@ -472,16 +478,18 @@ def until(kx, condition):
 
 
 def test_lists_and_watches(server, make_mount):
-    """One for each page, one for each watch; and why a watch is restarted."""
+    """Each page of a list and each watch counts as one request. A restarted watch counts with the reason."""
     server.api.max_page = 3
     for i in range(7):
         job = server.store.add(st.JOBS, watching.job(f"job-{i}", phase="Running"))
         server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
     kx = make_mount(server)
     until(kx, lambda now: asked(now, "watch", JOBS_RESOURCE, 200) == 1 and asked(now, "watch", "pods", 200) == 1)
-    until(kx, lambda now: now("jobs", state="RUNNING") == 7 and now("pods") == 7)  # jobs are shown in turns
+    # Kxfs does not show all jobs at the same time.
+    until(kx, lambda now: now("jobs", state="RUNNING") == 7 and now("pods") == 7)
     now = Metrics(kx)
-    assert asked(now, "list", JOBS_RESOURCE) == asked(now, "list", JOBS_RESOURCE, 200) == 4  # and one, at the start, of a single object
+    # One of them is a list of a single object at the start.
+    assert asked(now, "list", JOBS_RESOURCE) == asked(now, "list", JOBS_RESOURCE, 200) == 4
     assert server.count(verb="list", resource="jobs", is_metadata=False) == 3
     assert now("view_unconfirmed_seconds") == 0
     assert now("watch_events_total") >= 14
@@ -491,7 +499,7 @@ def test_lists_and_watches(server, make_mount):
           and asked(now, "watch", JOBS_RESOURCE, 200) == 2)
     server.end_streams("reset", verb="watch", resource="pods")
     until(kx, lambda now: now("watch_restarts_total", resource="pods", reason="broken") == 1)
-    assert asked(Metrics(kx), "list", JOBS_RESOURCE) == 4  # they went on where they were
+    assert asked(Metrics(kx), "list", JOBS_RESOURCE) == 4  # the watches resumed, so there are no new lists
     until(kx, lambda now: server.open_streams(verb="watch", resource="jobs"))
     server.expire(resource="jobs")
     until(kx, lambda now: now("watch_restarts_total", resource=JOBS_RESOURCE, reason="expired") == 1
@@ -502,7 +510,7 @@ def test_lists_and_watches(server, make_mount):
 
 @pytest.mark.waits
 def test_server_without_bookmarks(server, make_mount):
-    """A silent watch of such a server is normal."""
+    """If a server sends no bookmarks, a silent watch is normal."""
     server.bookmark_every = 1e9
     kx = make_mount(server)
     until(kx, lambda now: asked(now, "watch", JOBS_RESOURCE, 200) == 1 and asked(now, "watch", "pods", 200) == 1)
@@ -542,7 +550,7 @@ def test_log_stream(kx, server, volcano):
     until(kx, lambda now: now("log_streams") == 0)
     kx.restart()
     until(kx, lambda now: now("jobs", state="SUCCEEDED") == 1)
-    assert Metrics(kx)("captured_bytes_total") == 0  # it was there
+    assert Metrics(kx)("captured_bytes_total") == 0  # the output was already there
 
 
 @pytest.mark.concurrent
@@ -558,25 +566,25 @@ def test_away(server, make_mount):
 def test_man_page_has_them_all(server, make_mount, make_kx):
     page = subprocess.run(["mandoc", "-Tutf8", "-Owidth=200", str(harness.ROOT / "docs/kxfs-status.5")], check=True,
                           stdout=subprocess.PIPE, encoding="utf-8").stdout
-    page = re.sub(".\b", "", page)  # bold
+    page = re.sub(".\b", "", page)  # remove the overstriking of bold text
     told = dict(re.findall(r"\b(kxfs_[a-z_]+)(?:\{([a-z, ]+)\})?", page))
     there = {}
     for kx in (make_mount(server), make_kx()):
         there.update(Metrics(kx).labels)
-    # Only a mount with an archive has its metrics (test_archive.py).
+    # Only a mount with an archive has these metrics (test_archive.py).
     assert {name for name in told if not name.startswith("kxfs_archive")} == set(there)
     for name, labels in there.items():
         assert labels is None or set(filter(None, told[name].split(", "))) == labels, name
 
 
 # --- Retries ----------------------------------------------------------------------------------
-# The effect of max_retries and retry_policy on Volcano, which counts attempts, restarts single replicas from
-# version 1.11 on, and deletes the pod whose end was the job's.
+# The effect of max_retries and retry_policy on Volcano. Volcano counts attempts. From 1.11 on it can restart a single
+# replica. It deletes the pod whose end was the end of the job.
 
 
 @pytest.fixture
 def job(kx, volcano):
-    """Return a job of two replicas, each of which may fail once."""
+    """Return a job with two replicas, each of which may fail once."""
     job = kx.submit(harness.app("true", num_replicas=2, max_retries=1, retry_policy="REPLICA"))
     volcano.start(job.id)
     job.until("RUNNING")
@@ -593,7 +601,7 @@ def counts(job):
 
 
 def test_application(kx, server, volcano):
-    """One retry is one more attempt, and is counted once."""
+    """With retry_policy APPLICATION, a retry is one more attempt of the whole job, and counts once."""
     del server
     job = kx.submit(harness.app("true", max_retries=1))
     for attempt in range(2):
@@ -604,7 +612,7 @@ def test_application(kx, server, volcano):
         job.until_logged(f"attempt {attempt}\n")
         volcano.finish(pod, 3 + attempt)
         harness.wait_for(lambda n=attempt: job.state() == "FAILED" if n else counts(job) == (1, 1))
-    # The end of the job may be reported before that of its pod.
+    # The end of the job may arrive before the end of its pod.
     harness.wait_for(lambda: job.read("why") == "main-0 ended with exit code 4. Retries used: 1; max_retries is 1. "
                                                 "Its output is in main-0/log. Its last words:\n    attempt 1\n", what="why")
     assert counts(job) == (1, 1) and job.replica()["attempt"] == 1
@@ -615,7 +623,7 @@ LOGS = {"resource": "pods", "subresource": "log"}
 
 
 def job_without_news(kx, server, volcano):
-    """Return a job whose pod has printed; from then on its pods' events are held back."""
+    """Return a job whose pod has printed. From now on, events about its pods are held back."""
     job = kx.submit(harness.app("true", max_retries=1))
     (pod,) = volcano.start(job.id)
     volcano.log(pod).append("first\n")
@@ -625,7 +633,7 @@ def job_without_news(kx, server, volcano):
 
 
 def assert_two_runs(job, pod, server, volcano):
-    """The events arrive, and each pod has its own output."""
+    """Let the events arrive. Check that the log of each pod has only its own output."""
     server.hold(False, resource="pods")
     job.until_logged("second\n")
     volcano.finish(pod, 4)
@@ -634,8 +642,8 @@ def assert_two_runs(job, pod, server, volcano):
 
 
 def test_pod_replaced_unseen(kx, server, volcano):
-    """The watch of pods is late, so kxfs requests the log of a pod when another pod already has that name. The
-    output of that one is not mixed in."""
+    """The watch of pods is late, so kxfs requests the log of a pod when another pod already has its name. The output
+    of the new pod does not get into the log of the old one."""
     job, pod = job_without_news(kx, server, volcano)
     asked = server.count(**LOGS)
     volcano.log(pod).end()
@@ -652,7 +660,7 @@ def test_pod_replaced_unseen(kx, server, volcano):
 
 
 def test_pod_replaced_while_away(kx, server, volcano):
-    """The same, if the server was unreachable while the pod ended: a pod of the same name is not the same pod."""
+    """The server was unreachable while the pod ended. kxfs does not mistake a new pod of the same name for it."""
     job, pod = job_without_news(kx, server, volcano)
     refused = server.faults.add("reply", times=1000, reply=replies.internal(), **LOGS)
     server.end_streams("reset", **LOGS)
@@ -671,7 +679,7 @@ def test_pod_replaced_while_away(kx, server, volcano):
 
 
 def test_replica(server, volcano, job):
-    """Only the failed replica restarts."""
+    """With retry_policy REPLICA, only the failed replica restarts."""
     first, second = volcano.pods(job.id)
     before = uids(server, volcano, job)
     volcano.log(second).append("once\n")
@@ -690,7 +698,7 @@ def test_replica(server, volcano, job):
 
 
 def test_replica_without_retries(server, volcano, job):
-    """The pod whose end was the job's is deleted; how it ended is known."""
+    """Volcano deletes the pod whose end was the end of the job. kxfs still shows how it ended."""
     del server
     _, second = volcano.pods(job.id)
     volcano.finish(second, 3)
@@ -706,7 +714,7 @@ def test_replica_without_retries(server, volcano, job):
 
 
 def test_replica_before_1_11(server, volcano, job):
-    """Volcano accepts the policy, and ignores it."""
+    """Before 1.11, Volcano accepts the policy and ignores it."""
     del server
     volcano.targets = False
     volcano.finish_all(volcano.pods(job.id), 3)

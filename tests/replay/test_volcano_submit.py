@@ -23,8 +23,8 @@ from preload import Clock
 from submitting import error_of, job_of
 
 # --- Submitting -------------------------------------------------------------------------------
-# Submitting to a cluster: exactly one object, whatever the network does, and every refusal reaches the writer: an
-# errno, and NAME.error.
+# A submission creates exactly one object, whatever the network does. Every refusal reaches the writer: an errno, and
+# NAME.error.
 
 GOOD = harness.app("true", num_replicas=2)
 
@@ -39,12 +39,12 @@ def posts(server):
 
 
 def put(kx, text=GOOD, name="app.yaml"):
-    """Return the errno name of writing TEXT; "" if it was accepted."""
+    """Write TEXT to submit/NAME. Return the name of the errno, or "" if it was accepted."""
     return harness.err_of(kx.write, f"submit/{name}", text)
 
 
 def accepted_once(kx, server):
-    """app.yaml was launched, once, and all requests were the same submission."""
+    """Check that app.yaml was launched once, and that all requests were for the same submission."""
     assert error_of(kx, "app.yaml") is None
     (obj,) = launched_objects(server)
     assert job_of(kx, "app.yaml") == obj.name
@@ -56,7 +56,7 @@ def accepted_once(kx, server):
 
 
 def test_submit(kx, server):
-    """The job exists when cp returns, and the object has the requested contents."""
+    """When cp returns, the job exists and its object has the requested contents."""
     (kx.base / "app.yaml").write_text(GOOD)
     harness.run(["cp", str(kx.base / "app.yaml"), str(kx / "submit/app.yaml")])
     (name,) = kx.ls("jobs")
@@ -83,7 +83,8 @@ def test_submit_again_is_another_job(kx, server):
 @pytest.mark.parametrize("fault,amount", [
     ("reset", 0), ("lose", 0), ("cut", 150), ("cut", 700), ("close", 40), ("close", 700), ("longer", 10), ("junk", 0)])
 def test_broken_connection(kx, server, fault, amount):
-    """It is unknown whether the request took effect: kxfs finds out, and the job runs once."""
+    """The connection breaks, so kxfs does not know whether the request took effect. It finds out, and the job runs
+    once."""
     server.faults.add(fault, amount=amount, verb="create")
     assert put(kx) == "", error_of(kx, "app.yaml")
     assert server.seen(verb="create")[0].fault is not None
@@ -93,7 +94,8 @@ def test_broken_connection(kx, server, fault, amount):
 @pytest.mark.parametrize("reply", [replies.too_many(1), replies.unavailable({"Retry-After": "1"}),
                                    replies.unavailable()], ids=["429", "503 later", "503"])
 def test_not_now(kx, server, reply):
-    """The reply guarantees that the server did nothing: kxfs retries, not before the requested time."""
+    """The reply guarantees that the server did nothing. kxfs retries, but not before the time that the server
+    requests."""
     server.faults.add("reply", times=2, reply=reply, verb="create")
     assert put(kx) == ""
     accepted_once(kx, server)
@@ -104,7 +106,7 @@ def test_not_now(kx, server, reply):
 
 
 def test_reply_that_is_lost_and_server_that_is_away(kx, server):
-    """Created, then the server is unreachable for longer than a close waits."""
+    """The job is created, but then the server is unreachable for longer than a close waits."""
     server.faults.add("lose", verb="create")
     server.faults.add("reset", times=3)
     assert put(kx) == ""
@@ -112,8 +114,8 @@ def test_reply_that_is_lost_and_server_that_is_away(kx, server):
 
 
 def test_reply_that_is_lost_of_a_job_that_is_gone(kx, server):
-    """It was launched, no reply arrives, and when one does the job has ended and its ttl has removed it, unseen by
-    any watch. It is not launched again: the unknown outcome is reported."""
+    """A job is launched, but no reply arrives. When the server is reachable again, the job has ended and its ttl has
+    removed it, and no watch has reported it. kxfs does not launch it again, and reports an unknown result."""
     text = json.dumps({**json.loads(GOOD), "scheduler_args": {"ttl": "1s"}})
     harness.wait_for(lambda: server.hold(resource="jobs"), what="the watch of jobs")
     server.faults.add("lose", verb="create")
@@ -136,14 +138,14 @@ def test_reply_that_is_lost_of_a_job_that_is_gone(kx, server):
 
 @pytest.mark.concurrent
 def test_at_random(kx, server, pytestconfig):
-    """Twenty submissions through a bad network: each result is true, none launches twice."""
+    """Twenty submissions through a bad network. Each result is true, and no job is launched twice."""
     seed = pytestconfig.getoption("--seed") or int(time.time())
     server.faults.at_random(seed, 0.3, common_faults(replies))
     results = {f"app-{i}.yaml": put(kx, name=f"app-{i}.yaml") for i in range(20)}
     server.faults.clear()
     ids = {}
     for name, err in results.items():
-        if err == "ETIMEDOUT":  # what was not known in time is known later
+        if err == "ETIMEDOUT":  # a result that was not known in time becomes known later
             harness.wait_for(lambda name=name: error_of(kx, name) or job_of(kx, name), what=f"the verdict on {name}")
         elif err:
             assert error_of(kx, name) or job_of(kx, name)
@@ -153,7 +155,7 @@ def test_at_random(kx, server, pytestconfig):
     assert set(ids.values()) <= found and len(set(ids.values())) == len(ids)
     submissions = [obj.tree()["metadata"]["annotations"]["kxfs/submission"] for obj in launched_objects(server)]
     assert len(set(submissions)) == len(submissions)
-    # No job in the cluster without its link.
+    # Each job in the cluster has a link.
     harness.wait_for(lambda: {job_of(kx, name) for name in results} - {None} == {obj.name for obj in launched_objects(server)},
                      what="the outcome of all submissions")
 
@@ -174,7 +176,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("name", REFUSALS)
 def test_refused(kx, server, name):
-    """In cp's message, and in full in NAME.error; nothing is launched, and kxfs does not retry."""
+    """A refusal is shown in cp's message, and in full in NAME.error. Nothing is launched, and kxfs does not retry."""
     reply, code, text = REFUSALS[name]
     server.faults.add("reply", times=100, reply=reply, verb="create")
     (kx.base / "app.yaml").write_text(GOOD)
@@ -183,7 +185,7 @@ def test_refused(kx, server, name):
     assert put(kx) == code
     assert text.lower() in error_of(kx, "app.yaml").lower()
     assert job_of(kx, "app.yaml") is None and kx.ls("jobs") == []
-    assert len(posts(server)) == 2 or name == "token"  # a 401 may be tried once more
+    assert len(posts(server)) == 2 or name == "token"  # kxfs may retry once after a 401
     server.faults.clear()
     assert put(kx) == ""
     assert error_of(kx, "app.yaml") is None
@@ -202,7 +204,7 @@ def test_never_now(kx, server, reply):
 
 @pytest.mark.waits
 def test_no_answer(kx, server):
-    """The deadline of a close; the outcome is found out in the background."""
+    """The server does not reply. The close ends at its deadline, and kxfs finds out the result in the background."""
     server.faults.add("deaf", verb="create")
     code = put(kx)
     assert code in ("", "ETIMEDOUT")
@@ -211,7 +213,7 @@ def test_no_answer(kx, server):
 
 
 def test_queue(kx, server):
-    """The real webhook's messages."""
+    """The messages of Volcano's webhook about queues reach the user."""
     for queue, text in (("nosuch", 'no queue "nosuch"'), ("shut", "Closed")):
         server.api.queues["shut"] = "Closed"
         doc = json.dumps({**json.loads(GOOD), "scheduler_args": {"queue": queue}})
@@ -220,7 +222,7 @@ def test_queue(kx, server):
 
 
 def test_ready_manifest(kx, server):
-    """A manifest from the tree, unchanged, runs the job again, under a new name."""
+    """The unchanged manifest of a job in the tree runs the job again, under a new name."""
     put(kx)
     (first,) = launched_objects(server)
     manifest = kx.read("jobs", first.name, "manifest.yaml")
@@ -230,7 +232,7 @@ def test_ready_manifest(kx, server):
 
 
 def test_dry_run(kx, server):
-    """The server checks it, nothing is launched, and the file reads back as the manifest."""
+    """The server checks a document in dryrun/ and launches nothing. Reading the file returns the manifest."""
     kx.write("dryrun/app.yaml", GOOD)
     assert "kind: Job" in kx.read("dryrun", "app.yaml")
     (post,) = server.seen(verb="create")
@@ -243,8 +245,8 @@ def test_dry_run(kx, server):
 
 @pytest.mark.parametrize("fault", ["reset", "lose", "cut"])
 def test_opinion_is_asked_again(kx, server, fault):
-    """A connection that breaks during a dry run, or during the check of a held job, refuses nothing: a retry is
-    harmless."""
+    """If the connection breaks during a dry run, or during the check of a held job, kxfs retries, because these
+    requests change nothing."""
     server.faults.add(fault, amount=60, verb="create")
     kx.write("dryrun/app.yaml", GOOD)
     assert "kind: Job" in kx.read("dryrun", "app.yaml")
@@ -254,7 +256,7 @@ def test_opinion_is_asked_again(kx, server, fault):
 
 
 def test_too_large_is_not_sent(kx, server):
-    """The created object may have at most 1.4 MiB."""
+    """kxfs does not send an object of more than 1.4 MiB."""
     assert put(kx, harness.app("true", num_replicas=3000)) == "EFBIG"
     assert "bytes" in error_of(kx, "app.yaml")
     assert not posts(server)
@@ -267,7 +269,7 @@ def test_slow_server(kx, server):
 
 
 def test_visible_before_any_watch(kx, server):
-    """The reply alone makes the job visible: its watch may be much later."""
+    """The reply alone makes the job visible, even if its watch is much later."""
     harness.wait_for(lambda: server.open_streams(resource="jobs"))
     server.faults.add("silent", times=100, resource="jobs", verb="watch")
     server.faults.add("silent", times=100, resource="jobs", verb="list")
@@ -277,7 +279,7 @@ def test_visible_before_any_watch(kx, server):
 
 
 def test_job_of_a_user_with_few_rights(make_mount, server, volcano):
-    """Read-only rights: everything is shown, and submitting names the missing right."""
+    """With read-only rights, everything is shown, and a submission fails with the name of the missing right."""
     del volcano
     server.forbidden.append({"verb": "create"})
     server.store.add(st.JOBS, watching.job("theirs"))
@@ -290,7 +292,8 @@ def test_job_of_a_user_with_few_rights(make_mount, server, volcano):
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
 def test_ended_in_the_middle(make_mount, server, volcano, sig):
-    """kxfs ends during the request: the next mount knows the job as its own, and nothing runs twice."""
+    """kxfs ends while the server has its request. The next mount knows that the job is its own, and nothing runs
+    twice."""
     kx = make_mount(server)
     server.faults.add("deaf", verb="create")
     writer = harness.popen(["cp", "/dev/stdin", str(kx / "submit/app.yaml")], stdin=open_text(kx))
@@ -306,13 +309,14 @@ def test_ended_in_the_middle(make_mount, server, volcano, sig):
     assert kx.read("submit", "app.yaml") == GOOD
     assert job_of(kx, "app.yaml") == obj.name and error_of(kx, "app.yaml") is None
     harness.run(["mv", str(kx / "submit/app.yaml"), str(kx / "submit/other.yaml")])
-    assert len(posts(server)) == 1  # it has launched its job
+    assert len(posts(server)) == 1  # the next mount sent no other request
     harness.Job(kx, obj.name).cancel()  # cancel=own
     assert not launched(server)
 
 
 def test_ended_in_the_middle_of_a_rename(make_mount, server, volcano):
-    """What was renamed is launched, once, though the file that is replaced still has the name."""
+    """kxfs ends while a rename waits for its launch. The renamed document is launched once, although the name still
+    has the file that would be replaced."""
     del volcano
     kx = make_mount(server)
     assert put(kx, "roles: 1\n") == "EINVAL"
@@ -331,8 +335,8 @@ def test_ended_in_the_middle_of_a_rename(make_mount, server, volcano):
 
 
 def test_killed_before_it_was_sent(make_mount, server, volcano):
-    """Killed before the server had it: NAME.job leads to the job, which is SUBMITTED until that is known, and no longer to an
-    older one. The file may be written again."""
+    """kxfs is killed before the server has the request. NAME.job leads to this job and no longer to an older one.
+    The job is SUBMITTED until its result is known. The file can be written again."""
     del volcano
     kx = make_mount(server)
     put(kx)
@@ -357,8 +361,8 @@ def test_killed_before_it_was_sent(make_mount, server, volcano):
 
 
 def test_in_flight_over_kill(kx, server):
-    """A proxy still has the request when kxfs is killed, and passes it on when the next mount is up: the job is
-    ours."""
+    """A proxy still has the request when kxfs is killed, and forwards it when the next mount is up. The mount
+    recognizes the job as its own."""
     server.faults.add("silent", verb="create")
     writer = harness.popen(["cp", "/dev/stdin", str(kx / "submit/app.yaml")], stdin=open_text(kx))
     (sent,) = harness.wait_for(lambda: [req for req in posts(server) if req.body])
@@ -379,7 +383,7 @@ def test_in_flight_over_kill(kx, server):
 
 
 def test_renamed_in_the_middle(make_mount, server):
-    """NAME.job stays with the name that was submitted."""
+    """A file is renamed while it is being launched. NAME.job keeps the name that was submitted."""
     kx = make_mount(server)
     server.freeze()
     writer = harness.popen(["cp", "/dev/stdin", str(kx / "submit/app.yaml")], stdin=open_text(kx))
@@ -406,8 +410,8 @@ def open_text(kx):
 @pytest.mark.parametrize("later", [None, replies.recorded("403-quota-exceeded.json"),
                                    replies.recorded("400-webhook-no-such-queue.json")], ids=["same", "quota", "webhook"])
 def test_answer_of_a_proxy(kx, server, reply, later):
-    """It replaces the server's reply, which is lost; the next reply is not the answer either, or our own job is the
-    reason for its refusal: kxfs finds out which job has the name, and the job runs once."""
+    """A proxy replaces the server's reply. The reply to the retry is of a proxy too, or the server refuses the retry
+    because our own job exists. kxfs finds out which job has the name, and the job runs once."""
     server.faults.add("instead", reply=reply, verb="create")
     server.faults.add("reply", times=10000, reply=later or reply, verb="create")
     assert put(kx) in ("", "ETIMEDOUT"), error_of(kx, "app.yaml")
@@ -416,8 +420,8 @@ def test_answer_of_a_proxy(kx, server, reply, later):
 
 
 def test_login_page(kx, server):
-    """A proxy whose session has expired replies with success and its page: that is not a launch, and NAME.error
-    quotes the page."""
+    """A proxy whose login session has expired replies with success and a login page. This does not count as a
+    launch, and NAME.error quotes the page."""
     fault = server.faults.add("reply", times=10000, reply=replies.login_page(), verb="create")
     assert put(kx) == "EIO"
     assert "Please log in" in error_of(kx, "app.yaml")
@@ -435,7 +439,7 @@ def test_login_page(kx, server):
 @pytest.mark.parametrize("reply", [replies.login_page(), replies.Reply(200, b""), replies.json_reply({})],
                          ids=["page", "nothing", "{}"])
 def test_cancel_answered_by_a_page(kx, server, volcano, reply):
-    """A job that continues to run is shown."""
+    """A proxy replies to the DELETE. The job continues to run, so it is still shown."""
     job = kx.submit(GOOD)
     volcano.start(job.id)
     server.faults.add("reply", times=10000, reply=reply, verb="delete")
@@ -449,11 +453,11 @@ def test_cancel_answered_by_a_page(kx, server, volcano, reply):
 
 
 # --- Held jobs --------------------------------------------------------------------------------
-# Held jobs of a cluster: the server checks them at the close, and kxfs launches them later, exactly once, even if kxfs
-# and the network fail in the middle.
+# Held jobs of a cluster. The server checks them at the close. kxfs launches them later, exactly once, even if kxfs or
+# the network fails during the launch.
 #
-# KXFS_TEST_HELD_JOBS is how many test_kills holds (default 40), KXFS_TEST_HELD_KILLS how often kxfs is killed
-# meanwhile (5).
+# KXFS_TEST_HELD_JOBS is the number of jobs that test_kills holds (default 40). KXFS_TEST_HELD_KILLS is how often it
+# kills kxfs meanwhile (5).
 
 JOBS = int(os.environ.get("KXFS_TEST_HELD_JOBS", "40"))
 KILLS = int(os.environ.get("KXFS_TEST_HELD_KILLS", "5"))
@@ -474,8 +478,8 @@ def run_to_end(volcano, name, code=0):
 
 
 def test_release(kx, server, volcano):
-    """At the close the server only checks it; released, the job is launched under its name, and its `wait` continues
-    through the launch."""
+    """At the close the server only checks the job. When the user releases it, it is launched under the same name. A
+    process that reads its `wait` continues to wait."""
     text = held(hold=True)
     job = kx.submit(text)
     assert launched(server) == [] and kx.ls("jobs") == [job.id]
@@ -503,7 +507,8 @@ def test_release(kx, server, volcano):
 
 
 def test_changes(kx, server, volcano):
-    """It is one job from the beginning: no part of it appears or disappears at its launch."""
+    """For a reader of `changes`, a held job is one job from the beginning: nothing is removed or added when it is
+    launched."""
     del server
     job = kx.submit(held(hold=True))
     path = kx.base / "changes"
@@ -522,7 +527,7 @@ def test_changes(kx, server, volcano):
 
 
 def test_release_refused(kx, server):
-    """A job that the server refuses is refused at the close, and not held."""
+    """A document that the server refuses is refused at the close, and not held."""
     server.faults.add("reply", verb="create", reply=replies.forbidden("tester", "create", st.JOBS, "test"))
     assert harness.err_of(kx.write, "submit/app.yaml", held(hold=True)) == "EACCES"
     assert kx.ls("jobs") == [] and "create" in error_of(kx, "app.yaml")
@@ -531,7 +536,8 @@ def test_release_refused(kx, server):
 
 
 def test_after(kx, server, volcano):
-    """A chain: each is launched when the previous one has ended as required; impossible ones are cancelled."""
+    """A chain of jobs: each is launched when the previous one has ended as required. If that becomes impossible, the
+    job is cancelled."""
     first = kx.submit(harness.app("true"), "first.yaml")
     jobs = [kx.submit(held(after=["ok:first"]))]
     for _ in range(2):
@@ -548,7 +554,7 @@ def test_after(kx, server, volcano):
 
 
 def test_after_foreign(kx, server, volcano):
-    """It waits for a job that another user has launched, and that is removed while it runs."""
+    """A held job waits for a job that another user removes while it runs."""
     foreign = kx.submit(harness.app("true"))
     jobs = {wish: kx.submit(held(after=[f"{wish}:{foreign.id}"])) for wish in ("ok", "any")}
     volcano.start(foreign.id)
@@ -560,7 +566,8 @@ def test_after_foreign(kx, server, volcano):
 
 @pytest.mark.parametrize("fault", ["lose", "reset", "cut", "junk"])
 def test_release_over_broken_connection(kx, server, fault):
-    """It is unknown whether the launch took effect: kxfs finds out, and the job is launched once."""
+    """The connection breaks during the launch, so kxfs does not know whether it took effect. kxfs finds out, and the
+    job is launched once."""
     job = kx.submit(held(hold=True))
     server.faults.add(fault, amount=150, verb="create")
     harness.write_ctl(job, "release")
@@ -570,7 +577,7 @@ def test_release_over_broken_connection(kx, server, fault):
 
 
 def test_release_not_now(kx, server):
-    """The server refuses temporarily: that is reported, and retried."""
+    """The server refuses the launch for a while. kxfs reports that, and retries."""
     job = kx.submit(held(hold=True))
     fault = server.faults.add("reply", times=10000, verb="create", reply=replies.forbidden("tester", "create", st.JOBS, "test"))
     harness.write_ctl(job, "release")
@@ -581,7 +588,8 @@ def test_release_not_now(kx, server):
 
 
 def test_condition_is_met_for_good(make_mount, server, volcano):
-    """The awaited job has succeeded and is deleted; the launch is delayed meanwhile, and kxfs is restarted."""
+    """The job for which a held job waits has succeeded and is deleted. Meanwhile the launch is delayed and kxfs is
+    restarted. The condition still counts as met."""
     kx = make_mount(server, options="capture=none")
     first = kx.submit(harness.app("true"), "first.yaml")
     job = kx.submit(held(after=["ok:first"]))
@@ -597,7 +605,8 @@ def test_condition_is_met_for_good(make_mount, server, volcano):
 
 
 def test_killed_after_the_server_has_it(kx, server, volcano):
-    """kxfs is killed during the launch, and the server has the job: the next start finds it, and sends nothing."""
+    """kxfs is killed during the launch, and the server has the job. The next start finds the job and sends no
+    request."""
     job = kx.submit(held(hold=True))
     server.faults.add("deaf", verb="create")
     harness.write_ctl(job, "release")
@@ -616,8 +625,9 @@ def test_killed_after_the_server_has_it(kx, server, volcano):
 
 @pytest.mark.parametrize("gone", [False, True], ids=["never there", "gone again"])
 def test_killed_and_not_found(kx, server, volcano, gone):
-    """kxfs is killed during the launch, and the server does not have the job, or no longer: that can't be
-    distinguished, so it is not resent. It reports that, and can't be removed while it may still appear."""
+    """kxfs is killed during the launch, and the server does not have the job, or no longer has it. kxfs can't
+    distinguish these cases, so it does not send the job again. It reports that, and the job can't be removed while
+    it may still appear."""
     job = kx.submit(held(hold=True))
     harness.wait_for(lambda: server.hold(resource="jobs"), what="the watch of jobs")
     server.faults.add("deaf" if gone else "silent", verb="create")
@@ -638,8 +648,8 @@ def test_killed_and_not_found(kx, server, volcano, gone):
 
 
 def test_disk_refuses_that_it_was_launched(make_mount, server, volcano):
-    """The job was launched, has ended and is deleted, and nothing of that got to disk before the kill: it is not
-    launched again."""
+    """The job was launched, has ended and is deleted, and the disk has recorded none of that when kxfs is killed.
+    The job is not launched again."""
     with started(make_mount(server, options="capture=none", start=False)) as (kx, disk):
         job = kx.submit(held(hold=True))
         harness.wait_for(lambda: server.hold(resource="jobs"), what="the watch of jobs")
@@ -661,7 +671,7 @@ def test_disk_refuses_that_it_was_launched(make_mount, server, volcano):
 
 
 def test_removed_while_it_is_launched(kx, server):
-    """Removing waits for the launch, and then ends the job; it does not reappear."""
+    """A removal during the launch waits for the launch and then ends the job. The job does not appear again."""
     job = kx.submit(held(hold=True))
     server.faults.add("slow", amount=200, delay=0.2, verb="create")
     harness.write_ctl(job, "release")
@@ -674,21 +684,21 @@ def test_removed_while_it_is_launched(kx, server):
 
 
 def test_kills(kx, server, pytestconfig):
-    """Many held jobs, a bad network, and kxfs is killed repeatedly: each is launched, once."""
+    """Many held jobs are launched through a bad network while kxfs is killed repeatedly. Each is launched once."""
     seed = pytestconfig.getoption("--seed") or int(time.time())
     rng = random.Random(seed)
     jobs = [kx.submit(held(begin=f"+{rng.randint(1, 4)}s")) for _ in range(JOBS)]
     rest = kx.submit(held(hold=True))
     server.faults.at_random(seed, 0.1, common_faults(replies), verb="create")
     for _ in range(KILLS):
-        time.sleep(rng.random())  # at any moment
+        time.sleep(rng.random())  # at a random moment
         kx.end(signal.SIGKILL)
         kx.start()
     server.faults.clear()
     wanted = sorted(job.id for job in jobs)
 
     def unknown():
-        """Return those that were being sent when kxfs was killed, and that the server does not have."""
+        """Return the jobs that kxfs was sending when it was killed and that the server does not have."""
         return sorted(job.id for job in jobs if job.status()["reason"] == "Submitting")
 
     harness.wait_for(lambda: sorted([*launched(server), *unknown()]) == wanted, timeout=600, what=f"the launches, seed {seed}")
@@ -704,8 +714,8 @@ def test_kills(kx, server, pytestconfig):
 
 
 # --- Launches with an unknown result ----------------------------------------------------------
-# A launch with an unknown outcome, since kxfs was killed during the request: the job is in jobs/ as SUBMITTED, and
-# all readers see it. Ten minutes later it counts as not launched; if it was held, the user decides.
+# kxfs was killed during a launch, so the result is unknown. The job is in jobs/ as SUBMITTED, for all readers. After
+# ten minutes it counts as not launched. If it was a held job, the user decides.
 
 SENT = "kxfs ended or lost the connection while it sent the job"
 
@@ -722,8 +732,8 @@ def clocked(make_mount, server, volcano, clock):
 
 
 def killed(clocked, server, send):
-    """Kill kxfs when the API server has read, and not answered, the request of SEND. Return the job, as the next
-    mount shows it."""
+    """Let SEND cause a launch, and kill kxfs when the API server has read the request and not replied yet. Return
+    the job of the next mount."""
     harness.wait_for(lambda: server.hold(resource="jobs"), what="the watch of jobs")
     server.faults.add("silent", verb="create")
     send()
@@ -735,7 +745,7 @@ def killed(clocked, server, send):
 
 
 def undecided(clocked, server):
-    """Copy a file to submit/."""
+    """Copy a file to submit/, with an unknown result. Return the job."""
     (clocked.base / "app.yaml").write_text(harness.app("true"))
     copies = []
     job = killed(clocked, server, lambda: copies.append(harness.popen(["cp", clocked.base / "app.yaml", clocked / "submit/"], stderr=subprocess.PIPE)))
@@ -744,7 +754,7 @@ def undecided(clocked, server):
 
 
 def listed(clocked, place, ident):
-    """Return the state and reason of the only job in PLACE, from list and from list.jsonl."""
+    """Return the state and the reason of the only job in PLACE. Check that list and list.jsonl agree."""
     _, line = clocked.read(place, "list").splitlines()
     (status,) = map(json.loads, clocked.read(place, "list.jsonl").splitlines())
     fields = line.split()
@@ -754,16 +764,16 @@ def listed(clocked, place, ident):
 
 
 def read_all(top):
-    """Every file of a job can be statted and read, as cp -r does."""
+    """Check that stat and read work for every file of a job, as for cp -r."""
     for where, _, names in os.walk(top):
         for name in names:
             path = pathlib.Path(where, name)
-            if not path.is_symlink():  # a log that there is not, and live/
+            if not path.is_symlink():  # links lead to live/, or to a log that does not exist yet
                 assert path.stat().st_size == len(path.read_bytes()), path
 
 
 class Readers:
-    """Readers of its `wait`, and of `changes`."""
+    """Processes that read `wait` of the job and `changes`."""
 
     def __init__(self, clocked, job):
         self.path = clocked.base / "changes"
@@ -774,7 +784,7 @@ class Readers:
         harness.wait_for(lambda: "SYNC" in self.path.read_text(), what="the beginning")
 
     def end(self):
-        """Return what they have read; of the changes, the states."""
+        """Return the output of the readers of `wait`, and the states that `changes` has reported."""
         told = [reader.communicate(timeout=harness.LIMIT)[0] for reader in self.waits]
         harness.wait_for(lambda: told[0].strip() in self.path.read_text(), what="the last change")
         self.changes.kill()
@@ -783,7 +793,8 @@ class Readers:
 
 
 def test_not_launched(clocked, server, clock):
-    """A job that the server does not have ten minutes after the kill was not launched: it is in history/ then."""
+    """If the server does not have the job ten minutes after the kill, the job was not launched, and moves to
+    history/."""
     job = undecided(clocked, server)
     assert listed(clocked, ".", job.id) == ("SUBMITTED", "Submitting")
     assert job.read("why") == f"The job waits: {SENT}; the server may still show the job.\n"
@@ -809,7 +820,7 @@ def test_not_launched(clocked, server, clock):
 
 
 def test_launched_after_all(clocked, server, volcano, clock):
-    """The server shows it after all: the readers continue through that, to its end."""
+    """The server shows the job later. Processes that read its files continue to read until its end."""
     job = undecided(clocked, server)
     readers = Readers(clocked, job)
     assert harness.decided(clocked) == set()
@@ -828,7 +839,7 @@ def test_launched_after_all(clocked, server, volcano, clock):
 
 @pytest.mark.parametrize("again", [True, False], ids=["release", "remove"])
 def test_held(clocked, server, volcano, clock, again):
-    """A held job is never reported as not launched: the user submits it again, or removes it."""
+    """kxfs never decides that a held job was not launched. The user submits it again, or removes it."""
     job = clocked.submit(held(hold=True))
     assert killed(clocked, server, lambda: harness.write_ctl(job, "release")).id == job.id
     read_all(job.dir)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Watches and connections that end, break, or are refused, and a server that is away."""
+"""Watches and connections that end, break or are refused, and a server that is unreachable."""
 
 import os
 import random
@@ -16,12 +16,12 @@ from faults import Fault
 from metrics import Metrics
 
 # --- Watches ----------------------------------------------------------------------------------
-# Staying in sync with a cluster: whatever ends a watch, the mount becomes right again, and needs only one list and
-# one watch per resource.
+# Whatever ends a watch, the mount agrees with the cluster again later. It normally needs only one list and one watch
+# per resource.
 
 
 def up(server, kx):
-    """Wait for the watches."""
+    """Wait until both watches are open, and return KX."""
     harness.wait_for(lambda: server.open_streams(verb="watch", resource="jobs")
                      and server.open_streams(verb="watch", resource="pods"), what="both watches")
     return kx
@@ -32,13 +32,13 @@ def names(kx):
 
 
 def in_step(server, kx):
-    """The mount shows the jobs of the cluster."""
+    """Wait until the mount shows exactly the jobs of the cluster."""
     harness.wait_for(lambda: names(kx) == [obj.name for obj in server.store.objects(st.JOBS)[0]],
                      what="jobs/ to be right")
 
 
 def test_one_list_and_one_watch(server, make_mount):
-    """However many jobs there are, and whatever is read of them."""
+    """kxfs sends one list and one watch for each resource, however many jobs there are and whatever processes read."""
     for i in range(300):
         job = server.store.add(st.JOBS, watching.job(f"job-{i:03}", phase="Running"))
         server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
@@ -50,7 +50,7 @@ def test_one_list_and_one_watch(server, make_mount):
     harness.run(f"cd {kx.mnt} && cat jobs/*/state jobs/*/status jobs/*/status.json jobs/*/why "
                 "jobs/*/manifest.yaml jobs/*/main-0/status && ls -lR jobs && cat .kxfs/info .kxfs/metrics",
                 stdout=-3)
-    # Reading causes no requests, except one for the usage of all, which has no answer here.
+    # Reading causes no requests, except one for the usage of all jobs, which this server does not support.
     assert [req.path for req in server.requests[before:]] in ([], ["/apis/metrics.k8s.io"])
     for resource in ("jobs", "pods"):
         pages = server.seen(verb="list", resource=resource, is_metadata=False)
@@ -63,13 +63,14 @@ def test_one_list_and_one_watch(server, make_mount):
 
 
 def test_list_in_pages(server, make_mount):
-    """The server returns smaller pages than requested; an expired token restarts the list."""
+    """The server returns smaller pages than kxfs requests. If a continue token has expired, kxfs begins the list
+    again."""
     server.api.max_page = 7
     for i in range(50):
         job = server.store.add(st.JOBS, watching.job(f"job-{i:03}"))
         server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
     for resource in ("jobs", "pods"):
-        # Pages of pods are requested one ahead, and again if the early request failed.
+        # kxfs requests pages of pods one ahead, and retries if that early request fails.
         server.faults.add("reply", reply=replies.continue_expired(), resource=resource, verb="list",
                           is_continued=True, times=3 if resource == "pods" else 1)
     kx = up(server, make_mount(server))
@@ -80,7 +81,7 @@ def test_list_in_pages(server, make_mount):
 
 
 def test_pod_is_named(server, make_mount):
-    """`pod` has the name for kubectl exec; it is empty while there is no pod."""
+    """The file `pod` has the name for kubectl exec. It is empty while there is no pod."""
     job = server.store.add(st.JOBS, watching.job("job-000", phase="Running"))
     kx = up(server, make_mount(server))
     replica = kx / "jobs/job-000/main-0"
@@ -97,7 +98,7 @@ def test_jobs_come_and_go(server, make_mount):
     harness.wait_for(lambda: names(kx) == ["one"])
     server.store.remove(st.JOBS, "test", "one")
     harness.wait_for(lambda: names(kx) == [])
-    # The same name again is another job.
+    # A new object of the same name is another job.
     server.store.add(st.JOBS, watching.job("one", phase="Completed"))
     harness.wait_for(lambda: names(kx) == ["one"] and harness.Job(kx, "one").state() == "SUCCEEDED")
 
@@ -138,7 +139,7 @@ ENDS = {
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.concurrent
 def test_watch_that_ends(server, make_mount, how):
-    """Nothing that happens meanwhile is missed: created, changed, and deleted."""
+    """Whatever ends a watch, kxfs misses no object that is created, changed or deleted meanwhile."""
     for name in ("old", "changing", "staying"):
         server.store.add(st.JOBS, watching.job(name, phase="Running"))
     kx = up(server, make_mount(server))
@@ -158,13 +159,14 @@ def test_watch_that_ends(server, make_mount, how):
         harness.wait_for(lambda: names(kx) == ["changing", "old", "staying"])
         harness.wait_for(lambda: harness.Job(kx, "changing").state() == "RUNNING")
     if how in ("clean", "closed", "reset", "restarted"):
-        # It has resumed at its version.
+        # The watch has resumed at its version.
         assert server.count(verb="list", resource="jobs", is_metadata=False) == 1
 
 
 @pytest.mark.concurrent
 def test_list_removes_what_is_gone(server, make_mount):
-    """Objects deleted while the server was unreachable, even if the server no longer knows of them."""
+    """Objects are deleted while the server is unreachable, and the server no longer knows of these deletions. The
+    next list removes them."""
     for i in range(20):
         job = server.store.add(st.JOBS, watching.job(f"job-{i:02}", phase="Running"))
         server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
@@ -179,8 +181,8 @@ def test_list_removes_what_is_gone(server, make_mount):
 
 
 def test_restored(server, make_mount):
-    """The server's etcd was restored from a backup: its versions continue lower, and a watch from a future one is
-    accepted and silent."""
+    """The server's etcd was restored from a backup. Its versions continue at a lower number, and a watch from a
+    future version is accepted but silent."""
     server.store.add(st.JOBS, watching.job("before"))
     kx = up(server, make_mount(server))
     harness.wait_for(lambda: names(kx) == ["before"])
@@ -196,7 +198,7 @@ def test_restored(server, make_mount):
 
 
 def test_confirmed_seldom(server, make_mount):
-    """A server that becomes unreachable repeatedly gets one request for its version, for one object."""
+    """If a server becomes unreachable repeatedly, kxfs checks its version only once, with a list of a single object."""
     kx = up(server, make_mount(server))
     for i in range(3):
         server.away()
@@ -206,7 +208,7 @@ def test_confirmed_seldom(server, make_mount):
         server.store.add(st.JOBS, watching.job(f"job-{i}"))
         harness.wait_for(lambda i=i: f"job-{i}" in names(kx))
     for resource in ("jobs", "pods"):
-        # At the start, one object of each kind of jobs shows that it may be listed.
+        # At the start, a list of one object of each kind of jobs shows whether the user may list them.
         *start, asked = server.seen(verb="list", resource=resource, is_metadata=True)
         assert len(start) == (resource == "jobs")
         assert asked.query["limit"] == "1"
@@ -225,7 +227,7 @@ def test_bookmark_is_where_it_goes_on(server, make_mount):
 
 
 def test_no_storm(server, make_mount):
-    """A server that refuses everything for a while gets no requests without a pause."""
+    """While a server refuses everything, kxfs pauses between its requests."""
     kx = up(server, make_mount(server))
     server.faults.add("reply", times=10**6, reply=replies.internal())
     server.end_streams("reset")
@@ -242,7 +244,8 @@ def test_no_storm(server, make_mount):
 
 
 def test_watches_that_end_at_once(server, make_mount):
-    """A proxy that ends every stream as soon as it began: no storm of requests, and the mount stays in sync."""
+    """A proxy ends each stream right after its beginning. kxfs does not send requests in a loop, and the mount still
+    agrees with the cluster."""
     kx = up(server, make_mount(server))
     server.faults.add("close", times=10**6, amount=1, verb="watch")
     server.end_streams("reset")
@@ -256,11 +259,12 @@ def test_watches_that_end_at_once(server, make_mount):
 
 @pytest.mark.concurrent
 def test_at_random(server, make_mount, pytestconfig):
-    """Jobs are created, change and are deleted while requests fail now and then; in the end all is right."""
+    """Jobs are created, change and are deleted while some requests fail. In the end the mount agrees with the
+    cluster."""
     seed = pytestconfig.getoption("--seed") or int(time.time())
     rand = random.Random(seed)
     from faults import Fault, common_faults
-    kx = make_mount(server)  # which a fault of the first list ends
+    kx = make_mount(server)  # created before the faults, because a fault of the first list would end the start
     server.faults.at_random(seed, 0.4, [
         *common_faults(replies), lambda r: Fault("reply", reply=replies.expired(1, 2)),
         lambda r: Fault("cut", r.randrange(1, 20000)), lambda r: Fault("close", r.randrange(1, 20000))])
@@ -291,7 +295,7 @@ def test_at_random(server, make_mount, pytestconfig):
 
 
 def test_huge_objects(server, make_mount, sanitized):
-    """Several MiB in a line, in lists and watches; absurd sizes are survived."""
+    """Lists and watches with lines of several MiB, and objects of absurd sizes."""
     big = watching.job("big", phase="Running", annotations={"note": "x" * (3 << 20)})
     server.store.add(st.JOBS, big)
     kx = up(server, make_mount(server))
@@ -306,14 +310,14 @@ def test_huge_objects(server, make_mount, sanitized):
 
 
 def memory(kx, sanitized=""):
-    """Return the maximum memory of the program, in MiB; 0 for a build whose sanitizer uses more itself."""
+    """Return the maximum memory of kxfs in MiB, or 0 for a build whose sanitizer needs memory itself."""
     text = (harness.pathlib.Path("/proc") / str(kx.pid) / "status").read_text()
     return 0 if sanitized else int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) // 1024
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "x" * 300, "new\nline", "-rf"])
 def test_names_that_are_no_file_names(server, make_mount, name):
-    """A hostile server's objects are omitted; the others are shown."""
+    """A hostile server sends objects whose names can't be file names. kxfs omits them and shows all others."""
     kx = up(server, make_mount(server))
     tree = watching.job("x", phase="Running")
     tree["metadata"]["name"] = name
@@ -324,12 +328,13 @@ def test_names_that_are_no_file_names(server, make_mount, name):
 
 
 def test_without_volcano(server, make_mount):
-    """kxfs reports it immediately, with an explanation; after the installation its jobs appear automatically."""
+    """In a cluster without Volcano, kxfs reports that immediately and explains it. After the installation of
+    Volcano, its jobs appear automatically."""
     server.uninstall(*st.VOLCANO)
     kx = make_mount(server, start=False)
     p = harness.run(kx.command(), check=False, env=kx.env())
     said = p.stdout + p.stderr
-    if p.returncode != 0:  # refused to mount
+    if p.returncode != 0:  # kxfs has refused to mount
         assert "volcano" in said.lower()
     else:
         assert "volcano" in watching.known(kx).lower()
@@ -348,7 +353,8 @@ def test_volcano_that_goes_and_comes_back(server, make_mount):
 
 
 def test_thousands(server, make_mount, sanitized):
-    """3 000 jobs and 6 000 pods: in bounded memory, and in sync. (tests/bench has more.)"""
+    """3 000 jobs and 6 000 pods need limited memory, and the mount agrees with the cluster. tests/bench has more of
+    this."""
     for i in range(3000):
         job = server.store.add(st.JOBS, watching.job(f"job-{i:05}", phase="Running", tasks={"main": 2}))
         for k in range(2):
@@ -366,7 +372,8 @@ def test_thousands(server, make_mount, sanitized):
 
 
 def test_job_with_large_pods(server, make_mount, sanitized):
-    """Pods like those of a job of a thousand tasks, which contain the names of all others: 60 MB of lists."""
+    """Pods like those of a job of a thousand tasks, each of which contains the names of all others, so that lists
+    have 60 MB."""
     kx = up(server, make_mount(server))
     tree = watching.job("wide", phase="Running", tasks={f"w-{i}": 1 for i in range(300)})
     job = server.store.add(st.JOBS, tree)
@@ -386,8 +393,8 @@ def test_job_with_large_pods(server, make_mount, sanitized):
 
 
 # --- The server is away -----------------------------------------------------------------------
-# The API server is unreachable: all known data remains readable at full speed and is marked stale, writes fail with
-# the right errno in time, and everything recovers automatically.
+# The API server is unreachable. All known data can be read at full speed and are marked as stale. Writes fail in time
+# with the right errno. Later everything recovers automatically.
 
 APP = harness.app("true")
 
@@ -417,7 +424,7 @@ def test_reading(kx, server, volcano, how):
     started = time.monotonic()
     out = harness.run(f"cd {kx.mnt} && cat jobs/*/state jobs/*/status jobs/*/manifest.yaml && ls -lR jobs "
                       "&& df . && cat .kxfs/info .kxfs/metrics").stdout
-    assert out.count("stale_since: 20") == 51 + 1  # of each job, and in .kxfs/info
+    assert out.count("stale_since: 20") == 51 + 1  # in the status of each job, and in .kxfs/info
     assert time.monotonic() - started < 20
     server.store.remove(st.JOBS, "test", "theirs-00")
     server.back()
@@ -431,8 +438,8 @@ def test_reading(kx, server, volcano, how):
 
 @pytest.mark.parametrize("how", ["reset", "close"])
 def test_first_failure_is_reported(kx, server, how):
-    """The first request that fails after the connections have ended marks everything stale, and later submissions
-    fail immediately; no request is repeated before that."""
+    """Once the connections have ended, the first request that fails marks everything as stale. Later submissions
+    then fail immediately. kxfs does not repeat a request before that."""
     server.store.add(st.JOBS, watching.job("one"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
     server.away(how)
@@ -456,7 +463,7 @@ def test_since_when(kx, server):
 
 
 def test_writing(kx, server):
-    """Submissions while the server is known to be unreachable fail immediately, with an errno and a message that
+    """While the server is known to be unreachable, submissions fail immediately, with an errno and a message that
     explain it."""
     server.store.add(st.JOBS, watching.job("one"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
@@ -468,8 +475,8 @@ def test_writing(kx, server):
         said = kx.read(where, "app.yaml.error")
         assert said.startswith("app.yaml: ") and server.url.partition("//")[2] in said
         assert said.endswith("; nothing was launched\n")
-        assert kx.read(where, "app.yaml") == APP  # to be sent again
-    assert time.monotonic() - begin < 15  # a request that is sent again and again takes 19 s or more
+        assert kx.read(where, "app.yaml") == APP  # so that the user can submit it again
+    assert time.monotonic() - begin < 15  # requests with retries would take 19 s or more
     server.back()
     harness.wait_for(lambda: stale(kx, "one") is None)
     kx.write("submit/app.yaml", APP)
@@ -479,14 +486,15 @@ def test_writing(kx, server):
 
 @pytest.mark.waits
 def test_one_success_is_enough(kx, server):
-    """A watch in a long pause after many failures is retried as soon as any other request succeeds."""
+    """After many failures, a watch waits long before its next retry. It is retried as soon as any other request
+    succeeds."""
     server.store.add(st.JOBS, watching.job("one"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
     before = server.count(verb="watch", resource="pods")
     fault = server.faults.add("reset", times=99, verb="watch", resource="pods")
     server.end_streams("reset", verb="watch", resource="pods")
     harness.wait_for(lambda: server.count(verb="watch", resource="pods") - before >= 8, what="eight tries")
-    server.faults.clear(fault)  # the next try comes in 12 s or more
+    server.faults.clear(fault)  # the next retry comes after 12 s or more
     begin = time.monotonic()
     assert stale(kx, "one")
     kx.write("submit/app.yaml", APP)
@@ -496,8 +504,8 @@ def test_one_success_is_enough(kx, server):
 
 @pytest.mark.waits
 def test_network_that_flaps(kx, server):
-    """Watches break repeatedly: in the pauses between them nothing is confirmed, which is reported; submissions are
-    sent anyway, since the server may be reachable."""
+    """Watches break repeatedly. Between them nothing is confirmed, and kxfs reports that. Submissions are sent
+    anyway, because the server may be reachable."""
     server.store.add(st.JOBS, watching.job("one"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
     told = []
@@ -516,8 +524,8 @@ def test_network_that_flaps(kx, server):
 
 @pytest.mark.waits
 def test_server_that_is_silent(kx, server, volcano):
-    """Connections are accepted without a reply: reading works, a write ends by its deadline, and after a late reply
-    nothing has run twice."""
+    """The server accepts connections and does not reply. Reads work, and a write ends at its deadline. After a late
+    reply nothing has run twice."""
     del volcano
     server.store.add(st.JOBS, watching.job("one"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
@@ -540,7 +548,7 @@ def test_server_that_is_silent(kx, server, volcano):
 
 @pytest.mark.concurrent
 def test_unmounting(make_mount, server):
-    """It ends in time, also with requests in progress."""
+    """An unmount ends in time, even with requests in progress."""
     kx = make_mount(server)
     server.away()
     server.freeze()
@@ -551,7 +559,7 @@ def test_unmounting(make_mount, server):
 
 @pytest.mark.waits
 def test_started_without_a_server(make_mount, server):
-    """The mount fails, with the reason."""
+    """If the server is unreachable, mounting fails with the reason."""
     server.away()
     kx = make_mount(server, start=False)
     p = harness.run(kx.command(), check=False, env=kx.env())
@@ -564,7 +572,8 @@ def test_started_without_a_server(make_mount, server):
 
 @pytest.mark.concurrent
 def test_restart_while_offline_keeps_what_is_here(kx, server, volcano):
-    """Captured output is in the state directory, and not lost by any of this."""
+    """Captured output is in the state directory. kxfs restarts while the server is unreachable, and does not lose
+    it."""
     job = kx.submit(APP)
     pods = volcano.start(job.id)
     volcano.log(pods[0]).append("hello\n")
@@ -579,14 +588,14 @@ def test_restart_while_offline_keeps_what_is_here(kx, server, volcano):
 
 
 # --- Broken connections -----------------------------------------------------------------------
-# Output while everything fails: streams, the server, kubelets' files, kxfs itself. At the end each log equals, byte
-# for byte, what its program printed.
+# Everything fails while pods print: streams, the server, the kubelets' files, kxfs itself. At the end each log has
+# exactly the bytes that its program has printed.
 
 MESSAGE = replies.Reply(200, b"unable to retrieve container logs for containerd://0123456789abcdef", "text/plain")
 
 
 def begin(kx, volcano, n=1):
-    """Return a job of ours whose pods run: (job, its pods)."""
+    """Submit a job and let its pods run. Return (job, its pods)."""
     job = kx.submit(harness.app("true", num_replicas=n))
     pods = sorted(volcano.start(job.id), key=lambda pod: int(pod.split("-")[-2]))
     assert len(pods) == n
@@ -601,7 +610,7 @@ def size(job, replica="main-0"):
 
 
 def check(job, logs):
-    """Each replica's log is what it printed."""
+    """Wait until the log of each replica has exactly what it has printed."""
     for i, log in enumerate(logs):
         whole, name = log.data(), f"main-{i}"
         harness.wait_for(lambda name=name, whole=whole: size(job, name) >= len(whole), what=f"all of {name}")
@@ -612,7 +621,7 @@ def check(job, logs):
 
 
 class Printer:
-    """The output of one replica: lines of any kind, printed in one of the ways that are hard to follow."""
+    """The output of one replica: lines of any sort. Each of WAYS makes it hard to follow the log."""
 
     WAYS = ("plain", "old kubelet", "one time", "clock goes back", "long lines")
 
@@ -636,7 +645,7 @@ class Printer:
     def print(self):
         for _ in range(self.random.randrange(8)):
             if self.way == "clock goes back" and len(self.log.data()) > 40000:
-                return  # of longer ones a step that no stream saw can't be told from what is known
+                return  # with longer lines, kxfs could not notice a step of the clock that no stream has seen
             data = self.line() * (self.random.randrange(1, 40) if self.way == "long lines" else 1)
             self.log.append(data, at=self.time())
 
@@ -657,7 +666,7 @@ def seed_of(pytestconfig):
 
 @pytest.mark.waits
 def test_cut_and_cut(kx, server, volcano, pytestconfig):
-    """The streams of a hundred logs break repeatedly, in every way."""
+    """The streams of a hundred logs break repeatedly, in all possible ways."""
     seed = seed_of(pytestconfig)
     rand = random.Random(seed)
     job, pods = begin(kx, volcano, 100)
@@ -683,7 +692,7 @@ def test_cut_and_cut(kx, server, volcano, pytestconfig):
 
 @pytest.mark.waits
 def test_killed_at_random(kx, server, volcano, pytestconfig):
-    """kxfs is killed repeatedly while it writes; the server disappears in between."""
+    """kxfs is killed repeatedly while it writes, and the server is sometimes unreachable."""
     seed = seed_of(pytestconfig)
     rand = random.Random(seed)
     job, pods = begin(kx, volcano, 5)
@@ -709,7 +718,7 @@ def test_killed_at_random(kx, server, volcano, pytestconfig):
 
 @pytest.mark.parametrize("lost", [1, 7, 5000])
 def test_torn_write(kx, volcano, lost):
-    """The end of the spool file is missing after a crash: it is fetched again."""
+    """After a crash, the end of the spool file is missing. kxfs fetches it again."""
     job, (pod,) = begin(kx, volcano)
     log = volcano.log(pod)
     for i in range(1000):
@@ -729,8 +738,8 @@ def test_torn_write(kx, volcano, lost):
 
 
 def test_rotated_while_followed(kx, server, volcano):
-    """The kubelet rotates the file repeatedly: an open stream continues, a broken one resumes with the remaining
-    output."""
+    """The kubelet rotates the file repeatedly. An open stream continues. A broken stream resumes with the output
+    that remains."""
     job, (pod,) = begin(kx, volcano)
     log = volcano.log(pod)
     for i in range(20):
@@ -747,7 +756,8 @@ def test_rotated_while_followed(kx, server, volcano):
 
 @pytest.mark.concurrent
 def test_terminating(kx, server, volcano):
-    """A terminating pod is drained within its grace period, though its stream breaks and the server refuses."""
+    """The log of a terminating pod is fetched within its grace period, although its stream breaks and the server
+    refuses requests."""
     volcano.keep_pods = True
     job, (pod,) = begin(kx, volcano)
     log = volcano.log(pod)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`why`, `events` and `queues/` of a cluster's jobs: what the scheduler, events, queues and pods report, and texts from
-outside that would affect a terminal."""
+"""`why`, `events` and `queues/` of a cluster's jobs: what the scheduler, events, queues and pods report. Also texts
+from outside that could affect a terminal."""
 
 import json
 import os
@@ -19,8 +19,8 @@ from fakes import FakeMcad
 from submitting import error_of
 
 # --- The scheduler, events and queues ---------------------------------------------------------
-# Data of the scheduler, events and queues about a mount's jobs: `why`, `events`, `queues/`; and mounts without the
-# right to watch one of them. tests/unit/spec/view/test-view_cause.c has a sentence for each cause.
+# `why`, `events` and `queues/` show data of the scheduler, of events and of queues. Some mounts lack the right to watch
+# one of them. tests/unit/spec/view/test-view_cause.c checks the sentence for each cause.
 
 FULL = "resource in cluster is overused: overused cpu"
 NOISE = "0/0 tasks in gang unschedulable: pod group is not ready, 3 minAvailable"
@@ -30,7 +30,7 @@ WHY_FULL = ("The job waits: the cluster has no capacity for it now: it "
 
 
 def group(job, phase="Pending"):
-    """Return the PodGroup of JOB (an Object)."""
+    """Return a PodGroup for JOB (an Object)."""
     return {"apiVersion": st.PODGROUPS.api_version, "kind": "PodGroup",
             "metadata": {"name": f"{job.name}-{job.uid}", "namespace": job.namespace, "uid": str(uuid.uuid4()),
                          "creationTimestamp": st.now(),
@@ -41,7 +41,7 @@ def group(job, phase="Pending"):
 
 
 def event(about, kind, message, reason="Unschedulable", name=None):
-    """Return an Event about an Object."""
+    """Return an Event about ABOUT (an Object)."""
     return {"metadata": {"name": name or f"{about.name}.{uuid.uuid4().hex[:8]}", "namespace": about.namespace,
                          "uid": str(uuid.uuid4()), "creationTimestamp": st.now()},
             "involvedObject": {"kind": kind, "name": about.name, "uid": about.uid},
@@ -55,7 +55,7 @@ def queue(name, **status):
 
 
 class Waiting:
-    """A job `gang` whose group the scheduler does not admit, on SERVER."""
+    """A job `gang` on SERVER whose PodGroup the scheduler does not admit."""
 
     def __init__(self, server):
         self.store = server.store
@@ -64,7 +64,7 @@ class Waiting:
         self.series = [self.store.add(st.EVENTS, event(self.group, "PodGroup", text)) for text in (FULL, NOISE)]
 
     def again(self, count):
-        """Both series continue."""
+        """Let the events of both series occur again, COUNT times in all."""
         for one in self.series:
             self.store.change(st.EVENTS, "test", one.name, lambda tree: tree.update(
                 count=count, lastTimestamp=st.now()))
@@ -79,7 +79,8 @@ def why(kx, job="gang"):
 
 
 def test_events(server, make_mount):
-    """A line for each cause, without meaningless ones; of the job, its group and its pods."""
+    """`events` has a line for each cause, about the job, its PodGroup and its pods. Events without a meaning for
+    users are omitted."""
     waiting = Waiting(server)
     kx = make_mount(server)
     harness.wait_for(lambda: why(kx) == WHY_FULL, what="why")
@@ -87,7 +88,7 @@ def test_events(server, make_mount):
     assert status["reason"] == "ClusterFull"
     assert status["message"] == "the cluster has no capacity for it now: it needs 2.4 cpu"
     waiting.again(7)
-    # An event may arrive before its object.
+    # An event may arrive before the object that it is about.
     pod = watching.pod(waiting.job, "main", 0)
     early = event(waiting.job, "Pod", "one\ttab\nand line", "Started")
     early["involvedObject"].update(name="gang-main-0", uid=pod["metadata"]["uid"])
@@ -104,7 +105,7 @@ def test_events(server, make_mount):
 
 
 def test_events_of_a_group_that_comes_late(server, make_mount):
-    """Many other events do not displace those of a group whose list is slow."""
+    """Many other events do not displace the events of a PodGroup whose list is slow."""
     waiting = Waiting(server)
     server.store.change(st.PODGROUPS, "test", waiting.group.name,
                         lambda tree: tree["metadata"].update(annotations={"long": os.urandom(40000).hex()}))
@@ -120,7 +121,8 @@ def test_events_of_a_group_that_comes_late(server, make_mount):
 
 
 def test_waits_for_hours(server, make_mount, sanitized):
-    """Two series a second for hours: no line in `changes`, no newer mtime, no memory, little time."""
+    """Two events a second for hours cause no line in `changes`, no newer mtime, no use of memory, and little CPU
+    time."""
     waiting = Waiting(server)
     kx = make_mount(server)
     harness.wait_for(lambda: why(kx) == WHY_FULL, what="why")
@@ -138,12 +140,12 @@ def test_waits_for_hours(server, make_mount, sanitized):
     assert os.stat(kx / "jobs/gang/status").st_mtime_ns == before
     assert why(kx) == WHY_FULL
     assert sanitized or now[0] - used[0] < 8 << 20, "memory grows"
-    # 4000 events of 600 bytes: parsing them takes 0.1 s, with a sanitizer more.
+    # Parsing 4000 events of 600 bytes takes 0.1 s, and more with a sanitizer.
     assert now[1] - used[1] < 20
 
 
 def usage(kx):
-    """Return bytes of memory and seconds of CPU time of the daemon."""
+    """Return the bytes of memory and the seconds of CPU time of the daemon."""
     pid = info(kx)["pid"]
     with open(f"/proc/{pid}/statm", encoding="ascii") as file:
         memory = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -153,7 +155,7 @@ def usage(kx):
 
 
 def test_no_controller(server, make_mount):
-    """Nothing for five seconds, then the message that no controller has acted on it."""
+    """For five seconds `why` is empty. Then it says that no controller has acted on the job."""
     kx = make_mount(server)
     server.store.add(st.JOBS, watching.job("new"))
     harness.wait_for(lambda: "new" in kx.ls("jobs"), what="the job")
@@ -167,7 +169,7 @@ def test_no_controller(server, make_mount):
 
 
 def with_queues(server, make_mount):
-    """A mount whose start has waited for the queue `default`, for 5 s."""
+    """Return a mount whose start has waited for the queue `default`, up to 5 s."""
     begin = time.monotonic()
     kx = make_mount(server)
     assert (kx / "queues").exists() or time.monotonic() > begin + 4
@@ -200,7 +202,7 @@ def test_queues(server, make_mount):
 
 
 def test_own_queue(server, make_mount):
-    """A user who may not see all queues may still see that of the mount."""
+    """A user who may not see all queues may still see the queue of the mount."""
     server.store.add(st.QUEUES, queue("default"))
     server.store.add(st.QUEUES, queue("other"))
     server.forbidden.append({"resource": "queues", "fields": ""})
@@ -210,7 +212,7 @@ def test_own_queue(server, make_mount):
 
 
 def test_queues_that_do_not_come(server, make_mount):
-    """The start waits for them, for a limited time."""
+    """If the queues don't arrive, the start waits for them only for a limited time."""
     server.store.add(st.QUEUES, queue("default"))
     server.store.add(st.JOBS, watching.job("one", "Running"))
     server.faults.add("silent", times=100, verb="list", resource="queues")
@@ -223,7 +225,7 @@ def test_queues_that_do_not_come(server, make_mount):
 
 @pytest.mark.parametrize("resource", ["podgroups", "events", "queues"])
 def test_forbidden(server, make_mount, resource):
-    """Each right alone: the mount works, reports the refusal, and has everything else."""
+    """If one right is missing, the mount works, reports the refusal, and shows everything else."""
     server.forbidden.append({"resource": resource})
     server.store.add(st.QUEUES, queue("default"))
     Waiting(server)
@@ -250,7 +252,7 @@ def test_forbidden(server, make_mount, resource):
 
 
 def test_withdrawn(server, make_mount):
-    """Objects that may not be read any more are not shown as if they were current."""
+    """Objects that the user may no longer read are not shown as if they were current."""
     for name in ("default", "other"):
         server.store.add(st.QUEUES, queue(name))
     Waiting(server)
@@ -261,13 +263,13 @@ def test_withdrawn(server, make_mount):
     server.end_streams("end", resource="queues")
     harness.wait_for(lambda: len(info(kx)["refused"]) == 2, what="the refusal")
     harness.wait_for(lambda: "2.4 cpu" not in why(kx), what="why without the group")
-    # There is none until the mount's own queue has arrived.
+    # There is no queue until the mount's own queue has arrived.
     harness.wait_for(lambda: (kx / "queues/default").exists() and kx.ls("queues") == ["default"],
                      what="queues/ without the other")
 
 
 def test_not_served(server, make_mount):
-    """A cluster without them: no refusal is reported, and no empty list is shown."""
+    """In a cluster without PodGroups and queues, no refusal is reported, and no empty list is shown."""
     server.uninstall(st.PODGROUPS, st.QUEUES)
     server.store.add(st.JOBS, watching.job("one", "Pending"))
     kx = make_mount(server)
@@ -277,7 +279,7 @@ def test_not_served(server, make_mount):
 
 
 def test_time_limit(server, make_mount):
-    """The node's message about a pod that ran too long is replaced by the name of its time limit."""
+    """The node's message about a pod that ran too long is replaced by the job's time limit."""
     tree = watching.job("slow", "Running")
     tree["spec"]["tasks"][0]["template"]["spec"]["activeDeadlineSeconds"] = 14400
     job = server.store.add(st.JOBS, tree)
@@ -306,11 +308,12 @@ def test_time_limit(server, make_mount):
 
 
 def test_memory(kx, volcano):
-    """A replica that was ended for its memory: its limit and its pod's resources are shown; unknown values are null."""
+    """A replica was killed because of its memory. Its limit and the resources of its pod are shown. Unknown values
+    are null."""
     job = kx.submit(harness.app("true", resource={"cpu": 4, "memMB": 16000, "gpu": 2}))
     (pod,) = volcano.start(job.id)
     job.until("RUNNING")
-    # The job's event may arrive before its pod's.
+    # The event of the job may arrive before that of its pod.
     harness.wait_for(lambda: job.status()["usage"]["cpu"]["requested_millicores"], what="what the pod requests")
     usage = job.status()["usage"]
     assert usage["cpu"] == {"requested_millicores": 3900, "seconds": None, "now_millicores": None,
@@ -333,8 +336,8 @@ def test_memory(kx, volcano):
 
 
 # --- Causes -----------------------------------------------------------------------------------
-# Causes that remain true: the text of `why` and `status` while a job fails, is restarted, loses its node, or is
-# abandoned, on a Volcano that acts like the real one. Each sentence: tests/unit/spec/kinds/test-volcano_why.c.
+# Causes that remain true: the text of `why` and `status` while a job fails, is restarted, loses its node, or is given
+# up, with a Volcano that acts like the real one. tests/unit/spec/kinds/test-volcano_why.c checks each sentence.
 
 
 def edit_pod(server, pod, edit):
@@ -343,7 +346,7 @@ def edit_pod(server, pod, edit):
 
 @pytest.fixture
 def job(kx, volcano):
-    """Return a job of one running replica."""
+    """Return a job with one running replica."""
     job = kx.submit(harness.app("true"))
     volcano.start(job.id)
     watching.until_runs(job)
@@ -355,13 +358,15 @@ def until_why(job, text):
 
 
 def until_why_begins(job, text):
-    """The end of a job may be reported before those of its pods, which have the reason."""
+    """Wait until `why` of JOB begins with TEXT. The end of a job may arrive before the ends of its pods, which have
+    the reason."""
     harness.wait_for(lambda: job.read("why").startswith(text), what=text)
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told", "never told"])
 def test_wait_for_the_reason(server, volcano, job, told):
-    """The job's end is reported before its pods': `wait` ends when `why` has their reasons, or after some seconds."""
+    """The end of the job is reported before the ends of its pods. `wait` ends when `why` has the reasons of the
+    pods, or after some seconds."""
     assert server.hold(resource="pods") == 1
     begin = time.monotonic()
     volcano.finish(volcano.pods(job.id)[0], 3)
@@ -383,7 +388,7 @@ def ended(code):
 
 
 def test_crash_loop(server, volcano, job):
-    """A container that its pod restarts repeatedly is not RUNNING, and no file contradicts another."""
+    """A container that is restarted again and again is not RUNNING, and all files agree on that."""
     (pod,) = volcano.pods(job.id)
 
     def loop(tree):
@@ -450,7 +455,8 @@ ERROR = {"message": {"message": "RuntimeError: boom", "errorCode": 1, "extraInfo
     ("", "exit code 1", ["a line of the log"]),
 ], ids=["structured", "cut", "text", "none"])
 def test_last_words(kx, server, volcano, job, left, message, words):
-    """The program's termination message, else the last lines of its log. A remount and history/ have them, too."""
+    """The last words are the program's termination message, or else the last lines of its log. A remount and
+    history/ show them, too."""
     (pod,) = volcano.pods(job.id)
     why = "".join(f"    {line}\n" for line in words)
     volcano.log(pod).append("a line of the log\n")
@@ -469,7 +475,7 @@ def test_last_words(kx, server, volcano, job, left, message, words):
 
 
 def test_silent(volcano, job):
-    """`why` names no log that is known to be complete and empty."""
+    """`why` does not refer to a log that is known to be complete and empty."""
     (pod,) = volcano.pods(job.id)
     volcano.finish(pod, 3)
     assert job.read("wait") == "FAILED\n"
@@ -478,7 +484,7 @@ def test_silent(volcano, job):
 
 @pytest.mark.parametrize("late", [False, True], ids=["in time", "never"])
 def test_last_lines_come_late(volcano, job, late):
-    """`wait` ends when the log with the last words is there, or after some seconds; `why` has them then."""
+    """`wait` ends when the log with the last words has arrived, or after some seconds. `why` then has them."""
     (pod,) = volcano.pods(job.id)
     log = volcano.log(pod)
     log.append("one\n")
@@ -502,7 +508,8 @@ def test_last_lines_come_late(volcano, job, late):
 
 
 def test_last_words_of_a_log_that_is_not_captured(server, volcano, make_mount):
-    """`wait` does not wait for them, and they are there after the log was read."""
+    """`wait` does not wait for a log that is not captured. `why` has the last words after a process has read the
+    log."""
     kx = make_mount(server, options="capture=none")
     job = kx.submit(harness.app("true"))
     (pod,) = volcano.start(job.id)
@@ -516,7 +523,7 @@ def test_last_words_of_a_log_that_is_not_captured(server, volcano, make_mount):
 
 
 def test_given_up(kx, server, volcano):
-    """Volcano ends a job whose pods it could not create; the cause remains, in history/ too."""
+    """Volcano gives up a job whose pods it could not create. The cause is still shown later, in history/ too."""
     volcano.schedule = False
     job = kx.submit(harness.app("true"))
     text = ('failed to create pod x, err: &errors.StatusError{ErrStatus:v1.Status{Message:"pods \\"x\\" is forbidden: '
@@ -571,31 +578,31 @@ def test_probe(server, volcano, job):
 
 
 def test_ended_by_a_policy(volcano, job):
-    """TaskCompleted -> RestartJob, and no attempt is left: nothing has failed."""
+    """The policy TaskCompleted -> RestartJob ends a job that has no attempt left, although no pod has failed."""
     volcano.set_phase(job.id, "Restarting", retryCount=3)
     volcano.finish(volcano.pods(job.id)[0], 0)
     volcano.set_phase(job.id, "Failed")
-    harness.wait_for(lambda: job.state() == "FAILED")  # SUCCEEDED, if its pods' watch was faster
+    harness.wait_for(lambda: job.state() == "FAILED")  # if the watch of pods was faster, it is SUCCEEDED first
     until_why(job, "The job failed because of a policy of its own. main-0 ended with exit code 0. Retries used: 2; "
                    "max_retries is 0. Its output is in main-0/log.\n")
 
 
 # --- Hostile texts ----------------------------------------------------------------------------
-# Texts from outside that would affect a terminal, or break a format: shown, and harmless.
+# Texts from outside that could affect a terminal or break a format are shown in a harmless form.
 
 EVIL = "bad\x1b[31m\x07\x7f\u009b2J\r\nnext\tline"
 APP = harness.app("true")
 
 
 def shown(kx, *parts):
-    """Return a file's contents, which must be harmless."""
+    """Return the contents of a file. Check that they are harmless."""
     data = (kx / "/".join(parts)).read_bytes()
     harmless(data)
     return data.decode()
 
 
 def harmless(data):
-    text = data.decode()  # it is UTF-8
+    text = data.decode()  # this fails if DATA is not UTF-8
     assert not [c for c in text if (c < " " and c not in "\n\t") or "\x7f" <= c <= "\x9f"], data
 
 
@@ -618,7 +625,7 @@ def test_objects(kx, server, volcano):
     harness.wait_for(lambda: "Evil" in kx.read("jobs", job.id, "status") and job.status()["phase"].startswith("Pendingbad"))
     status = all_of(kx, job.id)
     assert status["roles"][0]["replicas"][0]["message"].startswith("bad\x1b[31m\x07")
-    # Not even UTF-8: a server would not send that, but a proxy might.
+    # The text is not even UTF-8. A server would not send that, but a proxy might.
     tree = server.store.find(st.PODS, "test", pod).tree()
     tree["metadata"]["resourceVersion"] = str(server.store.version + 1)
     state = {"waiting": {"reason": "Invalid@@", "message": "m@@"}}
@@ -639,14 +646,14 @@ def test_refusals(kx, server):
     assert harness.err_of(kx.write, "submit/app.yaml", APP) == "EINVAL"
     assert "next line" in error_of(kx, "app.yaml")
     shown(kx, "submit", "app.yaml.error")
-    # A reply that is not the API server's own proves nothing about the job: kxfs retries.
+    # A reply that does not come from the API server proves nothing about the job, so kxfs retries.
     server.faults.add("reply", reply=replies.Reply(400, b"\xff\x9b" + EVIL.encode()), verb="create")
     kx.write("submit/app.yaml", APP)
     assert "next line" in shown(kx, ".kxfs", "log")
 
 
 def test_plugin(make_mount, server, tmp_path):
-    """A plugin that works once and then fails, with colours."""
+    """A plugin works once, and then fails with a coloured message."""
     script = tmp_path / "plugin"
     script.write_text(f"""#!/bin/sh
 if mkdir {tmp_path}/once; then
@@ -669,7 +676,7 @@ fi
 
 
 def deep_wrapper(depth):
-    """An AppWrapper that wraps an object nested DEPTH deep, which no API server checks."""
+    """Return an AppWrapper with an object that is nested DEPTH deep. API servers don't check such objects."""
     deep = json.loads('{"a":' * depth + "1" + "}" * depth)
     return {"metadata": {"name": "deep", "namespace": "test"}, "spec": {"resources": {"GenericItems": [
         {"generictemplate": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": deep}}]}}}
@@ -685,8 +692,8 @@ def passed_over(kx):
 
 @pytest.mark.parametrize("when", ["before", "while"])
 def test_deep_object(make_mount, server, when):
-    """An object that any user may write does not stop a mount: it is skipped, named, and counted until it is
-    deleted."""
+    """Any user may write an object that is nested too deep. It does not stop a mount: kxfs skips it, names it, and
+    counts it until it is deleted."""
     server.uninstall(*st.VOLCANO)
     server.install(st.APPWRAPPERS)
     mcad = FakeMcad(server)
@@ -708,7 +715,7 @@ def test_deep_object(make_mount, server, when):
 
 
 def test_large_object(make_mount, server, volcano, monkeypatch):
-    """A megabyte of "<", which Go expands to more than six."""
+    """A megabyte of "<", which Go expands to more than six megabytes."""
     real = st.encode
     monkeypatch.setattr(st, "encode", lambda resource, obj: real(resource, obj).replace(b"<", b"\\u003c"))
     server.store.add(st.PODS, {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Common code of the tests of mounted clusters: objects as they are in a cluster, and reading `changes`."""
+"""Common code of the tests with mounts of a cluster: objects as a cluster has them, and reading `changes`."""
 
 import functools
 import os
@@ -14,7 +14,7 @@ import store as st
 
 
 def job(name, phase=None, tasks=None, namespace="test", **meta):
-    """Return a Volcano Job of another user; TASKS: name -> replicas."""
+    """Return a Volcano Job of another user. TASKS maps names of tasks to numbers of replicas."""
     tree = {
         "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
         "metadata": {"name": name, "namespace": namespace, "uid": str(uuid.uuid4()), **meta},
@@ -60,13 +60,13 @@ def pod(owner, task, index, phase="Pending", containers=("main",), init=(), code
 
 @functools.lru_cache(maxsize=1)
 def real_parts():
-    """Return a running pod of the recordings."""
+    """Return a running pod of a recording."""
     return next(s.tree for s in recordings.Recording("success").steps
                 if s.resource is st.PODS and s.tree["status"]["phase"] == "Running")
 
 
 def real_pod(owner, task, index):
-    """Return a running pod of OWNER as large as in a real cluster (9 KB)."""
+    """Return a running pod of OWNER that is as large as in a real cluster (9 KB)."""
     tree = pod(owner, task, index, phase="Running")
     real = real_parts()
     tree["metadata"]["managedFields"] = real["metadata"]["managedFields"]
@@ -77,8 +77,8 @@ def real_pod(owner, task, index):
 
 
 def until_runs(job):
-    """Wait until JOB and all its replicas run, according to both watches: before its controller's event arrives, the
-    pods alone may show that, and then an older event that they do not."""
+    """Wait until JOB and all its replicas run, according to the watches of jobs and of pods. Otherwise the pods
+    alone might show that the job runs, and an older event of its controller that arrives later would change it back."""
     def told():
         status = job.status()
         return status["phase"] == "Running" and all(
@@ -88,12 +88,12 @@ def until_runs(job):
 
 
 def known(kx):
-    """Return the present .kxfs/info."""
+    """Return the current contents of .kxfs/info."""
     return kx.read(".kxfs", "info")
 
 
 class Changes:
-    """A reader of `changes`."""
+    """A process that reads `changes`."""
 
     def __init__(self, kx):
         self.proc = harness.popen(["cat", str(kx / "changes")], stdout=subprocess.PIPE)
@@ -110,7 +110,7 @@ class Changes:
         self.proc.wait(harness.LIMIT)
 
     def until(self, wanted, timeout=harness.LIMIT):
-        """Return all lines so far, once there is one that matches WANTED: [time, id, state, reason]."""
+        """Wait for a line for which WANTED is true. Return all lines so far as [time, id, state, reason]."""
         end = time.monotonic() + timeout
         fd = self.proc.stdout.fileno()
         while not any(wanted(line) for line in self.lines):
