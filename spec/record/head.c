@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Composes and parses the head of a job's record. The disk is untrusted, so any bytes may arrive
- * here.
+ * Writes and parses the head of a job's record. The disk is untrusted, so the file may contain any
+ * bytes.
  */
 #include "spec/record/head.h"
 
@@ -17,7 +17,7 @@
 #include "spec/yaml/field.h"
 
 #define MAGIC "kxfs job "
-/* Enough for a first line with any lengths. */
+/* Enough bytes for the first line, whatever the lengths in it. */
 #define LINE_SIZE 128
 
 #define HEAD(name, type, ...) SPEC_FIELD(struct spec_head, name, type, __VA_ARGS__)
@@ -212,7 +212,10 @@ char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, siz
 	FILE *out = text_stream(&head, &line->head);
 	char *ret;
 
-	/* HISTORY is recorded only by the letter of the first line, which changes in place. */
+	/*
+	 * Only the letter in the first line records HISTORY, since kxfs can change it in place. The
+	 * head has LIVE instead.
+	 */
 	line->history = h->state == RECORD_HISTORY || h->state == RECORD_NEVER;
 	shown.state = h->state == RECORD_HISTORY ? RECORD_LIVE : h->state;
 	spec_fields_write(job, job_fields, &shown, false);

@@ -7,9 +7,10 @@
  *	the document that the user wrote, D bytes
  *	the manifest that a dry run made of it, M bytes, while the job is held
  *
- * The letter is `j`, or `h` if the job is in history/. It is overwritten in place, so no checksum covers it. S is the
- * checksum of the lengths and the head, R that of all bytes behind the head (FNV-1a, 64 bits, hexadecimal). The head
- * changes; the document does not. The parts hold, plan and snapshot are JSON maps that other modules write and parse.
+ * The letter is `h` if the job is in history/, and `j` if not. kxfs overwrites it in place, so no checksum covers it.
+ * S is the checksum of the lengths and the head. R is the checksum of all bytes after the head. Both are FNV-1a with 64
+ * bits, in hexadecimal. kxfs rewrites the head, but never changes the document. The parts hold, plan and snapshot are
+ * JSON maps that other modules write and parse.
  */
 #pragma once
 
@@ -21,7 +22,7 @@
 #define SPEC_MAX_KEY	   50 /* bytes of a key */
 #define SPEC_HEAD_MANIFEST (15u << 20)
 
-/* The states of a job's record; the table of their changes is in backend/jobs/records.c. */
+/* The states of a job's record. backend/jobs/records.c has the table of their changes. */
 enum record_state { RECORD_HELD, RECORD_SUBMITTING, RECORD_LIVE, RECORD_HISTORY, RECORD_NEVER };
 
 enum record_part { RECORD_HOLD, RECORD_PLAN, RECORD_SNAPSHOT, RECORD_N_PARTS };
@@ -74,15 +75,15 @@ struct spec_head_line {
 };
 
 /*
- * Parse the first line. Return 0; -ENOTSUP: another version of kxfs wrote the file; -EINVAL: it is
- * damaged.
+ * Parse the first line. Return 0; -ENOTSUP if another version of kxfs wrote the file; -EINVAL if
+ * the line is damaged.
  */
 int spec_head_line_parse(const char *text, size_t len, struct spec_head_line *ret);
-/* Parse the head TEXT, LINE->head bytes. Return 0, or -EINVAL: it is damaged. */
+/* Parse the head TEXT, which has LINE->head bytes. Return 0, or -EINVAL if it is damaged. */
 int spec_head_parse(const struct spec_head_line *line, const char *text, struct spec_head **ret);
 /*
- * Return the first line and the head H as text, malloc'ed. The caller sets the lengths of the
- * document and the manifest and the checksum of both in LINE; this function sets LINE's other
- * members.
+ * Return the first line and the head H as text, malloc'ed. The caller sets three members of LINE:
+ * the lengths of the document and of the manifest, and REST_SUM, the checksum of both. This
+ * function sets the other members.
  */
 char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, size_t *ret_len);
