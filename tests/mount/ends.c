@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A writer with threads, for test_submit_ends.py: "ends THREAD STEP..." with $DOC at its standard
- * output. All steps run in THREAD: "main"; "second", beside the main thread and idle ones; or
- * "last", after the main thread has ended. A step that fails ends the program with status 99,
- * except for the close, which ends it with the errno.
+ * A writer with threads, for test_submit_tools.py: "ends THREAD STEP..." with $DOC at its standard
+ * output. All steps run in THREAD. "main" is the main thread. "second" is another thread, while the
+ * main thread and idle threads exist. "last" is a thread that continues after the main thread has
+ * ended. A step that fails ends the program with status 99, except for the close, which ends it
+ * with the errno.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -28,7 +29,10 @@ static void *idle(void *data)
 	return data;
 }
 
-/* Write the part of $DOC from FROM to TO, in halves. */
+/*
+ * Write $DOC from FROM to TO, which are numbers of halves: 0 is the beginning, 1 the middle, 2 the
+ * end.
+ */
 static void write_halves(int from, int to)
 {
 	int fd = open(getenv("DOC"), O_RDONLY);
@@ -58,7 +62,7 @@ static void spawn(void)
 	wait_for(pid);
 }
 
-/* A child writes the second half, and is killed by a signal. */
+/* Let a child write the second half and be killed by a signal. */
 static void lose_child(void)
 {
 	pid_t pid = fork();

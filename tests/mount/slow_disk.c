@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A file system that shows a directory, and hangs or fails where a test requests it. The file HANG
- * has one line,
+ * has one line:
  *
  *         CALL PATTERN ERRNO TIMES SERIAL
  *
- * where the first two words are extended regular expressions; CALL must match the whole name of the
- * call. While the line exists, matching calls wait until it has changed (ERRNO 0), or fail with
- * ERRNO; if TIMES > 0, at most TIMES of them, counted again for each new SERIAL. HANG.told gets a
- * line "CALL PATH" for each. If a test has created HANG.seen, it gets all calls. A process that is
- * killed while it waits gets no answer; other signals don't end the wait.
+ * CALL and PATTERN are extended regular expressions. CALL must match the whole name of a call,
+ * PATTERN a part of its path. While the line exists, matching calls fail with ERRNO; if ERRNO is 0,
+ * they wait until the line changes. If TIMES is greater than 0, at most TIMES calls are affected; a
+ * new SERIAL starts a new count. The file HANG.told gets a line "CALL PATH" for each affected call.
+ * If a test has created HANG.seen, that file gets a line for every call. A process that is killed
+ * while it waits gets no answer; other signals don't end the wait.
  *
  *         slow_disk DIRECTORY HANG MOUNTPOINT
  */
@@ -40,7 +41,7 @@ struct rule {
 static int dir_fd;
 static const char *hang, *told, *seen;
 
-/* Return a path for the *at calls. */
+/* Return PATH relative to the directory, for calls such as openat. */
 static const char *below(const char *path)
 {
 	return path[1] ? path + 1 : ".";
@@ -74,7 +75,7 @@ static bool matches(const char *text, const char *pattern)
 	return found;
 }
 
-/* True if R matches this call. Then count it in *R. */
+/* True if R matches this call and has not affected TIMES calls yet. Count the call. */
 static bool is_met(const struct rule *r, const char *call, const char *path)
 {
 	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -92,7 +93,8 @@ static bool is_met(const struct rule *r, const char *call, const char *path)
 }
 
 /*
- * True if the thread TID is about to end, which the kernel allows only once its call was answered.
+ * True if the thread TID was killed. The kernel does not end the thread before its call is
+ * answered.
  */
 static bool is_killed(pid_t tid)
 {
@@ -109,7 +111,8 @@ static bool is_killed(pid_t tid)
 }
 
 /*
- * Wait or fail as the test requests: return 0, or a negative errno to return instead of the call.
+ * Wait or fail as the test requests. Return 0 to let the call continue, or a negative errno to
+ * return instead.
  */
 static int meet(const char *call, const char *path)
 {
@@ -209,7 +212,7 @@ static int on_release(const char *path, struct fuse_file_info *fi)
 	return result(close((int)fi->fh));
 }
 
-/* Everything written was sent already, so there is nothing to do. */
+/* Each write was passed on immediately, so there is nothing to do here. */
 static int on_flush(const char *path, struct fuse_file_info *fi)
 {
 	return (fcntl((int)fi->fh, F_GETFL) & O_ACCMODE) != O_RDONLY ? meet("close", path) : 0;
@@ -349,7 +352,7 @@ static void *on_init(struct fuse_conn_info *conn, struct fuse_config *config)
 	config->entry_timeout = config->attr_timeout = config->negative_timeout = 0;
 	config->direct_io = 1;
 	config->nullpath_ok = 0;
-	/* A file keeps its inode number over its names, of which it may have two. */
+	/* A file keeps its inode number when it is renamed or has two names. */
 	config->use_ino = 1;
 	return NULL;
 }
@@ -384,7 +387,7 @@ int main(int argc, char **argv)
 		.utimens = on_utimens,
 		.statfs = on_statfs,
 	};
-	/* Each call that hangs has a thread. */
+	/* Each call that hangs occupies a thread. */
 	char name[] = "slow_disk", foreground[] = "-f", threads[] = "-omax_threads=500";
 	char *args[] = {name, foreground, threads, argc == 4 ? argv[3] : NULL, NULL};
 	cleanup_free char *met = NULL, *all = NULL;

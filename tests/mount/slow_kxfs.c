@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * submit/ on a backend for tests, which answers when and how the document requests, so that waits
- * for a slow cluster can be tested without one. It knows these lines of a document:
+ * submit/ with a backend for tests. The document decides when and how the backend answers, so tests
+ * of a slow cluster need no cluster. The backend knows these lines of a document:
  *
  *         # delay MS      answer after MS milliseconds
  *         # held          answer at SIGUSR2
@@ -11,8 +11,8 @@
  * It prints "asked: NAME" when it gets a document, and "launched: TEXT" in hexadecimal digits when
  * it makes a job of one that has "# tell". A document in dryrun/ becomes "kind: Made".
  *
- * MOUNT/jobs lists the jobs in the order of their launch. SIGWINCH: jobs that have finished expire, as after eight
- * days.
+ * MOUNT/jobs lists the jobs in the order of their launch. SIGWINCH: jobs that have finished expire,
+ * as after eight days.
  *
  *         slow_kxfs MOUNTPOINT STATE [allow_other]
  */
@@ -37,7 +37,7 @@ struct request {
 	char *file;
 	char *text;
 	bool dry;
-	unsigned number; /* of the request */
+	unsigned number; /* the number of this request */
 	bool owned;
 	uid_t uid;
 	gid_t gid;
@@ -49,13 +49,13 @@ struct request {
 
 static struct loop *loop;
 static struct lock lock = LOCK_INIT;
-/* What the records of a backend have. */
+/* The jobs, with what a real backend has in their records. */
 static struct {
 	struct spec_job *job;
 	char *file;
 	char digest[65];
 	int64_t time;
-	unsigned number; /* of its request */
+	unsigned number; /* the number of its request */
 	bool owned;
 	uid_t uid;
 	gid_t gid;
@@ -63,10 +63,10 @@ static struct {
 } jobs[MAX_JOBS];
 static size_t n_jobs;
 static int64_t changed;
-static struct request *waiting; /* I/O thread, as the next one */
+static struct request *waiting; /* this and the next one are used only on the I/O thread */
 static unsigned n_requests;
 
-/* Return the number after WORD in TEXT; 0 if there is none. */
+/* Return the number after WORD in TEXT, or 0 if there is none. */
 static int number(const char *text, const char *word)
 {
 	const char *p = strstr(text, word);
@@ -177,7 +177,10 @@ void backend_dry_run(struct backend *b, const struct backend_submission *s, back
 	ask(s, true, reply, data);
 }
 
-/* The index of the job of FILE that was requested last, under the lock; -1: NAME.job shows none. */
+/*
+ * Return the index of the job of FILE whose request was the last, or -1 if NAME.job must show none.
+ * Hold the lock.
+ */
 static ssize_t job_of(const char *file)
 {
 	ssize_t newest = -1;
@@ -253,7 +256,9 @@ bool backend_knows_digest(struct backend *b, const char *digest)
 	return false;
 }
 
-/* Called at SIGUSR2, and at the end of the mount, as a backend does. */
+/*
+ * Answer all requests that are held: at SIGUSR2, and when the mount ends, as a real backend does.
+ */
 static void answer_all(void *data)
 {
 	(void)data;
@@ -329,7 +334,9 @@ static int mount_it(struct mount *m, bool others)
 	return fuse_session_mount(m->session, m->mountpoint);
 }
 
-/* Wake the thread that reads requests repeatedly, since a signal right before the read is lost. */
+/*
+ * Wake the thread that reads requests. Repeat that, because a signal right before the read is lost.
+ */
 static void wake(void *data)
 {
 	struct mount *m = data;

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The simulator under sanitizers, and faults that it has to find: each fits the sources, and some, chosen anew each time,
-are found.
+"""The simulator with sanitizers, and faults that the simulator must find. All faults must fit the sources, and each
+run puts some random ones back.
 
-KXFS_SIM is the build with sanitizers, KXFS_SIM_SEEDS how many new histories it plays (default 200), KXFS_SIM_FROM from which seed
-(another each time), KXFS_SIM_FAULTS how many faults are put back (default 3; 0: all).
+KXFS_SIM is the build with sanitizers. KXFS_SIM_SEEDS is the number of new histories (default 200), KXFS_SIM_FROM
+their first seed (random by default), and KXFS_SIM_FAULTS the number of faults that are put back (default 3; 0: all).
 """
 
 import contextlib
@@ -41,8 +41,8 @@ def test_some_are_found():
 
 
 def test_histories_under_sanitizers(record_property):
-    """Those that have found something, and new ones each time. A seed that fails is added to the file of seeds: its history is
-    the same whenever it is played, so it is no chance."""
+    """Play the seeds that have found something before, and new ones. A seed that fails is added to the file of
+    seeds: its history is always the same, so the failure can be repeated."""
     count = int(os.environ.get("KXFS_SIM_SEEDS", "200"))
     first = int(os.environ.get("KXFS_SIM_FROM", random.randrange(1 << 31)))
     record_property("seeds", f"{first} to {first + count - 1}")
@@ -55,7 +55,7 @@ def test_histories_under_sanitizers(record_property):
 
 
 def test_kept_seeds_are_played(tmp_path):
-    """Each seed of a file, and then the others."""
+    """Each seed of the file is played, and then the requested number of new ones."""
     (tmp_path / "seeds").write_text("# a comment\n5 # of it\n7\n")
     p = run(os.environ["KXFS_SIM"], "--kept", str(tmp_path / "seeds"), "--seeds", "1")
     assert p.returncode == 0 and re.search("^3 histories, 0 failed;", p.stdout, re.M), p.stdout
@@ -64,14 +64,15 @@ def test_kept_seeds_are_played(tmp_path):
 
 
 def test_failing_seed_is_kept(tmp_path):
-    """With what failed; one that is there already is not added again."""
+    """A seed that fails is added to the file with the reason of the failure. If the file has it already, it is not
+    added again."""
     seeds = tmp_path / "seeds"
     seeds.write_text("1 # known\n")
     with subprocess.Popen([os.environ["KXFS_SIM"], "--keep", seeds, "--minutes", "1"], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True) as p:
         while len(seeds.read_text().splitlines()) < 3 and p.poll() is None:
             for child in pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split():
-                with contextlib.suppress(ProcessLookupError):  # it has ended
+                with contextlib.suppress(ProcessLookupError):  # the history has ended
                     os.kill(int(child), signal.SIGKILL)
         p.terminate()
     lines = seeds.read_text().splitlines()
@@ -79,7 +80,7 @@ def test_failing_seed_is_kept(tmp_path):
 
 
 def test_minutes():
-    """As many as there is time for, and no fewer."""
+    """Histories are played until the time is over, and at least one."""
     p = run(os.environ["KXFS_SIM"], "--minutes", "0.1", "--jobs", "2", timeout=120)
     match = re.search(r"^(\d+) histories, 0 failed", p.stdout, re.M)
     assert p.returncode == 0 and match and int(match[1]) > 1, p.stdout
