@@ -307,7 +307,7 @@ class Clusters:
         (ours, a_rayjob), (theirs, a_jobset) = (self.of_kind(kind, pods=2) for kind in ("rayjob", "jobset"))
         n = self.args.jobs
         return [Figure(f"start, {n} RayJobs with 2 pods and a cluster each", "s", ours, 1.3, "JobSets", theirs),
-                Figure("memory a RayJob with 2 pods and a cluster", "KiB", a_rayjob, 1.2, "a JobSet with 2 pods", a_jobset)]
+                Figure("memory a RayJob with 2 pods and a cluster", "KiB", a_rayjob, 1.5, "a JobSet with 2 pods", a_jobset)]
 
     def all_kinds(self):
         """Compare a mount of all kinds with one of Jobs, on a server that has only Jobs. The former
