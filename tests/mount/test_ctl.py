@@ -339,7 +339,7 @@ def test_why_names_only_what_ctl_takes(make_kx, option):
 
 
 def test_ctl_where_cancel_is_none(make_kx):
-    """With cancel=none, jobs can't be suspended, restarted or terminated either."""
+    """If the mount has cancel=none, jobs can't be suspended, restarted or terminated either."""
     kx = make_kx("cancel=none")
     job = kx.submit(app(COUNT))
     job.until_logged("tick")

@@ -405,7 +405,7 @@ def test_waits_for_one_that_is_ending(kx):
 
 
 def test_says_what_it_waits_for(make_kx):
-    """A user who mounts again during the grace period is told what kxfs waits for."""
+    """If a user mounts again during the grace period, kxfs prints what it waits for."""
     kx = make_kx("grace=1000")
     _, pid = started(kx, "trap '' TERM; echo $$; while [ ! -e end ]; do sleep 0.1; done")
     old, kx.proc = kx.proc, None

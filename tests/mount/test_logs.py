@@ -406,7 +406,7 @@ def test_spool_limit(make_kx):
     for job in (old, cancelled):
         job.finish("SUCCEEDED")
     cancelled.cancel()
-    # This exceeds the limit: kxfs first removes output of jobs in history/, even if other output is older.
+    # Now all output exceeds the limit. kxfs first removes output of jobs in history/, even if other output is older.
     kx.submit(text).finish("SUCCEEDED")
     wait_for(lambda: (kx / "history" / cancelled.id / "log").stat().st_size == 0, what="room to be made")
     assert old.log() == bytes(400000)

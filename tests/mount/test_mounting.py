@@ -80,7 +80,7 @@ def test_fstab(make_kx, kind):
 
 
 def test_mount_helper_refuses(make_kx):
-    """With -f, mount(8) asks kxfs only to pretend to mount. kxfs refuses that, because success would be misleading."""
+    """`mount -f` only pretends to mount. kxfs refuses that, because success would be misleading."""
     kx = make_kx(start=False)
     p = by_mount(kx, f"mount -f -t kxfs local: $MNT -o state={kx.state}", check=False)
     assert p.returncode == 1 and p.stderr == "kxfs: -f: kxfs does not support fake mounts\n"

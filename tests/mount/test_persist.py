@@ -872,7 +872,7 @@ def test_unmount_waits_only_so_long(make_kx):
 
 
 def test_linger(make_kx):
-    """With -o linger, an unmount ends no job, and the next mount controls them."""
+    """With -o linger, jobs continue after an unmount, and the next mount controls them."""
     kx = make_kx("linger")
     job = kx.submit(app(FAMILY + UNTIL_END + "echo last"))
     ends = kx.submit(app("echo $$; while [ ! -e ends ]; do sleep 0.02; done; exit 4", name="ends"))

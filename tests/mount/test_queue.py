@@ -124,7 +124,7 @@ def test_clock_steps(make_kx, tmp_path):
     clock.set(-86400)
     second = kx.submit(held("echo second >> began", begin="+1h"))
     soon = kx.submit(held("echo soon >> began", begin="+1s"))
-    soon.finish()  # so kxfs has read the clock since it was set back
+    soon.finish()  # kxfs has now read the clock that was set back
     assert reason(first) == reason(second) == "BeginTime"
     clock.set(-80000)
     second.finish()

@@ -450,7 +450,7 @@ def test_renaming_launches_once(kx):
     os.rename(kx / "submit/x.yaml", kx / "submit/y.yaml")
     assert kx.ls("submit") == ["x.yaml.job", "y.yaml"]
     assert job_of(kx, "x.yaml") == job
-    # It is not launched again after it had a name that does not submit, nor after a remount.
+    # The file is not launched again after it had a name that does not submit, nor after a remount.
     os.rename(kx / "submit/y.yaml", kx / "submit/y.bak")
     kx.restart()
     os.rename(kx / "submit/y.bak", kx / "submit/z.yaml")
@@ -615,7 +615,7 @@ def test_mv_reports_a_refused_move(kx):
 @pytest.mark.parametrize("name", ["train", "train.txt", "x.txt.job", "train.py", "train.yaml.txt", "train.jsonl",
                                   "train.yaml.", "train.yaml "])
 def test_name_that_does_not_submit(kx, name):
-    """A user who copies a file to a name that does not submit is told that it does not run until it is renamed."""
+    """If a user copies a file to a name that does not submit, NAME.error says that the file must be renamed."""
     text = f"{name}: not submitted: the name must end in .yaml, .yml or .json\n"
     kx.write(f"submit/{name}", app("true"))
     kx.write(f"submit/{name}", app("true"))

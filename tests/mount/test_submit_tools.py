@@ -70,7 +70,7 @@ if os.fork() == 0:
 os.wait(); os.write(fd, d[40:]); os.close(fd)'""",
 }
 
-# The same for tools that ignore the result of close(), or whose last close comes after no write.
+# Commands as in REPORT, but with tools that ignore the result of close() or that have written nothing before the last close.
 SILENT = {
     "busybox cat": "busybox cat $DOC > $F",
     "dash cat": "dash -c 'cat $DOC > $F'",

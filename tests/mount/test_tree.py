@@ -135,7 +135,7 @@ def test_status(kx, job):
     assert (replica["exit_code"], replica["signal"]) == (0, None)
     assert role["replicas"] == [without(one) for one in as_json["roles"][0]["replicas"]]
 
-    lines["transitions"] = lines["roles"] = None  # they contain times, which were compared above
+    lines["transitions"] = lines["roles"] = None  # these keys contain times, which were compared above
     assert {k: v for k, v in without(as_json).items() if k not in lines} == {
         k: v for k, v in status.items() if k not in lines}
     one = yaml.safe_load(job.read("main-1", "status"))

@@ -64,7 +64,7 @@ class FakeVolcano:
         self.finish_all([pod], code, reason, namespace, message)
 
     def finish_all(self, pods, code=0, reason=None, namespace="test", message=""):
-        """The same for several PODS. The controller reacts when all of them have ended."""
+        """Do what finish() does for several PODS. The controller reacts when all of them have ended."""
         for pod in pods:
             self._end_logs(self.store.find(st.PODS, namespace, pod))
         reason = reason or ("Completed" if code == 0 else "Error")

@@ -102,7 +102,7 @@ class Object:
         self.labels = meta.get("labels") or {}
         self.version = version
         self.phase = (obj.get("status") or {}).get("phase", "")  # the phase of a pod
-        # Its text in a list: there, objects of built-in kinds have no kind and apiVersion.
+        # The object's text in a list. In lists, objects of built-in kinds have no kind and apiVersion.
         self.item = encode(resource, obj if resource.custom else
                            {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")})
 

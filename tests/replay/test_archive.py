@@ -315,7 +315,7 @@ def test_takes_nothing(room, capture, archive, server, volcano, how):
     assert archive.log("during") == text.encode() and archive.status("during")["state"] == "FAILED"
     wait_for(lambda: capture.metric("archive_failing") == 0)
     assert not archive.temporary()
-    # Now history_keep takes effect.
+    # The job is archived now, so history_keep takes effect.
     wait_for(lambda: not record.exists(), what=capture.kx.said)
 
 

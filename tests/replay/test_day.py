@@ -66,7 +66,7 @@ class Place:
         self.kx, self.rand = kx, rand
         self.works, self.old = [], []  # jobs in jobs/, and in history/
         self.theirs = []  # names of other users' jobs
-        self.gone = set()  # other users' jobs that are deleted; they are in history/ if somebody has opened their output
+        self.gone = set()  # deleted jobs of other users; a job is in history/ if a process has opened its output
         self.count = 0
         self.steps = self.submitted = 0
         self.used = []  # (time, the values of COUNTED)
@@ -721,7 +721,7 @@ class People:
         some = self.rand.sample(over, 20)
         for name in some:
             del self.world.still[name]
-            self.world.ever.add(name)  # they are shown until they are deleted
+            self.world.ever.add(name)  # the job is shown until it is deleted
         self.tool("rm -r of 20", "rm", "-r", *(self.kx / "jobs" / name for name in some))
         shown = self.names()
         assert not [name for name in some if name in shown or self.server.store.find(st.JOBS, "test", name)]

@@ -239,7 +239,7 @@ def check_damaged(name, before, now):
 def check_unknown(kx, record, log, how):
     """Check a job whose record is unreadable: record and output are in aside/, and kxfs has reported it."""
     output = kx.state / "output" / record.name
-    if how in ("missing", "directory"):  # these are not damaged records, so the output counts as the rest of a removal
+    if how in ("missing", "directory"):  # there is no damaged record, so the output counts as the rest of a removal
         harness.wait_for(lambda: not output.exists(), what="the output to go")
         return
     assert str(record) in kx.read(".kxfs", "log") and not output.exists()

@@ -38,7 +38,7 @@ def any_line(rand):
     if kind < 0.36:
         return b"x" * (16384 * rand.randrange(1, 4)) + b"\n"
     if kind < 0.5:
-        return rand.randbytes(rand.randrange(100))  # it may lack its newline
+        return rand.randbytes(rand.randrange(100))  # the line may lack its newline
     if kind < 0.55:
         return b"\r 10%\r 20%\r"
     return rand.choice([b"\n", b"\xff\xfe\0\n", b"2026-11-21T09:08:40.123456789Z hello\n",
@@ -53,7 +53,7 @@ class Program:
         self.pod = pod
         self.volcano = volcano
         self.rand = random.Random(f"{seed} {number}")
-        # It prints numbered lines of text, so that they can be distinguished from lines of other programs.
+        # True if the program prints numbered lines of text, which the test can distinguish from lines of other programs.
         self.plain = number % 4 == 0
         self.clock = number % 4 == 1  # its clock is set sometimes
         self.old = number % 3 == 2  # its node has an old kubelet
@@ -281,7 +281,7 @@ class Weather:
     def step(self):
         rand, server, now = self.rand, self.server, time.monotonic()
         if self.late:
-            server.hold(self.late > now, resource="pods")  # this includes watches that have begun since
+            server.hold(self.late > now, resource="pods")  # hold() also affects watches that have begun since the last step
             self.late = self.late if self.late > now else 0.0
         elif rand.random() < 0.02:
             self.late = now + rand.uniform(0, 10)

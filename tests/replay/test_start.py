@@ -73,7 +73,7 @@ def test_plugin_that_fails(said, server):
     user = kubeconfig.plugin("sh", "-c", "echo run: cloud login >&2; exit 3")
     text = said(kubeconfig.config(server, user=user))
     first, rest = text.split("\n", 1)
-    # Kxfs passes on what the plugin prints immediately, because the plugin may ask for something.
+    # kxfs passes on what the plugin prints immediately, because the plugin may ask for something.
     assert first == "run: cloud login"
     assert rest.startswith("kxfs: get /apis: ")
     assert rest.endswith(': credential plugin "sh" ended with exit code 3:\nrun: cloud login\n')
@@ -229,7 +229,7 @@ def ends(kx, p, sig):
     assert time.monotonic() - since < SOON
     assert status == -sig or (status == 1 and "kxfs: stopped by a signal while starting\n" in kx.said()), kx.said()
     nothing_left(kx)
-    # It may take a moment until killed processes are gone.
+    # Killed processes may still exist for a moment.
     wait_for(lambda: not marked_pids(), timeout=SOON, what="the end of what it has started")
 
 

@@ -455,7 +455,7 @@ def test_deleted_before_any_event(server, make_mount):
     job = harness.Job(kx, "theirs")
     for name in names:
         holds(job, b"one\n", name)
-    time.sleep(2.5)  # so kxfs has seen that the server keeps streams open
+    time.sleep(2.5)  # after this time kxfs knows that the server keeps streams open
     for pod, log in zip(pods, logs):
         log.append("two\n")
         log.end()

@@ -48,7 +48,8 @@ class Barrier:
     events.
 
     kxfs shows jobs in the order of their first change that is not published yet. So it may show one change of this
-    job before an earlier change of another job. But it never does that for two changes, one after the other.
+    job before an earlier change of another job. But if it shows two changes of this job, it has shown all
+    changes that were made before the first one.
     """
 
     RESOURCE, POD, REPLICA = st.JOBS, "barrier-main-0", "main-0"
@@ -146,7 +147,7 @@ def test_recording(server, make_mount, scenario):
             wanted += [("PENDING", i), ("RUNNING", i)]
         assert replicas[name][:len(wanted)] == wanted or attempt, replicas[name]
         assert replicas[name][-1] == (state, attempt)
-    # This is also what a reader of `changes` has seen.
+    # There was only one list and one watch, so a reader of `changes` has seen the same states.
     assert server.count(verb="list", resource="jobs", is_metadata=False) == 1
     assert server.count(verb="watch", resource="pods") == 1
 
@@ -196,7 +197,7 @@ def test_found_after_the_end(server, make_mount, scenario):
 @pytest.mark.parametrize("scenario", ["success", "retry_application", "suspend_resume", "delete_running"])
 @pytest.mark.concurrent
 def test_recording_with_faults(server, make_mount, pytestconfig, scenario):
-    """The same, while watches break and expire at random moments."""
+    """Play a recording while watches break and expire at random moments."""
     seed = pytestconfig.getoption("--seed")
     seed = random.SystemRandom().getrandbits(32) if seed is None else seed
     print(f"seed {seed}")
@@ -485,10 +486,10 @@ def test_lists_and_watches(server, make_mount):
         server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
     kx = make_mount(server)
     until(kx, lambda now: asked(now, "watch", JOBS_RESOURCE, 200) == 1 and asked(now, "watch", "pods", 200) == 1)
-    # Kxfs does not show all jobs at the same time.
+    # kxfs does not show all jobs at the same time.
     until(kx, lambda now: now("jobs", state="RUNNING") == 7 and now("pods") == 7)
     now = Metrics(kx)
-    # One of them is a list of a single object at the start.
+    # One of these requests is a list of a single object at the start.
     assert asked(now, "list", JOBS_RESOURCE) == asked(now, "list", JOBS_RESOURCE, 200) == 4
     assert server.count(verb="list", resource="jobs", is_metadata=False) == 3
     assert now("view_unconfirmed_seconds") == 0

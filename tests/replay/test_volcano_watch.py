@@ -475,7 +475,7 @@ def test_writing(kx, server):
         said = kx.read(where, "app.yaml.error")
         assert said.startswith("app.yaml: ") and server.url.partition("//")[2] in said
         assert said.endswith("; nothing was launched\n")
-        assert kx.read(where, "app.yaml") == APP  # so that the user can submit it again
+        assert kx.read(where, "app.yaml") == APP  # the file remains, so that the user can submit it again
     assert time.monotonic() - begin < 15  # requests with retries would take 19 s or more
     server.back()
     harness.wait_for(lambda: stale(kx, "one") is None)

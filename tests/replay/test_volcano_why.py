@@ -602,7 +602,7 @@ def shown(kx, *parts):
 
 
 def harmless(data):
-    text = data.decode()  # this fails if DATA is not UTF-8
+    text = data.decode()  # decode() fails if DATA is not UTF-8
     assert not [c for c in text if (c < " " and c not in "\n\t") or "\x7f" <= c <= "\x9f"], data
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks of the archive, a directory beside the state directory. This holds whatever fails, and
- * whenever kxfs is killed or the machine loses power: a job that has a directory in the archive is
- * complete, and the directory never changes. It has all files, and all output of each run, unless
+ * Checks of the archive, a directory beside the state directory. A job that has a directory in the
+ * archive must be complete, and the directory must never change, whatever fails and whenever kxfs is
+ * killed or the machine loses power. A complete job has all files, and all output of each run unless
  * its status reports what is missing.
  *
  * At the end kxfs reports no error of the archive, and no job has disappeared from it. The archive

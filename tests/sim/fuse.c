@@ -427,7 +427,7 @@ uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsign
 	p->req = req;
 	if (!deadline_ms && kind != PARK_READ)
 		sim_fail("a request is parked without a deadline");
-	/* Check the time that it has waited so far; below, the time starts anew. */
+	/* Check how long REQ has waited so far, because SINCE is set to now below. */
 	check_deadline(req);
 	req->endless = !deadline_ms;
 	req->parked = true;

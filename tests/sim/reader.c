@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Users who read logs at any moment. A line is "UID NUMBER", so for each byte it is known which run
+ * Users who read logs at random moments. A line is "UID NUMBER", so for each byte it is known which run
  * of which pod has printed it:
  *
  *	of an attempt	the log has lines of one run, from the first line on, each once, up to a line that the run
@@ -547,7 +547,7 @@ struct shown {
 	char uid[UID + 1];
 	struct server_run run;
 	size_t next;   /* number after the last line */
-	size_t places; /* the number of places of gaps */
+	size_t places; /* the number of gaps with a place */
 };
 
 /*

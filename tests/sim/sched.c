@@ -429,9 +429,7 @@ static void task_main(void)
 	}
 }
 
-/*
- * This is a function of its own because getcontext may return twice, as far as the compiler knows.
- */
+/* For the compiler, getcontext may return twice. So it is called in a function of its own. */
 static void make_context(struct sim_task *t)
 {
 	getcontext(&t->context);

@@ -67,7 +67,7 @@ struct write {
 	 */
 	bool held, hold, released, forgotten;
 	unsigned begin_s;
-	/* Or it waits until the job of AFTER ends with the result WISH. */
+	/* A held job may also wait until the job of AFTER ends with the result WISH. */
 	const struct write *after;
 	const char *wish;
 	uint64_t accepted_us;

@@ -97,8 +97,8 @@ struct server_pod {
 	bool rotated; /* its node has lost lines */
 	bool again;   /* its container was restarted */
 	/*
-	 * It was removed. Or its job and the kind of its job were removed: kxfs no longer lists the
-	 * pods of a removed kind.
+	 * The pod was removed. Or its job and the kind of its job were removed: kxfs no longer
+	 * lists the pods of a removed kind.
 	 */
 	bool gone;
 };
@@ -112,8 +112,8 @@ struct server_fate {
 	bool gone;	   /* removed, or being deleted */
 	bool suspended;	   /* at least once */
 	/*
-	 * It or one of its pods changed a moment ago, or it is an AppWrapper in its grace period
-	 * after a failure.
+	 * The job or one of its pods changed a moment ago, or the job is an AppWrapper in its
+	 * grace period after a failure.
 	 */
 	bool moves;
 };
