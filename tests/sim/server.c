@@ -843,8 +843,8 @@ static void go_down(void *data)
 }
 
 /*
- * Back up etcd. Then advance the version far, as many writes of other users would. So after the
- * restore no version occurs again that was used after the backup.
+ * Back up etcd. Then advance the version far, as many writes of other users would. So no version that
+ * was used between the backup and the restore is used again after the restore.
  */
 static void back_up(void *data)
 {

@@ -280,7 +280,8 @@ void users_created(const char *body, const char *name, const char *uid)
 	if (tag >= n_writes || !strstr(body, "-gat"))
 		sim_fail("job %s was launched from a document that nobody has written", name);
 	if (w->fate == WRITING || w->fate == REFUSED || w->fate == DEAD)
-		sim_fail("tag %lu was launched as %s, which is %s", tag, name, fates[w->fate]);
+		sim_fail("tag %lu was launched as %s, but its document is %s", tag, name,
+			 fates[w->fate]);
 	check_time(w, name);
 	/*
 	 * A delayed POST may create the job a second time if a restore of etcd has removed the job
@@ -347,7 +348,8 @@ void users_started(unsigned tag, const char *job, bool first, unsigned life, uns
 	if (tag >= n_writes)
 		sim_fail("%s was started from a document that nobody has written", job);
 	if (w->fate == WRITING || w->fate == REFUSED || w->fate == DEAD)
-		sim_fail("tag %u was started as %s, which is %s", tag, job, fates[w->fate]);
+		sim_fail("tag %u was started as %s, but its document is %s", tag, job,
+			 fates[w->fate]);
 	if (w->job && w->created && !streq(w->job, job))
 		sim_fail("tag %u was launched twice: %s and %s", tag, w->job, job);
 	damage_launches(tag, life);
