@@ -141,7 +141,8 @@ def until_captured(cluster, volume, jobs, text):
         sizes = {name: len(captured(volume, name)) for name in jobs}
         return [f"{len(text)} bytes captured of each, not {sizes}", *(
             cluster.kubectl(*args, check=False).stdout
-            for args in (("get", "pods", "-o", "wide"), ("get", "events"), ("logs", f"deployment/{NAME}")))]
+            for args in (("get", "pv,pvc,pods", "-o", "wide"), ("get", "events"), ("logs", f"deployment/{NAME}"))),
+            sorted(str(path.relative_to(cluster.base)) for path in cluster.base.glob("test-*/**/*"))]
 
     wait_for(lambda: all(captured(volume, name) == text for name in jobs), what=state)
 
