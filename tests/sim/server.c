@@ -58,6 +58,7 @@ static size_t n_objects;
 static struct change *changes;
 static size_t n_changes;
 static unsigned version = 100, forgotten;
+static bool links_hidden;
 static struct server_watch *watches;
 
 /* --- replies --- */
@@ -253,6 +254,7 @@ struct server_watch *server_watch(const char *path, server_event_fn fn, void *da
 		return NULL;
 	w = cluster_watch(fn, data);
 	w->of = of;
+	links_hidden &= of->in != LINKS;
 	w->version = (unsigned)strtoul(path_query(path, "resourceVersion="), NULL, 10);
 	w->lag = sim_delay(SIM_SERVER, 5 * SIM_S);
 	if (sim_chance(SIM_SERVER, sim_faults.forgotten))
@@ -645,9 +647,15 @@ void cluster_trouble(size_t k, enum trouble trouble)
 
 void cluster_forbid_links(bool forbidden)
 {
+	links_hidden |= forbidden;
 	for (size_t i = 0; i < N_COLLECTIONS - 1; i++)
 		if (resources[i].in == LINKS)
 			set_trouble(&resources[i], forbidden ? FORBIDDEN : NO_TROUBLE);
+}
+
+bool server_hides_links(void)
+{
+	return links_hidden;
 }
 
 /* --- other users --- */

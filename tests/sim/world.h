@@ -83,6 +83,11 @@ struct server_run {
 	/* A webhook has added a container to its pod; that container prints nothing. */
 	bool injected;
 };
+/*
+ * True from the time when the mounting user may not watch links until kxfs watches them again. Meanwhile, kxfs does
+ * not know whose pods they connect to jobs, and a mount that starts then can't read their output.
+ */
+bool server_hides_links(void);
 bool server_run(const char *uid, struct server_run *ret);
 /*
  * Find the K-th run among all pods that JOB, a uid, ever had. Return false if there are fewer runs.
