@@ -142,7 +142,9 @@ def until_captured(cluster, volume, jobs, text):
         return [f"{len(text)} bytes captured of each, not {sizes}", *(
             cluster.kubectl(*args, check=False).stdout
             for args in (("get", "pv,pvc,pods", "-o", "wide"), ("get", "events"), ("logs", f"deployment/{NAME}"))),
-            sorted(str(path.relative_to(cluster.base)) for path in cluster.base.glob("test-*/**/*"))]
+            *(path.read_text() for path in cluster.base.glob("test-*/kxfs/metrics")),
+            [(entry["stageTimestamp"], entry["stage"], entry["requestURI"], entry.get("responseStatus", {}).get("code"))
+             for entry in cluster.audit(f"system:serviceaccount:default:{NAME}") if "/log?" in entry["requestURI"]]]
 
     wait_for(lambda: all(captured(volume, name) == text for name in jobs), what=state)
 
