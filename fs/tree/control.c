@@ -83,7 +83,7 @@ static const char *control_writers(const struct tree *t)
 		       "their closes in submit/ may launch the file (see kxfs-submit(7)); set "
 		       "shareProcessNamespace: true in the pod";
 	if (unseen)
-		return "not seen: kxfs can't inspect processes of other users, so each of "
+		return "not seen: kxfs may not inspect processes of other users, so each of "
 		       "their closes in submit/ may launch the file (see kxfs-submit(7)); "
 		       "mount as root or as that user";
 	return "seen";

@@ -747,7 +747,7 @@ def test_does_not_answer(make_kx, place):
         with disk.still():
             job = kx.submit(app("echo first"))
             job.finish()
-            wait_for(lambda: f'archive_error: "{place}: does not respond"' in kx.read(".kxfs/info"), what=kx.said)
+            wait_for(lambda: f'archive_error: "{place}: does not respond; check its disk or file server"' in kx.read(".kxfs/info"), what=kx.said)
             assert "kxfs_archive_failing 1" in kx.read(".kxfs/metrics")
             other = kx.submit(app("echo second"))
             other.finish()

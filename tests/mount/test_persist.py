@@ -218,7 +218,7 @@ def test_damaged_record(kx):
     assert good.log() == b"good\n"
     aside = kx.state / "aside"
     assert f"{record} is damaged; kxfs neither shows nor launches its job" in kx.read(".kxfs", "log")
-    assert f"the record is {aside}/{record.name}.record" in kx.read(".kxfs", "log")
+    assert f"the record was moved to {aside}/{record.name}.record" in kx.read(".kxfs", "log")
     assert (aside / f"{record.name}.record").read_text() == '{"id": ['
     assert (aside / record.name / "logs" / "main-0.0").read_bytes() == b"bad\n"
     kx.restart()
@@ -570,7 +570,7 @@ def test_killed_before_the_start(make_kx):
         assert os.readlink(kx / "submit/a.yaml.job") == f"../history/{job.id}" and kx.ls("submit") == ["a.yaml", "a.yaml.job"]
         status = json.loads((job.old / "status.json").read_text())
         assert kx.ls("jobs") == [] and status["reason"] == "NotLaunched"
-        assert "nothing was launched" in (job.old / "why").read_text()
+        assert "kxfs ended before it launched the job" in (job.old / "why").read_text()
         wait_for(lambda: not os.listdir(kx.state / "output"), what="what was left to be removed")
         remove(job.old)
         wait_for(lambda: not record.exists(), what="the record to be removed")

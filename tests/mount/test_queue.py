@@ -215,7 +215,7 @@ def test_all_of_them(kx):
     first = kx.submit(held(hold=True))
     job = kx.submit(held(hold=True, begin="+1s", after=[f"ok:{first.id}", f"any:{first.id}"]))
     assert job.status()["message"].startswith(
-        f"waits to be released, and for {first.id} to succeed, and for 1 more, and until ")
+        f"waits to be released, and for {first.id} to succeed, and for 1 more job, and until ")
     write_ctl(job, "release")
     assert reason(job) == "Dependency" and job.read("ctl") == ""
     write_ctl(first, "release")

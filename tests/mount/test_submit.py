@@ -41,7 +41,7 @@ def test_dry_run_of_torchx(kx):
     assert job.log("sh-0").decode() == f"{job.id}\n"
     assert job.read("app.yaml") == DRY_RUN % "local_cwd"
     assert harness.err_of(kx.write, "submit/x.json", DRY_RUN % "kubernetes") == "EINVAL"
-    assert "mount volcano to submit it there" in kx.read("submit", "x.json.error")
+    assert "submit the file on a mount of volcano" in kx.read("submit", "x.json.error")
     assert harness.err_of(kx.write, "submit/y.json", DRY_RUN % "slurm") == "EINVAL"
     assert 'y.json:1:15: scheduler: there is no scheduler "slurm"' in kx.read("submit", "y.json.error")
 

@@ -172,7 +172,7 @@ def test_change(kx, tool):
 
 
 @pytest.mark.parametrize("where, why", [("container", NAMESPACE), ("driver", NAMESPACE),
-                                        ("other user", "kxfs can't inspect processes of other users")])
+                                        ("other user", "kxfs may not inspect processes of other users")])
 def test_result_at_the_close(make_unseen, where, why):
     """The close of cp gets the result, no matter where kxfs runs. The next write gets a result of its own."""
     kx = make_unseen(where)
