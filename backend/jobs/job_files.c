@@ -59,7 +59,8 @@ static uint64_t number_of(const char *uuid)
 {
 	unsigned high, low;
 
-	if (sscanf(uuid, "%8x-%4x-8", &high, &low) != 2 || uuid[14] != '8')
+	if (strlen(uuid) != JOB_FILES_UUID - 1 || sscanf(uuid, "%8x-%4x-8", &high, &low) != 2 ||
+	    uuid[14] != '8')
 		return 0;
 	return (uint64_t)high << 16 | low;
 }
@@ -136,6 +137,12 @@ void job_files_add(struct job_files *f, struct job_launch *l, const struct spec_
 	DL_INSERT_INORDER(l->name->launches, l, by_age);
 	f->number = max_of(f->number, number_of(head->key));
 	touch(f);
+}
+
+void job_files_skip(struct job_files *f, const char *uuid)
+{
+	lock_scope(&f->lock);
+	f->number = max_of(f->number, number_of(uuid));
 }
 
 struct lock *job_files_lock(struct job_files *f)

@@ -53,6 +53,11 @@ void job_files_set_changed(struct job_files *f, void (*fn)(void *data, const cha
  */
 void job_files_add(struct job_files *f, struct job_launch *l, const struct spec_head *head);
 /*
+ * Give later launches larger numbers than the launch UUID has. Its record is damaged and may remain on disk. If a later
+ * launch had the same number, the next start could take the damaged record for the newer one. Any thread.
+ */
+void job_files_skip(struct job_files *f, const char *uuid);
+/*
  * Return the lock that protects the heads of launches, which any thread reads. Hold it to change a
  * head.
  */

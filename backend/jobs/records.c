@@ -883,6 +883,7 @@ static void load_work(void *data)
 		qsort(l->heads, l->n, sizeof(struct spec_head *), by_key);
 	for (size_t i = 0; i < l->n_damaged; i++) {
 		put_aside(l, &l->damaged[i]);
+		job_files_skip(l->rs->files, l->damaged[i].name);
 		free(l->damaged[i].name);
 	}
 }

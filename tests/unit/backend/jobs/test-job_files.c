@@ -269,6 +269,25 @@ static void test_damage(void **state)
 	assert_job("a.yaml", "job-6", BACKEND_JOBS);
 }
 
+/* A damaged record that can't be moved aside at once does not count as newer than a later launch. */
+static void test_damage_stays(void **state)
+{
+	cleanup_free char *aside = text_print("%s/aside", dir);
+
+	launch(1, "a.yaml", RECORD_LIVE);
+	end();
+	damage(1);
+	write_text("aside", "");
+	begin();
+	launch(2, "a.yaml", RECORD_LIVE);
+	assert_job("a.yaml", "job-2", BACKEND_JOBS);
+	assert_true(strcmp(keys[1], keys[2]) < 0);
+	end();
+	assert_int_equal(unlink(aside), 0);
+	begin();
+	assert_job("a.yaml", "job-2", BACKEND_JOBS);
+}
+
 /*
  * A launch that was interrupted by a crash is not shown until its job appears. Launch numbers
  * continue to grow.
@@ -303,6 +322,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unlink, setup_files, teardown_files),
 		cmocka_unit_test_setup_teardown(test_killed, setup_files, teardown_files),
 		cmocka_unit_test_setup_teardown(test_damage, setup_files, teardown_files),
+		cmocka_unit_test_setup_teardown(test_damage_stays, setup_files, teardown_files),
 		cmocka_unit_test_setup_teardown(test_restart, setup_files, teardown_files),
 	};
 
