@@ -460,7 +460,7 @@ def test_one_goes_for_a_while(server, controllers, passing):
     server.faults.clear(fault)
     pass_()
     until_shown(kx, "one")
-    assert kx.read("history/set/main-0/log") == "last\n" and kx.read(".kxfs", "log").count("any more") == 1
+    assert kx.read("history/set/main-0/log") == "last\n" and kx.read(".kxfs", "log").count("no longer serves") == 1
     asked = server.count(resource="jobsets")
     for _ in range(3):
         pass_()
