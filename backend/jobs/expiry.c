@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every minute, kxfs checks all finished jobs. It also checks them when the next job is due, and
- * soon after a change. It does not check during a removal; the end of the removal starts the next
- * check.
+ * kxfs checks every minute which finished jobs, or which output, it can remove. It also checks when
+ * the next job is due, and soon after a change. It does not check while a removal is in progress;
+ * the next check follows that removal.
  */
 #include "backend/jobs/expiry.h"
 
@@ -21,8 +21,8 @@ struct expiry {
 	struct expiry_config config;
 	struct loop_timer timer; /* runs until the next check */
 	uint64_t at;		 /* the time of the next check, by loop_now_ms */
-	bool warned;		 /* a message has reported that no space can be freed */
-	bool failed;		 /* a message has reported that freeing space failed */
+	bool warned;		 /* kxfs has logged that it can't free space */
+	bool failed;		 /* kxfs has logged that the last removal failed */
 };
 
 /*
@@ -77,9 +77,9 @@ static bool may_go(const struct expiry *x, const struct spec_job *job)
 }
 
 /*
- * If not RETIRES, JOBS are in history/: remove those that were there for history_keep. If RETIRES,
- * JOBS are in jobs/: move those whose ttl has passed to history/. Return the time until the next
- * job is due, in ms.
+ * JOBS are all jobs in history/. Remove those that were there for history_keep. If RETIRES is true,
+ * JOBS are all jobs in jobs/ instead. Move those whose ttl has passed to history/. Return the time
+ * until the next job is due, in ms.
  */
 static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retires)
 {
@@ -105,9 +105,10 @@ static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retir
 }
 
 /*
- * Return the job of JOBS whose output may be removed and whose last change is the oldest; NULL if
- * there is no such job. If LOST, consider only jobs that are not archived and that the archive
- * can't accept. Otherwise consider only jobs that are archived or need not be.
+ * Return the job in JOBS whose output kxfs should remove next: the one with the oldest last change.
+ * Return NULL if there is no such job. Skip jobs that still must be archived. If LOST is true,
+ * consider only jobs that still must be archived and can't be archived, because the archive is not
+ * available.
  */
 static const struct spec_job *oldest(const struct expiry *x, const struct jobs *jobs, bool lost)
 {
@@ -128,8 +129,8 @@ static const struct spec_job *oldest(const struct expiry *x, const struct jobs *
 }
 
 /*
- * Free space: remove the output of one job at a time, because the freed space is known only
- * afterwards.
+ * Free space by removing the output of one job. kxfs removes the output of one job at a time,
+ * because it knows how much space a removal has freed only afterwards.
  */
 static void make_room(struct expiry *x, const struct jobs *history)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Decides how long kxfs keeps finished jobs and their output. Jobs remain in history/ for
- * history_keep. Output remains until the spool limit is exceeded. Then kxfs first removes the
- * output of the oldest jobs in history/, and next that of the oldest finished jobs in jobs/. The
- * jobs themselves remain, with their results. kxfs never removes the output of a job that may still
- * run. It removes the output of a job that is not archived yet only if the archive accepts no jobs
- * and there is no other output to remove. I/O thread only.
+ * history_keep. Output remains until it exceeds the spool limit. Then kxfs removes the output of
+ * the oldest jobs in history/ first, and next the output of the oldest finished jobs in jobs/. The
+ * jobs themselves remain, with their results.
+ *
+ * kxfs never removes the output of a job that may still run. If there is an archive, kxfs removes
+ * the output of a job before it is archived only if the archive is not available and no other
+ * output can be removed. I/O thread only.
  */
 #pragma once
 
@@ -19,7 +21,7 @@ struct output;
 struct expiry_config {
 	struct loop *loop;
 	struct store *store;
-	struct output *output; /* its size on disk is compared with SPOOL_LIMIT */
+	struct output *output; /* kxfs compares its size on disk with SPOOL_LIMIT */
 	/*
 	 * NULL if there is no archive. With an archive, kxfs keeps each job until it is archived.
 	 */
@@ -27,24 +29,25 @@ struct expiry_config {
 	uint64_t spool_limit; /* in bytes */
 	int64_t history_keep; /* in seconds */
 	/*
-	 * JOB has finished. Return true if all its data are on disk, and no write is in progress.
+	 * Called for a finished JOB. Return true if kxfs may remove it: all its data are on disk,
+	 * and no write is in progress.
 	 */
 	bool (*may_go)(void *data, const struct spec_job *job);
 	/* Return true if output of JOB is on disk. */
 	bool (*has_output)(void *data, const struct spec_job *job);
 	/*
-	 * Return true if a removal is in progress. No other removal then begins before a call of
-	 * expiry_now or expiry_soon.
+	 * Return true if a removal is in progress. kxfs then starts no other one. expiry_now,
+	 * expiry_soon or expiry_dropped must be called when the removal has ended.
 	 */
 	bool (*is_busy)(void *data);
 	/*
-	 * The ttl of JOB has passed: start to move JOB to history/. Call expiry_soon when that has
-	 * ended. NULL if no job has a ttl.
+	 * Called when the ttl of JOB has passed. Start to move JOB to history/, and call
+	 * expiry_soon when the move has ended. NULL if no job has a ttl.
 	 */
 	void (*retire)(void *data, const struct spec_job *job);
 	/*
-	 * remove: start to remove JOB, and call expiry_now when that has ended. drop: start to
-	 * remove only JOB's output, and call expiry_dropped when that has ended.
+	 * remove: start to remove JOB, and call expiry_now when the removal has ended. drop: start
+	 * to remove only JOB's output, and call expiry_dropped when the removal has ended.
 	 */
 	void (*remove)(void *data, const struct spec_job *job);
 	void (*drop)(void *data, const struct spec_job *job);
@@ -60,14 +63,14 @@ void expiry_free(struct expiry *x); /* NULL is allowed */
 
 /*
  * Check what can be removed: in a second (expiry_soon) or immediately (expiry_now). Call this after
- * a job has finished, moved to history, or been removed. Several calls can lead to a single check.
- * X may be NULL, because the mount is ending.
+ * a job has finished, moved to history/, or been removed. Several calls may lead to only one check.
+ * If X is NULL, because the mount is ending, do nothing.
  */
 void expiry_soon(struct expiry *x);
 void expiry_now(struct expiry *x);
 /*
- * Report that the removal of the output of job ID has ended with ERR. If ERR is 0, log that, and
- * check whether enough space is free. Otherwise log the error, unless the previous removal failed,
- * too.
+ * Report that the removal of the output of job ID has ended with ERR. If ERR is 0, log the removal,
+ * and check whether enough space is free now. Otherwise log the error, unless the previous removal
+ * has failed, too.
  */
 void expiry_dropped(struct expiry *x, const char *id, int err);

@@ -246,7 +246,7 @@ bool job_files_know(struct job_files *f, const char *digest)
 	const struct job_launch *l;
 
 	/*
-	 * This is called only when a file of an earlier mount is renamed, so an index would not be
+	 * This loop runs only when a file of an earlier mount is renamed, so an index would not be
 	 * worth its memory.
 	 */
 	lock_scope(&f->lock);

@@ -20,7 +20,10 @@ struct backend_file {
 	char uuid[JOB_FILES_UUID]; /* the UUID of the submission */
 	int64_t time;		   /* the time of the submission, in ns */
 	char digest[65];	   /* SHA-256 of the document */
-	/* UID and GID are the submitter's; false: the user who mounts has submitted it */
+	/*
+	 * true if UID and GID are those of the submitter; false if the mounting user has submitted
+	 * the job
+	 */
 	bool owned;
 	uid_t uid;
 	gid_t gid;
@@ -32,24 +35,28 @@ struct job_files_name;
 /* A launch. It is a member of struct record, but only job_files.c changes it. */
 struct job_launch {
 	const struct spec_head *head;
-	struct job_files_name *name;	/* NULL if the launch is not in the table */
-	bool shown;			/* the job is in the store */
-	bool hidden;			/* NAME.job was removed; HEAD->unlinked is set later */
+	struct job_files_name *name; /* NULL if the launch is not in the table */
+	bool shown;		     /* true if the job is in the store */
+	/* true if NAME.job was removed, before HEAD->unlinked is set */
+	bool hidden;
 	struct job_launch *prev, *next; /* launches of the same file, the newest first */
 };
 
 struct job_files *job_files_new(void);
 void job_files_free(struct job_files *f); /* Call this after all launches were removed. */
-/* Call FN on the I/O thread when FILE may link to another job, or to no job. */
+/*
+ * From now on call FN on the I/O thread whenever FILE may link to another job, or to no job any
+ * more.
+ */
 void job_files_set_changed(struct job_files *f, void (*fn)(void *data, const char *file),
 			   void *data);
 
 /* --- I/O thread --- */
 
 /*
- * Add L, which must be zeroed, to the table, if its job was submitted as a file. The record with
- * HEAD must be on disk, and HEAD must keep its address. Adding records in the order of their keys
- * is fastest.
+ * If L's job was submitted as a file, add L to the table. L must be zeroed before. HEAD is the head
+ * of the job's record, which must be on disk already; HEAD must keep its address. Adding records in
+ * the order of their keys is fastest.
  */
 void job_files_add(struct job_files *f, struct job_launch *l, const struct spec_head *head);
 /*
@@ -67,12 +74,12 @@ struct lock *job_files_lock(struct job_files *f);
  * the table.
  */
 void job_files_update(struct job_files *f, const struct job_launch *l);
-/* Note whether the job of L is in the store (SHOWN). */
+/* Note whether the job of L is in the store now (SHOWN). */
 void job_files_show(struct job_files *f, struct job_launch *l, bool shown);
 /*
- * True if NAME.job shows L, or if NAME.job was removed after the launch L. False while the launch L
- * is in progress and NAME.job was not removed, because NAME.job shows the launch before L if L
- * fails.
+ * True if NAME.job shows L, or would show L if NAME.job had not been removed. Exception: false
+ * while the launch L is in progress, unless NAME.job was removed. If L fails, NAME.job shows the
+ * launch before L.
  */
 bool job_files_is_newest(struct job_files *f, const struct job_launch *l);
 /* Remove L from the table, because its record is being removed. */
@@ -83,7 +90,8 @@ void job_files_remove(struct job_files *f, struct job_launch *l);
 /* Make a UUID that is greater than those of all launches. Return 0 or -EIO. */
 int job_files_next_uuid(struct job_files *f, char ret[JOB_FILES_UUID]);
 /*
- * Like backend_file, but *RET has the id from the record. The store may have renamed the job since.
+ * Like backend_file, except that *RET has the id from the record. The store may have renamed the
+ * job in the meantime.
  */
 int job_files_find(struct job_files *f, const char *file, struct backend_file *ret);
 /* See backend_files, backend_files_changed, backend_knows_digest. */
@@ -91,7 +99,7 @@ size_t job_files_list(struct job_files *f, char ***ret);
 int64_t job_files_changed(struct job_files *f);
 bool job_files_know(struct job_files *f, const char *digest);
 /*
- * Make job_files_find find no launch of FILE. Set RET_KEY to the key of the launch that it found
- * before. Return 0, or -ENOENT if it found no launch.
+ * Hide the launch of FILE from job_files_find, because NAME.job is being removed. Set RET_KEY to
+ * the key of this launch. Return 0, or -ENOENT if job_files_find would find no launch of FILE.
  */
 int job_files_unlink(struct job_files *f, const char *file, char ret_key[JOB_FILES_UUID]);

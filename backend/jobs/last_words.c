@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the last words on the pool, with a timeout: the job is reported as finished only after they
- * are read, and processes may wait for that.
+ * Reads the last words on the pool, with a timeout. kxfs reports a job as finished only when it has
+ * read the last words, and processes may wait for that report.
  */
 #include "backend/jobs/last_words.h"
 
@@ -21,7 +21,7 @@ struct last_words {
 	struct work work;
 	struct loop_timer timer;
 	char *error, *log;
-	/* The result of the pool; NULL if the log is empty. */
+	/* What the pool has read; NULL if the log is empty. */
 	char *words;
 	void (*fn)(void *data, const char *words); /* NULL after last_words_drop or the timeout */
 	void *data;

@@ -19,8 +19,8 @@
 #define FIRST_READ (16u << 10)
 #define MAX_FILE   (SPEC_HEAD_LINE + SPEC_MAX_HEAD + SPEC_MAX_FILE + SPEC_HEAD_MANIFEST)
 /*
- * The last version of a record also has the result of each replica. kxfs reserves space for it:
- * ROOM_TIMES the size of the first version, plus ROOM.
+ * The last version of a record also has the result of each replica. kxfs reserves space for this
+ * version: ROOM_TIMES the size of the first version, plus ROOM.
  */
 #define ROOM	   (16u << 10)
 #define ROOM_TIMES 4
@@ -133,7 +133,9 @@ int record_file_read(const char *state_dir, const char *key, struct spec_head **
 		err = spec_head_parse(&o.line, o.text + SPEC_HEAD_LINE, &h);
 	if (err)
 		return err;
-	/* A copy of a record under another name does not describe a second job. */
+	/*
+	 * Refuse a record that was copied to another name: the copy does not describe a second job.
+	 */
 	if (!streq(h->key, key))
 		return -EINVAL;
 	if (h->state == RECORD_HELD || h->state == RECORD_SUBMITTING)
@@ -141,8 +143,8 @@ int record_file_read(const char *state_dir, const char *key, struct spec_head **
 	if (err)
 		return err;
 	/*
-	 * record_file_mark writes only the state letter, so SINCE is the file's mtime:
-	 * record_file_mark sets it to the time of the move.
+	 * record_file_mark writes only the state letter, and sets the file's mtime to the time of
+	 * the move. So the mtime is SINCE.
 	 */
 	if (h->state == RECORD_HISTORY)
 		h->since = o.mtime;
@@ -189,8 +191,8 @@ static int keep_room(const char *dir, const struct spec_head *h, size_t n)
 }
 
 /*
- * Return the contents of a record's file, malloc'ed: the head H, then REST. LINE has the lengths of
- * REST's parts and their checksum.
+ * Return the contents of a record's file, malloc'ed: the head H, followed by REST. LINE has the
+ * lengths of the parts of REST, and the checksum of REST.
  */
 static char *compose(const struct spec_head *h, struct spec_head_line *line, const char *rest,
 		     size_t *ret_len)
@@ -343,7 +345,9 @@ bool record_file_output_aside(const char *state_dir, const char *key, char **ret
 	struct stat st;
 
 	*ret_place = NULL;
-	/* Don't use access(): the record may be a dangling link. */
+	/*
+	 * Use stat without following links. access() would miss a record that is a dangling link.
+	 */
 	if (disk_stat(AT_FDCWD, record, &st) != 0)
 		return false;
 	(void)file_aside_state(output, state_dir, key, ret_place);

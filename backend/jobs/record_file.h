@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files STATE/jobs/KEY, one for each job (spec/record/head.h). A change replaces the whole file
- * and syncs it, except that record_file_mark changes only the state letter in place. While a job
- * runs on this machine, the file .KEY.room beside its record reserves space for the last change of
- * the record. All functions wait for the disk, so they run on the pool. They return 0 or a negative
- * errno. -EINVAL: the file is damaged. -ENOTSUP: another version of kxfs wrote it.
+ * Reads and writes the files STATE/jobs/KEY, one for each job (spec/record/head.h). A change
+ * replaces the whole file and syncs it. Only record_file_mark changes the state letter in place.
+ * While a job runs on this machine, the file .KEY.room beside its record reserves space for the
+ * last change of the record. All functions wait for the disk, so they run on the pool. They return
+ * 0 or a negative errno: -EINVAL if the file is damaged, -ENOTSUP if another version of kxfs wrote
+ * it.
  */
 #pragma once
 
 #include "spec/record/head.h"
 
-/* The contents of a record after its head. Plain data; borrowed. */
+/* The part of a record's file that follows the head. Plain data; borrowed. */
 struct record_rest {
 	const char *document;
 	size_t len;
@@ -34,17 +35,17 @@ int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
 		     unsigned *ret_readable);
 /*
  * Create the file for the new record H. If H has a plan, also reserve space for the record's last
- * change. After an error there is no file; *RET_LEFT is true if the file may reappear after a power
- * cut.
+ * change. After an error the file does not exist. Then *RET_LEFT is true if it may reappear after a
+ * power cut.
  */
 int record_file_make(const char *state_dir, const struct spec_head *h,
 		     const struct record_rest *rest, bool *ret_left);
 /*
- * Replace the head by H. If a part is NULL, keep the part on disk. If a part is "", remove it. Keep
- * the document. Keep the manifest while the job is held, or is being launched after it was held.
- * Keep a damaged document, but fail if the document is damaged and the job is not LIVE or HISTORY.
- * If this write is the first with H->over, use the reserved space in case the disk is full, then
- * release it.
+ * Replace the head on disk by H. If a part of H is NULL, keep the part on disk. If a part of H is
+ * "", remove the part. Always keep the document. Keep the manifest while the job is held, or is
+ * being launched after it was held. Keep a damaged document, but fail if the document is damaged
+ * and the job is not LIVE or HISTORY. The first write with H->over may use the reserved space, if
+ * the disk is full, and then releases that space.
  */
 int record_file_write(const char *state_dir, const struct spec_head *h);
 /*
@@ -53,23 +54,24 @@ int record_file_write(const char *state_dir, const struct spec_head *h);
  */
 int record_file_mark(const char *state_dir, const char *key, int64_t time);
 /*
- * Remove the file and its reserved space. If SYNC, success means that even a power cut does not
- * bring the file back.
+ * Remove the file and its reserved space. If SYNC is true, success means that the file does not
+ * reappear after a power cut.
  */
 int record_file_remove(const char *state_dir, const char *key, bool sync);
 /*
- * KEY is a damaged record. Return the name of the file in submit/ that launched its job, malloc'ed.
- * Return NULL if the record's bytes contain no name, or show that the job was not launched.
+ * Return the name of the file in submit/ that launched the job of the damaged record KEY,
+ * malloc'ed. Return NULL if the record's bytes contain no name, or show that the job was not
+ * launched.
  */
 char *record_file_of_damaged(const char *state_dir, const char *key);
 /*
- * The file of the record KEY can't be used, because of ERR. Move it to STATE/aside, unless PASSIVE,
- * and log a warning.
+ * Move the file of the record KEY, which can't be used because of ERR, to STATE/aside, and log a
+ * warning. If PASSIVE is true, only log.
  */
 void record_file_put_aside(const char *state_dir, const char *key, bool passive, int err);
 /*
- * If the record KEY was moved to STATE/aside, move the output of KEY there, too. Return true if the
- * record is there. Set *RET_PLACE to the output's new place, malloc'ed; to NULL if the output could
- * not be moved.
+ * If the record KEY was moved to STATE/aside earlier, move the output of KEY there, too, and return
+ * true. Set *RET_PLACE to the new place of the output, malloc'ed, or to NULL if the output could
+ * not be moved. Return false if the record is not in STATE/aside.
  */
 bool record_file_output_aside(const char *state_dir, const char *key, char **ret_place);

@@ -16,7 +16,7 @@
  *	NEVER	   | nothing was launched	       | removal by the user, or expiry	| removed
  *		   |				       | a cluster has the job after all| LIVE
  *
- * The record of a job that was not submitted through kxfs here is LIVE or HISTORY.
+ * If a job was not submitted through this state directory, its record is LIVE or HISTORY.
  *
  * The steps of writing the file of a record:
  *
@@ -52,11 +52,11 @@
 
 enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_MARK, REQUEST_SAVE, REQUEST_REMOVE };
 
-/* An operation on the file of a record. */
+/* A request to make, change or remove the file of a record. */
 struct records_request {
 	enum request_kind kind;
 	struct record_change change; /* COMMIT, MARK */
-	enum record_state from;	     /* COMMIT, MARK: the state when the change was requested */
+	enum record_state from;	     /* COMMIT, MARK: the state at the time of the request */
 	int64_t time;		     /* MARK: the time of the mark */
 	struct record_rest rest;     /* MAKE */
 	char *texts[MAX_TEXTS];	     /* the strings of CHANGE and REST */
@@ -77,14 +77,14 @@ struct writer {
 	struct spec_head *next;		  /* the head that the pool writes */
 	const struct spec_job *snapshot;  /* the snapshot that the pool writes, or NULL */
 	/*
-	 * In a removal of R: an older record of the same file that is being marked, so that
-	 * NAME.job does not show its job after the removal. Pinned.
+	 * Used while R is being removed. An older record of the same file, which is being marked so
+	 * that NAME.job does not show its job after the removal. Pinned.
 	 */
 	struct record *older;
 	bool writing;
 	bool dirty; /* R differs from its file */
 	struct backoff again;
-	struct loop_timer timer; /* fires when R must be saved */
+	struct loop_timer timer; /* expires when R must be saved */
 };
 
 struct record {
@@ -92,11 +92,11 @@ struct record {
 	struct spec_head *head;
 	struct job_launch launch; /* added to FILES once the record is on disk */
 	struct writer *writer;	  /* NULL while there are no operations on the record */
-	unsigned pins;		  /* calls of record_pin without a record_unpin */
-	bool removed;		  /* the removal of the record was requested */
-	/* the job's uid is known; if false, the record is in the list UNSEEN */
+	unsigned pins;		  /* calls of record_pin minus calls of record_unpin */
+	bool removed;		  /* true if the removal of the record was requested */
+	/* true if the job's uid is known; if not, the record is in the list UNSEEN */
 	bool seen;
-	/* the record is in BY_UID, because the job's uid is not the key */
+	/* true if the record is in BY_UID, because the job's uid is not the key */
 	bool has_uid;
 	struct record *prev, *next; /* in UNSEEN */
 };
@@ -182,7 +182,7 @@ static const char *uid_of(const void *item)
 	return r->head->uid;
 }
 
-/* If the uid of R's job has become known, make records_by_uid find R. */
+/* If the uid of R's job is known now, make sure that records_by_uid finds R. */
 static void learn_uid(struct record *r)
 {
 	struct records *rs = r->rs;
@@ -217,7 +217,10 @@ static struct record *add(struct records *rs, struct spec_head *h)
 	return r;
 }
 
-/* Apply C to the head of R, under the lock, since other threads read the head for NAME.job. */
+/*
+ * Apply the change C to the head of R. Do this under the lock, because other threads read the head
+ * for NAME.job.
+ */
 static void change_head(struct record *r, const struct record_change *c)
 {
 	const struct spec_head *h = r->head;
@@ -382,7 +385,10 @@ static void write_work(void *data)
 		w->work.err = record_file_remove(rs->state_dir, w->r->head->key, q->sync);
 		break;
 	}
-	/* Don't confuse ESTALE of a network disk with -ESTALE of records_commit. */
+	/*
+	 * Replace ESTALE from a network disk, because -ESTALE has another meaning for
+	 * records_commit.
+	 */
 	if (w->work.err == -ESTALE)
 		w->work.err = -EIO;
 }
@@ -428,8 +434,8 @@ static void remove_file(struct writer *w);
 
 /*
  * Return the record that NAME.job would show after the removal of R: the newest older record of the
- * same file whose removal was not requested. Return NULL if there is no such record, if that record
- * is unlinked already, or if R is not the newest launch of its file.
+ * same file whose removal was not requested. Return NULL if there is no such record, if it is
+ * already marked as unlinked, or if R is not the newest launch of its file.
  */
 static struct record *older_to_hide(const struct record *r)
 {
@@ -446,7 +452,9 @@ static struct record *older_to_hide(const struct record *r)
 	return NULL;
 }
 
-/* Continue the removal. The write of the mark in the older record has ended with ERR. */
+/*
+ * Called when the write of the mark in the older record has ended with ERR. Continue the removal.
+ */
 static void on_older_hidden(void *data, int err)
 {
 	struct writer *w = data;
@@ -462,8 +470,8 @@ static void on_older_hidden(void *data, int err)
 }
 
 /*
- * Remove the file of W's record. NAME.job must not show an older job of the same file afterwards,
- * even if kxfs is killed. So first write a mark into the record of the older job, if there is one.
+ * Remove the file of W's record. Afterwards NAME.job must not show an older job of the same file,
+ * even if kxfs is killed. So first write a mark into the record of that older job, if there is one.
  */
 static void remove_file(struct writer *w)
 {
@@ -480,7 +488,10 @@ static void remove_file(struct writer *w)
 		       on_older_hidden, w);
 }
 
-/* Start the first request of W. If W has no request and no change to write later, free W. */
+/*
+ * Start the first request of W. If W has neither a request nor a change that must be written later,
+ * free W.
+ */
 static void write_next(struct writer *w)
 {
 	struct record *r = w->r;
@@ -525,7 +536,7 @@ static struct records_request *request_new(enum request_kind kind, records_fn do
 	return q;
 }
 
-/* Return a copy of TEXT, which may be NULL. It lives as long as Q. */
+/* Return a copy of TEXT that lives as long as Q. Return NULL if TEXT is NULL. */
 static const char *keep(struct records_request *q, const char *text)
 {
 	return text ? q->texts[q->n_texts++] = text_copy(text) : NULL;
@@ -566,7 +577,7 @@ static void add_request(struct record *r, struct records_request *q)
 		write_next(w);
 }
 
-/* Report that a write of R has failed with ERR, after FAILURES failures in a row. */
+/* Log that a write of R has failed with ERR. Before that, FAILURES writes in a row have failed. */
 static void report_failure(const struct record *r, int err, unsigned failures)
 {
 	if (!failures)
@@ -581,11 +592,11 @@ static void retry_later(struct writer *w, int err)
 	w->dirty = true;
 	if (!w->r->rs->stopping && !loop_timer_is_set(&w->timer))
 		loop_timer_set(&w->timer, backoff_next(&w->again, 0));
-	/* The mount is ending, so don't retry. */
+	/* Don't retry while the mount is ending. */
 	w->dirty &= !w->r->rs->stopping;
 }
 
-/* Apply the result of Q, which is done, to R. Return true if R must be freed. */
+/* Apply ERR, the result of the request Q, to R. Return true if R must be freed. */
 static bool conclude(struct record *r, struct records_request *q, int err)
 {
 	struct writer *w = r->writer;
@@ -632,8 +643,8 @@ static void write_done(void *data)
 	LL_DELETE(w->requests, q);
 	if (conclude(r, q, err)) {
 		/*
-		 * No other request is queued, because a caller that removes a record makes no
-		 * further requests for it.
+		 * The queue has no other request of this record, because a caller that removes a
+		 * record makes no further requests for it.
 		 */
 		record_free(r);
 		request_free(q);
@@ -731,7 +742,7 @@ void records_mark(struct record *r, records_fn done, void *data)
 	add_request(r, q);
 }
 
-/* Write R, which differs from its file, within MS. Retry until the disk accepts it. */
+/* Write R to its file within MS, because the two differ. Retry until the disk accepts the write. */
 static void records_save(struct record *r, unsigned ms)
 {
 	struct writer *w = writer_of(r);
@@ -763,7 +774,7 @@ void records_remove(struct record *r, bool sync, records_fn done, void *data)
 
 /* --- the start --- */
 
-/* A damaged file of a record. */
+/* The damaged file of a record. */
 struct records_damaged {
 	char *name;
 	int err;
@@ -781,7 +792,7 @@ struct records_load {
 	void *data;
 };
 
-/* False if NAME in the directory AT reserves space for a record that does not exist. */
+/* True unless NAME, a file in the directory AT, reserves space for a record that does not exist. */
 static bool is_room_of_record(int at, const char *name)
 {
 	cleanup_free char *key = text_copy(name + 1);
@@ -835,8 +846,8 @@ static int by_key(const void *a, const void *b)
 }
 
 /*
- * Move the damaged file D to STATE/aside. Afterwards, NAME.job must not show an older job of the
- * same file, so first mark the newest older record of that file as unlinked.
+ * Move the damaged file D to STATE/aside. Afterwards NAME.job must not show an older job of the
+ * same file. So first mark the newest older record of that file as unlinked.
  */
 static void put_aside(const struct records_load *l, const struct records_damaged *d)
 {
@@ -864,8 +875,8 @@ static void load_work(void *data)
 	int err = disk_mkdir(AT_FDCWD, dir);
 
 	/*
-	 * Sync STATE, because a power cut must not remove the name jobs/. Writing a record syncs
-	 * only jobs/ itself.
+	 * Sync STATE. Otherwise a power cut may remove the name jobs/: writing a record syncs only
+	 * jobs/ itself.
 	 */
 	if ((!err || err == -EEXIST) && !l->rs->passive)
 		err = file_sync_dir(l->rs->state_dir);

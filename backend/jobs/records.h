@@ -14,64 +14,70 @@
 struct record;
 struct records;
 
-/* Called when a request is done: ERR is 0 if the disk has the change, else a negative errno. */
+/*
+ * Called when a request has ended. ERR is 0 if the change is on disk, otherwise a negative errno.
+ */
 typedef void (*records_fn)(void *data, int err);
 
 /*
- * Make an empty table. STATE_DIR is borrowed. If PASSIVE, don't move damaged records to
- * STATE/aside.
+ * Make an empty table. STATE_DIR is borrowed. Unless PASSIVE is true, damaged records will be moved
+ * to the directory aside/ in STATE_DIR.
  */
 struct records *records_new(struct loop *loop, const char *state_dir, bool passive);
 void records_free(struct records *rs); /* NULL is allowed */
-/* Return the table of launches by file of submit/. Any thread, after records_load is done. */
+/*
+ * Return the table that maps each file of submit/ to its launches. Any thread, after records_load
+ * has called DONE.
+ */
 struct job_files *records_files(struct records *rs);
-/* Note that the job of the record KEY was added to the store (SHOWN), or removed from it. */
+/* Note whether the job of the record KEY is in the store now (SHOWN). */
 void records_show(struct records *rs, const char *key, bool shown);
 
 /*
- * Set the function that makes PART of a record. Each time R is rewritten, FN returns the JSON text
- * of its PART, malloc'ed. NEXT is the head that will be written. If FN returns NULL, the part on
- * disk is kept; if it returns "", the part is removed.
+ * Make FN the function that renders PART of all records. FN is called each time a record R is
+ * rewritten, and returns the JSON text of R's PART, malloc'ed. NEXT is the head that will be
+ * written. If FN returns NULL, the part on disk is kept. If FN returns "", the part is removed.
  */
 typedef char *(*record_part_fn)(void *data, const struct record *r, const struct spec_head *next);
 void records_set_part(struct records *rs, enum record_part part, record_part_fn fn, void *data);
 
 /*
- * Set the function that provides snapshots. FN returns the snapshot to write with R, a new
- * reference; the pool renders it. If FN returns NULL, the snapshot on disk is kept.
+ * Make FN the function that provides snapshots. FN is called each time a record R is rewritten, and
+ * returns a new reference to the snapshot to write with R. The pool renders this snapshot. If FN
+ * returns NULL, the snapshot on disk is kept.
  */
 typedef const struct spec_job *(*record_snapshot_fn)(void *data, const struct record *r);
 void records_set_snapshot(struct records *rs, record_snapshot_fn fn, void *data);
 
 /*
- * Call FN after each rewrite of R has succeeded (ERR is 0) or failed (ERR is a negative errno).
- * records.c retries a failed rewrite, except one that records_commit requested.
+ * From now on call FN after each rewrite of a record R. ERR is 0 or a negative errno. records.c
+ * retries a failed rewrite, except one that records_commit has requested.
  */
 typedef void (*record_written_fn)(void *data, struct record *r, int err);
 void records_set_written(struct records *rs, record_written_fn fn, void *data);
 
 /*
- * Call FN on the pool, never concurrently, for each head H that records_load reads. FN may take the
- * parts of H. H keeps its address until its record changes. FN returns 0, or -EINVAL if the parts
- * are damaged.
+ * Call FN for each head H that records_load reads. The calls are on the pool, one at a time. FN may
+ * take the parts of H. H keeps its address until its record changes. FN returns 0, or -EINVAL if
+ * the parts are damaged.
  */
 typedef int (*record_read_fn)(void *data, struct spec_head *h);
 void records_set_reader(struct records *rs, record_read_fn fn, void *data);
 
 /*
- * Read all files, then call DONE. Call this once. A damaged file is moved to STATE/aside. If the
- * disk fails to read a file, ERR is the errno, TEXT (for people) names the file and the remedy, and
- * the table remains empty.
+ * Read the files of all records, then call DONE. Call this once. kxfs moves damaged files to
+ * STATE/aside. If the disk can't be read, the table remains empty, ERR is the errno, and TEXT names
+ * the file and the remedy for the user. Otherwise ERR is 0.
  */
 void records_load(struct records *rs, void (*done)(void *data, int err, const char *text),
 		  void *data);
 /*
- * Write all changes immediately, because the mount is ending. Don't retry. Call FN when all writes
- * have ended.
+ * Write all changes immediately and don't retry, because the mount is ending. Call FN when all
+ * writes have ended.
  */
 void records_stop(struct records *rs, loop_fn fn, void *data);
 
-/* Return the present head of R. It is valid until the caller returns to the loop. */
+/* Return the current head of R. It is valid until the caller returns to the loop. */
 const struct spec_head *record_head(const struct record *r);
 /*
  * Return the PART of R that records_load has read, malloc'ed, and pass its ownership to the caller.
@@ -81,8 +87,8 @@ char *record_take_part(struct record *r, enum record_part part);
 /* True if the removal of R was requested. */
 bool record_is_going(const struct record *r);
 /*
- * Pin R: a removal of R waits until record_unpin was called once for each call of record_pin. Other
- * requests don't wait.
+ * Pin R, so that a removal of R waits until record_unpin was called once for each call of
+ * record_pin. Other requests don't wait.
  */
 void record_pin(struct record *r);
 void record_unpin(struct record *r);
@@ -94,47 +100,50 @@ struct record *records_by_uid(const struct records *rs, const char *uid);
  * the record after R, or the first one if R is NULL. Return NULL at the end.
  */
 struct record *records_next_unseen(const struct records *rs, const struct record *r);
-/* Call FN for each record; FN may make and remove records. */
+/* Call FN for each record. FN may make and remove records. */
 void records_each(struct records *rs, void (*fn)(void *data, struct record *r), void *data);
 /*
  * Make a record of H, and take ownership of H and its parts. H's state must not be NEVER or
- * HISTORY. REST is copied. If H->own, set H's digest to that of the document. Call DONE when the
- * record is on disk. After an error, free the record, then call DONE; *LEFT, which the caller owns,
- * is set as by record_file_make.
+ * HISTORY. REST is copied. If H->own is true, set H's digest to that of the document. Call DONE
+ * when the record is on disk. After an error, free the record, set *LEFT as record_file_make does,
+ * and then call DONE. *LEFT belongs to the caller.
  */
 struct record *records_make(struct records *rs, struct spec_head *h, const struct record_rest *rest,
 			    bool *left, records_fn done, void *data);
 
-/* A change of a record. Plain data. The texts are copied. A text that is NULL remains as it is. */
+/*
+ * A change of a record. A text that is NULL, and a bool that is false, change nothing. The texts
+ * are copied. Plain data.
+ */
 struct record_change {
-	enum record_state state; /* the new state; it may be the present state */
+	enum record_state state; /* the new state; it may be the current one */
 	const char *id, *uid, *reason, *why, *boot;
-	bool dropped;  /* the job's output is removed; false: as before */
-	bool unlinked; /* NAME.job was removed; false: as before */
-	bool over;     /* the job is over; false: as before */
+	bool dropped;  /* true if the job's output was removed */
+	bool unlinked; /* true if NAME.job was removed */
+	bool over;     /* true if the job is over */
 	/*
-	 * New texts of these parts, only for records_commit. If NULL, the functions of
-	 * records_set_part and records_set_snapshot make them.
+	 * The new texts of these parts, only for records_commit. If a text is NULL, the functions
+	 * of records_set_part and records_set_snapshot provide it.
 	 */
 	const char *plan, *snapshot;
 };
 
 /*
  * Change R on disk, then in memory, then call DONE (may be NULL). After an error R is unchanged.
- * The error is -ESTALE if records_note has changed the state of R in the meantime; R keeps that
- * state.
+ * The error is -ESTALE if records_note has changed R's state in the meantime; then R has the state
+ * that records_note has set.
  */
 void records_commit(struct record *r, const struct record_change *change, records_fn done,
 		    void *data);
 /*
  * Change R in memory immediately, because the event has already happened: the job was launched
- * (LIVE), or has left jobs/ (HISTORY). Write the change to disk within MS, and retry until the disk
+ * (LIVE), or has left jobs/ (HISTORY). Write the change to disk within MS. Retry until the disk
  * accepts it.
  */
 void records_note(struct record *r, const struct record_change *change, unsigned ms);
 /*
- * Change R from LIVE to HISTORY like records_commit, but write only the state letter, without a
- * sync. Without the sync, many jobs are moved quickly. After a power cut R may be LIVE again.
+ * Change R from LIVE to HISTORY like records_commit, but write only the state letter, and don't
+ * sync. So kxfs can move many jobs quickly. After a power cut R may be LIVE again.
  */
 void records_mark(struct record *r, records_fn done, void *data);
 /*

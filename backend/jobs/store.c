@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each job is an entry. The store finds an entry by its uid, or by its id within its place. Each
- * place also has an array of its entries in the order of creation, so that a listing is a single
- * pass. A new job is usually the newest, so it is appended to the array. The store calls the
+ * Each job has an entry. The store finds an entry by its uid, or by its id within its place. Each
+ * place also has an array of its entries in the order of their creation, so that a listing is a
+ * single pass. A new job is usually the newest, so it is appended to the array. The store calls the
  * listener after it has updated all tables and released the lock.
  */
 #include "backend/jobs/store.h"
@@ -24,7 +24,7 @@ struct store_entry {
 	 */
 	int64_t created;
 	enum backend_place place;
-	bool has_alias; /* the entry is also in ALIASES */
+	bool has_alias; /* true if the entry is also in ALIASES */
 };
 
 struct store_place {
@@ -40,7 +40,10 @@ struct store {
 	struct lock lock;  /* protects all members below */
 	uint64_t revision; /* counts the changes of all jobs */
 	struct key_table by_uid;
-	/* By submission: jobs that were submitted here and now have another uid. */
+	/*
+	 * The entries of jobs that were submitted here and have another uid now, by the UUID of the
+	 * submission.
+	 */
 	struct key_table aliases;
 	struct store_place place[BACKEND_N_PLACES];
 };
@@ -144,9 +147,7 @@ static void store_touch(struct store_place *p)
 	p->changed = max_of(loop_time_ns(), p->changed + 1);
 }
 
-/*
- * Note that a snapshot of PLACE was added, replaced or removed. Return the number of that change.
- */
+/* Count a change in PLACE: a snapshot was added, replaced or removed. Return the new revision. */
 static uint64_t store_revise(struct store *store, enum backend_place place)
 {
 	return store->place[place].revision = ++store->revision;
@@ -186,8 +187,8 @@ static void store_remove_alias(struct store *store, struct store_entry *e)
 }
 
 /*
- * Make store_find_uid find E by its submission, too, if E was submitted here and no other entry has
- * that key.
+ * If E was submitted here, make store_find_uid find E by the UUID of its submission, too. Don't if
+ * another entry has that key.
  */
 static void store_add_alias(struct store *store, struct store_entry *e)
 {
@@ -248,8 +249,8 @@ static struct store_entry *store_find_uid(struct store *store, const char *uid)
 #define UID_SHORT 8
 
 /*
- * Set RET to the UID8 of UID: at most 8 characters, up to the first one that is not allowed in an
- * id. UID is untrusted.
+ * Set RET to UID8: the first characters of UID, at most 8, up to the first one that is not allowed
+ * in an id. UID is untrusted.
  */
 static void store_short(const char *uid, char ret[UID_SHORT + 1])
 {
@@ -260,7 +261,7 @@ static void store_short(const char *uid, char ret[UID_SHORT + 1])
 		 uid);
 }
 
-/* Return the id of JOB without a ~UID8 that an earlier mount may have added, malloc'ed. */
+/* Return the id of JOB, malloc'ed. If an earlier mount has appended ~UID8 to it, leave that out. */
 static char *store_plain(const struct spec_job *job)
 {
 	char uid8[UID_SHORT + 1];
@@ -273,7 +274,8 @@ static char *store_plain(const struct spec_job *job)
 }
 
 /*
- * Return the id ID~UID8 for JOB, malloc'ed. If another job in PLACE has this id, append a number.
+ * Return ID~UID8 as the new id of JOB, malloc'ed. If another job in PLACE has this new id already,
+ * append a number to it.
  */
 static char *store_other(struct store *store, enum backend_place place, const char *id,
 			 const struct spec_job *job)
@@ -326,9 +328,9 @@ static void store_set_id(struct store_entry *f, const char *id)
 }
 
 /*
- * Set the id of F, which will be added to its place. Return the other entry that has this id and
- * must be renamed, or NULL. In jobs/ the entry that arrives last gets the id, since a cluster has
- * only one job of a name.
+ * Choose the id of F, which will be added to its place. In jobs/ the entry that arrives last gets
+ * the id, because only one job of each name can exist in a cluster. Return the other entry, which
+ * has the same id and must be renamed, or NULL if there is no such entry.
  */
 static struct store_entry *store_name(struct store *store, struct store_entry *f)
 {
@@ -351,7 +353,7 @@ struct store_renamed {
 
 /*
  * Set the id of F, whose snapshot will replace that of E in the same place. In history/, F gets the
- * id of E. In jobs/, F keeps its own id; if another job has it, rename that job.
+ * id of E. In jobs/, F keeps its own id. If a third job has that id, rename it.
  */
 static void store_keep_id(struct store *store, struct store_entry *e, struct store_entry *f,
 			  struct store_renamed *renamed)
@@ -367,7 +369,7 @@ static void store_keep_id(struct store *store, struct store_entry *e, struct sto
 /*
  * Make the snapshot of *FRESH the current one of its uid, and set *OLD to the previous snapshot. If
  * the uid has an entry in the other place (jobs/ or history/), remove that entry from all tables
- * and set *GONE to it. If another job had the id, rename that job and set *RENAMED.
+ * and set *GONE to it. If another job has the same id, rename that job and set *RENAMED.
  */
 static void store_swap(struct store *store, struct store_entry **fresh, struct store_entry **gone,
 		       struct store_renamed *renamed, const struct spec_job **old)
@@ -467,8 +469,8 @@ const struct spec_job *store_get_uid(struct store *store, const char *uid)
 }
 
 /*
- * Fill LIST with the snapshots of PLACE, and set *N to their number. LIST has space for ROOM
- * snapshots; if that is too little, return false.
+ * Fill LIST with the snapshots of PLACE, and set *N to their number. Return false if PLACE has more
+ * than ROOM snapshots, which is the capacity of LIST.
  */
 static bool store_fill(struct store *store, enum backend_place place, const struct spec_job **list,
 		       size_t room, size_t *n)

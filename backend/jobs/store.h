@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The current snapshots of all jobs, in one table by id for jobs/, another for history/, and one
- * table by uid. Only the I/O thread writes; any thread reads; one lock protects the tables. After
- * each write the store calls the listener without holding the lock.
+ * The store has the current snapshot of each job. It has one table of jobs/ by id, one table of
+ * history/ by id, and one table of all jobs by uid. Only the I/O thread changes the store; any
+ * thread may read it. One lock protects the tables. After each change the store calls the listener
+ * without holding the lock.
  *
  * This folder has the code that local jobs and jobs of a cluster share: records, the store, last
- * words, and expiry, which removes old jobs and output. The backend owns the store. The
- * implementation of the backend (local, kube) owns the expiry.
+ * words, and expiry, which removes old jobs and output. The backend owns the store. Its
+ * implementation (local or kube) owns the expiry.
  */
 #pragma once
 
@@ -27,24 +28,24 @@ struct store *store_new(const struct store_events *events);
 void store_free(struct store *store);
 
 /*
- * I/O thread. Make JOB the current snapshot of its uid, and take ownership of the reference to JOB.
+ * Make JOB the current snapshot of its uid, and take ownership of the reference to JOB.
  * JOB->history determines the place of the job. If the job was in the other place, it is removed
  * there. If JOB was submitted here, it replaces the held job whose uid is JOB->submission. The
- * store sets JOB->revision.
+ * store sets JOB->revision. I/O thread.
  *
  * An id is unique in each place. If two jobs have the same id, one keeps it: in jobs/ the job that
  * was put last, in history/ the newest job (by creation, then uid). The store renames the other job
- * to ID~UID8, where UID8 is the beginning of its uid. In history/ a job keeps this id when its
- * snapshot is replaced.
+ * to ID~UID8, where UID8 is the beginning of that job's uid. In history/ a job keeps the new id
+ * when its snapshot is replaced.
  */
 void store_put(struct store *store, struct spec_job *job);
-/* I/O thread: remove the job with this uid from all tables. */
+/* Remove the job with this uid from all tables. I/O thread. */
 void store_remove(struct store *store, const char *uid);
 
 /*
- * Any thread; see backend.h. A job that was submitted here is also found by the UUID of its
- * submission. While the job is held, this UUID is its uid. In a cluster, the job gets another uid
- * when it is launched.
+ * See the corresponding functions in backend.h: backend_job, backend_jobs and others. A job that
+ * was submitted here is also found by the UUID of its submission. While the job is held, this UUID
+ * is its uid. In a cluster, the job gets another uid when it is launched. Any thread.
  */
 const struct spec_job *store_get(struct store *store, enum backend_place place, const char *id);
 const struct spec_job *store_get_uid(struct store *store, const char *uid);
