@@ -79,7 +79,10 @@ struct pids {
 	size_t n;
 };
 
-/* Read at most SIZE - 1 bytes of the file PATH of /proc as text. Return its length, or -1 if there is no such file. */
+/*
+ * Read at most SIZE - 1 bytes of the file PATH of /proc as text. Return the length of the text, or
+ * -1 if PATH can't be read.
+ */
 static ssize_t read_proc(const char *path, char *ret, size_t size)
 {
 	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -95,8 +98,8 @@ static ssize_t read_proc(const char *path, char *ret, size_t size)
 }
 
 /*
- * Append the children of thread TID of process PID to TO. Return false if the kernel does not list
- * them.
+ * Append the children of thread TID of process PID to the list TO. Return false if the kernel does
+ * not list children.
  */
 static bool add_children(struct pids *to, long pid, long tid)
 {
@@ -116,7 +119,7 @@ static bool add_children(struct pids *to, long pid, long tid)
 	return true;
 }
 
-/* Append the children of all threads of PID to TO. */
+/* Append the children of all threads of process PID to the list TO. */
 static void add_all_children(struct pids *to, long pid)
 {
 	char path[64];
@@ -133,7 +136,7 @@ static void add_all_children(struct pids *to, long pid)
 	}
 }
 
-/* Return PID's proportional share of its resident pages (Pss), in bytes; -1 if unknown. */
+/* Return the proportional share of resident pages (Pss) of process PID, in bytes; -1 if unknown. */
 static int64_t part_of(pid_t pid)
 {
 	char path[64], text[ROLLUP_MAX];

@@ -22,19 +22,20 @@
 
 /*
  * A thread of the guard samples the usage of all processes of the attempt until the guard exits.
- * Reading /proc may hang if the disk of a process hangs, and the guard itself must not hang.
+ * The guard's main thread must never hang, but reading /proc may hang if the disk of a process
+ * hangs. So sampling has a thread of its own.
  */
-/* The time between two samples. It is longer if a sample takes more than 1/SHARE of it. */
+/* The pause between two samples. After a slow sample the pause is longer (SHARE). */
 #define PAUSE_MS 1000
-#define FIRST_MS 100 /* the time until the first sample */
+#define FIRST_MS 100 /* the pause before the first sample */
 /*
- * Sampling takes at most 1/SHARE of the time. This counts the CPU time of the thread; the full cost
- * is about a fifth more.
+ * Sampling uses at most 1/SHARE of the time. This limit counts only the CPU time of the thread; the
+ * full cost is about a fifth more.
  */
 #define SHARE 600
 /*
- * If a sample takes more CPU time than this, later samples count shared pages in full, which is
- * faster (descent_sample).
+ * If a sample takes more CPU time than this, later samples count all resident pages instead of
+ * shares of shared pages, which is faster (descent_sample).
  */
 #define DEAR_US 20000
 
@@ -45,8 +46,8 @@ struct sampler {
 	/* The members below belong to the thread: */
 	bool shared; /* count only the processes' share of shared pages (descent_sample) */
 	/*
-	 * peak memory of the guard in KiB; a forked child has as much before it executes the
-	 * program
+	 * Peak memory of the guard, in KiB. A forked child has the same peak before it executes the
+	 * program.
 	 */
 	long own_maxrss;
 };
@@ -68,8 +69,8 @@ static void note_time(struct task_usage *u)
 }
 
 /*
- * Raise U's peak memory to that of the ended processes, if that is higher. Return the CPU time of
- * all ended processes.
+ * If the peak memory of the ended processes is higher than that of U, raise U's. Return the CPU
+ * time of all ended processes.
  */
 static int64_t count_ended(const struct sampler *sampler, struct task_usage *u)
 {
@@ -98,8 +99,8 @@ static int64_t sampler_once(struct sampler *sampler, int64_t *seen_us)
 		note_time(&u);
 		was_us = u.cpu_us;
 		/*
-		 * A process that ended between the two counts may be missing in both. CPU time must
-		 * not decrease because of that.
+		 * A process that ended between the two counts may be missing in both. Even then,
+		 * the CPU time must not decrease.
 		 */
 		u.cpu_us = max_of(u.cpu_us, ended_us + all.cpu_us);
 		if (u.samples++ && now > *seen_us)
@@ -126,7 +127,7 @@ static void *sampler_main(void *data)
 	return NULL;
 }
 
-/* Make the sampler. Call this before the program is started. The sampler is never freed. */
+/* Make the sampler. Call this before starting the program. The sampler is never freed. */
 static struct sampler *sampler_new(void)
 {
 	struct sampler *sampler = new0(struct sampler);
@@ -142,7 +143,7 @@ static struct sampler *sampler_new(void)
 	return sampler;
 }
 
-/* Start sampling. If the thread can't be created, usage is known only at the end. */
+/* Start the sampling thread. If that fails, usage is known only at the end of the attempt. */
 static void sampler_begin(struct sampler *sampler)
 {
 	(void)thread_start(sampler_main, sampler, NULL);
@@ -175,8 +176,8 @@ static void sampler_end(struct sampler *sampler, struct task_usage *ret)
 /* --- in the helper and in the guard --- */
 
 /*
- * Kill all descendants of this process, and wait for them. Return false if some are left after
- * KILL_MS, because they belong to another user or can't be killed.
+ * Kill all descendants of this process, and wait for their end. Return false if some processes are
+ * still there after KILL_MS, because they belong to another user or can't be killed.
  */
 static bool kill_all(void)
 {
@@ -203,7 +204,7 @@ static bool kill_all(void)
 
 /* --- in the guard --- */
 
-/* True if PATH has an executable FILE. */
+/* True if a directory of the environment variable PATH contains an executable file named FILE. */
 static bool is_on_path(const char *file)
 {
 	const char *path = getenv("PATH");
@@ -257,7 +258,7 @@ static _Noreturn void become_program(const struct guard_program *program, int ou
 	_exit(1);
 }
 
-/* Start the program, and set *RET to STARTED or FAILED. */
+/* Start the program, and set *RET to the message STARTED or FAILED. */
 static void start_program(const struct guard_program *program, int out_fd, struct guard_news *ret)
 {
 	int fds[2];
@@ -272,16 +273,19 @@ static void start_program(const struct guard_program *program, int out_fd, struc
 	if (pid == 0)
 		become_program(program, out_fd, fds[1]);
 	close(fds[1]);
-	/* Exec closes the pipe: if the pipe ends without a message, the program was started. */
+	/*
+	 * If the exec succeeds, it closes the pipe. So if the pipe ends without a message, the
+	 * program was started.
+	 */
 	if (read(fds[0], ret, sizeof(*ret)) != sizeof(*ret))
 		*ret = (struct guard_news){.kind = GUARD_STARTED, .value = pid};
 	close(fds[0]);
 }
 
 /*
- * Wait for the end of the program PID, and set *RET to how it ended. Return false if the helper
- * ends first. Meanwhile, reap other processes and write usage to FD. If PID reaches its time limit
- * (by the monotonic clock), send it SIGTERM, and after the grace period SIGKILL.
+ * Wait for the end of the program PID, and set *RET to how the program ended. Return false if the
+ * helper ends first. While waiting, reap other processes, and write usage to FD. If PID reaches its
+ * time limit (by the monotonic clock), send it SIGTERM, and after the grace period SIGKILL.
  */
 static bool await_program(const struct guard_program *program, pid_t pid, pid_t helper,
 			  struct sampler *sampler, int fd, struct guard_news *ret)

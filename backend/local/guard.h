@@ -24,7 +24,7 @@
 
 /*
  * The kernel sends this signal to the guard when the helper has ended. Helper and guard block it.
- * Its default action is to be ignored, so it never kills a process.
+ * By default, processes ignore this signal, so it never kills one.
  */
 #define GUARD_ORPHAN_SIGNAL SIGURG
 
@@ -48,7 +48,7 @@ struct guard_news {
 	enum task_why why;
 	/* STARTED: the program's pid; FAILED: an errno; OVER: the program's status from waitpid */
 	int value;
-	/* OVER: the program got SIGTERM at its time limit */
+	/* OVER: true if the program got SIGTERM at its time limit */
 	bool timed_out;
 	struct task_usage usage; /* USED */
 };
@@ -61,19 +61,19 @@ struct guard {
 };
 
 /*
- * Start a guard. It closes its copy of LISTEN_FD, the helper's socket. Return 0 or a negative
- * errno. The caller closes both descriptors in *RET.
+ * Start a guard. The guard closes its copy of LISTEN_FD, the helper's socket. Return 0 or a
+ * negative errno. The caller closes both descriptors in *RET.
  */
 int guard_start(const struct guard_program *program, int listen_fd, struct guard *ret);
 /*
- * Send SIG to the attempt: SIGTERM and SIGKILL go to the process group of PROGRAM, as from a
- * terminal; SIGSTOP and SIGCONT go to all processes.
+ * Send SIG to the attempt. SIGTERM and SIGKILL go to the process group of PROGRAM, like signals
+ * from a terminal. SIGSTOP and SIGCONT go to all processes of the attempt.
  */
 void guard_signal(const struct guard *guard, pid_t program, int sig);
 /*
  * Wait until the guard has exited, then kill all remaining processes of the attempt. Call this
  * after NEWS_FD has reached end of file. Set *RET_SIG to the signal that ended the guard, or 0.
- * Return false if processes are left after some seconds, because they belong to another user or
- * can't be killed.
+ * Return false if processes are still there after some seconds, because they belong to another user
+ * or can't be killed.
  */
 bool guard_end(const struct guard *guard, int *ret_sig);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The helper of one attempt of a replica is a separate process, which continues after the daemon
- * has ended. It reads the program's output from a pipe, and writes it to logs/KEY, and the times of
- * its lines to lines/KEY. It exchanges messages with the daemon (helper.h). Before it exits, it
- * writes to disk how the attempt ended. Its guard starts the program (guard.h).
+ * The helper of one attempt of a replica. A helper is a separate process, which continues when the
+ * daemon ends. It reads the program's output from a pipe, and writes the output to logs/KEY and the
+ * times of the lines to lines/KEY. It exchanges messages with the daemon (helper.h). Before it
+ * exits, it writes to disk how the attempt ended. The helper's guard starts the program (guard.h).
  *
- * The helper loses output only if the disk is full or it gets SIGKILL.
+ * The helper loses output only if the disk is full, or if the helper gets SIGKILL.
  */
 #include "backend/local/helper.h"
 
@@ -57,11 +57,14 @@ struct helper {
 	int end_fd;		/* the file NAME.new */
 	struct lines_encoder lines;
 	/*
-	 * POKED: the daemon has not answered HELPER_GROWN yet. GROWN: the log has grown since
-	 * HELPER_GROWN was sent.
+	 * POKED: true while the daemon has not answered HELPER_GROWN. GROWN: true if the log has
+	 * grown since HELPER_GROWN was sent.
 	 */
 	bool poked, grown;
-	/* When to stop waiting for output, in ms of the monotonic clock; 0: not known yet. */
+	/*
+	 * The time at which to stop waiting for output, in ms of the monotonic clock; 0 while that
+	 * is unknown.
+	 */
 	int64_t late_at;
 	struct task_end end;
 	struct task_usage usage; /* unknown if its LAST is 0 */
@@ -72,8 +75,8 @@ struct helper {
 
 /*
  * Send a message to the daemon. If that fails, return false, and send no more messages on this
- * connection; messages from the daemon are still read. If the daemon is alive, it reconnects, and
- * gets the current state.
+ * connection; the helper still reads the daemon's messages. If the daemon is alive, it reconnects,
+ * and gets the current state.
  */
 static bool send_all(struct helper *h, const void *message, size_t len)
 {
@@ -143,8 +146,8 @@ static void hear_daemon(struct helper *h)
 	ssize_t n = recv(h->conn_fd, &ask, sizeof(ask), MSG_DONTWAIT);
 
 	/*
-	 * ECONNRESET: the daemon ended without reading all messages of the helper. There may still
-	 * be unread messages from the daemon.
+	 * ECONNRESET means that the daemon ended without reading all messages of the helper. Even
+	 * so, there may be unread messages from the daemon.
 	 */
 	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
 		return;
@@ -203,7 +206,10 @@ static void copy_output(struct helper *h, size_t max)
 		const struct helper_news news = {.kind = HELPER_LOST, .value = -err};
 
 		h->end.lost = -err;
-		/* The program gets SIGPIPE, as if the reader of a pipe had exited. */
+		/*
+		 * If the program writes after this, it gets SIGPIPE, as when the reader of a pipe
+		 * has exited.
+		 */
 		close_input(h);
 		send_news(h, &news);
 	}
@@ -218,7 +224,7 @@ static int open_output(struct helper *h)
 	struct stat st;
 	int err;
 
-	/* The daemon may make the same folders at the same time. */
+	/* The daemon may make the same folders at the same time, so EEXIST is not an error. */
 	err = disk_mkdir(h->dir_fd, "logs");
 	if (err < 0 && err != -EEXIST)
 		return err;
@@ -329,8 +335,8 @@ uint64_t helper_gpus_read(const char *dir, const char *name)
 }
 
 /*
- * Make the file NAME.new. Write the program's GPUs into it, and fill it with newlines. This
- * reserves space, so that the end can be written even when the disk is full.
+ * Make the file NAME.new. Write the program's GPUs into it, then fill it with newlines to reserve
+ * space. So the helper can write the end of the attempt even when the disk is full.
  */
 static int open_end(struct helper *h)
 {
@@ -486,9 +492,9 @@ static void hear_guard(struct helper *h)
 }
 
 /*
- * Serve the daemon until the guard and the output have ended. Don't read signals of the daemon
- * before the guard has reported whether the program was started. Don't read the output before that
- * either, so that no line has a time before the start.
+ * Serve the daemon until the guard and the output have ended. Until the guard has reported whether
+ * it could start the program, read neither the daemon's signals nor the output. So no line has a
+ * time before the start.
  */
 static void serve(struct helper *h)
 {
@@ -516,8 +522,8 @@ static void serve(struct helper *h)
 			int left = 0;
 
 			/*
-			 * A process that does not belong to the attempt keeps the pipe open: take only what is
-			 * in the pipe now.
+			 * The pipe is still open in a process that does not belong to the attempt.
+			 * Take only what is in the pipe now.
 			 */
 			h->end.late = 1;
 			if (ioctl(h->in_fd, FIONREAD, &left) < 0)
@@ -535,8 +541,8 @@ static void serve(struct helper *h)
 }
 
 /*
- * Write to disk how the attempt ended, and send it to the daemon. Retry until one of the two has
- * succeeded.
+ * Write to disk how the attempt ended, and send the same to the daemon. Retry until one of the two
+ * has succeeded.
  */
 static void conclude(struct helper *h)
 {

@@ -29,7 +29,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* argv[0], and the name that ps shows. It does not begin with kxfs, so that "pkill kxfs" ends only the daemon. */
+/*
+ * The argv[0] of helpers, which ps shows. It does not begin with kxfs, so that "pkill kxfs" ends
+ * only the daemon.
+ */
 #define HELPER_NAME "job-helper"
 
 #define HELPER_DIR  "tasks"
@@ -37,31 +40,34 @@
 #define HELPER_NEW  ".new"
 
 /*
- * The usage of an attempt. While the attempt runs, CPU time is sampled. After its end, CPU time is
+ * The usage of an attempt. CPU time is sampled while the attempt runs. At its end, CPU time is
  * exact, because the kernel adds up the CPU time of all processes that were waited for. Memory is
- * sampled. Plain data, set by the guard.
+ * always sampled. Plain data, set by the guard.
  */
 struct task_usage {
 	int64_t cpu_us;
 	int64_t cpu_now; /* thousandths of a core, between the last two samples; -1: unknown */
 	int64_t memory_now, memory_peak; /* bytes; -1: unknown */
 	int64_t samples;		 /* samples so far */
-	int64_t first, last;		 /* times of the first and last samples, ns; 0: none yet */
+	int64_t first, last;		 /* times of the first and the last sample, ns; 0: none */
 };
 
 enum task_how {
 	TASK_NOT_STARTED, /* see WHY and ERR */
 	TASK_ENDED,	  /* with EXIT_CODE or by SIG */
-	/* the helper or the guard was killed, by SIG (0: unknown), and the program with it */
+	/* a signal (SIG; 0 if unknown) killed the helper or the guard, and so the program */
 	TASK_KILLED,
 };
 
-/* Which step of a start failed. TASK_APP is used only by the daemon: it can't read the AppDef. */
+/*
+ * The step of a start that has failed. TASK_APP is only used by the daemon, when it can't read the
+ * AppDef.
+ */
 enum task_why { TASK_HELPER, TASK_OUTPUT, TASK_CWD, TASK_EXEC, TASK_SEARCH, TASK_APP };
 
 /*
- * How an attempt ended. Times are ns since 1970. Plain data, filled by the helper; or by the daemon, if the helper
- * could not be started or is gone.
+ * How an attempt ended. Times are ns since 1970. Plain data. The helper fills it, or, if the helper
+ * could not be started or is gone, the daemon.
  */
 struct task_end {
 	enum task_how how;
@@ -73,15 +79,15 @@ struct task_end {
 	int err;
 	int exit_code; /* -1: none */
 	int sig;       /* 0: none */
-	int lost;      /* the errno because of which output was lost; 0 if no output was lost */
+	int lost;      /* why output was lost, an errno; 0 if no output was lost */
 	int late; /* 1: the output was still open after all processes of the attempt were gone */
 	int left; /* 1: some of its processes can't be killed */
 	int64_t started, finished;
 };
 
 /*
- * The messages that the helper sends. It sends HELPER_STARTED to each daemon that connects while
- * the program runs.
+ * The kinds of messages that the helper sends. While the program runs, the helper sends
+ * HELPER_STARTED to each daemon that connects.
  */
 enum helper_kind { HELPER_STARTED, HELPER_GROWN, HELPER_LOST, HELPER_ENDED, HELPER_USED };
 
@@ -103,8 +109,9 @@ struct helper_used {
 };
 
 /*
- * A message to the helper: SIGTERM, SIGKILL, SIGSTOP or SIGCONT, which the helper delivers once the
- * program runs; or HELPER_SEEN, which reports that the daemon has received HELPER_GROWN.
+ * A message to the helper is a signal or HELPER_SEEN. The signal is SIGTERM, SIGKILL, SIGSTOP or
+ * SIGCONT; the helper delivers it once the program runs. HELPER_SEEN reports that the daemon has
+ * received HELPER_GROWN.
  */
 #define HELPER_SEEN 0
 
@@ -126,13 +133,13 @@ bool helper_usage_is_sane(const struct task_usage *u);
 int helper_run(int instructions_fd, int listen_fd);
 
 /*
- * Read from DIR/tasks/NAME how an attempt ended, and its usage. If the usage is unknown, its LAST
- * is 0. Return 0 or a negative errno; -EINVAL: the file is damaged.
+ * Read from DIR/tasks/NAME how an attempt ended, and its usage. If the usage is unknown, set its
+ * LAST to 0. Return 0, -EINVAL if the file is damaged, or another negative errno.
  */
 int helper_end_read(const char *dir, const char *name, struct task_end *ret,
 		    struct task_usage *ret_usage);
 /*
- * Return the GPUs of the program of the attempt NAME in DIR, one bit for each GPU. Return 0 if it
- * has none, or the file can't be read.
+ * Return the GPUs of the attempt NAME in the folder DIR, one bit for each GPU. Return 0 if the
+ * attempt has no GPUs, or if its file can't be read.
  */
 uint64_t helper_gpus_read(const char *dir, const char *name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The main() of processes that kxfs starts from its own binary: helpers (helper.c), and the
- * intermediate processes of spawn_program (base/process.h).
+ * kxfs starts some processes from its own binary. This file has the main() of these processes:
+ * helpers (helper.c), and the intermediate processes of spawn_program (base/process.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,9 @@ static int take_instructions(int *ret_instructions, int *ret_listen)
 	if (*ret_instructions < 0 || *ret_listen < 0 || null_fd < 0 ||
 	    dup2(null_fd, STDIN_FILENO) < 0 || dup2(null_fd, STDOUT_FILENO) < 0)
 		return -errno;
-	/* A socket that was inherited as a standard descriptor is blocking. */
+	/*
+	 * The helper has inherited the socket as a standard descriptor, so the socket is blocking.
+	 */
 	if (fcntl(*ret_listen, F_SETFL, O_NONBLOCK) < 0)
 		return -errno;
 	n = pread(*ret_instructions, dir, sizeof(dir), 0);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job is over when no replica is live (replica.h), and all replicas have succeeded or the job's
- * goal is to end. The job is freed when its record on disk shows that it is over.
- * The file is long because the machine's queue, the start of a daemon and the actions of users all change the same
- * jobs.
+ * One local job, and the queue of the machine. A job is over if two conditions hold: none of its
+ * replicas is live (replica.h); and all replicas have succeeded, or the job has a goal other than
+ * SPEC_GOAL_RUN. The job is freed when its record on disk shows that the job is over.
+ *
+ * The file is long because the machine's queue, the start of a daemon, and the actions of users all
+ * change the same jobs.
  */
 #include "backend/local/job.h"
 
@@ -24,7 +26,7 @@ struct role {
 	size_t first, n; /* its replicas are N items of REPS from FIRST */
 	size_t live;
 	unsigned delay_ms;
-	bool again; /* restart all replicas of the role when none is live */
+	bool again; /* true if all replicas of the role must be restarted when none is live */
 };
 
 struct local_job {
@@ -36,12 +38,13 @@ struct local_job {
 	struct role *roles;
 	size_t live;
 	unsigned delay_ms;
-	bool is_new;		  /* the job is recorded on disk, but was not launched yet */
-	uint64_t ended;		  /* number of the change of its record that ended the job, or 0 */
-	bool let_go;		  /* the job outlives the mount */
-	bool blamed;		  /* the job's reason was taken from a replica (blame) */
-	bool words_known;	  /* the record has the last words of the replica that failed */
-	struct last_words *words; /* reads them, or NULL */
+	bool is_new;	/* true if the job is recorded on disk, but not launched yet */
+	uint64_t ended; /* number of the record change that ended the job, or 0 */
+	bool let_go;	/* true if the job outlives the mount */
+	bool blamed;	/* true if the job has the reason of a replica (blame) */
+	/* true if the record has the last words of the replica that failed */
+	bool words_known;
+	struct last_words *words; /* the operation that reads the last words; NULL if none */
 	UT_hash_handle hh;	  /* by its id */
 };
 
@@ -52,8 +55,8 @@ struct local_jobs {
 	struct local_replicas *replicas;
 	struct local_job *all;
 	struct orphan *orphans;
-	bool in_charge;		  /* jobs may be started and ended */
-	struct spec_slots limits; /* the limits of the queue; its counts are not used */
+	bool in_charge;		  /* true if kxfs may start and end jobs */
+	struct spec_slots limits; /* only its limits are used, which are those of the queue */
 	bool slots_posted;
 	int64_t last_queue_number; /* the number of the newest waiting job, or 0 */
 	atomic_ullong taken;	   /* the GPUs of all jobs; any thread reads it */
@@ -86,7 +89,7 @@ static void line_up(struct local_job *job)
 	struct local_jobs *jobs = job->jobs;
 
 	/*
-	 * A damaged record may have the largest allowed number; don't exceed it. Jobs with equal
+	 * Don't exceed the largest allowed number, which a damaged record may have. Jobs with equal
 	 * numbers are ordered by creation.
 	 */
 	jobs->last_queue_number = min_of(jobs->last_queue_number + 1, SPEC_MAX_QUEUE_NUMBER);
@@ -106,8 +109,8 @@ static void join_queue(struct local_job *job)
 }
 
 /*
- * True if JOB requests GPUs but has none, because an earlier mount without GPUs has launched it,
- * and no replica of JOB is live.
+ * True if JOB requests GPUs but has none, and no replica of JOB is live. This happens if an earlier
+ * mount without GPUs has launched JOB.
  */
 static bool lacks_gpus(const struct local_job *job)
 {
@@ -119,9 +122,9 @@ static bool lacks_gpus(const struct local_job *job)
 }
 
 /*
- * Append a job of an earlier daemon to the queue, like a new job, if it was not launched or still
- * needs GPUs. Call this when all jobs are known, so that jobs that were already waiting are ahead
- * of it.
+ * JOB is a job of an earlier daemon. If it was not launched yet, or still needs GPUs, append it to
+ * the queue like a new job. Call this when all jobs are known, so that jobs that were already
+ * waiting are ahead of JOB.
  */
 static void join_late(struct local_job *job)
 {
@@ -153,8 +156,8 @@ static int by_queue_number(const void *a, const void *b)
 
 /*
  * Give free slots and GPUs to waiting jobs. A job keeps its slot and its GPUs until its end is on
- * disk and it is freed. If another job got its GPUs earlier, and kxfs crashed, the next daemon
- * could start both jobs with the same GPUs.
+ * disk and the job is freed. If kxfs gave the GPUs to another job before that, and then crashed,
+ * the next daemon could start both jobs with the same GPUs.
  */
 static void on_slots(void *data)
 {
@@ -185,8 +188,8 @@ static void on_slots(void *data)
 			continue;
 		}
 		/*
-		 * Write the job's GPUs to its record before a program is started, so that no other
-		 * job gets them after a crash.
+		 * Write the job's GPUs to its record before starting a program. So no other job
+		 * gets these GPUs after a crash.
 		 */
 		change = local_record_changed(job->record);
 		for (size_t k = 0; k < job->rec->job->n_replicas; k++)
@@ -264,8 +267,8 @@ static void on_published(void *data, const struct spec_job *snap)
 }
 
 /*
- * True if CHANGE could not be written because the disk is full, and the end of JOB is still to be
- * written. Space is reserved for that write.
+ * True if CHANGE could not be written because the disk is full, and the end of JOB must still be
+ * written. kxfs has reserved space for that last write.
  */
 static bool waits_for_room(const struct local_job *job, int err, uint64_t change)
 {
@@ -289,7 +292,7 @@ static void on_written(void *data, int err, uint64_t change)
 		if (!waits_for_room(job, err, change))
 			job->jobs->events.unwritten(job->jobs->events.data, job, err, change);
 	}
-	/* Show that new attempts wait for the record to be written. */
+	/* Publish the record to show that new attempts wait until it is written. */
 	if (delayed && !job->rec->job->history)
 		local_record_publish(job->record);
 }
@@ -301,7 +304,10 @@ static void on_settled(void *data)
 
 	if (!job->let_go && (!local_record_is_over(job->record) || job->live > 0))
 		return;
-	/* The record has all results of the helpers, so their files are not needed any more. */
+	/*
+	 * The record has the results of all helpers now, so kxfs does not need the helpers' files
+	 * any more.
+	 */
 	if (local_record_is_done(job->record)) {
 		struct cleaning *c = new0(struct cleaning);
 
@@ -322,7 +328,7 @@ static void on_settled(void *data)
 
 /* --- failures of replicas --- */
 
-/* Copy the reason of REP, which has failed and will not be restarted, to JOB. */
+/* REP has failed and will not be restarted: copy the reason of REP to JOB. */
 static void blame(struct local_job *job, const struct local_replica *rep)
 {
 	const struct spec_replica *rec = local_replica_record(rep);
@@ -347,8 +353,8 @@ static bool is_for_one(const struct spec_role *role)
 }
 
 /*
- * Count a restart of REP against the limit of its retry policy. If the limit is reached, count
- * nothing and return false.
+ * Count a restart of REP towards the limit of its retry policy, and return true. If the limit is
+ * reached already, count nothing and return false.
  */
 static bool take_restart(struct local_job *job, const struct local_replica *rep)
 {
@@ -376,8 +382,8 @@ static void restart_role(struct local_job *job, struct role *role, unsigned dela
 }
 
 /*
- * Handle the failure of REP: restart what its retry policy names, or end the job if no restart is
- * left.
+ * Handle the failure of REP. Restart the replicas that REP's retry policy selects, or, if no
+ * restart is left, end the job.
  */
 static void on_failed(void *data, struct local_replica *rep)
 {
@@ -414,7 +420,10 @@ static bool all_succeeded(const struct local_job *job)
 	return true;
 }
 
-/* End the logs of JOB, and set its final state. No replica of JOB is live or will be started. */
+/*
+ * End the logs of JOB, and set its final state. Call this when no replica of JOB is live, and none
+ * will be started.
+ */
 static void finish(struct local_job *job)
 {
 	const struct spec_record *rec = job->rec;
@@ -454,8 +463,8 @@ static void on_words(void *data, const char *words)
 }
 
 /*
- * JOB is ending, and no replica is live. Return true if its last words are known, or not needed.
- * Otherwise start to read them, and return false.
+ * Call this when JOB is ending and no replica is live. Return true if the last words of JOB are
+ * known or not needed. Otherwise start to read them, and return false.
  */
 static bool has_last_words(struct local_job *job)
 {
@@ -479,8 +488,8 @@ static bool has_last_words(struct local_job *job)
 }
 
 /*
- * Decide how the job continues, because REP is no longer live. If REP is NULL, decide for the job
- * as a whole.
+ * Called when REP is no longer live. Decide what happens next to REP, its role and the job. If REP
+ * is NULL, decide for the job as a whole.
  */
 static void decide(void *data, struct local_replica *rep)
 {
@@ -506,8 +515,8 @@ static void decide(void *data, struct local_replica *rep)
 		begin_again(job, role->first, role->n, role->delay_ms);
 	} else if (rep && local_replica_record(rep)->state == SPEC_PENDING) {
 		/*
-		 * Restart REP. Either this daemon has planned that, or the last daemon was killed
-		 * in the pause before the restart.
+		 * Restart REP. Either this daemon has planned the restart, or the last daemon was
+		 * killed during the pause before the restart.
 		 */
 		local_replica_begin(rep, local_replica_delay(rep));
 	} else if (job->live == 0 && all_succeeded(job)) {
@@ -557,7 +566,7 @@ static uint64_t job_restart(struct local_job *job, unsigned delay_ms)
 
 uint64_t local_job_restart(struct local_job *job)
 {
-	/* To end the programs, the restart also sends SIGCONT. */
+	/* The restart also resumes the job, because it sends SIGCONT to end the programs. */
 	local_record_spec(job->record)->job->suspended = false;
 	local_record_set_reason(job->record, "", "");
 	return job_restart(job, 0);
@@ -674,7 +683,7 @@ struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct
 	return found;
 }
 
-/* Plan the starts that the last daemon had planned. */
+/* Plan again the starts that the last daemon had planned. */
 static void plan(struct local_job *job)
 {
 	if (job->rec->again) {
@@ -821,7 +830,7 @@ void local_jobs_stop(struct local_jobs *jobs, bool linger)
 	HASH_ITER(hh, jobs->all, job, next) {
 		local_record_last(job->record);
 		if (local_record_is_over(job->record))
-			/* The job is over, but its record could not be written: retry once more. */
+			/* The job is over, but its record was not written yet: retry once more. */
 			local_record_changed(job->record);
 		else if (!jobs->in_charge || (linger && job->rec->goal == SPEC_GOAL_RUN))
 			let_go(job);

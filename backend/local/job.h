@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Local jobs that are not over, or whose end is not on disk yet. A job owns its replicas
- * (replica.h) and its record (record.h), and decides which replicas are restarted, and when the job
+ * The local jobs that are not over, or whose end is not on disk yet. A job owns its replicas
+ * (replica.h) and its record (record.h). It decides which replicas are restarted, and when the job
  * is over. When its end is on disk, the object is freed. The job then remains as a snapshot in the
- * store and a record on disk (saved.h). I/O thread.
+ * store and as a record on disk (saved.h). I/O thread.
  */
 #pragma once
 
@@ -20,55 +20,58 @@ struct local_jobs;
 struct orphan;
 
 struct local_jobs_events {
-	/* The store now has SNAP as the snapshot of JOB. */
+	/* Called after SNAP has become the snapshot of JOB in the store. */
 	void (*published)(void *data, struct local_job *job, const struct spec_job *snap);
 	/*
-	 * The record of JOB with its changes up to number CHANGE could not be written, because of
-	 * ERR. records.c retries the write. This is not called if the disk is full and the end of
-	 * JOB is still to be written, because space is reserved for that write.
+	 * Called after a write of JOB's record has failed because of ERR. The write had all changes
+	 * up to number CHANGE. records.c retries it. Not called if the disk is full and the end of
+	 * JOB must still be written, because kxfs has reserved space for that last write.
 	 */
 	void (*unwritten)(void *data, struct local_job *job, int err, uint64_t change);
 	/*
-	 * JOB is about to be freed. Either it is over, as the disk and the store show, or it
+	 * Called before JOB is freed. Either JOB is over, as the disk and the store show, or it
 	 * outlives the mount.
 	 */
 	void (*leaving)(void *data, struct local_job *job);
-	/* A job was freed. */
+	/* Called after a job was freed. */
 	void (*left)(void *data);
 	void *data;
 };
 
 /*
- * Each job and each helper enters GROUP. LIMITS is copied. If one of the limits is not 0, jobs wait
- * in a queue.
+ * Make the table of jobs. Each job and each helper enters GROUP. LIMITS is copied. If one of the
+ * limits is not 0, jobs wait in a queue.
  */
 struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
 				  const struct spec_slots *limits,
 				  const struct local_jobs_events *events);
 /*
- * Start and end jobs from now on, first those for which a start or an end is planned. Call this
- * when the mount is up. Before that, kxfs only shows jobs and follows their output.
+ * Start and end jobs from now on. Begin with jobs for which a start or an end is planned. Call this
+ * when the mount is up. Before this call, kxfs only shows jobs and follows their output.
  */
 void local_jobs_take_charge(struct local_jobs *jobs);
-/* Call this after the loop has stopped. Running programs continue; the next start takes them over. NULL is allowed. */
+/*
+ * Call this after the loop has stopped. Running programs continue, and the next start takes them
+ * over. NULL is allowed.
+ */
 void local_jobs_free(struct local_jobs *jobs);
 /*
- * End all jobs, because the mount ends. If LINGER, end only the jobs that are being ended already,
- * and let the others continue.
+ * End all jobs, because the mount is ending. If LINGER is true, end only the jobs that are being
+ * ended already, and let the others continue.
  */
 void local_jobs_stop(struct local_jobs *jobs, bool linger);
 /*
- * Stop waiting for jobs that have not ended in time. Their programs continue, and their records
+ * Stop waiting for the jobs that did not end in time. Their programs continue, and their records
  * show them as running.
  */
 void local_jobs_leave(struct local_jobs *jobs);
 /*
- * Return the GPUs that jobs have, one bit for each GPU. Jobs that are being ended still have
- * theirs. Any thread.
+ * Return the GPUs that are in use by jobs, one bit for each GPU. They include GPUs of jobs that are
+ * being ended. Any thread.
  */
 uint64_t local_jobs_gpus(const struct local_jobs *jobs);
 size_t local_jobs_count(const struct local_jobs *jobs);
-/* Take ownership of ORPHAN (task.h). It keeps its slot and its GPUs until it ends. */
+/* Take ownership of ORPHAN (task.h). The orphan keeps its slot and its GPUs until it ends. */
 void local_jobs_add_orphan(struct local_jobs *jobs, struct orphan *orphan);
 struct tasks *local_jobs_tasks(const struct local_jobs *jobs);
 struct local_job *local_jobs_find(struct local_jobs *jobs, const char *id);
@@ -81,11 +84,11 @@ void local_jobs_metrics(struct local_jobs *jobs, FILE *out);
  */
 struct local_job *local_job_new(struct local_jobs *jobs, struct record *entry,
 				struct spec_record *rec);
-/* Start JOB. */
+/* Launch JOB, which must be new. */
 void local_job_launch(struct local_job *job);
 
 /*
- * REC is a job of an earlier daemon. Find the state of the newest attempt of each replica. Return
+ * Find the state of the newest attempt of each replica of REC, a job of an earlier daemon. Return
  * an array, malloc'ed. On the pool.
  */
 struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct spec_record *rec);
@@ -99,21 +102,21 @@ const struct spec_record *local_job_record(const struct local_job *job);
 /* True if JOB is over or is being ended. */
 bool local_job_is_ending(const struct local_job *job);
 
-/* The next five functions change the job's record, and return the number of that change. */
+/* The next five functions change the job's record, and return the number of the change. */
 
 /*
- * End JOB and all its processes, with GOAL as the reason. If JOB is being ended already, it keeps
- * its first goal.
+ * End JOB and all its processes, with the goal GOAL. If JOB is being ended already, it keeps its
+ * first goal.
  */
 uint64_t local_job_end(struct local_job *job, enum spec_goal goal);
-/* Move JOB to history/; cancel it if it is not over. */
+/* Move JOB to history/. If JOB is not over, cancel it first. */
 uint64_t local_job_cancel(struct local_job *job);
 uint64_t local_job_suspend(struct local_job *job);
 uint64_t local_job_resume(struct local_job *job);
 /* Restart all replicas of JOB. */
 uint64_t local_job_restart(struct local_job *job);
 
-/* True if the record on disk has the change number CHANGE of JOB. */
+/* True if JOB's record on disk has the change with the number CHANGE. */
 bool local_job_has_saved(const struct local_job *job, uint64_t change);
 /* Send SIGKILL to all programs of JOB immediately, without a grace period. */
 void local_job_kill(struct local_job *job);

@@ -39,20 +39,20 @@
 #include "spec/base/mem.h"
 
 /*
- * How long stopping may take after the grace period. In this time SIGKILL takes effect, and records
- * are written.
+ * How long kxfs may take to stop after the grace period. In this time SIGKILL takes effect, and
+ * kxfs writes the records.
  */
 #define STOP_MORE_MS 8000
 
 struct local {
 	struct backend *b;
-	struct group group; /* everything that must end before the backend has stopped */
+	struct group group; /* the operations that must end before the backend has stopped */
 	struct local_jobs *jobs;
 	struct saved *saved;
 	struct local_requests *requests;
 	struct expiry *expiry;	       /* removes old jobs */
 	struct spec_slots limits;      /* the limits of the queue LOCAL_QUEUE */
-	struct spec_queue_view *queue; /* the status of the queue; NULL without limits */
+	struct spec_queue_view *queue; /* the status of the queue; NULL if there are no limits */
 	bool stopped;
 	struct loop_timer deadline; /* the time limit of stopping */
 };
@@ -169,8 +169,8 @@ static int count_gpus(void)
 }
 
 /*
- * Parse LIST, the value of CUDA_VISIBLE_DEVICES: numbers of GPUs. Like NVIDIA's libraries, ignore
- * everything after a -1. Return -EINVAL if LIST has other names, such as UUIDs.
+ * Parse LIST, the value of CUDA_VISIBLE_DEVICES, as numbers of GPUs. Like NVIDIA's libraries,
+ * ignore everything after a -1. Return -EINVAL if LIST has other names of GPUs, such as UUIDs.
  */
 static int read_visible(const char *list, uint64_t *ret)
 {
@@ -187,8 +187,8 @@ static int read_visible(const char *list, uint64_t *ret)
 }
 
 /*
- * Choose the GPUs for jobs, and set *RET to one bit for each. If WANTED is -1, choose all that this
- * process may use; otherwise choose WANTED of them.
+ * Choose the GPUs that jobs may use, and set *RET to one bit for each. If WANTED is -1, choose all
+ * GPUs that this process may use. Otherwise choose WANTED of these.
  */
 static int choose_gpus(int wanted, uint64_t *ret, char **ret_text)
 {

@@ -15,8 +15,9 @@
 #include "spec/record/slots.h"
 
 /*
- * Variables for the program: its job; the host of rank 0 (the macro rank0_env expands to this
- * name); the file for TorchElastic's error.
+ * The names of the environment variables that kxfs sets for the program. The values are the job's
+ * id, the host of rank 0 (the macro rank0_env expands to RANK0), and the path of the file for
+ * TorchElastic's error.
  */
 #define JOB_ID	   "TORCHX_JOB_ID"
 #define RANK0	   "TORCHX_RANK0_HOST"
@@ -49,7 +50,10 @@ static size_t key_len(const char *pair)
 	return strcspn(pair, "=");
 }
 
-/* A setting of a variable, and its position; the last setting of a variable is used. */
+/*
+ * A setting of a variable, and its position. If a variable has several settings, only the last one
+ * is used.
+ */
 struct setting {
 	char *pair;
 	size_t order;
@@ -126,9 +130,9 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 		cleanup_free char *numbers = spec_slots_numbers(rep->gpus);
 
 		/*
-		 * For NVIDIA's and AMD's libraries. Don't set ROCR_VISIBLE_DEVICES, too: it would
-		 * hide devices, and the numbers in HIP_VISIBLE_DEVICES would then count only the
-		 * visible ones.
+		 * Set both variables, for NVIDIA's and for AMD's libraries. Don't set
+		 * ROCR_VISIBLE_DEVICES, too: it would hide devices, and the numbers in
+		 * HIP_VISIBLE_DEVICES would then count only the visible ones.
 		 */
 		add(&env, text_print("CUDA_VISIBLE_DEVICES=%s", numbers));
 		add(&env, text_print("HIP_VISIBLE_DEVICES=%s", numbers));
@@ -152,7 +156,7 @@ void program_clear(struct program *p)
 
 /* --- how an attempt ended --- */
 
-/* Return why the program could not be started, with the name of the file. */
+/* Return a text that describes why the program could not be started, with the name of the file. */
 static char *why_not_started(const struct spec_record *rec, const struct spec_replica *rep,
 			     const struct task_end *end)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the arguments and the environment of a replica's program. The environment includes that of
- * the daemon. Also makes texts for people that describe how an attempt has ended.
+ * Makes the arguments and the environment of a replica's program. The program also gets the
+ * daemon's environment. Also makes texts for people that describe how an attempt has ended.
  */
 #pragma once
 
@@ -13,8 +13,8 @@ struct program {
 };
 
 /*
- * Set P for replica REP of REC. The program may write a structured error to ERROR_FILE, unless its
- * role names another file.
+ * Set P to the arguments and the environment of replica REP of REC. The program may write a
+ * structured error to ERROR_FILE, unless its role names another file.
  */
 void program_make(struct program *p, const struct spec_record *rec, const struct spec_replica *rep,
 		  const char *error_file);
@@ -23,7 +23,10 @@ void program_clear(struct program *p);
 /* Return a message that describes END, malloc'ed; "" if the attempt succeeded. */
 char *program_end_text(const struct spec_record *rec, const struct spec_replica *rep,
 		       const struct task_end *end);
-/* Return the reason for END, one word. AGAIN: kxfs ended the replica to restart it. */
+/* Return the reason for END as one word. AGAIN is true if kxfs ended the replica to restart it. */
 const char *program_end_reason(bool again, const struct task_end *end);
-/* True if the program was not started because of a shortage that may pass, such as memory. */
+/*
+ * True if the program could not be started because of a shortage that may pass, such as a lack of
+ * memory.
+ */
 bool program_end_passes(const struct task_end *end);

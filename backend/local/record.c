@@ -18,11 +18,14 @@
 #include "backend/base/file.h"
 #include "spec/base/mem.h"
 
-/* How long a job may be hidden while its replicas, which may be thousands, are started. */
+/*
+ * How long a job may remain hidden while kxfs starts its replicas. A job may have thousands of
+ * replicas.
+ */
 #define SHOW_MS 2000
 /*
- * Usage is collected for this time and then published: thousands of replicas may report it every
- * second.
+ * kxfs collects usage for this time and then publishes it, because thousands of replicas may report
+ * usage every second.
  */
 #define USED_MS 1000
 
@@ -32,23 +35,27 @@ struct local_record {
 	void *data;
 	struct spec_record *rec;
 	struct record *entry; /* the record on disk */
-	size_t to_try;	      /* replicas whose first start was not tried yet */
+	size_t to_try;	      /* number of replicas whose first start was not tried yet */
 	uint64_t change;      /* number of the newest change */
 	uint64_t taken;	      /* number of the newest change that was passed to a write */
 	uint64_t saved;	      /* number of the newest change that is on disk */
 	uint64_t made_ms;     /* when this object was made, by loop_now_ms */
 	enum { HIDDEN, SHOWN, SUSPENDED } view;
 	enum { SAVED, WRITING, UNSAVED } file;
-	bool restarting;	   /* the whole job is being restarted, and no program runs yet */
+	/* true if the whole job is being restarted, and no program runs yet */
+	bool restarting;
 	bool last;		   /* local_record_last was called */
-	struct spec_job *snapshot; /* the snapshot to publish when the record is written, or NULL */
-	struct loop_timer due;	   /* fires when the record must be written */
-	struct loop_timer used;	   /* fires when usage must be published */
-	/* fires when the job must be shown, even if replicas are not started yet */
+	struct spec_job *snapshot; /* the snapshot to publish once the record is written, or NULL */
+	struct loop_timer due;	   /* expires when the record must be written */
+	struct loop_timer used;	   /* expires when usage must be published */
+	/* expires when the job must be shown, even if replicas are not started yet */
 	struct loop_timer show;
 };
 
-/* How a job with this goal ends. A member is NULL if it is copied from the replica that failed. */
+/*
+ * How a job with a given goal ends. A member is NULL if the job gets the value from the replica
+ * that failed.
+ */
 static const struct ending {
 	enum spec_state state;
 	const char *phase;
@@ -111,7 +118,7 @@ void local_record_set_goal(struct local_record *r, enum spec_goal goal)
 {
 	struct spec_record *rec = r->rec;
 
-	/* Users see the first reason that ended the job. */
+	/* Keep the first goal, so that users see the first reason that ended the job. */
 	if (rec->goal == SPEC_GOAL_RUN) {
 		rec->goal = goal;
 		if (endings[goal].reason)
@@ -198,7 +205,7 @@ static bool is_moved(const struct local_record *r)
 	return record_head(r->entry)->state == RECORD_HISTORY;
 }
 
-/* True if the record may be published now, because none of its changes must be on disk first. */
+/* True if kxfs may publish the record now. False if one of its changes must be on disk first. */
 static bool is_free(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
@@ -219,7 +226,10 @@ static void on_used(void *data)
 {
 	struct local_record *r = data;
 
-	/* Otherwise usage is published with the next snapshot. */
+	/*
+	 * Publish usage only if no change must be on disk first. If one must, the next snapshot
+	 * includes the usage.
+	 */
 	if (is_free(r) && !local_record_is_over(r))
 		local_record_publish(r);
 }
@@ -230,7 +240,7 @@ void local_record_used(struct local_record *r)
 		loop_timer_set(&r->used, USED_MS);
 }
 
-/* True if the job must not be shown yet. Its submitter waits until it is shown. */
+/* True if the job must not be shown yet. The submitter of the job waits until it is shown. */
 static bool is_hidden(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
@@ -247,8 +257,8 @@ char *local_record_part(struct local_record *r, enum record_part part)
 }
 
 /*
- * Return the state that the record of R should have: a new record becomes LIVE before it becomes
- * HISTORY.
+ * Return the state that the record of R should have. A new record becomes LIVE first, even if the
+ * job is already in history/.
  */
 static enum record_state wanted(const struct local_record *r)
 {
@@ -278,7 +288,7 @@ static void write_now(void *data)
 		       NULL, NULL);
 }
 
-/* Show the job although not all replicas were started, because a helper may hang. */
+/* Show the job now, even if kxfs could not start all replicas yet, because a helper may hang. */
 static void on_show(void *data)
 {
 	local_record_changed(data);
@@ -298,8 +308,8 @@ void local_record_written(struct local_record *r, int err)
 	if (r->snapshot)
 		publish(r, take_ptr(r->snapshot));
 	/*
-	 * The record on disk may still be older: if the disk has refused a change, records.c may
-	 * have retried with an older state.
+	 * The record on disk may lack the newest changes even after a success: after a failure,
+	 * records.c may have retried an older state.
 	 */
 	behind = r->change > r->taken ||
 		 (!err && (head->state != wanted(r) || head->over != local_record_is_over(r)));

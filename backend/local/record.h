@@ -2,11 +2,12 @@
 /*
  * The record of a local job that is not over, or whose end is not on disk yet. The job's state
  * follows from the record. This object writes the record to disk, and publishes the job's snapshot
- * from it. Some states are published only when they are on disk, so that a crash never reverts
- * them: the first state, if no program was started yet; final states; suspended; and the move to
- * history/. All other states are published immediately. If the disk refuses the record, records.c
- * retries the write. The state is then published nevertheless, except the move to history/. I/O
- * thread.
+ * from it.
+ *
+ * Some states are published only when they are on disk, so that a crash never reverts them: the
+ * first state, if no program was started yet; final states; suspended; and the move to history/.
+ * All other states are published immediately. If the disk refuses the record, records.c retries the
+ * write. Until then, every state except the move to history/ is published anyway. I/O thread.
  */
 #pragma once
 
@@ -19,34 +20,34 @@ struct local_record;
 
 struct local_record_events {
 	/*
-	 * The job is about to be published, although not all replicas were started. The callback
-	 * makes all its logs.
+	 * Called before the job is published while some of its replicas are not started yet. The
+	 * callback makes all logs of the job.
 	 */
 	void (*showing)(void *data);
-	/* The store now has SNAP. */
+	/* Called after SNAP has become the job's snapshot in the store. */
 	void (*published)(void *data, const struct spec_job *snap);
 	/*
-	 * If ERR is 0, the record is on disk with all changes up to number CHANGE. Otherwise the
-	 * record could not be written, because of ERR.
+	 * Called after a write of the record. If ERR is 0, the record is on disk with all changes
+	 * up to number CHANGE. Otherwise the write has failed because of ERR.
 	 */
 	void (*written)(void *data, int err, uint64_t change);
 	/*
-	 * Called after written() if no other change must be written. The callback may free the
+	 * Called after written() if no other change must be written. This callback may free the
 	 * record.
 	 */
 	void (*settled)(void *data);
 };
 
 /*
- * Read the AppDef of REC from the document of its record. HOME: see struct spec_app_rules. If the
- * AppDef can't be read, set the fault of REC. Return 0, or a negative errno if the disk is the
- * reason for that. On the pool.
+ * Read the AppDef of REC from the document in the job's record. HOME: see struct spec_app_rules. If
+ * the document can't be read or the AppDef is wrong, set the fault of REC. Return 0, or a negative
+ * errno if the document can't be read. On the pool.
  */
 int local_record_read_app(const char *state_dir, const char *home, struct spec_record *rec);
 
 /*
- * Make a local record from REC, and take ownership of REC. It is written to ENTRY, the record on
- * disk.
+ * Make a local record from REC, and take ownership of REC. ENTRY is the record on disk to which
+ * changes are written.
  */
 struct local_record *local_record_new(struct loop *loop, struct store *store, struct record *entry,
 				      struct spec_record *rec,
@@ -61,7 +62,7 @@ char *local_record_part(struct local_record *r, enum record_part part);
 void local_record_written(struct local_record *r, int err);
 
 /*
- * Return the contents of R. The job and its replicas change them, and then call
+ * Return the contents of R. The job and its replicas may change these contents, and must then call
  * local_record_changed.
  */
 struct spec_record *local_record_spec(const struct local_record *r);
@@ -78,8 +79,8 @@ bool local_record_is_done(const struct local_record *r);
 void local_record_publish(struct local_record *r);
 
 /*
- * Publish the new reason why the job waits. Write R to disk only if R can't be published before a
- * write.
+ * Publish the new reason why the job waits. Write R to disk only if a change must be on disk before
+ * R is published.
  */
 void local_record_moved(struct local_record *r);
 /*
@@ -89,11 +90,11 @@ void local_record_moved(struct local_record *r);
 void local_record_used(struct local_record *r);
 
 /*
- * Set the goal of the job and the reason that follows from it. If the job has a goal other than
- * SPEC_GOAL_RUN already, it keeps that goal and its reason.
+ * Set the goal of the job, and the reason that follows from the goal. If the job already has a goal
+ * other than SPEC_GOAL_RUN, change nothing.
  */
 void local_record_set_goal(struct local_record *r, enum spec_goal goal);
-/* Set the reason for the job's state: a word and a sentence. */
+/* Set the reason for the job's state: REASON is a word, MESSAGE a sentence. */
 void local_record_set_reason(struct local_record *r, const char *reason, const char *message);
 /*
  * Note that all replicas will be restarted. The job's phase is Restarting until local_record_runs
@@ -102,15 +103,18 @@ void local_record_set_reason(struct local_record *r, const char *reason, const c
 void local_record_restart(struct local_record *r);
 /* Note that the first start of one more replica has succeeded or failed. */
 void local_record_tried(struct local_record *r);
-/* Note that a program was started at TIME, in ns. It may have ended since. */
+/* Note that a program was started at TIME, in ns. The program may have ended since. */
 void local_record_started(struct local_record *r, int64_t time);
 /* Note that a program runs now. */
 void local_record_runs(struct local_record *r);
 /*
- * Set the final state, which follows from the goal. No program of the job runs or will be started.
+ * Set the job's final state, which follows from the goal. Call this when no program of the job
+ * runs, and none will be started.
  */
 void local_record_finish(struct local_record *r);
-/* True after local_record_finish. */
+/* True if local_record_finish was called. */
 bool local_record_is_over(const struct local_record *r);
-/* Note that the mount ends: write changes immediately, and don't wait for retries. */
+/*
+ * Note that the mount is ending. From now on write changes immediately, and don't wait for retries.
+ */
 void local_record_last(struct local_record *r);

@@ -39,20 +39,26 @@
 #include "backend/local/program.h"
 #include "spec/base/mem.h"
 
-/* Number of starts in one turn of the loop. Each start forks, which takes about a millisecond. */
+/*
+ * The largest number of starts in one turn of the loop. Each start forks, which takes about a
+ * millisecond.
+ */
 #define STARTS_A_TURN 16
-/* Number of starts on the pool at the same time. Each start uses descriptors and the disk. */
+/*
+ * The largest number of starts that are on the pool at the same time. Each start uses descriptors
+ * and the disk.
+ */
 #define PREPARED_AT_ONCE 8
 /*
- * How often kxfs tries to start a program despite a shortage of memory or processes. All tries
+ * The largest number of tries to start a program while memory or processes are short. All tries
  * together take half a minute.
  */
 #define MAX_TRIES 10
-/* Number of logs of older attempts that are reopened in one turn of the loop. */
+/* The largest number of logs of older attempts that are reopened in one turn of the loop. */
 #define REOPENED_A_TURN 64
 /* The longest pause before a restart after a failure. */
 #define DELAY_MAX_MS 10000u
-/* After an attempt that ran this long, the next pause is the shortest again. */
+/* If an attempt runs for this long, the pause after it is the shortest one again. */
 #define STEADY_MS 30000u
 
 enum step { IDLE, DELAYED, QUEUED, RECORDING, HELD, STARTING, RUNNING, CONCLUDING };
@@ -64,26 +70,29 @@ struct local_replica {
 	size_t i;		  /* its index in the job's record */
 	enum step step;
 	struct task *task;
-	struct loop_timer delay; /* in DELAYED: fires when the start is due */
-	struct loop_timer grace; /* in STARTING and RUNNING: fires when SIGKILL is due */
-	struct loop_timer older; /* fires when more logs of older attempts must be reopened */
+	struct loop_timer delay; /* in DELAYED: expires when the start is due */
+	struct loop_timer grace; /* in STARTING and RUNNING: expires when SIGKILL is due */
+	struct loop_timer older; /* expires when more logs of older attempts must be reopened */
 	/*
 	 * Number of logs of older attempts: those that were reopened so far, and those that must be
 	 * reopened in total.
 	 */
 	unsigned reopened, to_reopen;
-	/* Number of the change of the record that must be on disk before the attempt is started. */
+	/*
+	 * The number of a change of the record. The attempt is started only when this change is on
+	 * disk.
+	 */
 	uint64_t change;
-	/* Pauses before restarts after failed attempts in this mount. */
+	/* The pauses before restarts, which grow with each failed attempt in this mount. */
 	struct backoff slow;
 	unsigned delay_ms;
-	/* When this daemon started the attempt, by loop_now_ms, or 0. */
+	/* The time at which this daemon started the attempt, by loop_now_ms, or 0. */
 	uint64_t since;
 	struct backoff start; /* pauses after failures to start this attempt */
 	char *lost;	      /* why output of the attempt is lost; NULL if it is complete */
-	bool tried;	      /* its start was tried at least once */
-	bool begun;	      /* the attempt's log has begun */
-	bool terminated;      /* SIGTERM has been sent */
+	bool tried;	      /* true if its start was tried at least once */
+	bool begun;	      /* true if the attempt's log has begun */
+	bool terminated;      /* true if SIGTERM was sent */
 	struct local_replica *prev, *next; /* the queue of starts */
 };
 
@@ -148,8 +157,8 @@ void local_replica_open_log(struct local_replica *rep)
 	int err = log_begin(rep);
 
 	/*
-	 * This is retried when the program is started. That start reports the error if the log
-	 * can't be made then, either.
+	 * Don't report the error: the start of the program makes the log if it is still missing,
+	 * and reports an error then.
 	 */
 	if (err < 0)
 		diag(DIAG_DEBUG, "%s: a log file can't be created yet: %s", id_of(rep),
@@ -170,7 +179,9 @@ void local_replica_close_log(struct local_replica *rep)
 
 /* --- reasons --- */
 
-/* Show in REP's reason that its output is lost, unless REP was cancelled or is being restarted. */
+/*
+ * Unless REP was cancelled or is being restarted, show in REP's reason that output of REP is lost.
+ */
 static void note_lost(struct local_replica *rep)
 {
 	struct spec_replica *rec = rep->rec;
@@ -383,7 +394,7 @@ static void start(struct local_replica *rep)
 	return on_ended(rep, &end);
 }
 
-/* Make the next attempt of REP. Record it before it is started. */
+/* Make the next attempt of REP, and write it to the record before it is started. */
 static void renew(struct local_replica *rep)
 {
 	struct spec_replica *rec = rep->rec;
@@ -513,9 +524,10 @@ static void on_log_ended(void *data)
 }
 
 /*
- * If the start failed because of a shortage of memory, processes or descriptors, retry it. Return
- * false if it failed for another reason, or too often. There is no limit for retries because of
- * descriptors, since descriptors become free when other jobs end.
+ * If the start of REP failed because memory, processes or descriptors were short, retry it and
+ * return true. Return false if it failed for another reason, or failed too often. The number of
+ * retries is not limited if descriptors are short, because descriptors become free when other jobs
+ * end.
  */
 static bool try_again(struct local_replica *rep, const struct task_end *end)
 {
@@ -673,13 +685,13 @@ struct spec_plan *local_replica_plan(const struct local_replica *rep)
 
 /* --- an attempt of an earlier daemon --- */
 
-/* True if an attempt of replica I may have run when the last daemon ended. */
+/* True if replica I had an attempt that may have run when the last daemon ended. */
 static bool is_open(const struct spec_record *rec, size_t i)
 {
 	return !rec->plans[i].ended && !spec_state_is_final(rec->job->replicas[i].state);
 }
 
-/* Return 1 if the newest attempt of replica I has output, 0 if not, or a negative errno. */
+/* Return 1 if the newest attempt of replica I has output, 0 if it has none, or a negative errno. */
 static int has_printed(const char *dir, const struct spec_record *rec, size_t i)
 {
 	cleanup_free char *key =
@@ -716,8 +728,7 @@ void local_replica_find_attempt(struct local_replicas *all, const char *dir,
 }
 
 /*
- * Reopen the log of attempt A of REP, which an earlier daemon has written. Return false after an
- * error.
+ * Reopen the log of attempt A of REP, which an earlier daemon has written. Return false on failure.
  */
 static bool reopen_log(struct local_replica *rep, unsigned a)
 {
@@ -754,7 +765,7 @@ static void on_older(void *data)
 }
 
 /*
- * Reopen the logs of all attempts. Usually the merged log lacks only lines of the newest one, but
+ * Reopen the logs of all attempts. Usually the merged log lacks only lines of the newest log, but
  * the disk may have refused an older log. After days of failures there may be ten thousand older
  * logs, so reopen them in portions.
  */

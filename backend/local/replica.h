@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One replica of a local job. It starts attempts, records how they end, and writes their logs. The
- * job (job.h) owns the replica, and decides whether to restart it after a failure. I/O thread.
+ * One replica of a local job. A replica starts attempts, records how they end, and writes their
+ * logs. The job (job.h) owns the replica, and decides whether to restart it after a failure. I/O
+ * thread.
  */
 #pragma once
 
@@ -9,7 +10,7 @@
 #include "backend/local/task.h"
 #include "backend/output/output.h"
 
-/* The reason of a replica, and of a job, whose output could not be written. */
+/* The reason of a replica or a job whose output could not be written. */
 #define LOCAL_OUTPUT_LOST "OutputLost"
 
 /* The pause before the first restart after a failure. */
@@ -22,21 +23,24 @@ struct local_replicas;
 /* Callbacks. They may not free a replica. */
 struct local_replica_events {
 	/*
-	 * REP has become live (LIVE), or is no longer live. A replica is live from the start of an
-	 * attempt until the attempt has ended and its log is complete.
+	 * Called when REP has become live (LIVE is true), or is no longer live. A replica is live
+	 * from the start of an attempt until the attempt has ended and its log is complete.
 	 */
 	void (*lives)(void *data, struct local_replica *rep, bool live);
 	/*
-	 * The attempt of REP has failed. In this callback, the job may call local_replica_restart
-	 * for REP, for all replicas of its role, or for all replicas of the job. Otherwise REP
-	 * remains FAILED.
+	 * Called when an attempt of REP has failed. In this callback, the job may call
+	 * local_replica_restart for REP, for all replicas of its role, or for all replicas of the
+	 * job. If it does not, REP remains FAILED.
 	 */
 	void (*failed)(void *data, struct local_replica *rep);
-	/* REP is no longer live. The job decides what REP does next. */
+	/* Called when REP is no longer live. The job decides what REP does next. */
 	void (*idle)(void *data, struct local_replica *rep);
 };
 
-/* Data that the replicas of a job share. Plain data. The job owns it, and outlives the replicas. */
+/*
+ * The data that all replicas of a job share. The job owns these data, and outlives its replicas.
+ * Plain data.
+ */
 struct local_replica_job {
 	struct local_replicas *all;
 	struct local_record *record;
@@ -87,57 +91,64 @@ void local_replica_begin(struct local_replica *rep, unsigned delay_ms);
 /* End the program of REP, or cancel its planned start. */
 void local_replica_end(struct local_replica *rep);
 /*
- * End the program of REP, because the job will restart REP. The job calls local_replica_begin when
- * REP, all of its role, or the whole job is no longer live.
+ * End the program of REP, because the job will restart REP. The job must then call
+ * local_replica_begin. Depending on the retry policy, it waits until REP, all replicas of REP's
+ * role, or all replicas of the job are no longer live.
  */
 void local_replica_restart(struct local_replica *rep);
 /* Drop the planned start of REP. Its program continues, and a later daemon takes it over. */
 void local_replica_let_go(struct local_replica *rep);
 /* Send SIG to the program of REP, if it runs. */
 void local_replica_signal(struct local_replica *rep, int sig);
-/* REP's job has got its slot: start REP when the record on disk has the change number CHANGE. */
+/*
+ * Note that REP's job has got its slot. REP starts when the record on disk has the change number
+ * CHANGE.
+ */
 void local_replica_admit(struct local_replica *rep, uint64_t change);
-/* Continue REP after SIGSTOP, or start it if it waited because the job was suspended. */
+/*
+ * If REP was stopped with SIGSTOP, continue it. If REP was not started because its job was
+ * suspended, start it.
+ */
 void local_replica_resume(struct local_replica *rep);
 /*
- * Return the pause before the next start of REP, which has failed, in ms. Each failure makes the
- * pause longer. A long run resets it.
+ * REP has failed: return the pause before its next start, in ms. Each failure makes the pause
+ * longer. An attempt that ran for long resets the pause.
  */
 unsigned local_replica_slow_down(struct local_replica *rep);
 /* Return the last result of local_replica_slow_down. */
 unsigned local_replica_delay(const struct local_replica *rep);
 
 /*
- * The record is on disk with all changes up to CHANGE. If an attempt of REP waits for one of these
- * changes, start the attempt.
+ * Note that the record is on disk with all changes up to number CHANGE. If an attempt of REP waits
+ * for one of these changes, start the attempt.
  */
 void local_replica_recorded(struct local_replica *rep, uint64_t change);
 /*
- * The record could not be written, because of ERR. If an attempt of REP waits for that write, show
- * ERR in REP's message, and return true.
+ * Note that the record could not be written because of ERR. If an attempt of REP waits for that
+ * write, show ERR in REP's message, and return true.
  */
 bool local_replica_is_delayed(struct local_replica *rep, int err);
 /* Make the log of REP's newest attempt before the program is started. */
 void local_replica_open_log(struct local_replica *rep);
 /*
- * The job is over: end the log of REP's newest attempt. If that attempt was never started, make its
- * log first, which is empty.
+ * End the log of REP's newest attempt, because the job is over. If that attempt was never started,
+ * make its log first, which remains empty.
  */
 void local_replica_close_log(struct local_replica *rep);
 
 /*
- * An earlier daemon has run replica I. Find the state of its newest attempt in the job's folder
- * DIR. On the pool.
+ * Find the state of the newest attempt of replica I, which an earlier daemon has run. DIR is the
+ * job's folder. On the pool.
  */
 void local_replica_find_attempt(struct local_replicas *all, const char *dir,
 				const struct spec_record *rec, size_t i, struct task_found *ret);
 /*
- * Continue REP with the attempt FOUND of an earlier daemon. Take ownership of the descriptor in
- * FOUND.
+ * Continue REP with the attempt FOUND, which an earlier daemon has started. Take ownership of the
+ * descriptor in FOUND.
  */
 void local_replica_adopt(struct local_replica *rep, const struct task_found *found);
 /*
- * If the attempt FOUND is over, record its end. Call this after local_replica_adopt was called for
- * all replicas of the job.
+ * If the attempt FOUND is over, record how it ended. Call this after local_replica_adopt was called
+ * for all replicas of the job.
  */
 void local_replica_adopted(struct local_replica *rep, const struct task_found *found);

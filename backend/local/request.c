@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request about a job waits until the published job shows the effect of the request. A submission
- * or a dry run first runs on the pool, and then continues on the I/O thread. A job's record is
- * SUBMITTING on disk before anything is started. If the job was held, its record already exists,
- * and this file adds the plan.
+ * Requests about local jobs. A request that changes a job waits until the published job shows its
+ * effect. A submission or a dry run first runs on the pool, and then continues on the I/O thread. A
+ * job's record is SUBMITTING on disk before anything is started. If the job was held, its record
+ * already exists, and this file adds the plan.
  */
 #include "backend/local/request.h"
 
@@ -100,8 +100,8 @@ static void answer(struct local_wait *w, int err, const char *text)
 }
 
 /*
- * Handle the deadline of the answer: if the change is on disk, report success; otherwise wait as
- * long again.
+ * Called at the deadline of the answer. If the change is on disk, report success. Otherwise wait
+ * for the same time again.
  */
 static void on_late(void *data)
 {
@@ -207,7 +207,9 @@ void local_requests_cancel(struct local_requests *c, struct backend_request *rq)
 	wait_for(c, job, WAIT_CANCEL, rq, local_job_cancel(job));
 }
 
-/* True if the published job allows RQ's action. If it doesn't, answer RQ. */
+/*
+ * True if the published job allows RQ's action. Otherwise answer RQ with an error and return false.
+ */
 static bool allows(struct local_requests *c, struct backend_request *rq)
 {
 	const struct spec_job *job cleanup_job = store_get_uid(c->b->store, rq->uid);
@@ -269,21 +271,21 @@ void local_requests_forget(struct local_requests *c, struct backend_request *rq)
 /* --- submissions and dry runs --- */
 
 /*
- * A submission or a dry run. WORK parses the document on the pool. If the document names a working
- * directory, kxfs looks up that directory separately, because its disk may hang, and then repeats
- * WORK.
+ * A submission or a dry run. WORK parses the document on the pool. A working directory that the
+ * document names may be on a hanging disk. So kxfs looks up this directory separately, and then
+ * repeats WORK.
  */
 struct local_submit {
 	struct local_requests *c;
 	struct backend_request *rq;
 	struct work work;
-	char *asked; /* the directory that the document names, or NULL */
-	bool looked; /* ASKED was looked up */
+	char *asked; /* the working directory that the document names, or NULL */
+	bool looked; /* true if ASKED was looked up */
 	char *fault; /* the reason why jobs can't run in ASKED, or NULL */
 	struct spec_record *rec;
 	char *plan, *snapshot; /* parts of the job's record */
 	struct record *entry;  /* the job's record */
-	bool left; /* the record could not be made, but may reappear after a power cut */
+	bool left; /* true if the record could not be made, but may reappear after a power cut */
 	char *id;
 	char *manifest; /* the manifest, for a dry run */
 	char *text;	/* the error text of the answer */
@@ -343,7 +345,7 @@ static void job_dir_look(void *question)
 		p->path = take_ptr(path);
 }
 
-/* Refuse a directory in the mount: a job that runs there would keep the mount busy. */
+/* Refuse a working directory in the mount: a job that runs there would keep the mount busy. */
 static void job_dir_found(void *data, void *question)
 {
 	struct local_submit *s = data;
@@ -411,7 +413,10 @@ static struct spec_machine machine_of(struct local_submit *s)
 
 /* --- documents --- */
 
-/* Make the manifest of the document. Return 0 or a negative errno, with errors in E if the document is wrong. */
+/*
+ * Make the manifest of the document. Return 0 or a negative errno. If the document is wrong, E has
+ * the errors.
+ */
 static int make_manifest(struct local_submit *s, char **ret, struct spec_errors *e)
 {
 	const struct backend_config *config = &s->c->b->config;
@@ -437,8 +442,8 @@ static int make_manifest(struct local_submit *s, char **ret, struct spec_errors 
 }
 
 /*
- * Refuse the document, because it is for a cluster. Return -EFBIG if it is too large for any
- * cluster.
+ * Refuse the document, because it is for a cluster. Return -EFBIG if the document is too large for
+ * any cluster.
  */
 static int refuse_scheduler(struct local_submit *s, const char *scheduler, struct spec_errors *e)
 {
@@ -568,7 +573,7 @@ static void make_record(struct local_submit *s, struct spec_app *app,
 	s->snapshot = spec_record_snapshot(s->rec);
 }
 
-/* If the error is not the document's fault, so that it has no text yet, set its text. */
+/* If the error has no text yet, because the document is not the cause, set its text. */
 static void explain(struct local_submit *s)
 {
 	if (!s->text)
@@ -609,8 +614,8 @@ static void refuse(struct local_submit *s, int err)
 }
 
 /*
- * Answer the request. The record could neither be completed nor removed, because of ERR. After a
- * power cut it may look like the record of a launched job.
+ * Answer that kxfs could neither complete nor remove the record, because of ERR. After a power cut,
+ * the record may look like that of a launched job.
  */
 static void leave(struct local_submit *s, int err)
 {
@@ -629,8 +634,8 @@ static void on_given_up(void *data, int err)
 }
 
 /*
- * Answer that the job can't be started because of ERR, although it is recorded. Remove its record,
- * unless the job was held.
+ * Answer that kxfs can't start the job because of ERR, although the job is recorded. Unless the job
+ * was held, remove its record first.
  */
 static void give_up(struct local_submit *s, int err)
 {

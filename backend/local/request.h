@@ -4,9 +4,9 @@
  * job's record. Then kxfs starts the replicas, publishes the job, and answers the request. If the
  * record can't be written, kxfs starts nothing.
  *
- * A request about a job that is not over takes effect immediately. kxfs answers it when the
- * published job shows the effect and the record on disk has it. If the disk refuses the record, the
- * answer is an error. saved.c changes jobs that are over. I/O thread.
+ * If a job is not over, a request about it takes effect immediately. kxfs answers the request when
+ * the published job and the record on disk both show the effect. If the disk refuses the record,
+ * the answer is an error. If the job is over, saved.c makes the change. I/O thread.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ struct local_requests;
 struct local_requests *local_requests_new(struct backend *b, struct group *group,
 					  struct local_jobs *jobs, struct saved *saved,
 					  unsigned gpus);
-/* Launch no more jobs, because the mount ends. */
+/* Launch no more jobs, because the mount is ending. */
 void local_requests_stop(struct local_requests *c);
 void local_requests_free(struct local_requests *c); /* NULL is allowed */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The queue of changes of finished jobs, whose records only this file changes; and the recovery at
- * the start, which resumes jobs that have not finished.
+ * Changes finished jobs, and recovers all jobs at the start. Only this file changes the records of
+ * finished jobs. The changes are in a queue. The recovery resumes the jobs that have not finished.
  *
  * A record may be SUBMITTING at a start. kxfs regards its job as launched if a helper has left a
  * file, because a helper makes its file before it starts the program. kxfs also regards the job as
@@ -30,9 +30,9 @@ struct saved_update {
 	enum saved_change kind;
 	struct backend_request *rq;
 	char *uid;
-	const struct spec_job *job; /* the job's snapshot when the change begins */
+	const struct spec_job *job; /* the job's snapshot at the beginning of the change */
 	struct record *entry;	    /* the job's record */
-	bool is_full;		    /* the disk was too full to record the change */
+	bool is_full;		    /* true if the disk was too full to record the change */
 };
 
 struct recover;
@@ -44,7 +44,7 @@ struct saved {
 	struct local_jobs *jobs;
 	struct expiry *expiry; /* NULL when the mount is ending */
 	struct saved_update *changes;
-	bool busy; /* the first change in the queue is in progress */
+	bool busy; /* true if the first change in the queue is in progress */
 };
 
 void saved_stop(struct saved *saved)
@@ -62,8 +62,8 @@ bool saved_is_busy(const struct saved *saved)
 static void next_change(struct saved *saved);
 
 /*
- * Answer the request for C with success (ERR is 0), or with ERR and the reason TEXT; and begin the
- * next change.
+ * Answer the request for C, and begin the next change. The answer is success if ERR is 0, otherwise
+ * ERR with the reason TEXT.
  */
 static void end_change(struct saved_update *c, int err, const char *text)
 {
@@ -124,8 +124,8 @@ static void commit_drop(struct saved_update *c, records_fn done)
 }
 
 /*
- * If the record could not be written before the removal, write it now, since the removal has freed
- * space. If that fails, too, the next start sees that there are no logs.
+ * If the disk was too full to write the record before the removal, write it now, because the
+ * removal has freed space. If that fails, too, the next start sees that there are no logs.
  */
 static void on_dropped(void *data, int err)
 {
@@ -137,9 +137,9 @@ static void on_dropped(void *data, int err)
 }
 
 /*
- * Remove the output. The record already shows that it is dropped, so that after a crash the next
- * start removes the rest. If the disk was too full to write the record, the removal frees space,
- * and on_dropped writes the record.
+ * Remove the output. The record on disk already shows that the output is dropped, so after a crash
+ * the next start removes the rest. If the disk was too full to write the record, remove the output
+ * anyway. That frees space, and on_dropped then writes the record.
  */
 static void on_drop_noted(void *data, int err)
 {
@@ -166,7 +166,7 @@ static void on_removed(void *data, int err)
 }
 
 /*
- * Remove the record last. While it exists, the job can be found, and the removal can be repeated.
+ * Remove the record last. While the record exists, users can find the job and repeat the removal.
  */
 static void on_output_removed(void *data, int err)
 {
@@ -216,17 +216,17 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 /* A record that the start has read. */
 struct item {
 	enum {
-		ITEM_OTHER, /* the job is not local, or is held */
-		ITEM_NEVER, /* no program of the job was started; held.c handles the job */
+		ITEM_OTHER, /* the job is not local, or it is held */
+		ITEM_NEVER, /* no program of the job was started, so held.c handles the job */
 		ITEM_OVER,
 		ITEM_RUNS
 	} kind;
 	const struct spec_head *head;
-	bool has_output; /* the job has a folder in STATE/output */
+	bool has_output; /* true if the job has a folder in STATE/output */
 	/* With ITEM_OVER: */
 	struct spec_job *job; /* its snapshot */
-	bool left;	      /* its output was dropped, but some of it remains on disk */
-	bool unmerged;	      /* its merged log may lack lines */
+	bool left;	      /* true if its output was dropped, but some of it is still on disk */
+	bool unmerged;	      /* true if its merged log may lack lines */
 	/* With ITEM_RUNS: */
 	struct spec_record *rec;
 	struct task_found *found; /* the states of its replicas' newest attempts */
@@ -273,8 +273,9 @@ static bool is_shortage(int err)
 }
 
 /*
- * Handle the folder KEY, for which there is no usable record. If a helper lives there, the folder's
- * job is an orphan. Otherwise it may be the output of a record in STATE/aside.
+ * Handle the folder KEY in STATE/output, for which there is no usable record. If a helper lives
+ * there, the folder's job is an orphan. Otherwise the folder may be the output of a record in
+ * STATE/aside.
  */
 static void read_stray(struct recover *r, const char *key)
 {
@@ -313,7 +314,10 @@ static int read_folder(void *data, int at, const char *name, unsigned char type)
 	return 0;
 }
 
-/* Parse the parts of HEAD, the head of a local job. Return 0, or -EINVAL if they are damaged. */
+/*
+ * Parse the parts of HEAD, which is the head of a local job. Return 0, or -EINVAL if the parts are
+ * damaged.
+ */
 static int parse(const struct spec_head *head, struct item *ret)
 {
 	const char *plan = head->parts[RECORD_PLAN], *snapshot = head->parts[RECORD_SNAPSHOT];
@@ -322,8 +326,8 @@ static int parse(const struct spec_head *head, struct item *ret)
 	int err;
 
 	/*
-	 * A record that is SUBMITTING without a plan is of a job that was held, and that held.c has
-	 * not passed to this backend yet.
+	 * A record that is SUBMITTING but has no plan belongs to a job that was held. held.c has
+	 * not passed that job to this backend yet.
 	 */
 	ret->kind = ITEM_NEVER;
 	if (head->state == RECORD_SUBMITTING && !plan)
@@ -339,8 +343,8 @@ static int parse(const struct spec_head *head, struct item *ret)
 	job->dropped |= head->dropped;
 	ret->kind = job->finished ? ITEM_OVER : ITEM_RUNS;
 	/*
-	 * Keep only the snapshot, which is smaller than the record: there may be many finished
-	 * jobs.
+	 * There may be many finished jobs. So keep only the snapshot of each, which is smaller than
+	 * the record.
 	 */
 	if (job->finished)
 		ret->job = spec_record_job(rec);
@@ -371,7 +375,10 @@ static void read_finished(struct recover *r, struct item *item)
 		task_clean(dir);
 }
 
-/* ITEM is SUBMITTING. Return true if one of its programs was started, or may have been started. */
+/*
+ * ITEM is SUBMITTING. Return true if at least one program of its job was started or may have been
+ * started.
+ */
 static bool was_started(const struct item *item)
 {
 	char boot[37];
@@ -418,7 +425,7 @@ static void recover_work(void *data)
 	}
 }
 
-/* Resume the job of ITEM, which is not over. */
+/* Resume the job of ITEM. This job is not over. */
 static void resume(struct saved *saved, struct item *item)
 {
 	struct spec_record *rec = item->rec;
@@ -439,8 +446,8 @@ static void resume(struct saved *saved, struct item *item)
 }
 
 /*
- * Complete the merged log of JOB, which is over. It is incomplete if the disk was full when the
- * last kxfs ended.
+ * Complete the merged log of JOB, which is over. The log is incomplete if the disk was full when
+ * the last kxfs ended.
  */
 static void merge_again(struct saved *saved, const struct spec_job *job)
 {
@@ -510,8 +517,8 @@ static void recover_done(void *data)
 }
 
 /*
- * Parse the parts of H if it is of a local job that was or is being launched, and free these parts.
- * On the pool, before saved_recover.
+ * H is the head of a record that records_load reads. If H belongs to a local job that was launched
+ * or is being launched, parse the parts of H and free them. On the pool, before saved_recover.
  */
 static int read_record(void *data, struct spec_head *h)
 {

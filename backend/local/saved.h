@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs that are over: each is only a record on disk and a snapshot in the store. This object makes
- * one change at a time: it moves a job to history/, removes it, or drops its output. At a start, it
- * parses the records of all local jobs, and resumes those that are not over. I/O thread.
+ * The jobs that are over. Each of them is only a record on disk and a snapshot in the store. This
+ * object makes one change at a time: it moves a job to history/, removes it, or drops its output.
+ * When kxfs starts, it parses the records of all local jobs, and resumes those that are not over.
+ * I/O thread.
  */
 #pragma once
 
@@ -12,20 +13,20 @@ struct saved;
 struct expiry;
 
 /*
- * Make the object. Changes and the recovery at the start enter GROUP. After each change, EXPIRY
+ * Make the object. Changes, and the recovery at the start, enter GROUP. After each change, EXPIRY
  * checks what can be removed next.
  */
 struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs,
 			struct expiry *expiry);
 void saved_free(struct saved *saved);
-/* Drop the reference to EXPIRY, because the mount ends and the caller is about to free EXPIRY. */
+/* Forget EXPIRY, because the mount is ending and the caller is about to free EXPIRY. */
 void saved_stop(struct saved *saved);
 /* True if a change is in progress. */
 bool saved_is_busy(const struct saved *saved);
 
 /*
- * Resume the jobs that are not over, then call backend_started. If the processes of these jobs
- * can't be reached, pass an error to backend_started.
+ * Resume the jobs that are not over, then call backend_started. If kxfs can't reach the processes
+ * of these jobs, it passes an error to backend_started.
  */
 void saved_recover(struct saved *saved);
 

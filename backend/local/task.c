@@ -45,20 +45,24 @@
 
 #define NEWS_A_TURN 16
 #define HELLO_MS    200 /* how long a helper may take to report that its program runs */
-/* The pauses between attempts to connect to a helper; a message reports SEEK_TRIES failures. */
+/*
+ * The pauses between attempts to connect to a helper. After SEEK_TRIES failures, kxfs logs a
+ * message.
+ */
 #define SEEK_MIN_MS 50u
 #define SEEK_MAX_MS 2000u
 #define SEEK_TRIES  5
 /*
- * New tasks must leave this number of descriptors free, so that kxfs itself still works. A start
- * must connect to all helpers of the last daemon, so these connections may use half of this number.
+ * New tasks must leave this number of descriptors free, so that kxfs itself still works. When kxfs
+ * starts, it must connect to all helpers of the last daemon. So these connections need to leave
+ * only half of this number free.
  */
 #define FDS_KEPT 32
 
 /* A helper that this daemon has started. */
 struct child {
 	pid_t pid;
-	bool counted; /* the helper has entered the group */
+	bool counted; /* true if the helper has entered the group */
 	struct child *prev, *next;
 };
 
@@ -66,7 +70,7 @@ struct tasks {
 	struct loop *loop;
 	struct group *group;
 	struct child *children;
-	bool hears; /* the handler of SIGCHLD is set */
+	bool hears; /* true if the handler of SIGCHLD is set */
 	rlim_t max_fds;
 };
 
@@ -85,9 +89,9 @@ struct task {
 	struct work work;	 /* PREPARING, SEEKING: the work on the pool */
 	struct task_found found; /* SEEKING: the result of WORK */
 	struct loop_timer timer; /* PAUSING: the pause */
-	/* Pauses after failures to connect. A successful connection resets them. */
+	/* The pauses after failures to connect. A success resets them. */
 	struct backoff seek;
-	atomic_bool released;	      /* task_release was called while WORK was in progress */
+	atomic_bool released;	      /* true if task_release was called during WORK */
 	atomic_int stop_sig, end_sig; /* signals that wait for a connection; 0: none */
 	int pid;		      /* pid of the program; 0: not known yet */
 	bool has_end;
@@ -99,8 +103,8 @@ struct task {
 /* --- shared by all tasks --- */
 
 /*
- * Raise the limit of descriptors as far as possible, because each task needs one. Programs get the
- * old limit.
+ * Raise the limit of descriptors as far as possible, because each task needs a descriptor. Programs
+ * get the old limit.
  */
 struct tasks *tasks_new(struct loop *loop, struct group *group)
 {
@@ -156,8 +160,8 @@ static int connect_to(const char *dir, const char *name)
 }
 
 /*
- * FD was just opened, so all lower descriptors are in use. Return true if more than KEPT
- * descriptors remain free.
+ * True if more than KEPT descriptors remain free. FD was just opened, so all lower descriptors are
+ * in use.
  */
 static bool leaves(const struct tasks *tasks, int fd, int kept)
 {
@@ -260,7 +264,7 @@ static void hear(struct task *task, const struct helper_news *news)
 		break;
 	case HELPER_GROWN:
 		/*
-		 * Send this before the log is read. If the log grows again after that, the helper
+		 * Send HELPER_SEEN before the log is read. If the log grows after that, the helper
 		 * sends HELPER_GROWN again.
 		 */
 		(void)send(task->fd, &seen, sizeof(seen), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -280,7 +284,7 @@ static void hear(struct task *task, const struct helper_news *news)
 	}
 }
 
-/* Handle the end of the connection: the helper has ended, or could not send a message. */
+/* Handle the end of the connection: the helper has ended, or it could not send a message. */
 static void connection_over(struct task *task)
 {
 	if (task->has_end)
@@ -306,8 +310,8 @@ static void on_news(void *data)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		/*
-		 * If the helper ended without reading all of our messages, recv fails once with
-		 * ECONNRESET, and then returns the helper's last messages.
+		 * If the helper ended without reading all messages of this daemon, recv fails once
+		 * with ECONNRESET, and then returns the helper's last messages.
 		 */
 		if (n < 0 && errno == ECONNRESET)
 			continue;
@@ -367,7 +371,10 @@ struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, 
 
 /* --- starting --- */
 
-/* Reap helpers that have exited. This does not end their tasks; the end of the connection does. */
+/*
+ * Reap helpers that have exited. A task ends only when its connection ends, so this function does
+ * not end tasks.
+ */
 static void reap(void *data)
 {
 	struct tasks *tasks = data;
@@ -396,7 +403,7 @@ static void add_child(struct tasks *tasks, pid_t pid, bool counted)
 	DL_APPEND(tasks->children, child);
 	if (child->counted)
 		group_enter(tasks->group);
-	reap(tasks); /* the helper may have ended before this */
+	reap(tasks); /* the helper may have ended before SIGCHLD had a handler */
 }
 
 void tasks_outlive(struct tasks *tasks)
@@ -494,8 +501,8 @@ static void prepare_work(void *data)
 	if (err >= 0 && !leaves(task->tasks, task->fd, FDS_KEPT))
 		err = -EMFILE;
 	/*
-	 * A slow disk may have delayed this for long. The task may have been released or ended in
-	 * the meantime.
+	 * A slow disk may have delayed this step for a long time. In the meantime, the task may
+	 * have been released or ended.
 	 */
 	if (err >= 0 && !atomic_load(&task->released) && !atomic_load(&task->end_sig))
 		err = spawn_self(argv, environ, (int[]){task->instructions_fd, task->listen_fd, -1},
@@ -546,8 +553,8 @@ struct task *task_start(struct tasks *tasks, const struct task_config *config,
 /* --- afterwards --- */
 
 /*
- * Return the start time of the program from the first message of a helper; 0 if the program does
- * not run yet. Leave the message in the socket for the task that gets FD.
+ * Return the time at which the program was started, from the helper's first message; 0 if the
+ * program does not run yet. Leave the message in the socket for the task that gets FD.
  */
 static int64_t peek_started(int fd)
 {
@@ -561,8 +568,8 @@ static int64_t peek_started(int fd)
 }
 
 /*
- * Return the state of a helper that does not listen: NONE, DROPPED, or UNKNOWN. It is UNKNOWN if
- * the helper still holds its lock, or if the lock can't be checked because of *RET_ERR.
+ * The helper of the attempt NAME does not listen. Return NONE, DROPPED or UNKNOWN. Return UNKNOWN
+ * if the helper still holds its lock, or if kxfs can't check the lock because of *RET_ERR.
  */
 static enum task_state look_for_lock(const char *dir, const char *name, int *ret_err)
 {
@@ -608,7 +615,7 @@ void task_signal(struct task *task, int sig)
 
 	if (task->step != CONNECTED)
 		*(sig == SIGSTOP || sig == SIGCONT ? &task->stop_sig : &task->end_sig) = sig;
-	/* This fails if the helper has ended; then its connection ends, too. */
+	/* If the helper has ended, send fails. Then the connection ends, too. */
 	else if (send(task->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		diag(DIAG_DEBUG, "%s: %s: signal %d: %s", task->dir, task->name, sig,
 		     strerror(errno));
@@ -636,7 +643,8 @@ void task_clean(const char *dir)
 	int err;
 
 	/*
-	 * At a start, few finished jobs still have this directory, and stat is cheaper than rmdir.
+	 * When kxfs starts, few finished jobs still have this directory, and stat is cheaper than
+	 * rmdir.
 	 */
 	if (disk_stat(AT_FDCWD, path, &st) == -ENOENT)
 		return;
@@ -647,7 +655,7 @@ void task_clean(const char *dir)
 	(void)disk_rmdir(AT_FDCWD, path);
 }
 
-/* A helper of an orphan. Its task is used only to find out when the helper ends. */
+/* A helper of an orphan. Its task only serves to find out when the helper ends. */
 struct helper_of {
 	struct orphan *orphan;
 	char *name;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The daemon's side of one attempt of a replica, which runs under a helper (helper.h). A task
- * starts a helper, or connects to a helper that an earlier daemon has started. It sends signals to
- * the helper, and receives the helper's messages. I/O thread, except task_find and task_clean.
+ * starts a helper, or connects to a helper that an earlier daemon has started. The task sends
+ * signals to the helper, and receives its messages. I/O thread, except task_find and task_clean.
  */
 #pragma once
 
@@ -22,36 +22,40 @@ struct task_config {
 	int64_t limit_ms;  /* time limit of the program; 0: none */
 	uint64_t gpus;	   /* the program's GPUs, one bit for each GPU */
 	unsigned grace_ms; /* time between SIGTERM and SIGKILL at the limit */
-	/* The arrays end with NULL. ARGS[0] is searched for in the PATH of ENV. */
+	/* Both arrays end with NULL. kxfs searches the PATH in ENV for ARGS[0]. */
 	char *const *args, *const *env;
 };
 
 /*
- * Callbacks. ENDED is the last one, and the task is freed before ENDED is called. All except ENDED
- * may be NULL; for task_start PREPARED must be set, too.
+ * Callbacks. ENDED is always the last one; the task is freed before it is called. All callbacks
+ * except ENDED may be NULL. But for task_start PREPARED must be set, too.
  */
 struct task_events {
 	/*
-	 * The first callback of a task that task_start has made: its start no longer waits for the
+	 * Called first for a task that task_start has made, when its start no longer waits for the
 	 * disk.
 	 */
 	void (*prepared)(void *data);
 	void (*started)(void *data, int64_t time);
-	void (*grown)(void *data); /* the log has grown */
-	/* Output was lost because of this errno; the program may still run. */
+	void (*grown)(void *data); /* called when the log has grown */
+	/* Called when output was lost because of ERR. The program may still run. */
 	void (*lost)(void *data, int err);
-	/* The usage of the attempt up to now. After its end, the total usage. */
+	/*
+	 * Called with the usage of the attempt so far, and once more at the end with the total
+	 * usage.
+	 */
 	void (*used)(void *data, const struct task_usage *usage);
 	void (*ended)(void *data, const struct task_end *end);
 };
 
 /*
- * Make the data that all tasks share. A helper that this daemon starts is in GROUP while it runs.
+ * Make the data that all tasks share. Each helper that this daemon starts is in GROUP while it
+ * runs.
  */
 struct tasks *tasks_new(struct loop *loop, struct group *group);
 /* Call this after the loop has stopped. Running helpers continue. */
 void tasks_free(struct tasks *tasks);
-/* Make running helpers leave the group, so that they continue after the backend has stopped. */
+/* Make all running helpers leave the group, so that the backend can stop while they continue. */
 void tasks_outlive(struct tasks *tasks);
 
 /* Start a task. EVENTS->ended is called later, even if the task can't be started. */
@@ -73,8 +77,8 @@ struct task_found {
 	/* UNKNOWN: a negative errno. -EWOULDBLOCK: the helper lives, but no longer listens */
 	int err;
 	/*
-	 * RUNS: the time when the program was started, in ns; 0 if it is unknown, or not started
-	 * yet
+	 * RUNS: the time at which the program was started, in ns; 0 if this is unknown or has not
+	 * happened yet
 	 */
 	int64_t started;
 	struct task_end end;
@@ -82,22 +86,22 @@ struct task_found {
 };
 
 /*
- * An earlier daemon has started the attempt NAME in the job's folder DIR. Find its state. On the
- * pool.
+ * Find the state of the attempt NAME in the job's folder DIR. An earlier daemon has started this
+ * attempt. On the pool.
  */
 void task_find(struct tasks *tasks, const char *dir, const char *name, struct task_found *ret);
 /*
- * Make a task for an attempt of an earlier daemon. If the state of task_find is TASK_RUNS, FD is
- * the connection that task_find has made. If it is TASK_UNKNOWN, FD is -1, and the task repeats
- * task_find. If the program runs, started() is called, even if the earlier daemon has received that
- * message already.
+ * Make a task for an attempt of an earlier daemon. If task_find has returned TASK_RUNS, FD is the
+ * connection that it has made. If task_find has returned TASK_UNKNOWN, FD is -1, and the task
+ * repeats task_find. If the program runs, started() is called, even if the earlier daemon has
+ * received that message already.
  */
 struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, int fd,
 			const struct task_events *events, void *data);
 /*
  * Send SIG to the attempt now, or when the helper is connected. SIGTERM and SIGKILL go to the
- * program's process group; SIGSTOP and SIGCONT go to all processes of the attempt. If SIGTERM or
- * SIGKILL is sent before the helper is started, the task ends without starting a program.
+ * program's process group. SIGSTOP and SIGCONT go to all processes of the attempt. If SIG is
+ * SIGTERM or SIGKILL, and the helper is not started yet, the task ends without starting a program.
  */
 void task_signal(struct task *task, int sig);
 /* Free TASK. Its helper continues, and a later daemon can connect to it. NULL is allowed. */
@@ -106,21 +110,21 @@ void task_release(struct task *task);
 void task_clean(const char *dir);
 
 /*
- * An orphan is a job whose record is damaged or missing, and whose programs still run. kxfs can't
- * control it. It keeps its slot and its GPUs until all of its helpers have ended.
+ * An orphan is a job whose record is damaged or missing, but whose programs still run. kxfs can't
+ * control an orphan. An orphan keeps its slot and its GPUs until all of its helpers have ended.
  */
 struct orphan;
 
 /* Return the orphan in the folder STATE/output/KEY; NULL if no helper lives there. On the pool. */
 struct orphan *orphan_find(struct tasks *tasks, const char *state_dir, const char *key);
-void orphan_free(struct orphan *o); /* O must not be in a list of orphan_watch. */
+void orphan_free(struct orphan *o); /* O must not be in the list of orphan_watch. */
 /*
  * Add O to LIST, and take ownership of O. When all helpers of O have ended, free O, and call
  * FN(DATA). I/O thread.
  */
 void orphan_watch(struct orphan **list, struct orphan *o, struct tasks *tasks, loop_fn fn,
 		  void *data);
-/* Add the orphans of LIST to the counts of SLOTS: each uses one slot, and its GPUs. */
+/* Count the orphans of LIST in SLOTS: each orphan uses one slot, and its GPUs. */
 void orphans_take(const struct orphan *list, struct spec_slots *slots);
 /* Free the orphans of LIST. Their programs continue. */
 void orphans_release(struct orphan **list);
