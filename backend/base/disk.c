@@ -12,7 +12,8 @@
 #define ENTRIES 4096 /* bytes of directory entries per read */
 
 /*
- * Repeat CALL while it fails with EINTR. The result is its value, or a negative errno if it failed.
+ * Repeat CALL until it does not fail with EINTR. The result is the value of CALL, or a negative
+ * errno if CALL has failed.
  */
 #define retry(call)                                                                                \
 	({                                                                                         \

@@ -34,10 +34,14 @@
 int disk_open(int at, const char *path, int flags);
 int disk_mkdir(int at, const char *path);
 /*
- * Set *RET to the stat(2) of PATH. If PATH is "", use AT itself, which may then be any open file.
+ * Set *RET to the stat(2) of PATH. If PATH is "", set *RET to that of AT, which may be any open
+ * file.
  */
 int disk_stat(int at, const char *path, struct stat *ret);
-/* Return 0 if this process may access PATH with MODE (R_OK, W_OK, X_OK). A symbolic link is followed. */
+/*
+ * Return 0 if this process may access PATH with MODE (R_OK, W_OK, X_OK). If PATH is a symbolic
+ * link, follow it.
+ */
 int disk_access(int at, const char *path, int mode);
 
 /* Read or write up to N bytes at the offset OFF. Return the number of bytes. */
@@ -66,7 +70,7 @@ int disk_rename(int from_at, const char *from, int to_at, const char *to);
 int disk_unlink(int at, const char *path);
 int disk_rmdir(int at, const char *path);
 int disk_chown(int fd, uid_t uid, gid_t gid);
-/* Set the mode of PATH, or of AT if PATH is "". A symbolic link is followed. */
+/* Set the mode of PATH, or of AT if PATH is "". If PATH is a symbolic link, follow it. */
 int disk_chmod(int at, const char *path, mode_t mode);
 /*
  * Set the mtime of PATH, or of AT if PATH is "", to MTIME_NS (ns since 1970). If MTIME_NS is

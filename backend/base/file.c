@@ -28,7 +28,7 @@ char *file_path(const char *state_dir, const char *key, const char *name)
 
 /* --- bytes --- */
 
-/* Write all of P at OFF, or at FD's offset if OFF is -1. */
+/* Write all N bytes of P at OFF, or at FD's offset if OFF is -1. */
 static int write_all(int fd, const char *p, size_t n, off_t off)
 {
 	while (n > 0) {

@@ -33,8 +33,9 @@ char *file_path(const char *state_dir, const char *key, const char *name);
 int file_write_all(int fd, const char *p, size_t n);
 int file_pwrite_all(int fd, const char *p, size_t n, off_t off);
 /*
- * Read up to N bytes at OFF, and return their number. It is lower than N only if the file ends, or
- * if a later byte can't be read. If the first byte can't be read, return a negative errno.
+ * Read up to N bytes at OFF, and return the number of bytes read. The number is lower than N only
+ * if the file ends, or if a later byte can't be read. If the first byte can't be read, return a
+ * negative errno.
  */
 ssize_t file_read_at(int fd, void *buf, size_t n, uint64_t off);
 /*
@@ -78,24 +79,24 @@ int file_write_last(const char *dir, const char *file, const char *text, size_t 
 void file_free_room(const char *dir, const char *file);
 
 /*
- * True if NAME in the directory AT is itself a directory. TYPE is the type that disk_list passed
- * for it.
+ * True if NAME in the directory AT is a directory. A symbolic link to a directory is not one. TYPE
+ * is the type that disk_list has passed for NAME.
  */
 bool file_is_dir(int at, const char *name, unsigned char type);
 /* Sync the directory DIR, after files were created in it or removed from it. */
 int file_sync_dir(const char *dir);
 /*
  * Move FROM to STATE/aside/NAME or, if that name is taken, to NAME.1, NAME.2 and so on. Create
- * STATE/aside if needed. Set *RET to the new path, malloc'ed. Meanwhile, no other thread may create
- * files in STATE/aside.
+ * STATE/aside if needed. Set *RET to the new path, malloc'ed. During this call, no other thread may
+ * create files in STATE/aside.
  */
 int file_aside_state(const char *from, const char *state_dir, const char *name, char **ret);
 /* True if PATH is DIR or a path below DIR. Both paths must be canonical. */
 bool file_is_below(const char *path, const char *dir);
 /*
- * Return a text for people that describes why a file can't be used. ERR is the error of reading the
- * file, or the result of the parser of its text: -EINVAL (damaged) or -ENOTSUP (written by another
- * version of kxfs). Do not free the text.
+ * Return a text for people that describes why a file can't be used. ERR is the error that kxfs got
+ * when it read or parsed the file. The parser returns -EINVAL if the file is damaged, and -ENOTSUP
+ * if another version of kxfs has written it. Do not free the text.
  */
 const char *file_fault(int err);
 /* True if reading a file failed with ERR, but a later attempt may succeed. */

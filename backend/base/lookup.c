@@ -82,7 +82,7 @@ static void on_late(void *data)
 	{
 		lock_scope(&lock);
 		if (a->state == OVER)
-			return; /* on_looked is posted */
+			return; /* on_looked is posted, and frees A */
 		a->state = HANGS;
 	}
 	finish(&l, NULL);

@@ -215,9 +215,9 @@ static void timer_take(struct loop *loop, struct loop_timer *t)
 
 /*
  * Run the expired timers, but not those that their callbacks set. Otherwise a timer that always
- * sets itself to 0 ms again would block the loop for ever. Among timers with the same time, the one
- * that was set first is first in the heap. So when a timer that was set by a callback is first, no
- * other expired timer is left.
+ * sets itself to 0 ms again would block the loop for ever. SEQ numbers the timers in the order in
+ * which they were set. Timers with the same time are in the heap in this order. So if the first
+ * timer in the heap was set by a callback, no older timer is expired.
  */
 static void loop_on_tick(uv_timer_t *uv)
 {
@@ -234,7 +234,10 @@ static void loop_on_tick(uv_timer_t *uv)
 	}
 }
 
-/* Called before the loop sleeps. Set the libuv timer that wakes it when the first timer expires. */
+/*
+ * Called before the loop sleeps. Set the libuv timer that wakes the loop when the first timer
+ * expires.
+ */
 static void loop_on_prepare(uv_prepare_t *uv)
 {
 	struct loop *loop = container_of(uv, struct loop, prepare);
@@ -285,7 +288,7 @@ static void loop_on_watch(uv_poll_t *uv, int status, int events)
 {
 	struct loop_watch *watch = container_of(uv, struct loop_watch, uv);
 
-	/* Ignore STATUS: if FD has an error, FN gets it when it reads FD. */
+	/* Ignore STATUS: if FD has an error, FN gets this error when it reads from FD. */
 	watch->fn(watch->data);
 }
 
@@ -424,8 +427,8 @@ static void pool_free(struct pool *p)
 }
 
 /*
- * Wait for the next call and return it. Return NULL if this thread must end. In this case, set
- * *LAST to true if the pool has ended and this was its last thread.
+ * Wait for the next call and return it. Return NULL if this thread must end. In this case, also set
+ * *LAST to true if the pool has ended, and no other thread of the pool is left.
  */
 static struct loop_job *pool_take(struct pool *p, bool *last)
 {

@@ -68,8 +68,8 @@ bool loop_is_here(const struct loop *loop);
 /* The functions below are for the I/O thread only. */
 
 /*
- * Initialize T to call FN(DATA) whenever it expires. Stop a set timer before its memory is freed. A
- * timer that is not set needs no cleanup. Any thread.
+ * Initialize T to call FN(DATA) whenever T expires. If T is set, stop it before you free its
+ * memory. If T is not set, it needs no cleanup. Any thread.
  */
 static inline void loop_timer_init(struct loop_timer *t, struct loop *loop, loop_fn fn, void *data)
 {
@@ -77,7 +77,7 @@ static inline void loop_timer_init(struct loop_timer *t, struct loop *loop, loop
 }
 /* Set T to expire once, MS from now. This replaces an earlier setting. */
 void loop_timer_set(struct loop_timer *t, uint64_t ms);
-/* Stop T, if it is set: FN is not called any more. After loop_stop any thread may call this. */
+/* Stop T if it is set, so that FN is not called. After loop_stop, any thread may call this. */
 void loop_timer_stop(struct loop_timer *t);
 /* True if T is set. Within FN this is false until T is set again. */
 static inline bool loop_timer_is_set(const struct loop_timer *t)
@@ -86,9 +86,9 @@ static inline bool loop_timer_is_set(const struct loop_timer *t)
 }
 
 /*
- * Call FN(DATA) whenever FD is readable. With PRIORITY, call it instead whenever poll(2) reports
- * POLLPRI for FD, as it does when /proc/self/mountinfo changes. Return NULL and set errno if FD
- * can't be polled. The caller still owns FD.
+ * Call FN(DATA) whenever FD is readable. If PRIORITY, call it only when poll(2) reports POLLPRI for
+ * FD. /proc/self/mountinfo reports its changes in this way. Return NULL and set errno if FD can't
+ * be polled. The caller still owns FD.
  */
 struct loop_watch *loop_watch_new(struct loop *loop, int fd, bool priority, loop_fn fn, void *data);
 void loop_watch_free(struct loop_watch *watch);

@@ -91,8 +91,8 @@ int process_stat(pid_t pid, struct process_stat *ret)
 		return -ESRCH;
 	if (ret->signal == PROCESS_HIDDEN) {
 		/*
-		 * If kxfs may read this link, the kernel also shows it the real EXIT_CODE. That is
-		 * 0 here, so no signal ended the process.
+		 * If kxfs may read this link, the kernel also shows kxfs the real EXIT_CODE.
+		 * EXIT_CODE is 0 here, so no signal ended the process.
 		 */
 		snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 		if (readlink(path, &any, 1) >= 0 || errno != EACCES)
@@ -110,7 +110,10 @@ void process_boot(char ret[37])
 		*ret = '\0';
 }
 
-/* The soft limit of descriptors before process_allow_descriptors raised it; 0 if it was not raised. */
+/*
+ * The soft limit of descriptors before process_allow_descriptors raised it; 0 if that did not
+ * happen.
+ */
 static _Atomic rlim_t given;
 
 rlim_t process_given_descriptors(void)

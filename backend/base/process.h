@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions for processes: parse /proc/PID/stat of a process or thread; get the id of this boot, the limit of file
- * descriptors, the user and their home; start programs; delay the signals that end a command. Any thread;
- * process_home, process_submitter and spawn_* may wait.
+ * Functions for processes. They parse /proc/PID/stat of a process or thread; get the id of this
+ * boot, the limit of file descriptors, the user and their home; start programs; and delay the
+ * signals that end a command. Any thread may call them. process_home, process_submitter and spawn_*
+ * may wait.
  */
 #pragma once
 
@@ -25,8 +26,8 @@ struct process_stat {
 	 */
 	int signal;
 	/*
-	 * CPU time of the process, plus that of all children for which it has waited. The unit is a
-	 * tick; a second has sysconf(_SC_CLK_TCK) ticks.
+	 * The CPU time of the process, plus the CPU time of all children for which the process has
+	 * waited. The unit is a tick; a second has sysconf(_SC_CLK_TCK) ticks.
 	 */
 	unsigned long ticks;
 	unsigned long pages; /* resident pages of memory */
@@ -39,7 +40,7 @@ struct process_stat {
  */
 int process_parse_stat(const char *text, struct process_stat *ret);
 /*
- * Read and parse /proc/PID/stat of the process or thread PID. Return 0 or a negative errno; -ESRCH:
+ * Read and parse /proc/PID/stat of the process or thread PID. Return 0 or a negative errno. -ESRCH:
  * PID does not exist, or kxfs can't see it.
  */
 int process_stat(pid_t pid, struct process_stat *ret);
@@ -56,14 +57,14 @@ void process_boot(char ret[37]);
  */
 rlim_t process_allow_descriptors(void);
 /*
- * Return the soft limit of file descriptors that this process had before process_allow_descriptors.
- * kxfs starts other programs with this limit.
+ * Return the soft limit of file descriptors that this process had before it called
+ * process_allow_descriptors. kxfs starts other programs with this limit.
  */
 rlim_t process_given_descriptors(void);
 /*
- * Return the home directory of the user who runs kxfs, malloc'ed: $HOME if that is an absolute
- * path, else the one in the user database. Return NULL if there is none. Reading the user database
- * may wait for a server.
+ * Return the home directory of the user who runs kxfs, malloc'ed. It is $HOME if that is an
+ * absolute path, else the directory in the user database. Return NULL if there is none. Reading the
+ * user database may wait for a server.
  */
 char *process_home(void);
 /*
@@ -78,16 +79,16 @@ char *process_submitter(void);
 void process_limit_descriptors(rlim_t soft);
 
 /*
- * The functions below start programs. They return after the new process has closed its copies of
- * kxfs's descriptors. If a descriptor refers to a file on a disk that hangs, closing it may hang,
- * and so may these functions.
+ * The functions below start programs. Each returns after the new process has closed its copies of
+ * kxfs's descriptors. If one of these descriptors is a file on a disk that hangs, closing it may
+ * hang, so the function may hang, too.
  */
 
 /*
  * Start this program again, under the name ARGV[0], with the environment ENV, in a new session. FDS
- * become the descriptors 0, 1 and 2 of the new process (-1: /dev/null). Set *RET to the pid of the
- * new process; the caller must call waitpid for it. Return 0 or a negative errno. Call this on the
- * pool.
+ * become the descriptors 0, 1 and 2 of the new process; /dev/null replaces an entry of -1. Set *RET
+ * to the pid of the new process. The caller must call waitpid for it. Return 0 or a negative errno.
+ * Call this on the pool.
  */
 int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret);
 
@@ -97,12 +98,12 @@ int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret
  * than 1024 descriptors.
  *
  * kxfs starts itself as an intermediate process, which lowers the limit, searches PATH, and execs
- * the program. If a directory of PATH is on a disk that hangs, only the intermediate process hangs;
- * SIGKILL ends it.
+ * the program. If a directory of PATH is on a disk that hangs, only the intermediate process hangs.
+ * SIGKILL can end it.
  *
- * FDS[0] is not the program's standard input, which is /dev/null, but the write end of a pipe. If
- * the program can't be run, the intermediate process writes the errno, an int, to this pipe. If it
- * runs, the pipe is closed. In all other respects this function is like spawn_self.
+ * The program's standard input is /dev/null. FDS[0] is the write end of a pipe, on which the
+ * intermediate process reports a failure. If it can't run the program, it writes the errno, an int.
+ * If it can, the exec closes the pipe. In all other respects this function is like spawn_self.
  */
 int spawn_program(char *const *args, char *const *env, const int fds[3], pid_t *ret);
 
@@ -128,8 +129,8 @@ struct interrupt {
 };
 
 /*
- * Begin to delay SIGINT, SIGTERM and SIGHUP, except those that are blocked already, or that do not
- * have their default action.
+ * Begin to delay SIGINT, SIGTERM and SIGHUP. Do not delay a signal that is already blocked, or
+ * whose action is not the default.
  */
 void interrupt_hold(struct interrupt *i);
 /* Unblock the signals. If one has arrived, the process ends here. */

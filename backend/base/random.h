@@ -24,13 +24,19 @@ int must_check random_name(uint64_t *ret);
  */
 unsigned random_about(unsigned ms);
 
-/* Growing pauses between the retries of an operation that keeps failing. Plain data, for one thread at a time. */
+/*
+ * Growing pauses between the retries of an operation that keeps failing. Plain data, for one thread
+ * at a time.
+ */
 struct backoff {
 	unsigned first, last; /* the first and the longest pause, in ms */
 	unsigned failures;    /* number of failures in a row */
 };
 
-/* Return a backoff without failures. The first pause is FIRST ms, and pauses grow to at most LAST ms. */
+/*
+ * Return a backoff without failures. The first pause is FIRST ms. Later pauses grow to at most LAST
+ * ms.
+ */
 static inline struct backoff backoff_begin(unsigned first, unsigned last)
 {
 	return (struct backoff){first, last, 0};
@@ -50,13 +56,13 @@ static inline unsigned backoff_next(struct backoff *b, unsigned asked_ms)
 	return max_of(pause, asked_ms ? random_about(asked_ms + asked_ms / 3 + 1) : 0);
 }
 
-/* Undo the counting of the last failure, so that the next pause is as long as the last one. */
+/* Do not count the last failure, so that the next pause is as long as the last one. */
 static inline void backoff_undo(struct backoff *b)
 {
 	b->failures -= b->failures > 0;
 }
 
-/* Reset after a success. */
+/* Forget all failures, after a success. */
 static inline void backoff_reset(struct backoff *b)
 {
 	b->failures = 0;

@@ -32,13 +32,13 @@ struct wait {
 void wait_init(struct wait *w);
 void wait_clear(struct wait *w);
 /*
- * Set the result: 0, or a negative errno with TEXT (may be NULL). Only the first call has an
+ * Set the result: 0, or a negative errno with TEXT, which may be NULL. Only the first call has an
  * effect. Any thread.
  */
 void wait_set(struct wait *w, int err, const char *text);
 /*
- * Wait at most SECONDS for the result. Return its error, or -ETIMEDOUT if there is no result in
- * time. If there is a result and RET_TEXT is not NULL, set *RET_TEXT to the result's text,
- * malloc'ed or NULL. Not on the I/O thread.
+ * Wait at most SECONDS for the result. Return the error of the result, or -ETIMEDOUT if there is no
+ * result in time. If there is a result and RET_TEXT is not NULL, set *RET_TEXT to the result's
+ * text, malloc'ed or NULL. Not on the I/O thread.
  */
 int wait_get(struct wait *w, unsigned seconds, char **ret_text);

@@ -8,7 +8,7 @@
 
 /*
  * Call FN if the group is still empty. If an operation has entered the group since this call was
- * posted, do nothing: when the last operation leaves the group, group_leave posts this call again.
+ * posted, do nothing. group_leave posts this call again when the last operation leaves the group.
  */
 static void call_when_empty(void *data)
 {

@@ -34,9 +34,9 @@ void group_leave(struct group *g);
 void group_when_empty(struct group *g, loop_fn fn, void *data);
 
 /*
- * A unit of work for the pool, embedded in the object that needs it. It enters and leaves its group automatically.
- * Work that must run in order, such as most changes of the disk, goes through a queue. Work of different queues
- * runs in parallel.
+ * A unit of work for the pool, embedded in the object that needs it. It enters and leaves its
+ * group automatically. Work that must run in order, such as most changes of the disk, goes through
+ * a queue. Work of different queues runs in parallel.
  *
  *	m->work = (struct work){.run = make_work, .done = make_done, .group = &o->group, .data = m};
  *	work_start(&m->work, o->loop);
@@ -69,8 +69,8 @@ struct work_queue {
 /* Run W, which must not be in progress. */
 void work_start(struct work *w, struct loop *loop);
 /*
- * Run W after all work that is already in Q, including the DONE functions of that work. If W has no
- * RUN, only call its DONE then. The DONE of the last work in Q may free Q. Work that hangs delays
- * only its own queue.
+ * Run W after all work that is already in Q, and after the DONE functions of that work. If W has no
+ * RUN, only call its DONE at that time. The DONE of the last work in Q may free Q. Work that hangs
+ * delays only its own queue.
  */
 void work_enqueue(struct work *w, struct loop *loop, struct work_queue *q);
