@@ -60,14 +60,16 @@ struct credential_waiter {
 
 /*
  * The contents of the files. A member is NULL if the kubeconfig does not name its file. The pool
- * reads the certificate and its key one right after the other.
+ * reads the certificate and its key one right after the other, so that they match.
  */
 struct credential_files {
 	char *token; /* without surrounding white space, and valid in a header line */
 	char *cert_pem, *key_pem;
 };
 
-/* One read of the files. While it is in progress, only the pool uses its members, except CR. */
+/*
+ * One read of the files. While this read is in progress, only the pool uses its members, except CR.
+ */
 struct credential_reading {
 	struct credential *cr; /* NULL: the result is not needed any more */
 	const struct spec_connection *c;
@@ -113,8 +115,8 @@ struct credential {
 	int64_t renew_ns;   /* when ANSWER must be renewed, in ns; 0: never */
 	uint64_t plugin_ms; /* the plugin does not run again before this time, by loop_now_ms */
 	/*
-	 * While the plugin was running, a request came from a user who may have logged in
-	 * meanwhile.
+	 * True if a user has made a request while the plugin was running. The user may have logged
+	 * in meanwhile.
 	 */
 	bool urgent;
 
@@ -299,7 +301,7 @@ static int read_files(const struct spec_connection *c, struct credential_files *
 }
 
 /*
- * Set *RET to the KUBERNETES_EXEC_INFO for the plugin of C. Do not change it if C has no plugin.
+ * Set *RET to the KUBERNETES_EXEC_INFO for the plugin of C. If C has no plugin, do not change *RET.
  * Return 0, or a negative errno with *RET_TEXT.
  */
 static int read_info(const struct spec_connection *c, char **ret, char **ret_text)
@@ -343,8 +345,8 @@ static void read_work(void *data)
 /* --- files: on the I/O thread --- */
 
 /*
- * Handle a failed read of the files. If an earlier read has succeeded, keep its contents. Otherwise
- * make requests fail with ERR, and read again after FAILED_MS.
+ * Handle a failed read of the files. If an earlier read has succeeded, continue to use its
+ * contents. Otherwise make requests fail with ERR, and read the files again after FAILED_MS.
  */
 static void files_failed(struct credential *cr, int err, const char *text)
 {
@@ -580,8 +582,9 @@ bool credential_refused(struct credential *cr, uint64_t generation)
 	if (!files_any(cr->c) && !cr->c->exec.command && !cr->load)
 		return false;
 	/*
-	 * The refusal of another request has just led to a refresh, so do not begin another one. If
-	 * the plugin has not answered since, its answer may also help this request.
+	 * The refusal of another request has just led to a refresh, so do not begin another one.
+	 * Return true only if the plugin has not answered since then: its new answer may help this
+	 * request.
 	 */
 	if (cr->refused_ms && now - cr->refused_ms < REFUSED_MS)
 		return cr->c->exec.command && !cr->answer_known;
@@ -599,7 +602,7 @@ void credential_retry_now(struct credential *cr)
 	cr->urgent = cr->plugin_state == ASKED;
 	if (cr->plugin_err < 0) {
 		cr->plugin_ms = 0;
-		/* the user may have changed the kubeconfig in order to log in */
+		/* The user may have changed the kubeconfig in order to log in. */
 		cr->reload = cr->load;
 	}
 	if (cr->plugin_err < 0 || cr->files_err < 0)

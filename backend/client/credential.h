@@ -24,9 +24,9 @@ struct credential_parts {
 
 /*
  * The reply to credential_get. After a success, ERR is 0 and PARTS is set. After a failure, ERR is
- * a negative errno, and TEXT describes it for people. -EACCES: the plugin failed; TEXT has the end
- * of its stderr, and the install hint of the kubeconfig. -ENOENT: a file is missing, and was never
- * read. -ETIMEDOUT: the plugin or the disk did not answer in time.
+ * a negative errno, and TEXT describes the failure for people. -EACCES: the plugin failed; TEXT has
+ * the end of the plugin's stderr, and the install hint of the kubeconfig. -ENOENT: a file is
+ * missing, and kxfs has never read it. -ETIMEDOUT: the plugin or the disk did not answer in time.
  */
 typedef void (*credential_fn)(void *data, int err, const struct credential_parts *parts,
 			      const char *text);
@@ -39,7 +39,7 @@ int credential_new(struct loop *loop, const struct spec_connection *c, struct cr
 		   char **ret_text);
 /*
  * Set the function that reads the connection from the kubeconfig again. LOAD(DATA) runs on the pool
- * after the server has refused the current credential, and returns 0 or a negative errno. If it
+ * after the server has refused the current credential, and returns 0 or a negative errno. If LOAD
  * returns a connection to another server, kxfs ignores that connection. Call credential_set_load
  * before the loop runs.
  */
@@ -54,11 +54,11 @@ void credential_stop(struct credential *cr);
 void credential_free(struct credential *cr);
 
 /*
- * Call FN with the credential: within this call if the known credential is still good, else later.
- * Return 0 if FN was called already, else a ticket for credential_cancel.
+ * Call FN with the credential. If the known credential is still good, call FN within this call, and
+ * return 0. Otherwise call FN later, and return a ticket for credential_cancel.
  *
- * kxfs reads token and certificate files again, on the pool, after a minute. If that fails or takes
- * more than 10 s, it uses the last contents. It runs a plugin again shortly before the plugin's
+ * kxfs reads token and certificate files again, on the pool, after a minute. If this fails or takes
+ * more than 10 s, kxfs uses the last contents. kxfs runs a plugin again shortly before the plugin's
  * answer expires. A plugin may take 60 s. A failure is cached for 5 s. While kxfs starts, a
  * plugin's stderr also goes to the terminal.
  */

@@ -30,7 +30,7 @@
 struct curl_socket {
 	uv_poll_t poll;
 	curl_socket_t fd;
-	bool again;    /* curl must read from the socket once more, so it is in AGAIN_LIST */
+	bool again;    /* curl must read from this socket once more; the socket is in AGAIN_LIST */
 	uint64_t pass; /* the last pass of on_again in which curl has read from the socket */
 	struct curl_loop *l;
 	struct curl_socket *prev, *next;
@@ -47,7 +47,7 @@ struct curl_loop {
 	unsigned n_open;   /* number of libuv handles that are open or closing */
 	uv_timer_t timer;  /* fires when curl wants to be called */
 	uv_idle_t at_once; /* calls curl in the next round of the loop */
-	/* runs on_again, in which curl reads again from sockets that had bytes */
+	/* runs on_again, which makes curl read again from sockets that had bytes */
 	uv_timer_t again;
 	uint64_t n_chunks; /* number of received chunks of replies */
 	struct curl_socket *sockets;
@@ -123,9 +123,9 @@ static void on_again(uv_timer_t *timer)
 	struct curl_socket *s;
 
 	/*
-	 * A read may close this socket and others, so do not keep a pointer to the next one.
+	 * A read may close this socket and others, so do not keep a pointer to the next socket.
 	 * Instead, move each socket to the end of the list before curl reads from it, and always
-	 * take the first one.
+	 * take the first socket of the list.
 	 */
 	for (l->pass++; (s = l->again_list) && s->pass != l->pass;) {
 		uint64_t before = l->n_chunks;
@@ -135,7 +135,7 @@ static void on_again(uv_timer_t *timer)
 		s->pass = l->pass;
 		act(l, s->fd, CURL_CSELECT_IN);
 		if (l->n_chunks == before)
-			/* If the read has closed S, its memory is still valid. */
+			/* Even if the read has closed S, its memory is still valid. */
 			read_no_more(s);
 	}
 	if (l->again_list)
@@ -216,8 +216,9 @@ static struct curl_socket *socket_new(struct curl_loop *l, curl_socket_t fd)
 		abort();
 	}
 	/*
-	 * The sockets that http_easy.c opens are close-on-exec already. The socket with which the
-	 * thread of curl's resolver reports its end is not.
+	 * The sockets that http_easy.c opens are close-on-exec already. But FD may be a socket of
+	 * curl's resolver, on which the resolver's thread reports that it has ended. That socket is
+	 * not.
 	 */
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	s->fd = fd;

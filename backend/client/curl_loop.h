@@ -13,15 +13,15 @@
 struct curl_loop;
 
 /*
- * The transfer that was added with DATA has ended. This is called outside of curl, so it may call
- * any function.
+ * Called when a transfer has ended. DATA is that of curl_loop_add. Curl is not running at this
+ * time, so this function may call any function.
  */
 typedef void (*curl_loop_fn)(void *data, CURLcode code);
 
 /*
  * Create a multi handle with at most MAX_CONNECTIONS open connections. ENDED is called for each
- * transfer that ends. The result enters GROUP. After curl_loop_free, it leaves GROUP when its last
- * libuv handle has closed.
+ * transfer that ends. The new curl_loop enters GROUP. It leaves GROUP after curl_loop_free, when
+ * its last libuv handle has closed.
  */
 struct curl_loop *curl_loop_new(struct loop *loop, struct group *group, long max_connections,
 				curl_loop_fn ended);

@@ -71,17 +71,17 @@
 #define BACKOFF_MAX 10000u
 
 /*
- * A queue of requests for one multi handle. HTTP/2 requests can share a connection only after it is
- * established. So if a burst of requests finds all connections full, curl would open a connection
- * for each of them. To avoid this, kxfs passes one request at a time to curl, and the next one when
- * the previous one has its connection. If the server is known to support only HTTP/1.1, kxfs does
- * not queue requests.
+ * A queue of requests for one multi handle. With HTTP/2, requests can share a connection, but only
+ * after the connection is established. So if a burst of requests finds all connections full, curl
+ * would open a connection for each of them. To avoid this, kxfs passes one request at a time to
+ * curl, and the next one when the previous one has its connection. If the server is known to
+ * support only HTTP/1.1, kxfs does not queue requests.
  */
 struct lane {
 	struct curl_loop *curl;
 	/*
-	 * Requests share connections (HTTP/2). With TLS, kxfs assumes this until a reply shows
-	 * otherwise.
+	 * True if requests can share connections, because the server supports HTTP/2. Before the
+	 * first reply, kxfs assumes this for a server with TLS.
 	 */
 	bool shares;
 	unsigned starting;	    /* number of requests that have no connection yet */
@@ -99,7 +99,7 @@ struct http {
 	struct lane calls, streams;
 	struct http_request *requests; /* all requests that are not OVER */
 	struct http_request *dead;     /* requests that are OVER and not freed yet */
-	struct http_request *resumed;  /* requests with a RESUME_ROUND, sorted by it */
+	struct http_request *resumed;  /* requests with a pending resume, sorted by RESUME_ROUND */
 	unsigned n_paused;	       /* number of paused streams of HTTP/2 */
 	uint64_t round;		       /* the number of calls of work() */
 	/*
@@ -127,7 +127,7 @@ struct http_request {
 	enum state state;
 	uv_timer_t timer;
 	uint64_t deadline, due; /* times by loop_now_ms; DUE: when NEW or WAITING ends */
-	uint64_t ticket;	/* of credential_get, or 0 */
+	uint64_t ticket;	/* ticket of credential_get; 0 if none */
 	struct backoff backoff;
 	/* in WAITING: the server has chosen the time of the retry (Retry-After) */
 	bool server_chose;
@@ -135,7 +135,7 @@ struct http_request {
 	/* the request was retried after a reply which guarantees that the server did nothing */
 	bool again;
 	bool paused; /* the owner accepts no bytes now (http_pause) */
-	/* Which counters include this request: STARTING of its lane, N_PAUSED of HTTP. */
+	/* The counters that include this request: STARTING of its lane, N_PAUSED of HTTP. */
 	enum { IN_STARTING = 1, IN_PAUSED = 2 } counted;
 	/*
 	 * The value of http.round when http_resume or http_yield was called. work() resumes the
@@ -153,7 +153,10 @@ struct http_request {
 		bool sent;   /* bytes of the request may have been sent */
 		bool head;   /* the reply's head is complete */
 		bool shares; /* the reply came over HTTP/2 */
-		/* head() or bytes() was called: after a retry, the owner would get the same data again */
+		/*
+		 * head() or bytes() was called. So the owner would get the same data twice after a
+		 * retry.
+		 */
 		bool passed_on;
 	} now;
 	size_t burst; /* bytes received since this request last let other requests proceed */
@@ -188,7 +191,7 @@ static bool is_good(const struct http_request *rq)
 
 /*
  * Count the reply of the current transfer. Call this when the reply's head has arrived, or when it
- * is certain that none will arrive.
+ * is certain that no reply will arrive.
  */
 static void count_answer(struct http_request *rq)
 {
@@ -229,8 +232,8 @@ static void drop_try(struct http_request *rq)
 }
 
 /*
- * Record that RQ has a connection, or no longer needs one. The next request of its lane can start
- * then.
+ * Record that RQ has a connection, or no longer needs one. So the next request of its lane can
+ * start.
  */
 static void started(struct http_request *rq)
 {
@@ -672,7 +675,7 @@ static void broken(struct http_request *rq, CURLcode code)
 	finish(rq, http_error_errno(code), text);
 }
 
-/* Called when curl has ended the current transfer of the request DATA. */
+/* Called when curl has ended the current transfer of a request. DATA is the request. */
 static void try_ended(void *data, CURLcode code)
 {
 	struct http_request *rq = data;
@@ -680,15 +683,14 @@ static void try_ended(void *data, CURLcode code)
 	if (rq->state == OVER)
 		return;
 	/*
-	 * If the server closes the connection before the head is complete, curl may report no
-	 * error.
+	 * If the server closes the connection before the head is complete, curl may report success.
 	 */
 	if (code == CURLE_OK && !rq->now.head)
 		code = CURLE_GOT_NOTHING;
 	/*
-	 * If the server refuses a request before it has read all of it, it resets the stream. This
-	 * may truncate its reply, so accept a truncated reply that guarantees that the server did
-	 * nothing.
+	 * If the server refuses a request before it has read all of it, it resets the stream. The
+	 * reset may truncate the reply. So accept a truncated reply if it guarantees that the
+	 * server did nothing.
 	 */
 	if (code == CURLE_OK || (rq->now.head && did_nothing(rq)))
 		answered(rq);
@@ -698,7 +700,9 @@ static void try_ended(void *data, CURLcode code)
 
 /* --- posted work, done outside of curl --- */
 
-/* Continue the transfer of RQ. Curl delivers the bytes that it has kept for RQ within this call. */
+/*
+ * Continue the transfer of RQ. Within this call, curl delivers the bytes that it has kept for RQ.
+ */
 static void resume_now(struct http_request *rq)
 {
 	CURLcode code;
@@ -707,7 +711,7 @@ static void resume_now(struct http_request *rq)
 	if (rq->state != RUNNING)
 		return;
 	code = curl_easy_pause(rq->easy.curl, CURLPAUSE_CONT);
-	/* Only this result reports that curl could not deliver the kept bytes. */
+	/* Only CODE reports that curl could not deliver the kept bytes. */
 	if (code != CURLE_OK && rq->state == RUNNING)
 		try_ended(rq, code);
 }

@@ -9,13 +9,13 @@
  * The folder client/ talks to one API server, and does not depend on jobs. Its objects, one per
  * file:
  *
- *	kubeconfig  finds the kubeconfig; the caller owns its connection, and all objects below borrow it
- *	credential  the credentials of requests; owns the plugin (one run of a credential plugin); reads files on the
- *		    pool
- *	http        owns http_server (the connection prepared for curl), two curl_loop and all http_request
- *	curl_loop   a multi handle of curl on libuv; an http_easy is one transfer in it
- *	watch       watches one resource of a namespace; has at most two http_request
- *	podlog      one stream of a container's log; has at most two http_request
+ * kubeconfig  finds the kubeconfig; the caller owns the connection, which all objects below borrow
+ * credential  makes the credentials of requests, and reads files on the pool; owns the plugin, one
+ *             run of a credential plugin
+ * http        owns http_server (the connection prepared for curl), two curl_loop, all http_request
+ * curl_loop   a multi handle of curl on libuv; an http_easy is one transfer in it
+ * watch       watches one resource of a namespace; has at most two http_request
+ * podlog      one stream of a container's log; has at most two http_request
  *
  * The creator of an object frees it. http_stop calls its callback when no request is in progress.
  */
@@ -47,16 +47,18 @@ struct http_reply {
 	 * sent, but no complete reply arrived. Always false if ERR is 0.
 	 */
 	bool sent;
-	/* an earlier attempt of this call got a reply which guarantees that the server did nothing */
+	/*
+	 * An earlier attempt of this call got a reply that guarantees that the server did nothing.
+	 */
 	bool again;
 	unsigned wait_ms; /* Retry-After in ms, at most 60 s; 0 if there is none */
 	int64_t date;	  /* the Date header, in s since 1970; 0 if there is none */
-	/* for people: why there is no HTTP reply (text of curl or of the plugin); else "" */
+	/* for people: if there is no HTTP reply, the reason (from curl or the plugin); else "" */
 	const char *text;
 	/*
-	 * The body. Of an error reply (not 2xx), it has the first 64 KiB. Of a 2xx reply, it has
-	 * everything if the call's BYTES is NULL; otherwise it is empty, because bytes() got
-	 * everything.
+	 * The body. For an error reply (not 2xx), these are the first 64 KiB of it. For a 2xx
+	 * reply, it is the whole body if the call's BYTES is NULL. Otherwise it is empty, because
+	 * bytes() got the whole body.
 	 */
 	const char *body;
 	size_t len;
@@ -70,7 +72,7 @@ static inline bool http_succeeded(const struct http_reply *reply)
 
 /*
  * Return the negative errno for REPLY, which must be a failure. Set *RET_TEXT to a text for people,
- * malloc'ed, or to NULL if the errno says enough.
+ * malloc'ed. Set it to NULL if the errno describes the failure well enough.
  */
 static inline int http_refusal(const struct http_reply *reply, const struct spec_asked *asked,
 			       char **ret_text)
@@ -83,8 +85,8 @@ static inline int http_refusal(const struct http_reply *reply, const struct spec
 }
 
 /*
- * REPLY is a failed reply to a request other than GET. True if the server may nevertheless have
- * carried out the request.
+ * True if the server may have carried out a request although REPLY is a failure. REPLY must be a
+ * failed reply to a request other than GET.
  */
 static inline bool http_is_unknown(const struct http_reply *reply)
 {
@@ -99,14 +101,17 @@ struct http_call {
 	const char *body; /* JSON, or NULL; copied */
 	size_t len;
 	/*
-	 * The request is a stream, and uses the multi handle of streams. DEADLINE_MS limits only
-	 * the time until the head of the reply arrives. After that, the stream ends with -ETIMEDOUT
-	 * if no byte arrives for IDLE_MS (0: no limit).
+	 * True if the request is a stream, which uses the multi handle of streams. In this case,
+	 * DEADLINE_MS limits only the time until the head of the reply arrives. After that, the
+	 * stream ends with -ETIMEDOUT if no byte arrives for IDLE_MS (0: no limit).
 	 */
 	bool stream;
 	unsigned deadline_ms; /* the time limit of the whole call, including its retries; never 0 */
 	unsigned idle_ms;
-	/* the largest body kept for DONE (0: 64 KiB); a larger one fails with -EFBIG */
+	/*
+	 * The largest body kept for DONE (0: 64 KiB). The call fails with -EFBIG if the body is
+	 * larger.
+	 */
 	size_t max_body;
 	bool fresh;    /* use a new connection, because the open ones may be dead */
 	bool alone;    /* use an HTTP/1.1 connection of its own, which no other request uses */
@@ -118,17 +123,18 @@ struct http_call {
 	bool harmless; /* a POST without an effect, such as a dry run: it may be repeated */
 	/*
 	 * Retry the call after a reply of 429 or 503, and after a broken connection. The pause is
-	 * the server's Retry-After, or else grows with each retry. The call's deadline and a budget
-	 * that all calls share limit the retries. A call is retried only if the server certainly
-	 * did not carry it out (spec_reply_did_nothing), or if it may be repeated (GET, HARMLESS).
-	 * After a 401, a call is retried once with a new credential, whatever RETRY is.
+	 * the server's Retry-After, or else grows with each retry. The call's deadline, and a
+	 * budget that all calls share, limit the retries. kxfs retries a call only if the server
+	 * certainly did not carry it out (spec_reply_did_nothing), or if it may be repeated (GET,
+	 * HARMLESS). After a 401, kxfs retries the call once with a new credential, even if RETRY
+	 * is false.
 	 */
 	bool retry;
 	/* Called when a 2xx reply begins. May be NULL. */
 	void (*head)(void *data, int status);
 	/*
-	 * Called for each chunk of the body of a 2xx reply. If it returns a negative errno, the call ends with that
-	 * error. If BYTES is NULL, the body is kept for DONE.
+	 * Called for each chunk of the body of a 2xx reply. If it returns a negative errno, the
+	 * call ends with that error. If BYTES is NULL, the body is kept for DONE.
 	 */
 	int (*bytes)(void *data, const char *bytes, size_t n);
 	/* Called exactly once at the end, never from within http_send. */
@@ -143,8 +149,8 @@ struct http_call {
 int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
 	     struct http **ret, char **ret_text);
 /*
- * Let FN(DATA) be called when a request has succeeded after another one had failed, so the server
- * is reachable again. At that moment, kxfs also sends the requests that wait for a retry.
+ * Set the function FN(DATA), which is called when the server is reachable again: after a failure, a
+ * request has succeeded. At that moment, kxfs also sends the requests that wait for a retry.
  */
 void http_set_recovered(struct http *http, loop_fn fn, void *data);
 /* Cancel all requests without calling done(). Call FN(DATA) when all transfers have ended. */
@@ -163,33 +169,35 @@ static inline void http_drop(struct http_request **rq)
 		http_cancel(take_ptr(*rq));
 }
 /*
- * Pause the stream RQ until http_resume: from the next chunk on, kxfs does not read its bytes, so
- * the server has to wait. Other requests continue. With HTTP/2, curl first reads up to 32 MiB of
- * the stream into memory. If too many streams are paused already, do not pause RQ, and return
- * false. While RQ is paused, IDLE_MS does not count. http_pause and http_resume may be called
- * within bytes().
+ * Pause the stream RQ until http_resume. From the next chunk on, kxfs does not read the stream's
+ * bytes, so the server has to wait. Other requests continue. With HTTP/2, curl first reads up to 32
+ * MiB of the stream into memory. If too many streams are paused already, do not pause RQ, and
+ * return false. The time of the pause does not count for IDLE_MS. http_pause and http_resume may be
+ * called within bytes().
  */
 bool http_pause(struct http_request *rq);
 void http_resume(struct http_request *rq);
 /*
  * Deliver the next chunk of RQ only in the next round of the loop. Without this, curl may deliver
- * several MiB without pause. A request that bytes() has started would be sent only after them.
+ * several MiB without pause, and other requests would have to wait. Even a request that bytes() has
+ * started would be sent only after all these bytes.
  */
 void http_yield(struct http_request *rq);
 
 /*
- * Return a text for people, malloc'ed, if a request has failed and will be retried, or if the
- * server has not replied to any request yet. Otherwise return NULL.
+ * Return a text for people, malloc'ed, that describes why replies are missing: a request has failed
+ * and will be retried, or the server has not replied to any request yet. Return NULL if neither is
+ * the case.
  */
 char *http_trouble(const struct http *http);
 
-/* For .kxfs/info and metrics; any thread. */
+/* Numbers for .kxfs/info and .kxfs/metrics. Any thread. */
 struct http_counts {
 	/*
 	 * Numbers of requests by verb, resource and code. A request is counted when the head of its
-	 * reply arrives. If it is certain that none will arrive, the request is counted with the
-	 * code "none". A request that is cancelled before that is not counted. The tally is valid
-	 * as long as HTTP is.
+	 * reply arrives. If it is certain that no reply will arrive, the request is counted with
+	 * the code "none". A request is not counted if it is cancelled before that. The tally is
+	 * valid as long as HTTP is.
 	 */
 	const struct tally *answers;
 	uint64_t failed, retried;

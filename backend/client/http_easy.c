@@ -134,7 +134,10 @@ static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
 		blob = easy_blob(parts->key_pem, CURL_BLOB_COPY);
 		SET(code, e, CURLOPT_SSLKEY_BLOB, &blob);
 		SET(code, e, CURLOPT_SSLKEYTYPE, "PEM");
-		/* Without this option OpenSSL would ask for the pass phrase of an encrypted key on the terminal. */
+		/*
+		 * Without this option, OpenSSL would ask on the terminal for the pass phrase of an
+		 * encrypted key.
+		 */
 		SET(code, e, CURLOPT_KEYPASSWD, "");
 	}
 	return code;
@@ -272,7 +275,7 @@ int http_error_errno(CURLcode code)
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_COULDNT_CONNECT:
-	/* the connect timeout, since kxfs sets no other timeout of curl */
+	/* curl's connect timeout, because kxfs sets no other timeout of curl */
 	case CURLE_OPERATION_TIMEDOUT:
 		return -EHOSTUNREACH;
 	default:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One curl transfer of a call: an easy handle with all options, the meanings of curl's error codes, and the
- * transfer's row in .kxfs/metrics. Private to backend/client/. I/O thread only.
+ * One curl transfer of a call: an easy handle with all options, the meanings of curl's error codes,
+ * and the transfer's row in .kxfs/metrics. Private to backend/client/. I/O thread only.
  */
 #pragma once
 
@@ -26,13 +26,13 @@ struct http_easy_config {
 	const struct http_server *server;
 	const struct credential_parts *parts;
 	/*
-	 * Counts open connections. A connection uses this until it is closed, which may be after
-	 * the end of this transfer.
+	 * The counter of open connections. A connection uses this counter until the connection is
+	 * closed. This may be after the end of the transfer.
 	 */
 	atomic_uint *n_connections;
 	/*
-	 * Curl calls these with DATA: BEFORE before it sends the request, HEADER for each line of the head, BYTES
-	 * for bytes of the body.
+	 * Callbacks of curl, which get DATA. Curl calls BEFORE before it sends the request, HEADER
+	 * for each line of the head, and BYTES for bytes of the body.
 	 */
 	curl_prereq_callback before;
 	curl_write_callback header, bytes;
@@ -40,8 +40,8 @@ struct http_easy_config {
 };
 
 /*
- * Prepare the transfer. Return 0, -EACCES (the credential can't be a header), -EINVAL (the path is not valid) or
- * -EIO (curl refuses an option).
+ * Prepare the transfer. Return 0, -EACCES (the credential can't be a header), -EINVAL (the path is
+ * not valid) or -EIO (curl refuses an option).
  */
 int http_easy_init(struct http_easy *e, const struct http_easy_config *config);
 /* Free the transfer, which must not be in a multi handle. Do nothing if E has no transfer. */
@@ -51,8 +51,8 @@ int http_error_errno(CURLcode code);
 /* True if CODE is a temporary error, so that a retry of the request may succeed. */
 bool http_error_passes(CURLcode code);
 /*
- * Return a text for people, malloc'ed. It contains curl's WORDS, or the meaning of CODE if WORDS is
- * "", and what to do about the error.
+ * Return a text for people, malloc'ed. The text contains WORDS, which is curl's error text; or the
+ * meaning of CODE if WORDS is "". It also contains what to do about the error.
  */
 char *http_error_text(CURLcode code, const char *words, const struct http_server *s);
 

@@ -100,12 +100,12 @@ static int server_impersonate(struct http_server *s, const struct spec_connectio
 
 /*
  * kxfs chooses the proxy by the rules of kubectl (which are Go's). They differ from curl's rules.
- * Variables in upper case take precedence over those in lower case. ALL_PROXY is ignored. A server
- * on this machine is reached without a proxy. The entries of NO_PROXY may have ports. An entry with
- * a leading dot includes the names below a domain, but not the domain itself.
+ * Variables in upper case take precedence over those in lower case. ALL_PROXY is ignored. kxfs uses
+ * no proxy for a server on this machine. The entries of NO_PROXY may have ports. An entry with a
+ * leading dot includes the names below a domain, but not the domain itself.
  *
- * Curl (7.88) can't evaluate NO_PROXY for kxfs: if there is a tls-server-name, it is the host in
- * curl's URL, but NO_PROXY applies to the real host.
+ * If there is a tls-server-name, curl (7.88) can't evaluate NO_PROXY for kxfs: the host in curl's
+ * URL is then the tls-server-name, but NO_PROXY applies to the real host.
  */
 struct proxy_address {
 	int family; /* 0 if the text is not an address */
@@ -144,8 +144,8 @@ static bool address_is_here(const struct proxy_address *a)
 }
 
 /*
- * True if RULE includes HOST. "foo.org" includes the domain and its subdomains; ".foo.org" and "*.foo.org" include
- * only the subdomains.
+ * True if RULE includes HOST. "foo.org" includes the domain and its subdomains. ".foo.org" and
+ * "*.foo.org" include only the subdomains.
  */
 static bool domain_matches(const char *rule, const char *host)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The address of the server and the identity of the user: the connection of the kubeconfig, checked and prepared
- * once for all requests. Private to backend/client/.
+ * The address of the server and the identity of the user: the connection of the kubeconfig, checked
+ * and prepared once for all requests. Private to backend/client/.
  */
 #pragma once
 
@@ -29,14 +29,15 @@ struct http_server {
 int http_server_init(struct http_server *s, const struct spec_connection *c, char **ret_text);
 void http_server_fini(struct http_server *s);
 /*
- * Return the proxy for HOST (without brackets) and PORT, as kubectl chooses it: HTTPS_PROXY if TLS,
- * else HTTP_PROXY. Return "" if this variable is not set, if NO_PROXY excludes HOST, or if HOST is
- * this machine. GET works like getenv. The result is valid as long as the results of GET.
+ * Return the proxy for HOST (without brackets) and PORT, as kubectl chooses it: the value of
+ * HTTPS_PROXY if TLS, else of HTTP_PROXY. Return "" if this variable is not set, if NO_PROXY
+ * excludes HOST, or if HOST is this machine. GET works like getenv. The result is valid as long as
+ * the results of GET.
  */
 const char *http_proxy_choose(bool tls, const char *host, unsigned port,
 			      char *(*get)(const char *name));
 /*
- * True if TEXT may be the value of a header. It must not contain a line end, for example, which
- * would begin another header.
+ * True if TEXT may be the value of a header. For example, TEXT must not contain a line end, because
+ * that would begin another header.
  */
 bool http_header_ok(const char *text);

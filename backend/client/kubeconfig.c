@@ -125,8 +125,8 @@ static int in_cluster(const char *context, struct spec_connection *ret, char **r
 }
 
 /*
- * Merge all files that exist. Return 1 if none does. In that case, set *RET_MISSING to the path of
- * the file that a user would create.
+ * Merge all files that exist. If no file exists, return 1, and set *RET_MISSING to the path of the
+ * file that a user would create.
  */
 static int add_files(struct spec_kubeconfig *k, const char *dir, const char *option,
 		     char **ret_missing, char **ret_text)

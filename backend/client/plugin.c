@@ -33,15 +33,15 @@
 #include "spec/base/mem.h"
 
 #define PLUGIN_LIMIT_MS 60000
-/* the time for which the pipes are read after the plugin has exited */
+/* After the plugin has exited, kxfs reads its pipes for this long. */
 #define PLUGIN_PIPES_MS 500
 #define PLUGIN_OUT_MAX	(1u << 20) /* largest number of bytes of the answer */
 /* kxfs keeps only the last bytes of stderr, at most this many */
 #define PLUGIN_ERR_MAX 4096
 
 /*
- * The sources that the loop polls: three pipes, numbered like the plugin's descriptors for them,
- * and the pidfd.
+ * The sources that the loop polls: three pipes and the pidfd. Each pipe has the number of the
+ * plugin's descriptor at its other end.
  */
 enum { FAULT, OUT, ERR, N_PIPES, PROCESS = N_PIPES, N_SOURCES };
 
@@ -59,7 +59,10 @@ struct plugin {
 	struct plugin_source sources[N_SOURCES];
 	unsigned eofs;
 	struct loop_timer timer; /* not set in ENDING */
-	/* The pool has started the process, or has failed. Until then SOURCES and PID belong to the pool. */
+	/*
+	 * True if the pool has started the process, or could not start it. Before that, SOURCES and
+	 * PID belong to the pool.
+	 */
 	bool started;
 	struct work work;
 	char **argv, **env;
@@ -84,7 +87,7 @@ void plugin_free(struct plugin *p)
 	if (!p)
 		return;
 	if (p->pid)
-		waitpid(p->pid, NULL, WNOHANG); /* the process was killed, so it ends soon */
+		waitpid(p->pid, NULL, WNOHANG); /* the process was killed, so it will end soon */
 	for (size_t i = 0; i < N_SOURCES; i++)
 		base_close_fd(&p->sources[i].fd);
 	free_strings(p->argv);
@@ -113,8 +116,8 @@ static void source_close(struct plugin_source *s)
 }
 
 /*
- * Called in ENDING after each step towards the end. As soon as the pool has started the process,
- * close the pipes and kill the process. When the process has been reaped, post plugin_gone.
+ * Called in ENDING after each step towards the end. If the pool has started the process, close the
+ * pipes and kill the process. When the process has been reaped, post plugin_gone.
  */
 static void plugin_leave(struct plugin *p)
 {
@@ -315,7 +318,10 @@ static void plugin_on_err(void *data)
 
 /* --- the start of the plugin --- */
 
-/* True if the kubeconfig's entry for the plugin, or kxfs, sets the variable PAIR ("NAME=..."). */
+/*
+ * True if the plugin must not inherit the variable PAIR ("NAME=..."), because the kubeconfig's
+ * entry for the plugin, or kxfs, sets this variable.
+ */
 static bool is_replaced(const struct spec_exec *exec, const char *pair)
 {
 	size_t len = strcspn(pair, "=");

@@ -14,11 +14,11 @@ struct plugin;
 struct plugin_events {
 	/*
 	 * Called once, with the result. If ERR is 0, the callee may take ownership of the strings
-	 * in ANSWER. Otherwise ERR is -EACCES or -ETIMEDOUT, and TEXT is the reason. Not called
-	 * from within plugin_start, and not after plugin_stop.
+	 * in ANSWER. Otherwise ERR is -EACCES or -ETIMEDOUT, and TEXT is the reason. This is not
+	 * called within plugin_start, or after plugin_stop.
 	 */
 	void (*done)(void *data, int err, struct spec_credential *answer, const char *text);
-	/* Called last: the process has ended, and the struct plugin is freed. */
+	/* Called last, when the process has ended and the struct plugin is freed. */
 	loop_fn gone;
 	void *data;
 };

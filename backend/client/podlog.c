@@ -27,11 +27,11 @@
 #include "spec/base/time.h"
 
 #define HEAD_MS 30000
-/* kxfs reopens a stream that is silent for this long. */
+/* If a stream that follows the log is silent for this long, kxfs reopens it. */
 #define IDLE_MS	 600000
-#define FETCH_MS 60000 /* the same for a stream that does not follow the log */
+#define FETCH_MS 60000 /* like IDLE_MS, for a stream that does not follow the log */
 #define ASK_MS	 30000
-/* largest number of held bytes; a stream with more is requested again */
+/* The largest number of held bytes. If a stream has more, kxfs requests it again. */
 #define HELD_MAX (256u << 10)
 #define POD_MAX	 (4u << 20)
 /*
@@ -41,7 +41,7 @@
 #define DOUBT_MS     2000
 #define DOUBT_MAX_MS IDLE_MS
 #define DOUBT_BYTES  (1u << 20) /* after this many more bytes, the stream is in doubt again */
-/* a stream is in doubt only if its log has this size: no kubelet rotates smaller logs */
+/* a stream is in doubt only if its log has at least this size: no kubelet rotates smaller logs */
 #define LOSABLE (256u << 10)
 
 enum podlog_state { STREAMING, HELD, ASKING, ASKING_ENDED };
@@ -52,7 +52,7 @@ struct podlog {
 	enum podlog_state state;
 	struct spec_logline *l;
 	struct http_request *stream, *question; /* NULL if not in progress */
-	bool paused;				/* the owner has paused the stream */
+	bool paused;				/* true if the owner has paused the stream */
 	uint64_t begun_ms;
 	uint64_t came, came_ms;
 	bool gap;
@@ -66,14 +66,14 @@ struct podlog {
 	uint64_t size;	 /* size of the log */
 	int64_t last_ns; /* time of the log's last line; 0 if unknown */
 	/*
-	 * Set while the stream is in doubt. When it expires, kxfs checks whether the stream was
-	 * silent.
+	 * Runs while the stream is in doubt. When this timer expires, kxfs checks whether the
+	 * stream was silent since the timer was set.
 	 */
 	struct loop_timer doubt;
 	unsigned doubt_ms;
 	uint64_t doubt_came;  /* the value of CAME when the timer was set */
 	uint64_t doubt_again; /* the stream is in doubt again when CAME is at least this */
-	/* the last line that the kubelet returned is not the last line that kxfs has */
+	/* true if the last line that the kubelet returned is not the last line that kxfs has */
 	bool other;
 };
 
@@ -182,7 +182,7 @@ static void finish_stream(struct podlog *p)
 		finish(p, PODLOG_ALL, 0, "");
 }
 
-/* Finish with the outcome for a stream that the server has refused. */
+/* Finish a stream that the server has refused. REPLY determines the outcome. */
 static void finish_refused(struct podlog *p, const struct http_reply *reply)
 {
 	const struct spec_asked asked = {
@@ -390,8 +390,8 @@ static void accept_held(struct podlog *p)
 
 /*
  * Decide whether the stream is from the requested run. NEWEST was the newest run at some time after
- * the stream had begun, so the stream can't be from a later run. While the container waits for a
- * restart, the run that has ended is both the newest and the previous one.
+ * the stream had begun. So the stream can't be from a later run than NEWEST. While the container
+ * waits for a restart, the run that has ended is both the newest and the previous run.
  */
 static void judge(struct podlog *p, const struct spec_listed_run *newest)
 {
@@ -494,8 +494,8 @@ struct podlog *podlog_start(struct podlog_config *config)
 	p->config = *config;
 	loop_timer_init(&p->doubt, config->loop, on_doubt, p);
 	/*
-	 * Hold output back if no line is known. After a crash, the log may have a few bytes without
-	 * a time, which do not prove that the run is the same.
+	 * Hold output back if no line of the run is known. After a crash, the log may have a few
+	 * bytes without a time. They do not prove that the stream is from the same run.
 	 */
 	p->state = config->force || p->last_ns == 0 ? HELD : STREAMING;
 	if (spec_logline_since(p->l, &ns))

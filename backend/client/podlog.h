@@ -4,24 +4,24 @@
  * the output that it already has, gets new bytes as they arrive, gets the outcome when the request
  * ends, and decides about retries.
  *
- *	outcome			reply of the server				meaning
- *	PODLOG_ALL		the stream ended				the owner has all existing output
- *	PODLOG_LESS		the stream ended within the known output	there may be more
- *	PODLOG_OTHER		the stream does not repeat the known end	end rotated away, or another run
- *	PODLOG_AGAIN		too much held output, or a wrong comparison	retry immediately
- *	PODLOG_MESSAGE		a text without a time (TEXT)			the kubelet has no log now
- *	PODLOG_NEVER_RAN	204						the pod was on no node
- *	PODLOG_NO_RUN		400 (TEXT)					no such run, or it has not begun
- *	PODLOG_GONE		404 for the pod (TEXT)				there is no such pod
- *				another pod has its name			the same
- *				the requested run is before the previous one	the run is not available any more
- *	PODLOG_REFUSED		anything else (TEXT, WAIT_MS)			not now
- *	PODLOG_CUT		a part of the stream (TEXT)			the connection broke
- *	PODLOG_BROKEN		nothing, or too late (TEXT)			the connection has failed
- *	PODLOG_SILENT		the stream is open, but silent			the kubelet may not follow the log
- *	PODLOG_SLOW		(the owner returned -ENOBUFS)			the disk does not keep up
- *	PODLOG_NEXT_RUN		output of the next run				ask for the previous run
- *	PODLOG_WHICH_RUN	the run or the pod is unknown (TEXT, WAIT_MS)	retry later
+ * outcome           reply of the server                           meaning
+ * PODLOG_ALL        the stream ended                              the owner has all existing output
+ * PODLOG_LESS       the stream ended within the known output      there may be more
+ * PODLOG_OTHER      the stream does not repeat the known end      end rotated away, or another run
+ * PODLOG_AGAIN      too much held output, or wrong comparison     retry immediately
+ * PODLOG_MESSAGE    a text without a time (TEXT)                  the kubelet has no log now
+ * PODLOG_NEVER_RAN  204                                           the pod was on no node
+ * PODLOG_NO_RUN     400 (TEXT)                                    no such run, or it has not begun
+ * PODLOG_GONE       404 for the pod (TEXT)                        there is no such pod
+ *                   another pod has its name                      the same
+ *                   the requested run is before the previous one  the run is not available any more
+ * PODLOG_REFUSED    anything else (TEXT, WAIT_MS)                 not now
+ * PODLOG_CUT        a part of the stream (TEXT)                   the connection broke
+ * PODLOG_BROKEN     nothing, or too late (TEXT)                   the connection has failed
+ * PODLOG_SILENT     the stream is open, but silent                kubelet may not follow the log
+ * PODLOG_SLOW       (the owner returned -ENOBUFS)                 the disk does not keep up
+ * PODLOG_NEXT_RUN   output of the next run                        ask for the previous run
+ * PODLOG_WHICH_RUN  the run or the pod is unknown (TEXT, WAIT_MS) retry later
  *
  * A request names a pod and a container. The server returns the log of the container's newest run
  * in the pod that has this name now. This may be a pod or a run that the watch has not reported
@@ -61,7 +61,7 @@ struct podlog_result {
 	unsigned wait_ms; /* Retry-After of the server; 0 if there is none */
 	bool more;	  /* the owner got new output */
 	bool begun;	  /* the server has replied with 2xx */
-	uint64_t open_ms; /* the time for which the stream was open after BEGUN */
+	uint64_t open_ms; /* how long the stream was open after BEGUN, in ms */
 	bool forbidden;	  /* the server refused because the user may not read logs (TEXT) */
 };
 
@@ -71,8 +71,8 @@ struct podlog_config {
 	const char *namespace, *pod, *container;
 	bool follow; /* the stream continues while the container runs */
 	/*
-	 * Number of requests in a row that ended as PODLOG_SILENT. The higher it is, the longer this stream may be
-	 * silent.
+	 * Number of requests in a row that ended as PODLOG_SILENT. The higher it is, the longer
+	 * this stream may be silent.
 	 */
 	unsigned lost;
 	/* Use a connection of its own, so that the stream can always be paused. */
@@ -85,48 +85,48 @@ struct podlog_config {
 	unsigned restart;
 	/*
 	 * The known end of the log, as in spec/logline/logline.h. The podlog takes ownership of it.
-	 * With FORCE, or if no line is known, output is held until the server has confirmed its
-	 * run.
+	 * If no line is known, or with FORCE, kxfs holds output back until the server has confirmed
+	 * the run.
 	 */
 	struct spec_logline_known known;
 	bool force;
 	struct spec_logline_past *past;
-	/* The server has accepted the request; output follows. */
+	/* Called when the server has accepted the request. Output follows. */
 	void (*begun)(void *data);
 	/*
-	 * New output: bytes of one line with the time NS. Return 0, or a negative errno to end the
-	 * request (-ENOBUFS: PODLOG_SLOW).
+	 * Called for new output: bytes of one line, which has the time NS. Return 0, or a negative
+	 * errno to end the request (-ENOBUFS: PODLOG_SLOW).
 	 */
 	int (*bytes)(void *data, int64_t ns, const char *bytes, size_t n);
 	/*
-	 * All output received so far was passed to bytes(). The owner may now write it, or pause
-	 * the stream.
+	 * Called when all output received so far was passed to bytes(). The owner may now write
+	 * this output, or pause the stream.
 	 */
 	void (*paused)(void *data);
-	/* Output before the next bytes was lost; with FORCE, it may have been lost. */
+	/* Called when output before the next bytes was lost. With FORCE, it may have been lost. */
 	void (*gap)(void *data);
-	/* The request has ended. Called once, after the podlog is freed. */
+	/* Called once, when the request has ended. The podlog is already freed. */
 	void (*done)(void *data, const struct podlog_result *result);
 	void *data;
 };
 
 /*
- * Start a request. CONFIG is copied; its strings, PAST and HTTP must outlive the podlog. No callback is called
- * before this function has returned.
+ * Start a request. CONFIG is copied; its strings, PAST and HTTP must outlive the podlog. No
+ * callback is called before this function has returned.
  */
 struct podlog *podlog_start(struct podlog_config *config);
 /* Cancel P: no callback is called any more. NULL is allowed. */
 void podlog_stop(struct podlog *p);
 /*
- * Pause the stream from the next chunk on, as http_pause does. Return false if it can't be paused.
- * Then the owner must accept more bytes, or end the request by returning -ENOBUFS from bytes().
- * podlog_pause and podlog_resume may be called from within paused().
+ * Pause the stream from the next chunk on, as http_pause does. If the stream can't be paused,
+ * return false. In that case, the owner must accept more bytes, or end the request by returning
+ * -ENOBUFS from bytes(). podlog_pause and podlog_resume may be called from within paused().
  */
 bool podlog_pause(struct podlog *p);
 void podlog_resume(struct podlog *p);
 /* True if output is held because the run of the stream is not known. */
 bool podlog_is_unsure(const struct podlog *p);
-/* True while a request for the pod and the run of the stream is in progress. */
+/* True while kxfs asks the server for the pod and the run of the stream. */
 bool podlog_is_asking(const struct podlog *p);
 /* True if the head of the server's reply has arrived. */
 bool podlog_has_begun(const struct podlog *p);

@@ -53,12 +53,16 @@
 #include "spec/base/mem.h"
 
 #define HEAD_MS 30000 /* time limit for the head of a reply */
-/* time limit for the head of a reply after a silence, when a dead connection must be detected soon */
+/*
+ * Time limit for the head of a reply after a silence. It is short, so that kxfs soon detects a dead
+ * connection.
+ */
 #define PROBE_MS     10000
 #define LIST_IDLE_MS 30000
 #define SILENT_MS    65000 /* the time for which a watch may be silent at first */
 /*
- * The requested duration of a watch. It varies by up to a quarter, so that watches do not all end at the same time.
+ * The requested duration of a watch. It varies by up to a quarter, so that watches do not all end
+ * at the same time.
  */
 #define WATCH_S	      384
 #define WATCH_LATE_S  60 /* a watch that lasts this much longer than requested is dead */
@@ -66,8 +70,8 @@
 #define BACKOFF_MIN   250u
 #define BACKOFF_MAX   24000u
 /*
- * A server that has just started refuses every request for a moment. So a watch that was accepted before counts as
- * forbidden only after this many refusals.
+ * A server that has just started refuses every request for a moment. So a watch that the server has
+ * accepted before counts as forbidden only after this many refusals.
  */
 #define REFUSALS_MAX 5
 /*
@@ -84,8 +88,8 @@
 #define RETRY_EARLY_MS 2000 /* at most one early retry in this time */
 #define CONFIRM_MS     600000
 /*
- * When another watch finds that the server was restored from a backup, a watch must relist or check
- * the server's version. It need not if it did so within this time.
+ * When another watch finds that the server was restored from a backup, this watch must relist or
+ * check the server's version, unless it did so within this time.
  */
 #define DOUBT_MS  10000
 #define ABSENT_MS 60000 /* pause before retrying a resource that is not served */
@@ -115,10 +119,10 @@ struct watch {
 	bool ahead_failed;	  /* do not prefetch pages for the rest of this list */
 	const char *verb;	  /* verb of the last request: "list", "watch" */
 	char *version;		  /* the version from which to watch; NULL: a list comes first */
-	char *before;		  /* the VERSION that was known before this list began, or NULL */
+	char *before;		  /* the last VERSION before this list began, or NULL */
 	/*
-	 * The highest version that a reply to another request contained, since VERSION was last
-	 * forgotten; or NULL.
+	 * The highest version in replies to other requests since VERSION was last forgotten; or
+	 * NULL.
 	 */
 	char *replied;
 	char *next; /* token of the next page, escaped; NULL at the start of a list */
@@ -127,18 +131,22 @@ struct watch {
 	uint64_t whole;	 /* when the last list was complete, by loop_now_ms */
 	unsigned empty;	 /* pages of this list without any object */
 	unsigned meager; /* pages of this list with less than half of the requested objects */
-	uint64_t since;	 /* when STANDING began, by loop_now_ms */
-	/* Remaining refusals before an optional resource counts as forbidden. */
+	uint64_t since;	 /* when the state STANDING began, by loop_now_ms */
+	/*
+	 * The number of refusals that an optional resource may still get before it counts as
+	 * forbidden.
+	 */
 	unsigned refusals;
 	/* The pauses before retries. Only a watch that lasts STEADY_MS resets them. */
 	struct backoff backoff;
-	unsigned silent;  /* the watch is restarted after this time without a byte, in ms */
+	unsigned silent;  /* kxfs restarts the watch after this time without a byte, in ms */
 	unsigned head_ms; /* the time limit for the head of the next reply, in ms */
 	uint64_t due;	  /* when WAITING ends, by loop_now_ms */
 	/* when watch_retry_now last caused a retry, by loop_now_ms; 0: never */
 	uint64_t retried_early;
 	/*
-	 * In WAITING: an early retry is allowed, because the server has not asked for this pause.
+	 * In WAITING: true if an early retry is allowed, because the server has not asked for this
+	 * pause.
 	 */
 	bool may_retry_early;
 	bool bookmarks; /* the server has sent a bookmark, so it sends one every minute */
@@ -163,8 +171,8 @@ static void send_next(struct watch *w);
 static void ask_ahead(struct watch *w);
 
 /*
- * Notify the owner whether its cache is confirmed. If ERR is 0, it is; otherwise ERR and TEXT are
- * the reason why it is not.
+ * Notify the owner whether its cache is confirmed. If ERR is 0, the cache is confirmed. Otherwise
+ * ERR and TEXT are the reason why it is not.
  */
 static void notify(struct watch *w, int err, const char *text)
 {
@@ -319,7 +327,10 @@ static int on_item(void *data, const char *json, size_t len, int wrong)
 	return 0;
 }
 
-/* Handle a failed page: request it again, with fewer objects if it was too slow. */
+/*
+ * Handle a failed page: notify the owner, and retry later. If the page was too slow, request fewer
+ * objects then.
+ */
 static void page_failed(struct watch *w, const struct http_reply *reply)
 {
 	cleanup_free char *text =
@@ -340,7 +351,7 @@ static void page_failed(struct watch *w, const struct http_reply *reply)
 
 static void page_done(struct watch *w);
 
-/* True if VERSION, the server's current version, is older than KNOWN (may be NULL). */
+/* True if VERSION, the server's current version, is older than KNOWN. KNOWN may be NULL. */
 static bool is_set_back(const char *version, const char *known)
 {
 	return known && !streq(version, known) && spec_version_is_up_to(version, known);
@@ -512,8 +523,8 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
 	w->reply_err = reply->err;
 	/*
-	 * Do not count a long watch that ended because of silence if the server sends no bookmarks:
-	 * such silence is normal.
+	 * A watch that lasted long may have ended because it was silent. Do not count this end if
+	 * the server sends no bookmarks, because then silence is normal.
 	 */
 	if (!silent || !steady || w->bookmarks)
 		count_end(w, reply);
@@ -593,7 +604,10 @@ static struct watch_part *send_call(struct watch *w, struct http_call *call)
 	return part;
 }
 
-/* Request the page of TOKEN, which is escaped; NULL: the first page. */
+/*
+ * Request the page that TOKEN identifies. TOKEN is already escaped. If it is NULL, request the
+ * first page.
+ */
 static struct watch_part *send_page(struct watch *w, const char *token)
 {
 	cleanup_free char *path = text_print("%s?limit=%u%s%s%s", w->path, w->page, w->selectors,
@@ -603,8 +617,8 @@ static struct watch_part *send_page(struct watch *w, const char *token)
 		.metadata = w->config.metadata ? HTTP_METADATA_LIST : HTTP_WHOLE,
 		.idle_ms = LIST_IDLE_MS,
 		/*
-		 * http retries only until the first result; later, the watch itself retries, and
-		 * reports failures to the owner
+		 * Let http retry only until the first result. After that, the watch itself retries,
+		 * and reports failures to the owner.
 		 */
 		.retry = w->err == ERR_NONE_YET,
 		.compress = true,
@@ -793,7 +807,7 @@ static void send_next(struct watch *w)
 
 /* --- life --- */
 
-/* Return the part of a query that sets the parameter NAME to SELECTOR. malloc'ed. */
+/* Return the part of a query that sets the parameter NAME to SELECTOR, malloc'ed. */
 static char *selector_query(const char *name, const char *selector)
 {
 	cleanup_free char *escaped = spec_url_escape(selector);

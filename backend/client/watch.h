@@ -23,45 +23,51 @@ struct watch_config {
 	const char *resource;  /* for messages: "pods", "jobs.batch.volcano.sh"; copied */
 	const char *namespace; /* for messages; copied */
 	/*
-	 * number of objects in the first page; for later pages it depends on the size of the
-	 * objects
+	 * The number of objects in the first page. The number in later pages depends on the size of
+	 * the objects.
 	 */
 	unsigned page;
 	bool metadata;		      /* request only the metadata of the objects */
 	const struct spec_pick *pick; /* as in spec_split_new */
-	/* The owner does not require the resource. If it is forbidden, the watch retries every 5 minutes. */
+	/*
+	 * The owner does not require the resource. If it is forbidden, the watch retries every 5
+	 * minutes.
+	 */
 	bool optional;
 	/* For people: how a user can reduce the number of objects. Static; may be NULL. */
 	const char *fewer;
 	/* Counts the ends of watches by resource and reason; may be NULL. */
 	struct tally *ends;
 
-	/* A list begins. Objects that object() does not report before listed() were deleted. */
+	/*
+	 * Called when a list begins. Objects that object() does not report before listed() were
+	 * deleted.
+	 */
 	void (*begin)(void *data);
 	/*
-	 * An object was added or changed. If GONE, it was deleted, and JSON is its last version.
-	 * JSON is NUL-terminated and borrowed. The owner may already have this version. WRONG is as
-	 * in spec_split_fn.
+	 * Called when an object was added or has changed. If GONE, the object was deleted, and JSON
+	 * is its last version. JSON is NUL-terminated and borrowed. The owner may already have this
+	 * version. WRONG is as in spec_split_fn.
 	 */
 	void (*object)(void *data, const char *json, size_t len, bool gone, int wrong);
-	/* The list is complete. */
+	/* Called when the list is complete. */
 	void (*listed)(void *data);
 	/*
-	 * The list is older than the version that this watch had before: the server was restored
-	 * from a backup. Other watches of the server may never get events again, so the owner calls
-	 * watch_set_back for them. May be NULL.
+	 * Called when the list is older than the version that this watch had before, because the
+	 * server was restored from a backup. Other watches of the server may never get events
+	 * again, so the owner calls watch_set_back for them. May be NULL.
 	 */
 	void (*set_back)(void *data);
 	/*
-	 * Called after the server may have been restored from a backup. Return true if a reply to
-	 * another request has reported a deletion that object() has not. After a restore, the watch
-	 * would never report this deletion, so it relists. May be NULL.
+	 * Called when the server may have been restored from a backup. Return true if a reply to
+	 * another request has reported a deletion that object() has not reported. The watch then
+	 * relists, because after a restore it would never report this deletion. May be NULL.
 	 */
 	bool (*unreported)(void *data);
 	/*
-	 * If ERR is 0, the cache is confirmed from now on. Otherwise it is no longer confirmed,
-	 * because the server is unreachable or refuses requests; ERR and TEXT are the reason. This
-	 * is called again when that changes.
+	 * Called when the state of the cache changes. If ERR is 0, the cache is confirmed from now
+	 * on. Otherwise the cache is no longer confirmed, because the server is unreachable or
+	 * refuses requests; ERR and TEXT are the reason.
 	 *
 	 * -EOPNOTSUPP: the server does not have the resource. -EAGAIN: the server is reachable, but
 	 * watches keep breaking.
@@ -75,43 +81,46 @@ struct watch_config {
 	void *data;
 };
 
-/* The pause in ms before the watch of a forbidden optional resource is retried. */
+/* When an optional resource is forbidden, kxfs retries its watch after this pause, in ms. */
 #define WATCH_FORBIDDEN_MS 300000
 
 /* Create and start a watch. */
 struct watch *watch_new(const struct watch_config *config);
-/* Free W; its callbacks are not called any more. NULL is allowed. Of the callbacks, only state() may call this. */
+/*
+ * Free W; its callbacks are not called any more. NULL is allowed. Of the callbacks, only state()
+ * may call this.
+ */
 void watch_free(struct watch *w);
 
 /*
- * Retry early, because the server may be reachable again or a user is interested. If W waits after
- * a failed request, retry now, but at the earliest 2 s after the last early retry. Do not retry
- * early if the server has refused the request, or has asked for a pause.
+ * Retry early, because the server may be reachable again, or because a user is interested. If W
+ * waits after a failed request, retry now, but not within 2 s after the last early retry. Do not
+ * retry early if the server has refused the request, or has asked for a pause.
  */
 void watch_retry_now(struct watch *w);
 
 /*
- * Make W relist. The owner calls this within object() if it needs an object that it has skipped
+ * Make W relist. The owner calls this within object() if it needs an object that it has ignored
  * before.
  */
 void watch_list_anew(struct watch *w);
 
 /*
- * Check whether the server was restored from a backup: request its version, and relist if that is
- * older than W's version. Do nothing if W did this a moment ago.
+ * Check whether the server was restored from a backup: request the server's version, and relist if
+ * it is older than W's version. Do nothing if W did this a moment ago.
  */
 void watch_doubt(struct watch *w);
 
 /*
  * Make W relist, because another watch has found that the server was restored from a backup. W
- * can't always detect this itself: the version of the backup may be later than the one that W
- * knows. If W has relisted a moment ago, only check the version again.
+ * can't always detect this itself, because the version of the backup may be later than the version
+ * that W knows. If W has relisted a moment ago, only check the version again.
  */
 void watch_set_back(struct watch *w);
 
 /*
- * Record that a reply to another request contained an object of VERSION. If the server later turns
- * out to have an older version, W relists, because no watch reports changes of that object.
+ * Record that a reply to another request contained an object of VERSION. If the server later has an
+ * older version, W relists, because no watch would report changes of that object.
  */
 void watch_replied(struct watch *w, const char *version);
 
@@ -119,7 +128,7 @@ void watch_replied(struct watch *w, const char *version);
 const char *watch_verb(const struct watch *w);
 
 /*
- * Return the version up to which the owner knows all changes; "" while W relists. Borrowed. W may
- * be NULL.
+ * Return the version up to which the owner knows all changes. Return "" while W relists. The string
+ * is borrowed. W may be NULL.
  */
 const char *watch_version(const struct watch *w);
