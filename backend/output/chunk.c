@@ -86,9 +86,10 @@ void cutter_pause(struct cutter *c, struct chunks *ret)
 	if (bar.length == 0)
 		return;
 	/*
-	 * STARTS does not count a prefix before a chunk's first byte. So for the rest of OPEN,
-	 * subtract the prefixes within BAR, and the one before the byte that follows BAR.
-	 * chunk_join adds the latter if it joins the two again.
+	 * BAR becomes a chunk of its own, and OPEN keeps the rest. STARTS does not count a prefix
+	 * before a chunk's first byte. So subtract the prefixes within BAR, and also the prefix
+	 * before the byte that follows BAR. If chunk_join joins the two chunks again, it counts
+	 * this last prefix again.
 	 */
 	c->open.starts -= bar.starts + 1;
 	c->open.from += bar.length;
@@ -105,8 +106,8 @@ void cutter_end(struct cutter *c, struct chunks *ret)
 }
 
 /*
- * Make a chunk of OPEN, which is full although its line continues. If its last byte is '\r', leave
- * this byte in OPEN, because a '\n' may follow.
+ * Make a chunk of OPEN, which is full although its line continues. If the last byte of OPEN is
+ * '\r', leave this byte in OPEN, because a '\n' may follow.
  */
 static void cutter_give_part(struct cutter *c, struct chunks *ret)
 {

@@ -31,14 +31,15 @@ struct chunk {
 };
 
 /*
- * If B directly follows A in the same log, append B to A. Return false if it does not, or if the
- * result would be longer than CHUNK_MAX.
+ * If B directly follows A in the same log, append B to A. Return false if B does not follow A, or
+ * if the result would be longer than CHUNK_MAX.
  */
 bool chunk_join(struct chunk *a, const struct chunk *b);
 /*
- * B follows A in the same log, of which BYTES wait to be merged. True if A and B should become one
- * chunk of the merged log. That is so if they have the same time. It is also so if the log is far
- * behind, and the two times are so near that a line of another log between them would not matter.
+ * True if A and B should become one chunk of the merged log. B must follow A in the same log. BYTES
+ * is the number of bytes of this log that wait to be merged. The two should become one chunk if
+ * they have the same time. They should also if the log is far behind, and their times are so near
+ * that a line of another log between them would not matter.
  */
 bool chunk_is_near(const struct chunk *a, const struct chunk *b, uint64_t bytes);
 
@@ -49,7 +50,7 @@ struct chunks {
 	uint64_t bytes; /* total length of the chunks */
 };
 
-/* Add P to the list. If it is near the last chunk (chunk_is_near), join the two if possible. */
+/* Add P to the list. If P is near the last chunk (chunk_is_near), join the two if possible. */
 void chunks_add(struct chunks *all, const struct chunk *p);
 /* Empty ALL, but keep its memory for later chunks. */
 void chunks_reuse(struct chunks *all);
@@ -74,13 +75,13 @@ struct cutter {
  */
 void cutter_begin(struct cutter *c, uint64_t at, bool midline, int64_t ns);
 /*
- * Add the next N bytes of the log. Lines that begin in them were printed at NS. Append each
- * complete chunk to RET.
+ * Add the next N bytes of the log. NS is the time of the lines that begin in these bytes. Append
+ * each complete chunk to RET.
  */
 void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struct chunks *ret);
 /*
  * Like cutter_add, but all N > 0 bytes are of one line. If WHOLE, the last byte is '\n'. No other
- * byte is '\n'.
+ * byte may be '\n'.
  */
 void cutter_add_line(struct cutter *c, int64_t ns, const char *bytes, size_t n, bool whole,
 		     struct chunks *ret);
@@ -92,9 +93,9 @@ void cutter_pause(struct cutter *c, struct chunks *ret);
 void cutter_end(struct cutter *c, struct chunks *ret);
 
 /*
- * A feed reads chunks of a log from the disk, on the pool. This is for output that a local job's
- * helper has written, for output from before kxfs started, and for output beyond the memory limit.
- * The log's writer delivers all other chunks from memory.
+ * A feed reads chunks of a log from the disk, on the pool. It is for output that a local job's
+ * helper has written, for output from before kxfs started, and for output that exceeds the memory
+ * limit. The log's writer delivers all other chunks from memory.
  */
 struct feed {
 	int dir_fd;
@@ -102,11 +103,14 @@ struct feed {
 	uint64_t from;	/* the first byte that is not in a chunk yet */
 	uint64_t limit; /* the offset at which the feed stops */
 	bool timed;	/* the chunks get the times of their lines; otherwise they are not sorted */
-	/* The log does not grow any more, so an incomplete last line becomes a chunk, too. */
+	/*
+	 * True if the log does not grow any more. Then an incomplete last line becomes a chunk,
+	 * too.
+	 */
 	bool final;
 
 	struct chunks chunks;
-	/* The bytes from FROM to SEEN, malloc'ed, if there are only a few; else NULL. */
+	/* If there are only a few bytes from FROM to SEEN, these bytes, malloc'ed. Else NULL. */
 	char *bytes;
 	uint64_t size; /* size of the log */
 	/*
@@ -116,5 +120,5 @@ struct feed {
 	uint64_t seen;
 };
 
-/* Run F. Return 0 or a negative errno. In both cases F may have got chunks. */
+/* Run F. Return 0 or a negative errno. Even after an error, F may have new chunks. */
 int feed_run(struct feed *f);

@@ -13,8 +13,8 @@
 #include "backend/output/room.h"
 
 /*
- * What a writer uses of its log and its job. It is valid while the writer is open, and while the
- * log is entered (output_log_enter).
+ * What a writer uses of its log and its job. These pointers are valid while the writer is open.
+ * They are also valid between output_log_enter and output_log_leave.
  */
 struct feeder {
 	struct output_log *log;
@@ -27,15 +27,15 @@ struct feeder {
 /* Return the feeder of the log KEY of J. The log must have begun. */
 struct feeder output_log_feeder(struct output_job *j, const char *key);
 /*
- * Call FN(DATA) when the file of L exists, or when the disk has refused to create it. Call it
- * immediately if this has already happened. If FN is NULL, cancel an earlier call. Only one caller
- * can wait.
+ * Call FN(DATA) when the file of L exists, or when the disk has refused to create it. If one of
+ * these has already happened, call FN within this call. If FN is NULL, cancel an earlier call. Only
+ * one caller can wait.
  */
 void output_log_when_open(struct output_log *l, loop_fn fn, void *data);
 /*
- * Return 0 if L may be written, else a negative errno. L may not be written while the index of its
- * job can't be read. The index may refer to bytes of L that a crash of the machine has lost, and
- * new bytes would take their place.
+ * Return 0 if the writer may write L, else a negative errno. It may not write L while the index of
+ * L's job can't be read. The index may refer to bytes of L that a crash of the machine has lost. If
+ * the writer wrote then, new bytes would take the place of the lost ones.
  */
 int output_log_refusal(const struct output_log *l);
 /*
@@ -44,10 +44,10 @@ int output_log_refusal(const struct output_log *l);
 void output_log_enter(struct output_log *l);
 void output_log_leave(struct output_log *l);
 /*
- * Notify L that its bytes from FROM to TO are on disk now. CHUNKS contains these bytes, except
- * perhaps those of an incomplete last line.
+ * Notify L that its bytes from offset FROM to offset TO are on disk now. CHUNKS contains these
+ * bytes. Only the bytes of an incomplete last line may be missing in CHUNKS.
  */
 void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 			const struct chunks *chunks);
-/* Notify L that TO bytes of it are on disk now. L must read the new ones from the disk. */
+/* Notify L that its first TO bytes are on disk now. L must read the new ones from the disk. */
 void output_log_found(struct output_log *l, uint64_t to);

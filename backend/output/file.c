@@ -346,8 +346,8 @@ unsigned file_fetch(struct file *f, int more)
 /* --- readers --- */
 
 /*
- * Open the descriptors of a container's log. If MADE, create an empty file if there is none, so
- * that the log can be opened before its output arrives.
+ * Open the descriptors of a container's log. If the log has no file and MADE is true, create an
+ * empty file, so that the log can be opened before its output arrives.
  */
 static int file_open_log(struct file *f, bool made, int *ret_fd, int *ret_lines_fd)
 {
@@ -447,7 +447,10 @@ void log_unref(struct log *log)
 
 /* --- size and bytes --- */
 
-/* Get the size of the merged index: as the job has published it, or else as it is on disk. */
+/*
+ * Get the size of the merged index. Use the size that the job has published, or else the size on
+ * disk.
+ */
 static int file_index(struct file *f, struct index_size *ret)
 {
 	cleanup_fd int fd = -1;
@@ -515,7 +518,10 @@ static struct stamper *stamper_new(int fd)
 	return s;
 }
 
-/* A container's log has SIZE bytes. Set *RET to its length in the form of LOG. */
+/*
+ * Set *RET to the length of a container's log in the form of LOG. SIZE is the log's length in
+ * bytes.
+ */
 static int log_size(struct log *log, uint64_t size, uint64_t *ret)
 {
 	struct file *f = log->file;
@@ -597,7 +603,7 @@ ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off)
 	if (log->form == LOG_STAMPED)
 		return log_read_stamped(log, buf, n, off);
 	got = file_read_at(f->fd, buf, n, off);
-	/* Bytes beyond the reported size must not be readable, so increase the reported size. */
+	/* A reader must not get bytes beyond the reported size, so increase this size. */
 	if (got > 0)
 		file_grow(f, off + (uint64_t)got);
 	return got;
@@ -655,7 +661,7 @@ bool log_is_kept(struct log *log, struct log_early *e)
 		return true;
 	log_peek(log, &st);
 	/*
-	 * After several losses, only the offset of the last one is known, so assume that this
+	 * After several losses, only the offset of the last loss is known. So assume that this
 	 * follower is affected.
 	 */
 	if (losses > 1 || (losses == 1 && e->end > f->lost_at))

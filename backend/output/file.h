@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A struct file is one container's log on disk (logs/KEY, and the table of its lines, lines/KEY),
- * or a job's merged log (KEY is NULL). It is found by its name. The readers of the log have
- * references to it and, while the job is open, so does the job (output.c). All of them share its
- * state. Any thread may call these functions, unless noted otherwise. All functions may wait for
- * the disk.
+ * or a job's merged log (KEY is NULL). A lookup finds it by its name. Each reader of the log has a
+ * reference to the file. While the job is open, the job (output.c) has one, too. All of them share
+ * the file's state. Any thread may call these functions, unless noted otherwise. All functions may
+ * wait for the disk.
  */
 #pragma once
 
@@ -23,22 +23,23 @@ struct files *files_new(void *owner, int dir_fd, const struct output_events *eve
 void files_unref(struct files *all);
 int files_dir(const struct files *all);
 /*
- * Call this before any file_get if output is fetched from a cluster. Then bytes may still arrive
- * for a log that is not known yet, or whose file does not exist. So such a log has not ended.
+ * Call this before any file_get if output is fetched from a cluster. In this case, bytes may still
+ * arrive for a log that is not known yet, or whose file does not exist. So such a log has not
+ * ended.
  */
 void files_expect_more(struct files *all);
 /*
- * Mark those logs of job ID that have not ended as cut (log_is_cut), because they are about to be
- * removed. I/O thread.
+ * Mark logs of job ID as cut (log_is_cut), because they are about to be removed. Do not mark logs
+ * that have already ended. I/O thread.
  */
 void files_cut(struct files *all, const char *id);
 /*
  * End the logs of job ID, and remove them from the table. Current readers can continue to read. A
- * later lookup of the same name returns a new file. I/O thread.
+ * later lookup of a log's name returns a new file. I/O thread.
  */
 void files_forget(struct files *all, const char *id);
 
-/* Return a new reference to the file of this name, which need not exist on disk. */
+/* Return a new reference to the file of this name. The file need not exist on disk. */
 struct file *file_get(struct files *all, const char *id, const char *key);
 /* Like file_get, but return NULL if nobody has a reference to the file yet. */
 struct file *file_find(struct files *all, const char *id, const char *key);
@@ -69,29 +70,29 @@ void file_publish(struct file *f, const struct index_size *size);
  */
 uint64_t file_grow(struct file *f, uint64_t size);
 /*
- * Notify the readers of F that it has grown or ended, or that file_deny has changed it. I/O thread.
- * The caller must have a reference to F.
+ * Notify the readers of F that F has grown or ended, or that file_deny has changed its state. I/O
+ * thread. The caller must have a reference to F.
  */
 void file_notify(struct file *f);
 /*
- * Until file_hide, let followers of F read the N bytes at the offset FROM from memory. In memory,
- * these bytes are at BYTES. I/O thread.
+ * Let followers of F read N bytes from memory, until file_hide. BYTES are these bytes, and FROM is
+ * their offset in F. I/O thread.
  */
 void file_show(struct file *f, uint64_t from, const char *bytes, size_t n);
 void file_hide(struct file *f);
 /*
- * Record that output is lost at the offset AT. Followers may have read lost bytes from memory; the
- * log has other bytes there. I/O thread.
+ * Record that output is lost at the offset AT. Followers may already have read the lost bytes from
+ * memory. F will have other bytes at this offset. I/O thread.
  */
 void file_lost(struct file *f, uint64_t at);
 /*
- * Add MORE (1, 0 or -1) to the number of fetches of F's output that are in progress. Return the new
- * number.
+ * Count the fetches of F's output that are in progress: add MORE (1, 0 or -1) to their number.
+ * Return the new number.
  */
 unsigned file_fetch(struct file *f, int more);
 /*
- * Open the files that the merged log F refers to, and keep them open, because their names are about
- * to be removed.
+ * Open the files that the merged log F refers to, because their names are about to be removed. Keep
+ * these files open.
  */
 void file_hold(struct file *f);
 

@@ -33,7 +33,10 @@ int folder_make_one(int dir_fd, const char *name);
  */
 int folder_open_log(int dir_fd, const char *id, const char *key, uint64_t *ret_size);
 
-/* Write and read numbers in these files. They are little-endian, and need not be aligned. */
+/*
+ * These functions write and read the numbers in the files. Numbers are little-endian, and need not
+ * be aligned.
+ */
 static inline void bytes_put32(uint8_t *at, uint32_t v)
 {
 	v = htole32(v);

@@ -19,7 +19,7 @@
 #define INDEX_TORN_MAX 4096
 #define OUT_FIRST      16 /* initial capacity in records */
 
-/* A batch of records that is being written, or that could not be written and will be retried. */
+/* A batch of records. It is being written, or could not be written and will be retried. */
 struct index_batch {
 	char *keys; /* new lines of the table of keys */
 	size_t keys_len, n_keys;
@@ -200,9 +200,9 @@ static int index_load_file(struct index *x)
 	if (err)
 		return err;
 	/*
-	 * Remove the torn end, so that new records do not follow it. Sync the file, so that another
-	 * crash of the machine does not restore the torn end. By then, the log may have other bytes
-	 * where its records point.
+	 * Remove the torn end, so that new records do not follow it. Then sync the file, so that
+	 * another crash of the machine does not restore the torn end. After such a crash, the log
+	 * could have other bytes at the offsets in the torn records.
 	 */
 	whole = index_place(x->size.records);
 	if ((uint64_t)st.st_size > whole) {
@@ -348,7 +348,7 @@ static void index_put(struct index *x, const struct merge_record *r)
 	x->last = *r;
 }
 
-/* Close the open record, if there is one, so that it can't be extended any more, and encode it. */
+/* Close the open record, if there is one: encode it, so that it can't be extended any more. */
 static void index_close(struct index *x)
 {
 	struct merge_record r;
@@ -461,7 +461,7 @@ static void index_done(void *data)
 		x->size.stamps = b->last.stamps;
 		x->size.mtime = loop_time_ns();
 		b->n = 0;
-		/* Most logs are silent most of the time, so free the memory. */
+		/* Free the memory, because most logs are silent most of the time. */
 		free(take_ptr(b->bytes));
 	}
 	return b->written(b->data, b->work.err);

@@ -24,20 +24,20 @@ struct index_size {
 };
 
 /*
- * Get the size of the index in the open file FD, up to the last plausible record. Any thread.
- * Return 0 or a negative errno.
+ * Set *RET to the size of the index in the open file FD. Count its records up to the last plausible
+ * one. Any thread. Return 0 or a negative errno.
  */
 int index_size_read(int fd, struct index_size *ret);
 
 /*
  * Load the index of the job whose folder is ID in DIR_FD, and remove its torn end. Return 0 or a
  * negative errno. At the first attempt, *RET must be NULL. After an error, *RET is a partial
- * result: pass it to the next attempt. Any thread may call this, but otherwise *RET belongs to the
- * I/O thread.
+ * result. Pass this result to the next attempt. Any thread may call index_load. In all other
+ * functions, *RET belongs to the I/O thread.
  *
- * Once index_knows_logs is true, logs may be written between attempts. Records are checked against
- * the sizes that the logs had at the first attempt. So a record whose bytes were lost is not valid,
- * even if other bytes have taken their place.
+ * Once index_knows_logs is true, logs may be written between attempts. index_load checks records
+ * against the sizes that the logs had at the first attempt. So a record whose bytes were lost is
+ * not valid, even if other bytes have taken their place.
  */
 int index_load(int dir_fd, const char *id, struct index **ret);
 /*
@@ -46,21 +46,27 @@ int index_load(int dir_fd, const char *id, struct index **ret);
  */
 int index_read_keys(int dir_fd, const char *id, struct merge_keys *ret, uint64_t *ret_len);
 /*
- * X is the partial result of a failed index_load, or NULL. True if X has the sizes that the logs
- * had at the first attempt.
+ * True if X has the sizes that the logs had at the first attempt. X is the partial result of a
+ * failed index_load, or NULL.
  */
 bool index_knows_logs(const struct index *x);
 /* Free X, which may be NULL. Do not call this while a batch is being written. */
 void index_free(struct index *x);
 
 /*
- * Return the number of the log KEY. If KEY is new, add it and PREFIX, and give it a number. Both
+ * Return the number of the log KEY. If KEY is new, add KEY and PREFIX, and give KEY a number. Both
  * must be valid (merge_key_is_valid).
  */
 uint32_t index_number(struct index *x, const char *key, const char *prefix);
-/* Return how many bytes of log NUMBER are in the index, on disk or waiting. */
+/*
+ * Return how many bytes of the log with this NUMBER the index has. Records that wait to be written
+ * count, too.
+ */
 uint64_t index_indexed(const struct index *x, uint32_t number);
-/* Append P, the next chunk of log NUMBER, to the merged log. index_room must not be 0. */
+/*
+ * Append P to the merged log. P is the next chunk of the log with this NUMBER. index_room must not
+ * be 0.
+ */
 void index_append(struct index *x, uint32_t number, const struct chunk *p);
 size_t index_room(const struct index *x);
 /*
@@ -71,13 +77,13 @@ bool index_end_line(struct index *x);
 
 /*
  * index_appended returns the number of all records, on disk or waiting. index_written returns the
- * size on disk.
+ * size of the index on disk.
  */
 uint64_t index_appended(const struct index *x);
 const struct index_size *index_written(const struct index *x);
 /*
  * Write the waiting records on the pool. Then call WRITTEN(DATA, err). Do nothing if no record
- * waits, or if a write is in progress. The write counts in GROUP.
+ * waits, or if a write is in progress. The write is an operation of GROUP.
  */
 void index_write(struct index *x, struct group *group, void (*written)(void *data, int err),
 		 void *data);

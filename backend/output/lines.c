@@ -88,8 +88,8 @@ static size_t put_difference(uint8_t *to, const struct lines_record *last,
 }
 
 /*
- * True if a record may be AT bytes and NUMBER lines after LAST. Each line has at least one byte, so
- * NUMBER can't be higher than AT.
+ * True if a record may be AT bytes and NUMBER lines after the record LAST. Each line has at least
+ * one byte, so NUMBER can't be higher than AT.
  */
 static bool may_follow(const struct lines_record *last, uint64_t at, uint64_t number)
 {
@@ -146,8 +146,9 @@ size_t lines_count(const char *p, size_t n)
 
 /*
  * Add N bytes that contain ENDS newlines. FIRST is the offset, in these bytes, of the first line
- * that begins in them; N if no line does. After these bytes, the last line is incomplete if
- * MIDLINE. Set RET to the bytes to append to the table, and return their number.
+ * that begins in them. FIRST is N if no line begins in them. MIDLINE is true if the last line is
+ * incomplete after these bytes. Set RET to the bytes to append to the table, and return their
+ * number.
  */
 static size_t lines_put(struct lines_encoder *e, int64_t ns, size_t n, size_t ends, size_t first,
 			bool midline, uint8_t ret[LINES_ADDED_MAX])
@@ -192,7 +193,7 @@ size_t lines_add_line(struct lines_encoder *e, int64_t ns, size_t n, bool whole,
 	return lines_put(e, ns, n, whole, e->midline ? n : 0, !whole, ret);
 }
 
-/* Add records for the bytes of the log that the table does not cover, up to SIZE. */
+/* Add records for the bytes of the log that the table does not cover. SIZE is the log's size. */
 static int mend_rest(int fd, int log_fd, uint64_t size, struct lines_encoder *e)
 {
 	cleanup_free char *buf = mem_grow(NULL, LINES_SPAN, 1);
@@ -329,7 +330,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 	assert(r->block != UINT64_MAX);
 	n = get_difference(r->bytes + at, r->n - at, &last, ret);
 	if (n == 0 && r->n < LINES_BLOCK) {
-		/* The block may have grown. */
+		/* The block may have grown, so read it again. */
 		err = read_block(r, r->block);
 		if (err < 0)
 			return err;
@@ -356,7 +357,7 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 		*ret = r->last;
 		return 0;
 	}
-	/* Go back to the reader's last position, so that the caller can retry. */
+	/* Return to the reader's last position, so that the caller can retry. */
 	if (read_block(r, r->block - 1) < 0)
 		r->n = 0;
 	r->last = last;

@@ -38,7 +38,7 @@ struct lines_record {
 	uint64_t number; /* number of the line, from 0 */
 };
 
-/* What the writer of a table must remember. Plain data; all 0 for an empty log. */
+/* The state of a writer of a table. Plain data; all 0 for an empty log. */
 struct lines_encoder {
 	uint64_t size;		  /* size of the log, including the added bytes */
 	uint64_t lines;		  /* lines that begin in these bytes */
@@ -49,7 +49,7 @@ struct lines_encoder {
 };
 
 /*
- * Add N bytes (0 < N <= LINES_SPAN), which were printed at NS, and which the caller will append to
+ * Add N bytes (0 < N <= LINES_SPAN) that were printed at NS. The caller will append these bytes to
  * the log. Set RET to the bytes that the caller must append to the table before that. Return their
  * number, which may be 0.
  */
@@ -57,7 +57,7 @@ size_t lines_add(struct lines_encoder *e, int64_t ns, const char *bytes, size_t 
 		 uint8_t ret[LINES_ADDED_MAX]);
 /*
  * Like lines_add, but for any N > 0 bytes of one line. If WHOLE, the last byte is '\n'. No other
- * byte is '\n'.
+ * byte may be '\n'.
  */
 size_t lines_add_line(struct lines_encoder *e, int64_t ns, size_t n, bool whole,
 		      uint8_t ret[LINES_ADDED_MAX]);
@@ -65,9 +65,9 @@ size_t lines_add_line(struct lines_encoder *e, int64_t ns, size_t n, bool whole,
 /*
  * Make the table FD match the log LOG_FD, which has SIZE bytes. Remove the table's torn end, and
  * records of bytes that the log does not have. Then read the log from the table's last line on, and
- * add records of lines with an unknown time for the rest. FD must be open for reading and writing.
- * Set *RET to the state with which a writer continues the table. Return 0, or a negative errno if
- * the table can't be used now.
+ * add records for the lines that follow. The time of these lines is unknown. FD must be open for
+ * reading and writing. Set *RET to the state with which a writer continues the table. Return 0, or
+ * a negative errno if the table can't be used now.
  */
 int lines_mend(int fd, int log_fd, uint64_t size, struct lines_encoder *ret);
 
@@ -83,14 +83,14 @@ struct lines_reader {
 
 void lines_open(struct lines_reader *r, int fd);
 /*
- * Find the last record with line.at + WEIGHT * number <= PLACE. If WEIGHT is 0, this is the record
- * of the line that contains byte PLACE, or of an earlier line. Return -ENOENT if there is none, or
- * another negative errno.
+ * Find the last record for which line.at + WEIGHT * number <= PLACE. If WEIGHT is 0, this is the
+ * record of the line that contains byte PLACE, or of an earlier line. Return -ENOENT if there is no
+ * such record, or another negative errno.
  */
 int lines_find(struct lines_reader *r, uint64_t weight, uint64_t place, struct lines_record *ret);
 /*
- * Set *RET to the record after the one that lines_find or lines_next returned last. Return -ENOENT
- * if there is none yet. An implausible record ends the table.
+ * Set *RET to the next record: the one after the record that lines_find or lines_next returned
+ * last. Return -ENOENT if there is no next record yet. The table ends before an implausible record.
  */
 int lines_next(struct lines_reader *r, struct lines_record *ret);
 

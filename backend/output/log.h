@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The output of a job, for readers. A log is a sequence of bytes that grows only at its end. It has
- * the output of one container in one attempt, or the merged output of all replicas. Its form is the
- * output as it was printed, or the output with a time before each line. Exactly the bytes below the
- * log's reported size can be read. Any thread may call these functions, unless noted otherwise.
- * None of them waits for a network.
+ * the output of one container in one attempt, or the merged output of all replicas. A log has two
+ * forms: the output as it was printed, and the output with a time before each line. A log has a
+ * reported size; readers can read the bytes below it, and no others. Any thread may call these
+ * functions, unless noted otherwise. None of them waits for a network.
  */
 #pragma once
 
@@ -28,8 +28,8 @@ struct log_stat {
  */
 struct output_events {
 	/*
-	 * LOG has grown or ended, or the result of log_is_denied has changed. This is called only
-	 * for a log that was opened. LOG is borrowed. May be NULL.
+	 * Called when LOG has grown or ended, or when the result of log_is_denied has changed. This
+	 * is called only for a log that was opened. LOG is borrowed. May be NULL.
 	 */
 	void (*log)(void *data, struct log *log);
 	void *data;
@@ -40,17 +40,20 @@ define_cleanup(log_unrefp, struct log *, log_unref)
 #define cleanup_log cleanup(log_unrefp)
 
 /*
- * Get the status of LOG. Return 0 or a negative errno. ENDED is read before SIZE, so SIZE is final
- * if ENDED is true.
+ * Get the status of LOG. Return 0 or a negative errno. This function reads ENDED before SIZE. So if
+ * ENDED is true, SIZE is final.
  */
 int log_stat(struct log *log, struct log_stat *ret);
 /*
- * Get the status of LOG, whose form must be LOG_PLAIN, without accessing the disk. The log may have
+ * Get the status of LOG without accessing the disk. LOG's form must be LOG_PLAIN. The log may have
  * more than SIZE bytes. MTIME is not set.
  */
 void log_peek(struct log *log, struct log_stat *ret);
 
-/* True if LOG has no captured output, because the cluster denies the user access to it. */
+/*
+ * True if the cluster denies the user access to the output of LOG, so that LOG has no captured
+ * output.
+ */
 bool log_is_denied(struct log *log);
 
 /* True if the job's output was removed before LOG had ended, so that the end of LOG is missing. */
@@ -70,8 +73,8 @@ ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off);
  */
 struct log_early {
 	/*
-	 * The follower has read bytes up to this offset, some of them before they were written. 0:
-	 * all bytes that it has read are written.
+	 * The follower has read bytes up to this offset, and some of them were not on disk when it
+	 * read them. END is 0 if all bytes that it has read are on disk.
 	 */
 	uint64_t end;
 	unsigned losses;
@@ -79,21 +82,21 @@ struct log_early {
 
 /*
  * If the bytes at OFF are in memory, set *RET to their address, and record in E that the follower
- * has read them. Return their number, at most N; 0 if they are not in memory. The address is valid
- * until the next event. If RET is NULL, only return the number.
+ * has read them. Return their number, at most N. Return 0 if they are not in memory. The address is
+ * valid until the next event. If RET is NULL, only return the number.
  */
 size_t log_read_early(struct log *log, struct log_early *e, const char **ret, size_t n,
 		      uint64_t off);
 /*
- * Return false if this follower has read bytes from memory that were lost before they were written.
+ * False if this follower has read bytes from memory, and these were lost before they were written.
  * The follower must then get EIO.
  */
 bool log_is_kept(struct log *log, struct log_early *e);
 
 /*
- * log_has_arrived returns true if all output that the program had printed when LOG was opened has
- * arrived. It is always true for replica logs of local jobs. log_when_arrived calls FN(DATA) once,
- * on the I/O thread, when this output has arrived, or can't arrive any more.
+ * log_has_arrived returns true if all output has arrived that the program had printed before LOG
+ * was opened. For replica logs of local jobs, this is always true. log_when_arrived calls FN(DATA)
+ * once, on the I/O thread, when this output has arrived or can't arrive any more.
  */
 bool log_has_arrived(struct log *log);
 void log_when_arrived(struct log *log, void (*fn)(void *data), void *data);

@@ -11,7 +11,7 @@
 const uint8_t merge_head[MERGE_HEAD] = "kxfs merged 2\n";
 const struct merge_record merge_start = {.flags = MERGE_ENDS};
 
-/* Return the checksum of a record: FNV-1a of its number, and of its bytes before the checksum. */
+/* Return the checksum of a record: FNV-1a of its NUMBER, and of its bytes before the checksum. */
 static uint32_t merge_check(const uint8_t bytes[MERGE_RECORD], uint64_t number)
 {
 	uint32_t hash = 2166136261u;
@@ -119,7 +119,7 @@ struct merge_lines {
 	size_t whole; /* offset after the next '\n' at or after AT; 0 if not known yet */
 };
 
-/* Move AT to the end of the line that begins there, and return it. */
+/* AT is where a line begins. Move AT to the end of this line, and return the new AT. */
 static size_t merge_line(struct merge_lines *l)
 {
 	if (l->at >= l->whole) {
@@ -165,8 +165,8 @@ struct merge_record merge_next(const struct merge_record *last, uint32_t log, co
 }
 
 /*
- * Selects a part of a stream of bytes: drops the first SKIP bytes, then writes at most ROOM bytes
- * to OUT.
+ * A part of a stream of bytes that is written to OUT. The first SKIP bytes are dropped. At most
+ * ROOM of the following bytes are written.
  */
 struct merge_window {
 	uint64_t skip;
@@ -287,7 +287,7 @@ static inline bool merge_drop_line(struct merge_run *run, const struct merge_pre
 
 /*
  * Copy the next line, which ends before NEXT, with its prefix. The buffer must have at least
- * MERGE_BLOCK bytes from NEXT on. Return false if OUT has no space.
+ * MERGE_BLOCK bytes after NEXT. Return false if OUT has no space.
  */
 static inline bool merge_copy_line(struct merge_run *run, const struct merge_prefix *prefix,
 				   const char *next)
@@ -315,7 +315,7 @@ static inline bool merge_copy_line(struct merge_run *run, const struct merge_pre
 typedef bool (*merge_line_fn)(struct merge_run *run, const struct merge_prefix *prefix,
 			      const char *next);
 
-/* Call FN for each line that ends in BLOCK. Return false as soon as FN does. */
+/* Call FN for each line that ends in BLOCK. If FN returns false, return false immediately. */
 static inline bool merge_block(struct merge_run *run, const struct merge_prefix *prefix,
 			       const char *block, merge_line_fn fn)
 {
@@ -327,8 +327,8 @@ static inline bool merge_block(struct merge_run *run, const struct merge_prefix 
 }
 
 /*
- * Render lines from L->at on, each with its prefix, a block at a time: first drop the lines that W
- * skips, then copy lines. Leave the rest, which may be everything, to merge_render.
+ * Render lines from L->at on, each with its prefix, a block at a time. First drop the lines that W
+ * skips, then copy lines. merge_render renders the lines that are left, which may be all of them.
  */
 static void merge_run(struct merge_window *w, struct merge_lines *l,
 		      const struct merge_prefix *prefix)

@@ -26,8 +26,7 @@
 #define MERGE_PREFIX_MAX 512
 
 /*
- * The record before this one ends in the middle of a line, and this one does not continue that
- * line.
+ * The preceding record ends in the middle of a line, and this record does not continue that line.
  */
 #define MERGE_NEWLINE 1u
 #define MERGE_START   2u  /* the record's first byte gets a prefix */
@@ -100,9 +99,9 @@ struct merge_style {
 };
 
 /*
- * The rendering of R has TOTAL bytes. Write at most N of them to OUT, from byte SKIP on. BUF has
- * the first HAVE of the bytes that R stands for. Return the number of bytes written. If HAVE bytes
- * are not enough, it is lower than N.
+ * Write at most N bytes of the rendering of R to OUT, from byte SKIP of the rendering on. The whole
+ * rendering has TOTAL bytes. BUF has the first HAVE bytes of the bytes that R stands for. Return
+ * the number of bytes written. This number is lower than N if HAVE bytes are not enough.
  */
 size_t merge_render(const struct merge_record *r, uint64_t total, const struct merge_style *style,
 		    const char *buf, size_t have, uint64_t skip, char *out, size_t n);

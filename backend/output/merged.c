@@ -94,7 +94,9 @@ static int merged_index(struct merged *m)
 	return m->fd; /* another thread may have opened it meanwhile */
 }
 
-/* Return the offset, in the merged log in FORM, at which the rendering of R ends. */
+/*
+ * Return the offset in the merged log at which the rendering of R ends. The merged log is in FORM.
+ */
 static uint64_t record_end(const struct merge_record *r, enum log_form form)
 {
 	return r->end + (form == LOG_STAMPED ? STAMP * r->stamps : 0);
@@ -130,7 +132,10 @@ static int merged_find(int fd, const struct index_size *size, enum log_form form
 		if (record_end(&r, form) <= off) {
 			low = mid + 1;
 			*ret_base = record_end(&r, form);
-			/* A sequential reader needs this record or the next one. */
+			/*
+			 * First try the record after HINT, because a sequential reader often needs
+			 * it.
+			 */
 			mid = mid == hint && low < high ? low : low + (high - low) / 2;
 		} else {
 			high = mid;
@@ -184,9 +189,9 @@ static int merged_log(struct merged *m, uint32_t number, struct merged_log **ret
 }
 
 /*
- * Get descriptors of L and of its table of lines (-1 if it has none). M keeps the descriptors of at
- * most KEEP logs open. If *RET_OWN is set, the caller must close these descriptors; otherwise M
- * keeps them open.
+ * Get descriptors of L and of its table of lines (-1 if there is no table). M keeps the descriptors
+ * of at most KEEP logs open. If *RET_OWN is set, M does not keep these descriptors, and the caller
+ * must close them.
  */
 static int merged_open(struct merged *m, struct merged_log *l, size_t keep, int *ret_fd,
 		       int *ret_lines_fd, bool *ret_own)
@@ -232,7 +237,10 @@ void merged_hold(struct merged *m)
 
 /* --- reading --- */
 
-/* The state of one read. Several threads may read at the same time, so each read has a state of its own. */
+/*
+ * The state of one read. Several threads may read at the same time, so each read has a state of its
+ * own.
+ */
 struct merged_read {
 	struct merged *m;
 	enum log_form form;
@@ -294,8 +302,8 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 	m->n -= n;
 	m->at += n;
 	/*
-	 * If the disk has lost bytes of the record, or can't return them now, fail. Do not skip
-	 * them: the reader may retry.
+	 * Fail if the disk has lost bytes of the record, or can't return them now. Do not skip
+	 * these bytes, because the reader may retry.
 	 */
 	return whole ? 0 : got < 0 ? (int)got : -EBADMSG;
 }
@@ -355,8 +363,8 @@ ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_fo
 	for (size_t k = 0; k < MERGED_STAMPERS; k++)
 		free(r.stampers[k]);
 	/*
-	 * If bytes were read before the error, return their number; the next call returns the
-	 * error.
+	 * If some bytes were read before the error, return their number. The next call then returns
+	 * the error.
 	 */
 	return r.at > off ? (ssize_t)(r.at - off) : err;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a merged log. It finds the record of an offset by bisection in the index on disk, and does
- * not load the index into memory. Then it renders that record and the following ones, with the
- * bytes of the logs themselves. Any thread.
+ * Reads a merged log. This module finds the record of an offset by bisection in the index on disk,
+ * and does not load the index into memory. Then it renders that record and the following ones, with
+ * bytes that it reads from the logs. Any thread.
  */
 #pragma once
 

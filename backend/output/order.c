@@ -23,13 +23,16 @@ struct order_source {
 	uint64_t bytes;	 /* bytes in the queue */
 	size_t position; /* position in the heap, from 1; 0 if no chunk waits */
 	/*
-	 * Tie breaker: of two sources whose chunks have the same time, the one with the lower
-	 * number goes first.
+	 * Breaks ties: of two sources whose chunks have the same time, the one with the lower
+	 * number is first.
 	 */
 	uint64_t seq;
-	/* chunks that begin before this byte must not wait for long (order_flush_early) */
+	/* Chunks that begin before this byte must not wait for long (order_flush_early). */
 	uint64_t flush_to;
-	/* Number of ticks for which all other sources still wait for this one, or 0. */
+	/*
+	 * The number of ticks for which all other sources still wait for this source; 0 if they
+	 * don't.
+	 */
 	unsigned expected;
 	bool open, reading;
 	bool is_due; /* the first chunk of the source has waited long enough */

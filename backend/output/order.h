@@ -32,41 +32,44 @@ struct order_source *order_add(struct order *o, void *data);
 void *order_data(const struct order_source *s);
 
 /*
- * order_open: from now on, more chunks of S may follow. order_close: no more chunks of S will
- * follow.
+ * order_open records that more chunks of S may follow. order_close records that no more chunks of S
+ * will follow.
  */
 void order_open(struct order_source *s);
 void order_close(struct order_source *s);
 /*
- * If EXPECTED, earlier output of S is about to arrive, so all other sources wait for it. If not,
- * they no longer wait.
+ * If EXPECTED, earlier output of S is about to arrive, so all other sources wait for S. If not,
+ * they no longer wait for S.
  */
 void order_expect(struct order_source *s, bool expected);
-/* Like order_expect, but without a limit. READING: S is being read from disk. */
+/*
+ * Like order_expect, but the other sources wait without a limit. READING is true while S is being
+ * read from disk.
+ */
 void order_read(struct order_source *s, bool reading);
 
-/* Feed P to S. P must follow the chunks that were fed to S before. */
+/* Feed the chunk P to S. P must follow the chunks that were fed to S before. */
 void order_feed(struct order_source *s, const struct chunk *p);
 /*
- * True if so many chunks of S wait that the owner should feed no more. The owner reads the omitted
- * chunks from disk later.
+ * True if too many chunks of S wait, so that the owner should feed no more. The owner reads the
+ * omitted chunks from disk later.
  */
 bool order_is_full(const struct order_source *s);
 /* True if no chunk of S waits. */
 bool order_is_empty(const struct order_source *s);
 /*
- * Let chunks of S that begin before byte TO of its log wait for at most one more tick. This
- * includes chunks that are fed later.
+ * Let chunks of S wait for at most one more tick if they begin before offset TO of the log. This
+ * also applies to chunks that are fed later.
  */
 void order_flush_early(struct order_source *s, uint64_t to);
 
 /*
- * Remove the next chunk. Set *RET to it, and *RET_SOURCE to its source. Return false if no chunk
- * may be removed now.
+ * Remove the next chunk from its source. Set *RET to the chunk, and *RET_SOURCE to the source.
+ * Return false if no chunk may be removed now.
  */
 bool order_next(struct order *o, struct order_source **ret_source, struct chunk *ret);
 bool order_may_go(const struct order *o);
-/* True if any chunk waits. Then call order_tick each ORDER_TICK_MS. */
+/* True if any chunk waits. While this is true, call order_tick each ORDER_TICK_MS. */
 bool order_waits(const struct order *o);
 void order_tick(struct order *o);
 /* From now on, let order_next return all chunks without waiting. */

@@ -91,15 +91,16 @@ struct output_log {
 	uint32_t number;	     /* the log's number in the index */
 	struct order_source *source; /* NULL before its job is open, and if PREFIX is NULL */
 	enum log_life life;
-	bool ending; /* the log is complete: output_log_end was called */
+	bool ending; /* true after output_log_end, when the log is complete */
 	/*
-	 * kxfs itself writes the log (writer.h), so the log's chunks have times, and SIZE is its
-	 * whole size.
+	 * True if kxfs itself writes the log (writer.h). In this case, the log's chunks have times,
+	 * and SIZE is the whole size of the log.
 	 */
 	bool fetched;
 	/*
-	 * The log was empty before this run of kxfs. If it was not, room_count counts the bytes
-	 * that the file has when it is opened, so they must not be added again.
+	 * True if the log was empty before this run of kxfs. If it was not, room_count has already
+	 * counted the bytes in its file. These bytes must not be added again when the file is
+	 * opened.
 	 */
 	bool anew;
 	bool expected;
@@ -115,7 +116,7 @@ struct output_log {
 	/* in FED: when the index on disk has this many records, it has all of the log */
 	uint64_t whole;
 	struct stash stash; /* READING */
-	/* called when the log's file exists, or was refused by the disk; or NULL */
+	/* Called when the log's file exists, or when the disk has refused to create it; or NULL. */
 	loop_fn opened;
 	void *opened_data;
 	loop_fn ended; /* called when the log has ended; or NULL */
@@ -158,14 +159,14 @@ struct output_job {
 	int refusal;		 /* REFUSED: the error */
 	struct loop_timer tick;	 /* runs while chunks wait */
 	struct loop_timer retry; /* runs after the disk has refused something */
-	bool posted;		 /* a step is posted */
+	bool posted;		 /* job_step is posted */
 	bool closed;
-	uint64_t published; /* number of records known to readers */
+	uint64_t published; /* number of records that were published to readers */
 	enum job_trouble trouble;
 	enum job_end end;
 	size_t n_live;		    /* logs that have not ended */
 	struct output_log *calling; /* logs whose ENDED must be called */
-	/* Called after the job was freed, if it is being removed; else NULL. */
+	/* If the job is being removed, the function to call after the job is freed; else NULL. */
 	loop_fn gone;
 	void *gone_data;
 	UT_hash_handle hh;
@@ -206,7 +207,7 @@ struct output {
 	struct arrival *arrivals;
 	size_t pending; /* number of bytes, of all writers together, that wait for the disk */
 	bool stopping, stopped;
-	/* expires if a stop takes too long, and then abandons all output that still waits */
+	/* Expires if a stop takes too long. Then kxfs abandons all output that still waits. */
 	struct loop_timer late;
 	loop_fn over; /* called when the output has stopped */
 	void *over_data;
@@ -218,7 +219,7 @@ struct output {
 static void job_step(void *data);
 static void stop_if_drained(void *data);
 
-/* Post J's next step. */
+/* Post job_step for J, unless it is posted already. */
 static void job_wake(struct output_job *j)
 {
 	if (j->posted || j->state == JOB_GONE)
@@ -248,7 +249,7 @@ static bool log_is_live(const struct output_log *l)
 	return l->life == LOG_LIVE || l->life == LOG_READING || l->life == LOG_UNREAD;
 }
 
-/* Request that L is read to its end, because another process may have written more of it. */
+/* Make kxfs read L to its end, because another process may have written more of it. */
 static void log_need_reading(struct output_log *l)
 {
 	l->due = l->readings + 1 + (l->life == LOG_READING);
@@ -299,7 +300,8 @@ static void on_retry(void *data)
 }
 
 /*
- * Handle ERR, with which the disk has refused a request of J: log it once, and retry every second.
+ * Handle ERR, the error of an operation of J that the disk has refused. Log the first such error,
+ * and retry every second.
  */
 static void job_refused(struct output_job *j, int err)
 {
@@ -319,7 +321,7 @@ static void job_refused(struct output_job *j, int err)
 /* --- waiting for output to arrive --- */
 
 /*
- * Set the targets of A: all output that each log has now. Return false if some logs are not open
+ * Set the targets of A to all output that the logs have now. Return false if some logs are not open
  * yet.
  */
 static bool arrival_aim(struct output_job *j, struct arrival *a)
@@ -456,7 +458,7 @@ static void make_work(void *data)
 	m->work.err = min_of(fd, 0);
 }
 
-/* Notify the caller that waits for L's file. */
+/* Call the function that waits for L's file. */
 static void log_call_opened(struct output_log *l)
 {
 	if (l->opened)
@@ -521,8 +523,8 @@ static void log_make(struct output_log *l)
 		.run = make_work, .done = make_done, .data = m, .group = &j->work, .of_many = true};
 	l->life = LOG_MAKING;
 	/*
-	 * If the mark is being created, create the file after it: the mark must exist before a log
-	 * has its first byte.
+	 * The mark must exist before a log has its first byte. So if the mark is being created,
+	 * create the file after it.
 	 */
 	if (j->marks.first)
 		work_enqueue(&m->work, j->output->loop, &j->marks);
@@ -533,8 +535,8 @@ static void log_make(struct output_log *l)
 /* --- a log: growing --- */
 
 /*
- * Pass CHUNKS to the order, except bytes that were passed before. Return false if output before a
- * chunk is missing, or if the order is full.
+ * Pass CHUNKS to the order, except bytes that were passed before. Return false if the order is
+ * full, or if it lacks output before a chunk.
  */
 static bool log_give(struct output_log *l, const struct chunks *chunks)
 {
@@ -587,7 +589,7 @@ static void read_work(void *data)
 	r->work.err = feed_run(&r->feed);
 }
 
-/* Process the result of R. */
+/* Process the result of the reading R. */
 static void log_take(struct output_log *l, const struct output_reading *r)
 {
 	const struct feed *f = &r->feed;
@@ -599,7 +601,7 @@ static void log_take(struct output_log *l, const struct output_reading *r)
 		log_set_size(l, f->size);
 	if (whole && f->size < min_of(f->limit, l->size))
 		l->size = f->size; /* the log was truncated */
-	/* Output that was written during the read is in the stash, unless it was too much. */
+	/* Output that was written during the read is in the stash, unless it did not fit. */
 	if (l->stash.chunks.n > 0 && !l->stash.lost && l->seen >= f->size &&
 	    log_give(l, &l->stash.chunks))
 		l->seen = l->size;
@@ -675,7 +677,7 @@ static void log_show_end(struct output_log *l)
 	file_notify(l->file);
 }
 
-/* L is FED: set it to ENDED if the index on disk has all of L. */
+/* Set L, which is FED, to ENDED if the index on disk has all of L. */
 static void log_finish(struct output_log *l)
 {
 	struct output_job *j = l->job;
@@ -719,7 +721,10 @@ static void log_step(struct output_log *l)
 {
 	if (log_is_refused(l) && l->ending) {
 		log_show_end(l);
-		/* Do not let callers that wait for the end of L wait until the disk accepts L. */
+		/*
+		 * Callers that wait for the end of L must not wait until the disk accepts L, so
+		 * call them now.
+		 */
 		log_call_ended(l);
 	}
 	if (l->life == LOG_NEW && l->job->state == JOB_OPEN)
@@ -808,7 +813,7 @@ static void unmark_work(void *data)
 		disk_unlink(m->dir_fd, path);
 }
 
-/* Record on disk that J's merged log may be incomplete; or, if WHOLE, that it is complete. */
+/* Record on disk that J's merged log is complete if WHOLE, or that it may be incomplete if not. */
 static void job_mark(struct output_job *j, bool whole)
 {
 	struct marking *m = new0(struct marking);
@@ -1336,8 +1341,8 @@ void output_job_remove(struct output *o, const char *id, room_fn done, void *dat
 	assert(!j || j->closed);
 	*r = (struct output_removal){o, text_copy(id), done, data};
 	/*
-	 * Cut the logs now. A fetch that is done before they are removed ends them (see fetched),
-	 * and a log that has ended is not cut.
+	 * Mark the logs as cut now, before they are removed. A fetch that finishes meanwhile ends
+	 * its log (see fetched), and files_cut does not mark a log that has ended.
 	 */
 	files_cut(o->files, id);
 	if (j)
@@ -1354,7 +1359,7 @@ void output_job_remove(struct output *o, const char *id, room_fn done, void *dat
 
 /* --- readers --- */
 
-/* Called when a fetch of the file DATA is done. */
+/* Called when a fetch is done. DATA is the file of the fetched log. */
 static void fetched(void *data)
 {
 	struct file *f = data;
@@ -1476,7 +1481,9 @@ void output_start(struct output *o)
 	room_count(o->room);
 }
 
-/* Finish the stop: all output that waited is in the indexes on disk, or is abandoned now. */
+/*
+ * Finish the stop. By now, all waiting output is in the indexes on disk, or else kxfs abandons it.
+ */
 static void stop_now(void *data)
 {
 	struct output *o = data;
@@ -1493,7 +1500,7 @@ static void stop_now(void *data)
 	return o->over(o->over_data);
 }
 
-/* Finish the stop if no output is left that can still be written to disk. */
+/* Finish the stop if no output waits any more that the disk may still accept. */
 static void stop_if_drained(void *data)
 {
 	struct output *o = data;

@@ -37,11 +37,11 @@ int output_new(struct loop *loop, const char *state_dir, const struct output_eve
 void output_free(struct output *o); /* Call this after loop_stop; NULL is allowed. */
 
 /*
- * Set FETCH if output is fetched from a cluster; call this before the loop runs. FETCH is called on
- * the I/O thread whenever a log is opened. Its KEY is NULL for the merged log. FETCH begins the
- * required logs (output_log_begin). When all output printed before this call is on disk, or is not
- * available, FETCH calls DONE(ARG) once on the I/O thread. Until then, log_has_arrived is false. If
- * a log has not begun when DONE is called, it has ended.
+ * Set FETCH if output is fetched from a cluster. Call this before the loop runs. kxfs calls FETCH
+ * on the I/O thread whenever a log is opened. The KEY is NULL for the merged log. FETCH begins the
+ * required logs (output_log_begin). FETCH must call DONE(ARG) once on the I/O thread, when all
+ * output that was printed before the call of FETCH is on disk, or is not available. Until then,
+ * log_has_arrived is false. If a log has not begun when DONE is called, it has ended.
  */
 typedef void (*output_fetch_fn)(void *data, const char *id, const char *key, loop_fn done,
 				void *arg);
@@ -58,9 +58,9 @@ void output_start(struct output *o);
 void output_stop(struct output *o, loop_fn fn, void *data);
 
 /*
- * Return the output of job ID, and create it if needed. For a new one, the pool creates the folder
- * and reads the index. Logs that begin meanwhile wait for that. If the disk refuses this, kxfs logs
- * the error and retries every second. If ID is not a valid name, return NULL and set errno to
+ * Return the output of job ID, and create it if needed. For new output, the pool creates the folder
+ * and reads the index. Logs that begin meanwhile wait for that. If the disk refuses this work, kxfs
+ * logs the error and retries every second. If ID is not a valid name, return NULL and set errno to
  * EINVAL.
  */
 struct output_job *output_job_open(struct output *o, const char *id);
@@ -68,40 +68,41 @@ struct output_job *output_job_open(struct output *o, const char *id);
  * Begin the log KEY of J. Also call this when the log becomes known again after a restart of kxfs.
  * PREFIX is the prefix of its lines in the merged log, such as "trainer/0 ". If PREFIX is NULL, the
  * log is not part of the merged log, and a log_writer must write it. The pool creates the log's
- * file if needed. A log that has ended may begin and end again; then only missing output is added
- * to the merged log. ANEW: the log was empty before this run of kxfs. Return 0, or -EINVAL if KEY
- * or PREFIX is invalid.
+ * file if needed. A log that has ended may begin and end again. In that case, kxfs adds only
+ * missing output to the merged log. ANEW is true if the log was empty before this run of kxfs.
+ * Return 0, or -EINVAL if KEY or PREFIX is invalid.
  */
 int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew);
-/* Call this when another process, which writes the log KEY and its table, has written more. */
+/* Call this if another process writes the log KEY and its table, and has written more of it. */
 void output_log_grown(struct output_job *j, const char *key);
 /*
  * If EXPECTED, the output that the program of log KEY has printed so far is about to arrive. Until
- * it has arrived, the merged log holds back the lines of all other logs. This ends when
- * output_log_expect is called without EXPECTED, when the log has ended, or after some seconds.
+ * this output has arrived, the merged log holds back the lines of all other logs. It stops holding
+ * them back when output_log_expect is called without EXPECTED, when the log has ended, or after
+ * some seconds.
  */
 void output_log_expect(struct output_job *j, const char *key, bool expected);
 /*
- * Record whether the cluster denies the user access to the log KEY. The merged log is denied while
- * all logs in it that have begun are denied.
+ * Record whether the cluster denies the user access to the log KEY. The merged log is denied if all
+ * of its logs that have begun are denied.
  */
 void output_log_deny(struct output_job *j, const char *key, bool denied);
 /*
- * Call this when the log KEY is complete. The rest of the log is then added to the merged log. When
- * that is done, or the disk has refused it, FN(DATA) is called, but not from within this call. FN
- * may be NULL. Readers see the end of the log as soon as all of it can be read.
+ * Call this when the log KEY is complete. kxfs then adds the rest of the log to the merged log.
+ * When this is done, or the disk has refused it, kxfs calls FN(DATA), but never within this call.
+ * FN may be NULL. Readers see the end of the log as soon as all of it can be read.
  */
 void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *data);
 /*
- * Call this when all logs of J have ended and no more will begin. The merged log ends when it has
- * all lines of the logs.
+ * Call this when all logs of J have ended, and no more logs will begin. The merged log ends when it
+ * has all lines of the logs.
  */
 void output_job_end(struct output_job *j);
 /* Undo output_job_end: logs may begin again. */
 void output_job_resume(struct output_job *j);
 /*
- * Call this on the pool. True if kxfs ended before the merged log of job ID had all lines of its
- * logs. Then begin and end all logs of the job again, and end the job.
+ * True if kxfs ended before the merged log of job ID had all lines of its logs. In this case, the
+ * caller must begin and end all logs of the job again, and end the job. Call this on the pool.
  */
 bool output_is_unmerged(const struct output *o, const char *id);
 /*
@@ -132,9 +133,11 @@ int output_log_kept(struct output *o, const char *id, const char *key, enum log_
 int output_log_stat(struct output *o, const char *id, const char *key, enum log_form form,
 		    struct log_stat *ret);
 /*
- * Return the number of bytes of all output on disk. It becomes lower when output_job_remove is
- * done.
+ * Return the number of bytes of all output on disk. The number becomes lower when output_job_remove
+ * is done.
  */
 uint64_t output_bytes(struct output *o);
-/* Get how much output this mount has added to the merged logs: bytes, and complete lines. */
+/*
+ * Get the amount of output that this mount has added to the merged logs: bytes, and complete lines.
+ */
 void output_captured(struct output *o, uint64_t *ret_bytes, uint64_t *ret_lines);

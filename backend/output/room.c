@@ -26,7 +26,8 @@ struct room {
 	struct files *files; /* borrowed from the owner */
 	atomic_llong bytes;
 	bool counting;
-	bool recount; /* something was removed during the count, so the sum may be wrong */
+	/* true if something was removed during the count, so that the sum may be wrong */
+	bool recount;
 };
 
 struct room *room_new(struct loop *loop, struct files *files)
@@ -102,8 +103,8 @@ struct room_counting {
 };
 
 /*
- * Count the folder NAME of a job. If NAME is the rest of a removal that a crash has interrupted,
- * remove it instead.
+ * Count the folder NAME of a job. But if NAME is what remains of a removal that a crash has
+ * interrupted, remove it.
  */
 static int count_folder(void *data, int at, const char *name, unsigned char type)
 {
@@ -129,10 +130,10 @@ static void count_work(void *data)
 static void count(struct room *room, bool again);
 
 /*
- * The count may or may not include bytes that were added meanwhile. Assume that it does not, and
- * add them. If the sum is too large, that does no harm. If it were too small, output would exceed
- * the limit until the next start. Then count once more, to get the exact sum. This count is not
- * exact either if jobs print without pause.
+ * kxfs may have added bytes while the count was running. The count may or may not include them.
+ * Assume that it does not, and add them. A sum that is too large does no harm. If the sum were too
+ * small, output would exceed the limit until the next start. Then count a second time, to get the
+ * exact sum. The second count is not exact either if jobs print without pause.
  */
 static void count_done(void *data)
 {
@@ -172,7 +173,8 @@ struct room_removal {
 	struct file *merged; /* the merged log, if it has readers */
 	struct room_walk walk;
 	int err;
-	int left; /* why files remain, a negative errno; 0 if all are removed */
+	/* the error because of which files remain, a negative errno; 0 if all are removed */
+	int left;
 	room_fn done;
 	void *data;
 };

@@ -39,7 +39,10 @@ void stamper_open(struct stamper *s, int fd)
 static void stamper_find(struct stamper *s, uint64_t offset)
 {
 	if (s->known && s->now.line.at <= offset) {
-		/* A sequential reader needs one of the next few records. */
+		/*
+		 * Try the next few records before searching: a sequential reader usually needs one
+		 * of them.
+		 */
 		for (unsigned i = 0; i < 64; i++) {
 			if (!s->has_next)
 				s->has_next = lines_next(&s->lines, &s->next) == 0;
@@ -77,7 +80,7 @@ static uint64_t stamp_offset(const struct stamp_place *p)
 
 /*
  * Return the last known position that is not after OFF, so that a search can begin there. OFF is an
- * offset in a form of the log that has WEIGHT additional bytes before each line.
+ * offset in the form of the log that has WEIGHT additional bytes before each line.
  */
 static struct stamp_place place_find(struct stamper *s, const struct stamp_place *place,
 				     uint64_t weight, uint64_t off)

@@ -18,8 +18,8 @@ typedef void (*stamp_fn)(void *data, uint64_t offset, char ret[STAMP]);
 void stamp_print(int64_t ns, char ret[STAMP]);
 
 /*
- * Provides the stamps of one log's lines. This is fastest if they are requested in the order of the
- * lines.
+ * Provides the stamps of one log's lines. This is fastest if the caller requests the stamps in the
+ * order of the lines.
  */
 struct stamper {
 	struct lines_reader lines;
@@ -46,10 +46,10 @@ struct stamp_place {
 
 /*
  * Functions on the stamped form of the log FD, which has SIZE bytes. S provides the stamps. *PLACE
- * is a position from which to search. It must be zeroed before the first call, and each call
- * updates it for the next one. stamped_size sets *RET to the length of the stamped form.
- * stamped_read reads up to N bytes at the offset OFF of the stamped form, and returns their number.
- * Both read a part of the log, and return a negative errno if they fail.
+ * is the position where the next search begins. The caller zeroes *PLACE before the first call, and
+ * each call updates it. stamped_size sets *RET to the length of the stamped form. stamped_read
+ * reads up to N bytes at the offset OFF of the stamped form, and returns the number of bytes read.
+ * Both functions read a part of the log, and return a negative errno if they fail.
  */
 int stamped_size(int fd, struct stamper *s, uint64_t size, struct stamp_place *place,
 		 uint64_t *ret);

@@ -35,24 +35,24 @@
 #define KEPT_MS	    200
 /*
  * Limits of the bytes that wait for the disk: PENDING_ONE for one log, PENDING_ALL for all logs
- * together. Each log may always have PENDING_LEAST, even if all logs together have reached their
- * limit. Disks commonly pause for some tenths of a second, and a line that finds no space must be
- * fetched again.
+ * together. Even if all logs together have reached their limit, each log may have PENDING_LEAST.
+ * The limits are this high because disks commonly pause for some tenths of a second, and kxfs must
+ * fetch a line again if the line finds no space.
  */
 #define PENDING_ONE   (32u << 20)
 #define PENDING_ALL   (128u << 20)
 #define PENDING_LEAST (256u << 10)
 /*
- * A log is busy if the last batch and the next one together have WRITE_BUSY bytes or more. Then
- * writes begin at least WRITE_PAUSE_MS apart, so that they are larger. If the next batch has
- * WRITE_ENOUGH bytes, it is written without a pause.
+ * A log is busy if the last batch and the next one together have WRITE_BUSY bytes or more. For a
+ * busy log, writes begin at least WRITE_PAUSE_MS apart, so that each of them is larger. But if the
+ * next batch has WRITE_ENOUGH bytes, kxfs writes it without a pause.
  */
 #define WRITE_PAUSE_MS 5
 #define WRITE_BUSY     (16u << 10)
 #define WRITE_ENOUGH   (1u << 20)
 /*
- * Followers of the log get a batch of up to this many bytes before it is written. Writing it first
- * would take half of the time from the server to the reader.
+ * If a batch has at most this many bytes, followers of the log get it before it is written. If they
+ * got it only afterwards, the write would take half of the time from the server to the reader.
  */
 #define EARLY_MAX (4u << 10)
 
@@ -88,9 +88,9 @@ struct log_writer {
 	struct cutter cutter;
 	uint64_t lost_at; /* the offset at which output was last lost */
 	/*
-	 * If output is lost in the middle of a line, the line received next continues that line on
-	 * disk. The table then has no record of the received line, so TORN stores it. AT is 0 if
-	 * there is no such line.
+	 * If output is lost in the middle of a line, the next line that kxfs receives continues
+	 * that line on disk. So the table has no record of the received line. TORN is the received
+	 * line. TORN.at is 0 if there is no such line.
 	 */
 	struct log_line torn;
 
@@ -99,8 +99,9 @@ struct log_writer {
 	char *id, *key;
 	int fd;
 	uint64_t on_disk; /* size of the log on disk */
-	bool timed;	  /* there is a table of lines; false if something else has its name */
-	unsigned gaps;	  /* number of gaps on disk when the log was opened */
+	/* false if the table's name belongs to something else, such as a directory */
+	bool timed;
+	unsigned gaps; /* number of gaps on disk when the log was opened */
 	struct batch work;
 	struct log_known known; /* in LOOKING */
 	int err;
@@ -230,8 +231,9 @@ static int gaps_begin(struct log_writer *w)
 }
 
 /*
- * Make the table match the log, which can be read from FD. If something else has the table's name,
- * the log's lines have no times, and are not well sorted in the merged log.
+ * Make the table match the log, which can be read from FD. If the table's name belongs to something
+ * else, such as a directory, the log's lines have no times, and are not well sorted in the merged
+ * log.
  */
 static int lines_begin(struct log_writer *w, int fd)
 {
@@ -329,7 +331,7 @@ static void known_work(void *data)
 	w->err = table < 0 ? table : read_lines(table, w->torn, k);
 }
 
-/* Sync the file KEY in the directory SUB of the folder; if KEY is NULL, sync SUB itself. */
+/* Sync the file KEY in the directory SUB of the folder. If KEY is NULL, sync SUB itself. */
 static int sync_one(const struct log_writer *w, const char *sub, const char *key)
 {
 	cleanup_fd int fd = folder_open(w->dir_fd, w->id, key ? sub : NULL, key ? key : sub,
@@ -360,7 +362,8 @@ static void sync_work(void *data)
 }
 
 /*
- * Closing may wait for the disk, too: network file systems then send written bytes to the server.
+ * Close the log. This runs on the pool, because closing may wait for the disk: network file systems
+ * send written bytes to the server at that time.
  */
 static void close_work(void *data)
 {
@@ -424,8 +427,8 @@ static void write_next(void *data)
 }
 
 /*
- * Write the flushed batch now. But if the log is busy, write it after a pause, because more lines
- * are likely to arrive.
+ * Write the flushed batch. If the log is busy, begin the write only after a pause, because more
+ * lines are likely to arrive.
  */
 static void write_soon(struct log_writer *w)
 {
@@ -510,8 +513,8 @@ static void open_done(void *data)
 }
 
 /*
- * Called when the log's file exists, or the disk has refused to create it. Open it. In the second
- * case, opening fails with the error.
+ * Open the log's file. Called when the file exists, or when the disk has refused to create it. If
+ * the disk has refused, opening the file fails with the same error.
  */
 static void writer_open(void *data)
 {

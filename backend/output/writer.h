@@ -18,14 +18,14 @@ struct log_writer;
 
 struct log_writer_events {
 	/*
-	 * The log is open (ERR is 0), or opening it has failed with ERR. After a failure, this
-	 * writer can't be used.
+	 * Called when the log is open (ERR is 0), or when opening it has failed with ERR. After a
+	 * failure, this writer can't be used.
 	 */
 	void (*opened)(void *data, int err);
 	/*
-	 * If ERR is 0, all flushed lines are written. Otherwise the disk has failed (-ENOSPC,
-	 * -EDQUOT, -EIO ...), and this writer writes nothing more. Close it, and create another one
-	 * when the disk may work again.
+	 * Called when all flushed lines are written (ERR is 0), or when the disk has failed with
+	 * ERR (-ENOSPC, -EDQUOT, -EIO ...). After a failure, this writer writes nothing more. Close
+	 * it, and create another one when the disk may work again.
 	 */
 	void (*written)(void *data, int err);
 	void *data;
@@ -38,13 +38,13 @@ struct log_writer_events {
 struct log_writer *log_writer_new(struct output_job *j, const char *key,
 				  const struct log_writer_events *events);
 /*
- * True if N more bytes may be added. False if too many bytes, of this log or of all logs together,
- * wait for the disk already.
+ * True if N more bytes may be added. False if too many bytes wait for the disk already, of this log
+ * or of all logs together.
  */
 bool log_writer_has_room(const struct log_writer *w, size_t n);
 /*
- * Add N > 0 bytes of one line, whose time is NS (ns since 1970; 0 or less if unknown). W must be
- * open. The bytes are written in order, after the next log_writer_flush.
+ * Add N > 0 bytes of one line. NS is the time of the line (ns since 1970; 0 or less if unknown). W
+ * must be open. The bytes are written in order, after the next log_writer_flush.
  */
 void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t n);
 /* Write all lines added so far. */
@@ -56,7 +56,7 @@ void log_writer_flush(struct log_writer *w);
 void log_writer_lost(struct log_writer *w);
 /*
  * Return the number of gaps that were recorded on disk when the log was opened. If kxfs was killed,
- * nothing else records these gaps.
+ * no other file records these gaps.
  */
 unsigned log_writer_gaps(const struct log_writer *w);
 /* Return the number of bytes not written yet. */
@@ -66,9 +66,9 @@ uint64_t log_writer_size(const struct log_writer *w);
 
 /*
  * The end of a log. BYTES are the bytes of the log from FROM to SIZE. LINES are the lines of the
- * table that contain these bytes. If lines before the first of them have the same time as it, LINES
- * begins with those lines. BYTES and LINES are malloc'ed. To take ownership of them, set them to
- * NULL.
+ * table that contain these bytes. LINES may begin earlier: if lines before the first of these lines
+ * have the same time, LINES begins with them. BYTES and LINES are malloc'ed. To take ownership of
+ * them, set them to NULL.
  */
 struct log_known {
 	uint64_t from, size;
@@ -79,19 +79,19 @@ struct log_known {
 
 typedef void (*log_known_fn)(void *data, int err, struct log_known *known);
 /*
- * Read the last LEAST bytes of the log on the pool, or all bytes if it has fewer.
+ * Read the last LEAST bytes of the log on the pool, or all bytes if the log has fewer.
  * log_writer_pending must be 0. Then call FN(DATA, err, known), where err is 0 or a negative errno.
  * Only one call may be in progress.
  */
 void log_writer_known(struct log_writer *w, size_t least, log_known_fn fn, void *data);
 typedef void (*log_synced_fn)(void *data, int err);
 /*
- * Sync log, table and their names, so that they survive a crash of the machine; log_writer_pending
- * must be 0. Then call FN(DATA, err).
+ * Sync the log, its table, and their names, so that they survive a crash of the machine.
+ * log_writer_pending must be 0. Then call FN(DATA, err).
  */
 void log_writer_sync(struct log_writer *w, log_synced_fn fn, void *data);
 /*
- * Close W. No more events follow, but flushed bytes are still written. Call this before W's job is
+ * Close W. W calls no more events, but still writes flushed bytes. Call this before W's job is
  * closed. W may be NULL.
  */
 void log_writer_close(struct log_writer *w);
