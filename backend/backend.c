@@ -23,9 +23,11 @@
 #include "spec/base/mem.h"
 
 #define BACKEND_START_S 60
-/* After the grace period of the processes, a stop may take this long to record how they ended. */
+/*
+ * A stop may take this long after the processes' grace period, to record how the processes ended.
+ */
 #define BACKEND_STOP_S 20
-/* The removal of NAME.job is written to disk within this time. */
+/* After backend_unlink_file, kxfs writes the change to disk within this time. */
 #define UNLINK_MS 500
 
 /* --- life --- */
@@ -235,8 +237,8 @@ static void backend_run_stop(void *data)
 bool backend_stop(struct backend *b)
 {
 	/*
-	 * Processes get the grace period to end. After that, the archive gets the same time to copy the remaining
-	 * jobs.
+	 * The processes have the grace period to end. After that, the archive has the same time to
+	 * copy the remaining jobs.
 	 */
 	unsigned seconds = (b->archive ? 2 : 1) * b->config.grace_ms / 1000 + 1 + BACKEND_STOP_S;
 
@@ -396,7 +398,10 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 		return backend_text(b, job, which, &text, ret_len);
 	if (!job->has_appdef)
 		return -ENOENT;
-	/* A job that was submitted elsewhere has its document in its Kubernetes object. */
+	/*
+	 * If a job was submitted elsewhere, its document is in its Kubernetes object, not on this
+	 * disk.
+	 */
 	if (!job->own)
 		return backend_text(b, job, which, &text, ret_len);
 	err = record_file_stat(b->config.state_dir, spec_job_key(job), ret_len, &readable);
@@ -660,8 +665,9 @@ static void on_removed(void *data, const struct backend_result *result)
 }
 
 /*
- * Make a request of KIND, which removes a job. Held jobs may wait for that job. Call REPLY only
- * when the records of these held jobs on disk show how the removed job ended.
+ * Make a request of KIND, which must be a request that removes a job. Other jobs may be held until
+ * that job has ended. So call REPLY only when the records of these held jobs are on disk and show
+ * how the removed job ended.
  */
 static struct backend_request *removal_new(struct backend *b, enum backend_request_kind kind,
 					   backend_reply_fn reply, void *data)

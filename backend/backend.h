@@ -23,24 +23,25 @@ enum backend_capture { BACKEND_CAPTURE_OWN, BACKEND_CAPTURE_ALL, BACKEND_CAPTURE
 struct backend_config {
 	const struct spec_kinds *kinds; /* the table of kinds */
 	/*
-	 * "local", or the backend that SOURCE names ("jobset"); "": all KINDS that the cluster
-	 * serves
+	 * The SOURCE of the mount: "local", or a source such as "jobset" that selects one kind. If
+	 * it is "", the mount shows all KINDS that the cluster serves.
 	 */
 	const char *kind;
 	const char *context;	/* context of the kubeconfig; "": the current context */
 	const char *namespace;	/* "": the namespace of the context */
 	const char *kubeconfig; /* path of a file; "": the files that kubectl uses */
 	const char *as;		/* user to impersonate, or "" */
-	const char *selector;	/* labels of the jobs to show; "": all */
+	const char *selector;	/* label selector of the jobs to show; "": all jobs */
 	/* Show only the jobs that this user submitted through kxfs. */
 	bool mine;
-	/* the jobs whose output is captured even if no process reads it */
+	/* The jobs whose output kxfs captures even if no process reads it. */
 	enum backend_capture capture;
 	/* absolute path; the directory exists, belongs to this user, and is locked */
 	const char *state_dir;
-	const char *work_dir;	      /* where local replicas run */
-	const char *mountpoint;	      /* or NULL; local replicas must not run below it */
-	const char *submitter;	      /* user@host of the user who mounts */
+	const char *work_dir;	/* where local replicas run */
+	const char *mountpoint; /* or NULL; local replicas must not run below it */
+	/* the path for a leading "~" in a job's bind mounts, or NULL */
+	const char *submitter;
 	const char *home;	      /* for "~" in mounts, or NULL */
 	const struct spec_pair *args; /* the mount's run options */
 	size_t n_args;
@@ -60,22 +61,22 @@ struct backend_config {
 /* Events, called on the I/O thread without a lock. Set once, before backend_start. */
 struct backend_events {
 	/*
-	 * A job is new (OLD is NULL), changed, moved to history (NEW_JOB->history and not
-	 * OLD->history), or deleted for good (NEW_JOB is NULL). OLD and NEW_JOB are borrowed. The
-	 * store already has NEW_JOB.
+	 * Called when a job is new (OLD is NULL), has changed, was moved to history
+	 * (NEW_JOB->history and not OLD->history), or was deleted for good (NEW_JOB is NULL). OLD
+	 * and NEW_JOB are borrowed. The store already has NEW_JOB.
 	 */
 	void (*job)(void *data, const struct spec_job *old, const struct spec_job *new_job);
-	/* The open log LOG has grown or ended. LOG is borrowed. */
+	/* Called when the open log LOG has grown or ended. LOG is borrowed. */
 	void (*log)(void *data, struct log *log);
 	/*
-	 * backend_file may now find another job for FILE, or no job. The callback may only remember
-	 * FILE for later: it must not call the backend.
+	 * Called when backend_file may find another job for FILE than before, or no job. The
+	 * callback may only remember FILE for later. It must not call the backend.
 	 */
 	void (*file)(void *data, const char *file);
 	/*
-	 * The job that FILE launched is about to be removed, since it was in history/ for
-	 * history_keep. DIGEST is the SHA-256 of the job's document. The callback may only remember
-	 * FILE and DIGEST for later.
+	 * Called when the job that FILE launched is about to be removed, because it was in history/
+	 * for history_keep. DIGEST is the SHA-256 of the job's document. The callback may only
+	 * remember FILE and DIGEST for later.
 	 */
 	void (*expired)(void *data, const char *file, const char *digest);
 	void *data;
@@ -87,12 +88,12 @@ enum backend_grade {
 	BACKEND_WRONG, /* a mount would fail */
 };
 /*
- * Check everything that a mount needs in the cluster of CONFIG, without changing anything there:
- * the connection, the server's version and clock, the served kinds, and each right. Of CONFIG, only
- * the members for the connection and the kind are used. Call FN with each result as soon as it is
- * known. TEXT is a line for people, without secrets. The checks take a limited time. Call this
- * before any thread runs. SIGINT, SIGTERM and SIGHUP end the process and the processes that it has
- * started for the checks.
+ * Check everything that a mount needs in the cluster of CONFIG: the connection, the server's
+ * version and clock, the served kinds, and each right. Do not change anything in the cluster. Use
+ * only those members of CONFIG that describe the connection and the kind. Call FN with each result
+ * as soon as it is known. TEXT is a line for people, without secrets. The checks take a limited
+ * time. Call this before any thread runs. SIGINT, SIGTERM and SIGHUP end this process, and the
+ * processes that it has started for the checks.
  */
 void backend_examine(const struct backend_config *config,
 		     void (*fn)(void *data, enum backend_grade grade, const char *text),
@@ -135,15 +136,15 @@ int backend_new(struct loop *loop, const struct backend_config *config,
  */
 int backend_start(struct backend *b, char **ret_text);
 /*
- * Cancel the start: make backend_start return -ECANCELED immediately. This has no effect for local
- * jobs, whose start waits only for the disk of this machine, and no effect after the start. Any
- * thread.
+ * Cancel the start: make backend_start return -ECANCELED immediately. After the start, this has no
+ * effect. It also has no effect on a local backend, because its start waits only for the disk of
+ * this machine. Any thread.
  */
 void backend_give_up(struct backend *b);
 /*
- * Let B start and end jobs. Call this once the mount is up, and never for a read-only mount. Before
- * this call B only shows existing jobs, and backend_stop does not end any job. So a start that
- * fails changes no job. Any thread.
+ * Let B start and end jobs. Call this once the mount is up, but never for a read-only mount. Before
+ * this call, B only shows existing jobs, and backend_stop does not end any job. So a failed start
+ * does not change any job. Any thread.
  */
 void backend_take_charge(struct backend *b);
 /*
@@ -177,10 +178,13 @@ void backend_jobs(struct backend *b, enum backend_place place, const struct spec
 		  size_t *ret_n);
 /*
  * Return the mtime of the folder PLACE in ns: the time at which its list of jobs last changed. Each
- * change of the list increases it.
+ * change of the list increases the mtime.
  */
 int64_t backend_changed(struct backend *b, enum backend_place place);
-/* Return a number that changes whenever a job of the folder PLACE changes, even if the folder's mtime does not. */
+/*
+ * Return a number that changes whenever a job of the folder PLACE changes. Such a change need not
+ * change the folder's mtime.
+ */
 uint64_t backend_revision(struct backend *b, enum backend_place place);
 /*
  * Find the job that FILE of submit/ launched last, if it is in jobs/ or history/. Return 0, or
@@ -194,13 +198,14 @@ int backend_file(struct backend *b, const char *file, struct backend_file *ret);
  */
 size_t backend_files(struct backend *b, char ***ret);
 /*
- * Return the time in ns at which the list of backend_files last changed, for an mtime. Each change
- * increases it.
+ * Return the time in ns at which the list of backend_files last changed. fs/ shows it as an mtime.
+ * Each change of the list increases it.
  */
 int64_t backend_files_changed(struct backend *b);
 /*
- * Make backend_file find no job for FILE, not even an older one, until FILE launches another job.
- * The effect lasts across restarts. Return 0, or -ENOENT if backend_file finds no job now.
+ * Unlink FILE: from now on, backend_file finds no job for FILE, not even an older one, until FILE
+ * launches another job. This remains so after a restart. Return 0, or -ENOENT if backend_file finds
+ * no job for FILE now.
  */
 int backend_unlink_file(struct backend *b, const char *file);
 /*
@@ -216,24 +221,24 @@ bool backend_knows_digest(struct backend *b, const char *digest);
 int64_t backend_stale_since(struct backend *b);
 
 /*
- * Note that a process reads the data of JOB. Some data, such as the position in a queue, is sent by
- * the server only on request. Request such data now, and periodically for a while. Later snapshots
- * contain it.
+ * Record that a process reads the data of JOB. The server sends some data, such as the position in
+ * a queue, only on request. kxfs requests such data now, and periodically for a while. Later
+ * snapshots contain it.
  */
 void backend_wanted(struct backend *b, const struct spec_job *job);
 
-/* Like backend_wanted, but a process reads the usage of the jobs in jobs/. */
+/* Like backend_wanted, for a process that reads the usage of all jobs in jobs/. */
 void backend_usage_wanted(struct backend *b);
 
 /*
- * Return the path of the directory in the archive for the jobs of this mount, malloc'ed; NULL
- * without an archive. Any thread.
+ * Return the path of the directory in the archive for the jobs of this mount, malloc'ed; or NULL if
+ * there is no archive. Any thread.
  */
 char *backend_archive(struct backend *b);
 
 /*
- * Return the reason why the start takes long, malloc'ed; NULL if it is unknown. Call this only
- * during the start, on the I/O thread.
+ * Return the reason why the start takes long, malloc'ed; NULL if the reason is unknown. Call this
+ * only during the start, on the I/O thread.
  */
 char *backend_trouble(struct backend *b);
 
@@ -251,20 +256,21 @@ int backend_text(struct backend *b, const struct spec_job *job, enum backend_tex
 int backend_text_size(struct backend *b, const struct spec_job *job, enum backend_text which,
 		      size_t *ret_len);
 /*
- * Return who may read the texts of JOB besides the user who mounts: S_IRGRP, S_IROTH, as in
- * backend_submission.readable. Return both if JOB was not submitted through this mount, since all
- * users of the cluster can read JOB there. Return neither if JOB's record can't be read.
+ * Return the mode bits S_IRGRP and S_IROTH for the texts of JOB: whether group and others may read
+ * them, as in backend_submission.readable. If JOB was not submitted through this mount, return both
+ * bits, because all users of the cluster can read JOB there. If JOB's record can't be read, return
+ * 0.
  */
 mode_t backend_text_readable(struct backend *b, const struct spec_job *job);
 /*
  * Set *RET (malloc'ed) to the text of the file `events` of JOB, which must be in jobs/. Set
- * *RET_CHANGED to the time of the last event in ns, or to 0 without events. Return 0, or -ENOENT if
- * this backend has no events.
+ * *RET_CHANGED to the time of the last event in ns, or to 0 if there are no events. Return 0, or
+ * -ENOENT if this backend has no events.
  */
 int backend_events(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
 		   int64_t *ret_changed);
 /*
- * backend_info: print the contents of .kxfs/info, YAML lines "key: value". backend_metrics: print
+ * backend_info prints the contents of .kxfs/info, YAML lines "key: value". backend_metrics prints
  * the contents of .kxfs/metrics for Prometheus.
  */
 void backend_info(struct backend *b, FILE *out);
@@ -312,14 +318,17 @@ int backend_log_stat(struct backend *b, const struct spec_job *job, const char *
 struct backend_result {
 	/*
 	 * 0, or a negative errno that docs/kxfs-layout.5 lists. -EINPROGRESS: the mount ended
-	 * before it knew whether the submission was launched. The next mount finds that out, and
-	 * shows it.
+	 * before kxfs knew whether the job was launched. The next mount finds the result and shows
+	 * it.
 	 */
 	int err;
 	const char *text; /* text for people; "" or lines; never NULL; borrowed */
-	/* submit: the job's id; dry run: the id that the job would get; else "" */
+	/*
+	 * After a submission: the job's id. After a dry run: the id that the job would get. Else
+	 * "".
+	 */
 	const char *id;
-	const char *manifest; /* dry run: the manifest as YAML; else ""; borrowed */
+	const char *manifest; /* after a dry run: the manifest as YAML; else ""; borrowed */
 	/* After a dry run without errors: the job's backend and namespace. */
 	const char *backend, *namespace;
 };
@@ -330,38 +339,45 @@ struct backend_submission {
 	const char *file; /* name of the file in submit/, for messages and the record */
 	const char *text;
 	size_t len;
-	const char *submitter; /* user@host */
-	/* Who may read the file, besides the user who mounts: S_IRGRP, S_IROTH. */
+	/* The mode bits S_IRGRP and S_IROTH: whether group and others may read the file. */
+	const char *submitter;
+	/*
+	 * If true, UID and GID are those of the submitter. If false, the submitter is the user who
+	 * mounts.
+	 */
 	mode_t readable;
 	/* true: UID and GID are the submitter's; false: the submitter is the user who mounts */
 	bool owned;
 	uid_t uid;
 	gid_t gid;
 	/*
-	 * Return true if the submitter still waits for the reply. Called on the I/O thread with the DATA of the
-	 * reply. NULL: the submitter always waits.
+	 * True if the submitter still waits for the reply. Called on the I/O thread; DATA is the
+	 * DATA of the reply. NULL: the submitter always waits.
 	 */
 	bool (*waits)(void *data);
 };
 
-/* Launch S exactly once. S is copied. On success the job is added to the store before the reply. */
+/*
+ * Launch S exactly once. S is copied. If this succeeds, the store has the job before REPLY is
+ * called.
+ */
 void backend_submit(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
 		    void *data);
 /*
- * Check S without launching it. The reply has the manifest with which S would be launched. Errors are those of
- * backend_submit.
+ * Check S without launching it. The reply has the manifest with which S would be launched. The
+ * errors are those of backend_submit.
  */
 void backend_dry_run(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
 		     void *data);
 /*
- * End the job with this id and uid, and move it to history. The reply has -ESTALE if the job with
- * this id has another uid, or -ENOENT if no job has this id.
+ * End the job with this ID and UID, and move it to history. The reply has -ENOENT if no job has
+ * this ID, or -ESTALE if the job with this ID has another UID.
  */
 void backend_cancel(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
 		    void *data);
 /*
- * Carry out ACTION on the job. ARGUMENT is copied; it is NULL if ACTION has no argument. The reply
- * has -EINVAL if the job would ignore ACTION in its present phase (the text has the reason).
+ * Carry out ACTION on the job. ARGUMENT is copied; it is NULL if ACTION has no argument. If the
+ * job's current phase does not allow ACTION, the reply has -EINVAL, and its text has the reason.
  */
 void backend_control(struct backend *b, const char *id, const char *uid, enum spec_action action,
 		     const char *argument, backend_reply_fn reply, void *data);
