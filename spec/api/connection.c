@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes a connection from the entries of kubeconfig files: a context names a cluster and a user,
- * and their entries together describe the connection. Only the first error is reported. A function
- * that reads a field therefore returns no error: reading continues, and the caller discards the
- * result. No error quotes a value, which may be a secret.
+ * Builds a spec_connection from the entries of kubeconfig files; it opens nothing. A context names
+ * a cluster and a user, and their entries together describe the connection. Only the first error is
+ * reported. So a function that reads a field returns no error. Reading continues after an error,
+ * and the caller then discards the result. No error quotes a value, which may be a secret.
  */
 #include <errno.h>
 #include <strings.h>
@@ -35,7 +35,7 @@ static void clear_list(char **v, size_t n)
 
 #define TEXT(name) offsetof(struct spec_connection, name)
 
-/* All texts of a connection that are "" by default. */
+/* Offsets of the texts of a spec_connection. Each of them is "" by default. */
 static const size_t texts[] = {TEXT(context),
 			       TEXT(namespace),
 			       TEXT(server),
@@ -136,7 +136,10 @@ static const struct spec_yaml *field(const struct connection_reader *r, const ch
 	return v && !spec_yaml_is_null(v) ? v : NULL;
 }
 
-/* Set *RET to the text of V; "" if V is NULL or not a text. Errors call the field KEY. */
+/*
+ * Set *RET to the text of V; "" if V is NULL or not a text. Error messages use KEY as the field's
+ * name.
+ */
 static void set_text(struct connection_reader *r, const struct spec_yaml *v, const char *key,
 		     char **ret)
 {
@@ -153,7 +156,8 @@ static void set_text(struct connection_reader *r, const struct spec_yaml *v, con
 }
 
 /*
- * Like set_text, for a text that becomes part of an HTTP header. Control characters are an error.
+ * Like set_text, for a text that becomes part of an HTTP header. Report an error if it has control
+ * characters.
  */
 static void set_header(struct connection_reader *r, const struct spec_yaml *v, const char *key,
 		       char **ret)
@@ -243,8 +247,8 @@ typedef void (*set_fn)(struct connection_reader *r, const struct spec_yaml *v, c
 		       char **ret);
 
 /*
- * Read the list KEY. SET reads each item. In errors, WHAT names the items ("texts") and ITEM names
- * one of them ("an argument").
+ * Read the list KEY, and call SET for each item. Error messages use WHAT as the name of the items
+ * ("texts"), and ITEM as the name of a single one ("an argument").
  */
 static void read_texts(struct connection_reader *r, const char *key, const char *what, set_fn set,
 		       const char *item, char ***ret, size_t *ret_n)
@@ -317,7 +321,7 @@ static void read_cluster(struct connection_reader *r, struct spec_connection *re
 		wrong(r, field(r, "insecure-skip-tls-verify"),
 		      "insecure-skip-tls-verify makes no sense with a certificate authority; remove "
 		      "one of them");
-	/* the cluster's configuration for exec plugins, as JSON */
+	/* Store the cluster's configuration for exec plugins as JSON. */
 	for (size_t i = 0; list && list->type == SPEC_YAML_LIST && i < list->n; i++) {
 		const struct spec_yaml *name = spec_yaml_get(list->v[i], "name");
 		const struct spec_yaml *body = spec_yaml_get(list->v[i], "extension");

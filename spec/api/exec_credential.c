@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ExecCredential objects, which are the input and the output of an exec plugin. The output contains
- * secrets. So errors about it contain only positions and names of fields, never its text.
+ * Writes and parses ExecCredential objects: the input and the output of an exec plugin. The output
+ * contains secrets. So errors about it contain only positions and names of fields, never its text.
  */
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parses kubeconfig files, stores them unchanged, and searches them in their order. If several
- * entries have the same name, the first one is used as a whole, as if the files were merged.
+ * entries have the same name, kxfs uses only the first one, as kubectl does when it merges files.
  * connection.c reads the fields of the entries.
  */
 #include <errno.h>
@@ -68,7 +68,7 @@ static bool is_empty(const char *text, size_t len)
 	return true;
 }
 
-/* True if TEXT, an error, quotes the word at LINE and COLUMN of FILE. */
+/* True if the error message TEXT quotes the word at LINE and COLUMN of FILE. */
 static bool quotes_file(const char *text, const char *file, size_t len, unsigned line,
 			unsigned column)
 {
@@ -81,8 +81,8 @@ static bool quotes_file(const char *text, const char *file, size_t len, unsigned
 			line--;
 	}
 	/*
-	 * COLUMN counts characters but is used as a number of bytes here: the text before a secret
-	 * is nearly always ASCII.
+	 * COLUMN is a number of characters, but this code treats it as a number of bytes. The text
+	 * before a secret is nearly always ASCII, so both numbers are equal.
 	 */
 	at += min_of((size_t)(column ? column - 1 : 0), (size_t)(end - at));
 	while (at < end && strchr("*&!\"'<", *at) && *at)
@@ -94,8 +94,8 @@ static bool quotes_file(const char *text, const char *file, size_t len, unsigned
 }
 
 /*
- * Parse TEXT. A secret that begins with "*", "&" or "!" is invalid YAML unless it is quoted, and
- * the parser's error may show it. Replace such an error by one that does not quote the file.
+ * Parse TEXT. An unquoted secret that begins with "*", "&" or "!" is invalid YAML, and the parser's
+ * error message may contain the secret. Replace such a message by one that does not quote the file.
  */
 static int parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
 {

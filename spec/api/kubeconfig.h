@@ -2,8 +2,8 @@
 /*
  * Reads kubeconfig files as kubectl does, and implements the protocol of exec credential plugins.
  * The caller reads the files from disk (rule D1) and passes their texts in order. If several files
- * set the same field, the first value counts. The result is one connection: a server, and the
- * credentials for it. No error contains a token, a password or a key.
+ * set the same field, the first file's value is used. The result is a spec_connection: the address
+ * of a server, and the credentials for it. No error contains a token, a password or a key.
  */
 #pragma once
 
@@ -15,20 +15,20 @@ struct spec_kubeconfig;
 /* An exec credential plugin. COMMAND is NULL if the user has no plugin. */
 struct spec_exec {
 	char *command; /* an absolute path, or a name without "/" to search in PATH */
-	char **args;   /* n_args */
+	char **args;   /* N_ARGS arguments */
 	size_t n_args;
 	struct spec_pair *env;
 	size_t n_env;
 	char *api_version; /* client.authentication.k8s.io/v1 or v1beta1 */
 	char *install_hint;
 	bool provide_cluster_info;
-	char *cluster_config; /* the cluster's configuration for plugins, as JSON; or "" */
+	char *cluster_config; /* JSON of the cluster's configuration for plugins, or "" */
 };
 
 /*
- * A connection. Only exec.command may be NULL; any other string that is not given is "". Paths are
- * absolute. A text that becomes part of an HTTP header has no control characters. SERVER, and
- * PROXY_URL if given, are URLs with a known scheme.
+ * The address of a server, and the credentials for it. Only exec.command may be NULL; any other
+ * string that is not given is "". Paths are absolute. A text that becomes part of an HTTP header
+ * has no control characters. SERVER, and PROXY_URL if given, are URLs with a known scheme.
  */
 struct spec_connection {
 	char *context;
@@ -43,7 +43,7 @@ struct spec_connection {
 	char *token_file;      /* if given, TOKEN is used only while this file can't be read */
 	char *user, *password; /* not together with a token */
 	char *cert_file, *key_file;
-	/* Each takes precedence over its file. A certificate and a key are only given together. */
+	/* Decoded texts. Each takes precedence over its file. Either both are given, or neither. */
 	char *cert_pem, *key_pem;
 	char *as, *as_uid;
 	char **as_groups;
@@ -70,9 +70,9 @@ int spec_kubeconfig_merge(struct spec_kubeconfig *k, const char *file, const cha
 			  struct spec_errors *e);
 
 /*
- * Make the connection of CONTEXT ("": the current context). Return 0 or the errno of E. E must be
- * empty. It receives only the first error, with its remedy; the error's path has the file and the
- * line. The caller clears *RET also after an error.
+ * Set *RET to the connection that CONTEXT describes; "" means the current context. Return 0 or the
+ * errno of E. E must be empty. Only the first error is added to it, with its remedy; the error's
+ * path names the file and the line. The caller must clear *RET even after an error.
  *
  * These are errors: an unknown context (the text suggests a similar name), cluster or user; a
  * server that is not a URL; data that is not base64; an auth-provider, which Kubernetes no longer
@@ -89,10 +89,10 @@ int spec_kubeconfig_connect(const struct spec_kubeconfig *k, const char *context
 char **spec_kubeconfig_contexts(const struct spec_kubeconfig *k);
 
 /*
- * Make the connection of a program that runs in a pod and uses its service account. HOST and PORT
- * are the values of the variables KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. NAMESPACE is
- * the content of the service account's file, or "". Return 0, or -EINVAL if HOST or PORT is
- * invalid.
+ * Set *RET to the connection of a program that runs in a pod and uses its service account. HOST and
+ * PORT are the values of the variables KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT.
+ * NAMESPACE is the content of the service account's file, or "". Return 0, or -EINVAL if HOST or
+ * PORT is invalid.
  */
 int spec_kubeconfig_in_cluster(const char *host, const char *port, const char *namespace,
 			       struct spec_connection *ret);
@@ -111,8 +111,8 @@ struct spec_credential {
 
 void spec_credential_clear(struct spec_credential *c);
 /*
- * Parse the output of a plugin. API_VERSION is the version in the kubeconfig, which the output must
- * have too. Return 0 or the errno of E. The caller clears *RET also after an error.
+ * Parse the output of a plugin. API_VERSION is the version in the kubeconfig; the output must have
+ * the same version. Return 0 or the errno of E. The caller must clear *RET even after an error.
  */
 int spec_exec_reply(const char *text, size_t len, const char *api_version,
 		    struct spec_credential *ret, struct spec_errors *e);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads one object of a cluster from the JSON text that a server sends. Returns the object as YAML,
- * and the data that kxfs wrote into it, which other clients may have changed. Also parses an event
- * of a watch, which contains an object.
+ * Reads one object of a cluster from the JSON text that a server sends. Returns the object as YAML.
+ * Also returns the data that kxfs wrote into the object; other clients may have changed this data.
+ * Also parses an event of a watch, which contains an object.
  *
  * The folder parses bytes from servers and from configuration files. split.h splits the body of a
  * list or a watch into the texts of its objects or events. object.h reads one such text. refusal.h
  * finds the errno of a failed reply and explains the reply to people. review.h asks what the user
- * may do. kubeconfig.h makes a connection from kubeconfig files (kubeconfig.c stores and searches
- * them, connection.c reads the entries) and parses the output of credential plugins
- * (exec_credential.c). All functions are pure. A spec_split, spec_kubeconfig or spec_connection
- * belongs to one thread and owns everything that it points to.
+ * may do. kubeconfig.h builds a spec_connection from kubeconfig files (kubeconfig.c stores and
+ * searches them, connection.c reads the entries; nothing is opened) and parses the output of
+ * credential plugins (exec_credential.c). All functions are pure. A spec_split, spec_kubeconfig or
+ * spec_connection belongs to one thread and owns everything that it points to.
  */
 #pragma once
 
 #include "spec/base/base.h"
 
 /*
- * True if the submission SUBMISSION (a UUID) created the object. The object's annotation
- * kxfs/submission names its submission.
+ * True if the object was created by the submission whose UUID is SUBMISSION. The object's
+ * annotation kxfs/submission has the UUID of its submission.
  */
 bool spec_object_is_submission(const char *json, size_t len, const char *submission);
 
@@ -50,7 +50,7 @@ char *spec_object_name(const char *json, size_t len, const char *key);
 struct spec_listed_run {
 	char *uid;    /* uid of the pod, malloc'ed; "" if the list is empty */
 	int restarts; /* restartCount of the container; -1 if the pod's status has none */
-	bool between; /* this run has ended, and the container waits for its restart */
+	bool between; /* true if this run has ended and the container waits for its restart */
 };
 
 /*
@@ -96,9 +96,9 @@ struct spec_event {
 };
 
 /*
- * Parse JSON, which is one event of a watch, from a splitter (spec/api/split.h). Copy the event's
- * object without parsing it; the splitter has only checked that its brackets match. Return 0, or
- * -EINVAL if the event is malformed or has an unknown type.
+ * Parse JSON, one event of a watch. The text is from a splitter (spec/api/split.h). Copy the
+ * event's object without parsing it; the splitter has only checked that its brackets match. Return
+ * 0, or -EINVAL if the event is malformed or has an unknown type.
  */
 int spec_event_parse(const char *json, size_t len, struct spec_event *ret);
 void spec_event_clear(struct spec_event *e);

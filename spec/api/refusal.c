@@ -15,7 +15,7 @@
 #include "spec/base/words.h"
 
 #define MESSAGE_MAX 600 /* bytes of a quoted message */
-#define MANY	    8	/* names at most this many fields, and counts the others */
+#define MANY	    8	/* a message lists at most this many fields and counts the others */
 #define NOT_SERVED  "404 page not found\n"
 
 struct reply {
@@ -159,8 +159,8 @@ static int forbidden(struct reply *r)
 		return put(r, -EACCES, "namespace %s is being deleted and accepts no new objects",
 			   r->asked->namespace);
 	/*
-	 * This message is not about the user's rights (it would contain " cannot "). So an
-	 * admission plugin of the server refuses the object.
+	 * A message about the user's rights contains " cannot ". This message does not. So an
+	 * admission plugin of the server has refused the object.
 	 */
 	if (*r->message && !has(r, " cannot ") && strcmp(r->reason, "Forbidden") == 0)
 		return put_failed(r, -EACCES, "forbidden");
@@ -301,7 +301,7 @@ static int not_found(struct reply *r)
 			   "Is it the right cluster? If so, ask its administrator to install it.",
 			   resource, product);
 	/*
-	 * This 404 is from the kubelet. The API server finds the pod, or else it would not have
+	 * The kubelet sent this 404. The API server knows the pod, or else it would not have
 	 * forwarded the request to the kubelet.
 	 */
 	if (strcmp(kind, "pods/log") == 0)
@@ -439,7 +439,7 @@ bool spec_reply_did_nothing(int status, const char *body, size_t len)
 	if (status / 100 == 2)
 		return false;
 	/*
-	 * The API server sends this if it does not serve the API, because the product is not
+	 * The API server sends this text if it does not serve the API, because the product is not
 	 * installed.
 	 */
 	if (status == 404 && len == strlen(NOT_SERVED) && memcmp(body, NOT_SERVED, len) == 0)

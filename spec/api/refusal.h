@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds what a failed reply means: an errno, and a text for people (docs/kxfs-layout.5, errors). */
+/* Translates a failed reply into an errno and a text for people (docs/kxfs-layout.5, errors). */
 #pragma once
 
 #include "spec/base/base.h"
@@ -10,7 +10,8 @@ struct spec_asked {
 	const char *resource; /* "jobs.batch.volcano.sh" */
 	const char *namespace;
 	const char *name; /* or "" */
-	size_t sent;	  /* bytes of the request's body; the text of EFBIG contains it */
+	/* number of bytes in the request's body; the text for EFBIG contains it */
+	size_t sent;
 };
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes the texts of reviews. Parses the replies to reviews, and the reply to "/version". */
+/* Makes the JSON texts of reviews. Parses the replies to them, and the reply to "/version". */
 #include "spec/api/review.h"
 
 #include <errno.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asks a server for its version, whether the user has a right, and for the list of the user's
- * rights. The last two use SelfSubjectAccessReview and SelfSubjectRulesReview of
- * authorization.k8s.io/v1, which every authenticated user may create.
+ * Makes requests about the server and the user's rights, and parses the replies. A
+ * SelfSubjectAccessReview asks whether the user has one right. A SelfSubjectRulesReview asks for
+ * the list of the user's rights. Both belong to authorization.k8s.io/v1, and every authenticated
+ * user may create them. "/version" returns the server's version.
  */
 #pragma once
 
@@ -13,7 +14,7 @@
 
 /*
  * Return the JSON text of a SelfSubjectAccessReview, malloc'ed. It asks whether the user may VERB
- * the RESOURCE ("pods/log") of GROUP in NAMESPACE; "" means the whole cluster.
+ * the RESOURCE ("pods/log") of GROUP in NAMESPACE. A NAMESPACE "" means the whole cluster.
  */
 char *spec_review_ask(const char *group, const char *resource, const char *verb,
 		      const char *namespace);

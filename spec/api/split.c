@@ -58,8 +58,8 @@ enum state {
 };
 
 enum position {
-	WHOLE,	 /* a value that is kept, or skipped, as a whole */
-	DROPPED, /* a member of an object that is not kept */
+	WHOLE,	 /* a value that is kept or skipped as a whole */
+	DROPPED, /* a member that is not kept, in an object */
 	LIST,
 	LIST_METADATA,
 	ITEMS,
@@ -67,7 +67,7 @@ enum position {
 	OBJECT, /* an object, and the values in it that have a table of their own */
 };
 
-/* The position of a value. If it is OBJECT, PICK is the table of the value's members. */
+/* The position of a value. If POSITION is OBJECT, PICK is the table of the value's members. */
 struct where {
 	enum position position;
 	const struct spec_pick *pick;
@@ -75,7 +75,7 @@ struct where {
 
 struct level {
 	bool list;
-	bool some; /* a member of this level was copied */
+	bool some; /* true if a member of this level was copied */
 	struct where where;
 };
 
@@ -95,10 +95,10 @@ struct spec_split {
 	enum state state;
 	struct level levels[MAX_LEVELS];
 	unsigned depth;
-	struct spec_nest nest; /* in WITHIN */
+	struct spec_nest nest; /* used in the state WITHIN */
 	bool in_key;
 	char key[MAX_KEY];
-	size_t key_len; /* greater than MAX_KEY if the key is too long, and not in KEY */
+	size_t key_len; /* greater than MAX_KEY if the key is too long to be stored in KEY */
 
 	enum copying copying;
 	const char *run; /* input bytes that belong to OUT but are not copied yet */
@@ -109,7 +109,7 @@ struct spec_split {
 	enum position captured; /* position of the copied value */
 	char *out;		/* the copied bytes; NUL-terminated unless empty */
 	size_t out_len, out_room;
-	size_t key_at; /* where the current member begins in OUT, with the comma before it */
+	size_t key_at; /* offset in OUT of the current member, including the comma before it */
 	/*
 	 * The error in the value that is being copied (see spec_split_fn), or 0. After an error,
 	 * the rest of the value is not copied.
@@ -179,8 +179,8 @@ static void flush(struct spec_split *s)
 }
 
 /*
- * Append BYTES, a part of the input, to the output. Bytes that follow each other in the input are
- * collected in the run and copied together.
+ * Append BYTES, a part of the input, to the output. Adjacent bytes of the input are first collected
+ * in the run, and then copied together.
  */
 static void copy(struct spec_split *s, const char *bytes, size_t n)
 {
@@ -196,8 +196,8 @@ static void copy(struct spec_split *s, const char *bytes, size_t n)
 }
 
 /*
- * The output is the metadata of a list. Parse it, and store the list's version and the token of the
- * next page.
+ * The value in the output is the metadata of a list. Parse it, and store the list's version and the
+ * token of the next page.
  */
 static int take_metadata(struct spec_split *s)
 {
@@ -425,7 +425,7 @@ static int next_member(struct spec_split *s, const char *at)
 {
 	if (!top(s)->list) {
 		s->state = KEY;
-		s->comma = at; /* begin_key copies this comma if an earlier member was copied */
+		s->comma = at; /* if an earlier member was copied, begin_key copies this comma */
 		return 0;
 	}
 	s->state = VALUE;
@@ -578,7 +578,7 @@ int spec_split_feed(struct spec_split *s, const char *bytes, size_t n)
 	while (!s->err && p < end)
 		s->err = advance(s, &p, end);
 	flush(s);
-	s->comma = comma; /* forget the address of a comma in BYTES */
+	s->comma = comma; /* S must not keep an address in BYTES */
 	return s->err;
 }
 

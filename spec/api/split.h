@@ -3,29 +3,29 @@
  * Splits the body of a LIST or of a watch into objects while the body arrives. It never stores the
  * whole body, and drops unused members before it stores an object.
  *
- * The remaining members of an object may have SPEC_MAX_WATCHED bytes and be nested 2 *
- * SPEC_MAX_DEPTH deep. Any user may create a larger object. So the splitter skips such an object to
- * its end, and still delivers all others. In values that are kept or dropped as a whole, the
- * splitter only checks that brackets and quotes match; the parser of the object checks the rest.
- * All functions are pure; a splitter belongs to one thread.
+ * After that, an object may have at most SPEC_MAX_WATCHED bytes and be nested at most 2 *
+ * SPEC_MAX_DEPTH deep. Any user of the cluster can create a larger object. So the splitter skips
+ * such an object to its end, and still delivers all others. In values that are kept or dropped as a
+ * whole, the splitter only checks that brackets and quotes match; the parser of the object checks
+ * the rest. All functions are pure; a splitter belongs to one thread.
  */
 #pragma once
 
 #include "spec/base/base.h"
 
 /*
- * One row of a table that selects the members of an object that kxfs reads. An object may have a
- * hundred members of which only a dozen matter; the splitter drops the others before it stores the
- * object. The last row has no KEY. It determines whether members without a row of their own are
- * kept.
+ * One row of a table. The table selects the members that the splitter keeps in an object. An object
+ * may have a hundred members of which only a dozen matter; the splitter drops the others before it
+ * stores the object. The last row has no KEY. Its member KEEP determines whether members without a
+ * row of their own are kept.
  */
 struct spec_pick {
 	const char *key;
 	bool keep;
 	/*
-	 * If KEY's value is an object, the table for the members of that object. If the value is a
-	 * list, the table for each of its items. If the value is neither, it is kept. If OF is
-	 * NULL, KEEP applies to the whole value.
+	 * The table that applies to the members of KEY's value if the value is an object, or to
+	 * each item if the value is a list. Any other value is kept. If OF is NULL, KEEP applies to
+	 * the whole value.
 	 */
 	const struct spec_pick *of;
 };
@@ -42,11 +42,11 @@ enum spec_split_form {
 };
 
 /*
- * Called with one object, or one event of a watch, as text: NUL-terminated, borrowed. WRONG is 0;
- * -EFBIG if the object is too large; or -ELOOP if it is nested too deeply. After such an error,
- * JSON contains only the object's name, uid and resourceVersion, as far as they precede the error.
- * If the function returns a negative errno, spec_split_feed returns it. The function must not feed
- * or free the splitter.
+ * Called for each object, or for each event of a watch. JSON is its text, NUL-terminated and
+ * borrowed. WRONG is 0; -EFBIG if the object is too large; or -ELOOP if it is nested too deeply.
+ * After such an error, JSON contains only the object's name, uid and resourceVersion, as far as
+ * they precede the error. If the function returns a negative errno, spec_split_feed returns it. The
+ * function must not feed or free the splitter.
  */
 typedef int (*spec_split_fn)(void *data, const char *json, size_t len, int wrong);
 
@@ -64,8 +64,8 @@ void spec_split_free(struct spec_split *s); /* NULL is allowed */
 
 /*
  * Feed the next bytes of the body, which may be cut anywhere. Return 0; -EINVAL if the body is not
- * JSON or does not have the form; -EFBIG if the metadata of a list is too large; or the error that
- * FN returned. After an error, every further call returns this error.
+ * JSON or does not have the splitter's form; -EFBIG if the metadata of a list is too large; or the
+ * error that FN returned. After an error, every further call returns this error.
  */
 int spec_split_feed(struct spec_split *s, const char *bytes, size_t n);
 
