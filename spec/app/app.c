@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the AppDef and its roles: tables of their fields, defaults, and checks of one role and of
- * several roles together. kxfs refuses a document now if a cluster would refuse the job later.
- * Fields have TorchX's names and meanings. app_value.c reads single values.
+ * Reads the AppDef and its roles. This file has the tables of their fields and the defaults. It
+ * checks each role, and all roles together. kxfs refuses a document now if a cluster would refuse
+ * the job later. Fields have TorchX's names and meanings. app_value.c reads single values.
  */
 #include "spec/app/app.h"
 
@@ -94,7 +94,10 @@ void spec_app_free(struct spec_app *app)
 
 /* --- roles --- */
 
-/* If the entrypoint is not set, TorchX writes a special word. */
+/*
+ * If the entrypoint is not set, TorchX writes the word MISSING into the AppDef. Report it as an
+ * error.
+ */
 static void read_entrypoint(struct app_reader *r, const struct app_path *path,
 			    const struct spec_yaml *node, void *member)
 {
@@ -176,7 +179,10 @@ static void read_counts(struct app_reader *r, const struct app_path *path,
 
 /* --- ports --- */
 
-/* Return why Kubernetes does not accept NAME as the name of a port; NULL if it does. */
+/*
+ * Return the reason why Kubernetes does not accept NAME as the name of a port; NULL if Kubernetes
+ * accepts it.
+ */
 static const char *port_name_error(const char *name)
 {
 	size_t len = strlen(name);
@@ -456,8 +462,8 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 }
 
 /*
- * No scheduler uses this field. So a value that is not text, such as an overlay for another
- * scheduler, is not an error. Skip it.
+ * kxfs does not use this field. Skip values that are not text, such as an overlay for another
+ * scheduler, without an error.
  */
 static void read_metadata(struct app_reader *r, const struct app_path *path,
 			  const struct spec_yaml *node, void *member)
@@ -509,7 +515,7 @@ struct checker {
 	struct lh_table *tasks;			/* normalized role name -> index + 1 */
 	size_t app_len;				/* length of the normalized app name */
 	size_t pod_len;				/* length of the longest pod name */
-	size_t pod_role;			/* index of the role with that pod name */
+	size_t pod_role;			/* index of the role with the longest pod name */
 };
 
 /*
@@ -591,7 +597,7 @@ static void free_name(struct lh_entry *entry)
 	free(lh_entry_k(entry));
 }
 
-/* Return the scheduler of this name, or NULL. */
+/* Return the scheduler called NAME, or NULL. */
 static const struct spec_scheduler *find_scheduler(const struct spec_app_rules *rules,
 						   const char *name)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The AppDef, written by a user or by TorchX. Fields, types and defaults are those of TorchX 0.7.0,
- * with the retry policy ROLE of later versions. kxfs reads an AppDef strictly: an unknown field, a
- * duplicate key, a wrong type or a missing required field is an error with line, column and path.
- * docs/appdef.5 is the manual.
+ * Reads the AppDef, which a user or TorchX has written. Fields, types and defaults are those of
+ * TorchX 0.7.0. kxfs also accepts the retry policy ROLE of later versions. kxfs reads an AppDef
+ * strictly: an unknown field, a duplicate key, a wrong type or a missing required field is an error
+ * with line, column and path. docs/appdef.5 is the manual.
  *
  * The files of this folder: app_document.c makes a YAML tree from a document. app.c reads a
  * spec_app and its roles from that tree. app_value.c reads single values, mount.c mounts, and
  * named_resource.c names of resources. app_json.c writes a spec_app with all defaults.
  * run_options.h has the options besides the AppDef. macro.c expands macros for the code that makes
- * cluster objects. The folder knows no kinds of jobs: the schedulers, their rules for names and
- * their options are arguments.
+ * cluster objects. The code in this folder does not depend on the kinds of jobs. Callers pass the
+ * schedulers, their rules for names and their options.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct spec_count {
 	int64_t value;
 };
 
-/* An ordered map of text to whole numbers. Plain data: the caller fills it in. */
+/* An ordered map from text to whole numbers. Plain data: the caller fills it in. */
 struct spec_counts {
 	struct spec_count *v;
 	size_t n;
@@ -41,7 +41,7 @@ struct spec_mount {
 	enum spec_mount_type type;
 	char *src; /* host path, or the claim's name */
 	char *dst;
-	bool read_only;	   /* for bind and volume */
+	bool read_only;	   /* true for a read-only bind or volume */
 	char *permissions; /* for device: letters of "rwm"; NULL otherwise */
 };
 
@@ -92,7 +92,7 @@ struct spec_app {
 	char *scheduler_args; /* JSON text of a map; NULL if not set */
 };
 
-/* A scheduler, as far as the code that reads AppDefs has to know it. */
+/* The properties of a scheduler that affect how AppDefs are read. */
 struct spec_scheduler {
 	const char *name; /* its name in a document's `scheduler`: "volcano" */
 	/*
@@ -102,17 +102,17 @@ struct spec_scheduler {
 	const char *also;
 	const char *torchx; /* TorchX's name for it, which a document may also use */
 	/*
-	 * Return the length of the longest pod name of a role. K is the number of the role's last
+	 * Returns the length of the longest pod name of a role. K is the number of the role's last
 	 * replica, and LAST is the index of that replica's task in the job. APP and ROLE are the
-	 * lengths of the names after spec_name_norm. The pointer is NULL if the kind shortens long
-	 * names.
+	 * lengths of the names after spec_name_norm. The pointer itself is NULL if the kind
+	 * shortens long names.
 	 */
 	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);
 };
 
 #define SPEC_MAX_SCHEDULERS 8
 
-/* What reading an AppDef depends on, besides the document. The caller fills it in. */
+/* The settings with which AppDefs are read. The caller fills them in. */
 struct spec_app_rules {
 	/*
 	 * The replacement of a leading "~" in the source of a bind mount in string form. If NULL,
@@ -127,7 +127,7 @@ struct spec_app_rules {
 	size_t n_known;
 	/*
 	 * The scheduler that will run the job. It is an error if the document names another one. If
-	 * NULL, the document may name any known scheduler.
+	 * this is NULL, the document may name any known scheduler.
 	 */
 	const char *scheduler;
 };
@@ -139,11 +139,11 @@ struct spec_app_rules {
 bool spec_app_is_manifest(const struct spec_yaml *root);
 
 /*
- * Parse a submitted file, as spec_yaml_parse does. A ready manifest is finished with the rules
- * SPEC_YAML_KUBECTL (spec_yaml_finish). Refuse a file with several objects, or with a List of
- * objects, with an error that lists the objects. If the document is the output of `torchx run
- * --dryrun --json`, *RET is the AppDef in that output, with the members `scheduler` and
- * `scheduler_args` added. All nodes keep their positions in the file.
+ * Parse a submitted file, as spec_yaml_parse does. If the document is a ready manifest, finish it
+ * (spec_yaml_finish) with the rules SPEC_YAML_KUBECTL. If the file has several objects or a List of
+ * objects, add an error that lists them. If the document is the output of `torchx run --dryrun
+ * --json`, *RET is the AppDef in that output, with the members `scheduler` and `scheduler_args`
+ * added. All nodes keep their positions in the file.
  */
 int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
 

@@ -5,8 +5,8 @@
  *
  * A document may also be an AppDef, or the output of `torchx run --dryrun --json`. That output is a
  * map with "app" (the AppDef), "scheduler", "cfg" (the run options; null if an option is not set)
- * and "request" (what TorchX would have sent). kxfs converts it into an AppDef. TorchX only
- * promises to add keys in later versions, so unknown keys are not an error.
+ * and "request" (what TorchX would have sent). kxfs converts it into an AppDef. Later versions of
+ * TorchX may add keys, so unknown keys are not an error.
  */
 #include "spec/app/app.h"
 
@@ -34,7 +34,10 @@ static bool is_dry_run(const struct spec_yaml *root)
 	       !find(root, "apiVersion") && !find(app, "scheduler") && !find(app, "scheduler_args");
 }
 
-/* Move an entry of FROM, whose value has the index I, to the map TO. Change its key to KEY. */
+/*
+ * Move an entry from the map FROM to the map TO, and change its key to KEY. I is the index of the
+ * entry's value in FROM->v.
+ */
 static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const char *key)
 {
 	to->v = mem_grow(to->v, to->n + 2, sizeof(struct spec_yaml *));
@@ -46,8 +49,8 @@ static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const c
 }
 
 /*
- * True if KEY is a run option that only TorchX's scheduler "kxfs" (contrib/torchx) has, and not
- * kxfs itself.
+ * True if KEY is a run option of TorchX's scheduler "kxfs" (contrib/torchx) that kxfs itself does
+ * not have.
  */
 static bool is_of_plugin(const char *key)
 {
@@ -61,8 +64,8 @@ static bool is_of_plugin(const char *key)
 }
 
 /*
- * Take ownership of ROOT, the output of torchx, and return the AppDef in it. Omit the scheduler
- * "kxfs", since such an AppDef is valid for any mount.
+ * Take ownership of ROOT, the output of torchx, and return the AppDef in it. If the scheduler is
+ * "kxfs", omit it, since the AppDef may then be submitted to any mount.
  */
 static struct spec_yaml *unwrap(struct spec_yaml *root)
 {
@@ -103,7 +106,7 @@ static struct spec_yaml *unwrap(struct spec_yaml *root)
 struct contents {
 	FILE *out;  /* text that lists the first MAX_LISTED objects */
 	size_t n;   /* number of objects */
-	bool ready; /* at least one is a ready manifest */
+	bool ready; /* true if at least one is a ready manifest */
 };
 
 /* Return the text at KEY in MAP (may be NULL); "?" if MAP has no such text. */

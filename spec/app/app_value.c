@@ -12,7 +12,10 @@
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
 
-/* No machine has more of anything. Multiplied by 1000, this is still an exact whole number. */
+/*
+ * The largest number that is accepted. No machine has more of any resource. Even multiplied by
+ * 1000, it is an exact whole number in a double.
+ */
 #define NUMBER_MAX 1e12
 
 static void put_path(FILE *out, const struct app_path *path)
@@ -94,7 +97,7 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 
 #define MAX_FIELDS 24
 
-/* Names that other systems use for fields of an AppDef, and the AppDef's names. */
+/* Names that other systems use for fields of an AppDef, with the AppDef's own names. */
 static const struct {
 	const char *theirs, *ours;
 } synonyms[] = {

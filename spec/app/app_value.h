@@ -16,7 +16,7 @@ struct app_reader {
 
 /*
  * One step of a path. UP is the step before it, so a path is a chain from a value up to the
- * document. It becomes text only in errors.
+ * document. kxfs converts a path to text only for an error.
  */
 struct app_path {
 	const struct app_path *up;
@@ -26,8 +26,8 @@ struct app_path {
 
 /*
  * A field of a map. LOAD reads its value into the member of the struct at OFFSET. If LOAD is NULL,
- * the value is a whole number from MIN to MAX, and the member is an int64_t. LOAD never gets a
- * null: a null is an error or, if NULLABLE, the same as an absent field.
+ * the value is a whole number from MIN to MAX, and the member is an int64_t. LOAD is never called
+ * with a null. If NULLABLE is set, a null counts as an absent field; otherwise it is an error.
  */
 struct app_field {
 	const char *name;
@@ -60,7 +60,7 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 bool app_is(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	    enum spec_yaml_type type, const char *hint);
 
-/* Functions for app_field.LOAD begin here. Read any text; *MEMBER is a char *. */
+/* Read any text; *MEMBER is a char *. This function and the next ones are for app_field.LOAD. */
 void app_read_text(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member);
 /* Read a text that is not empty; *MEMBER is a char *. */
@@ -90,8 +90,8 @@ bool app_int(struct app_reader *r, const struct app_path *path, const struct spe
 	     int64_t min, int64_t max, int64_t *ret);
 
 /*
- * Return the value of NODE as text, malloc'ed; a collection becomes JSON. NULL if an error was
- * added.
+ * Return the value of NODE as text, malloc'ed; a collection becomes JSON. If an error was added,
+ * return NULL.
  */
 char *app_any(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node);
 

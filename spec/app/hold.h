@@ -22,7 +22,7 @@ struct spec_hold_after {
 
 /* The conditions of one job. Plain data. */
 struct spec_hold {
-	bool hold; /* the job does not start before a user releases it */
+	bool hold; /* true if the job does not start before a user releases it */
 	/* The time before which the job does not start, as written. NULL if not set. */
 	char *begin;
 	struct spec_hold_after *after;
@@ -45,9 +45,9 @@ void spec_hold_clear(struct spec_hold *h);
 /*
  * Parse the time in TEXT, and set *RET to it in ns. "+2h" is relative to NOW.
  * "2026-12-01T08:00:00+01:00" has its own offset. "2026-12-01T08:00:00", "2026-12-01T08:00" and
- * "2026-12-01" are local times of the machine that runs kxfs. LOCAL converts a local time: its
- * argument is the time read as UTC, and it returns when a local clock shows that time. A time
- * before 1970 or after 2262 becomes the nearest time that fits in nanoseconds in every time zone.
- * Return false if TEXT has none of these forms.
+ * "2026-12-01" are local times of the machine that runs kxfs. LOCAL converts such a local time to
+ * ns since 1970: its argument is the result of parsing the time as if it were UTC. A time before
+ * 1970 or after 2262 becomes the nearest time that fits in nanoseconds in every time zone. Return
+ * false if TEXT has none of these forms.
  */
 bool spec_hold_moment(const char *text, int64_t now, int64_t (*local)(int64_t utc), int64_t *ret);

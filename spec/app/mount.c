@@ -53,7 +53,10 @@ void spec_mount_clear(struct spec_mount *m)
 	*m = (struct spec_mount){0};
 }
 
-/* Add an error at NODE about the mount's field KEY. "": the error is about the whole mount. */
+/*
+ * Add an error at NODE about the mount's field KEY. KEY is "" if the error is about the whole
+ * mount.
+ */
 printf_like(4, 5) static void wrong(struct mount_reader *r, const struct spec_yaml *node,
 				    const char *key, const char *fmt, ...)
 {
@@ -284,8 +287,8 @@ static char *expand_home(struct mount_reader *r, const char *src, size_t len)
 }
 
 /*
- * Every mount of this KIND needs OPTION. Return true if the string has it. If it is missing or
- * empty, add an error and return false.
+ * True if O has a value for OPTION, which every mount of KIND needs. If the value is missing or
+ * empty, add an error.
  */
 static bool is_given(struct mount_reader *r, const struct mount_options *o,
 		     enum mount_option option, const struct mount_kind *kind)
@@ -300,8 +303,8 @@ static bool is_given(struct mount_reader *r, const struct mount_options *o,
 }
 
 /*
- * O has all options of one mount. Append the mount to R. If KIND is NULL, no valid mount has begun:
- * do nothing.
+ * O has all options of one mount. Append the mount to R. If KIND is NULL, O belongs to no valid
+ * mount, so do nothing.
  */
 static void end_mount(struct mount_reader *r, struct mount_options *o,
 		      const struct mount_kind *kind)

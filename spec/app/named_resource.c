@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table of named resources: first those of TorchX 0.7.0, then those of later versions, with
- * TorchX's values. A resource "aws_TYPE" also requests a node of the instance type TYPE. Its memory
- * is computed as TorchX does: 96 % of the MiB of such a machine, taken as decimal megabytes.
+ * TorchX's values. A resource "aws_TYPE" also requests a node of the instance type TYPE. As in
+ * TorchX, its memory is 96 % of the machine's MiB, and this number is used as a number of decimal
+ * megabytes.
  */
 #include "spec/app/app_value.h"
 
@@ -14,7 +15,7 @@
 struct named {
 	const char *name;
 	int cpu, gpu, mem_mb;
-	int efa, neuron; /* numbers of these devices */
+	int efa, neuron; /* numbers of EFA and of Neuron devices */
 };
 
 static const struct named table[] = {

@@ -20,9 +20,9 @@
 
 struct run_value {
 	bool given;
-	bool refused;	/* an error about this value has been added */
-	char *text;	/* TEXT */
-	int64_t number; /* INT, BOOL, TIME */
+	bool refused;	/* true if an error about this value was added */
+	char *text;	/* the value of a TEXT or a NAME */
+	int64_t number; /* the value of an INT, a BOOL or a TIME */
 };
 
 struct spec_options {
@@ -69,8 +69,9 @@ void spec_options_free(struct spec_options *o)
 }
 
 /*
- * Add an error about the unknown option NAME, and return its errno. IN_FILE: NAME is in
- * scheduler_args, which may also have conditions for starting the job.
+ * Add an error about the unknown option NAME, and return its errno. IN_FILE is true if NAME is in
+ * scheduler_args. The error then also suggests the conditions for starting a job, since these are
+ * valid there.
  */
 static int refuse_unknown(const struct spec_options *o, const char *path, const char *name,
 			  bool in_file, struct spec_errors *e)
@@ -221,8 +222,8 @@ int spec_option_check(const char *whose, const struct spec_option *table, const 
 }
 
 /*
- * VALUE is "namespace" in scheduler_args. Add an error unless it is the mount's namespace. The
- * option has no other effect.
+ * VALUE is the value of "namespace" in scheduler_args. Add an error unless it is the mount's
+ * namespace. The option has no other effect.
  */
 static void check_namespace(const struct spec_value *value, const char *namespace,
 			    struct spec_errors *e)

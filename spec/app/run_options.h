@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run options: what TorchX's schedulers accept as options besides the AppDef, under the same names.
- * A mount may set some ("-o queue=research"). A job may set some in scheduler_args; these take
- * precedence. The caller's table of options has their types and limits.
+ * Run options: settings of a job besides its AppDef. Most of them have the names of the options of
+ * TorchX's schedulers. A mount may set some ("-o queue=research"), and a job may set some in
+ * scheduler_args. The job's value takes precedence. The caller's table of options has their types
+ * and limits.
  */
 #pragma once
 
@@ -15,8 +16,8 @@ enum spec_option_type {
 	SPEC_OPTION_INT,
 	SPEC_OPTION_BOOL,
 	/*
-	 * Seconds. The text must have a unit ("4h"): without one, users of Slurm would mean
-	 * minutes.
+	 * Seconds. The text must have a unit ("4h"), since users of Slurm would expect a number
+	 * without a unit to mean minutes.
 	 */
 	SPEC_OPTION_TIME
 };
@@ -27,13 +28,13 @@ struct spec_option {
 	bool required;
 	int64_t min, max; /* limits of an INT or a TIME */
 	const char *help; /* one line for the user */
-	/* text for the user: why the option can't be used; NULL if it can */
+	/* text for the user that explains why the option can't be used; NULL if it can be used */
 	const char *refusal;
 };
 
 /*
- * Rows for the tables of options of all kinds that support these options. TorchX does not have them
- * (docs/deviations.md).
+ * Rows for tables of options. Each kind that supports one of these options includes its row. TorchX
+ * does not have them (docs/deviations.md).
  */
 #define SPEC_TIME_LIMIT_OPTION                                                                     \
 	{                                                                                          \
@@ -56,8 +57,8 @@ const struct spec_option *spec_option_find(const struct spec_option *table, cons
 struct spec_options;
 
 /*
- * Create options without values. WHOSE ("volcano") appears in errors. Both arguments are borrowed
- * until spec_options_free.
+ * Create options without values. Error messages use WHOSE ("volcano") as the name of the scheduler.
+ * Both arguments are borrowed until spec_options_free.
  */
 struct spec_options *spec_options_new(const char *whose, const struct spec_option *table);
 void spec_options_free(struct spec_options *o);
@@ -89,7 +90,8 @@ void spec_options_merge(struct spec_options *o, const char *json, const char *na
 void spec_options_check(const struct spec_options *o, struct spec_errors *e);
 
 /*
- * Return the value of the option NAME. NULL or false if it is not set. NAME must be in the table.
+ * Return the value of the option NAME, which must be in the table. Return NULL or false if it is
+ * not set.
  */
 const char *spec_options_text(const struct spec_options *o, const char *name);
 /* Set *RET to the value of an INT or a TIME option. Return false if it is not set. */
