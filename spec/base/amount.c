@@ -8,7 +8,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/value.h"
 
-#define MAX_AMOUNTS 64 /* resources in a list; any more are ignored */
+#define MAX_AMOUNTS 64 /* resources in a list; further ones are ignored */
 #define MAX_DIGITS  40
 
 void spec_amounts_read(struct spec_amounts *a, const struct spec_value *map)

@@ -59,7 +59,7 @@ static inline void base_fclose(FILE **f)
 #define cleanup_file cleanup(base_fclose)
 
 /*
- * Return the pointer P and set P to NULL. So the caller owns the object, and P's cleanup does
+ * Return the pointer P and set P to NULL. The caller then owns the object, and P's cleanup does
  * nothing.
  */
 #define take_ptr(p)                                                                                \

@@ -14,15 +14,15 @@
 #include "spec/base/utf8.h"
 
 /*
- * The maximum length of an error's text. A longer text is cut in the middle, since its beginning
- * describes the error and its end the remedy.
+ * The maximum length of an error's text. A longer text is cut in the middle, because its beginning
+ * describes the error and its end describes the remedy.
  */
 #define TEXT_MAX  1000
 #define TEXT_HEAD 600
 #define TEXT_TAIL 300
 
 #define SUGGEST_MAX 64
-#define PART_MIN    4 /* a shorter word is a part of too many others */
+#define PART_MIN    4 /* a shorter word occurs within too many other words */
 
 static void clear(struct spec_error *x)
 {
@@ -228,7 +228,10 @@ const char *spec_suggest(const char *word, const char *const *words)
 		if (n > SUGGEST_MAX)
 			continue;
 		d = distance(word, len, *words, n);
-		/* As many edits as letters turn any word into any other, so require fewer. */
+		/*
+		 * Any word can be turned into any other with as many edits as letters, so require
+		 * fewer edits.
+		 */
 		if (d < max_of(len, n) && (ret ? d < best : d <= best)) {
 			best = d;
 			ret = *words;

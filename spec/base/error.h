@@ -20,8 +20,8 @@ struct spec_errors {
 	size_t n;
 	size_t dropped; /* number of errors that are not in V */
 	/*
-	 * -EFBIG if an error is -EFBIG (a bound was exceeded); else -EINVAL; 0 if there is no
-	 * error.
+	 * 0 if there is no error; -EFBIG if at least one error is -EFBIG (a bound was exceeded);
+	 * otherwise -EINVAL.
 	 */
 	int err;
 };
@@ -42,8 +42,8 @@ int spec_errors_add(struct spec_errors *e, int err, unsigned line, unsigned colu
 		    const char *path, const char *fmt, ...) printf_like(6, 7);
 
 /*
- * Set the position of each error that has no position, then sort the errors. FIND sets the position
- * of PATH, an error's path. It returns false if it does not know PATH.
+ * Set the position of each error that has no position, then sort the errors. Call FIND for the path
+ * of each such error. FIND sets the position of PATH, and returns false if it does not know PATH.
  */
 typedef bool (*spec_errors_find)(void *data, const char *path, unsigned *ret_line,
 				 unsigned *ret_column);

@@ -18,9 +18,9 @@ returns_memory void *mem_zero_n(size_t n, size_t size);
 /* Reallocate P (may be NULL) for N elements of SIZE bytes each. Added bytes are not initialized. */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_grow(void *p, size_t n, size_t size);
 /*
- * Reallocate P, an array of N elements of SIZE bytes each, if it has no space for one more. P is
- * NULL if N is 0, and only this function may have allocated it. The capacity doubles whenever N is
- * a power of two, so the caller need not store it.
+ * Return P, an array of N elements of SIZE bytes each, with space for at least one more. Reallocate
+ * it if necessary. P is NULL if N is 0, and only this function may have allocated it. The capacity
+ * doubles whenever N is a power of two, so the caller need not store it.
  */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_more(void *p, size_t n, size_t size);
 /* Return a copy of N BYTES, followed by a NUL. */
@@ -66,8 +66,8 @@ void text_stream_close(FILE *f);
 
 /*
  * A mount may show ten thousand jobs, and many of their texts are empty. To save memory, all empty
- * texts share one static string. So set and free fields with such texts only with the functions
- * below.
+ * texts share one static string. So only the functions below may set and free fields with such
+ * texts.
  */
 char *spec_empty(void);
 /* Free the text in *FIELD (may be NULL) and set *FIELD to a copy of VALUE (NULL means ""). */
@@ -91,8 +91,8 @@ struct spec_text {
 };
 
 /*
- * Return a text with one reference: a copy of the LEN bytes at TEXT. If TEXT is NULL, it has LEN
- * zeros, which the caller may overwrite before sharing it.
+ * Return a text with one reference: a copy of the LEN bytes at TEXT. If TEXT is NULL, return a text
+ * of LEN zeros, which the caller may overwrite before sharing it.
  */
 struct spec_text *spec_text_new(const char *text, size_t len);
 struct spec_text *spec_text_ref(struct spec_text *t);

@@ -13,8 +13,8 @@
 #include "spec/base/utf8.h"
 
 /*
- * There are no vowels, no y and no 8, so that a suffix does not look like a word. The first 20
- * characters are the letters.
+ * The alphabet of suffixes has no vowels, no y and no 8, so that a suffix does not look like a
+ * word. The first 20 characters are the letters.
  */
 static const char suffix_alphabet[] = "bcdfghjklmnpqrstvwxz012345679";
 

@@ -60,9 +60,9 @@ bool spec_name_is_file(const char *name);
 char *spec_name_replica_dir(const char *role, unsigned k);
 
 /*
- * True if JOB_ID is a handle from TorchX's scheduler kxfs (contrib/torchx). JOB_ID is the variable
- * TORCHX_JOB_ID of an AppDef. kxfs keeps only such a handle: any other value lacks the namespace,
- * or is not a handle.
+ * True if JOB_ID is a handle from TorchX's scheduler kxfs (contrib/torchx). JOB_ID is the value
+ * that an AppDef has for the variable TORCHX_JOB_ID. kxfs keeps the value only if it is such a
+ * handle.
  */
 bool spec_name_is_handle(const char *job_id);
 
@@ -78,7 +78,8 @@ bool spec_name_submits(const char *name);
  */
 
 /*
- * kxfs sets this label of a job and its pods to the user who submitted the job (spec_label_user).
+ * kxfs sets this label on a job and its pods. Its value names the user who submitted the job
+ * (spec_label_user).
  */
 #define SPEC_LABEL_USER "kxfs/user"
 

@@ -5,9 +5,9 @@
 #include <endian.h>
 
 /*
- * Test eight bytes, the word W, at once. HAS and HAS_LESS are not 0 if W may have a byte that
- * equals C, or that is less than C; the caller then checks each byte. equal() sets the lowest bit
- * of exactly those bytes that equal C.
+ * Test the eight bytes of the word W together. HAS(W, C) is not 0 if a byte of W may equal C.
+ * HAS_LESS(W, C) is not 0 if a byte of W may be less than C. The caller then checks each byte.
+ * equal() is exact: it sets the lowest bit of those bytes that equal C.
  */
 #define EACH(c)	       (UINT64_C(0x0101010101010101) * (c))
 #define HAS_LESS(w, c) (((w)-EACH(c)) & ~(w)&EACH(0x80))
@@ -21,8 +21,9 @@ static uint64_t equal(uint64_t w, unsigned char c)
 }
 
 /*
- * Each byte of BITS is 0 or 1. Return a word in which each byte is the sum of the bytes of BITS up
- * to its position. The highest byte is the sum of all eight.
+ * Each byte of BITS is 0 or 1. Return a word of running sums: each of its bytes is the sum of the
+ * bytes of BITS from the lowest byte up to that position. So its highest byte is the sum of all
+ * eight.
  */
 static uint64_t sums(uint64_t bits)
 {
@@ -186,7 +187,7 @@ bool spec_span_is(struct spec_span value, const char *text)
 	       memcmp(value.p + 1, text, n) == 0;
 }
 
-/* Find the value of KEY in OBJECT. With PART, accept a value that is truncated. */
+/* Find the value of KEY in OBJECT. If PART is true, also accept a truncated value. */
 static bool find(struct spec_span object, const char *key, bool part, struct spec_span *ret)
 {
 	struct spec_span name, value;

@@ -47,7 +47,11 @@ bool spec_span_is(struct spec_span s, const char *text);
  */
 struct spec_nest {
 	size_t depth;
-	bool string, escape; /* the next byte is in a string; it follows a backslash there */
+	/*
+	 * STRING: true if the next byte is in a string. ESCAPE: true if it also follows a
+	 * backslash.
+	 */
+	bool string, escape;
 };
 
 /*
@@ -58,7 +62,7 @@ struct spec_nest {
 const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const char *end);
 
 /*
- * P is in a string. Return the address of the next quote, backslash or control character, or END if
- * there is none.
+ * P points into a string. Return the address of the next quote, backslash or control character, or
+ * END if there is none.
  */
 const char *spec_span_plain(const char *p, const char *end);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses RFC 3339 times. It does not use strptime, which does not parse fractions of a second and
- * needs a NUL at the end of the text. The times in a log have a fraction, and output follows them.
+ * Parses RFC 3339 times. This file does not use strptime, which can't parse fractions of a second
+ * and needs a NUL at the end of the text. Each time in a log has a fraction, and output follows
+ * instead of a NUL.
  */
 #include "spec/base/time.h"
 
@@ -17,7 +18,7 @@ static bool take_char(struct cursor *c, char a, char b)
 	return true;
 }
 
-/* Parse a number that has exactly N digits and is from MIN to MAX. */
+/* Parse a number that has exactly N digits and lies between MIN and MAX. */
 static bool take_number(struct cursor *c, size_t n, int min, int max, int *ret)
 {
 	int value = 0;

@@ -75,7 +75,7 @@ static bool is_control(uint32_t c)
 
 /*
  * Return the length in bytes of the character at S; 0 if it is not valid UTF-8. S must not be at
- * the end of its text. Set *RET_CLEAN if the character needs no escape.
+ * the end of its text. Set *RET_CLEAN to true if the character needs no escape, else to false.
  */
 static size_t read_char(const unsigned char *s, const char *keep, bool *ret_clean)
 {

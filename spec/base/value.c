@@ -30,9 +30,9 @@ struct parser {
 	 * NULL if the word is already terminated.
 	 */
 	char *word_end;
-	struct spec_value *low;		    /* where the next value goes at the low end */
+	struct spec_value *low;		    /* where the next value is appended, at the low end */
 	struct spec_value *high;	    /* the first value at the high end */
-	struct spec_value *open[MAX_DEPTH]; /* the unfinished maps and lists around P */
+	struct spec_value *open[MAX_DEPTH]; /* the maps and lists that contain P, outermost first */
 	unsigned depth;
 };
 
@@ -79,9 +79,9 @@ static char *put_utf8(char *to, unsigned c)
 }
 
 /*
- * Decode an escape \uXXXX, or two such escapes if they are a surrogate pair. S is after the first
- * "u". Write the character to TO, and return the end of the written bytes. Return NULL if the
- * escape is invalid.
+ * Decode an escape \uXXXX, or two such escapes if they are a surrogate pair. The first "\u" was
+ * already read. Write the character to TO, and return the end of the written bytes. Return NULL if
+ * the escape is invalid.
  */
 static char *put_unicode(struct parser *s, char *to)
 {
@@ -101,8 +101,9 @@ static char *put_unicode(struct parser *s, char *to)
 }
 
 /*
- * Parse a string; S is after its opening quote. END is the end of the copy. Return the string's
- * text, and its length in *RET_LEN. Return NULL if the string is invalid or has no closing quote.
+ * Parse a string whose opening quote was already read. END is the end of the copy. Return the
+ * string's text, and its length in *RET_LEN. Return NULL if the string is invalid or has no closing
+ * quote.
  */
 static const char *string(struct parser *s, const char *end, unsigned *ret_len)
 {

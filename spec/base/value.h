@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses JSON text from outside into read-only values. One block of memory has the text and all its
- * values, so that reading ten thousand objects does not need a million small allocations. Functions
- * that read a member treat it as absent if it is null or has another type. Texts have a maximum
- * length. Private to spec/.
+ * Parses JSON text from outside into read-only values. One block of memory contains the text and
+ * all its values, since a million small allocations for ten thousand objects would be slow.
+ * Functions that read a member treat it as absent if it is null or has another type. Functions that
+ * copy a text limit its length. Private to spec/.
  */
 #pragma once
 
@@ -65,7 +65,10 @@ const struct spec_value *spec_read_list(const struct spec_value *o, const char *
 const char *spec_read_text(const struct spec_value *o, const char *key);
 /* Return the number KEY in O; NONE if it is absent, or not between 0 and INT32_MAX. */
 int spec_read_int(const struct spec_value *o, const char *key, int none);
-/* Return the text of the string or number KEY in O, a number as written; "" if it is absent. */
+/*
+ * Return the text of the string or number KEY in O; "" if it is absent. The text of a number is the
+ * number as written.
+ */
 const char *spec_read_word(const struct spec_value *o, const char *key);
 /* Return the boolean KEY in O; NONE if it is absent. */
 bool spec_read_flag(const struct spec_value *o, const char *key, bool none);

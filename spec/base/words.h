@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shortens a cluster's messages about a container or a pod for people. Of an error chain of the
- * runtime or the scheduler, only the cause remains. An unrecognised message is returned unchanged.
+ * Shortens a cluster's messages about a container or a pod for people. If the runtime or the
+ * scheduler reports a chain of errors, only its cause remains. An unrecognised message is returned
+ * unchanged.
  */
 #pragma once
 
@@ -17,7 +18,10 @@ struct spec_words {
 struct spec_words spec_words_image(const char *message);
 /* Return the reason for a failed pull from MESSAGE; empty if it has none. */
 struct spec_words spec_words_pull(const char *message);
-/* True if REASON, why a container waits, means that its image could not be pulled. */
+/*
+ * REASON is the reason why a container waits. True if it means that the container's image could not
+ * be pulled.
+ */
 bool spec_words_is_pull(const char *reason);
 /*
  * Return how long a container waits for its restart, in ns, from a MESSAGE like "back-off 2m40s
@@ -25,8 +29,8 @@ bool spec_words_is_pull(const char *reason);
  */
 int64_t spec_words_backoff(const char *message);
 /*
- * True if the scheduler's MESSAGE means that enough pods of a gang are running, but this pod waits
- * because the cluster has no capacity for the rest.
+ * True if the scheduler's MESSAGE means that enough pods of a gang are running, and that this pod
+ * of the gang waits because the cluster has no capacity for it.
  */
 bool spec_words_is_beside_gang(const char *message);
 /*
