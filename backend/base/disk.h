@@ -7,9 +7,8 @@
  *
  * Since every access goes through these functions, tests can link another implementation of them.
  *
- * Changes of a file or directory that were made before its last successful disk_sync survive a
- * crash of the machine. Later changes may be lost. A crash of kxfs does not undo any completed
- * call.
+ * After a crash of the machine, a file or directory has all changes that were made before its last
+ * successful disk_sync. Later changes may be lost. A crash of kxfs undoes no completed call.
  */
 #pragma once
 

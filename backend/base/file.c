@@ -99,7 +99,7 @@ int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len)
 	n = file_read_sure(fd, text, (size_t)st.st_size, 0);
 	if (n < 0)
 		return (int)n;
-	/* N may be smaller than ST_SIZE: the file may have been truncated meanwhile */
+	/* N may be smaller than ST_SIZE, because the file may have been truncated meanwhile. */
 	text[n] = '\0';
 	*ret = take_ptr(text);
 	*ret_len = (size_t)n;

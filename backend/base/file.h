@@ -79,7 +79,7 @@ int file_write_last(const char *dir, const char *file, const char *text, size_t 
 void file_free_room(const char *dir, const char *file);
 
 /*
- * True if NAME in the directory AT is a directory. A symbolic link to a directory is not one. TYPE
+ * True if NAME in the directory AT is a directory. False for a symbolic link to a directory. TYPE
  * is the type that disk_list has passed for NAME.
  */
 bool file_is_dir(int at, const char *name, unsigned char type);

@@ -6,7 +6,7 @@
  *
  *	state  | what is in progress       | what ends it            | next
  *	asked  | the thread, and the timer | the thread has answered | over: DONE with the question
- *	       |                           | MS have passed          | hangs: DONE with NULL
+ *	       |                           | MS ms have passed       | hangs: DONE with NULL
  *	hangs  | the thread                | the thread has answered | over: all is freed
  */
 #include "backend/base/lookup.h"

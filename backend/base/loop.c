@@ -17,7 +17,7 @@
  *	running  | posted functions and events                | loop_stop sets STOP     | draining
  *	draining | posted functions, and those that they post | none is left; 5 s       | waiting
  *	waiting  | calls on the pool, and what they post      | none is left; 5 s       | closing
- *	closing  | all handles close                          | the loop is not alive   | new, for loop_free
+ *	closing  | all handles close                          | the loop is not alive   | new
  *
  * A loop is freed when loop_free was called and all references (loop_ref) are dropped. A thread
  * that hangs while kxfs shuts down keeps its reference, because it may still post functions. These

@@ -51,7 +51,10 @@ struct work {
 	 */
 	loop_fn done;
 	void *data; /* the argument of RUN and DONE */
-	/* The work is in this group from its start until DONE has returned; NULL: in no group. */
+	/*
+	 * The work is in this group from its start until DONE has returned. NULL: the work is in no
+	 * group.
+	 */
 	struct group *group;
 	bool of_many; /* run this work with loop_work_of_many */
 	int err;      /* set by RUN for DONE: 0 or a negative errno */
