@@ -218,7 +218,7 @@ static struct curl_socket *socket_new(struct curl_loop *l, curl_socket_t fd)
 	/*
 	 * The sockets that http_easy.c opens are close-on-exec already. But FD may be a socket of
 	 * curl's resolver, on which the resolver's thread reports that it has ended. That socket is
-	 * not.
+	 * not close-on-exec yet.
 	 */
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	s->fd = fd;

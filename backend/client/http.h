@@ -56,8 +56,8 @@ struct http_reply {
 	/* for people: if there is no HTTP reply, the reason (from curl or the plugin); else "" */
 	const char *text;
 	/*
-	 * The body. For an error reply (not 2xx), these are the first 64 KiB of it. For a 2xx
-	 * reply, it is the whole body if the call's BYTES is NULL. Otherwise it is empty, because
+	 * If the reply is an error (not 2xx), BODY has the first 64 KiB of its body. If it is 2xx
+	 * and the call's BYTES is NULL, BODY has the whole body. Otherwise BODY is empty, because
 	 * bytes() got the whole body.
 	 */
 	const char *body;
@@ -194,10 +194,10 @@ char *http_trouble(const struct http *http);
 /* Numbers for .kxfs/info and .kxfs/metrics. Any thread. */
 struct http_counts {
 	/*
-	 * Numbers of requests by verb, resource and code. A request is counted when the head of its
-	 * reply arrives. If it is certain that no reply will arrive, the request is counted with
-	 * the code "none". A request is not counted if it is cancelled before that. The tally is
-	 * valid as long as HTTP is.
+	 * Numbers of requests by verb, resource and code. kxfs counts a request when the head of
+	 * its reply arrives. If it is certain that no reply will arrive, kxfs counts the request
+	 * with the code "none". It does not count a request that was cancelled before that. The
+	 * tally is valid as long as the struct http.
 	 */
 	const struct tally *answers;
 	uint64_t failed, retried;

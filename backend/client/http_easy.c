@@ -20,7 +20,7 @@
 #define DEAD_MS	      30000
 #define PROBE_AFTER_S 20L
 #define PROBE_EACH_S  5L
-/* size of the buffer of a call or a stream; a thousand of them may exist */
+/* size of the buffer of a call or a stream; there may be a thousand such buffers */
 #define BUFFER	    (16L << 10)
 #define LIST_BUFFER (128L << 10) /* the same for a list, which may have several MiB */
 

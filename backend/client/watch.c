@@ -237,8 +237,8 @@ void watch_retry_now(struct watch *w)
 }
 
 /*
- * Pause, longer after each failure, and then retry. AT_LEAST is the pause in ms that the server has
- * requested, or 0.
+ * Retry after a pause, which grows with each failure. AT_LEAST is the pause in ms that the server
+ * has requested, or 0.
  */
 static void back_off(struct watch *w, unsigned at_least)
 {
@@ -291,7 +291,7 @@ static void expired(struct watch *w)
 	diag(DIAG_INFO, "%s: the resource version of the watch has expired; relisting",
 	     w->resource);
 	forget_version(w);
-	/* Relist now, unless requests have been failing; then pause. */
+	/* If requests have been failing, relist after a pause. Otherwise relist now. */
 	if (w->backoff.failures)
 		return back_off(w, 0);
 	(void)backoff_next(&w->backoff, 0);

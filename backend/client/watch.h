@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the owner's cache of one resource of one namespace up to date. It requests a list, page by
- * page, and then a watch from the version of the list. It restarts the watch whenever that ends. If
- * the server no longer has the version (410), it relists. Objects that are not in the new list were
- * deleted. I/O thread only.
+ * Keeps the owner's cache of one resource of one namespace up to date. A watch requests a list,
+ * page by page, and then watches from the version of the list. When the request for events ends,
+ * the watch sends it again. If the server no longer has the version (410), the watch relists.
+ * Objects that are not in the new list were deleted. I/O thread only.
  */
 #pragma once
 
