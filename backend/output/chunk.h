@@ -37,9 +37,9 @@ struct chunk {
 bool chunk_join(struct chunk *a, const struct chunk *b);
 /*
  * True if A and B should become one chunk of the merged log. B must follow A in the same log. BYTES
- * is the number of bytes of this log that wait to be merged. The two should become one chunk if
- * they have the same time. They should also if the log is far behind, and their times are so near
- * that a line of another log between them would not matter.
+ * is the number of bytes of this log that wait to be merged. The result is true if A and B have the
+ * same time. It is also true if the log is far behind, and the times of A and B are so near that a
+ * line of another log between them would not matter.
  */
 bool chunk_is_near(const struct chunk *a, const struct chunk *b, uint64_t bytes);
 
@@ -110,7 +110,7 @@ struct feed {
 	bool final;
 
 	struct chunks chunks;
-	/* If there are only a few bytes from FROM to SEEN, these bytes, malloc'ed. Else NULL. */
+	/* The bytes from FROM to SEEN, malloc'ed, if there are only a few of them. Else NULL. */
 	char *bytes;
 	uint64_t size; /* size of the log */
 	/*

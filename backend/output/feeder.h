@@ -34,8 +34,8 @@ struct feeder output_log_feeder(struct output_job *j, const char *key);
 void output_log_when_open(struct output_log *l, loop_fn fn, void *data);
 /*
  * Return 0 if the writer may write L, else a negative errno. It may not write L while the index of
- * L's job can't be read. The index may refer to bytes of L that a crash of the machine has lost. If
- * the writer wrote then, new bytes would take the place of the lost ones.
+ * L's job can't be read. The index may refer to bytes of L that a crash of the machine has lost.
+ * Bytes written now would take the place of these lost bytes.
  */
 int output_log_refusal(const struct output_log *l);
 /*

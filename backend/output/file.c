@@ -51,7 +51,7 @@ struct file {
 	atomic_uint fetching;
 	atomic_uint_least64_t size; /* the largest size that the file has had so far */
 
-	/* I/O thread: */
+	/* The members below are for the I/O thread only. */
 	struct {
 		uint64_t from;
 		const char *bytes; /* borrowed from the caller of file_show, or NULL */
@@ -60,7 +60,7 @@ struct file {
 	unsigned losses;
 	uint64_t lost_at; /* the offset of the last loss */
 
-	/* Under the lock: */
+	/* The members below are under the lock. */
 	unsigned refs; /* including those of readers */
 	unsigned readers;
 	bool listed;

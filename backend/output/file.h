@@ -70,8 +70,8 @@ void file_publish(struct file *f, const struct index_size *size);
  */
 uint64_t file_grow(struct file *f, uint64_t size);
 /*
- * Notify the readers of F that F has grown or ended, or that file_deny has changed its state. I/O
- * thread. The caller must have a reference to F.
+ * Notify the readers of F that F has grown or ended, or that file_deny was called with a new value.
+ * I/O thread. The caller must have a reference to F.
  */
 void file_notify(struct file *f);
 /*

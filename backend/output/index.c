@@ -15,11 +15,11 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* The largest number of records at the end of an index that a crash may have damaged. */
+/* A crash of the machine may damage at most this many records at the end of an index. */
 #define INDEX_TORN_MAX 4096
 #define OUT_FIRST      16 /* initial capacity in records */
 
-/* A batch of records. It is being written, or could not be written and will be retried. */
+/* A batch of records that is being written. If the write has failed, it will be retried. */
 struct index_batch {
 	char *keys; /* new lines of the table of keys */
 	size_t keys_len, n_keys;

@@ -32,8 +32,8 @@ int index_size_read(int fd, struct index_size *ret);
 /*
  * Load the index of the job whose folder is ID in DIR_FD, and remove its torn end. Return 0 or a
  * negative errno. At the first attempt, *RET must be NULL. After an error, *RET is a partial
- * result. Pass this result to the next attempt. Any thread may call index_load. In all other
- * functions, *RET belongs to the I/O thread.
+ * result. Pass this result to the next attempt. Any thread may call index_load. Apart from that,
+ * *RET belongs to the I/O thread.
  *
  * Once index_knows_logs is true, logs may be written between attempts. index_load checks records
  * against the sizes that the logs had at the first attempt. So a record whose bytes were lost is
@@ -59,13 +59,13 @@ void index_free(struct index *x);
  */
 uint32_t index_number(struct index *x, const char *key, const char *prefix);
 /*
- * Return how many bytes of the log with this NUMBER the index has. Records that wait to be written
- * count, too.
+ * Return how many bytes of a log are in the index, including records that wait to be written.
+ * NUMBER is the number of the log.
  */
 uint64_t index_indexed(const struct index *x, uint32_t number);
 /*
- * Append P to the merged log. P is the next chunk of the log with this NUMBER. index_room must not
- * be 0.
+ * Append P, the next chunk of a log, to the merged log. NUMBER is the number of the log. index_room
+ * must not be 0.
  */
 void index_append(struct index *x, uint32_t number, const struct chunk *p);
 size_t index_room(const struct index *x);

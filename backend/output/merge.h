@@ -87,7 +87,7 @@ void merge_keys_clear(struct merge_keys *keys);
 /* True if KEY and PREFIX are valid in `merged.keys`. */
 bool merge_key_is_valid(const char *key, const char *prefix);
 
-/* Return the record for chunk P of log LOG. It follows the record LAST. */
+/* Return the record for chunk P of log LOG. This record follows the record LAST. */
 struct merge_record merge_next(const struct merge_record *last, uint32_t log, const struct chunk *p,
 			       size_t prefix_len);
 

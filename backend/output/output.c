@@ -813,7 +813,10 @@ static void unmark_work(void *data)
 		disk_unlink(m->dir_fd, path);
 }
 
-/* Record on disk that J's merged log is complete if WHOLE, or that it may be incomplete if not. */
+/*
+ * If WHOLE, record on disk that J's merged log is complete. Otherwise record that it may be
+ * incomplete.
+ */
 static void job_mark(struct output_job *j, bool whole)
 {
 	struct marking *m = new0(struct marking);
@@ -1341,8 +1344,8 @@ void output_job_remove(struct output *o, const char *id, room_fn done, void *dat
 	assert(!j || j->closed);
 	*r = (struct output_removal){o, text_copy(id), done, data};
 	/*
-	 * Mark the logs as cut now, before they are removed. A fetch that finishes meanwhile ends
-	 * its log (see fetched), and files_cut does not mark a log that has ended.
+	 * Mark the logs as cut now. A fetch may finish before they are removed, and end its log
+	 * (see fetched). After that, files_cut would not mark this log any more.
 	 */
 	files_cut(o->files, id);
 	if (j)
@@ -1500,7 +1503,7 @@ static void stop_now(void *data)
 	return o->over(o->over_data);
 }
 
-/* Finish the stop if no output waits any more that the disk may still accept. */
+/* Finish the stop if there is no more waiting output that the disk may accept. */
 static void stop_if_drained(void *data)
 {
 	struct output *o = data;

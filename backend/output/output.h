@@ -10,9 +10,10 @@
  *		merged.keys		names of the logs in `merged`, and their prefixes
  *		unmerged		an empty file: `merged` may lack some output
  *
- * Each log has one writer. It also writes the log's table, and writes this before the log's bytes.
- * For a job in a cluster, the writer is a log_writer (writer.h). For a local job, it is the helper
- * process. Then output_log_grown is called after each write, and this folder only reads the files.
+ * Each log has one writer, which also writes the log's table. Before it writes
+ * bytes of the log, it writes their part of the table. For a job in a cluster, the writer is a
+ * log_writer (writer.h). For a local job, the writer is the helper process. In this case, the folder output/ only reads the files, and
+ * output_log_grown is called after each write.
  *
  * The merged index has the lines of fetched logs in the order of their times, provided that they
  * arrive within about a second of each other. It has the lines of local logs in the order in which
@@ -73,7 +74,10 @@ struct output_job *output_job_open(struct output *o, const char *id);
  * Return 0, or -EINVAL if KEY or PREFIX is invalid.
  */
 int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew);
-/* Call this if another process writes the log KEY and its table, and has written more of it. */
+/*
+ * Call this when another process has written more of the log KEY. That process also writes the
+ * log's table.
+ */
 void output_log_grown(struct output_job *j, const char *key);
 /*
  * If EXPECTED, the output that the program of log KEY has printed so far is about to arrive. Until

@@ -15,9 +15,9 @@
 #define ROOM_DEPTH 16 /* the largest depth of folders that are counted or removed */
 
 /*
- * A folder is renamed before it is removed, so that its output disappears in one step, even if a
- * crash interrupts the removal. The new name contains the job's key, so no other removal uses this
- * name.
+ * kxfs renames a folder before it removes the folder. So the output disappears in one step, even if
+ * a crash interrupts the removal. The new name contains the job's key, so no other removal uses
+ * this name.
  */
 #define ROOM_REMOVED ".removed-"
 
@@ -173,7 +173,7 @@ struct room_removal {
 	struct file *merged; /* the merged log, if it has readers */
 	struct room_walk walk;
 	int err;
-	/* the error because of which files remain, a negative errno; 0 if all are removed */
+	/* the reason why files remain, as a negative errno; 0 if no files remain */
 	int left;
 	room_fn done;
 	void *data;

@@ -19,8 +19,8 @@ uint64_t room_bytes(const struct room *room);
 /* Called when the folder was removed (ERR is 0), or could not be removed because of ERR. */
 typedef void (*room_fn)(void *data, int err);
 /*
- * Remove the folder of job ID. Readers that have opened a log can continue. Then call DONE(DATA,
- * err). If DONE is NULL, log an error instead. The caller must ensure that nothing else uses the
+ * Remove the folder of job ID, then call DONE(DATA, err). If DONE is NULL, log an error instead.
+ * Readers that have opened a log can continue. The caller must ensure that nothing else uses the
  * folder.
  */
 void room_remove(struct room *room, const char *id, room_fn done, void *data);

@@ -23,7 +23,7 @@ void stamp_print(int64_t ns, char ret[STAMP]);
  */
 struct stamper {
 	struct lines_reader lines;
-	bool known; /* NOW is the record of the last request */
+	bool known; /* true if NOW is the record of the last request */
 	struct lines_record now, next;
 	bool has_next;
 	int64_t printed; /* the time printed in TEXT */

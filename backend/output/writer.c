@@ -73,7 +73,8 @@ struct batch {
 enum writer_state { WAITING, OPENING, READY, WRITING, LOOKING, SYNCING, FAILED };
 
 struct log_writer {
-	struct feeder feeder; /* FEEDER's log is entered while the pool works on it */
+	/* FEEDER's log is entered (output_log_enter) while the pool works on the log */
+	struct feeder feeder;
 	struct log_writer_events events;
 	enum writer_state state;
 	bool closed;
@@ -99,7 +100,10 @@ struct log_writer {
 	char *id, *key;
 	int fd;
 	uint64_t on_disk; /* size of the log on disk */
-	/* false if the table's name belongs to something else, such as a directory */
+	/*
+	 * True if the log has a table of lines. False if the table's name belongs to something
+	 * else, such as a directory.
+	 */
 	bool timed;
 	unsigned gaps; /* number of gaps on disk when the log was opened */
 	struct batch work;

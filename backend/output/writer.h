@@ -79,15 +79,15 @@ struct log_known {
 
 typedef void (*log_known_fn)(void *data, int err, struct log_known *known);
 /*
- * Read the last LEAST bytes of the log on the pool, or all bytes if the log has fewer.
- * log_writer_pending must be 0. Then call FN(DATA, err, known), where err is 0 or a negative errno.
- * Only one call may be in progress.
+ * Read the last LEAST bytes of the log on the pool, or all bytes if the log has fewer. Then call
+ * FN(DATA, err, known), where err is 0 or a negative errno. log_writer_pending must be 0. Only one
+ * call may be in progress.
  */
 void log_writer_known(struct log_writer *w, size_t least, log_known_fn fn, void *data);
 typedef void (*log_synced_fn)(void *data, int err);
 /*
- * Sync the log, its table, and their names, so that they survive a crash of the machine.
- * log_writer_pending must be 0. Then call FN(DATA, err).
+ * Sync the log, its table, and their names, so that they survive a crash of the machine. Then call
+ * FN(DATA, err). log_writer_pending must be 0.
  */
 void log_writer_sync(struct log_writer *w, log_synced_fn fn, void *data);
 /*
