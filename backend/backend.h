@@ -40,9 +40,9 @@ struct backend_config {
 	const char *state_dir;
 	const char *work_dir;	/* where local replicas run */
 	const char *mountpoint; /* or NULL; local replicas must not run below it */
+	const char *submitter;	/* user@host of the user who mounts */
 	/* the path for a leading "~" in a job's bind mounts, or NULL */
-	const char *submitter;
-	const char *home;	      /* for "~" in mounts, or NULL */
+	const char *home;
 	const struct spec_pair *args; /* the mount's run options */
 	size_t n_args;
 	unsigned grace_ms; /* time between SIGTERM and SIGKILL, in ms */
@@ -112,16 +112,17 @@ int backend_examine_archive(const char *dir, char **ret_text);
  */
 int backend_contexts(const char *kubeconfig, char ***ret, char **ret_text);
 /*
- * backend_libraries: return the backend's libraries and their versions, "libuv 1.44.2, ...".
- * backend_features: return the features of these libraries, "https http2 ...". Both texts are
+ * backend_libraries returns the backend's libraries and their versions, "libuv 1.44.2, ...".
+ * backend_features returns the features of these libraries, "https http2 ...". Both texts are
  * malloc'ed.
  */
 char *backend_libraries(void);
 char *backend_features(void);
 /*
- * Set *RET (malloc'ed) to the name of the default state directory for a mount with CONFIG.
- * CONFIG->state_dir is not used. Mounts that show different jobs get different names. Read the
- * kubeconfig. Return 0, or a negative errno with *RET_TEXT, malloc'ed. May be called at any time.
+ * Set *RET (malloc'ed) to the name of the default state directory for a mount with CONFIG. Mounts
+ * that show different jobs get different names. This reads the kubeconfig, and does not use
+ * CONFIG->state_dir. Return 0, or a negative errno with *RET_TEXT, malloc'ed. May be called at any
+ * time.
  */
 int backend_key(const struct backend_config *config, char **ret, char **ret_text);
 /*
@@ -150,8 +151,8 @@ void backend_take_charge(struct backend *b);
 /*
  * End the local jobs, unless they linger or backend_take_charge was not called. Write all pending
  * changes to disk. Wait for both for a limited time. Return true if both are done. Return false if
- * an operation is still in progress: the caller must then end the process immediately, without
- * freeing anything.
+ * an operation is still in progress. In that case, the caller must end the process immediately,
+ * without freeing anything.
  */
 bool backend_stop(struct backend *b);
 /* Call this after loop_stop, if backend_stop returned true. */
@@ -198,8 +199,8 @@ int backend_file(struct backend *b, const char *file, struct backend_file *ret);
  */
 size_t backend_files(struct backend *b, char ***ret);
 /*
- * Return the time in ns at which the list of backend_files last changed. fs/ shows it as an mtime.
- * Each change of the list increases it.
+ * Return the time in ns at which the list of backend_files last changed. fs/ shows this time as an
+ * mtime. Each change of the list increases it.
  */
 int64_t backend_files_changed(struct backend *b);
 /*
@@ -215,8 +216,8 @@ int backend_unlink_file(struct backend *b, const char *file);
 bool backend_knows_digest(struct backend *b, const char *digest);
 
 /*
- * Return 0 while the server confirms that jobs/ is up to date. Otherwise return the time in ns
- * since when jobs/ may be out of date.
+ * Return 0 while the server confirms that jobs/ is up to date. Otherwise return the time in ns from
+ * which jobs/ may be out of date.
  */
 int64_t backend_stale_since(struct backend *b);
 
@@ -287,7 +288,7 @@ bool backend_has_queues(struct backend *b);
 /* Return the queue NAME, a new reference, or NULL. */
 struct spec_queue_view *backend_queue(struct backend *b, const char *name);
 
-/* Counts of those jobs in jobs/ that are in a queue. */
+/* The numbers of those jobs in jobs/ that are in one queue. */
 struct backend_queue_jobs {
 	size_t pending, running;
 	/* the time in ns at which a job of the queue, or the list of jobs in jobs/, last changed */
@@ -339,20 +340,19 @@ struct backend_submission {
 	const char *file; /* name of the file in submit/, for messages and the record */
 	const char *text;
 	size_t len;
+	const char *submitter; /* user@host */
 	/* The mode bits S_IRGRP and S_IROTH: whether group and others may read the file. */
-	const char *submitter;
+	mode_t readable;
 	/*
 	 * If true, UID and GID are those of the submitter. If false, the submitter is the user who
 	 * mounts.
 	 */
-	mode_t readable;
-	/* true: UID and GID are the submitter's; false: the submitter is the user who mounts */
 	bool owned;
 	uid_t uid;
 	gid_t gid;
 	/*
-	 * True if the submitter still waits for the reply. Called on the I/O thread; DATA is the
-	 * DATA of the reply. NULL: the submitter always waits.
+	 * True if the submitter still waits for the reply. Called on the I/O thread. DATA is that
+	 * of backend_submit. NULL: the submitter always waits.
 	 */
 	bool (*waits)(void *data);
 };
