@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each finished job has an entry. The entry waits in the queue until the job is copied. Afterwards the entry
- * remains, as a mark that DIR has the job. After a restart kxfs does not know which jobs DIR has, so each finished
- * job is queued again. Its copy ends early if it finds the job in DIR.
+ * Each finished job has an entry. The entry waits in the queue until kxfs has copied the job.
+ * Afterwards the entry remains, to mark that DIR has the job. After a restart kxfs does not know
+ * which jobs DIR has, so it queues each finished job again. If DIR already has a job, the copy of
+ * that job ends early.
  *
- * A copy (copy.c) has two parts, which run on the pool. Between them the I/O thread checks that the output that was
- * read still belongs to the job. After an error the job moves to the end of the queue, and the next copy waits.
- * Each further error makes this pause longer.
+ * A copy (copy.c) has two parts, which run on the pool. Between them the I/O thread checks that the
+ * job has not changed while its output was read. After an error the job moves to the end of the
+ * queue, and kxfs pauses before the next copy. Each further error makes this pause longer.
  */
 #include "backend/archive/archive.h"
 
@@ -24,38 +25,38 @@
 #include "backend/base/work.h"
 #include "spec/base/time.h"
 
-#define SOON_MS	  1000 /* pause between the end of a job and its copy */
+#define SOON_MS	  1000 /* pause between the end of a job and the start of its copy */
 #define PAUSE_MS  1000 /* first pause after an error; each further error doubles it */
 #define PAUSE_MAX 60000
 /*
- * kxfs waits this long for DIR when it starts. Later, .kxfs/info shows an error if DIR does not answer a copy for
- * this long.
+ * At the start kxfs waits this long for DIR. Later, if DIR does not answer a copy for this long,
+ * .kxfs/info shows an error.
  */
 #define CHECK_S 10
 
 struct archive_entry {
 	char *uid;
-	/* NULL if DIR has the job; then the entry is not in the queue */
+	/* NULL if DIR has the job; the entry is then not in the queue */
 	const struct spec_job *job;
 	uint64_t at; /* when the copy is due, by loop_now_ms */
-	bool failed; /* the last copy has failed */
+	bool failed; /* true if the last copy of this job failed */
 	struct archive_entry *prev, *next;
 	UT_hash_handle hh; /* by uid */
 };
 
 struct archive {
 	struct archive_config config;
-	char *namespace; /* NULL before archive_begin */
+	char *namespace; /* NULL until archive_begin is called */
 	struct archive_entry *all, *queue;
-	struct copy copy; /* a copy is in progress if its JOB, a reference, is not NULL */
+	struct copy copy; /* a copy is in progress if its JOB (a reference) is not NULL */
 	struct work work;
-	unsigned failing; /* number of entries whose last copy has failed */
-	bool away;	  /* the last copy failed because of DIR, not because of the job */
+	unsigned failing; /* number of entries with FAILED set */
+	bool away;	  /* true if the last copy failed because of DIR, not because of the job */
 	struct backoff pause;
 	uint64_t retry_at; /* by loop_now_ms */
 	struct loop_timer timer, late;
-	bool ended;	 /* no copy starts any more */
-	loop_fn stopped; /* NULL unless archive_stop is in progress */
+	bool ended;	 /* true if no new copy may start */
+	loop_fn stopped; /* the callback of archive_stop; NULL if archive_stop is not in progress */
 	void *stopped_data;
 	struct lock lock; /* protects TROUBLE */
 	char *trouble;	  /* the last error of a copy, or NULL */
@@ -74,7 +75,10 @@ static struct archive_entry *find(const struct archive *a, const char *uid)
 
 /* --- reports --- */
 
-/* Set the error that .kxfs/info shows to TEXT, and take ownership of TEXT. If TEXT is NULL, clear the error. */
+/*
+ * Set the error that .kxfs/info shows to TEXT, and take ownership of TEXT. If TEXT is NULL, clear
+ * the error.
+ */
 static void set_trouble(struct archive *a, char *text)
 {
 	char *old;
@@ -160,8 +164,8 @@ static void leave(struct archive *a, struct archive_entry *e)
 	e->failed = false;
 	atomic_fetch_sub(&a->waiting, 1);
 	/*
-	 * Clear the error if no waiting job has failed and DIR is available. Also clear it if no job waits: no copy
-	 * would run that could find DIR available again.
+	 * Clear the error if DIR is available and no waiting job has failed. Also clear the error
+	 * if the queue is empty, because then no later copy would show that DIR is available again.
 	 */
 	if (!a->queue || (!a->failing && !a->away))
 		set_trouble(a, NULL);
@@ -182,8 +186,8 @@ void archive_job(struct archive *a, const struct spec_job *old, const struct spe
 		     (new_job->history || !new_job->suspended);
 
 	/*
-	 * Forget a waiting job that runs again, and any job that was deleted. If a job runs again that is already
-	 * in the archive, keep its entry, because its copy must not change.
+	 * Remove the entry of a deleted job, and the entry of a waiting job that runs again. If DIR
+	 * has a copy of a job that runs again, keep the entry, because kxfs never changes a copy.
 	 */
 	if (e && !ended && (e->job || !new_job))
 		return forget(a, e);
@@ -213,8 +217,8 @@ static bool is_settled(const struct archive *a, const struct spec_job *job)
 /* --- a copy --- */
 
 /*
- * Note that the copy of E has failed, and set the pause before the next copy. E is NULL if its job was deleted
- * meanwhile.
+ * Note that the copy of E has failed, and set the pause before the next copy. E is NULL if the job
+ * was deleted during the copy.
  */
 static void failed(struct archive *a, struct archive_entry *e, int err)
 {
@@ -266,8 +270,8 @@ static void made(void *data)
 	const struct archive_entry *e = find(a, a->copy.job->uid);
 
 	/*
-	 * The output that was read belongs to the job if the job still has the same id, and its output is not being
-	 * removed. Otherwise cancel the copy.
+	 * While copy_make was reading the output, the job may have been deleted, or got another id,
+	 * or kxfs may have begun to remove the output. In all these cases cancel the copy.
 	 */
 	if (!a->work.err &&
 	    !(e && e->job && streq(e->job->id, a->copy.job->id) && is_settled(a, e->job)))
@@ -315,8 +319,8 @@ static void on_stopped(void *data)
 }
 
 /*
- * Start to copy the first job that is due and settled. If there is none, set the timer for the next job that will
- * be due.
+ * Start to copy the first job that is due and settled. If there is no such job, set the timer for
+ * the job that will be due next.
  */
 static void step(void *data)
 {

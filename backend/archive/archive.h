@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The archive: DIR/NAMESPACE/DAY/ID/ contains the files of a finished job, as plain files. DAY is the day (UTC) on
- * which the job was created. kxfs copies a job there once, completely or not at all, and never changes an existing
- * copy. Any number of mounts and captures may write to the same DIR. If a job can't be copied, kxfs retries it
- * later, and copies the other jobs meanwhile.
+ * The archive: DIR/NAMESPACE/DAY/ID/ contains the files of a finished job, as plain files. DAY is
+ * the day (UTC) on which the job was created. kxfs copies a job there once, completely or not at
+ * all, and never changes an existing copy. Any number of mounts and captures may write to the same
+ * DIR. If a job can't be copied, kxfs retries it later, and copies the other jobs meanwhile.
  *
  * I/O thread, unless noted otherwise. Accesses of DIR run on the pool (copy.c), one job at a time.
  */
@@ -19,15 +19,18 @@ struct output;
 struct archive_config {
 	struct loop *loop;
 	struct output *output; /* has the logs of all jobs */
-	const char *dir;       /* DIR, an absolute path */
+	const char *dir;       /* DIR: an absolute path */
 	const char *state_dir;
-	unsigned stop_ms; /* archive_stop continues to copy for this long */
-	/* True if all available output of JOB is on disk, and none of it is being removed. JOB has ended. */
+	unsigned stop_ms; /* how long archive_stop continues to copy */
+	/*
+	 * True if all available output of JOB is on disk, and kxfs is not removing any of it. JOB
+	 * has ended.
+	 */
 	bool (*is_settled)(void *data, const struct spec_job *job);
 	/*
-	 * Set *RET to the text of JOB's file NAME (manifest.yaml, app.yaml, events), malloc'ed, and *RET_MODE to
-	 * its mode. Return 0, or a negative errno; -EINVAL if the text is damaged. If there is no such file, return
-	 * 0 and leave *RET NULL. Runs on the pool.
+	 * Set *RET to the text of JOB's file NAME (manifest.yaml, app.yaml, events), malloc'ed, and
+	 * *RET_MODE to the file's mode. Return 0, or a negative errno; -EINVAL if the text is
+	 * damaged. If JOB has no such file, return 0 and leave *RET NULL. Runs on the pool.
 	 */
 	int (*text)(void *data, const struct spec_job *job, const char *name, char **ret,
 		    size_t *ret_len, mode_t *ret_mode);
@@ -38,31 +41,32 @@ struct archive_config {
 struct archive *archive_new(const struct archive_config *config);
 void archive_free(struct archive *a); /* A may be NULL. Call this after the loop has stopped. */
 /*
- * Check that DIR exists. If the last start with STATE_DIR used the same path, also check that this is still the same
- * directory: it is not if the file system with the archive is not mounted. If STATE_DIR is NULL, check only that DIR
- * is writable. Return 0, or a negative errno with *RET_TEXT, malloc'ed; -ETIMEDOUT if DIR does not answer in time.
- * Call this before the loop starts its threads.
+ * Check that DIR exists. If the last start with STATE_DIR used the same path, also check that the
+ * path still leads to the same directory. It does not if the file system with the archive is not
+ * mounted. If STATE_DIR is NULL, check only that DIR is writable. Return 0, or a negative errno
+ * with *RET_TEXT, malloc'ed; -ETIMEDOUT if DIR does not answer in time. Call this before the loop
+ * starts its threads.
  */
 int archive_check(const char *dir, const char *state_dir, char **ret_text);
-/* Start to copy jobs to DIR/NAMESPACE. The string NAMESPACE is copied. */
+/* Start to copy jobs to DIR/NAMESPACE. NAMESPACE is copied. */
 void archive_begin(struct archive *a, const char *namespace);
 /* Call this for every job that is added (OLD is NULL), changed, or deleted (NEW_JOB is NULL). */
 void archive_job(struct archive *a, const struct spec_job *old, const struct spec_job *new_job);
 
 /*
- * True if job UID has ended, and is not in the archive yet. Code that removes old jobs must then keep it. False if
- * A is NULL.
+ * True if job UID has ended and DIR does not have it yet. The code that removes old jobs must then
+ * keep this job. False if A is NULL.
  */
 bool archive_lacks(const struct archive *a, const char *uid);
 /*
- * True if DIR is not available now, and job UID is not being copied. If space is needed, job UID may then be
- * removed without a copy.
+ * True if DIR is not available now, and kxfs is not copying job UID. If kxfs then needs the disk
+ * space, it may remove job UID without a copy.
  */
 bool archive_gives_up(const struct archive *a, const char *uid);
 
 /*
- * Continue to copy for a limited time. Then cancel the current copy, and call FN(DATA). The cancelled copy may
- * still run on the pool; it has ended when loop_stop returns true.
+ * Continue to copy for a limited time. Then cancel the current copy, and call FN(DATA). The
+ * cancelled copy may still run on the pool until loop_stop returns true.
  */
 void archive_stop(struct archive *a, loop_fn fn, void *data);
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * copy_make writes a job to the temporary directory DIR/NAMESPACE/.WRITER-UUID.tmp, and syncs all files. Then
- * copy_finish renames this directory to DIR/NAMESPACE/DAY/ID. If another writer (a mount or a capture) was faster,
- * the rename fails, since rename(2) can't replace a directory that has files.
+ * copy_make writes a job to the temporary directory DIR/NAMESPACE/.WRITER-UUID.tmp, and syncs all
+ * files. Then copy_finish renames this directory to DIR/NAMESPACE/DAY/ID. If another writer (a
+ * mount or a capture) was faster, the rename fails, since rename(2) can't replace a directory that
+ * has files.
  *
- * A crash leaves a temporary directory behind. The next start removes those of this writer, and those of other
- * writers that are older than a day. It renames each of them first, because another writer may still be running and
- * about to rename its directory to a job's name.
+ * A crash leaves a temporary directory behind. At the next start, kxfs removes the temporary
+ * directories of this writer. It also removes those of other writers if they are older than a day.
+ * Before it removes a directory, it renames the directory, because another writer may still be
+ * running and about to rename the directory to a job's name.
  */
 #include "backend/archive/copy.h"
 
@@ -25,10 +27,11 @@
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 
-#define MARK	 ".kxfs-archive"
-#define KNOWN	 "archive" /* file in the state directory: the path of the DIR that has the mark */
+#define MARK ".kxfs-archive"
+/* name of a file in the state directory, which contains the path of the marked DIR */
+#define KNOWN	 "archive"
 #define CHUNK	 ((size_t)256 << 10)
-#define LONG_ID	 246 /* an id is cut to this length before "~UID8" is appended */
+#define LONG_ID	 246 /* before kxfs appends "~UID8" to an id, it cuts the id to this length */
 #define STALE_NS (86400 * NS_PER_S)
 
 /* Return ERR. If ERR is negative and *WHY is NULL, set *WHY to a sentence about the error. */
@@ -40,8 +43,9 @@ static int explain(char **why, int err, const char *dir, const char *name)
 }
 
 /*
- * Return ERR. If it is an error, set C->why. there() is for an operation on the file NAME in DIR, and counts the
- * error against DIR. here() is for an operation on the job's file NAME in the state directory.
+ * Return ERR. If ERR is an error, set C->why. Use there() for an operation on the file NAME in DIR;
+ * it counts the error against DIR. Use here() for an operation on the job's file NAME in the state
+ * directory.
  */
 static int there(struct copy *c, int err, const char *name)
 {
@@ -62,7 +66,7 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 	static const char text[] =
 		"kxfs archives jobs in this directory and recognizes the directory by this "
 		"file\n";
-	/* "/." follows DIR if it is a symbolic link */
+	/* With "/." at the end, disk_open accepts a DIR that is a symbolic link. */
 	cleanup_free char *path = text_print("%s/.", dir);
 	cleanup_free char *record = text_print("%s/" KNOWN, state_dir ? state_dir : ""),
 			  *known = NULL;
@@ -87,8 +91,8 @@ int copy_open(const char *dir, const char *state_dir, char **why)
 		return -ENODEV;
 	}
 	/*
-	 * Sync the mark before writing the record. If a crash of the machine kept the record but not the mark, kxfs
-	 * would refuse DIR.
+	 * Sync the mark before writing the record. Otherwise a crash of the machine could keep the
+	 * record but not the mark, and kxfs would then refuse DIR.
 	 */
 	err = lacks		  ? file_write(path, MARK, text, strlen(text))
 	      : streq(known, dir) ? 0
@@ -130,7 +134,10 @@ static int open_day(struct copy *c, int namespace)
 
 /* --- temporary directories --- */
 
-/* Make a new name for a temporary directory. All names of this writer begin with the same 14 characters. */
+/*
+ * Make a new name for a temporary directory. All names of one writer begin with the same 14
+ * characters.
+ */
 static void new_temp(const struct copy *c, char ret[64])
 {
 	char host[256] = "", writer[65], uuid[37] = "";
@@ -159,7 +166,10 @@ static int remove_tree(int at, const char *name)
 	return err ? err : disk_rmdir(at, name);
 }
 
-/* If NAME is a temporary directory of this writer, or of another writer and older than a day, remove it. */
+/*
+ * Remove NAME if it is a temporary directory of this writer. Also remove it if it is one of another
+ * writer and older than a day.
+ */
 static int clean_one(void *data, int at, const char *name, unsigned char type)
 {
 	char temp[64];
@@ -197,7 +207,10 @@ static int put_text(struct copy *c, int at, const char *name, char *text, size_t
 	return there(c, err ? err : disk_sync(fd), name);
 }
 
-/* Report that NAME is damaged. The rest of the job is copied anyway, since the damage can't be repaired. */
+/*
+ * Report that NAME is damaged. The rest of the job is copied anyway, since the damage can't be
+ * repaired.
+ */
 static void report_damage(const struct copy *c, const char *name)
 {
 	diag(DIAG_WARNING, "%s: %s is damaged; kxfs archives the job without the damaged part",
@@ -215,8 +228,8 @@ static int put_log(struct copy *c, int at, const char *name, const char *key)
 	int err;
 
 	/*
-	 * The job's output was removed, so write an empty merged log. Don't look for files: after a power cut,
-	 * removed files may exist again.
+	 * The output of the job was removed, so write an empty merged log. Don't look for files,
+	 * because a power cut may have brought removed files back.
 	 */
 	if (c->job->dropped)
 		return key ? 0 : put_text(c, at, name, text_copy(""), 0, 0644);
@@ -230,7 +243,7 @@ static int put_log(struct copy *c, int at, const char *name, const char *key)
 		err = c->cancel ? -ECANCELED : there(c, file_write_all(fd, chunk, (size_t)n), name);
 		off += (uint64_t)n;
 	}
-	/* If a file of the log is missing or damaged, keep what could be read. */
+	/* If a file of the log is missing or damaged, keep the part that could be read. */
 	if (!err && n == -EBADMSG)
 		report_damage(c, name);
 	else if (!err && n < 0 && n != -ENOENT)
@@ -302,9 +315,9 @@ static int put_files(struct copy *c, int at)
 /* --- the job's directory --- */
 
 /*
- * Return the name of JOB's directory in the archive, malloc'ed: its id, or, if SECOND, its id and ~UID8. The id may
- * already end in ~UID8, because another job had the name in history/. Remove that end first, since the name may be
- * free in the archive.
+ * Return the name of JOB's directory in the archive, malloc'ed: the job's id or, if SECOND, the id
+ * followed by ~UID8. The id may already end in ~UID8, because another job had the same name in
+ * history/. Cut that end off first, since no other job may have the name in the archive.
  */
 static char *name_of(const struct spec_job *job, bool second)
 {
@@ -318,8 +331,8 @@ static char *name_of(const struct spec_job *job, bool second)
 }
 
 /*
- * Return 0 if NAME is free in DAY. Return 0 and set C->found if NAME is a copy of this job. Return -EEXIST if NAME
- * is a copy of another job.
+ * Return 0 if DAY has no directory NAME. If NAME is a copy of this job, set C->found and return 0.
+ * If NAME is a copy of another job, return -EEXIST.
  */
 static int check_name(struct copy *c, int day, const char *name)
 {
@@ -337,8 +350,8 @@ static int check_name(struct copy *c, int day, const char *name)
 }
 
 /*
- * If DAY has the job, set C->found. Otherwise, if there is a temporary directory in AT, rename it to a free name in
- * DAY.
+ * If DAY has a copy of the job, set C->found. Otherwise, if the copy has a temporary directory in
+ * AT, rename this directory to a free name in DAY.
  */
 static int place(struct copy *c, int at, int day)
 {
@@ -352,7 +365,10 @@ static int place(struct copy *c, int at, int day)
 			continue;
 		err = disk_rename(at, c->temp, day, name);
 		c->found = err ? COPY_ABSENT : COPY_RENAMED;
-		/* Another writer has just made this directory. The next copy checks if it is of the same job. */
+		/*
+		 * Another writer has just made this directory. The next copy checks whether it
+		 * contains the same job.
+		 */
 		if (err == -EEXIST || err == -ENOTEMPTY)
 			return -ECANCELED;
 		return there(c, err ? err : disk_sync(day), name);

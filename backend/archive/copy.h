@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies one job into the archive. All functions may block on the disk and on DIR. They return a negative errno
- * after an error, and set *WHY or C->why, malloc'ed, to a sentence about the error.
+ * Copies one job into the archive. All functions may block on the disk and on DIR. After an error
+ * they return a negative errno, and set *WHY or C->why, malloc'ed, to a sentence about the error.
  */
 #pragma once
 
@@ -14,27 +14,33 @@ struct copy {
 	const struct archive_config *config;
 	const char *namespace;
 	const struct spec_job *job;
-	atomic_bool cancel; /* true: the copy ends with -ECANCELED */
-	atomic_ullong
-		answered; /* when DIR last answered, by loop_now_ms; 0: no copy is in progress */
-	bool cleaned;	  /* old temporary directories were removed */
-	char temp[64];	  /* name of the temporary directory in DIR/NAMESPACE, or "" */
-	/* COPY_THERE: the job was in DIR before this copy. COPY_RENAMED: this copy has put it there. */
+	atomic_bool cancel; /* if true, the copy ends with -ECANCELED */
+	/* when DIR last answered, by loop_now_ms; 0 if no copy is in progress */
+	atomic_ullong answered;
+	bool cleaned;  /* true if old temporary directories were removed */
+	char temp[64]; /* name of the temporary directory in DIR/NAMESPACE, or "" */
+	/*
+	 * COPY_THERE: DIR had the job before this copy. COPY_RENAMED: this copy put the job into
+	 * DIR.
+	 */
 	enum { COPY_ABSENT, COPY_THERE, COPY_RENAMED } found;
-	bool away; /* the error is about DIR, not about the job */
+	bool away; /* true if the error is about DIR, not about the job */
 	char *why;
 };
 
 /*
- * Open DIR, and return a descriptor, which the caller closes. The first start with STATE_DIR marks DIR by a file. A
- * later start with the same path fails if DIR has no mark, because DIR is then another directory, such as an empty
- * mount point. If STATE_DIR is NULL, only check that DIR is writable.
+ * Open DIR, and return a descriptor, which the caller closes. The first start with STATE_DIR
+ * creates a mark file in DIR. A later start with the same path fails if DIR has no mark file,
+ * because the path then leads to another directory, such as an empty mount point. If STATE_DIR is
+ * NULL, only check that DIR is writable.
  */
 int copy_open(const char *dir, const char *state_dir, char **why);
-/* Make a temporary directory with all files of the job. If DIR already has the job, do nothing. */
+/*
+ * Write all files of the job to a new temporary directory. If DIR already has the job, do nothing.
+ */
 int copy_make(struct copy *c);
 /*
- * Rename the temporary directory to DAY/ID. If another writer has copied the job meanwhile, or if DROP is set,
- * remove the temporary directory instead.
+ * Rename the temporary directory to DAY/ID. If another writer has copied the job meanwhile, or DROP
+ * is set, remove the temporary directory instead.
  */
 int copy_finish(struct copy *c, bool drop);
