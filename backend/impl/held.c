@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry is a job that the implementation does not know. It has a record (backend/jobs/records.h), whose key is
- * the UUID of the submission. If the job is held, the record has conditions (spec/record/held.h). At most one
- * operation on an entry is in progress. A making is a submission that becomes a held job. kxfs reads its document,
- * the implementation makes a dry run of it, and kxfs writes its record.
+ * An entry is a job that the implementation does not know. Each entry has a record (backend/jobs/records.h), whose
+ * key is the UUID of the submission. If the job is held, the record has conditions (spec/record/held.h). At most
+ * one operation on an entry is in progress. A making is a submission that becomes a held job. kxfs reads the
+ * document of the making, the implementation makes a dry run of it, and kxfs writes the record.
  *
  *	making  | what is in progress              | what ends it           | next
  *	LOOK    | the pool reads its conditions    | no condition           | the request is passed on
@@ -31,17 +31,17 @@
  * A job is launched at most once. Its record is SUBMITTING on disk, without conditions, before a request is sent or
  * a process is started. If the launch of a held job is refused temporarily, the record becomes HELD again, still
  * without conditions. If the outcome is unknown, because the reply was lost or kxfs was killed, the record remains
- * SUBMITTING until the job is seen. kxfs does not repeat the request, unless the user writes `release`. If ten
- * minutes have passed, and all jobs are listed, and the job is still not seen: the record of a job that was not
- * held becomes NEVER, and a job that was held waits for the user. If the record of a local job is SUBMITTING at a
- * start, and this machine does not have the job, it was certainly not started: the record becomes HELD again, or
- * NEVER if the job was not held.
+ * SUBMITTING until the job is seen. kxfs repeats the request only if the user writes `release`. If all jobs are
+ * listed after ten minutes and the job is still not seen, kxfs stops waiting: the record of a job that was not held
+ * becomes NEVER, and a job that was held waits for the user. A local job whose record is SUBMITTING at a start was
+ * certainly not started if this machine does not have it. Its record then becomes HELD again, or NEVER if the job
+ * was not held.
  *
- * store_events.changed reports changes of the jobs for which held jobs wait. Once after the start, when all jobs
- * are listed, kxfs also looks up these jobs itself. When a job meets a condition, the condition is removed from the
- * record immediately. If the user removes a job for which other jobs wait, kxfs answers only after their new
- * records are on disk, because the next start could not find out how the removed job ended. kxfs reads the clock
- * every few seconds, because the user may set it, and the machine may sleep.
+ * A held job may wait for other jobs. store_events.changed reports how these change. Once after the start, when all
+ * jobs are listed, kxfs also looks them up itself. When a condition is met, kxfs removes it from the record
+ * immediately. If the user removes a job for which other jobs wait, kxfs answers only after their new records are
+ * on disk, because the next start could not find out how the removed job ended. kxfs reads the clock every few
+ * seconds, because the user may set it, and the machine may sleep.
  */
 #include "backend/impl/held.h"
 
@@ -64,29 +64,31 @@
 #include "spec/record/held.h"
 
 #define HELD_MAX 10000u /* largest number of held jobs */
-#define SOON_MS	 20	/* kxfs collects changes of jobs for this time */
+#define SOON_MS	 20	/* how long kxfs collects changes of jobs before it considers them */
 #define CLOCK_MS 5000	/* how often kxfs reads the clock */
 #define RAN_MS	 60000	/* how often kxfs touches RAN_FILE */
-/* At a start, kxfs reports that it did not run for a while if RAN_FILE is older than this. */
+/* If RAN_FILE is older than this at a start, kxfs reports that it did not run for a while. */
 #define PAUSE_NS INT64_C(180000000000)
-/* first pause before a launch is retried; each failure doubles the pause, up to AGAIN_MAX_MS */
+/*
+ * the first pause before kxfs retries a launch; each failure doubles the pause, up to AGAIN_MAX_MS
+ */
 #define AGAIN_MS     1000u
 #define AGAIN_MAX_MS 60000u
 /*
- * How long kxfs waits for a job to appear that was launched, or may have been launched. In this
- * time it also finds out whether the cluster serves the job's kind (kube/kinds.c).
+ * After kxfs has launched a job, or may have launched it, kxfs waits this long for the job to
+ * appear. In this time it also finds out whether the cluster serves the job's kind (kube/kinds.c).
  */
 #define ASKED_MS     600000
 #define LAUNCHES_MAX 8 /* largest number of launches at the same time */
-/* the answer to a removal is delayed for at most this time (struct answer) */
+/* kxfs delays the answer to a removal for at most this time (struct answer) */
 #define ANSWER_MS 3000
 
-/* A file in the state directory. Its mtime is the time at which a kxfs last ran. */
+/* A file in the state directory. Its mtime is the time at which kxfs last ran. */
 #define RAN_FILE "ran"
 
 enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_SENDS, ENTRY_REMOVES };
 
-/* A request that waits until no operation on its entry is in progress. */
+/* A request that waits for the end of the operation on its entry. */
 struct held_waiting {
 	struct backend_request *rq;
 	struct held_waiting *next;
@@ -94,31 +96,41 @@ struct held_waiting {
 
 struct held_entry {
 	struct held *h;
-	struct record *r;      /* pinned, unless it is being removed */
+	struct record *r;      /* pinned, except while the record is being removed */
 	struct spec_held *rec; /* NULL if the job was not held */
 	struct spec_job *shape;
 	enum entry_state state;
-	/* In COMMITS and REMOVES: the request to answer at the end, or NULL. */
+	/*
+	 * In COMMITS and REMOVES: the request that kxfs answers when the operation ends; NULL if
+	 * none.
+	 */
 	struct backend_request *asker;
-	/* Numbers of conditions that are met: in memory, on disk, and in the write in progress. */
+	/*
+	 * How many conditions of the job are met. MET: in memory. SAVED: according to the record on
+	 * disk. WRITING: according to the record that is being written.
+	 */
 	unsigned met, saved, writing;
-	bool unsettled; /* look_up() must look up the jobs for which this job waits */
-	bool changed;	/* the snapshot must be made again */
-	bool begun;	/* its begin time had passed when the snapshot was made */
-	bool written;	/* the record is LIVE on disk, not only in memory */
-	/* With state SUBMITTING. In RESTS, SPEC_SENDING means that the job was certainly not launched. */
+	bool unsettled; /* true if look_up() must look up the jobs for which this job waits */
+	bool changed;	/* true if the snapshot must be made again */
+	/* true if the begin time of the job had passed when the snapshot was made */
+	bool begun;
+	bool written; /* true if the record is LIVE on disk, not only in memory */
+	/*
+	 * Valid if the record is SUBMITTING. In RESTS, SPEC_SENDING means that the job was
+	 * certainly not launched.
+	 */
 	enum spec_sending sending;
 	/*
-	 * With SPEC_SENDING_ASKED or state LIVE: wait until this time for the job to appear
-	 * (loop_now_ms).
+	 * If SENDING is SPEC_SENDING_ASKED or the record is LIVE: kxfs waits until this time
+	 * (loop_now_ms) for the job to appear.
 	 */
 	uint64_t asked;
 	char *refusal;	      /* why the last launch was refused, or NULL */
-	struct backoff again; /* pauses after refused launches */
+	struct backoff again; /* the pauses after refused launches */
 	uint64_t next;	      /* when the next step is due, by loop_now_ms */
 	int64_t from, until;  /* see struct spec_held_progress */
 	struct held_waiting *waiting;
-	/* In LAUNCHES, used by the pool: */
+	/* The pool uses these members in LAUNCHES: */
 	struct work work;
 	char *text;
 	size_t len;
@@ -127,8 +139,8 @@ struct held_entry {
 };
 
 /*
- * A delayed answer to the removal of a job. Other jobs may have waited for the removed job; the answer waits until
- * their new records are on disk.
+ * The answer to the removal of a job, delayed because other jobs may have waited for that job. kxfs
+ * sends the answer when the new records of the other jobs are on disk.
  */
 struct answer {
 	struct held *h;
@@ -149,9 +161,9 @@ struct held {
 	struct loop_timer timer; /* fires at DUE */
 	uint64_t due;
 	struct loop_timer ran_timer;
-	struct work ran; /* touches RAN_FILE; in progress if NOTING */
+	struct work ran; /* touches RAN_FILE; it is in progress if NOTING */
 	bool noting;
-	int64_t last_ran; /* when a kxfs ran before this start, in ns; 0 if unknown */
+	int64_t last_ran; /* when kxfs last ran before this start, in ns; 0 if unknown */
 	enum { HELD_NEW, HELD_LOADS, HELD_SHOWS, HELD_LAUNCHES, HELD_STOPS } phase;
 };
 
@@ -177,7 +189,7 @@ static bool is_local_head(const struct spec_head *head)
 	return streq(head->backend, "local");
 }
 
-/* True if E's job is a local job, so that kxfs always knows whether it was launched. */
+/* True if E's job is a local job. kxfs always knows whether a local job was launched. */
 static bool is_local(const struct held_entry *e)
 {
 	return is_local_head(record_head(e->r));
@@ -188,9 +200,9 @@ static enum record_state state_of(const struct held_entry *e)
 	return record_head(e->r)->state;
 }
 
-/* The reason in the record of a job that the user has removed. The record must still be deleted. */
+/* A reason in a record: the user has removed the job, but kxfs has not deleted the record yet. */
 #define REMOVED "Removed"
-/* The reason in the record of a job that was not held, and that the server does not have. */
+/* A reason in a record: the job was not held, and the server does not have it. */
 #define NOT_LAUNCHED "NotLaunched"
 
 /* True if the job was certainly launched. */
@@ -207,7 +219,10 @@ static bool is_gone(const struct held_entry *e)
 
 /* --- snapshots of jobs --- */
 
-/* Return the job that was launched from E; NULL if the job was not seen yet, or was removed. */
+/*
+ * Return the job that was launched from E. Return NULL if the job has not been seen yet, or was
+ * removed.
+ */
 static const struct spec_job *job_of(const struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job =
@@ -260,7 +275,10 @@ static void on_late(void *data)
 	answer_now(data, -ETIMEDOUT);
 }
 
-/* Set the number of E's conditions that are met, and the number of those that the disk has. */
+/*
+ * Set how many of E's conditions are met (MET), and how many the record on disk shows as met
+ * (SAVED).
+ */
 static void count_met(struct held_entry *e, unsigned met, unsigned saved)
 {
 	e->h->unsaved -= e->met != e->saved;
@@ -311,7 +329,7 @@ static void entry_free(struct held_entry *e)
 	free(e);
 }
 
-/* True if a request about E's job must wait for the end of an operation on E. */
+/* True if a request about E's job must wait until an operation on E has ended. */
 static bool is_busy(const struct held_entry *e)
 {
 	return e->state != ENTRY_RESTS || is_gone(e) || is_launched(e);
@@ -328,17 +346,14 @@ static void resume(struct held_entry *e)
 	}
 }
 
-/* Free E, since the implementation now knows its job. */
+/* Free E, because the implementation now knows its job. */
 static void retire(struct held_entry *e)
 {
 	resume(e);
 	return entry_free(e);
 }
 
-/*
- * End the operation on E. Run the requests that have waited for its end, and consider E's next
- * step.
- */
+/* End the operation on E. Run the requests that waited for it, and consider E's next step. */
 static void rest(struct held_entry *e)
 {
 	e->state = ENTRY_RESTS;
@@ -347,7 +362,7 @@ static void rest(struct held_entry *e)
 	consider_within(e->h, 0);
 }
 
-/* Make the part `hold` of the record R, whose new head will be NEXT. */
+/* Return the part `hold` of the record R. NEXT will be the new head of R. */
 static char *hold_part(void *data, const struct record *r, const struct spec_head *next)
 {
 	const struct held *h = data;
@@ -366,8 +381,8 @@ static void commit(struct held_entry *e, const struct record_change *change,
 		   struct backend_request *asker);
 
 /*
- * Answer the request that has asked for the change of E, if there is one. ERR is 0 if the disk has
- * the change.
+ * If a request has asked for the change of E, answer that request. ERR is 0 if the change is on
+ * disk.
  */
 static void answer_asker(struct held_entry *e, int err)
 {
@@ -376,9 +391,10 @@ static void answer_asker(struct held_entry *e, int err)
 	if (rq && rq->kind == BACKEND_CANCEL && !err) {
 		store_remove(e->h->b->store, record_head(e->r)->key);
 	} else if (rq && rq->kind == BACKEND_CONTROL) {
-		/* if the disk has not recorded the release, the job stays held */
+		/* if the release could not be recorded on disk, the job stays held */
 		e->rec->hold = err;
-		show(e, loop_time_ns()); /* before the answer, so that the writer sees it */
+		/* before the answer, so that the writer sees the new snapshot */
+		show(e, loop_time_ns());
 	}
 	if (rq)
 		backend_answer(rq, err, NULL, NULL);
@@ -390,7 +406,7 @@ static void delay(struct held_entry *e)
 	e->changed = true;
 }
 
-/* Retry the launch of E later, since it failed for the reason WHY. */
+/* Retry the launch of E later, because it failed for the reason WHY. */
 static void delay_launch(struct held_entry *e, const char *why)
 {
 	if (!streq(e->refusal, why))
@@ -416,7 +432,9 @@ static void on_committed(void *data, int err)
 		if (!err && h->b->up && !is_stopping(h))
 			return launch(e);
 		h->launching--;
-		/* kxfs is stopping, and has not requested the launch yet: hold the job again. */
+		/*
+		 * kxfs is stopping, and has not sent the launch request yet, so hold the job again.
+		 */
 		if (!err)
 			return commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
 	}
@@ -462,7 +480,7 @@ static void on_removed(void *data, int err)
 		backend_answer(asker, err, NULL, NULL);
 }
 
-/* Remove the record of E from the disk, then free E and answer ASKER (may be NULL). */
+/* Remove the record of E from the disk, then free E and answer ASKER. ASKER may be NULL. */
 static void remove_record(struct held_entry *e, struct backend_request *asker)
 {
 	const struct spec_job *job cleanup_job =
@@ -485,7 +503,7 @@ static void end_for(struct held_entry *e, const char *reason, const char *why)
 		      NULL);
 }
 
-/* Note that the job of E was launched. This is final even if the disk can't record it now. */
+/* Note that the job of E was launched. This is final, even if the record can't be written now. */
 static void was_launched(struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job = job_of(e);
@@ -509,7 +527,7 @@ static void launch_ended(struct held_entry *e, int err, const char *text)
 
 	h->launching--;
 	why[strcspn(why, "\n")] = '\0';
-	/* If the job was seen, it was launched, even if the reply is an error. */
+	/* A job that has been seen was launched, even if the reply is an error. */
 	if (!err || job || is_launched(e))
 		return was_launched(e);
 	if (err == -EINVAL || err == -EFBIG || err == -EOPNOTSUPP) {
@@ -579,7 +597,7 @@ static void launch(struct held_entry *e)
 	work_start(&e->work, h->b->loop);
 }
 
-/* Make the record of E SUBMITTING, unless it is already, and launch E. */
+/* Make the record of E SUBMITTING, unless it is SUBMITTING already. Then launch E. */
 static void begin_launch(struct held_entry *e)
 {
 	e->state = ENTRY_LAUNCHES;
@@ -600,7 +618,7 @@ static bool is_whole(const struct held *h)
 }
 
 /*
- * Look up the jobs for which E waits, because they may have ended or been removed before kxfs got
+ * Look up the jobs for which E waits. They may have ended or been removed before kxfs received
  * events about them.
  */
 static void look_up(struct held_entry *e)
@@ -617,8 +635,8 @@ static void look_up(struct held_entry *e)
 }
 
 /*
- * Take the next step of E, if one is due. E's record is SUBMITTING, and its job was not seen.
- * Return the same as consider().
+ * Take the next step of E, if a step is due. E's record is SUBMITTING, and E's job has not been
+ * seen. Return the same value as consider().
  */
 static uint64_t consider_sent(struct held_entry *e, bool whole)
 {
@@ -647,8 +665,8 @@ static uint64_t consider_sent(struct held_entry *e, bool whole)
 }
 
 /*
- * Take the next step of E, if one is due. E's record is HELD. JOB is NULL, or the job if it was
- * launched although the record is HELD. Return the same as consider().
+ * Take the next step of E, if a step is due. E's record is HELD. JOB is E's job if it was launched
+ * although the record is HELD; normally NULL. Return the same value as consider().
  */
 static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, int64_t now,
 			      bool whole)
@@ -663,7 +681,7 @@ static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, 
 		look_up(e);
 	e->changed |= begun != e->begun;
 	e->begun = begun;
-	if (job) { /* the job exists: this sends no request, and makes the record LIVE */
+	if (job) { /* The job exists, so begin_launch sends no request. It makes the record LIVE. */
 		begin_launch(e);
 		return 0;
 	}
@@ -689,8 +707,8 @@ static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, 
 }
 
 /*
- * Take the next step of E, if one is due. E is in RESTS. Return the time in ms after which E must
- * be considered again; 0 if E needs no timer.
+ * Take the next step of E, if a step is due. E is in RESTS. Return the time in ms after which E
+ * must be considered again; 0 if E needs no timer.
  */
 static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 {
@@ -727,7 +745,7 @@ static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 		}
 		return CLOCK_MS;
 	case RECORD_SUBMITTING:
-		if (job) { /* the job has appeared after the reply was lost */
+		if (job) { /* the reply to the launch was lost, but the job has appeared */
 			was_launched(e);
 			return 0;
 		}
@@ -741,7 +759,7 @@ static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 	return again;
 }
 
-/* Like consider, but for a read-only mount, which launches no jobs and writes no records. */
+/* Like consider(), but for a read-only mount, which launches no jobs and writes no records. */
 static uint64_t consider_passive(struct held_entry *e, int64_t now, bool whole)
 {
 	const bool begun = !e->rec || e->rec->begin <= now;
@@ -803,7 +821,7 @@ struct held_making {
 	struct spec_job *shape;
 	struct record *r;
 	struct work work;
-	bool left; /* records_make has failed, but the record may reappear after a power cut */
+	bool left; /* true if records_make failed, but the record may reappear after a power cut */
 	char *manifest;
 	char *text; /* the error, as text for people */
 };
@@ -849,7 +867,7 @@ static struct held_entry *find(const struct held *h, const struct record *r)
 }
 
 /*
- * Return the entry of the record R, whose job was not held. If there is no entry, create it from
+ * Return the entry of the record R, whose job was not held. If R has no entry yet, create one from
  * the document TEXT.
  */
 static struct held_entry *need_sent(struct held *h, struct record *r, const char *text, size_t len)
@@ -900,8 +918,8 @@ void held_answered(struct held *h, struct record *r, const struct held_answer *a
 }
 
 /*
- * Touch RAN_FILE to record that kxfs is running. Called on the pool, every RAN_MS while there are
- * entries.
+ * Touch RAN_FILE to record that kxfs is running. Runs on the pool, every RAN_MS while any entry
+ * exists.
  */
 static void ran_work(void *data)
 {
@@ -909,7 +927,7 @@ static void ran_work(void *data)
 	cleanup_free char *path = text_print("%s/" RAN_FILE, h->b->config.state_dir);
 	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT);
 
-	/* Ignore errors: RAN_FILE serves only to report the time in which kxfs did not run. */
+	/* Ignore errors, because kxfs uses RAN_FILE only to report how long it did not run. */
 	if (fd >= 0)
 		(void)disk_touch(fd, "", -1);
 }
@@ -1019,7 +1037,7 @@ static bool take_job(const struct spec_job *job, struct spec_held_after *ret)
 	return true;
 }
 
-/* Return the job that FILE launched last, or NULL. */
+/* Return the job that was last launched from the file FILE, or NULL. */
 static const struct spec_job *job_of_file(const struct held *h, const char *file)
 {
 	struct backend_file found;
@@ -1054,8 +1072,8 @@ static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 }
 
 /*
- * Return the time at which the local clock shows the date and time that a UTC clock shows at UTC.
- * Both are in ns since 1970.
+ * UTC is the time at which a UTC clock shows a certain date and hour. Return the time at which the
+ * local clock shows the same date and hour. Both times are in ns since 1970.
  */
 static int64_t local_moment(int64_t utc)
 {
@@ -1113,9 +1131,9 @@ static void look_done(void *data)
 }
 
 /*
- * True if the document of RQ may have conditions, and must be parsed to find out. The names of
- * conditions occur in such a document, or it contains a backslash, since a YAML escape can spell
- * any name.
+ * True if the document of RQ may have conditions, so that kxfs must parse it to find out. A
+ * document with conditions contains the name of a condition. But a YAML escape can spell any name,
+ * so also return true if the document contains a backslash.
  */
 static bool may_hold(const struct backend_request *rq)
 {
@@ -1131,7 +1149,9 @@ static bool may_hold(const struct backend_request *rq)
 
 /* --- requests --- */
 
-/* Return true if the job of RQ still exists. Otherwise answer RQ. */
+/*
+ * Return true if the job of RQ still exists. Otherwise answer RQ with an error, and return false.
+ */
 static bool check_job(struct backend_request *rq)
 {
 	bool history = rq->kind == BACKEND_FORGET;
@@ -1144,8 +1164,8 @@ static bool check_job(struct backend_request *rq)
 		return false;
 	}
 	/*
-	 * A client that opened the job while it was held sends the UUID of the submission as its
-	 * uid.
+	 * If a client opened the job while it was held, the client sends the UUID of the submission
+	 * as the uid.
 	 */
 	if (!streq(job->uid, rq->uid) && job->own && streq(job->submission, rq->uid))
 		text_set(&rq->uid, "%s", job->uid);
@@ -1160,9 +1180,9 @@ static bool check_job(struct backend_request *rq)
 }
 
 /*
- * Return true if this file handles RQ, because RQ is about a held job, or its document may have
- * conditions. RQ is then answered, or passed on, now or later. Return false if the caller must pass
- * RQ on.
+ * Return true if this file handles RQ: RQ is about a held job, or its document may have conditions.
+ * This file then answers RQ or passes it on, now or later. Return false if the caller must pass RQ
+ * on.
  */
 static bool takes(struct held *h, struct backend_request *rq)
 {
@@ -1256,8 +1276,8 @@ struct held_load {
 };
 
 /*
- * Read the document of each record that was found, and make the shape of its job from the document.
- * Runs on the pool.
+ * For each record that was found, read the document, and make the shape of the job from the
+ * document. Runs on the pool.
  */
 static void load_work(void *data)
 {
@@ -1289,7 +1309,7 @@ static int by_age(const struct held_entry *x, const struct held_entry *y)
 	return strcmp(a->key, b->key);
 }
 
-/* Create the entry of the record FOUND, and show its job. */
+/* Create the entry of the record that FOUND describes, and show its job. */
 static void take_found(struct held *h, const struct held_found *found)
 {
 	struct held_entry *e = entry_new(h, found->r, found->rec, found->shape);
@@ -1300,7 +1320,7 @@ static void take_found(struct held *h, const struct held_found *found)
 		e->from = since;
 		e->until = now;
 	}
-	/* If a local job is not in the store, it was certainly not started. */
+	/* A local job that is not in the store was certainly not started. */
 	e->sending = is_local(e) ? SPEC_SENDING : SPEC_SENDING_ASKED;
 	e->asked = loop_now_ms() + ASKED_MS;
 	e->written = head->state == RECORD_LIVE;
@@ -1337,7 +1357,7 @@ static void find_record(void *data, struct record *r)
 
 	/*
 	 * Skip jobs that the implementation knows. A local job that was started is in the store,
-	 * unless it was removed for good.
+	 * unless the user has removed it completely.
 	 */
 	if (record_is_going(r) || head->state == RECORD_LIVE || head->state == RECORD_HISTORY ||
 	    (is_local_head(head) && job))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interface between the backend and its implementations, local/ and kube/: the functions that
- * an implementation provides (struct backend_ops), and the data that it may use (struct backend).
- * Only local/, kube/, backend.c and the files of this folder include this header. Other files of
- * the backend get what they need as arguments.
+ * The interface between the backend and its implementations, local/ and kube/. struct backend_ops
+ * has the functions that an implementation provides, and struct backend has the data that it may
+ * use. Only local/, kube/, backend.c and the files of this folder include this header. Other files
+ * of the backend get what they need as arguments.
  */
 #pragma once
 
@@ -25,31 +25,37 @@ struct backend_ops {
 	int (*key)(const struct backend_config *config, char **ret, char **ret_text);
 	/* Called before the loop runs. Must call backend_set_impl(), and must not wait. */
 	int (*init)(struct backend *b, char **ret_text);
-	/* On the I/O thread. Must call backend_started() when the first list has arrived, or has failed. */
+	/*
+	 * On the I/O thread. Must call backend_started() when the first list has arrived, or has
+	 * failed.
+	 */
 	void (*start)(struct backend *b);
 	/* On the I/O thread, after backend_started(): see backend_take_charge. May be NULL. */
 	void (*take_charge)(struct backend *b);
-	bool start_asks; /* START waits for a server, so backend_give_up may cancel it */
-	/* On the I/O thread. Must call backend_stopped() when no operation of the implementation is in progress. */
+	bool start_asks; /* true if START waits for a server; backend_give_up may then cancel it */
+	/*
+	 * On the I/O thread. Must call backend_stopped() when no operation of the implementation is
+	 * in progress.
+	 */
 	void (*stop)(struct backend *b);
 	void (*fini)(struct backend *b);
 	/*
-	 * Handle RQ on the I/O thread. Answer it with backend_answer() exactly once, now or later.
-	 * If RQ is about an existing job, the job with RQ's id and uid is in the store: in history/
-	 * for BACKEND_FORGET, else in jobs/. Check that the job allows the action, because the
-	 * implementation may have newer data than the snapshot.
+	 * Handle RQ on the I/O thread. Answer RQ with backend_answer() exactly once, now or later.
+	 * If RQ is about an existing job, the store has the job with RQ's id and uid: in history/
+	 * for BACKEND_FORGET, otherwise in jobs/. Check that the job allows the action, because the
+	 * implementation may have newer data than the snapshot in the store.
 	 */
 	void (*request[BACKEND_N_REQUESTS])(struct backend *b, struct backend_request *rq);
 	/* See backend_text. Any thread. */
 	int (*text)(struct backend *b, const struct spec_job *job, enum backend_text which,
 		    char **ret, size_t *ret_len);
-	/* See backend_events. NULL if the backend has no events. */
+	/* See backend_events. This member is NULL if the backend has no events. */
 	int (*events)(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
 		      int64_t *ret_changed);
 	int64_t (*stale_since)(struct backend *b);
 	/*
-	 * JOB has ended. Return true if all of its available output is on disk, and no output of
-	 * JOB is being removed. On the I/O thread.
+	 * True if all available output of JOB, which has ended, is on disk, and kxfs is not
+	 * removing any of it. On the I/O thread.
 	 */
 	bool (*is_settled)(struct backend *b, const struct spec_job *job);
 	/*
@@ -57,25 +63,25 @@ struct backend_ops {
 	 */
 	const char *(*namespace)(struct backend *b);
 	/*
-	 * Return true if every existing job is in the store. NULL if that is always true after the
-	 * start. On the I/O thread.
+	 * True if the store has every existing job. This member may be NULL; after the start, the
+	 * store then always has every existing job. On the I/O thread.
 	 */
 	bool (*is_whole)(struct backend *b);
-	/* See backend_trouble. May be NULL. */
+	/* See backend_trouble. This member may be NULL. */
 	char *(*trouble)(struct backend *b);
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
 	/*
-	 * Set *RET (malloc'ed) to the text of a queue. JOBS are the N snapshots in jobs/. NULL if
-	 * backend.c can make the text from the queue's view.
+	 * Set *RET (malloc'ed) to the text of a queue. JOBS are the N snapshots in jobs/. This
+	 * member is NULL if backend.c can make the text from the queue's view.
 	 */
 	void (*queue_text)(struct backend *b, const struct spec_job *const *jobs, size_t n,
 			   char **ret, size_t *ret_len);
-	/* Return the ClusterQueue NAME, a new reference; NULL if it is unknown. */
+	/* Return a new reference to the ClusterQueue NAME; NULL if the ClusterQueue is unknown. */
 	struct spec_cluster_queue_view *(*cluster_queue)(struct backend *b, const char *name);
-	/* See backend_wanted. NULL if the backend requests no data on demand. */
+	/* See backend_wanted. This member is NULL if the backend requests no data on demand. */
 	void (*wanted)(struct backend *b, const struct spec_job *job);
-	/* See backend_usage_wanted. May be NULL. */
+	/* See backend_usage_wanted. This member may be NULL. */
 	void (*usage_wanted)(struct backend *b);
 	void (*info)(struct backend *b, FILE *out);
 	void (*metrics)(struct backend *b, FILE *out);
@@ -90,16 +96,22 @@ struct backend {
 	struct loop *loop;
 	struct store *store;
 	struct output *output;
-	struct records *records; /* loaded before OPS->start is called */
+	struct records *records; /* loaded completely before OPS->start is called */
 	struct held *held;
 	struct archive *archive; /* NULL if no archive is configured */
 	void *impl;		 /* data of the implementation (backend_set_impl) */
 
 	/* Only for backend.c and request.c: */
 	struct wait started, stopped;
-	/* UP: between start and stop. STOPPING: the stop was requested. I/O thread. */
+	/*
+	 * UP: true between the start and the stop. STOPPING: true once the stop was requested. I/O
+	 * thread.
+	 */
 	bool up, stopping;
-	/* Numbers of answered requests by kind: [0] those that succeeded, [1] those that failed. */
+	/*
+	 * Numbers of answered requests of each kind. [0]: requests that succeeded. [1]: requests
+	 * that failed.
+	 */
 	atomic_ullong answered[BACKEND_N_REQUESTS][2];
 };
 
@@ -107,36 +119,36 @@ struct backend {
 struct backend_request {
 	struct backend *b;
 	enum backend_request_kind kind;
-	uint64_t since; /* when it began, in ms */
+	uint64_t since; /* when the request began, in ms */
 	char *file;
 	char *text;
 	size_t len;
 	char *submitter;
-	/* the UUID of the submission; NULL in a dry run of a job that is not held */
+	/* the UUID of the submission; NULL in a dry run of a job that will not be held */
 	char *submission;
 	mode_t readable; /* READABLE, OWNED, OWNER, GROUP: see struct backend_submission */
 	bool owned;
 	uid_t owner;
 	gid_t group;
-	uint64_t seed[2]; /* if HELD: the job's name is derived from it */
+	uint64_t seed[2]; /* if HELD is set: kxfs derives the job's name from this seed */
 	/*
-	 * In a SUBMIT: the job was held, and must be launched now. The close() of its file has
-	 * returned long ago. If kxfs chooses the job's uid, the uid is SUBMISSION. A kxfs that
-	 * crashed may have launched the job already. In a DRY_RUN: the job will be held. Refuse it
-	 * if this mount could not launch it.
+	 * In a SUBMIT, true if the job was held and must be launched now. The close() of its file
+	 * returned long ago. If kxfs chooses the job's uid, it uses SUBMISSION. An earlier kxfs
+	 * that crashed may already have launched the job. In a DRY_RUN, true if the job will be
+	 * held. The dry run must refuse a job that this mount could not launch.
 	 */
 	bool held;
 	/*
-	 * with HELD: an earlier request may have launched the job, although kxfs did not see the
-	 * job
+	 * true if HELD is set and an earlier request may have launched the job, although kxfs has
+	 * not seen the job
 	 */
 	bool again;
-	/* in a SUBMIT that is HELD: the backend that the dry run reported; else NULL */
+	/* if HELD is set in a SUBMIT: the backend that the dry run reported; otherwise NULL */
 	char *backend;
 	char *id;
 	char *uid;
 	enum spec_action action;
-	char *argument; /* argument of the action; NULL if it has none */
+	char *argument; /* the argument of the action; NULL if there is none */
 	backend_reply_fn reply;
 	bool (*waits)(void *data); /* see struct backend_submission */
 	void *data;
@@ -144,9 +156,9 @@ struct backend_request {
 
 /* Reply to RQ with ERR, ID and TEXT, then free RQ. ID and TEXT may be NULL. */
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text);
-/* Reply to RQ with ERR and a text that is formatted as by printf, then free RQ. */
+/* Reply to RQ with ERR and a text, then free RQ. FMT formats the text as in printf. */
 void backend_refuse(struct backend_request *rq, int err, const char *fmt, ...) printf_like(3, 4);
-/* The result of a dry run. Borrowed. */
+/* The result of a dry run. All strings are borrowed. */
 struct backend_made {
 	const char *id, *backend, *namespace, *manifest;
 };
@@ -167,8 +179,8 @@ struct backend_request *backend_request_new(struct backend *b, enum backend_requ
 /* Pass RQ on to the implementation. */
 void backend_pass(struct backend_request *rq);
 /*
- * Make a request of KIND for the held job with the record HEAD and the document TEXT, and pass it
- * on to the implementation. Call REPLY with the result.
+ * Make a request of KIND for the held job that has the record HEAD and the document TEXT. Pass the
+ * request on to the implementation. Call REPLY with the result.
  */
 void backend_pass_held(struct backend *b, const struct spec_head *head,
 		       enum backend_request_kind kind, bool again, const char *text, size_t len,
@@ -191,10 +203,10 @@ static inline void backend_ready(void *data)
 }
 
 /*
- * Report that the first list of jobs has arrived (ERR is 0), or that it has failed (with ERR, for
- * the reason TEXT). Only the first call has an effect. After a cancelled start no call has an
- * effect. BACKEND is a struct backend; it is a void pointer so that this function can be a
- * callback.
+ * Report the result of the first list of jobs. ERR is 0 if the list has arrived. Otherwise the list
+ * has failed with ERR, for the reason TEXT. Only the first call has an effect. After a cancelled
+ * start, no call has an effect. BACKEND is a struct backend. It is a void pointer so that this
+ * function can be used as a callback.
  */
 static inline void backend_started(void *backend, int err, const char *text)
 {
@@ -237,7 +249,7 @@ static inline void backend_held_stopped(void *data)
 	records_stop(b->records, backend_records_stopped, b);
 }
 
-/* Report that the implementation has stopped: none of its operations is in progress. */
+/* Report that the implementation has stopped and has no operation in progress. */
 static inline void backend_stopped(void *backend)
 {
 	struct backend *b = backend;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes requests and answers them. backend.c posts requests, and held.c runs them. This file writes
- * a message to .kxfs/log for each change of a job, and debug messages for each request and its
- * answer. This file also makes the head of a submission's record.
+ * This file makes requests and answers them. backend.c posts requests, and held.c runs them. It
+ * writes a message to .kxfs/log for each change of a job, and debug messages for each request and
+ * its answer. It also makes the head of a submission's record.
  *
  *	state   | owner                       | what ends it                        | next
  *	posted  | the loop, then held.c       | held.c answers it                   | answered (freed)
@@ -32,8 +32,8 @@ const char *request_name(enum backend_request_kind kind)
 }
 
 /*
- * Write a message to .kxfs/log about the change that RQ has made. A request that fails is not
- * logged there, since the requester gets the error.
+ * Write a message to .kxfs/log about the change that RQ has made. Don't log requests that failed,
+ * since the requester gets the error.
  */
 static void request_log_done(const struct backend_request *rq, const char *id)
 {
@@ -42,7 +42,10 @@ static void request_log_done(const struct backend_request *rq, const char *id)
 	switch (rq->kind) {
 	case BACKEND_SUBMIT:
 		job = store_get(rq->b->store, BACKEND_JOBS, id);
-		/* A held job is PENDING. Once its launch is requested, it is shown as SUBMITTED. */
+		/*
+		 * A held job is PENDING. When kxfs has requested the launch, it shows the job as
+		 * SUBMITTED.
+		 */
 		diag(DIAG_INFO, "%s: %s from %s", id,
 		     job && job->held && job->state == SPEC_PENDING ? "held" : "launched",
 		     rq->file);
