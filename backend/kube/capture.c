@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The object has a table of jobs (by uid), and the slots that all logs share. Each job has a table of its followed
- * logs (by key, see follow.c). The snapshots of a job show which runs of its containers have begun and ended.
+ * struct capture has a table of jobs (by uid), and the slots that all logs share. Each job has a
+ * table of its followed logs (by key, see follow.c). The snapshots of a job show which runs of its
+ * containers have begun, and which have ended.
  */
 #include "backend/kube/capture.h"
 
@@ -18,10 +19,13 @@
 
 #define STREAMS_MAX 10000
 /*
- * Each followed log needs a descriptor for its file and, unless the server supports HTTP/2, one for a connection.
+ * Each followed log needs one descriptor for its file. It needs a second one for a connection,
+ * unless the server supports HTTP/2.
  */
 #define STREAM_FDS 2
-/* descriptors for everything else: connections, files of readers, urgent logs */
+/*
+ * kxfs keeps this many descriptors for everything else: connections, files of readers, urgent logs
+ */
 #define OTHER_FDS  256
 #define PREFIX_MAX 300
 
@@ -33,17 +37,20 @@ struct captured {
 /* A reader who waits for several logs. */
 struct all {
 	/*
-	 * the number of logs that the reader waits for; one higher while the logs are counted, so that DONE is not
-	 * called early
+	 * The number of logs that the reader still waits for. While capture.c counts the logs, N is
+	 * one higher, so that DONE is not called early.
 	 */
 	size_t n;
 	loop_fn done;
 	void *arg;
 };
 
-/* A reader who opens a log while old output of its job is being removed. The log is opened again after that. */
+/*
+ * A reader who opened a log while kxfs was removing old output of the job. After the removal kxfs
+ * opens the log again for this reader.
+ */
 struct capture_opening {
-	char *key; /* key of the log; NULL: the merged log */
+	char *key; /* key of the log; NULL for the merged log */
 	struct all *all;
 	struct capture_opening *next;
 };
@@ -53,13 +60,14 @@ struct capture_job {
 	char *uid;
 	char *id;
 	char *key;		   /* name of the job's output on disk */
-	struct output_job *output; /* NULL until the output is opened */
+	struct output_job *output; /* NULL until the output was opened */
 	struct captured *logs;
 	struct capture_opening *openings;
-	bool awaits_folder; /* the output can't be opened until old output is removed */
-	int reported;	    /* the error that prevents capture and was already logged; else 0 */
-	bool output_ended;  /* output_job_end was called after the last output_job_resume */
-	UT_hash_handle hh;  /* by uid */
+	bool awaits_folder; /* true if the output can't be opened before old output is removed */
+	/* the error that prevents capture and that kxfs has already logged; 0 if none */
+	int reported;
+	bool output_ended; /* true if output_job_end was called after the last output_job_resume */
+	UT_hash_handle hh; /* by uid */
 };
 
 struct capture {
@@ -68,7 +76,7 @@ struct capture {
 	struct follow_context context;
 	struct capture_job *jobs;
 	struct lock lock; /* protects FORBIDDEN */
-	char *forbidden;  /* the result of capture_forbidden */
+	char *forbidden;  /* the text that capture_forbidden returns */
 };
 
 static struct capture_job *find_job(const struct capture *c, const char *uid)
@@ -79,7 +87,10 @@ static struct capture_job *find_job(const struct capture *c, const char *uid)
 	return job;
 }
 
-/* Return the struct follow of log KEY of JOB; NULL if the log is not followed. JOB may be NULL. */
+/*
+ * Return the struct follow of the log KEY of JOB; NULL if that log is not followed. JOB may be
+ * NULL.
+ */
 static struct follow *find_log(const struct capture_job *job, const char *key)
 {
 	struct captured *log = NULL;
@@ -134,7 +145,7 @@ static struct capture_job *need_job(struct capture *c, const struct spec_job *sn
 	return job;
 }
 
-/* Open JOB's output on disk, if it is not open. Return 0 or a negative errno. */
+/* Open JOB's output on disk, unless it is open already. Return 0 or a negative errno. */
 static int need_output(struct capture_job *job)
 {
 	struct capture *c = job->c;
@@ -149,14 +160,15 @@ static int need_output(struct capture_job *job)
 	job->output = output_job_open(c->config.output, job->key);
 	if (!job->output)
 		return -errno;
-	changed(job); /* publish the job again: from now on its snapshot is saved */
+	changed(job); /* publish the job again, because from now on its snapshots are saved */
 	return 0;
 }
 
 /*
- * Return the prefix "ROLE/K " that the lines of log L of R have in the merged log, printed into BUF. ROLE is the
- * name of the replica's directory without its number, because the role's label may have any bytes. Return NULL if L
- * is the log of another container than the replica's own, since the merged log does not contain such logs.
+ * Return the prefix "ROLE/K " of the lines that log L of R has in the merged log. The prefix is
+ * printed into BUF. ROLE is the name of the replica's directory without the number at the end; the
+ * replica's label is not used, because it may contain any bytes. Return NULL if L is not the log of
+ * the replica's own container, since the merged log contains only the logs of own containers.
  */
 static const char *prefix_of(const struct spec_replica *r, const struct spec_log *l,
 			     char buf[PREFIX_MAX])
@@ -169,9 +181,10 @@ static const char *prefix_of(const struct spec_replica *r, const struct spec_log
 }
 
 /*
- * Start to follow log J of R. FIRST: only a reader has requested the log. Otherwise the job is captured, and
- * earlier runs of the container that kxfs never saw count as gaps. Gaps that an earlier mount has counted are kept.
- * Return NULL if the run has not begun, if its log is no longer available, or if the output can't be opened.
+ * Start to follow log J of R. If FIRST, only a reader has requested the log. Otherwise the job is
+ * captured, and earlier runs of the container that kxfs never saw count as gaps. Gaps that an
+ * earlier mount has counted are kept. Return NULL if the run has not begun, if its log is no longer
+ * available, or if the output can't be opened.
  */
 static struct follow *follow_log(struct capture *c, const struct spec_job *snapshot,
 				 const struct spec_replica *r, size_t j, bool first)
@@ -219,7 +232,7 @@ static struct follow *follow_log(struct capture *c, const struct spec_job *snaps
 	return log->follow;
 }
 
-/* Report to F, a log of job UID, if its run has ended or its pod is being deleted. */
+/* Notify F, a log of job UID, if its run has ended or its pod is being deleted. */
 static void check_run(struct capture *c, const char *uid, struct follow *f)
 {
 	const struct spec_pod_view *pod = pod_of(c, uid, follow_key(f));
@@ -235,8 +248,8 @@ static void check_run(struct capture *c, const char *uid, struct follow *f)
 }
 
 /*
- * Report to each followed log if its run or its job has ended. If WANTED, also start to follow the logs of runs
- * that have begun.
+ * Notify each followed log whose run or job has ended. If WANTED, also start to follow the logs of
+ * runs that have begun.
  */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			bool outlived)
@@ -245,7 +258,7 @@ static void update_logs(struct capture *c, const struct spec_job *snapshot, bool
 
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
-		/* the last log of the replica's own container that is followed, among the logs before L */
+		/* the last followed log of the replica's own container before L */
 		struct follow *before = NULL;
 
 		for (size_t j = 0; j < r->n_logs; j++) {
@@ -287,8 +300,8 @@ static void one_of_all(void *data)
 }
 
 /*
- * End the wait of the readers in OPENINGS, and free OPENINGS. Open the logs of SNAPSHOT for which they wait. If
- * SNAPSHOT is NULL, call the readers' callbacks instead.
+ * The readers in OPENINGS need not wait any longer. Open the logs that they wait for in SNAPSHOT.
+ * If SNAPSHOT is NULL, only call the readers' callbacks. Free OPENINGS.
  */
 static void end_openings(struct capture *c, struct capture_opening *openings,
 			 const struct spec_job *snapshot)
@@ -328,7 +341,9 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 		output_job_resume(job->output);
 }
 
-/* Return the job of SNAPSHOT, and open the output that an earlier mount has left on disk. */
+/*
+ * Return the capture_job of SNAPSHOT, and open the output that an earlier mount has left on disk.
+ */
 static struct capture_job *need_earlier(struct capture *c, const struct spec_job *snapshot)
 {
 	struct capture_job *job = need_job(c, snapshot);
@@ -339,8 +354,8 @@ static struct capture_job *need_earlier(struct capture *c, const struct spec_job
 }
 
 /*
- * Complete the merged log: add the lines of log L of R that are on disk but not merged yet. No more output of L
- * will arrive.
+ * Add to the merged log those lines of log L of R that are on disk but not merged yet. No more
+ * output of L will arrive.
  */
 static void merge_rest(struct capture_job *job, const struct spec_replica *r,
 		       const struct spec_log *l)
@@ -368,7 +383,7 @@ void capture_merge_again(struct capture *c, const struct spec_job *snapshot, boo
 		capture_forget(c, snapshot->uid);
 }
 
-/* Return where the rest of the output of run KEY of job UID is available. */
+/* Return an enum run_end: where the rest of the output of run KEY of job UID is available. */
 static enum run_end end_of(struct capture *c, const char *uid, const char *key)
 {
 	struct run run;
@@ -400,14 +415,18 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				snapshot->outlived |= ended && state.outlived;
 			} else if (dropped) {
 				/*
-				 * The captured output was removed. Readers now get what the cluster still has, so
-				 * forget the old log's state and gaps.
+				 * The captured output was removed. Readers now get the output that
+				 * the cluster still has, so forget the state and the gaps of the
+				 * removed log.
 				 */
 				l->complete = false;
 				l->gap = 0;
 			} else if (wanted && !l->complete &&
 				   end_of(c, snapshot->uid, l->key) == RUN_GONE) {
-				/* The rest of the log can't be fetched any more, so its end is lost. */
+				/*
+				 * The rest of the log is not available any more, so the end of the
+				 * log is lost.
+				 */
 				if (unmerged && !l->lost_end)
 					merge_rest(need_earlier(c, snapshot),
 						   &snapshot->replicas[i], l);
@@ -425,8 +444,8 @@ bool capture_has(const struct capture *c, const char *uid)
 }
 
 /*
- * True if all followed logs of job UID have ended. If REFUSED is set, logs that are paused because the server has
- * refused them count as ended, too.
+ * True if all followed logs of job UID have ended. If REFUSED, a log that is paused because the
+ * server has refused it counts as ended.
  */
 static bool are_over(const struct capture *c, const char *uid, bool refused)
 {

@@ -10,8 +10,9 @@
  *					30 s without an outcome		NONE, ignored
  *	DONE	the outcome is published	it is published			NONE
  *
- * If the watch shows the outcome before the reply arrives, DONE follows ASKED directly. When the job leaves jobs/,
- * the command ends in any step. Until the next command, NONE remembers that the last command was ignored.
+ * If the watch shows the outcome before the reply arrives, DONE follows ASKED directly. If the job
+ * leaves jobs/, the command ends, whatever its step. If a command was ignored, struct command
+ * remembers that until the next command.
  */
 #include "backend/kube/commands.h"
 
@@ -33,16 +34,18 @@ struct command {
 	char *id;
 	enum step step;
 	enum spec_action action;
-	unsigned ignored; /* the value of spec_job.ignored */
-	/* Phase of the job when the command was sent; NULL before that. */
+	unsigned ignored; /* the bits that spec_job.ignored must have */
+	/* The phase that the job had when the command was sent; NULL before that. */
 	char *phase;
-	unsigned retries; /* the number of the job's retries when the command was sent */
+	unsigned retries; /* how many retries the job had when the command was sent */
 	char *argument;	  /* the argument that was sent, or NULL */
-	bool unsure;	  /* the server may not have accepted the command */
+	bool unsure;	  /* true if the server may not have accepted the command */
 	enum spec_control_outcome outcome;
-	/* Set when the command becomes TAKEN. If it expires, the job has ignored the command. */
+	/*
+	 * Set when the command becomes TAKEN. If the timer fires, the job has ignored the command.
+	 */
 	struct loop_timer timer;
-	command_ended_fn ended; /* NULL: the writer no longer waits */
+	command_ended_fn ended; /* NULL if the writer does not wait any longer */
 	void *data;
 	UT_hash_handle hh; /* by uid */
 };
@@ -62,7 +65,7 @@ static struct command *find(const struct commands *cs, const char *uid)
 	return cmd;
 }
 
-/* Return the command of job UID if it is in progress, else NULL. */
+/* Return the command of job UID if it is in progress, otherwise NULL. */
 static struct command *find_open(const struct commands *cs, const char *uid)
 {
 	struct command *cmd = find(cs, uid);
@@ -81,7 +84,10 @@ static void set_none(struct command *cmd)
 	cmd->outcome = SPEC_CONTROL_OPEN;
 }
 
-/* End the command as HOW. Call its callback last, because the callback may begin the next command of the job. */
+/*
+ * End the command with the result HOW. Call the command's callback last, because the callback may
+ * begin the next command of the job.
+ */
 static void end(struct command *cmd, enum command_end how, const char *text)
 {
 	command_ended_fn ended = cmd->ended;

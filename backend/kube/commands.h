@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands that users have written to ctl. A command is kept until the job shows the outcome, or until the
- * command counts as ignored. Then the command's callback is called once, if the writer still waits. A job has at
- * most one command in progress. I/O thread only.
+ * The commands that users have written to ctl. kxfs keeps a command until the job shows the
+ * outcome, or until the command counts as ignored. Then kxfs calls the command's callback once, if
+ * the writer still waits. A job has at most one command in progress. I/O thread only.
  */
 #pragma once
 
@@ -14,17 +14,20 @@ struct commands;
 enum command_end {
 	COMMAND_OBEYED,
 	COMMAND_LATE,	 /* the job has reached a phase in which it ignores the action */
-	COMMAND_IGNORED, /* the job has not shown an outcome in time */
+	COMMAND_IGNORED, /* the job has not shown an outcome within the time limit */
 	COMMAND_GONE,	 /* the job is no longer in jobs/ */
 };
 
-/* Called once, when the command has ended as END. TEXT: details for users, or NULL. */
+/*
+ * Called once, when the command has ended with the result END. TEXT has details for users; it may
+ * be NULL.
+ */
 typedef void (*command_ended_fn)(void *data, enum command_end end, const char *text);
 
 struct commands *commands_new(struct loop *loop);
 /*
- * Call this once, before any command begins. CHANGED is called when the command of job UID changes its state, and
- * must publish the job's snapshot again.
+ * Call this once, before any command begins. CHANGED is called when the command of job UID changes
+ * its state. It must publish the job's snapshot again.
  */
 void commands_set_changed(struct commands *cs, void (*changed)(void *data, const char *uid),
 			  void *data);
@@ -34,31 +37,43 @@ void commands_free(struct commands *cs); /* NULL is allowed */
 
 /* --- for control.c --- */
 
-/* Begin ACTION of job UID, whose id is ID. Return 0, or -EBUSY if another command of the job is in progress. */
+/*
+ * Begin the command ACTION for job UID, whose id is ID. Return 0, or -EBUSY if another command of
+ * the job is in progress.
+ */
 int commands_begin(struct commands *cs, const char *uid, const char *id, enum spec_action action,
 		   command_ended_fn ended, void *data);
-/* Note that the request is being sent, with ARGUMENT (or NULL). VIEW is the job before the command. */
+/*
+ * Note that the request is being sent. ARGUMENT is the argument of the command, or NULL. VIEW is
+ * the job before the command.
+ */
 void commands_sent(struct commands *cs, const char *uid, const struct spec_job_view *view,
 		   const char *argument);
-/* Note that the server has accepted the command or, if UNSURE, may have accepted it. */
+/* Note that the server has accepted the command. If UNSURE, it may have accepted the command. */
 void commands_taken(struct commands *cs, const char *uid, bool unsure);
-/* Forget the command without calling its callback. The server has refused the command, or no request was sent. */
+/*
+ * Forget the command without calling its callback, because the server has refused the command, or
+ * because no request was sent.
+ */
 void commands_drop(struct commands *cs, const char *uid);
-/* The writer no longer waits: do not call the callback. */
+/* Do not call the callback any more, because the writer no longer waits. */
 void commands_detach(struct commands *cs, const char *uid);
 
 /* --- for publish.c --- */
 
-/* Compare JOB, the version of job UID that will be published, with the command. True if JOB shows the outcome. */
+/*
+ * JOB is the version of job UID that will be published next. True if this version shows the outcome
+ * of the job's command; then also note the outcome.
+ */
 bool commands_check(struct commands *cs, const char *uid, const struct spec_control *control,
 		    const struct spec_control_job *job);
 /* Return the values that spec_job.pending and spec_job.ignored must have for job UID. */
 unsigned commands_pending(const struct commands *cs, const char *uid);
 unsigned commands_ignored(const struct commands *cs, const char *uid);
 /*
- * The snapshot of job UID, in PHASE, is in the store now. If that snapshot shows the command's outcome, end the
- * command.
+ * Call this when the store has a new snapshot of job UID, in PHASE. If the snapshot shows the
+ * outcome of the job's command, end the command.
  */
 void commands_shown(struct commands *cs, const char *uid, const char *phase);
-/* The job is no longer in jobs/: end its command. */
+/* Call this when the job is no longer in jobs/. End the job's command. */
 void commands_gone(struct commands *cs, const char *uid);

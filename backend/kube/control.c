@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Carries out commands that users write to ctl. The server accepts any request, even one that the job's controller
- * then ignores. So kxfs reads the job right before the request. It answers the write when the job shows the
- * outcome, or after WAIT_MS. It keeps the command longer (commands.h), and refuses other actions meanwhile. The
- * kind of the job makes the request (spec/view/control.h).
+ * This file carries out the commands that users write to ctl. The server accepts even requests that
+ * the job's controller then ignores. So kxfs reads the job right before it sends the request. kxfs
+ * answers the write when the job shows the outcome, or after WAIT_MS. It keeps the command longer
+ * (commands.h), and refuses other actions meanwhile. The code of the job's kind makes the request
+ * (spec/view/control.h).
  *
  *	step	what is in progress		what ends it			next
  *	DRAIN	the existing output of the job	it has arrived, or DRAIN_MS	READ
@@ -19,9 +20,9 @@
  *						the job has changed since	READ
  *	WAIT	a timer				the outcome shows, or WAIT_MS	answer
  *
- * After a lost reply kxfs reads the job again. If the job has not obeyed, kxfs normally sends the request once
- * more. If the action must not be executed twice, kxfs only waits for the outcome. If no outcome shows, the answer
- * is that the outcome is unknown.
+ * After a lost reply kxfs reads the job again. If the job has not obeyed, kxfs normally sends the
+ * request once more. But if the action must not be executed twice, kxfs only waits for the outcome.
+ * If the job never shows an outcome, kxfs answers that the outcome is unknown.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -38,33 +39,44 @@
 #define READ_MS	 6000 /* timeout of the first GET, before any request is sent */
 #define LOOK_MS	 2000
 #define CALL_MS	 4000
-/* If the server has accepted the request, kxfs answers the write at most this long after the write began. */
+/*
+ * If the server has accepted the request, kxfs answers the write at most this long after the write
+ * began.
+ */
 #define WAIT_MS 5000
-/* If a reply was lost, kxfs retries, and answers the write at most this long after the write began. */
+/*
+ * If a reply was lost, kxfs retries, and answers the write at most this long after the write began.
+ */
 #define GIVE_UP_MS 8000
 #define REPLY_MAX  (8u << 20)
 
 struct kube_control;
 
-/* A wait for the job's existing output. The wait may outlive the request. */
+/* A wait until the job's existing output is on disk. The wait may last longer than the request. */
 struct drain {
-	struct kube_control *c; /* NULL if the request no longer waits */
+	struct kube_control *c; /* NULL if the request has ended */
 };
 
 /* One write to ctl, until it is answered. */
 struct kube_control {
 	struct request r;
 	const struct kube_parts *k;
-	/* The actions that the job's kind offers. A later change of the kind has no effect on this request. */
+	/*
+	 * The actions that the job's kind offers. A later change of the kind has no effect on this
+	 * request.
+	 */
 	const struct spec_control *control;
 	char *uid, *name; /* uid and name of the object */
 	enum spec_action action;
-	bool has_command;		     /* on_ended will be called */
+	bool has_command;		     /* true if on_ended will be called */
 	struct spec_control_request request; /* made after the first GET */
-	/* the error of a request that the server may have carried out, although no clear reply arrived; or NULL */
+	/*
+	 * The error of a request for which no clear reply arrived, so that the server may have
+	 * carried it out. NULL if there was no such request.
+	 */
 	char *lost;
 	struct drain *drain;
-	struct loop_timer timer; /* ends DRAIN, later ends WAIT */
+	struct loop_timer timer; /* ends DRAIN; later it ends WAIT */
 };
 
 static struct kube_control *control_of(struct request *r)
@@ -144,7 +156,7 @@ static void on_waited(void *data)
 		answer(c, 0, NULL);
 }
 
-/* Answer at the latest UNTIL ms after the request began. */
+/* Answer no later than UNTIL ms after the request began. */
 static void answer_after(struct kube_control *c, uint64_t until)
 {
 	uint64_t age = request_age(&c->r);
@@ -159,7 +171,7 @@ static bool is_once(const struct kube_control *c)
 	return c->control->once & 1u << c->action;
 }
 
-/* After a pause, read the job again, to find out whether it has obeyed. */
+/* After a pause, read the job again to find out whether it has obeyed. */
 static void read_later(struct kube_control *c, unsigned wait_ms)
 {
 	commands_taken(c->k->commands, c->uid, true);
@@ -179,7 +191,10 @@ static void on_lost(struct kube_control *c, const struct http_reply *reply, cons
 
 static void read_job(struct request *r);
 
-/* Answer that the server has refused the request with ERR and TEXT. If the kind can explain a 403, add its text. */
+/*
+ * Answer that the server has refused the request with ERR and TEXT. If the status is 403 and the
+ * kind can explain the refusal, add the explanation.
+ */
 static void refuse_request(struct kube_control *c, const struct http_reply *reply, int err,
 			   const char *text)
 {
@@ -205,9 +220,9 @@ static void on_asked(void *data, const struct http_reply *reply)
 	bool done = http_succeeded(reply) &&
 		    spec_object_is(reply->body, reply->len, &(struct spec_object_wanted){0});
 	/*
-	 * UNCHECKED: the API server reports that a webhook did not answer, so the action was not executed. But a
-	 * proxy for Kubernetes may send the same Status after its own failure. So don't trust the Status if the
-	 * action must not be executed twice.
+	 * UNCHECKED: the API server replied that a webhook did not answer it, and so did not
+	 * execute the action. But a proxy for Kubernetes may send the same Status after its own
+	 * failure. So, if the action must not be executed twice, don't trust this Status.
 	 */
 	bool unchecked =
 		!reply->err && spec_reply_is_unchecked(reply->status, reply->body, reply->len);
@@ -218,8 +233,8 @@ static void on_asked(void *data, const struct http_reply *reply)
 
 	c->r.call = NULL;
 	/*
-	 * An object of this name exists. The name is random, so this command has created the object: the server has
-	 * accepted an earlier request whose reply was lost.
+	 * An object with this name exists. The name is random, so this command must have created
+	 * the object. The server has accepted an earlier request, whose reply was lost.
 	 */
 	if (err == -EEXIST && !c->request.patch && !unknown)
 		err = 0;
@@ -258,7 +273,7 @@ static void on_needed(void *data, const struct http_reply *reply)
 		ask(c);
 }
 
-/* GET the object that the action needs, if it needs one; then send the request. */
+/* If the action needs an object, GET that object first. Then send the request. */
 static void ask(struct kube_control *c)
 {
 	const struct http_call get = {
@@ -284,7 +299,10 @@ static void ask(struct kube_control *c)
 	request_call(&c->r, NULL, "", c->request.needed ? &get : &call);
 }
 
-/* Make the request. JOB is the job's current state, in which it obeys the action. Return 0 or a negative errno. */
+/*
+ * Make the request. JOB is the current state of the job, and the job obeys the action in this
+ * state. Return 0 or a negative errno.
+ */
 static int make_request(struct kube_control *c, const struct spec_control_job *job)
 {
 	char name[32];
@@ -307,7 +325,10 @@ static int make_request(struct kube_control *c, const struct spec_control_job *j
 	return 0;
 }
 
-/* Send the request, wait, or refuse. This depends on JOB, the job's current state. */
+/*
+ * Decide from JOB, the current state of the job, whether to send the request, to wait, or to
+ * refuse.
+ */
 static void decide(struct kube_control *c, const struct spec_control_job *job)
 {
 	const struct spec_control *control = c->control;
@@ -315,8 +336,8 @@ static void decide(struct kube_control *c, const struct spec_control_job *job)
 
 	if (c->request.body) {
 		/*
-		 * A request was sent, and its reply was lost. If JOB shows the outcome, publish the job, which then
-		 * answers the write.
+		 * A request was sent, but its reply was lost. If JOB shows the outcome, publish the
+		 * job. The write is then answered, because the snapshot shows the outcome.
 		 */
 		if (commands_check(c->k->commands, c->uid, control, job))
 			return publish_again(c->k->publish, c->uid);
@@ -417,8 +438,8 @@ static void on_drained(void *data)
 }
 
 /*
- * Wait until all existing output is on disk, since the action may delete pods. After that, all streams are open,
- * and they capture what the pods print until they are deleted.
+ * The action may delete pods, so first wait until all existing output is on disk. After that, a
+ * stream is open for each log. These streams capture what the pods print until they are deleted.
  */
 static void drain(struct kube_control *c)
 {

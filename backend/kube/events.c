@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An event whose job is known is in two lists: the list of that job, and the list of all such events. An event
- * whose job is unknown is only in the list of waiting events. When an event occurs again, it moves to the end of
- * its lists. When a list is full, a new event displaces the first one.
+ * An event whose job is known is in two lists: the list of its job, and the list of all events with
+ * a known job. An event whose job is unknown is only in the list of waiting events. When an event
+ * occurs again, kxfs moves it to the end of its lists. When a list is full, kxfs drops the first
+ * event of the list for each new event.
  */
 #include "backend/kube/events.h"
 
@@ -27,7 +28,7 @@ struct event_job {
 };
 
 struct events {
-	struct lock lock; /* protects all members below */
+	struct lock lock; /* protects all members below it */
 	struct event_job *jobs;
 	struct event *waiting;
 	size_t n_waiting;
@@ -43,7 +44,10 @@ struct events *events_new(void)
 	return ev;
 }
 
-/* Remove E from its lists, but do not free E. If it was the last event of its job, free the struct event_job. */
+/*
+ * Remove E from its lists, but do not free E. If E was the last event of its job, free the struct
+ * event_job.
+ */
 static void unlink_event(struct events *ev, struct event *e)
 {
 	struct event_job *job = e->job;
@@ -113,8 +117,8 @@ static struct event *find_same(struct event *list, const struct spec_event_view 
 }
 
 /*
- * Return the last event of JOB with the same object and the same reason as V, or NULL. Skip noise (events that
- * healthy jobs have, too), unless V is noise itself.
+ * Return the last event of JOB that has the same object and the same reason as V; NULL if there is
+ * no such event. Skip noise (events that also healthy jobs have), unless V itself is noise.
  */
 static const struct spec_event_view *last_like(const struct event_job *job,
 					       const struct spec_event_view *v)
@@ -129,7 +133,10 @@ static const struct spec_event_view *last_like(const struct event_job *job,
 	return ret;
 }
 
-/* True if V, which follows LAST, changes `why` of a job whose phase began at BEGAN. */
+/*
+ * LAST is an event of a job, and V is the next event with the same object and reason. True if V
+ * changes the `why` of the job. BEGAN is the time when the job's phase began.
+ */
 static bool is_other(const struct spec_event_view *v, const struct spec_event_view *last,
 		     int64_t began)
 {
@@ -137,14 +144,14 @@ static bool is_other(const struct spec_event_view *v, const struct spec_event_vi
 	       (spec_event_view_is_old(last, began) && !spec_event_view_is_old(v, began));
 }
 
-/* Add E, which is in no list, to the lists of JOB. Return true if `why` may change. */
+/* Add E to the lists of JOB. E must not be in any list. Return true if `why` may change. */
 static bool put_event(struct events *ev, struct event_job *job, int64_t began, struct event *e)
 {
 	struct event *old = find_same(job->list, e->v);
 	const struct spec_event_view *last = last_like(job, e->v);
 	bool changes = spec_event_view_explains(e->v) && (!last || is_other(e->v, last, began));
 
-	/* If V is noise, only the first event with this object and reason can change `why`. */
+	/* If E is noise, only the first event with this object and reason can change `why`. */
 	if (last && spec_event_view_is_noise(e->v))
 		changes = false;
 	if (old) {

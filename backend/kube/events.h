@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Kubernetes events of jobs: the newest event for each cause, at most EVENTS_JOB_MAX per job. An event may
- * arrive before the object that it is about. The newest EVENTS_WAITING_MAX of these events are kept until their
- * jobs are known. Only the I/O thread writes, any thread may read, under one lock.
+ * The Kubernetes events of jobs: the newest event for each cause, and at most EVENTS_JOB_MAX events
+ * per job. An event may arrive before the object that it is about. kxfs keeps the newest
+ * EVENTS_WAITING_MAX such events until their jobs are known. Only the I/O thread writes. Any thread
+ * may read. One lock protects everything.
  */
 #pragma once
 
@@ -10,7 +11,10 @@
 
 #define EVENTS_JOB_MAX	   64
 #define EVENTS_WAITING_MAX 512
-/* limit for the events of all jobs together; a new event displaces the oldest */
+/*
+ * the largest number of events of all jobs together; beyond it, kxfs drops the oldest event for
+ * each new one
+ */
 #define EVENTS_MAX 32768
 
 struct events;
@@ -19,20 +23,25 @@ struct events *events_new(void);
 void events_free(struct events *ev); /* NULL is allowed */
 
 /*
- * Add V, an event of JOB, and take ownership of the caller's reference. JOB is a uid, or NULL if the job is
- * unknown. BEGAN is the time when the job's phase began. Return true if `why` of JOB may change.
+ * Add V, an event of JOB. Take ownership of the caller's reference to V. JOB is a uid, or NULL if
+ * the job is unknown. BEGAN is the time when the job's phase began. Return true if `why` of JOB may
+ * change.
  */
 bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v);
 /*
- * Call this when JOB has got another object. Move the waiting events about objects of JOB to JOB. IS(DATA, ABOUT)
- * must return true if the object with the uid ABOUT belongs to JOB. Return true if `why` of JOB may change.
+ * Call this when kxfs has learned of another object that belongs to JOB. Move the waiting events
+ * about objects of JOB to JOB. IS(DATA, ABOUT) must return true if the object with the uid ABOUT
+ * belongs to JOB. Return true if `why` of JOB may change.
  */
 typedef bool (*events_is_fn)(void *data, const char *about);
 bool events_adopt(struct events *ev, const char *job, events_is_fn is, void *data);
 /* Drop the events of JOB. */
 void events_forget(struct events *ev, const char *job);
 
-/* The events of a job, in the order of arrival. The array is malloc'ed, and each item is a new reference. */
+/*
+ * The events of a job, in the order of arrival. The array is malloc'ed, and each item is a new
+ * reference.
+ */
 struct events_list {
 	struct spec_event_view **v;
 	size_t n;

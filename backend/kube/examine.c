@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Collects information that is available without a mount: the contexts of the kubeconfig, the libraries of this
- * process, and whether a cluster supports a mount. The cluster is checked by one request after the other:
+ * This file collects information that is available without a mount: the contexts of the kubeconfig,
+ * the libraries of this process, and whether a cluster supports a mount. To check the cluster, kxfs
+ * sends one request after the other:
  *
  *	state    request                                        ended by         next
  *	VERSION  /version                                       its reply        SERVED; OVER: it fails
@@ -12,8 +13,9 @@
  *	RIGHTS   a review of each verb that the kinds need      the last reply   OVER
  *	OVER
  *
- * Each request has a deadline, so the checks take a limited time. They run on a loop of their own. The main thread
- * waits for the last reply or a signal (process.h), and then until the loop has stopped.
+ * Each request has a deadline, so the checks take a limited time. They run on a loop of their own.
+ * The main thread waits for the last reply or a signal (process.h), and then until the loop has
+ * stopped.
  */
 #include <errno.h>
 #include <semaphore.h>
@@ -35,7 +37,9 @@
 
 #define DEADLINE_MS 15000
 #define REPLY_MAX   (1u << 20)
-/* ignore smaller differences of the clocks, since the date of a reply has only whole seconds */
+/*
+ * kxfs ignores smaller differences of the clocks, since the date of a reply has only whole seconds
+ */
 #define CLOCK_S 3
 
 enum state { VERSION, SERVED, KUEUE, QUEUES, METRICS, RIGHTS, OVER };
@@ -49,21 +53,21 @@ struct examine {
 	struct credential *credential;
 	struct http *http;
 	struct interrupt interrupt;
-	struct loop_watch *watch; /* watches INTERRUPT until the state is OVER */
-	sem_t done; /* posted when the state is OVER, and again when all operations have stopped */
+	struct loop_watch *watch; /* watches INTERRUPT until STATE is OVER */
+	sem_t done; /* posted when STATE becomes OVER, and again when all operations have stopped */
 	enum state state;
 	size_t i, verb;	  /* row and verb of the current request */
 	int64_t asked_at; /* when the version was requested, in seconds */
 	/* The kinds whose jobs the mount would show. */
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n_kinds;
-	/* a reply has shown that the user may list jobs of at least one kind */
+	/* true if a reply has shown that the user may list jobs of at least one kind */
 	bool may_list;
-	const char *kueue; /* the version of Kueue's group; NULL without Kueue */
+	const char *kueue; /* the version of Kueue's group; NULL if the cluster has no Kueue */
 	bool has_metrics;
 	struct spec_right *rights; /* the N_RIGHTS rights that a mount of KINDS needs */
 	size_t n_rights;
-	/* Verbs of row I that the user lacks. */
+	/* For each verb of row I: true if the user lacks the right to it. */
 	bool missing[array_size(((struct spec_right *)NULL)->verbs)];
 	struct http_request *request;
 };
@@ -95,7 +99,7 @@ static void enter(struct examine *e, enum state state)
 		sem_post(&e->done);
 }
 
-/* Report REPLY, the failed reply to a GET of RESOURCE. */
+/* Report the failure of a GET of RESOURCE. REPLY is the server's reply. */
 static void print_refusal(const struct examine *e, const struct http_reply *reply,
 			  const char *resource)
 {
@@ -113,7 +117,10 @@ static void print_refusal(const struct examine *e, const struct http_reply *repl
 
 /* --- the server: its version and its clock --- */
 
-/* Compare the clocks. THEIRS is the server's time when it made its reply, in seconds; 0 if unknown. */
+/*
+ * Compare the clocks of the server and of this machine. THEIRS is the server's time, in seconds,
+ * when it made its reply; 0 if unknown.
+ */
 static void check_clock(const struct examine *e, int64_t theirs)
 {
 	int64_t now = loop_time_ns() / NS_PER_S;
@@ -150,7 +157,7 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 
 /* --- the served kinds --- */
 
-/* Continue with the next check. The served kinds are known now. */
+/* Continue with the next check, because the served kinds are known now. */
 static void served_over(struct examine *e)
 {
 	cleanup_free char *jobs = spec_kinds_text(e->config->kinds, e->config->kind);
@@ -211,9 +218,10 @@ static void kueue_replied(struct examine *e, const struct http_reply *reply)
 }
 
 /*
- * Report the queues of the namespace. Warn if the mount's queue (-o queue=) does not exist: Kueue accepts a job for
- * a missing queue, but the job waits until the queue is created. Don't warn if Kueue does not manage the kind of
- * the jobs that the mount creates. If the user may not list queues, report nothing, since the check of rights does.
+ * Report the queues of the namespace. Warn if the mount's queue (-o queue=) does not exist: Kueue
+ * accepts a job for a missing queue, but the job then waits until the queue is created. Don't warn
+ * if Kueue does not manage the kind of the jobs that the mount creates. If the user may not list
+ * queues, report nothing here, because the check of rights reports that.
  */
 static void queues_replied(struct examine *e, const struct http_reply *reply)
 {
@@ -295,7 +303,7 @@ static void say_right(struct examine *e, const struct spec_right *right)
 		    resource, missing);
 }
 
-/* Return the index of the first needed row of RIGHTS, from row I on. */
+/* Return the index of the first needed row of RIGHTS. Start at row I. */
 static size_t right_from(const struct examine *e, size_t i)
 {
 	while (i < e->n_rights && !is_needed(e, &e->rights[i]))
@@ -447,8 +455,9 @@ static void await(struct examine *e)
 }
 
 /*
- * Run the loop until all operations have ended. Return false if a disk call hangs, such as the reading of a token's
- * file. Then E must not be freed, because the call may return at any time and use E.
+ * Run the loop until all operations have ended. Return false if a disk operation hangs, for example
+ * because a token's file can't be read. Then E must not be freed, because the operation may still
+ * return and use E.
  */
 static bool run(struct examine *e)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of the jobs that have, or had, output on disk, by key. All other data about a job is in its record.
+ * The table contains the jobs that have, or had, output on disk. It is indexed by key. All other
+ * data about a job is in the job's record.
  *
- * Removing the output, or all files, of a job takes several steps on the disk. Each entry has a queue of removals
- * (struct folder_removal). The first one is in progress, and the others wait. While the queue is not empty, no
- * output of the job is captured. A removal of all files frees the entry.
+ * kxfs may remove all files of a job, or only its output. Both take several steps on the disk. Each
+ * entry has a queue of removals (struct folder_removal). The first removal is in progress, and the
+ * others wait. While the queue is not empty, kxfs captures no output of the job. A removal of all
+ * files frees the entry.
  */
 #include "backend/kube/folders.h"
 
@@ -23,17 +25,21 @@
 #include "spec/job/status.h"
 
 #define SOON_MS 1000
-/* When a watch has shown the job of a submission, the submission's record becomes LIVE within this time. */
+/*
+ * After a watch has shown the job of a submission, kxfs makes the record of the submission LIVE
+ * within this time.
+ */
 #define SEEN_MS 500
 
 /* The output of one job on disk. */
 struct folder_entry {
 	struct folders *f;
 	char *key, *uid;
-	struct folder_removal *removals; /* a queue; the first is in progress */
-	bool full;			 /* output is on disk now */
+	struct folder_removal *removals; /* a queue; the first removal is in progress */
+	bool full;			 /* true if output is on disk now */
 	bool unmerged;			 /* see struct folder */
-	bool refused;	   /* the job's record can't be made, and kxfs has already reported that */
+	/* true if kxfs can't make the job's record, and has already reported that */
+	bool refused;
 	UT_hash_handle hh; /* by key */
 };
 
@@ -41,7 +47,7 @@ struct folder_removal {
 	struct folders *f;
 	char *key;
 	bool all;	 /* true: remove the record and the output; false: only the output */
-	bool recorded;	 /* the record on disk shows that the output is removed */
+	bool recorded;	 /* true if the record on disk shows that the output is removed */
 	folders_fn done; /* may be NULL */
 	void *data;
 	struct folder_removal *next;
@@ -53,7 +59,7 @@ struct folders {
 	loop_fn saved;
 	void *saved_data;
 	struct folder_entry *all;
-	/* set while kxfs must retry to make some records */
+	/* Set while kxfs must retry to make some records. */
 	struct loop_timer retry;
 	bool stopping;
 };
@@ -85,7 +91,7 @@ static void entry_free(struct folder_entry *e)
 	free(e);
 }
 
-/* True if all files of E are being removed, or will be. */
+/* True if kxfs is removing all files of E, or will remove them. */
 static bool is_going(const struct folder_entry *e)
 {
 	for (const struct folder_removal *r = e->removals; r; r = r->next)
@@ -97,8 +103,9 @@ static bool is_going(const struct folder_entry *e)
 /* --- the record of a job --- */
 
 /*
- * True if VIEW is the job of the submission R. If the object does not contain the UUID of a submission (option
- * no_annotations), the names decide, but only if the name in R has a random suffix.
+ * True if VIEW is the job of the submission R. If VIEW's object does not contain the UUID of a
+ * submission (option no_annotations), compare the names instead. Equal names count only if the name
+ * in R has a random suffix.
  */
 static bool is_submission(const struct record *r, const struct spec_job_view *view)
 {
@@ -112,7 +119,7 @@ static bool is_submission(const struct record *r, const struct spec_job_view *vi
 	return dash && spec_name_is_suffix(dash + 1);
 }
 
-/* Return the record of the job of VIEW, or NULL. */
+/* Return the record of the job that VIEW shows; NULL if there is none. */
 static struct record *record_of(const struct folders *f, const struct spec_job_view *view)
 {
 	struct record *r = records_by_uid(f->config.records, view->meta.uid);
@@ -221,7 +228,7 @@ void folders_bind(struct folders *f, const struct spec_job_view *view)
 
 	if (e && !*e->uid)
 		text_set(&e->uid, "%s", view->meta.uid);
-	/* If the job was held, held.c makes its record LIVE when the store has the job. */
+	/* If the job was held, held.c makes the record LIVE when the store has the job. */
 	if (!head || *head->uid || head->state == RECORD_HELD)
 		return;
 	records_note(r,
@@ -273,7 +280,7 @@ static void on_retry(void *data)
 			folders_save(f, e->uid, false);
 }
 
-/* A record that is being made for a job that was not submitted with this state directory. */
+/* A new record, which is being made for a job that was not submitted with this state directory. */
 struct made {
 	struct folders *f;
 	char *key;
@@ -294,13 +301,13 @@ static void on_made(void *data, int err)
 	if (e && err && !f->stopping)
 		loop_timer_set(&f->retry, SOON_MS);
 	else if (e && !err)
-		/* the job may have left jobs/ meanwhile, so save its newest snapshot */
+		/* the job may have left jobs/ meanwhile, so save the newest snapshot */
 		folders_save(f, e->uid, false);
 	free(m->key);
 	free(m);
 }
 
-/* Make a record of JOB, which has output and was not submitted with this state directory. */
+/* Make a record of JOB. JOB has output, and was not submitted with this state directory. */
 static void make_record(struct folders *f, const struct spec_job *job)
 {
 	struct spec_head *head = spec_head_new();
@@ -362,8 +369,8 @@ static void removal_free(struct folder_removal *r, int err)
 }
 
 /*
- * End R, with ERR, and start the next removal of its entry. If R has removed all files, free the entry instead, and
- * end its other removals, too.
+ * End the removal R with the result ERR. If R has removed all files, free the entry, and end the
+ * other removals of the entry. Otherwise start the next removal of the entry.
  */
 static void removal_ended(struct folder_removal *r, int err)
 {
@@ -374,8 +381,8 @@ static void removal_ended(struct folder_removal *r, int err)
 		e->removals = r->next;
 		r->f->events.freed(r->f->events.data, e->uid);
 		/*
-		 * After an error keep the entry if R's caller gets the error and may retry, or if another removal
-		 * of the entry waits.
+		 * After an error, keep the entry in two cases: R's caller gets the error and may
+		 * retry, or another removal of the entry waits.
 		 */
 		if (r->all && (!err || (!r->done && !e->removals))) {
 			rest = take_ptr(e->removals);
@@ -395,8 +402,8 @@ static void on_removed(void *data, int err)
 }
 
 /*
- * The record was removed, or there was no record: remove the output next. If the record can't be removed, end R with
- * ERR.
+ * ERR is 0 if the record was removed, or if there was no record. In this case remove the output
+ * next. If the record could not be removed, end R with ERR.
  */
 static void on_unlinked(void *data, int err)
 {
@@ -420,9 +427,10 @@ static void on_output_dropped(void *data, int err)
 }
 
 /*
- * Remove the output, since the record shows that it is dropped. Without that, the next mount would fetch the
- * removed output again, or not report that it is missing. If the disk was too full to write the record, remove the
- * output first, and then write the record.
+ * Remove the output, because the record on disk now shows that it is dropped. Without this record,
+ * the next mount would fetch the removed output again, or would not report that output is missing.
+ * If the disk was too full to write the record, remove the output first, and write the record
+ * afterwards.
  */
 static void on_drop_recorded(void *data, int err)
 {
@@ -432,7 +440,7 @@ static void on_drop_recorded(void *data, int err)
 
 	if (err == -ESTALE)
 		return drop_record(r);
-	/* this was the second attempt to write the record, after the output was removed */
+	/* The output was already removed, so this was the second attempt to write the record. */
 	if (e && !e->full) {
 		if (err && record && !record_is_going(record))
 			records_note(record,
@@ -506,11 +514,11 @@ void folders_drop_output(struct folders *f, const char *key, folders_fn done, vo
 
 /* --- the start --- */
 
-/* A record that the start has found. */
+/* A record that kxfs found at the start. */
 struct folder_found {
 	struct record *r;
 	const char *key;
-	char *text; /* its snapshot */
+	char *text; /* the snapshot in the record */
 	struct spec_job *job;
 	bool output, unmerged;
 };
@@ -520,7 +528,7 @@ struct folder_load {
 	struct folders *f;
 	struct folder_found *v;
 	size_t n;
-	char **strays; /* keys of output without a record */
+	char **strays; /* keys of output that has no record */
 	size_t n_strays;
 	void (*fn)(void *data, int err);
 	void *data;
@@ -546,8 +554,8 @@ static int by_key(const void *a, const void *b)
 }
 
 /*
- * Handle the output KEY, which has no record. If the job's record is damaged, move the output aside. Otherwise a
- * crash has interrupted the removal of the output, so remove it later.
+ * Handle the output KEY, which has no record. If the job's record is damaged, move the output
+ * aside. Otherwise a crash has interrupted a removal of the output, so remove the output later.
  */
 static void find_stray(struct folder_load *l, const char *key)
 {
@@ -622,7 +630,7 @@ static void take_found(struct folders *f, struct folder_found *found)
 		e->full = found->output;
 		e->unmerged = found->unmerged && !head->dropped;
 	}
-	/* Change SUBMITTING to LIVE: a job that has output was launched. */
+	/* A job that has output was launched, so change SUBMITTING to LIVE. */
 	if (head->state == RECORD_SUBMITTING && found->output)
 		records_note(found->r, &(struct record_change){.state = RECORD_LIVE}, SOON_MS);
 	if (found->job) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state machine of one followed log. From OPENING to CLOSING the log has a slot.
+ * The state machine of one followed log. In the steps from OPENING to CLOSING the log has a slot.
  *
  *	step	  what is in progress		what ends it				next
  *	WAITING	  it is in the queue for slots	it gets a slot				(proceed)
@@ -25,11 +25,11 @@
  *	LOST
  *	any	  bytes are being written	the disk fails				PAUSING
  *
- * (proceed) is the first of these that applies: OPENING if no writer is open; WRITING if bytes must still be
- * written; CLOSING if the run is gone; ASKING if the log is empty; else READING. next_kind[] selects the kind of
- * the next request. It depends on the state of the run (enum run_end), which the owner reports, and on whether the
- * last stream repeated the known end of the log (enum fit). Readers see a PAUSED log as ended, unless the server
- * can't be reached.
+ * (proceed) is the first of these that applies: OPENING if no writer is open; WRITING if bytes must
+ * still be written; CLOSING if the run is gone; ASKING if the log is empty; else READING.
+ * next_kind[] selects the kind of the next request. It depends on the state of the run (enum
+ * run_end), which the owner reports, and on whether the last stream repeated the known end of the
+ * log (enum fit). Readers see a PAUSED log as ended, unless the server can't be reached.
  *
  * The file is long because all its sections except the first two change the step.
  */
@@ -46,62 +46,73 @@
 #include "backend/output/writer.h"
 #include "spec/base/mem.h"
 
-/* The first pause before a retry. Each further pause is twice as long, up to one of the next four limits. */
+/*
+ * The first pause before a retry. Each further pause is twice as long, up to a limit. The limit is
+ * one of the next four constants.
+ */
 #define DELAY_MS	 1000
 #define DELAY_MAX_MS	 30000
-#define DELAY_DISK_MS	 10000 /* after the disk has failed */
-#define DELAY_ENDED_MS	 5000  /* after the run has ended */
-#define DELAY_LEAVING_MS 1000  /* while the pod is being deleted */
+#define DELAY_DISK_MS	 10000 /* the limit after the disk has failed */
+#define DELAY_ENDED_MS	 5000  /* the limit after the run has ended */
+#define DELAY_LEAVING_MS 1000  /* the limit while the pod is being deleted */
 /*
- * The same for PAUSED logs: the first pause, and the limit. But each pause is at least REFUSED_ALL_MS times the
- * number of PAUSED logs.
+ * The first pause of a PAUSED log, and the limit of its further pauses. But each pause is at least
+ * REFUSED_ALL_MS times the number of PAUSED logs.
  */
 #define REFUSED_MS     2000
 #define REFUSED_MAX_MS 45000
 #define REFUSED_ALL_MS 100
 /* After the run has ended, kxfs ends a stream that is silent for this long. */
 #define ENDING_MS  5000
-#define LEAVING_MS 500	  /* the same while the pod is being deleted */
-#define GONE_MS	   30000  /* the same if no further request is possible */
+#define LEAVING_MS 500	  /* replaces ENDING_MS while the pod is being deleted */
+#define GONE_MS	   30000  /* replaces ENDING_MS if no further request is possible */
 #define FLOW_MS	   600000 /* after this time kxfs ends a stream even if it is not silent */
-/* If the log was complete this recently when the pod disappeared, assume that nothing is missing. */
+/*
+ * If the log was complete less than this long before the pod disappeared, assume that no output is
+ * missing.
+ */
 #define LATELY_MS 5000
 /*
- * kxfs assumes that all existing output has arrived when the stream was silent for QUIET_MS, or after QUIET_CHECKS
- * times QUIET_MS.
+ * kxfs assumes that all existing output has arrived when the stream was silent for QUIET_MS, and in
+ * any case after QUIET_CHECKS times QUIET_MS.
  */
 #define QUIET_MS     100
 #define QUIET_CHECKS 20
 /*
- * If the job has ended, but the run has not, a reader who opens the log waits at most this long for the end of the
- * run.
+ * If the job has ended but the run has not, a reader who opens the log waits at most this long for
+ * the end of the run.
  */
 #define ENDED_MS 1000
-/* If the run has ended, a reader who opens the log waits at most this long for the rest of the output. */
+/*
+ * If the run has ended, a reader who opens the log waits at most this long for the rest of the
+ * output.
+ */
 #define REST_MS 8000
 /*
- * If a run continues for this long after the end of its job, kxfs stops following it, unless its pod is being
- * deleted.
+ * If a run continues for this long after the end of its job, kxfs stops following the run, unless
+ * the pod is being deleted.
  */
 #define OUTLIVED_MS 60000
 /*
- * After this many failed requests in a row, kxfs accepts the last result, or changes to the long pauses of PAUSED.
+ * After this many failed requests in a row, kxfs accepts the last result as final, or begins the
+ * long pauses of PAUSED.
  */
 #define FAILURES_MAX 12
-/* If this many replies in a row report that there is no output, kxfs believes it. */
+/* kxfs believes that there is no output when this many replies in a row report that. */
 #define EMPTY_MAX 3
 /* A kubelet keeps a stream open longer than this only while the container is running. */
 #define OPEN_MS	   2000
 #define AT_ONCE_MS 1000
 /*
- * kxfs compares a stream with the last bytes of the log: with WINDOW bytes at first, and with WINDOW_MORE times as
- * many after each failed comparison, up to WINDOW_MAX.
+ * kxfs compares a stream with the last bytes of the log. It begins with WINDOW bytes. After each
+ * failed comparison it compares WINDOW_MORE times as many, up to WINDOW_MAX.
  */
 #define WINDOW	    (64u << 10)
 #define WINDOW_MORE 32
 #define WINDOW_MAX  (64u << 20)
 /*
- * A stream is paused when the writer has less free space than this, because lines may still arrive after the pause.
+ * kxfs pauses a stream when the writer has less free space than this. The space must not be 0,
+ * because lines may still arrive after the pause.
  */
 #define SLACK (128u << 10)
 
@@ -120,31 +131,32 @@ enum step {
 };
 
 /*
- * Whether streams repeat the known end of the log. FITS: yes. DOUBTED: the last stream did not, so a PROBE follows.
- * FORCED: accept a stream that does not.
+ * Whether streams repeat the known end of the log. FITS: they do. DOUBTED: the last stream did not,
+ * so the next request is a PROBE. FORCED: kxfs accepts a stream that does not.
  */
 enum fit { FITS, DOUBTED, FORCED };
 
 /*
- * The worst problem that kxfs has reported since the log was fine. DENIED: the user may not read the log. DISK: the
- * disk fails.
+ * The worst problem that kxfs has reported since the log last had no problem. DENIED: the user may
+ * not read the log. DISK: writing to the disk fails.
  */
 enum trouble { FINE, TROUBLE, DENIED, DISK };
 
 /*
- * The state of the output that readers wait for. FETCHED: a request of kind FIRST has received all of it, but it
- * must still be written.
+ * The state of the output that readers wait for. EXPECTED: it has not arrived yet. FETCHED: a
+ * request of kind FIRST has received all of it, but it is not written yet. ARRIVED: it is on disk,
+ * or not available.
  */
 enum printed { EXPECTED, FETCHED, ARRIVED };
 
 /* The kinds of requests. */
 enum kind {
 	STREAM, /* the existing output and, while the run continues, all later output */
-	/* only the existing output, for a reader who waits; the next request is a STREAM */
+	/* only the existing output, for a waiting reader; the next request is a STREAM */
 	FIRST,
 	REST,	  /* the rest of a run that has ended */
-	PREVIOUS, /* the rest of a run that has ended, after the container was started again */
-	/* the log of the previous run, to find out whether the log on disk is of that run */
+	PREVIOUS, /* the rest of a run that has ended, if the container was started again */
+	/* the log of the previous run, to find out whether the log on disk belongs to that run */
 	PROBE,
 };
 
@@ -156,7 +168,7 @@ static const enum kind next_kind[][3] = {
 	[RUN_GONE] = {REST, REST, REST},
 };
 
-/* A reader who waits: a call of follow_wait. */
+/* A waiting reader. Each call of follow_wait makes one. */
 struct waiter {
 	loop_fn done;
 	void *arg;
@@ -170,51 +182,65 @@ struct follow {
 	void *data;
 	unsigned restart;
 	unsigned gaps, missed; /* see follow_run */
-	/* gaps inside the log: those that are recorded on disk, and those found since it was opened */
+	/*
+	 * number of gaps inside the log: those recorded on disk, and those found since the log was
+	 * opened
+	 */
 	unsigned log_gaps;
-	bool lost_end; /* the output after the end of the log is lost */
+	bool lost_end; /* true if the output after the end of the log is lost */
 
 	enum step step;
 	enum run_end run;
 	enum fit fit;
 	enum trouble trouble;
 	enum printed printed;
-	int disk_err; /* if TROUBLE is DISK: the negative errno */
+	int disk_err; /* the negative errno if TROUBLE is DISK */
 	struct slot slot;
 	bool reruns;	   /* see follow_run */
-	bool job_over;	   /* the job has ended, according to its controller */
+	bool job_over;	   /* true if the job has ended, according to its controller */
 	uint64_t ended_ms; /* when the run ended */
 	uint64_t came_ms;  /* when the last byte of an earlier request arrived; 0 if none arrived */
-	/* when the log was last known to have all output of its run, by loop_now_ms; 0 if that is not known */
+	/*
+	 * when the log was last known to have all output of its run, by loop_now_ms; 0 if it never
+	 * was
+	 */
 	uint64_t all_ms;
 	unsigned failures; /* number of requests in a row without output */
-	unsigned empty;	   /* number of replies in a row which report that there is no output */
+	unsigned empty;	   /* number of replies in a row that report that there is no output */
 	unsigned failed;   /* number of requests in a row in which the disk failed */
 
-	struct log_writer *writer; /* NULL if the writer must be opened */
-	/* Ends the pause in PAUSING and PAUSED. In ASKING and SLOWED: the deadline of the request, if it is set. */
+	struct log_writer *writer; /* NULL until the writer is opened */
+	/*
+	 * Ends the pause in PAUSING and PAUSED. In ASKING and SLOWED the timer is the deadline of
+	 * the request, if it is set.
+	 */
 	struct loop_timer timer;
-	/* In CLOSING: the arguments of finish(). */
+	/* The arguments of finish(), in CLOSING: */
 	char *text;
 	int err;
 
-	/* QUIET_TIMER ends the wait of readers for output that may not arrive soon. */
+	/* Ends the wait of readers for output that may not arrive soon. */
 	struct loop_timer quiet_timer;
-	struct loop_timer outlived; /* set while the run continues although its job has ended */
+	struct loop_timer outlived; /* set while the run continues after the end of its job */
 	struct waiter *waiters;
-	uint64_t quiet_size; /* size of the log in the last on_quiet */
+	uint64_t quiet_size; /* the size of the log when on_quiet last ran */
 	unsigned quiet_checks;
 
-	/* The current request, or the next one if no request is in progress: */
+	/*
+	 * These members describe the current request, or the next one if no request is in progress.
+	 */
 	enum kind kind;
-	struct podlog *podlog; /* in ASKING and SLOWED; else NULL */
-	/* the number of bytes of the log's end with which the stream is compared */
+	struct podlog *podlog; /* the request in ASKING and SLOWED, otherwise NULL */
+	/* how many bytes at the end of the log kxfs compares with the stream */
 	size_t window;
 	uint64_t from; /* offset of these bytes in the log; 0 if they are the whole log */
-	bool early;    /* the last stream ended cleanly, although the run had not ended */
-	/* use a separate connection, because the disk was too slow for the last request */
+	bool early;    /* true if the last stream ended cleanly although the run had not ended */
+	/*
+	 * true if the request must use a separate connection, because the disk was too slow for the
+	 * last one
+	 */
 	bool alone;
-	uint64_t came; /* podlog_came when the deadline was set */
+	uint64_t came; /* the value of podlog_came when the deadline was set */
 	unsigned lost; /* number of streams in a row that the kubelet seemed to have lost */
 	struct spec_logline_past past; /* what earlier streams have shown about the log */
 };
@@ -225,13 +251,13 @@ static void proceed(struct follow *f);
 
 /* --- runs: a key is UID.CONTAINER.RESTART --- */
 
-/* No part of a key contains a dot. */
+/* A dot separates the parts of a key, so no part contains a dot. */
 size_t run_pod_len(const char *key)
 {
 	return strcspn(key, ".");
 }
 
-/* True if the bytes from FROM to TO are NAME. */
+/* True if the bytes between the pointers FROM and TO are NAME. */
 static bool is_part(const char *from, const char *to, const char *name)
 {
 	return strncmp(from, name, (size_t)(to - from)) == 0 && !name[to - from];
@@ -254,8 +280,8 @@ bool run_find(const struct spec_pod_view *pod, const char *key, struct run *ret)
 }
 
 /*
- * True between two runs of the container: it waits for the next start, and still has the restart count of the
- * earlier run.
+ * True if the container is between two runs. It then waits for the next start, and its restart
+ * count is still that of the earlier run.
  */
 static bool is_between(const struct run *run)
 {
@@ -271,7 +297,8 @@ bool run_has_begun(const struct run *run)
 enum run_end run_end(const struct run *run)
 {
 	if (run->restart + 1 < run->container->restarts)
-		return RUN_GONE; /* the kubelet has no logs of earlier runs, except the last one */
+		/* the kubelet keeps the log of only one earlier run, the last one */
+		return RUN_GONE;
 	if (run->restart < run->container->restarts)
 		return RUN_PREVIOUS;
 	if (run->container->state == SPEC_TERMINATED || is_between(run))
@@ -340,7 +367,7 @@ struct slot *slots_next(struct slots *all)
 
 	DL_FOREACH(all->queue, s) {
 		if (all->n[SLOT_TAKEN] >= all->max + (s->urgent ? SLOTS_URGENT : 0))
-			/* no later log of the queue may get a slot either */
+			/* the logs further back in the queue can't get a slot either */
 			return NULL;
 		if ((s->first && all->n_first >= SLOTS_FIRST) ||
 		    (s->retried && !s->leaving && all->n_retried >= SLOTS_RETRIED))
@@ -380,7 +407,7 @@ static void changed(struct follow *f)
 	f->context->changed(f->data);
 }
 
-/* Call the waiting readers: the output that they wait for is on disk, or not available. */
+/* Call the waiting readers, because the output that they wait for is on disk or not available. */
 static void arrived(struct follow *f)
 {
 	struct waiter *w, *next;
@@ -403,7 +430,10 @@ static void report(struct follow *f, enum diag_level level, const char *text)
 	diag(level, "output of %s, container %s: %s", f->pod, f->container, text);
 }
 
-/* Report TEXT if it is the first problem with the log. Don't make it a warning, because kxfs retries. */
+/*
+ * If the log had no problem before, log TEXT. Log it as information, not as a warning, because kxfs
+ * retries.
+ */
 static void trouble(struct follow *f, enum trouble trouble, const char *text)
 {
 	cleanup_free char *all = text_print("%s; kxfs retries", text);
@@ -413,20 +443,20 @@ static void trouble(struct follow *f, enum trouble trouble, const char *text)
 	f->trouble = max_of(f->trouble, trouble);
 }
 
-/* Note that the problem is over, because the log is COMPLETE, or has grown. */
+/* Note that the problem is over, because the log is COMPLETE or has grown. */
 static void mended(struct follow *f)
 {
 	if (f->trouble != FINE)
 		report(f, DIAG_INFO, f->step == COMPLETE ? "is complete" : "continues");
 	if (f->trouble == DISK)
-		changed(f); /* follow_state.waiting is false again */
+		changed(f); /* follow_state.waiting becomes false */
 	f->trouble = FINE;
 	f->failed = 0;
 }
 
 /*
- * Report that the server denies this user the log, with TEXT. If TEXT is NULL, report that the server returns the
- * log.
+ * Report that the server denies this user the log; TEXT is the server's refusal. If TEXT is NULL,
+ * report that the server returns the log.
  */
 static void set_forbidden(struct follow *f, const char *text)
 {
@@ -445,8 +475,8 @@ static void on_begun(void *data)
 }
 
 /*
- * Raise GAPS to the number of gaps found so far, and never lower it. So a gap counts only once, even if an earlier
- * mount has counted it, or an earlier request whose bytes were not written.
+ * Raise GAPS to the number of gaps found so far, and never lower it. So each gap counts only once.
+ * An earlier mount may have counted it already, or an earlier request whose bytes were not written.
  */
 static void count_gaps(struct follow *f)
 {
@@ -467,13 +497,17 @@ static void on_gap(void *data)
 	       "lost");
 	log_writer_lost(f->writer);
 	f->log_gaps++;
-	f->lost_end = false; /* the gap at the end of the log is now a gap at this position */
+	/*
+	 * the end of the log had a gap, and on_gap has counted this gap at the current position
+	 * instead
+	 */
+	f->lost_end = false;
 	count_gaps(f);
 }
 
 /* --- time --- */
 
-/* Proceed in the next round of the loop, after the caller has returned. */
+/* Proceed in the next round of the loop, when the caller has returned. */
 static void pause_shortly(struct follow *f)
 {
 	f->step = PAUSING;
@@ -481,9 +515,9 @@ static void pause_shortly(struct follow *f)
 }
 
 /*
- * Pause before the next request. N is the number of pauses in a row before this one. Each of them makes this pause
- * longer, up to MAX ms. If the run has ended, a lower limit applies, because its output may soon be gone. ASKED:
- * the server's Retry-After in ms, or 0.
+ * Pause before the next request. N is the number of pauses in a row before this one. Each of them
+ * makes this pause longer, up to MAX ms. If the run has ended, the limit is lower, because the
+ * output may soon be gone. ASKED is the server's Retry-After in ms, or 0.
  */
 static void pause_after(struct follow *f, unsigned n, unsigned max, unsigned asked)
 {
@@ -494,13 +528,15 @@ static void pause_after(struct follow *f, unsigned n, unsigned max, unsigned ask
 	loop_timer_set(&f->timer, backoff_next(&pause, asked));
 }
 
-/* Pause after a request without output. Each such pause in a row is longer. */
+/* Pause after a request that returned no output. Each further such pause in a row is longer. */
 static void back_off(struct follow *f, unsigned asked)
 {
 	pause_after(f, f->failures++, DELAY_MAX_MS, asked);
 }
 
-/* Set a deadline for the request. The server should end the request soon, but may not. */
+/*
+ * Set a deadline for the request, because the server should end the request soon but may not do so.
+ */
 static void set_deadline(struct follow *f)
 {
 	f->came = podlog_came(f->podlog);
@@ -510,8 +546,8 @@ static void set_deadline(struct follow *f)
 }
 
 /*
- * True if the request still makes progress. Also true if bytes wait for the disk, since no other request could
- * begin. Always false FLOW_MS after the end of the run.
+ * True if the request still makes progress. Also true if bytes wait for the disk, because then no
+ * other request could begin. False if the run ended FLOW_MS ago or earlier.
  */
 static bool makes_progress(const struct follow *f)
 {
@@ -520,7 +556,7 @@ static bool makes_progress(const struct follow *f)
 	       loop_now_ms() - f->ended_ms < FLOW_MS;
 }
 
-/* Return when the last byte arrived, by loop_now_ms; 0 if none has. */
+/* Return when the last byte arrived, by loop_now_ms; 0 if no byte has arrived. */
 static uint64_t came_ms(const struct follow *f)
 {
 	return f->podlog ? max_of(f->came_ms, podlog_came_ms(f->podlog)) : f->came_ms;
@@ -540,7 +576,10 @@ static void stop(struct follow *f)
 	log_writer_close(take_ptr(f->writer));
 }
 
-/* End the readers' wait if the run or its job has ended, or if the stream was silent or open for long enough. */
+/*
+ * End the readers' wait in three cases: the run or its job has ended, the stream was silent, or the
+ * stream was open for long enough.
+ */
 static void on_quiet(void *data)
 {
 	struct follow *f = data;
@@ -559,8 +598,8 @@ static void on_quiet(void *data)
 }
 
 /*
- * Make readers who open the log from now on wait at most MS for the rest of it. The run has ended, or will end
- * soon.
+ * The run has ended, or will end soon. Make readers who open the log from now on wait for the rest
+ * of the output, but at most MS.
  */
 static void await_rest(struct follow *f, unsigned ms)
 {
@@ -572,7 +611,7 @@ static void await_rest(struct follow *f, unsigned ms)
 
 /* --- the end of the log --- */
 
-/* End the log as END: COMPLETE or LOST. */
+/* End the log. END is COMPLETE or LOST. */
 static void over(struct follow *f, enum step end)
 {
 	f->step = end;
@@ -580,7 +619,7 @@ static void over(struct follow *f, enum step end)
 	stop(f);
 	if (f->slot.state != SLOT_PAUSED || !f->slot.retried)
 		output_log_end(f->output, f->key, NULL, NULL);
-	/* clear the denial: no output would follow, even if the user had the right */
+	/* Clear the denial, because no more output would arrive even if the user had the right. */
 	output_log_deny(f->output, f->key, NULL);
 	arrived(f);
 	if (end == COMPLETE) {
@@ -595,7 +634,10 @@ static void over(struct follow *f, enum step end)
 	follow_fill(f->context);
 }
 
-/* Give up the slot, and pause. The server has refused the log too often, or can't be reached. */
+/*
+ * Give up the slot, and pause, because the server has refused the log too often or can't be
+ * reached.
+ */
 static void pause_long(struct follow *f)
 {
 	struct slots *slots = &f->context->slots;
@@ -632,16 +674,19 @@ static void closed(struct follow *f)
 {
 	if (f->err == -EAGAIN && f->run != RUN_GONE)
 		return pause_long(f);
-	/* Sync the log first. The job's record, which is synced too, will state that the log is complete. */
+	/*
+	 * Sync the log before the job's record is synced, because the record will show that the log
+	 * is complete.
+	 */
 	if (!f->err && f->writer && log_writer_size(f->writer) > 0)
 		return log_writer_sync(f->writer, on_synced, f);
 	over(f, !f->err || f->err == -ENODATA ? COMPLETE : LOST);
 }
 
 /*
- * End the log as soon as all bytes are written. TEXT: the reason, for users. ERR: 0 if the log has all output of
- * its run; -ENODATA if the run never printed anything; -ENOENT if some output may be lost; -EAGAIN if kxfs will
- * request the rest later.
+ * End the log when all bytes are written. TEXT is the reason, for users. ERR is 0 if the log has
+ * all output of its run; -ENODATA if the run never printed anything; -ENOENT if some output may be
+ * lost; -EAGAIN if kxfs will request the rest later.
  */
 static void finish(struct follow *f, int err, const char *text)
 {
@@ -654,7 +699,10 @@ static void finish(struct follow *f, int err, const char *text)
 		closed(f);
 }
 
-/* Finish with ERR and TEXT. But if the log had all output less than LATELY_MS ago, finish with 0. */
+/*
+ * Call finish() with ERR and TEXT. But if the log had all output less than LATELY_MS ago, call
+ * finish() with 0 instead.
+ */
 static void lost(struct follow *f, int err, const char *text)
 {
 	bool all = f->all_ms && loop_now_ms() - f->all_ms < LATELY_MS;
@@ -666,7 +714,7 @@ static void lost(struct follow *f, int err, const char *text)
 
 /* --- events of the run --- */
 
-/* Set the state of the run to END, which is later than the old state. */
+/* Set the state of the run to END. END must be later than the old state. */
 static void go_forward(struct follow *f, enum run_end end)
 {
 	if (!has_ended(f))
@@ -682,14 +730,15 @@ void follow_ended(struct follow *f, enum run_end end)
 	if (end <= f->run || is_over(f))
 		return;
 	go_forward(f, end);
-	/* Stop a request that may now return the output of the next run. */
+	/* Stop the request if it may now return the output of the next run. */
 	if (f->podlog && end == RUN_PREVIOUS && (podlog_is_unsure(f->podlog) || f->kind == REST)) {
 		stop_request(f);
 		pause_shortly(f);
 	} else if (f->podlog) {
 		set_deadline(f);
 	} else if (f->step == PAUSED && end == RUN_GONE) {
-		loop_timer_set(&f->timer, 0); /* the log ends after the caller has returned */
+		/* the timer ends the log after the caller has returned */
+		loop_timer_set(&f->timer, 0);
 	} else if (f->step == PAUSED) {
 		follow_resume(f, false);
 	} else if (f->step == PAUSING) {
@@ -708,7 +757,7 @@ void follow_leaving(struct follow *f)
 	if (f->step == PAUSING)
 		pause_shortly(f);
 	else if (f->podlog && loop_timer_is_set(&f->timer))
-		set_deadline(f); /* an earlier deadline */
+		set_deadline(f); /* this deadline is earlier than the old one */
 	follow_resume(f, false);
 	follow_fill(f->context);
 }
@@ -783,10 +832,11 @@ static void on_failed(struct follow *f, int err)
 	}
 	f->trouble = DISK;
 	f->disk_err = err;
-	f->all_ms = 0; /* bytes that were not written must be requested again */
+	f->all_ms = 0; /* kxfs must request the unwritten bytes again */
 	stop(f);
 	/*
-	 * Call the waiting readers, unless the run has just ended. In that case they continue to wait for the rest.
+	 * Call the waiting readers. But if the run has just ended, let them continue to wait for
+	 * the rest of the output.
 	 */
 	if (!has_ended(f) || !loop_timer_is_set(&f->quiet_timer))
 		arrived(f);
@@ -825,9 +875,10 @@ static void on_written(void *data, int err)
 /* --- the outcomes of requests --- */
 
 /*
- * A stream has ended cleanly, but the run has not ended as far as kxfs knows. If the stream was open for long,
- * request another one immediately. If the container still runs, the kubelet keeps that stream open, too. If the new
- * stream ends quickly, the log has all output.
+ * Called when a stream has ended cleanly although the run has not ended, as far as kxfs knows. If
+ * the stream was open for long, request another stream immediately. If the container still runs,
+ * the kubelet keeps the new stream open, too. If the new stream ends quickly, the log has all
+ * output.
  */
 static void ended_early(struct follow *f, uint64_t open_ms)
 {
@@ -844,12 +895,12 @@ static void ended_early(struct follow *f, uint64_t open_ms)
 	back_off(f, 0);
 }
 
-/* The request returned all output that exists. */
+/* Called when a request has returned all output that exists. */
 static void got_all(struct follow *f, const struct podlog_result *r)
 {
 	/*
-	 * Only a STREAM shows that nothing is missing. After a request of another kind, the program may have
-	 * printed more.
+	 * Only a STREAM shows that no output is missing. During a request of another kind, the
+	 * program may have printed more.
 	 */
 	if (f->kind == STREAM && (has_ended(f) || f->slot.leaving))
 		f->all_ms = loop_now_ms();
@@ -867,8 +918,9 @@ static void got_all(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * The request returned no output. If ERR is 0, the server refused the request. Otherwise the server reported that
- * there is no output, and kxfs believes that after EMPTY_MAX such replies.
+ * Called when a request has returned no output. ERR is 0 if the server refused the request.
+ * Otherwise the server reported that there is no output; after EMPTY_MAX such replies in a row,
+ * kxfs believes that and ends the log with ERR.
  */
 static void got_nothing(struct follow *f, int err, const struct podlog_result *r)
 {
@@ -888,8 +940,8 @@ static void got_nothing(struct follow *f, int err, const struct podlog_result *r
 }
 
 /*
- * The server refuses, or the connection broke. A connection that broke in the middle of a stream (PODLOG_CUT) is
- * not reported.
+ * Called when the server refuses, or when the connection broke. If the connection broke in the
+ * middle of a stream (PODLOG_CUT), don't report that.
  */
 static void got_refusal(struct follow *f, const struct podlog_result *r)
 {
@@ -913,7 +965,8 @@ static void got_less(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * From now on accept a stream of this run even if it does not repeat the end of the log. After a rotation it can't.
+ * From now on, accept a stream of this run even if it does not repeat the end of the log, because
+ * log rotation may have removed that end.
  */
 static void force(struct follow *f)
 {
@@ -922,14 +975,14 @@ static void force(struct follow *f)
 	f->fit = FORCED;
 }
 
-/* The stream does not repeat the known end of the log. */
+/* Called when the stream does not repeat the known end of the log. */
 static void got_other(struct follow *f, const struct podlog_result *r)
 {
-	/* The stream may have the output of the next run. */
+	/* true if the stream may have the output of the next run */
 	bool may_be_next = f->kind < PREVIOUS && f->reruns;
 
 	if (f->from > 0 && f->window < WINDOW_MAX) {
-		/* use more bytes, because the clock of the node may have been set back */
+		/* compare more bytes, because the clock of the node may have been set back */
 		f->window *= WINDOW_MORE;
 		f->fit = f->kind == PROBE ? DOUBTED : f->fit;
 		proceed(f);
@@ -943,15 +996,16 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 		f->fit = DOUBTED;
 		proceed(f);
 	} else {
-		/* the known end was rotated away, so the stream has later output */
+		/* log rotation removed the known end, so the stream has later output */
 		force(f);
 		proceed(f);
 	}
 }
 
 /*
- * The probe has no output, so it is not known whether this log is the previous run's. Try again. If the probes
- * never have output, assume that this log is not the previous run's.
+ * Called when the probe has returned no output. kxfs then does not know whether this log belongs to
+ * the previous run, so it sends the probe again. If no probe returns output, assume that this log
+ * does not belong to the previous run.
  */
 static void probed_nothing(struct follow *f, const struct podlog_result *r)
 {
@@ -962,8 +1016,8 @@ static void probed_nothing(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * There is no previous run, so this log is the newest run's. Or the pod is gone, and the next request will show
- * that.
+ * Called when the probe has found no previous run, so this log belongs to the newest run. If there
+ * is none because the pod is gone, the next request will show that.
  */
 static void probed_none(struct follow *f, const struct podlog_result *r)
 {
@@ -978,7 +1032,7 @@ static void got_slow(struct follow *f, const struct podlog_result *r)
 	proceed(f);
 }
 
-/* The server has reported the end of the run before the watch did. */
+/* Called when the server has shown the end of the run before the watch reported it. */
 static void got_next_run(struct follow *f, const struct podlog_result *r)
 {
 	if (f->run < RUN_PREVIOUS)
@@ -992,8 +1046,9 @@ static void got_gone(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * The server reports that the pod never ran, that there is no such run, or that the run has not begun. The last two
- * can't be true if some output of the newest run has arrived, even if it could not be written.
+ * Called when the server reports that the pod never ran, that there is no such run, or that the run
+ * has not begun. Don't believe the last two if kxfs has received output of the newest run, even if
+ * that output could not be written.
  */
 static void got_no_run(struct follow *f, const struct podlog_result *r)
 {
@@ -1003,7 +1058,10 @@ static void got_no_run(struct follow *f, const struct podlog_result *r)
 	got_nothing(f, f->kind == PREVIOUS ? -ENOENT : never ? -ENODATA : 0, r);
 }
 
-/* The handlers of each outcome: for a request that is not a probe, and for a probe. */
+/*
+ * The handlers of each outcome. PROBE handles the outcomes of a probe, and OTHER those of all other
+ * requests.
+ */
 static const struct {
 	void (*other)(struct follow *f, const struct podlog_result *r);
 	void (*probe)(struct follow *f, const struct podlog_result *r);
@@ -1031,7 +1089,7 @@ static void on_done(void *data, const struct podlog_result *r)
 
 	f->podlog = NULL;
 	f->came_ms = r->more ? loop_now_ms() : f->came_ms;
-	if (r->forbidden) { /* readers must find the refusal when they are called */
+	if (r->forbidden) { /* do this before readers are called, so that they find the refusal */
 		set_forbidden(f, r->text);
 		trouble(f, DENIED, r->text);
 	}
@@ -1045,7 +1103,7 @@ static void on_done(void *data, const struct podlog_result *r)
 		f->failures = f->empty = f->lost = 0;
 	}
 	if (r->begun && f->kind == STREAM && (r->more || r->open_ms >= AT_ONCE_MS))
-		f->all_ms = 0; /* the run has, or may have, printed more */
+		f->all_ms = 0; /* the run has printed more, or may have */
 	if (f->kind == PROBE)
 		meanings[r->outcome].probe(f, r);
 	else
@@ -1069,7 +1127,7 @@ static void on_paused(void *data)
 	struct follow *f = data;
 
 	log_writer_flush(f->writer);
-	/* A writer without space has bytes that are not written yet, so on_written follows. */
+	/* A writer without free space still has bytes to write, so on_written will be called. */
 	if (f->step == ASKING && !log_writer_has_room(f->writer, SLACK) && podlog_pause(f->podlog))
 		f->step = SLOWED;
 }
@@ -1194,10 +1252,10 @@ struct follow *follow_new(struct follow_context *context, const struct follow_ru
 /* Start the requests of F, which has a slot now. */
 static void begin(struct follow *f)
 {
-	/* The log was paused, so its readers saw it as ended: begin it again. */
+	/* Readers saw the paused log as ended, so begin it again. */
 	if (f->slot.retried)
 		output_log_begin(f->output, f->key, f->prefix, false);
-	changed(f); /* follow_state.waiting is false again */
+	changed(f); /* follow_state.waiting becomes false */
 	proceed(f);
 }
 

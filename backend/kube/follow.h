@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One captured log: copies the output of one run of a container from the API server to disk. It does so from the
- * time when the log is first needed until its job is forgotten. While the log has a slot, it sends one request
- * after the other (backend/client/podlog.h). Each request continues after the last byte of the log on disk, so no
- * byte is lost or duplicated when the connection breaks. If a stream is faster than the disk, kxfs pauses the
- * stream. If too many streams are paused, kxfs ends the request, and sends it again later. kxfs reports each
- * problem with a log once, and later that the problem is over. It warns only of lost output and of failing disks.
- * I/O thread.
+ * This object copies the output of one run of a container from the API server to a log on disk. It
+ * begins when the log is first needed, and ends when the job is forgotten. While the log has a
+ * slot, this object sends one request after the other (backend/client/podlog.h). Each request
+ * continues after the last byte of the log on disk, so a broken connection neither loses nor
+ * duplicates a byte. If a stream is faster than the disk, kxfs pauses the stream. If too many
+ * streams are paused, kxfs ends the request, and sends it again later. kxfs reports each problem
+ * with a log once, and reports when the problem is over. It warns only of lost output and of
+ * failing disks. I/O thread.
  */
 #pragma once
 
@@ -19,42 +20,49 @@
 /* --- runs: pure functions --- */
 
 /*
- * Where the rest of a run's output is available. RUN_RUNNING: in the container's log; the run has not ended.
- * RUN_LAST: in the container's log; the run has ended. RUN_PREVIOUS: in the container's previous log, because the
- * container runs again. RUN_GONE: nowhere, because the pod is gone, or because the container has had more than one
- * later run. The value of a run only increases.
+ * Where the rest of a run's output is available. RUN_RUNNING: in the container's log; the run has
+ * not ended. RUN_LAST: in the container's log; the run has ended. RUN_PREVIOUS: in the container's
+ * previous log, because the container runs again. RUN_GONE: nowhere, because the pod is gone, or
+ * because the container has had more than one later run. The state of a run only moves forward, in
+ * the order of these values.
  */
 enum run_end { RUN_RUNNING, RUN_LAST, RUN_PREVIOUS, RUN_GONE };
 
 struct run {
 	const struct spec_pod_view *pod;
 	const struct spec_container_view *container;
-	unsigned restart; /* number of earlier runs of the container */
+	unsigned restart; /* how many runs of the container were before this one */
 };
 
 /* Return the length of the pod's uid at the beginning of KEY. */
 size_t run_pod_len(const char *key);
-/* Find the run KEY in POD (may be NULL). Return false if the pod has no such container, or KEY is malformed. */
+/*
+ * Find the run KEY in POD. Return false if POD is NULL, if POD has no such container, or if KEY is
+ * malformed.
+ */
 bool run_find(const struct spec_pod_view *pod, const char *key, struct run *ret);
 bool run_has_begun(const struct run *run);
 enum run_end run_end(const struct run *run);
-/* True if the container was started in this run. A container that could not be started has no output. */
-bool run_was_started(const struct run *run);
 /*
- * Return the number of runs that are missing between log I of R and the log before it, because kxfs never saw them.
+ * True if the container was started in this run. A container that could not be started has no
+ * output.
  */
+bool run_was_started(const struct run *run);
+/* Return how many runs of the container kxfs never saw between log I of R and the log before it. */
 unsigned run_missed_before(const struct spec_replica *r, size_t i);
 
 /* --- slots --- */
 
 /*
- * Slots limit how many logs are followed at the same time. The other logs wait in a queue. File descriptors limit
- * the number of slots. At most SLOTS_FIRST slots go to logs that only a reader has requested. At most SLOTS_RETRIED
- * slots go to logs that the server has refused before, not counting logs whose pod is being deleted.
+ * Slots limit how many logs kxfs follows at the same time. The other logs wait in a queue. The
+ * number of slots depends on the limit of file descriptors. At most SLOTS_FIRST slots go to logs
+ * that only a reader has requested. At most SLOTS_RETRIED slots go to logs that the server has
+ * refused before; logs whose pod is being deleted do not count.
  *
- * A log is urgent if its run has ended or its pod is being deleted, because its output may soon be gone. An urgent
- * log moves to the front of the queue. It may use one of SLOTS_URGENT extra slots, because programs that run for
- * days may use all others. Only one thread may use slots, but any thread may read N.
+ * A log is urgent if its run has ended or its pod is being deleted, because its output may soon be
+ * gone. An urgent log moves to the front of the queue. It may use one of SLOTS_URGENT extra slots,
+ * because programs that run for days may use all normal slots. Only one thread may use slots, but
+ * any thread may read N.
  */
 #define SLOTS_URGENT  64 /* extra slots for urgent logs */
 #define SLOTS_FIRST   8
@@ -64,27 +72,28 @@ enum slot_state {
 	SLOT_NONE,
 	SLOT_QUEUED,
 	SLOT_TAKEN,
-	SLOT_PAUSED, /* the log has no slot, and will be queued again */
+	SLOT_PAUSED, /* the log has no slot now, but will be queued again */
 	SLOT_STATES
 };
 
 /*
- * The slot of one log. Plain data: the owner sets the first three members, and the slots_ functions set the others.
+ * The slot of one log. Plain data: the owner sets the first three members, and the slots_ functions
+ * set the others.
  */
 struct slot {
-	bool first; /* only a reader has requested the log, and that reader waits */
-	/* the server has refused the log before; set this only while the log has no slot */
+	bool first; /* true if only a reader has requested the log, and still waits for it */
+	/* true if the server has refused the log before; set this only while the log has no slot */
 	bool retried;
-	bool leaving; /* the log's pod is being deleted */
-	bool urgent;  /* slots_hasten was called */
+	bool leaving; /* true if the log's pod is being deleted */
+	bool urgent;  /* true if slots_hasten was called */
 	enum slot_state state;
-	struct slot *prev, *next; /* of the queue */
+	struct slot *prev, *next; /* neighbours in the queue */
 };
 
 struct slots {
 	size_t max;
-	struct slot *queue; /* urgent logs first */
-	size_t n_first;	    /* number of FIRST logs that have a slot */
+	struct slot *queue; /* has the urgent logs first */
+	size_t n_first;	    /* number of logs with a slot and with FIRST set */
 	size_t n_retried;
 	atomic_size_t n[SLOT_STATES];
 };
@@ -92,11 +101,11 @@ struct slots {
 void slots_set(struct slots *all, struct slot *s, enum slot_state state);
 /* Make S urgent. */
 void slots_hasten(struct slots *all, struct slot *s);
-/* Note that the readers of S have got the output that they waited for: S is not FIRST any more. */
+/* Call this when the readers of S have got the output that they waited for. Clear FIRST of S. */
 void slots_arrived(struct slots *all, struct slot *s);
 /*
- * Find the first log of the queue that may have a slot, give it one, and return its struct slot; NULL if there is
- * no such log.
+ * Give a slot to the first log of the queue that may have one. Return the struct slot of this log;
+ * NULL if there is no such log.
  */
 struct slot *slots_next(struct slots *all);
 
@@ -110,78 +119,92 @@ struct follow_context {
 	struct http *http;
 	const char *namespace;
 	struct slots slots;
-	bool away; /* the server can't be reached, so failures do not count as refusals */
+	bool away; /* true if the server can't be reached; failures then do not count as refusals */
 	/*
-	 * follow_state has another result now for the log with this DATA (follow_run.data). Must not call functions
-	 * of follow.
+	 * Called when follow_state would return a new result for the log with this DATA
+	 * (follow_run.data). This callback must not call functions of follow.
 	 */
 	void (*changed)(void *data);
 	/*
-	 * The server denies this user access to logs, and TEXT is its refusal. Or TEXT is NULL: the server has
-	 * returned a log. FORBIDDEN may be NULL.
+	 * Called with the server's refusal TEXT when the server denies this user access to logs.
+	 * Called with NULL when the server has returned a log. This member may be NULL.
 	 */
 	void (*forbidden)(void *data, const char *text);
-	void *data;    /* for FORBIDDEN */
-	bool stopping; /* no log gets a slot any more */
+	void *data;    /* the argument of FORBIDDEN */
+	bool stopping; /* true if no more logs may get a slot */
 };
 
 struct follow_run {
-	const char *job; /* the name, for messages */
+	const char *job; /* the name of the job, for messages */
 	struct output_job *output;
-	/* KEY and PREFIX of the log, as passed to output_log_begin */
+	/* the KEY and PREFIX that were passed to output_log_begin */
 	const char *key, *prefix;
-	const char *pod, *uid, *container; /* UID: of the pod */
-	unsigned restart;		   /* number of earlier runs of the container */
-	/* the kubelet restarts containers of this pod that have ended */
+	const char *pod, *uid, *container; /* UID is the uid of the pod */
+	unsigned restart;		   /* how many runs of the container were before this one */
+	/* true if the kubelet restarts containers of this pod that have ended */
 	bool reruns;
 	/*
-	 * Only a reader has requested the log. The first request then returns only the existing output. If false,
-	 * the first request is a stream, and its bytes up to the first pause count as existing output.
+	 * True if only a reader has requested the log. The first request then returns only the
+	 * existing output. If FIRST is false, the first request is a stream. The bytes before the
+	 * stream's first pause then count as existing output.
 	 */
 	bool first;
 	unsigned gaps;	 /* number of known gaps in the output of this run */
 	unsigned missed; /* number of earlier runs that kxfs never saw */
-	bool lost_end;	 /* one of the GAPS is after the end of the log */
+	bool lost_end;	 /* true if one of the GAPS is after the end of the log */
 	void *data;
 };
 
 /*
- * Create a log that waits for a slot. Call follow_fill afterwards. RUN and its strings are copied. Free the log
- * with follow_free.
+ * Create a log, which waits for a slot. Call follow_fill afterwards. RUN and its strings are
+ * copied. Free the log with follow_free.
  */
 struct follow *follow_new(struct follow_context *context, const struct follow_run *run);
-/* Cancel the request of F, call the waiting readers, and free F. Bytes that were written stay on disk. */
+/*
+ * Cancel the request of F, call the waiting readers, and free F. The bytes that were written remain
+ * on disk.
+ */
 void follow_free(struct follow *f);
-/* Give free slots to waiting logs, and start these logs. Call this after follow_new and follow_free. */
+/*
+ * Give free slots to waiting logs, and start these logs. Call this after follow_new and
+ * follow_free.
+ */
 void follow_fill(struct follow_context *context);
 
-/* Note that the pod's status shows END for the run. If an earlier call had a later END, ignore this call. */
+/*
+ * Note that the pod's status shows END for the run. Ignore END if an earlier call had a later END.
+ */
 void follow_ended(struct follow *f, enum run_end end);
 /* Note that the pod is being deleted. From now on requests have shorter timeouts. */
 void follow_leaving(struct follow *f);
 /*
- * Note whether the job has finished (OVER). Job and pod events come from different watches, so this call may
- * precede follow_ended. OUTLIVED: pods of this kind may continue to run after the job, as the pods of a RayJob's
- * cluster do. Then the log ends a minute after the job, unless the pod is being deleted.
+ * Note whether the job has finished (OVER). Job and pod events come from different watches, so this
+ * call may precede follow_ended. OUTLIVED: pods of this kind may continue to run after the job, as
+ * the pods of a RayJob's cluster do. If OUTLIVED, the log ends a minute after the job, unless the
+ * pod is being deleted.
  */
 void follow_job_ended(struct follow *f, bool over, bool outlived);
-/* If F is paused without a slot, end the pause. OPENED: a reader opens the log and waits for its output. */
+/*
+ * If F is PAUSED and so has no slot, end the pause. OPENED: a reader is opening the log, and waits
+ * for its output.
+ */
 void follow_resume(struct follow *f, bool opened);
 /*
- * Call this when a later run of the container is followed, too. If the rest of F arrives soon, the merged log has
- * it before the output of the later run.
+ * Call this when kxfs also follows a later run of the container. If the rest of F arrives soon, the
+ * merged log shows it before the output of the later run.
  */
 void follow_precedes(struct follow *f);
 /*
- * Call DONE(ARG) once all output printed before this call is on disk or known to be lost. If the run has ended, that
- * means all of its output, up to a time limit.
+ * Call DONE(ARG) once all output that was printed before this call is on disk, or known to be lost.
+ * If the run has ended, wait for all output of the run, but only up to a time limit.
  */
 void follow_wait(struct follow *f, loop_fn done, void *arg);
 
 /*
- * True if more output of this log is expected soon, because the run has ended, or bytes have arrived, in the last
- * seconds. EARLY: the end of the run may not be reported yet, so always expect more output. Always false if the log
- * has ended, if the server refuses it, or if it can't be written.
+ * True if more output of this log is expected soon, because in the last seconds the run has ended
+ * or bytes have arrived. If EARLY, always expect more output, because the end of the run may not be
+ * reported yet. Always false if the log has ended, if the server refuses it, or if it can't be
+ * written.
  */
 bool follow_is_fetching(const struct follow *f, bool early);
 
@@ -189,14 +212,17 @@ const char *follow_key(const struct follow *f); /* valid as long as F */
 
 struct follow_state {
 	bool over;
-	bool complete; /* OVER, and no output is missing except at the GAPS */
-	bool outlived; /* OVER, although the run had not ended a minute after the job */
-	/* the log is paused because the server has refused it; its readers see it as ended */
+	bool complete; /* true if OVER is set and no output is missing except at the GAPS */
+	/* true if OVER is set although the run had not ended a minute after the job */
+	bool outlived;
+	/*
+	 * true if the log is paused because the server has refused it; readers see the log as ended
+	 */
 	bool refused;
-	bool waiting;  /* the log waits for a slot, for the server or for the disk */
-	int disk;      /* the negative errno of failing writes; 0 if writing works */
-	unsigned gaps; /* number of places where output is missing, or may be */
-	bool lost_end; /* the last gap is after the end of the log */
+	bool waiting;  /* true if the log waits for a slot, for the server or for the disk */
+	int disk;      /* the negative errno if writing fails; 0 if it works */
+	unsigned gaps; /* number of places where output is missing or may be missing */
+	bool lost_end; /* true if the last gap is after the end of the log */
 };
 
 struct follow_state follow_state(const struct follow *f);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mount has a slot for each kind that SOURCE selects, and each slot has a world type for its jobs. A survey finds
- * out which of these kinds the cluster serves. kxfs makes a survey at the start, then every SURVEY_MS. In between,
- * it makes one early survey if a kind is no longer served:
+ * A mount has a slot for each kind that SOURCE selects, and each slot has a world type for its
+ * jobs. A survey finds out which of these kinds the cluster serves. kxfs makes a survey at the
+ * start, then every SURVEY_MS. In between, it makes one early survey if a kind is no longer served:
  *
  *	state   | what is in progress              | what ends it            | next
  *	IDLE    | a timer                          | it fires; a kind is not | GROUPS
@@ -13,12 +13,14 @@
  *	PROBES  | a list of one job of each kind   | the last reply          | IDLE
  *	        | that may be shown                |                         |
  *
- * A kind is excluded only if its probe gets a 403 or 404. After any other error the kind is shown, and its watch
- * reports the error. If the server refuses the list of API groups, kxfs probes each kind.
+ * A kind is excluded only if its probe gets a 403 or 404. After any other error the kind is shown,
+ * and its watch reports the error. If the server refuses the list of API groups, kxfs probes each
+ * kind.
  *
- * While nothing changes, a survey costs at most two requests. If one kind is excluded, the survey probes that kind
- * again. If several kinds are excluded, a review of the user's rules shows which of them the user may list now. If
- * the server can't report all rules, each survey probes one of the excluded kinds.
+ * If nothing changes, a survey costs at most two requests. If one kind is excluded, the survey
+ * probes that kind again. If several kinds are excluded, a review of the user's rules shows which
+ * of them the user may list now. If the server can't report all rules, each survey probes one of
+ * the excluded kinds.
  */
 #include "backend/kube/kinds.h"
 
@@ -31,39 +33,43 @@
 #include "spec/api/review.h"
 #include "spec/base/mem.h"
 
-/* The period of surveys: a newly installed kind is shown within ten minutes. */
+/* The time between two surveys. So kxfs shows a newly installed kind within ten minutes. */
 #define SURVEY_MS   600000
 #define DEADLINE_MS 30000
 #define GROUPS_MAX  (4u << 20)
 #define PROBE_MAX   (4u << 20)
 #define RULES_MAX   (4u << 20)
 
-/* A kind that SOURCE selects. It may have several versions. */
+/* One of the kinds that SOURCE selects. The kind may have several versions. */
 struct kind_slot {
 	struct kinds *k;
 	const struct spec_kind *served; /* the version that the cluster serves, or NULL */
-	/* the version that the current or the last probe lists; NULL: none */
+	/*
+	 * the version that the current probe lists, or that the last probe listed; NULL if there
+	 * was no probe
+	 */
 	const struct spec_kind *probing;
 	struct http_request *request;
-	bool wanted;   /* probe the kind in this survey */
-	char *refused; /* the server's refusal to list the kind, or NULL; under the lock */
+	bool wanted;   /* true if this survey must probe the kind */
+	char *refused; /* the server's refusal to list the kind, or NULL; protected by kinds.lock */
 };
 
 struct kinds {
 	struct kinds_config config;
 	enum { IDLE, GROUPS, RULES, PROBES, STOPPED } state;
-	struct http_request *request; /* in GROUPS and RULES */
-	struct loop_timer timer;      /* in IDLE */
+	struct http_request *request; /* the request in GROUPS and RULES */
+	struct loop_timer timer;      /* runs in IDLE */
 	struct kind_slot slots[SPEC_MAX_KINDS];
 	size_t n_slots;
 	size_t n_probes;    /* number of probes in progress */
-	size_t last_probed; /* index of the excluded slot that a survey probed last */
-	bool no_rules;	    /* the server can't report all rules of the user */
-	bool found;	    /* the first survey has ended */
-	bool early;	    /* an early survey was made since the last regular one */
+	size_t last_probed; /* index of the excluded slot that kxfs probed last */
+	bool no_rules;	    /* true if the server can't report all rules of the user */
+	bool found;	    /* true if the first survey has ended */
+	bool early;	    /* true if kxfs has made an early survey since the last regular one */
 	/*
-	 * The result of this survey so far. UNSERVED: no slot has changed, but the cluster no longer serves a kind
-	 * that the user was not allowed to list. CHANGED: a slot shows another kind now, or none.
+	 * The result of the current survey so far. UNSERVED: no slot has changed, but the cluster
+	 * no longer serves a kind that the user was not allowed to list. CHANGED: a slot now shows
+	 * another kind, or no kind.
 	 */
 	enum { SAME, UNSERVED, CHANGED } survey;
 	struct lock lock;
@@ -112,7 +118,10 @@ static void surveyed(struct kinds *k)
 	loop_timer_set(&k->timer, SURVEY_MS);
 	if (k->found && k->survey == CHANGED)
 		watches_switch(k->config.watches);
-	/* Report the change. The owner can now settle jobs of an earlier mount whose kind is no longer served. */
+	/*
+	 * Report the change, so that the owner can settle jobs of an earlier mount whose kind is no
+	 * longer served.
+	 */
 	if (k->found && k->survey != SAME)
 		k->config.events.changed(k->config.events.data);
 	if (k->found)
@@ -200,14 +209,17 @@ static void probe(struct kind_slot *at)
 						});
 }
 
-/* True if AT was probed, and its kind is excluded. */
+/* True if the kind of AT was probed and is excluded. */
 static bool is_kept_out(const struct kind_slot *at)
 {
 	return at->served && at->served == at->probing &&
 	       world_kind(at->k->config.world, type_of(at)) != at->served;
 }
 
-/* Probe all wanted slots. If IN_TURN, also probe the next excluded slot after the one that was probed last. */
+/*
+ * Probe all slots with WANTED set. If IN_TURN, also probe one excluded slot: the next one after
+ * LAST_PROBED.
+ */
 static void probe_all(struct kinds *k, bool in_turn)
 {
 	for (size_t i = 1; in_turn && i <= k->n_slots; i++) {
@@ -220,7 +232,7 @@ static void probe_all(struct kinds *k, bool in_turn)
 		break;
 	}
 	k->state = PROBES;
-	/* count one more, so that N_PROBES stays above 0 until all probes are sent */
+	/* count one more probe, so that N_PROBES does not become 0 before all probes are sent */
 	k->n_probes = 1;
 	for (size_t i = 0; i < k->n_slots; i++)
 		if (k->slots[i].wanted)
@@ -250,7 +262,10 @@ static void on_rules(void *data, const struct http_reply *reply)
 	probe_all(k, err);
 }
 
-/* Find out which of the served kinds the user may list. OPEN: the cluster has returned its API groups. */
+/*
+ * Find out which of the served kinds the user may list. OPEN is true if the cluster has returned
+ * its API groups.
+ */
 static void check_rights(struct kinds *k, bool open)
 {
 	cleanup_free char *body = spec_rules_ask(k->config.namespace);
@@ -312,7 +327,7 @@ static void on_groups(void *data, const struct http_reply *reply)
 		check_rights(k, !closed);
 		return;
 	}
-	if (k->found) { /* keep all slots as they are, because the served kinds are unknown */
+	if (k->found) { /* the served kinds are unknown, so keep all slots as they are */
 		if (closed)
 			check_rights(k, false);
 		else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Kubernetes implementation: jobs of one or of all kinds, in one namespace. The world is a cache of the
- * cluster's objects, and kxfs publishes each change of a job. The files:
+ * The Kubernetes implementation: jobs of one or of all kinds, in one namespace. The world is a
+ * cache of the cluster's objects, and kxfs publishes each change of a job. The files:
  *
  *	kinds     which kinds of jobs the cluster serves, surveyed regularly
  *	watches   of jobs, pods, groups, events and queues; their objects go into the world
@@ -17,14 +17,15 @@
  *	kube      (this file) makes and owns all of them, starts and stops them, and implements backend_ops
  *	examine   checks a cluster for kxfs doctor, without using the others
  *
- * World, capture, folders and commands do not use each other. Each has its own data about a job, found by the job's
- * uid. They report events by callbacks. These only queue the job in publish, which acts in the next round of the
- * loop. All these objects belong to the I/O thread. Work on the pool uses copies. Other threads read the store, and
- * call the functions marked "any thread", which use a lock or atomic counters.
+ * World, capture, folders and commands do not use each other. Each has its own data about a job,
+ * found by the job's uid. They report events by callbacks. The callbacks only queue the job in
+ * publish, which acts in the next round of the loop. All these objects belong to the I/O thread.
+ * Work on the pool uses copies. Other threads read the store, and call the functions marked "any
+ * thread", which use a lock or atomic counters.
  *
- * At the start kube finds the kinds, reads the records, waits for the first lists of jobs and pods, and publishes
- * all jobs. All operations in progress are in one group. When the mount ends, the backend has stopped as soon as
- * this group is empty.
+ * At the start kube.c finds the kinds, reads the records, waits for the first lists of jobs and
+ * pods, and publishes all jobs. All operations in progress are in one group. When the mount ends,
+ * the backend stops once this group is empty.
  */
 #include <errno.h>
 
@@ -95,8 +96,8 @@ int kube_connection(const struct backend_config *config, struct spec_connection 
 }
 
 /*
- * The key contains a hash of the server's address, because the address itself can't be a file name. Servers that
- * differ only in their path get different keys.
+ * The key contains a hash of the server's address, because the address itself can't be a file name.
+ * Servers that differ only in their path get different keys.
  */
 static int kube_key(const struct backend_config *config, char **ret, char **ret_text)
 {
@@ -112,9 +113,9 @@ static int kube_key(const struct backend_config *config, char **ret, char **ret_
 }
 
 /*
- * Check the run options again, now that the KINDS are known. Before that, an option was accepted if any kind that
- * SOURCE selects has it. Now an option is wrong if none of the KINDS has it, or if one of them does not accept its
- * value.
+ * Check the run options again, because the KINDS of the mount are known now. So far, kxfs has
+ * accepted an option if any kind that SOURCE selects has it. Now an option is wrong if none of the
+ * KINDS has it, or if one of them does not accept its value.
  */
 static int check_options(const struct kube *k, const struct spec_kind *const *kinds, size_t n,
 			 char **ret_text)
@@ -149,7 +150,7 @@ static int check_options(const struct kube *k, const struct spec_kind *const *ki
 	return 0;
 }
 
-/* The kinds that the mount shows have changed. */
+/* Called when the kinds that the mount shows have changed. */
 static void on_kinds_changed(void *data)
 {
 	const struct kube *k = data;
@@ -335,7 +336,7 @@ static const char *kube_namespace(struct backend *b)
 	return kube_parts_of(b)->namespace;
 }
 
-/* Runs on the pool: read the connection from the kubeconfig again. */
+/* Read the connection from the kubeconfig again. Runs on the pool. */
 static int load_again(void *data, struct spec_connection *ret)
 {
 	const struct kube *k = data;
@@ -461,7 +462,7 @@ static int kube_queues(struct backend *b, struct spec_queue_view ***ret, size_t 
 	return 0;
 }
 
-/* Return the queue NAME; if Volcano and Kueue both have one, return Volcano's. */
+/* Return the queue NAME. If Volcano and Kueue both have a queue NAME, return Volcano's. */
 static struct spec_queue_view *kube_queue(struct backend *b, const char *name)
 {
 	struct world *w = kube_parts_of(b)->world;

@@ -15,11 +15,12 @@
  *	ABSENT  | a timer, since Kueue may   | it fires                  | ASKING
  *	        | be installed later         |                           |
  *
- * Positions: a LocalQueue is wanted for WANTED_MS after a user has read a position in it. kxfs requests the
- * positions of one wanted queue after the other, and those of the same queue at most every ASK_MS. It forgets the
- * positions of a queue that is not wanted any more. Before the first request for positions, kxfs gets the version
- * of the visibility API. Kueue itself serves that API. So if the API server knows the API but can't reach it, Kueue
- * may be down.
+ * Positions: after a user has read a position in a LocalQueue, that queue is wanted for WANTED_MS.
+ * kxfs requests the positions of one wanted queue after the other. It requests those of the same
+ * queue at most once in ASK_MS. When a queue is not wanted any more, kxfs forgets its positions.
+ * Before the first request for positions, kxfs gets the version of the visibility API. Kueue itself
+ * serves this API. So if the API server knows the API but can't reach its server, Kueue may be
+ * down.
  */
 #include "backend/kube/kueue.h"
 
@@ -38,10 +39,12 @@
 #define POSITIONS_MAX 1000
 #define SUMMARY_MAX   (2u << 20) /* largest size of a reply with positions, in bytes */
 /* The largest number of wanted queues. */
-#define QUEUES_MAX   64
-#define ASK_MS	     5000   /* the shortest time between two requests for the same queue */
-#define WANTED_MS    30000  /* a queue is wanted for this long after a read */
-#define AGAIN_MS     60000  /* the pause after a failure, unless one of the next three applies */
+#define QUEUES_MAX 64
+#define ASK_MS	   5000 /* the shortest time between two requests for the same queue */
+/* after a user has read a position, the queue is wanted for this long */
+#define WANTED_MS 30000
+/* the pause after a failure, unless one of the next three pauses applies */
+#define AGAIN_MS     60000
 #define AWAY_MS	     15000  /* the pause if the API server can't reach Kueue */
 #define ABSENT_MS    600000 /* the pause if the cluster has no Kueue */
 #define FORBIDDEN_MS 300000 /* the pause after the server has replied 403 */
@@ -51,27 +54,28 @@ static const char resource[] = "localqueues/pendingworkloads." SPEC_KUEUE_VISIBI
 struct wanted {
 	char *name;
 	uint64_t read;	/* when a user last read a position, by loop_now_ms */
-	uint64_t asked; /* when the last request was sent; 0 if never */
+	uint64_t asked; /* when kxfs last sent a request for this queue; 0 if never */
 	struct wanted *prev, *next;
 };
 
 struct kueue {
 	struct kueue_config config;
 	enum { UNASKED, ASKING, WAITING, SERVED, ABSENT } state;
-	struct loop_timer retry; /* in WAITING and ABSENT; in SERVED until the next review */
+	/* runs in WAITING and ABSENT, and in SERVED until the next review */
+	struct loop_timer retry;
 	struct http_request *review;
-	struct http_request *request; /* for the API group, or for positions */
+	struct http_request *request; /* the request for the API group, or for positions */
 	struct loop_timer timer;      /* set until the next request for positions */
-	char *asked;		      /* the queue whose positions REQUEST gets, or NULL */
-	const char *visibility;	      /* version of the visibility API; NULL if unknown */
-	uint64_t not_before;	      /* earliest time of the next request for positions */
+	char *asked;		      /* the queue whose positions REQUEST is about, or NULL */
+	const char *visibility;	      /* the version of the visibility API; NULL if unknown */
+	uint64_t not_before;	      /* the earliest time of the next request for positions */
 	bool stopped;
-	struct lock lock; /* protects all members below */
+	struct lock lock; /* protects all members below it */
 	const char *version;
 	struct wanted *queues;
 	size_t n_queues;
 	bool posted;
-	char *refused; /* the server's refusal of positions, or NULL */
+	char *refused; /* the server's refusal to return positions, or NULL */
 };
 
 static void next_queue(void *data);
@@ -97,7 +101,10 @@ static void on_review(void *data, const struct http_reply *reply)
 {
 	struct kueue *k = data;
 	bool allowed = true;
-	/* If the review fails, assume that the user has the right. A later request will show if not. */
+	/*
+	 * If the review fails, assume that the user has the right. If the user lacks it, a later
+	 * request will show that.
+	 */
 	bool known =
 		http_succeeded(reply) && spec_review_reply(reply->body, reply->len, &allowed) == 0;
 
@@ -107,7 +114,10 @@ static void on_review(void *data, const struct http_reply *reply)
 		loop_timer_set(&k->retry, FORBIDDEN_MS);
 }
 
-/* Ask the server whether this user may patch Workloads, as kxfs does to suspend and resume jobs in a queue. */
+/*
+ * Ask the server whether this user may patch Workloads. kxfs patches Workloads to suspend and
+ * resume jobs in a queue.
+ */
 static void ask_right(struct kueue *k)
 {
 	cleanup_free char *body =
@@ -182,7 +192,10 @@ static void wanted_free(struct kueue *k, struct wanted *q)
 	free(q);
 }
 
-/* Set REFUSED to TEXT, the server's refusal of positions, or NULL. Take ownership of TEXT. */
+/*
+ * Set REFUSED to TEXT, and take ownership of TEXT. TEXT is the server's refusal to return
+ * positions, or NULL.
+ */
 static void set_refused(struct kueue *k, char *text)
 {
 	lock_scope(&k->lock);
@@ -190,7 +203,7 @@ static void set_refused(struct kueue *k, char *text)
 	k->refused = text;
 }
 
-/* A request for positions has failed. Forget the positions, and retry after a while. */
+/* Called when a request for positions has failed. Forget the positions, and retry after a while. */
 static void positions_failed(struct kueue *k, const struct http_reply *reply)
 {
 	const struct spec_asked asked = {.verb = "get",
@@ -269,13 +282,17 @@ static void forget_unwanted(struct kueue *k, uint64_t now)
 		free(name);
 	} while (name);
 	if (none)
-		/* from now on no request shows whether the server can reach Kueue */
+		/*
+		 * from now on kxfs sends no requests that show whether the API server can reach
+		 * Kueue
+		 */
 		world_set_kueue_away(k->config.world, false);
 }
 
 /*
- * Return the queue whose positions must be requested now, malloc'ed, or NULL. If NULL, set *RET_WAIT to the time in
- * ms after which a queue will be due, or will not be wanted any more; 0 if no queue is wanted.
+ * Return the name, malloc'ed, of the queue whose positions kxfs must request now. If there is no
+ * such queue, return NULL, and set *RET_WAIT to the time in ms until the state of a queue changes:
+ * the queue is due, or is not wanted any more. Set *RET_WAIT to 0 if no queue is wanted.
  */
 static char *due_queue(struct kueue *k, uint64_t now, uint64_t *ret_wait)
 {
@@ -364,7 +381,7 @@ void kueue_wanted(struct kueue *k, const char *name)
 		if (q)
 			q->read = loop_now_ms();
 	}
-	/* If the queue was wanted already, the timer is set. */
+	/* If the queue was wanted already, the timer is already set. */
 	if (post)
 		loop_post(k->config.loop, on_wanted, k);
 }

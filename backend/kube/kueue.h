@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out whether the cluster has Kueue, and in which version. If the cluster has no Kueue, no other request
- * about Kueue is sent. Also finds the positions of jobs in Kueue's queues. These come from Kueue's visibility API,
- * which can't be watched, so kxfs requests them while a user reads them. The positions go into the world, and from
- * there into the snapshots. I/O thread, unless noted otherwise.
+ * This object finds out whether the cluster has Kueue, and in which version. If the cluster has no
+ * Kueue, kxfs sends no other request about Kueue. This object also finds the positions of jobs in
+ * Kueue's queues. The positions come from Kueue's visibility API, which can't be watched, so kxfs
+ * requests them while a user reads them. It puts the positions into the world, from where they get
+ * into the snapshots. I/O thread, unless noted otherwise.
  */
 #pragma once
 
@@ -11,12 +12,12 @@
 
 struct kueue;
 
-/* All is borrowed. */
+/* All members are borrowed. */
 struct kueue_config {
 	struct loop *loop;
 	struct http *http;
 	struct world *world;
-	struct watches *watches; /* kueue.c calls watches_start_kueue with the version */
+	struct watches *watches; /* kueue.c calls its watches_start_kueue with the version */
 	const char *namespace;
 };
 
@@ -27,14 +28,18 @@ void kueue_stop(struct kueue *k);
 void kueue_free(struct kueue *k); /* NULL is allowed */
 
 /*
- * Note that a user reads a position in LocalQueue NAME. For some time after each read, kxfs requests the positions
- * of that queue every 5 s. Never blocks. Any thread.
+ * Note that a user reads a position in LocalQueue NAME. For some time after each read, kxfs
+ * requests the positions of that queue every 5 s. Never blocks. Any thread.
  */
 void kueue_wanted(struct kueue *k, const char *name);
-/* Return the version of Kueue's API ("kueue.x-k8s.io/v1beta2"), static; NULL if unknown. Any thread. */
+/*
+ * Return the version of Kueue's API ("kueue.x-k8s.io/v1beta2"), a static string; NULL if unknown.
+ * Any thread.
+ */
 const char *kueue_version(struct kueue *k);
 /*
- * Print the keys of .kxfs/info about Kueue. Append to LIST the requests that the server has refused. Any thread.
+ * kueue_info prints the keys of .kxfs/info about Kueue. kueue_refused appends to LIST the requests
+ * that the server has refused. Any thread.
  */
 void kueue_info(struct kueue *k, FILE *out);
 void kueue_refused(struct kueue *k, struct watches_refused *list);

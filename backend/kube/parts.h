@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects that make up a mount of a cluster. The files that answer users' requests (submit.c, control.c,
- * removal.c) find them here. Only kube.c creates these objects and writes struct kube_parts.
+ * The objects that make up a mount of a cluster. submit.c, control.c and removal.c answer users'
+ * requests, and find the objects here. Only kube.c creates these objects and writes struct
+ * kube_parts.
  */
 #pragma once
 
@@ -23,7 +24,7 @@ struct removals;
 struct kube_parts {
 	struct backend *b;
 	const char *namespace;
-	const char *user; /* the value of SPEC_LABEL_USER on objects of the mount's user */
+	const char *user; /* the value of SPEC_LABEL_USER on the objects of this user */
 	struct world *world;
 	struct folders *folders;
 	struct capture *capture;
@@ -53,10 +54,13 @@ void kube_forget(struct backend *b, struct backend_request *rq);
 
 /* --- removal.c --- */
 
-/* Create the object that removes old jobs. FOLDERS reports each written snapshot to it from now on. */
+/*
+ * Create the object that removes old jobs. From now on FOLDERS notifies this object of each written
+ * snapshot.
+ */
 struct removals *removals_new(struct backend *b, struct folders *folders, struct capture *capture,
 			      struct publish *publish);
-/* Check soon whether any job must be removed. Call this when every job is known. */
+/* Check soon whether kxfs must remove any job. Call this when every job is known. */
 void removals_soon(void *removals);
 /* See backend_ops. */
 bool kube_is_settled(struct backend *b, const struct spec_job *job);
@@ -67,12 +71,13 @@ void removals_free(struct removals *r); /* NULL is allowed */
 /* --- requests.c: the common part of submissions, cancellations and ctl --- */
 
 /*
- * A user's request in progress. It may take several calls to the server, with pauses between them, because a call
- * is repeated when its reply was lost. When the mount ends, requests_stop answers the requests that are left.
+ * A user's request in progress. It may take several calls to the server, because kxfs repeats a
+ * call if its reply was lost. kxfs pauses between the calls. When the mount ends, requests_stop
+ * answers the remaining requests.
  */
 struct request;
 
-/* If the reply to a request was lost, kxfs tries for this long to find out the outcome. */
+/* If the reply to a call was lost, kxfs tries for this long to find out the outcome. */
 #define REQUEST_FIND_OUT_MS 600000
 
 struct request_ops {
@@ -81,16 +86,18 @@ struct request_ops {
 };
 
 /*
- * The part that all requests have in common, embedded in the owner's struct. All zeros at first. Plain data: the
- * owner sets WORKING and UNCLEAR, and clears CALL in done(). requests.c sets the other members.
+ * The common part of all requests. The owner embeds it in its own struct, and sets it to zeros at
+ * first. Plain data: the owner sets WORKING and UNCLEAR, and clears CALL in done(). requests.c sets
+ * the other members.
  */
 struct request {
 	const struct request_ops *ops;
-	struct backend_request *rq; /* NULL after the answer */
+	struct backend_request *rq; /* NULL after the request was answered */
 	const struct spec_kind *kind;
-	char *resource; /* "jobs.batch.volcano.sh" */
-	bool working;	/* the request has work on the pool, so it must not be answered now */
-	bool unclear;	/* the request is a submission that may have launched its job */
+	char *resource; /* for example "jobs.batch.volcano.sh" */
+	/* true if the pool works for the request, so that it must not be answered now */
+	bool working;
+	bool unclear; /* true if the request is a submission that may have launched its job */
 	struct requests *all;
 	struct http_request *call; /* the call in progress, or NULL */
 	struct loop_timer timer;   /* set until the next call */
@@ -100,16 +107,16 @@ struct request {
 };
 
 /*
- * Create the table of requests. HTTP, GROUP and NAMESPACE are borrowed. Each request enters GROUP when it begins,
- * and leaves GROUP when it is freed.
+ * Create the table of requests. HTTP, GROUP and NAMESPACE are borrowed. Each request enters GROUP
+ * when it begins, and leaves GROUP when it is freed.
  */
 struct requests *requests_new(struct loop *loop, struct http *http, struct group *group,
 			      const char *namespace);
-/* Answer all requests. A request with work on the pool is answered when that work returns. */
+/* Answer all requests. If the pool works for a request, answer it when the pool has finished. */
 void requests_stop(struct requests *all);
 void requests_free(struct requests *all); /* NULL is allowed */
 
-/* Begin R, which handles RQ. The owner of R answers RQ later, with request_answer. */
+/* Begin R, which handles RQ. Later, the owner of R answers RQ with request_answer. */
 void request_begin(struct requests *all, struct request *r, struct backend_request *rq,
 		   const struct request_ops *ops);
 /* Set the kind of the jobs that R is about. Call this before the first request_call. */
@@ -117,19 +124,20 @@ void request_set_kind(struct request *r, const struct spec_kind *kind);
 /* Return the time since R began, in ms. */
 uint64_t request_age(const struct request *r);
 /*
- * Return a description of the call VERB ("get", ...) for the job NAME, as spec_reply_errno needs it. The strings
- * are borrowed.
+ * Describe the call VERB ("get", ...) for the job NAME, in the form that spec_reply_errno needs.
+ * The strings of the result are borrowed.
  */
 struct spec_asked request_asked(const struct request *r, const char *verb, const char *name);
 /*
- * Send CALL for the object NAME (NULL: for the collection of jobs), with QUERY ("?..." or ""). If CALL has a path,
- * send it to that path instead. CALL's done() must clear R->call first.
+ * Send CALL for the object NAME, with QUERY ("?..." or ""). If NAME is NULL, send CALL for the
+ * collection of jobs. If CALL has a path, send it to that path instead. CALL's done() must clear
+ * R->call first.
  */
 void request_call(struct request *r, const char *name, const char *query,
 		  const struct http_call *call);
 /*
- * Call send() of R->ops after a pause of at least WAIT_MS, and return true. If R began more than
- * REQUEST_FIND_OUT_MS ago, return false instead.
+ * After a pause of at least WAIT_MS, call send() of R->ops. Return true. But if R began more than
+ * REQUEST_FIND_OUT_MS ago, do nothing and return false.
  */
 bool request_again(struct request *r, unsigned wait_ms);
 /* Answer R's request, and free R. */

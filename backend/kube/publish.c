@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job may change many times in one round of the loop, for example when all pods of a gang start. So a changed job
- * is queued, and published once. Snapshots cost time, so a round publishes for at most PUBLISH_MS. No job is
- * published before the first lists have arrived, since a job without its pods would look changed.
+ * A job may change many times in one round of the loop, for example when all pods of a gang start. So kxfs queues a
+ * changed job, and publishes it once. Making snapshots takes time, so a round publishes for at most PUBLISH_MS.
+ * kxfs publishes no job before the first lists have arrived, since a job without its pods would look changed.
  *
- * Job and pod events come from different watches. If the end of a job arrives first, events of its pods are
- * expected for SPEC_SETTLE_NS; this time begins when all watches are confirmed. Then the job is published again, so
- * that readers of `wait` get its final state even if the reason for it is unknown.
+ * Job and pod events come from different watches. If the end of a job arrives first, kxfs waits SPEC_SETTLE_NS for
+ * events of the job's pods. This time begins when all watches are confirmed. Then kxfs publishes the job again, so
+ * that readers of `wait` get its final state even if the reason is unknown.
  *
- * The last words of a failed job come from its pod. If the pod has none, they are the end of the log of the replica
- * that failed first. Until that log is on disk, the job has no last words, and is marked as unexplained.
+ * The last words of a failed job come from its pod. If the pod has none, kxfs takes them from the end of a log: the
+ * log of the replica that failed first. Until that log is on disk, the job has no last words, and is marked as
+ * unexplained.
  *
- * Readers of `wait` usually read the log next. So a job that has ended is marked as fetching while more of its
+ * Readers of `wait` usually read the log next. So kxfs marks a job that has ended as fetching while more of its
  * output is expected soon. A timer checks that each second.
  *
- * Each new sample of the usage of a running job is published immediately. Only the next mount needs samples on
- * disk, so they are saved once a minute, with any other change, and at the end.
+ * kxfs publishes each new sample of a running job's usage immediately. Only the next mount needs samples on disk,
+ * so kxfs saves them once a minute, together with any other change, and when the mount ends.
  *
  * The id of a job is the name of its object. If a job of another kind already has that id, the new job gets the id
  * NAME~KIND for good. The next mount finds that id in the job's snapshot on disk, since it loads all snapshots
@@ -51,50 +52,51 @@
 #include "spec/job/status.h"
 
 #define PUBLISH_MS 20
-/* if only the usage has changed, the snapshot is saved at most this often */
+/* if only the usage has changed, kxfs saves the snapshot at most once in this time */
 #define SAMPLED_MS 60000
 #define AWAIT_MS   1000
 #define LATE_MS	   ((uint64_t)SPEC_SETTLE_NS / 1000000)
 
 enum shown_state { UNLISTED, SHOWN, LEFT, GONE };
 
-/* Why a job is in the queue. */
+/* How much of a queued job has changed. */
 enum change { UNCHANGED, USAGE_CHANGED, CHANGED };
 
-/* Why a job that has ended is published again. */
+/* Why a job that has ended must be published again. */
 enum shown_wait {
 	WAIT_NOT,
-	WAIT_PODS,   /* publish it again in a second, since events of its pods may still arrive */
-	WAIT_OUTPUT, /* publish it again when no more output of the job is expected */
+	/* publish the job again in a second, since events of its pods may still arrive */
+	WAIT_PODS,
+	WAIT_OUTPUT, /* publish the job again when no more of its output is expected */
 };
 
-/* The state of the last words of a job, if they come from the end of a log. */
+/* The state of the last words of a job if they come from a log. */
 enum words_state { WORDS_UNREAD, WORDS_READING, WORDS_READ, WORDS_SILENT /* the log is empty */ };
 
-/* Bits: which counts of struct publish include a job. */
+/* Bits of publish_shown.counted: which counters of struct publish include the job. */
 enum { IN_RUNNING = 1, IN_CAPTURED = 2 };
 
-/* A job, as long as the world has it. */
+/* A job. It exists as long as the world has the job. */
 struct publish_shown {
 	struct publish *p;
 	char *uid;
-	char *id; /* name of its directory; NULL until it is chosen */
+	char *id; /* name of the job's directory; NULL until a name is chosen */
 	enum shown_state state;
-	enum change change; /* the job is in the queue unless this is UNCHANGED */
+	enum change change; /* the job is in the queue unless this member is UNCHANGED */
 	enum shown_wait wait;
-	bool unsaved;	  /* the usage has changed since the snapshot was saved */
+	bool unsaved;	  /* true if the usage has changed since the snapshot was saved */
 	unsigned counted; /* bits: IN_RUNNING, IN_CAPTURED */
 	uint64_t saved;	  /* when the snapshot was saved, by loop_now_ms */
 	unsigned round;	  /* the value of world_rounds when the job left jobs/ */
-	/* when the job was first published as ended, by loop_now_ms; 0 if it was not */
+	/* when the job was first published as ended, by loop_now_ms; 0 if that has not happened */
 	uint64_t ended;
 	struct {
 		enum words_state state;
-		char *key;  /* NULL if UNREAD */
-		char *text; /* if READ */
+		char *key;  /* NULL if STATE is WORDS_UNREAD */
+		char *text; /* valid if STATE is WORDS_READ */
 		struct last_words *reading;
 	} words;
-	struct publish_shown *prev, *next; /* in the queue */
+	struct publish_shown *prev, *next; /* neighbours in the queue */
 	UT_hash_handle hh;		   /* by uid */
 };
 
@@ -103,14 +105,17 @@ struct publish {
 	struct publish_shown *all;
 	struct publish_shown *queue;
 	bool begun;
-	bool posted; /* the next round of publishing was posted to the loop */
+	bool posted; /* true if the next round of publishing was posted to the loop */
 	bool stopping;
 	int64_t stale_since;
-	/* for the jobs of each type: since when they are not confirmed, in ns; 0 if they are confirmed */
+	/*
+	 * for each type of jobs: since when its jobs are not confirmed, in ns; 0 if they are
+	 * confirmed
+	 */
 	int64_t stale[WORLD_N_TYPES];
 	uint64_t confirmed;	   /* when STALE_SINCE was last cleared, by loop_now_ms */
-	struct loop_timer waiting; /* runs while a job has a WAIT */
-	size_t n_running;	   /* number of jobs in jobs/ that run */
+	struct loop_timer waiting; /* runs while WAIT of any job is not WAIT_NOT */
+	size_t n_running;	   /* number of jobs in jobs/ that are running */
 	size_t n_captured;	   /* number of running jobs whose output is captured */
 };
 
@@ -141,7 +146,7 @@ static bool has_left(const struct publish_shown *s)
 	return s->state == LEFT || s->state == GONE;
 }
 
-/* Include S in the counts of the bits IN, and in no other count. */
+/* Count S in the counters whose bits are set in the mask IN, and in no other counter. */
 static void count(struct publish_shown *s, unsigned in)
 {
 	struct publish *p = s->p;
@@ -172,8 +177,8 @@ static void shown_free(struct publish_shown *s)
 /* --- ids --- */
 
 /*
- * True if the name of JOB is already the id of a job of another kind. Also true if a submission has chosen this
- * name, and its job was not seen yet.
+ * True if the name of JOB is already the id of a job of another kind. Also true if a submission has
+ * chosen this name, and its job has not been seen yet.
  */
 static bool is_taken(const struct publish *p, const struct world_job *job)
 {
@@ -186,7 +191,7 @@ static bool is_taken(const struct publish *p, const struct world_job *job)
 	return !folders_of(c->folders, job->view).own && folders_awaits(c->folders, name, "");
 }
 
-/* Return the id of JOB, which is the job of S. If JOB has no id yet, choose one. */
+/* Return the id of JOB; S is the same job. If the job has no id yet, choose one. */
 static const char *need_id(const struct publish *p, struct publish_shown *s,
 			   const struct world_job *job)
 {
@@ -216,7 +221,7 @@ static struct folder folder_of(const struct publish *p, const struct world_job *
 
 /* --- snapshots --- */
 
-/* Return the time since which JOB is not confirmed, in ns; 0 if it is confirmed. */
+/* Return the time since which JOB has not been confirmed, in ns; 0 if it is confirmed. */
 static int64_t stale_since(const struct publish *p, const struct world_job *job)
 {
 	return p->stale_since ? p->stale_since : p->stale[job->type];
@@ -229,7 +234,8 @@ static bool is_wanted(const struct publish *p, const struct spec_job *snapshot)
 }
 
 /*
- * True if events of the pods of JOB, which is the job of S, may still arrive. BEFORE: its last snapshot, or NULL.
+ * True if events of JOB's pods may still arrive. S is the same job as JOB. BEFORE is the last
+ * snapshot of the job, or NULL.
  */
 static bool pods_are_late(const struct publish *p, const struct publish_shown *s,
 			  const struct world_job *job, const struct spec_job *before)
@@ -239,8 +245,8 @@ static bool pods_are_late(const struct publish *p, const struct publish_shown *s
 	if (stale_since(p, job) || world_awaits_pods(p->config.world, job->kind))
 		return true;
 	/*
-	 * This mount has not shown S as ended yet. If S has no earlier snapshot, it had ended before this mount began,
-	 * and was listed together with its pods.
+	 * This mount has not published S as ended yet. If S has no earlier snapshot, the job had
+	 * ended before this mount began, so the first lists contained all its pods.
 	 */
 	if (!s->ended)
 		return before || loop_time_ns() - job->since < SPEC_SETTLE_NS;
@@ -260,8 +266,8 @@ static void on_words(void *data, const char *words)
 }
 
 /*
- * If the pods of JOB have no last words, set its last words from a log. JOB is the new snapshot of S. CAPTURED: the
- * logs of JOB are captured, so wait until that log is complete.
+ * If the pods of JOB have no last words, take the last words of JOB from a log. JOB is the new
+ * snapshot of S. CAPTURED: the logs of JOB are captured, so wait until that log is complete.
  */
 static void find_last_words(struct publish *p, struct publish_shown *s, struct spec_job *job,
 			    bool captured)
@@ -293,15 +299,18 @@ static void find_last_words(struct publish *p, struct publish_shown *s, struct s
 			!p->stale_since && (!s->ended || loop_now_ms() - s->ended < LATE_MS);
 }
 
-/* True if the job of S has ended so recently that the ends of its runs may still arrive. */
+/*
+ * True if the job of S has ended so recently that events about the ends of its runs may still
+ * arrive.
+ */
 static bool is_early(const struct publish_shown *s)
 {
 	return !s->ended || loop_now_ms() - s->ended < LATE_MS;
 }
 
 /*
- * Set in SNAPSHOT, the new snapshot of S, whether more of its output is expected. CAPTURED: see find_last_words.
- * PODS_LATE: see pods_are_late.
+ * Mark in SNAPSHOT whether more output of the job is expected. SNAPSHOT is the new snapshot of S.
+ * CAPTURED has the same meaning as in find_last_words. PODS_LATE is the result of pods_are_late.
  */
 static void find_rest(struct publish *p, const struct publish_shown *s, struct spec_job *snapshot,
 		      bool captured, bool pods_late)
@@ -314,7 +323,10 @@ static void find_rest(struct publish *p, const struct publish_shown *s, struct s
 		capture_is_fetching(p->config.capture, snapshot, captured, is_early(s));
 }
 
-/* Make a snapshot of JOB, which is the job of S. BEFORE: its last snapshot, or NULL. */
+/*
+ * Make a snapshot of JOB. S is the same job as JOB. BEFORE is the last snapshot of the job, or
+ * NULL.
+ */
 static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 				    const struct world_job *job, const struct spec_job *before)
 {
@@ -365,7 +377,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 	ctx.events = events.v;
 	ctx.n_events = events.n;
 	snapshot = spec_view_job(job->view, pods, n, &ctx);
-	/* the object may lack the submission's UUID, or have that of another submission */
+	/* the object may lack the submission's UUID, or may have the UUID of another submission */
 	if (ctx.own)
 		spec_set(&snapshot->submission, folder.key);
 	snapshot->object = spec_text_ref(job->object);
@@ -382,8 +394,8 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 /* --- lists that have not arrived --- */
 
 /*
- * True if the first list of JOB's kind has not arrived, or the user may not list that kind. If JOB is NULL: true if
- * that applies to any kind.
+ * True if the first list of JOB's kind has not arrived, or the user may not list that kind. If JOB
+ * is NULL, return true if this applies to any kind.
  */
 static bool is_unlisted(const struct publish *p, const struct spec_job *job)
 {
@@ -424,8 +436,8 @@ static void on_waited(void *data)
 }
 
 /*
- * Decide if the job of S must be published again later: if it has ended, and events of its pods or output may still
- * arrive. SNAPSHOT is the new snapshot of S.
+ * Decide whether to publish the job of S again later. This is necessary if the job has ended, and
+ * events of its pods or output may still arrive. SNAPSHOT is the new snapshot of S.
  */
 static void await_pods(struct publish *p, struct publish_shown *s, const struct spec_job *snapshot)
 {
@@ -441,13 +453,16 @@ static void await_pods(struct publish *p, struct publish_shown *s, const struct 
 		loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS + AWAIT_MS);
 	pods |= snapshot->fetching && !snapshot->behind;
 	s->wait = pods ? WAIT_PODS : snapshot->fetching ? WAIT_OUTPUT : WAIT_NOT;
-	/* While the jobs are stale, no timer is needed: all jobs are published again when they are confirmed. */
+	/*
+	 * While the jobs are stale, no timer is needed, because all jobs are published again when
+	 * they are confirmed.
+	 */
 	if ((snapshot->fetching || (pods && !p->stale_since)) && !loop_timer_is_set(&p->waiting) &&
 	    !p->stopping)
 		loop_timer_set(&p->waiting, AWAIT_MS);
 }
 
-/* True if any replica of JOB runs. */
+/* True if any replica of JOB is running. */
 static bool runs(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -456,7 +471,10 @@ static bool runs(const struct spec_job *job)
 	return false;
 }
 
-/* Save the snapshot of S. SAMPLED: only its usage has changed, so save it at most every SAMPLED_MS. */
+/*
+ * Save the snapshot of S. SAMPLED: only the usage has changed, so save the snapshot at most once in
+ * SAMPLED_MS.
+ */
 static void save(struct publish *p, struct publish_shown *s, bool sampled)
 {
 	uint64_t now = loop_now_ms();
@@ -469,8 +487,8 @@ static void save(struct publish *p, struct publish_shown *s, bool sampled)
 }
 
 /*
- * True if any log of JOB must be marked truncated. The caller knows that the rest of its output will not be
- * captured.
+ * True if any log of JOB must be marked as truncated, because the rest of it will not be captured.
+ * Call this only if no more output of JOB will be captured.
  */
 static bool lacks_ends(const struct publish *p, const struct spec_job *job)
 {
@@ -492,7 +510,7 @@ static void lose_ends(struct spec_job *job)
 				spec_log_lose_end(&job->replicas[i].logs[j]);
 }
 
-/* Move OLD, a job of an earlier mount that the cluster no longer has, to history/. */
+/* Move OLD to history/. OLD is a job of an earlier mount, and the cluster no longer has it. */
 static void make_history(struct publish *p, const struct spec_job *old)
 {
 	struct spec_job *job = spec_job_copy(old);
@@ -522,8 +540,9 @@ static void make_history(struct publish *p, const struct spec_job *old)
 }
 
 /*
- * JOB is new. If the store still has a job of an earlier mount with the same id and kind, the cluster no longer has
- * that job, because the object of JOB has the same name. Move that job to history/.
+ * JOB is new. The store may still have a job of an earlier mount with the same id and kind. The
+ * cluster no longer has that job, because the object of JOB now has its name. Move that job to
+ * history/.
  */
 static void displace(struct publish *p, const struct spec_job *job)
 {
@@ -551,7 +570,7 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 	(void)need_id(p, s, job);
 	folders_bind(c->folders, job->view);
 	folder = folder_of(p, job);
-	/* Don't show a job in history/ if it has no output. */
+	/* Don't show a job without output in history/. */
 	if (has_left(s) && !folder.output)
 		return;
 	commands_check(c->commands, job->uid, job->kind->control,
@@ -564,14 +583,14 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
 	captured = !has_left(s) && is_wanted(p, snapshot);
 	/*
-	 * If kxfs can build jobs of this kind, the controller ends the pods together with the job, so OUTLIVED is
-	 * false.
+	 * If kxfs can build jobs of this kind, their pods never outlive the job, because the
+	 * controller ends them together with it.
 	 */
 	capture_update(c->capture, snapshot, captured && !folder.dropped, !job->kind->build);
 	count(s, has_left(s) || !runs(snapshot) ? 0 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
 	/*
-	 * Save the end of a job even if its output is not captured now, because the cluster may not have the job
-	 * any more when the next mount starts.
+	 * Save the end of a job even if its output is not captured now, because the cluster may no
+	 * longer have the job when the next mount starts.
 	 */
 	kept = has_left(s) || capture_has(c->capture, job->uid) ||
 	       (before && before->history != snapshot->history) ||
@@ -600,17 +619,18 @@ static void leave(struct publish *p, struct publish_shown *s, const struct world
 	unqueue(s);
 	store_remove(c->store, s->uid);
 	/*
-	 * Keep the record while the cluster still has the job. If the job is shown again, its record shows that it
-	 * was submitted with this state directory.
+	 * Keep the record while the cluster still has the job. If kxfs shows the job again, the
+	 * record shows that the job was submitted with this state directory.
 	 */
 	if (folder.key && s->state == GONE)
 		folders_remove(c->folders, folder.key, NULL, NULL);
 }
 
 /*
- * True if JOB, which is the job of S, must not be published because its pods are not listed yet. JOB may be NULL.
- * Its pods may be missing after its kind was added, or while the list of a part fails. Publishing a job of an
- * earlier mount without its pods would declare its unfetched output lost.
+ * True if the job of S must not be published yet because its pods are not listed. JOB is the same
+ * job; it may be NULL. Pods may be missing after the kind of the job was added, or while the list
+ * of a part fails. If kxfs published a job of an earlier mount without its pods, it would declare
+ * the unfetched output lost.
  */
 static bool lacks_pods(const struct publish *p, const struct publish_shown *s,
 		       const struct world_job *job)
@@ -624,14 +644,17 @@ static bool lacks_pods(const struct publish *p, const struct publish_shown *s,
 	return before || !job->view || !world_hides_pods(w, job->kind);
 }
 
-/* Make all parts forget the job of S, unless one of them still needs it. */
+/*
+ * Make all parts forget the job of S, unless one of the parts still needs it. JOB is the same job;
+ * it may be NULL.
+ */
 static void forget(struct publish *p, struct publish_shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
 
 	if (s->change || lacks_pods(p, s, job) || s->words.reading ||
 	    (job && (job->n_pods || (job->view && !job->gone))))
-		/* the last change of the job is not published yet, or the cluster still has the job */
+		/* the last change of the job is not published yet, or a part still needs the job */
 		return;
 	if (!capture_is_over(c->capture, s->uid))
 		return;
@@ -690,7 +713,7 @@ static void enqueue(struct publish *p, struct publish_shown *s)
 	post_turn(p);
 }
 
-/* Queue S before all other jobs. It leaves jobs/, so that a new job can get its id. */
+/* Put S at the front of the queue. Its job leaves jobs/, so that a new job can get its id. */
 static void enqueue_first(struct publish *p, struct publish_shown *s)
 {
 	unqueue(s);
@@ -780,7 +803,10 @@ bool publish_has_unreported(const struct publish *p, enum world_type type)
 
 /* --- the start --- */
 
-/* Decide about a job that an earlier mount has launched or captured: keep it, move it to history/, or remove it. */
+/*
+ * Decide what happens to a job that an earlier mount has launched or captured. Keep the job, move
+ * it to history/, or remove it.
+ */
 static void settle_folder(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -793,7 +819,10 @@ static void settle_folder(void *data, const struct folder *folder)
 	if ((job && job->history) || (is_there && !world_awaits_pods(c->world, live->kind)))
 		return;
 	if (is_there || is_unlisted(p, job)) {
-		/* Show the job as it was, unconfirmed, until the job and its pods are listed. */
+		/*
+		 * Show the job's old snapshot, marked as unconfirmed, until the job and its pods
+		 * are listed.
+		 */
 		if (job && !job->stale_since) {
 			old = spec_job_copy(job);
 			old->stale_since = loop_time_ns();
@@ -811,8 +840,8 @@ static void settle_folder(void *data, const struct folder *folder)
 }
 
 /*
- * Mark the incomplete logs of OLD as truncated. OLD left jobs/ in an earlier mount, which may have ended before it
- * had captured all output.
+ * Mark the incomplete logs of OLD as truncated. OLD left jobs/ in an earlier mount, which may have
+ * ended before it had captured all output of OLD.
  */
 static void end_history(struct publish *p, const struct spec_job *old)
 {
@@ -841,7 +870,7 @@ static void begin_folder(void *data, const struct folder *folder)
 	settle_folder(p, folder);
 }
 
-/* Compare two jobs, so that the older one chooses its id first. */
+/* Compare two jobs by age, so that the older one chooses its id first. */
 static int by_age(const struct publish_shown *x, const struct publish_shown *y)
 {
 	const struct world_job *a = world_find(x->p->config.world, x->uid);
@@ -872,7 +901,10 @@ void publish_begin(struct publish *p)
 		reconcile(p, s);
 }
 
-/* Settle a job of an earlier mount, after a list that arrived after publish_begin. */
+/*
+ * Settle a job of an earlier mount, if that is possible now. Called when a list has arrived after
+ * publish_begin.
+ */
 static void settle_late(void *data, const struct folder *folder)
 {
 	struct publish *p = data;
@@ -901,12 +933,15 @@ static void on_changed(void *data, const struct world_job *job)
 {
 	struct publish *p = data;
 	struct publish_shown *s = need(p, job->uid);
-	/* A deleted job is back. Either it has the labels of the selector again, or etcd was restored. */
+	/*
+	 * true if a deleted job is back: it has the labels of the selector again, or etcd was
+	 * restored
+	 */
 	bool again = s->state == GONE && !job->gone;
 
 	/*
-	 * A list that was requested after the server had accepted the DELETE contains the job, and the job is not
-	 * marked as deleted.
+	 * The list with this job was requested after the server had accepted the DELETE, but the
+	 * job is not marked as deleted.
 	 */
 	if (s->state == LEFT && !job->gone && job->view && !job->view->meta.deleted &&
 	    job->round > s->round) {
@@ -916,7 +951,7 @@ static void on_changed(void *data, const struct world_job *job)
 	}
 	if (again) {
 		s->state = UNLISTED;
-		free(take_ptr(s->id)); /* another job may have its name by now */
+		free(take_ptr(s->id)); /* another job may have got this id meanwhile */
 	}
 	if (job->gone && !has_left(s))
 		enqueue_first(p, s);

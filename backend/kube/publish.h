@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Publishes each job that has changed in the world, once per round of the loop. It compares the job's pending
- * command with the new state. It reports to capture which logs have begun or ended. It puts the new snapshot into
- * the store, and saves it if the job has files in the state directory. When no part needs the job any more, it
- * makes all parts forget the job. Only this file knows all of these parts. I/O thread only.
+ * This object publishes each job that has changed in the world, once per round of the loop. It
+ * compares the job's pending command with the new state. It notifies capture which logs have begun
+ * or ended. It puts the new snapshot into the store, and saves the snapshot if the job has files in
+ * the state directory. When no part needs the job any more, it makes all parts forget the job. No
+ * other file uses all of these parts. I/O thread only.
  */
 #pragma once
 
@@ -23,23 +24,27 @@ struct publish_config {
 	struct capture *capture;
 	struct commands *commands;
 	const char *namespace; /* borrowed */
-	/* the value of SPEC_LABEL_USER on objects of the mount's user; borrowed; NULL if unknown */
+	/* the value of SPEC_LABEL_USER on the objects of this user; borrowed; NULL if unknown */
 	const char *user;
 	const char *state_dir; /* borrowed */
 	struct group *group;   /* entered while an operation is in progress */
 	enum backend_capture mode;
 	/*
-	 * Called when ANY (a job in jobs/ runs) or CAPTURED (the output of a running job is captured) has changed.
+	 * Called when ANY or CAPTURED has changed. ANY is true if a job in jobs/ is running.
+	 * CAPTURED is true if the output of a running job is captured.
 	 */
 	void (*running)(void *data, bool any, bool captured);
 	void *data;
 };
 
-/* Create the object. WORLD, FOLDERS, CAPTURE and COMMANDS report their events to it from now on. */
+/*
+ * Create the object. From now on, WORLD, FOLDERS, CAPTURE and COMMANDS report their events to this
+ * object.
+ */
 struct publish *publish_new(const struct publish_config *config);
 /*
- * Publish all jobs, because the first lists have arrived. If the cluster no longer has a job of an earlier mount,
- * move that job to history/.
+ * Call this when the first lists have arrived. Publish all jobs. If the cluster no longer has a job
+ * of an earlier mount, move that job to history/.
  */
 void publish_begin(struct publish *p);
 /* Stop publishing. */
@@ -48,21 +53,21 @@ void publish_free(struct publish *p); /* NULL is allowed */
 
 /* True if the snapshot of job UID is up to date. */
 bool publish_has_shown(const struct publish *p, const char *uid);
-/* Queue job UID to be published again, since its snapshot would differ now. */
+/* Queue job UID to be published again, because its snapshot would be different now. */
 void publish_again(void *publish, const char *uid);
 /*
- * Queue JOB like publish_again, because one of its pods has a new sample. If nothing else has changed, the snapshot
- * is saved at most once a minute.
+ * Queue JOB in the same way as publish_again does, because one of its pods has a new sample. If
+ * nothing else has changed, kxfs saves the snapshot at most once a minute.
  */
 void publish_sampled(void *publish, const struct world_job *job);
 /*
- * Note that the jobs of TYPE (WORLD_N_TYPES: all jobs) are not confirmed since SINCE, in ns. SINCE is 0 if they are
- * confirmed.
+ * Note that the jobs of TYPE have not been confirmed since SINCE, in ns. If SINCE is 0, note that
+ * they are confirmed. WORLD_N_TYPES stands for all jobs.
  */
 void publish_set_stale(struct publish *p, enum world_type type, int64_t since);
 /*
- * Call this when the first list of a kind or of its pods has arrived after publish_begin. Publish the jobs that
- * wait for their pods, and settle the jobs of an earlier mount.
+ * Call this when the first list of a kind or of its pods has arrived after publish_begin. Publish
+ * the jobs that wait for their pods, and settle the jobs of an earlier mount.
  */
 void publish_listed(struct publish *p);
 
@@ -71,10 +76,13 @@ bool publish_is_whole(const struct publish *p);
 
 /* Publish JOB immediately, so that its snapshot is in the store before a request is answered. */
 void publish_now(struct publish *p, const struct world_job *job);
-/* Move job UID out of jobs/ immediately: to history/ if the job has output, else remove it. */
+/*
+ * Take job UID out of jobs/ immediately. If the job has output, move it to history/, otherwise
+ * remove it.
+ */
 void publish_leave(struct publish *p, const char *uid);
 /*
- * True if publish_leave has moved a job of TYPE out of jobs/, and the watch has not yet reported that the job is
- * deleted or being deleted.
+ * True if publish_leave has taken a job of TYPE out of jobs/, but the watch has not yet reported
+ * that the job is deleted or being deleted.
  */
 bool publish_has_unreported(const struct publish *p, enum world_type type);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removes jobs from jobs/ and from history/.
+ * This file removes jobs from jobs/ and from history/.
  *
- * From jobs/: kxfs sends a DELETE with the job's uid as precondition. Such a DELETE can be repeated after a lost
- * reply, since it never deletes another job of the same name. The DELETE has succeeded if the server replies with
- * the job, which is now being deleted, or with a Status of success. Any other reply, such as a page from a proxy,
- * counts as a failure, because a job that still runs must not be hidden.
+ * From jobs/: kxfs sends a DELETE with the job's uid as precondition. After a lost reply kxfs can
+ * repeat such a DELETE, since it never deletes another job of the same name. The DELETE has
+ * succeeded if the server replies with the job, which is now being deleted, or with a Status of
+ * success. Any other reply, such as a page from a proxy, counts as a failure, because kxfs must not
+ * hide a job that still runs.
  *
- * From history/: kxfs removes jobs on request or because of their age. If the spool limit is reached, it removes
- * the output of jobs that have ended. backend/jobs/expiry.h decides when.
+ * From history/: kxfs removes a job on request, or because of its age. If the spool limit is
+ * reached, kxfs removes the output of jobs that have ended. backend/jobs/expiry.h decides which.
  */
 #include <errno.h>
 
@@ -24,8 +25,8 @@
 #define DELETE_MS 25000
 #define REPLY_MAX (8u << 20) /* the reply may be the whole object */
 /*
- * The limit of retries of a DELETE after unclear replies, which may come from a proxy. If the server can't be
- * reached, only request_again limits the retries.
+ * How often kxfs retries a DELETE after unclear replies, which may come from a proxy. If the server
+ * can't be reached, only request_again limits the retries.
  */
 #define SERVER_TRIES 4
 
@@ -36,7 +37,8 @@ struct cancel {
 	const struct kube_parts *k;
 	char *name; /* name of the object */
 	char *body;
-	bool lost; /* the server may have carried out a request whose reply was lost or unclear */
+	/* true if the server may have carried out a request whose reply was lost or unclear */
+	bool lost;
 };
 
 static void cancel_free(struct request *r)
@@ -67,8 +69,9 @@ static void on_deleted(void *data, const struct http_reply *reply)
 
 	c->r.call = NULL;
 	/*
-	 * Success: the job is being deleted, or is gone. -ESTALE means that another job has its name now. That is a
-	 * success only if an earlier DELETE may have deleted the job.
+	 * The DELETE has succeeded if the job is being deleted, or is gone. -ESTALE means that
+	 * another job now has the name. Then the DELETE has succeeded only if an earlier DELETE may
+	 * have deleted the job.
 	 */
 	if (!err ||
 	    (!unknown && (err == -ENOENT || (err == -ESTALE && (c->lost || reply->again))))) {
@@ -103,9 +106,10 @@ static void send_delete(struct request *r)
 static const struct request_ops cancel_ops = {.send = send_delete, .free = cancel_free};
 
 /*
- * If the owner of JOB would create JOB again after a DELETE, return a text that explains this, malloc'ed. For
- * example, a TrainJob creates its JobSet again. Otherwise return NULL. Users may paste the command of the text into
- * a shell, so include a command only if the owner's name is valid.
+ * After a DELETE, the owner of JOB may create JOB again. For example, a TrainJob creates its JobSet
+ * again. In this case return a text that explains this, malloc'ed. Otherwise return NULL. Users may
+ * paste the command in the text into a shell, so include a command only if the owner's name is
+ * valid.
  */
 static char *find_owner(const struct kube_parts *k, const struct world_job *job)
 {
@@ -143,8 +147,8 @@ void kube_cancel(struct backend *b, struct backend_request *rq)
 		return;
 	}
 	/*
-	 * Fail immediately if the server can't be reached, because a waiting rmdir blocks the directory for all
-	 * processes.
+	 * Fail immediately if the server can't be reached, because an rmdir that waits blocks the
+	 * directory for all processes.
 	 */
 	if (offline) {
 		backend_answer(rq, -EHOSTUNREACH, NULL, offline);
@@ -169,16 +173,16 @@ struct removals {
 	struct folders *folders;
 	struct capture *capture;
 	struct publish *publish;
-	struct expiry *expiry; /* NULL: the mount is ending */
+	struct expiry *expiry; /* NULL while the mount is ending */
 	size_t n;	       /* number of removals in progress */
 };
 
 struct kube_removal {
 	struct removals *all;
-	/* the user's request; NULL if the job is removed because of its age or size */
+	/* the user's request; NULL if kxfs removes the job because of its age or size */
 	struct backend_request *rq;
 	char *uid, *id;
-	bool whole; /* true: remove the whole job; false: only its output */
+	bool whole; /* true: remove the whole job; false: remove only its output */
 };
 
 static void on_removed(void *data, int err)
@@ -205,13 +209,13 @@ static void on_removed(void *data, int err)
 	free(r);
 }
 
-/* The removal is done: the job had no files on disk. */
+/* Called when the job had no files on disk, so that nothing was to be removed. */
 static void on_none(void *data)
 {
 	on_removed(data, 0);
 }
 
-/* Remove JOB if WHOLE, else only its output. */
+/* Remove JOB if WHOLE; otherwise remove only its output. */
 static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		  struct backend_request *rq)
 {
@@ -233,7 +237,7 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		folders_remove(all->folders, key, on_removed, r);
 	else
 		folders_drop_output(all->folders, key, on_removed, r);
-	/* If its output was the only reason to keep the job, publish forgets the job now. */
+	/* If publish keeps the job only because of this output, it forgets the job now. */
 	publish_again(all->publish, job->uid);
 }
 
@@ -249,7 +253,7 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 
 /* --- removals because of age or size --- */
 
-/* True if each log of JOB is marked as complete, or its end is marked as lost. */
+/* True if each log of JOB is complete, or its end is marked as lost. */
 static bool has_its_ends(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -261,8 +265,8 @@ static bool has_its_ends(const struct spec_job *job)
 }
 
 /*
- * While the mount is ending, JOB is not settled if it has a log that is neither complete nor marked as lost, because
- * the next mount may fetch the rest of that log.
+ * While the mount is ending, a job is not settled if one of its logs is neither complete nor marked
+ * as lost, because the next mount may fetch the rest of that log.
  */
 bool kube_is_settled(struct backend *b, const struct spec_job *job)
 {
@@ -273,8 +277,8 @@ bool kube_is_settled(struct backend *b, const struct spec_job *job)
 }
 
 /*
- * True if JOB may be removed. It may be removed even if the server has refused one of its logs so far, and kxfs
- * still retries that log.
+ * True if kxfs may remove JOB because of its age or size. A log that kxfs still retries, because
+ * the server has refused it so far, does not prevent that.
  */
 static bool may_go(void *data, const struct spec_job *job)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list of the requests in progress. Each request is in a group, and the mount does not end before the group is
- * empty.
+ * This file keeps a list of the requests in progress. Each request is in a group, and the mount
+ * does not end before this group is empty.
  */
 #include "backend/kube/parts.h"
 

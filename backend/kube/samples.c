@@ -10,9 +10,10 @@
  *	        |                                | it is not; a failure       | IDLE
  *	LISTING | LIST of PodMetrics             | its reply                  | IDLE
  *
- * NOT_BEFORE is EVERY_MS after a list, and AGAIN_MS after a failure. But after a list has succeeded, kxfs retries
- * the first two failures after EVERY_MS, since a metrics-server that is being replaced soon answers again. Failures
- * do not count while the API server itself can't be reached.
+ * NOT_BEFORE is EVERY_MS after a list, and AGAIN_MS after a failure. But the first two failures
+ * after a successful list are an exception. kxfs then retries after EVERY_MS, since a
+ * metrics-server that is being replaced soon answers again. Failures do not count while the API
+ * server itself can't be reached.
  */
 #include "backend/kube/samples.h"
 
@@ -24,9 +25,9 @@
 #include "spec/base/mem.h"
 #include "spec/view/view.h"
 
-#define EVERY_MS    15000 /* the time between two samples of metrics-server */
+#define EVERY_MS    15000 /* the time between two requests for samples */
 #define AGAIN_MS    600000
-#define WANTED_MS   300000 /* samples are requested for this long after a user has read them */
+#define WANTED_MS   300000 /* after a user has read samples, kxfs requests samples for this long */
 #define DEADLINE_MS 15000
 #define GROUP_MAX   (64u << 10) /* largest size of the description of the API group, in bytes */
 #define TRIES	    3
@@ -36,20 +37,21 @@ static const char resource[] = "pods." SPEC_METRICS_GROUP;
 struct samples {
 	struct samples_config config;
 	enum { IDLE, PAUSED, ASKING, LISTING } state;
-	struct loop_timer timer;      /* in PAUSED */
-	struct http_request *request; /* in ASKING and LISTING */
-	struct spec_split *split;     /* splits the reply into objects, in LISTING */
-	const char *version;	      /* version of the API; NULL if unknown */
-	uint64_t not_before;	      /* time of the next request, by loop_now_ms */
-	unsigned failures;	      /* number of failures since the last list */
+	struct loop_timer timer;      /* runs in PAUSED */
+	struct http_request *request; /* the request in ASKING and LISTING */
+	struct spec_split *split;     /* splits the reply into objects; used in LISTING */
+	const char *version;	      /* the version of the API; NULL if unknown */
+	uint64_t not_before;	      /* the time of the next request, by loop_now_ms */
+	unsigned failures;	      /* number of failures since the last successful list */
 	enum { NONE_RUNS, SOME_RUN, SOME_CAPTURED } running;
 	bool stopped;
-	struct lock lock;   /* protects all members below */
-	uint64_t read;	    /* when a user last read samples, by loop_now_ms; 0 if never */
-	bool posted;	    /* on_wanted is posted */
-	const char *source; /* version of the API that the last list came from; NULL if it failed */
-	char *failed;	    /* the reason why there are no samples; NULL if there are samples */
-	bool forbidden;	    /* the reason in FAILED is that the user lacks a right */
+	struct lock lock; /* protects all members below it */
+	uint64_t read;	  /* when a user last read samples, by loop_now_ms; 0 if never */
+	bool posted;	  /* true if on_wanted is posted to the loop */
+	/* the version of the API from which the last list came; NULL if the list failed */
+	const char *source;
+	char *failed;	/* the reason why there are no samples; NULL if there are samples */
+	bool forbidden; /* true if the reason in FAILED is that the user lacks a right */
 };
 
 static void request_next(struct samples *l);
@@ -80,8 +82,8 @@ static void set_source(struct samples *l, const char *version, char *failed, boo
 }
 
 /*
- * Note that REPLY is not the expected reply. TEXT is the reason; take ownership of it. If TEXT is NULL, take the
- * reason from REPLY.
+ * Note that a request has failed: REPLY is not the expected reply. TEXT is the reason; take
+ * ownership of it. If TEXT is NULL, take the reason from REPLY.
  */
 static void failed(struct samples *l, const struct http_reply *reply, char *text)
 {
@@ -193,7 +195,7 @@ static void on_timer(void *data)
 	request_next(l);
 }
 
-/* If samples are wanted, send the next request, now or at NOT_BEFORE. */
+/* If samples are wanted, send the next request now, or at NOT_BEFORE if that is later. */
 static void request_next(struct samples *l)
 {
 	const struct http_call ask = {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Samples of the CPU and memory that pods use, from metrics.k8s.io. kxfs sends one LIST of the namespace every 15
- * s. It does so only while a job runs and a user has read samples in the last minutes, or while the output of a
- * running job is captured. In the second case the saved snapshot of the job keeps the samples. If the server does
- * not return samples (no metrics-server, or no right), kxfs sends the next request after ten minutes. The samples
- * go into the world, and from there into the snapshots. I/O thread, unless noted otherwise.
+ * This object requests samples of the CPU and memory that pods use, from metrics.k8s.io. It sends
+ * one LIST of the namespace every 15 s. It does so in two cases: a job runs and a user has read
+ * samples in the last minutes, or the output of a running job is captured. In the second case the
+ * saved snapshot of the job keeps the samples. If the server does not return samples (no
+ * metrics-server, or no right), kxfs sends the next request after ten minutes. The samples go into
+ * the world, and from there into the snapshots. I/O thread, unless noted otherwise.
  */
 #pragma once
 
@@ -12,20 +13,23 @@
 
 struct samples;
 
-/* All is borrowed. */
+/* All members are borrowed. */
 struct samples_config {
 	struct loop *loop;
 	struct http *http;
 	struct world *world;
 	struct watches *watches;
 	const char *namespace;
-	/* A pod of JOB has a new sample. */
+	/* Called when a pod of JOB has a new sample. */
 	void (*sampled)(void *data, const struct world_job *job);
 	void *data;
 };
 
 struct samples *samples_new(const struct samples_config *config);
-/* Note whether any job runs (ANY), and whether any running job's output is captured (CAPTURED). */
+/*
+ * Note whether any job runs (ANY), and whether the output of any running job is captured
+ * (CAPTURED).
+ */
 void samples_set_running(struct samples *l, bool any, bool captured);
 void samples_stop(struct samples *l);
 void samples_free(struct samples *l); /* NULL is allowed */
@@ -33,8 +37,8 @@ void samples_free(struct samples *l); /* NULL is allowed */
 /* Note that a user reads the samples. Never blocks. Any thread. */
 void samples_wanted(struct samples *l);
 /*
- * Print the keys of .kxfs/info about the samples. Append to LIST the requests that the server has refused. Any
- * thread.
+ * samples_info prints the keys of .kxfs/info about the samples. samples_refused appends to LIST the
+ * requests that the server has refused. Any thread.
  */
 void samples_info(struct samples *l, FILE *out);
 void samples_refused(struct samples *l, struct watches_refused *list);

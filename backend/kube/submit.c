@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Submits jobs. On the pool kxfs chooses a name and a UUID, and makes the manifest. Then it writes a record of the
- * job in the state SUBMITTING (backend/jobs/records.h), and sends the manifest. A held job has a record already.
+ * This file submits jobs. On the pool kxfs chooses a name and a UUID, and makes the manifest. Then
+ * kxfs writes a record of the job in the state SUBMITTING (backend/jobs/records.h), and sends the
+ * manifest. A held job has a record already.
  *
- * A job is launched exactly once. After a lost reply kxfs sends the same name again. If the name is taken then, the
- * UUID of the existing object shows whether it is the job of this submission. Only a clear reply of the API server
- * itself counts. Any other reply (a page or a 503 from a proxy, success without the object) is treated as a lost
- * reply. After a lost reply, a refusal is final only when the server has shown which job has the name, since the
- * job of this submission may have used up the quota. The job is in the store before the request is answered.
+ * kxfs launches a job exactly once. After a lost reply kxfs sends the same name again. If the name
+ * is taken then, the UUID of the existing object shows whether the object is the job of this
+ * submission. Only a clear reply of the API server itself counts. kxfs treats any other reply (a
+ * page or a 503 from a proxy, success without the object) as a lost reply. After a lost reply, a
+ * refusal is final only when the server has shown which job has the name, since the job of this
+ * submission may itself have used up the quota. kxfs puts the job into the store before it answers
+ * the request.
  *
  *	step	what is in progress		what ends it			next
  *	PREPARE	the pool makes the manifest	its name is free		RECORD
@@ -33,9 +36,9 @@
  *	RENDER	the pool writes the manifest	it is written			answer: dry run
  *		of a dry run as YAML
  *
- * A dry run goes from PREPARE to a POST without effect, and to RENDER. In PREPARE, RECORD and RENDER the submission
- * belongs to the pool. After the answer, backend/impl/held.c decides whether the record remains. If the answer
- * takes long, held.c shows the job meanwhile.
+ * A dry run goes from PREPARE to a POST without effect, and to RENDER. In PREPARE, RECORD and
+ * RENDER the submission belongs to the pool. After the answer, backend/impl/held.c decides whether
+ * the record remains. If there is no answer for SHOWN_MS, held.c shows the job meanwhile.
  */
 #include <errno.h>
 
@@ -49,19 +52,25 @@
 
 #define POST_MS	  25000
 #define REPLY_MAX (8u << 20)
-#define SHOWN_MS  5000 /* if no reply has arrived for this long, the job is shown as SUBMITTED */
-/* after internal errors of the server, a POST is repeated at most this often */
+#define SHOWN_MS  5000 /* if no reply has arrived for this long, kxfs shows the job as SUBMITTED */
+/* after internal errors of the server, kxfs repeats a POST at most this often */
 #define SERVER_TRIES 4
-/* The largest number of names that are tried. Each has 64 random bits, so a second one is hardly ever needed. */
+/*
+ * The largest number of names that kxfs tries. Each name has 64 random bits, so the second name is
+ * hardly ever needed.
+ */
 #define NAME_TRIES 16
 
-/* The possible effect of the POSTs so far. Each value includes the possible effects of the values above it. */
+/*
+ * What the POSTs so far may have done. Each value includes the possibilities of the values above
+ * it.
+ */
 enum tried {
 	TRIED_NOTHING, /* no POST had an effect */
 	TRIED_LOST,    /* a POST may have succeeded, although no reply arrived */
-	/* a POST may still arrive at the server: the connection broke, here or behind a proxy */
+	/* the connection broke, here or behind a proxy, so a POST may still arrive at the server */
 	TRIED_IN_FLIGHT,
-	TRIED_MAYBE_GONE, /* the job may have been launched, finished and removed since */
+	TRIED_MAYBE_GONE, /* the job may have been launched, finished and removed since then */
 };
 
 struct kube_submit {
@@ -69,21 +78,25 @@ struct kube_submit {
 	const struct kube_parts *k;
 	const struct spec_kind *kinds[SPEC_MAX_KINDS]; /* the kinds that the mount shows */
 	size_t n_kinds;
-	const struct spec_kind *kind; /* the kind of M */
+	const struct spec_kind *kind; /* the kind of the manifest M */
 	struct spec_manifest *m;
-	char uuid[37];	       /* UUID of the submission */
-	struct record *record; /* the record, pinned; NULL if there is no record yet */
-	/* the job was held: held.c has made the record, and keeps or removes it */
+	char uuid[37]; /* UUID of the submission */
+	/* the record of the submission, pinned; NULL if it does not exist yet */
+	struct record *record;
+	/* true if the job was held; held.c has then made the record, and keeps or removes it */
 	bool held;
-	bool concluded; /* held_answered was called */
+	bool concluded; /* true if held_answered was called */
 	struct loop_timer shown;
 	enum tried tried;
-	/* send a GET (HOLDER) next, because another POST could launch a job again that is already gone */
+	/*
+	 * true if kxfs must send a GET (HOLDER) next; if the job is already gone, another POST
+	 * would launch it a second time
+	 */
 	bool asks;
 	unsigned names;	 /* number of names that were tried */
-	bool old_exists; /* the cluster has another job with the first of these names */
+	bool old_exists; /* true if the cluster has another job with the first of these names */
 	int err;	 /* the current error */
-	char *text;	 /* error text for users; after a dry run without errors, the manifest */
+	char *text;	 /* the error text for users or, after a successful dry run, the manifest */
 };
 
 static struct kube_submit *submit_of(struct request *r)
@@ -132,7 +145,7 @@ static int make_manifest(struct kube_submit *s)
 			     .submission = s->uuid,
 			     .submitter = rq->submitter,
 			     .user = s->k->user,
-			     /* If the document has a name, use it first. */
+			     /* If the document has a name, try this name first. */
 			     .rename = s->names > 0,
 			     .old_exists = s->old_exists},
 	};
@@ -164,7 +177,7 @@ static void prepare(void *data)
 
 static void prepared(void *data);
 
-/* Runs on the pool, since a large manifest takes a while to write as YAML. */
+/* Write the manifest as YAML. Runs on the pool, since a large manifest takes a while. */
 static void render(void *data)
 {
 	struct kube_submit *s = data;
@@ -186,8 +199,8 @@ static void rendered(void *data)
 /* --- answers --- */
 
 /*
- * Report the result to held.c. ERR is 0 if the job was launched, and -EINPROGRESS if that is unknown. Any other
- * ERR: the job was not launched, for the reason WHY.
+ * Report the result to held.c. ERR is 0 if the job was launched, and -EINPROGRESS if that is
+ * unknown. Otherwise the job was not launched, for the reason WHY.
  */
 static void conclude(struct kube_submit *s, int err, const char *why)
 {
@@ -219,7 +232,8 @@ static void give_up(struct kube_submit *s, int err, const char *why)
 }
 
 /*
- * Answer that the job was not launched. But if a POST may still arrive at the server, answer that this is unknown.
+ * Answer that the job was not launched. But if a POST may still arrive at the server, answer that
+ * the outcome is unknown.
  */
 static void refuse(struct kube_submit *s, int err)
 {
@@ -244,8 +258,8 @@ static void launched(struct kube_submit *s, const char *object, size_t len)
 		publish_now(s->k->publish, job);
 	} else if (len && type != WORLD_N_TYPES) {
 		/*
-		 * The watch has passed this version, but has not reported the job. So the server may have been
-		 * restored from a backup.
+		 * The watch is already past the version of this object, but has not reported the
+		 * object. So the server may have been restored from a backup.
 		 */
 		watches_doubt(s->k->watches, type);
 	}
@@ -255,14 +269,19 @@ static void launched(struct kube_submit *s, const char *object, size_t len)
 
 /* --- calls --- */
 
-/* True if a watch has reported the job, although no reply to a POST has shown it. */
+/*
+ * True if the job is known to exist: no reply to a POST has shown the job, but a watch has reported
+ * it.
+ */
 static bool is_known(const struct kube_submit *s)
 {
 	return s->tried && s->record &&
 	       (record_is_going(s->record) || record_head(s->record)->state != RECORD_SUBMITTING);
 }
 
-/* Repeat the call after a pause. WHY: the text of the reply, or the error if there was no reply. */
+/*
+ * Repeat the call after a pause. WHY is the text of the reply, or the error if there was no reply.
+ */
 static void send_again(struct kube_submit *s, const struct http_reply *reply, const char *why)
 {
 	if (!request_again(&s->r, reply->wait_ms))
@@ -270,8 +289,8 @@ static void send_again(struct kube_submit *s, const struct http_reply *reply, co
 }
 
 /*
- * The owner of the name, as the reply to a GET shows it: the job of this submission, another job, no job, or
- * unclear.
+ * Which job has the name, according to the reply to a GET. HOLDER_OURS: the job of this submission.
+ * HOLDER_OTHER: another job. HOLDER_NONE: no job. HOLDER_UNCLEAR: the reply does not show it.
  */
 enum holder { HOLDER_OURS, HOLDER_OTHER, HOLDER_NONE, HOLDER_UNCLEAR };
 
@@ -288,8 +307,8 @@ static enum holder holder_of(const struct kube_submit *s, const struct http_repl
 	if (spec_object_is_submission(reply->body, reply->len, s->uuid))
 		return HOLDER_OURS;
 	/*
-	 * If the manifest has no UUID (option no_annotations), the object of this submission can't be distinguished
-	 * from others.
+	 * If the manifest has no UUID (option no_annotations), kxfs can't distinguish the object of
+	 * this submission from other objects.
 	 */
 	return spec_object_is_submission(s->m->json, s->m->json_len, s->uuid) ? HOLDER_OTHER
 									      : HOLDER_UNCLEAR;
@@ -301,7 +320,7 @@ static void set_exists(struct kube_submit *s)
 		 s->r.rq->file, s->m->id);
 }
 
-/* Answer the request, or choose another name. HOLDER shows which job has the name. */
+/* The name is taken, and HOLDER shows by which job. Answer the request, or choose another name. */
 static void taken(struct kube_submit *s, enum holder holder, const struct http_reply *reply)
 {
 	if (s->tried == TRIED_MAYBE_GONE) {
@@ -315,17 +334,20 @@ static void taken(struct kube_submit *s, enum holder holder, const struct http_r
 			   "had no such job");
 	} else if (!s->m->named && !s->held && holder != HOLDER_OTHER) {
 		/*
-		 * The name is random, so no other job has it. The job was launched, but is already gone, or the
-		 * user may not read it.
+		 * The name is random, so no other job can have it. So the job of this submission
+		 * was launched. It is already gone, or the user may not read it.
 		 */
 		launched(s, "", 0);
 	} else if (s->tried) {
-		/* The job of this submission may be gone, and another job may have got its name. */
+		/*
+		 * The job of this submission may be gone, and another job may have got the name
+		 * since.
+		 */
 		give_up(s, -EEXIST,
 			"a job with this name exists, or existed recently; it may come from "
 			"another submission");
 	} else if (s->m->named && s->names < NAME_TRIES) {
-		/* The name comes from the document, and another job has it: use another name. */
+		/* The document contains the name, and another job has it, so use another name. */
 		s->names++;
 		s->old_exists = true;
 		s->asks = false;
@@ -384,7 +406,7 @@ static void tried(struct kube_submit *s, enum tried how)
 	s->tried = max_of(s->tried, how);
 }
 
-/* Handle the failure of a POST, at the server or on the way to it. */
+/* Handle a POST that has failed, at the server or on the way to it. */
 static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 {
 	struct spec_asked asked = request_asked(&s->r, "create", s->m->id);
@@ -404,8 +426,8 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 				 : TRIED_LOST);
 	s->r.unclear = s->tried;
 	/*
-	 * After errors of the server, retry a few times. If the server can't be reached, retry until request_again
-	 * refuses.
+	 * If the server reports an internal error, retry a few times. If the server can't be
+	 * reached, retry until request_again returns false.
 	 */
 	if (s->tried && (reply->err || ((unknown || s->err == -EAGAIN) &&
 					s->r.backoff.failures < SERVER_TRIES))) {
@@ -418,8 +440,8 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 	}
 	text_set(&s->text, "%s: %s\n", s->r.rq->file, text);
 	/*
-	 * After an earlier POST, don't trust the refusal, because a proxy for Kubernetes may also reply with a
-	 * Status.
+	 * After an earlier POST without a clear reply, don't trust a refusal, because a proxy for
+	 * Kubernetes may also reply with a Status.
 	 */
 	if (s->tried || (reply->again && !is_dry(s)))
 		ask_holder(s);
@@ -428,8 +450,8 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 }
 
 /*
- * True if REPLY is the object that was sent. A success status alone does not prove that, since a page from a proxy
- * may have one.
+ * True if REPLY contains the object that was sent. A success status alone does not prove this,
+ * since a page from a proxy may have one.
  */
 static bool is_created(const struct kube_submit *s, const struct http_reply *reply)
 {
@@ -494,7 +516,7 @@ static void post(struct request *r)
 	r->unclear = !is_dry(s);
 }
 
-/* The pool has prepared S: send the manifest, or answer with the error. */
+/* Called when the pool has prepared S. Send the manifest, or answer with the error. */
 static void ready(struct kube_submit *s)
 {
 	s->r.working = false;
@@ -508,7 +530,7 @@ static void ready(struct kube_submit *s)
 		post(&s->r);
 }
 
-/* True if JOB is another job than that of S. False if JOB is NULL. */
+/* True if JOB is not the job of S. False if JOB is NULL. */
 static bool is_other(const struct kube_submit *s, const struct spec_job *job)
 {
 	return job && !streq(job->uid, s->uuid) && !(job->own && streq(job->submission, s->uuid));
@@ -560,7 +582,10 @@ static void recorded(void *data, int err)
 	ready(s);
 }
 
-/* Write the record, which must be on disk before the manifest is sent. The name of S is free. */
+/*
+ * Write the record, because it must be on disk before kxfs sends the manifest. The name of S is
+ * free.
+ */
 static void make_record(struct kube_submit *s)
 {
 	const struct backend_request *rq = s->r.rq;
@@ -603,8 +628,9 @@ static void prepared(void *data)
 static const struct request_ops submit_ops = {.send = post, .free = submit_free};
 
 /*
- * Remove all kinds except NAME from S. The dry run of the held job has chosen kind NAME, and an earlier POST may
- * have created a job of that kind. Return false if the mount does not show that kind now.
+ * Remove from S all kinds except the kind NAME. The dry run of the held job has chosen this kind,
+ * and an earlier POST may have created a job of this kind. Return false if the mount does not show
+ * this kind now.
  */
 static bool keep_kind(struct kube_submit *s, const char *name)
 {
@@ -647,8 +673,8 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 	loop_timer_init(&s->shown, b->loop, on_shown, s);
 	request_begin(k->requests, &s->r, rq, &submit_ops);
 	/*
-	 * An earlier POST may have succeeded, although no watch had reported the job when the user released the
-	 * job.
+	 * AGAIN is set if an earlier POST may have succeeded, although no watch had reported the
+	 * job when the user released it.
 	 */
 	s->tried = rq->again ? TRIED_LOST : TRIED_NOTHING;
 	s->r.working = true;

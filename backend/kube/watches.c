@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of watches, with a row for each type of object. Optional watches start after the first lists. The watch
- * of events starts only after the watch of groups works or has failed. The reason is that an event about an unknown
- * group must wait for that group, and only few events can wait. Queues are cluster-scoped. If the server refuses
- * the watch of all queues, kxfs watches only the queue of the mount's own jobs. The file is long because most of its
- * functions change rows of the table.
+ * This file has a table of watches, with a row for each type of object. Optional watches start
+ * after the first lists. The watch of events starts only when the watch of groups works or has
+ * failed. Otherwise events about groups would arrive first. They would have to wait for their
+ * groups, and only few events can wait. Queues are cluster-scoped. If the server refuses the watch
+ * of all queues, kxfs watches only the queue of the mount's own jobs. The file is long because most
+ * of its functions change rows of the table.
  */
 #include "backend/kube/watches.h"
 
@@ -21,21 +22,29 @@
 #include "spec/base/time.h"
 #include "spec/kinds/right.h"
 
-/* The sizes of the first pages, in objects. They are small, since a pod of a large job has hundreds of KiB. */
+/*
+ * The size of the first page of a list, in objects. The pages are small, since a pod of a large job
+ * has hundreds of KiB.
+ */
 #define PAGE_JOBS  100
 #define PAGE_PODS  50
 #define PAGE_OTHER 500
 
-/* When everything else has arrived, the start waits this long for the queues. */
+/*
+ * At the start kxfs waits for the queues for at most this long after everything else has arrived.
+ */
 #define READY_MS 5000
 
 enum api { API_KIND, API_PART, API_CORE, API_SCHEDULING, API_KUEUE };
 
 static const struct watch_def {
-	const char *plural; /* the resource; NULL: the resource of the kind or of the part */
+	const char *plural; /* name of the resource; NULL if the kind or the part defines it */
 	enum api api;
-	bool cluster; /* the objects are not in a namespace */
-	/* The objects have the label of the user who submitted the job. (Volcano copies the label to groups.) */
+	bool cluster; /* true if the objects are not in a namespace */
+	/*
+	 * True if the objects have the label of the user who submitted the job. (Volcano copies the
+	 * label to groups.)
+	 */
 	bool of_user;
 	unsigned page;
 } defs[WORLD_JOBS + 1] = {
@@ -47,8 +56,8 @@ static const struct watch_def {
 	[WORLD_WORKLOADS] = {"workloads", API_KUEUE, false, false, PAGE_JOBS},
 	[WORLD_LOCAL_QUEUES] = {"localqueues", API_KUEUE, false, false, PAGE_OTHER},
 	[WORLD_CLUSTER_QUEUES] = {"clusterqueues", API_KUEUE, true, false, PAGE_OTHER},
-	[WORLD_PARTS] = {NULL, API_PART, false, false, PAGE_OTHER}, /* one for each resource */
-	[WORLD_JOBS] = {NULL, API_KIND, false, true, PAGE_JOBS},    /* one for each kind */
+	[WORLD_PARTS] = {NULL, API_PART, false, false, PAGE_OTHER}, /* one row for each resource */
+	[WORLD_JOBS] = {NULL, API_KIND, false, true, PAGE_JOBS},    /* one row for each kind */
 };
 
 static const struct watch_def *def_of(enum world_type type)
@@ -61,17 +70,21 @@ static const struct watch_def *def_of(enum world_type type)
 struct watched {
 	struct watches *w;
 	enum world_type type;
-	struct watch *watch; /* NULL if there is none */
-	char *resource;	     /* "podgroups.scheduling.volcano.sh"; set when the watch is made */
-	bool listed;	     /* the first list has arrived */
-	int err;	     /* the last error of the watch; 0 if there is none */
-	/* For types of jobs: publish knows that these jobs are not confirmed (publish_set_stale). */
+	struct watch *watch; /* NULL if this type is not watched */
+	/* for example "podgroups.scheduling.volcano.sh"; set when the watch is made */
+	char *resource;
+	bool listed; /* true if the first list has arrived */
+	int err;     /* the last error of the watch; 0 if there is none */
+	/*
+	 * For types of jobs: true if publish has been notified that these jobs are not confirmed
+	 * (publish_set_stale).
+	 */
 	bool stale;
-	/* The members below are under watches.lock. */
+	/* watches.lock protects the members below. */
 	/* See watches_know. */
 	bool known;
 	const char *verb;
-	char *text; /* why the watch fails, or "" */
+	char *text; /* the reason why the watch fails, or "" */
 };
 
 /* The phases of the start. */
@@ -81,14 +94,15 @@ struct watches {
 	struct watches_config config;
 	struct watched all[WORLD_N_TYPES];
 	enum phase phase;
-	/* Version of Kueue's API; NULL if Kueue was not found. */
+	/* The version of Kueue's API; NULL if Kueue was not found. */
 	const char *kueue;
-	bool finding;		 /* watches_start_kueue will be called soon */
-	struct loop_timer ready; /* set in PHASE_LISTED */
+	bool finding;		 /* true if the start must wait for a call of watches_start_kueue */
+	struct loop_timer ready; /* runs in PHASE_LISTED */
 	struct lock lock;	 /* protects the members that other threads read */
 	int64_t stale_since;
-	char *stale_text; /* the reason why the jobs are not confirmed; NULL if they are */
-	/* For metrics, read by any thread: */
+	/* the reason why the jobs are not confirmed; NULL if they are confirmed */
+	char *stale_text;
+	/* For metrics. Any thread may read these members. */
 	atomic_size_t n_objects;
 	struct tally ends;
 };
@@ -112,7 +126,10 @@ static const char *api_version(const struct watches *w, enum world_type type);
 
 /* --- whether the jobs are confirmed --- */
 
-/* Return the first watch of jobs that fails; NULL if one of them works. */
+/*
+ * If the watches of all kinds of jobs fail, return the first of these watches. Return NULL if at
+ * least one of them works.
+ */
 static const struct watched *failing_jobs(const struct watches *w)
 {
 	const struct watched *ret = NULL;
@@ -137,7 +154,7 @@ static bool has_listed_jobs(const struct watches *w)
 	return false;
 }
 
-/* Report for each kind whether its jobs are confirmed. */
+/* Notify publish, for each kind, whether the jobs of the kind are confirmed. */
 static void check_confirmed_kinds(struct watches *w)
 {
 	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++) {
@@ -147,7 +164,7 @@ static void check_confirmed_kinds(struct watches *w)
 		if (failing == x->stale)
 			continue;
 		x->stale = failing;
-		/* If no kind is confirmed, check_confirmed reports that once. */
+		/* If the jobs of no kind are confirmed, check_confirmed logs only one message. */
 		if (failing && !w->stale_since)
 			diag(DIAG_WARNING, "%s: kxfs can't confirm that its list is current: %s",
 			     x->resource, x->text);
@@ -199,7 +216,7 @@ static enum world_watch_status status_of(const struct watched *x)
 	return world_watch_status(x->w->config.world, x->type);
 }
 
-/* True if X has a watch that has not reported anything yet. */
+/* True if X has a watch, and this watch has not reported anything yet. */
 static bool is_unknown(const struct watched *x)
 {
 	return x->watch && status_of(x) == WORLD_UNCONFIRMED;
@@ -217,7 +234,7 @@ static void check_ready(struct watches *w)
 		return on_ready(w);
 }
 
-/* Start the optional watches that depend on the kinds, unless they run already. */
+/* Start the optional watches that depend on the kinds, unless they are running already. */
 static void start_others(struct watches *w)
 {
 	bool scheduling = api_version(w, WORLD_GROUPS);
@@ -230,7 +247,10 @@ static void start_others(struct watches *w)
 	}
 }
 
-/* True if pods and at least one kind are listed, and all other kinds and all parts are listed or have failed. */
+/*
+ * True if the start has all lists that it needs. Pods and at least one kind must be listed. All
+ * other kinds and all parts must be listed or have failed.
+ */
 static bool needed_known(const struct watches *w)
 {
 	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++) {
@@ -277,7 +297,7 @@ static void optional_state(struct watched *x, bool first, bool lost)
 
 	if (lost)
 		world_forget_type(w->config.world, x->type);
-	/* Some reasons in `why` are known only while the objects of this type are known. */
+	/* Some reasons in `why` are available only while the objects of this type are known. */
 	if (first || lost)
 		world_waiting_changed(w->config.world);
 	if (x->type == WORLD_QUEUES) {
@@ -387,8 +407,9 @@ static void on_state(void *data, int err, const char *text)
 	if (cost_of(x->w, x->type))
 		return optional_state(x, first, lost);
 	/*
-	 * During the start, the first error of a required watch makes the start fail. There are two exceptions.
-	 * BREAKS: the watch has its list, and will continue. OTHERS: the watch of another kind has not failed.
+	 * During the start, the first error of a required watch makes the start fail. There are two
+	 * exceptions. BREAKS: the watch has its first list, and will retry. OTHERS: the watch of
+	 * another kind has not failed.
 	 */
 	breaks = x->listed && err == -EAGAIN;
 	others = world_is_of_jobs(x->type) && !failing_jobs(w);
@@ -402,8 +423,8 @@ static void on_state(void *data, int err, const char *text)
 		return;
 	check_confirmed(w);
 	/*
-	 * The objects of this list may be parts of jobs of another kind, and these jobs wait for the list. Publish
-	 * them, since the list has failed.
+	 * The objects of this list may be parts of jobs of another kind, and these jobs wait for
+	 * the list. The list has failed, so publish these jobs without it.
 	 */
 	if (world_is_of_jobs(x->type) && err && !world_has_listed(w->config.world, x->type))
 		publish_listed(w->config.publish);
@@ -413,7 +434,10 @@ static void on_state(void *data, int err, const char *text)
 
 /* --- life --- */
 
-/* Return the API version of the objects of TYPE; NULL if no kind of the mount needs them, or if it is unknown. */
+/*
+ * Return the API version of the objects of TYPE. Return NULL if no kind of the mount needs these
+ * objects, or if the version is unknown.
+ */
 static const char *api_version(const struct watches *w, enum world_type type)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -457,7 +481,9 @@ static char *selector_of(const struct watches *w, enum world_type type)
 	return text_print("%s%s" SPEC_LABEL_USER "=%s", labels, *labels ? "," : "", w->config.user);
 }
 
-/* Return the mount options that would reduce the number of objects of TYPE, or NULL. */
+/*
+ * Return the mount options that would reduce the number of objects of TYPE; NULL if there are none.
+ */
 static const char *fewer_of(const struct watches *w, enum world_type type)
 {
 	bool mine = *w->config.user;
@@ -513,7 +539,10 @@ static void start(struct watches *w, enum world_type type)
 	x->watch = watch_new(&config);
 }
 
-/* True if the objects of PART are jobs of a shown kind, and the watch of this kind returns all of them. */
+/*
+ * True if the objects of PART are jobs of a shown kind, and the watch of this kind returns all
+ * these objects.
+ */
 static bool is_fed(const struct watches *w, const struct spec_part *part)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -525,7 +554,7 @@ static bool is_fed(const struct watches *w, const struct spec_part *part)
 	return false;
 }
 
-/* Return the type of PART; if it has none, the first unused type of parts. */
+/* Return the type of PART. If PART has no type yet, return the first unused type of parts. */
 static enum world_type type_of_part(const struct watches *w, const struct spec_part *part)
 {
 	enum world_type i = WORLD_PARTS;
@@ -537,7 +566,7 @@ static enum world_type type_of_part(const struct watches *w, const struct spec_p
 	return i;
 }
 
-/* Watch the parts of the shown kinds, and no other parts. */
+/* Watch the parts of the shown kinds, and stop watching all other parts. */
 static void start_parts(struct watches *w)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -684,7 +713,7 @@ const char *watches_version(const struct watches *w, enum world_type type)
 char *watches_offline(struct watches *w)
 {
 	const struct watched *jobs = failing_jobs(w), *pods = &w->all[WORLD_PODS];
-	/* The watch of pods may be the first one to find that the server can't be reached. */
+	/* The watch of pods may find out before the others that the server can't be reached. */
 	const struct watched *x = jobs ? jobs : pods->err == -EHOSTUNREACH ? pods : NULL;
 
 	if (!x)
@@ -733,7 +762,7 @@ size_t watches_n_objects(const struct watches *w)
 	return atomic_load(&w->n_objects);
 }
 
-/* If the server refuses the watch X, print an item of LIST about it. */
+/* If the server refuses the watch X, print an item about it in LIST. */
 static void print_refused(struct watched *x, struct watches_refused *list)
 {
 	struct watches *w = x->w;
@@ -742,7 +771,10 @@ static void print_refused(struct watched *x, struct watches_refused *list)
 
 	{
 		lock_scope(&w->lock);
-		/* Two watches are about queues, but LIST gets only one item about them. */
+		/*
+		 * true if LIST must have no item for X, because two watches are about queues and
+		 * the other one gets the item
+		 */
 		bool twice = x->type == WORLD_QUEUES &&
 			     status_of(&w->all[WORLD_OWN_QUEUE]) == WORLD_FORBIDDEN;
 

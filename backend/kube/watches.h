@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All watches of a mount. They put the objects that they receive into the world. The watches of pods and of at
- * least one kind of jobs are required. The start waits for the first lists of these watches. Later, their errors
- * show whether the jobs are confirmed. The other watches (pod groups, events, queues) are optional. .kxfs/info
- * shows which resources the user may not watch, and what users lack without them. I/O thread, unless noted
- * otherwise.
+ * All watches of a mount. They put the objects that they receive into the world. The watches of
+ * pods and of at least one kind of jobs are required. The start waits for the first lists of the
+ * required watches. Later, the errors of these watches show whether the jobs are confirmed. The
+ * other watches (pod groups, events, queues) are optional. .kxfs/info shows which resources the
+ * user may not watch, and what users lack without them. I/O thread, unless noted otherwise.
  */
 #pragma once
 
@@ -15,50 +15,60 @@
 struct watches;
 
 struct watches_events {
-	/* The first lists of jobs and pods have arrived. */
+	/* Called when the first lists of jobs and pods have arrived. */
 	void (*listed)(void *data);
 	/*
-	 * Called once. ERR is 0: listed() was called, and the queues and Kueue's Workloads are listed, or kxfs does
-	 * not wait for them any longer. ERR is a negative errno: the first lists have failed, for the reason TEXT.
+	 * Called once. If ERR is 0, listed() was called before, and the queues and Kueue's
+	 * Workloads are listed, or kxfs has stopped waiting for them. If ERR is a negative errno,
+	 * the first lists have failed, for the reason TEXT.
 	 */
 	void (*started)(void *data, int err, const char *text);
 	/*
-	 * The server no longer serves the jobs of some kind. Called only after listed(), and repeatedly while this
-	 * remains so.
+	 * Called when the server no longer serves the jobs of some kind. Called only after
+	 * listed(), and repeatedly while the server does not serve these jobs.
 	 */
 	void (*unserved)(void *data);
 	void *data;
 };
 
-/* All is borrowed. */
+/* All members are borrowed. */
 struct watches_config {
 	struct loop *loop;
 	struct http *http;
 	struct world *world;
 	struct publish *publish;
 	const char *namespace;
-	const char *selector; /* label selector of jobs; "": all */
-	/* Watch only jobs, pods and groups with this value of SPEC_LABEL_USER; "": all. */
+	const char *selector; /* label selector of jobs; "" selects all jobs */
+	/*
+	 * Watch only jobs, pods and groups with this value of SPEC_LABEL_USER; "" means no
+	 * restriction.
+	 */
 	const char *user;
 	const char *own_queue; /* the queue of the mount's own jobs, or "" */
 	struct watches_events events;
 };
 
 struct watches *watches_new(const struct watches_config *config);
-/* Start the required watches. The kinds of the world must be set. */
+/* Start the required watches. Call this when the kinds of the world are set. */
 void watches_start(struct watches *w);
-/* Make the start also wait for a call of watches_start_kueue. */
+/* From now on, the start also waits for a call of watches_start_kueue. */
 void watches_await_kueue(struct watches *w);
 /*
- * Watch Kueue's objects in VERSION of its API, a static string. If VERSION is NULL, Kueue was not found, and this
- * may be called again later.
+ * Watch Kueue's objects. VERSION, a static string, is the version of Kueue's API. VERSION is NULL
+ * if Kueue was not found; this function may then be called again later.
  */
 void watches_start_kueue(struct watches *w, const char *version);
-/* The kinds of the world have changed: watch their jobs and pods instead of those of the old kinds. */
+/*
+ * Call this when the kinds of the world have changed. Watch the jobs and pods of the new kinds
+ * instead of those of the old kinds.
+ */
 void watches_switch(struct watches *w);
-/* Stop watching the jobs of TYPE, and forget them. The caller then calls watches_switch. */
+/* Stop watching the jobs of TYPE, and forget these jobs. The caller then calls watches_switch. */
 void watches_drop(struct watches *w, enum world_type type);
-/* Let watches that pause after failures retry now. Call this when the server has answered another request. */
+/*
+ * Make watches that pause after a failure retry now. Call this when the server has answered another
+ * request.
+ */
 void watches_retry_now(void *watches);
 void watches_stop(struct watches *w);
 void watches_free(struct watches *w); /* NULL is allowed */
@@ -66,29 +76,37 @@ void watches_free(struct watches *w); /* NULL is allowed */
 /* Note that the reply to a request contained a job of TYPE with the resource version VERSION. */
 void watches_replied(struct watches *w, enum world_type type, const char *version);
 /*
- * Make the watch of the jobs of TYPE compare its resource version with the server's. Call this when the server may
- * have been restored from a backup.
+ * Make the watch of the jobs of TYPE compare its resource version with the server's. Call this when
+ * somebody may have restored the server from a backup.
  */
 void watches_doubt(struct watches *w, enum world_type type);
-/* Return the resource version up to which the watch of the jobs of TYPE is complete; "" while it relists. */
+/*
+ * Return the resource version up to which the watch of the jobs of TYPE has reported everything; ""
+ * while the watch relists.
+ */
 const char *watches_version(const struct watches *w, enum world_type type);
 /*
- * Return the reason why the server can't be reached, malloc'ed; NULL if it can. The last results of the watches of
- * jobs and pods decide. The caller needs the server, so watches that fail retry immediately.
+ * If the server can't be reached, return the reason, malloc'ed; otherwise NULL. The last results of
+ * the watches of jobs and pods decide. The caller needs the server, so watches that fail retry
+ * immediately.
  */
 char *watches_offline(struct watches *w);
 
-/* Return the reason why the jobs of TYPE are not confirmed, malloc'ed; NULL if they are. Any thread. */
+/*
+ * If the jobs of TYPE are not confirmed, return the reason, malloc'ed; otherwise NULL. Any thread.
+ */
 char *watches_trouble(struct watches *w, enum world_type type);
 /*
- * True if the objects of TYPE are known: as they are now, or as they were when the server could last be reached.
- * Any thread.
+ * True if the objects of TYPE are known, either as they are now, or as they were when kxfs last
+ * reached the server. Any thread.
  */
 bool watches_know(struct watches *w, enum world_type type);
-/* The next functions are for .kxfs/info and .kxfs/metrics. Any thread. */
-int64_t watches_stale_since(struct watches *w); /* in ns; 0: all jobs are confirmed */
+/* The next functions provide data for .kxfs/info and .kxfs/metrics. Any thread. */
+int64_t watches_stale_since(struct watches *w); /* in ns; 0 if all jobs are confirmed */
 void watches_info(struct watches *w, FILE *out);
-/* The list `refused` of .kxfs/info while it is being printed. N: number of items printed so far. */
+/*
+ * The list `refused` of .kxfs/info while kxfs prints it. N is the number of items printed so far.
+ */
 struct watches_refused {
 	FILE *out;
 	size_t n;

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of jobs and pods by uid, the events of jobs (events.h), and tables of all other watched objects. For each
- * type of objects, types[] has a row with its functions.
+ * struct world has tables of jobs and pods by uid, the events of jobs (events.h), and tables of all
+ * other watched objects. types[] has a row for each type of objects, with the functions of the
+ * type.
  *
- * Lists are numbered (rounds), and each object has the number of the last list that contained it. After a list,
- * objects with an older number are gone. Objects other than jobs and pods change only the reason why a job waits,
- * never the job itself. A queue changes whenever a pod of its jobs starts. So the jobs that wait in a queue are
- * reported as changed only at the next tick. The tick also reports a job when the job, or its group, has been known
- * for SPEC_SETTLE_NS: from then on `why` may report that something is missing.
+ * Lists are numbered (rounds), and each object has the number of the last list that contained it.
+ * After a list, an object with an older number counts as deleted. Objects other than jobs and pods
+ * change only the reason why a job waits, never the job itself. A queue changes whenever a pod of
+ * its jobs starts. So kxfs reports the jobs that wait in a changed queue only at the next tick. The
+ * tick also reports a job when the job, or its group, has been known for SPEC_SETTLE_NS, because
+ * `why` may then report that something is missing.
  *
- * The world keeps at most SPEC_MAX_LISTED objects of a type, which is also the limit of a list. It passes over
- * additional objects, and has the type relisted when there is space again. During a list, its objects are added to
- * the known ones. At the end of the list, known objects that it does not contain are removed.
+ * The world keeps at most SPEC_MAX_LISTED objects of a type, which is also the limit of a list. It
+ * passes over additional objects. When there is space again, the type is relisted. During a list,
+ * the world adds the listed objects to the known ones. At the end of the list, it removes the known
+ * objects that the list does not contain.
  *
- * The file is long because the tables are joined: jobs, pods, objects and events wait in them for each other.
+ * The file is long because the tables are joined: in them, jobs, pods, objects and events wait for
+ * each other.
  */
 #include "backend/kube/world.h"
 
@@ -29,29 +33,36 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-/* The largest number of unreadable objects that are remembered, and named in .kxfs/log. */
+/* The largest number of unreadable objects that kxfs remembers, and names in .kxfs/log. */
 #define PASSED_MAX 1000
-/* The largest number of deleted pods of a job that are remembered; beyond it the oldest are forgotten. */
+/*
+ * The largest number of deleted pods that kxfs remembers per job. Beyond it, kxfs forgets the
+ * oldest ones.
+ */
 #define GONE_MAX 4096
 #define TICK_MS	 5000
 /* The largest number of parts between a pod and its job. */
 #define MAX_LINKS 4
 /*
- * The largest number of deleted parts that are remembered. Pods of a deleted part may still arrive or change.
+ * The largest number of deleted parts that kxfs remembers, because pods of a deleted part may still
+ * arrive or change.
  */
 #define PAST_MAX 10000
 
 struct pod {
 	struct spec_pod_view *view;
-	/* the pod's JSON while its job is not known, since it may have to be parsed again; else NULL */
+	/*
+	 * The pod's JSON while the pod's job is not known, since kxfs may have to parse it again.
+	 * Otherwise NULL.
+	 */
 	char *json;
 	struct job *job;
 	unsigned round;
-	struct pod *prev, *next; /* in the list of the job's pods */
+	struct pod *prev, *next; /* neighbours in the list of the job's pods */
 	UT_hash_handle hh;	 /* by uid */
 	/*
-	 * By name, while the pod is in the cluster. Two pods have the same name only during a list; the list will
-	 * not contain the older one.
+	 * The handle by name, used while the pod is in the cluster. Two pods have the same name
+	 * only during a list. The older one is not in the list.
 	 */
 	UT_hash_handle by_name;
 };
@@ -59,12 +70,12 @@ struct pod {
 struct job {
 	struct world_job j;
 	struct world *w;
-	struct pod *pods; /* deleted pods are at the end, the oldest first */
+	struct pod *pods; /* the job's pods; deleted pods are at the end, the oldest first */
 	size_t n_gone;
-	size_t n_open;	   /* number of pods that wait here until their job is known */
-	unsigned position; /* the job's position in its queue of Kueue; 0 if unknown */
-	bool waits;	   /* the job was last published as not started */
-	bool waited;	   /* SPEC_SETTLE_NS has passed since the job was first seen */
+	size_t n_open;	   /* number of pods in PODS whose job is not known yet */
+	unsigned position; /* the job's position in its Kueue queue; 0 if unknown */
+	bool waits;	   /* true if the job was last published as not started */
+	bool waited;	   /* true if SPEC_SETTLE_NS has passed since the job was first seen */
 	UT_hash_handle hh; /* by uid */
 };
 
@@ -74,82 +85,97 @@ struct object {
 	void *view;
 	const struct spec_meta *meta; /* the meta of VIEW */
 	unsigned round;
-	bool waited;		 /* a group: SPEC_SETTLE_NS has passed since it was first seen */
-	bool changed;		 /* a queue: the jobs that wait in it must be reported */
+	/* for a group: true if SPEC_SETTLE_NS has passed since it was first seen */
+	bool waited;
+	/* for a queue: true if the jobs that wait in it must be reported */
+	bool changed;
 	UT_hash_handle hh;	 /* by uid or name, see BY_NAME */
 	UT_hash_handle hh_owner; /* by the uid of its job */
 };
 
 /* The functions of a type of objects. */
 struct type_ops {
-	const char *what; /* the name of the type in messages */
+	const char *what; /* the name of the type, for messages */
 	int (*parse)(const char *json, size_t len, void **ret);
 	void (*unref)(void *view);
-	size_t meta; /* offset of the meta in the view */
-	/* objects[] has the table at the index of this type; both types of Volcano's queues share a table */
+	size_t meta; /* the offset of struct spec_meta in the view */
+	/*
+	 * The index of the type's table in objects[]. Both types of Volcano's queues have the same
+	 * table.
+	 */
 	enum world_type table;
-	bool by_name; /* the key is the name; else the uid */
-	/* the controller of an object is a job or a part of one; ignore objects without a controller */
+	bool by_name; /* true if the key is the name; false if it is the uid */
+	/*
+	 * true if the controller of each object must be a job or a part of one; objects without a
+	 * controller are then ignored
+	 */
 	bool owned;
 	/*
-	 * Return true if NOW differs from OLD in something that jobs show. OLD is NULL if NOW is new. If DIFFERS is
-	 * NULL, each version counts as different.
+	 * Return true if NOW differs from OLD in something that jobs show. OLD is NULL if NOW is a
+	 * new object. If this member is NULL, every change of an object counts.
 	 */
 	bool (*differs)(struct world *w, struct object *now, const struct object *old);
 	/*
-	 * Report the jobs that change because NOW has replaced OLD. OLD is NULL if NOW is new. NOW is NULL if OLD
-	 * was deleted.
+	 * Report the jobs that change because NOW has replaced OLD. OLD is NULL if NOW is a new
+	 * object. NOW is NULL if OLD was deleted.
 	 */
 	void (*report)(struct world *w, struct object *now, const struct object *old);
 };
 
-/* An object in the cluster that can't be parsed, or that exceeds a limit. */
+/*
+ * An object in the cluster that the world does not show, because the object can't be parsed or
+ * exceeds a limit.
+ */
 struct passed {
-	char *uid; /* or the name, if the uid can't be read */
+	char *uid; /* the uid of the object; its name if the uid can't be read */
 	enum world_type type;
 	unsigned round;
 	UT_hash_handle hh; /* by uid */
 };
 
 /*
- * Whether the first list of a type has ended. LISTING: it is in progress. RELISTING: a later list is in progress.
- * An object that arrives after the first list was created recently.
+ * Whether the first list of a type has ended. UNLISTED: it has not begun. LISTING: it is in
+ * progress. LISTED: it has ended. RELISTING: it has ended, and a later list is in progress. An
+ * object that arrives after the first list was created recently.
  */
 enum listing { UNLISTED, LISTING, LISTED, RELISTING };
 
 struct world {
 	world_changed_fn changed;
 	void *data;
-	/* The kinds of the types from WORLD_JOBS on. */
+	/* KINDS and REFUSED: the kinds of the types from WORLD_JOBS on. */
 	const struct spec_kind *_Atomic kinds[SPEC_MAX_KINDS];
 	const struct spec_kind *refused[SPEC_MAX_KINDS];
-	const struct spec_reader *readers[SPEC_MAX_KINDS]; /* the readers of these kinds */
+	const struct spec_reader *readers[SPEC_MAX_KINDS]; /* the readers of the KINDS */
 	size_t n_readers;
 	/* The resources of the types from WORLD_PARTS on. */
 	const struct spec_part *_Atomic parts[SPEC_MAX_PARTS];
-	unsigned settling; /* depth of settle() */
+	unsigned settling; /* number of nested calls of settle() */
 	unsigned rounds[WORLD_N_TYPES];
 	enum listing listing[WORLD_N_TYPES];
 	enum world_watch_status _Atomic statuses[WORLD_N_TYPES];
 	struct job *jobs;
 	struct pod *pods, *named;
-	/* deleted pods, by uid; a deleted driver may be the owner of an executor */
+	/*
+	 * Deleted pods, by uid. kxfs needs them because a deleted driver may be the owner of an
+	 * executor.
+	 */
 	struct pod *gone;
-	/* The tables of objects; the index is type_ops.table. Changed only under the lock. */
+	/* The tables of objects, indexed by type_ops.table. Only changed under LOCK. */
 	struct object *objects[WORLD_N_TYPES];
 	struct object *owned[WORLD_N_TYPES];
 	struct object *past; /* deleted parts, by uid, the oldest first */
 	struct events *events;
 	struct passed *passed;
-	struct loop_timer tick; /* set while a job must be reported later */
+	struct loop_timer tick; /* runs while a job must be reported later */
 	bool stopped;
-	struct spec_kueue_facts kueue; /* only its FIXED, AWAY and ABSENT are set */
-	/* A queue was deleted: report the jobs whose queue is unknown. */
+	struct spec_kueue_facts kueue; /* only the members FIXED, AWAY and ABSENT are used */
+	/* True if a queue was deleted. The jobs whose queue is unknown must then be reported. */
 	bool queue_gone;
-	struct lock lock; /* protects OBJECTS, which only the I/O thread changes */
-	/* Objects of the type were passed over because there were too many. */
+	struct lock lock; /* protects OBJECTS; only the I/O thread changes OBJECTS */
+	/* For each type: true if objects were passed over because there were too many. */
 	bool full[WORLD_N_TYPES];
-	size_t n_live;	     /* jobs in the cluster */
+	size_t n_live;	     /* number of jobs in the cluster */
 	unsigned n_passings; /* number of calls of world_pass_over */
 	atomic_size_t n_pods, n_passed;
 };
@@ -196,7 +222,10 @@ static bool is_listing(const struct world *w, enum world_type type)
 	return w->listing[type] == LISTING || w->listing[type] == RELISTING;
 }
 
-/* If TYPE has the largest number of objects already, pass over the new object JSON, and return true. */
+/*
+ * If the world already has the largest number of objects of TYPE, pass over the new object JSON,
+ * and return true. Otherwise return false.
+ */
 static bool is_full(struct world *w, enum world_type type, const char *json, size_t len, bool gone)
 {
 	size_t most = is_listing(w, type) ? 2 * SPEC_MAX_LISTED : SPEC_MAX_LISTED;
@@ -227,8 +256,9 @@ static struct object *find_owned(const struct world *w, enum world_type type, co
 /* --- owners --- */
 
 /*
- * VIEW is an object of TYPE. True if a job of another kind on this mount owns it; always false on a single-kind
- * mount. Set *RET_LINK to true if the pods of the object belong to that job.
+ * VIEW is an object of TYPE. True if a job of another kind on this mount owns this object; always
+ * false if the mount has only one kind. Set *RET_LINK to true if the pods of the object belong to
+ * that job.
  */
 static bool is_part(const struct world *w, enum world_type type, const struct spec_job_view *view,
 		    bool *ret_link)
@@ -245,7 +275,7 @@ static bool is_part(const struct world *w, enum world_type type, const struct sp
 	return ret;
 }
 
-/* Return the uid of the owner of the object UID; NULL if unknown. */
+/* Return the uid of the owner of the object UID; NULL if the owner is unknown. */
 static const char *next_of(const struct world *w, const char *uid)
 {
 	static const enum world_type tables[] = {WORLD_PARTS, WORLD_GROUPS, WORLD_WORKLOADS};
@@ -265,8 +295,9 @@ static const char *next_of(const struct world *w, const char *uid)
 }
 
 /*
- * Return the uid of the job to which the object UID belongs; UID if that object is the job. If the job is unknown,
- * return the uid of the last known owner. If the owners form a circle, return UID.
+ * Return the uid of the job to which the object UID belongs. If the object is itself a job, return
+ * UID. If the job is unknown, return the uid of the last known owner. If the owners form a circle,
+ * return UID.
  */
 static const char *resolve(const struct world *w, const char *uid)
 {
@@ -287,7 +318,10 @@ static const char *resolve(const struct world *w, const char *uid)
 	return uid;
 }
 
-/* Return the reader of the job UID, or of the job to which the object UID belongs; NULL if unknown. */
+/*
+ * Return the reader of the job to which the object UID belongs; the object may be the job itself.
+ * Return NULL if the job is unknown.
+ */
 static const struct spec_reader *reader_of(void *data, const char *uid)
 {
 	const struct world *w = data;
@@ -314,7 +348,10 @@ static bool is_about(void *data, const char *about)
 	return job_about(job->w, about) == job;
 }
 
-/* Give JOB the waiting events about its objects. JOB has more objects than before. */
+/*
+ * Call this when more objects of JOB are known than before. Give JOB the waiting events about these
+ * objects.
+ */
 static void adopt_events(struct job *job)
 {
 	if (events_adopt(job->w->events, job->j.uid, is_about, job))
@@ -327,7 +364,10 @@ static void on_object(struct world *w, enum world_type type, const char *json, s
 
 /* --- jobs --- */
 
-/* Gives the reader of KIND access to the jobs that were parsed as KIND. */
+/*
+ * The argument of known_view, which gives the reader of KIND access to the jobs that were parsed as
+ * KIND.
+ */
 struct world_known {
 	const struct world *w;
 	const struct spec_kind *kind;
@@ -341,7 +381,10 @@ static const struct spec_job_view *known_view(void *data, const char *uid)
 	return job && job->j.kind == known->kind ? job->j.view : NULL;
 }
 
-/* Parse JSON as a job of TYPE. Return NULL if it can't be parsed, or TYPE has no kind any more. */
+/*
+ * Parse JSON as a job of TYPE. Return NULL if JSON can't be parsed, or if TYPE has no kind any
+ * more.
+ */
 static struct spec_job_view *read_job(struct world *w, enum world_type type, const char *json,
 				      size_t len, bool gone)
 {
@@ -367,8 +410,8 @@ static void job_first_seen(struct job *job, const struct spec_job_view *view)
 }
 
 /*
- * Put VIEW of TYPE, which was parsed from JSON, into the table, and take ownership of VIEW. Return its job, or NULL
- * if VIEW is ignored.
+ * Put VIEW into the table, and take ownership of VIEW. VIEW was parsed from JSON, and has the type
+ * TYPE. Return the job of VIEW, or NULL if VIEW is ignored.
  */
 static struct job *take_job(struct world *w, enum world_type type, struct spec_job_view *view,
 			    const char *json, size_t len)
@@ -396,7 +439,7 @@ static struct job *take_job(struct world *w, enum world_type type, struct spec_j
 	job->j.view = view;
 	job->j.object = spec_text_new(json, len);
 	job->j.round = w->rounds[type];
-	/* A job that was gone is back when it has the labels of the selector again. */
+	/* If the job was gone, it is back, because it has the labels of the selector again. */
 	job->j.gone = false;
 	if (first) {
 		settle(w, job->j.uid);
@@ -425,9 +468,9 @@ const struct world_job *world_reply(struct world *w, enum world_type type, const
 }
 
 /*
- * True if VIEW, which a watch has returned, must be ignored because an earlier reply had a newer version of the
- * job. The watch will return that version, too. Objects of a list are never ignored, because the versions of a
- * server that was restored from a backup start again.
+ * A watch has returned VIEW. True if VIEW must be ignored because an earlier reply had a newer
+ * version of the job; the watch will return that version, too. Never ignore the objects of a list,
+ * because versions may start again after the server was restored from a backup.
  */
 static bool is_late(struct world *w, enum world_type type, const struct spec_job_view *view)
 {
@@ -487,7 +530,7 @@ static void set_json(struct pod *pod, char *json)
 	pod->json = json;
 }
 
-/* Remove POD from all tables without changing it. */
+/* Remove POD from all tables, but do not change POD. */
 static void pod_leaves(struct pod *pod)
 {
 	struct job *job = pod->job;
@@ -529,7 +572,7 @@ static void pod_gone(struct pod *pod)
 	changed(job);
 }
 
-/* Put the pod of VIEW, which was parsed from JSON, into the tables, and take ownership of VIEW. */
+/* Put a pod into the tables. VIEW is the pod, parsed from JSON. Take ownership of VIEW. */
 static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const char *json)
 {
 	struct pod *pod;
@@ -538,7 +581,7 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const c
 	HASH_FIND_STR(w->pods, view->meta.uid, pod);
 	first = !pod || pod->json;
 	if (pod) {
-		/* remove POD first, because its keys in the tables are strings of the old view */
+		/* remove POD first, because the tables use strings of the old view as keys */
 		HASH_DEL(w->pods, pod);
 		HASH_DELETE(by_name, w->named, pod);
 		spec_pod_view_inherit(view, pod->view);
@@ -562,8 +605,9 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const c
 }
 
 /*
- * True if POD (may be NULL) belongs to another job according to its new VIEW. That job may still be unknown, but a
- * pod moves from a known job to an unknown one only if its owner has changed.
+ * True if POD belongs to another job than before, according to its new VIEW. False if POD is NULL.
+ * The new job may be unknown. But a pod moves from a known job to an unknown one only if its owner
+ * has changed.
  */
 static bool pod_moves(const struct world *w, const struct pod *pod,
 		      const struct spec_pod_view *view)
@@ -594,10 +638,13 @@ static void on_pod(struct world *w, const char *json, size_t len, bool gone)
 		spec_pod_view_free(view);
 		return;
 	}
-	/* A pod moves to another job if the mount shows other kinds than before. */
+	/* When the mount shows other kinds than before, a pod may move to another job. */
 	if (pod_moves(w, pod, view))
 		pod_gone(pod);
-	/* Take VIEW even of a deleted pod, because its last state shows how the pod has ended. */
+	/*
+	 * Take VIEW even if the pod was deleted, because this last state shows how the pod has
+	 * ended.
+	 */
 	pod = pod_seen(w, view, json);
 	if (gone)
 		pod_gone(pod);
@@ -605,7 +652,7 @@ static void on_pod(struct world *w, const char *json, size_t len, bool gone)
 		settle(w, view->meta.uid);
 }
 
-/* Parse OLD again, after it was removed from all tables. */
+/* Parse the JSON of OLD again. OLD must not be in any table. */
 static void read_again(struct world *w, struct pod *old)
 {
 	struct pod *pod;
@@ -620,7 +667,9 @@ static void read_again(struct world *w, struct pod *old)
 		pod_gone(pod);
 }
 
-/* Parse the pods that wait under UID again, because the job of the object UID is known now. */
+/*
+ * The job to which the object UID belongs is known now. Parse again the pods that wait under UID.
+ */
 static void settle(struct world *w, const char *uid)
 {
 	struct job *job = find_job(w, uid);
@@ -694,8 +743,8 @@ static void object_free(struct object *object)
 }
 
 /*
- * Put OBJECT into its tables. If its job has another object of this type, OBJECT replaces that object in OWNED,
- * since the older one will be deleted soon.
+ * Put OBJECT into its tables. If the job already has an object of this type in OWNED, replace that
+ * object by OBJECT, since the older one will be deleted soon.
  */
 static void enter_table(struct world *w, struct object *object)
 {
@@ -758,7 +807,7 @@ static void on_object(struct world *w, enum world_type type, const char *json, s
 	now->round = w->rounds[type];
 	old = find_object(w, s->table, key_of(now));
 	if (gone || (s->owned && !*now->meta->owner_uid)) {
-		/* Keep OLD if it is a newer object with the same name. */
+		/* If OLD is another, newer object with the same name, keep it. */
 		if (old && streq(old->meta->uid, now->meta->uid))
 			object_gone(w, old);
 		object_free(now);
@@ -790,7 +839,9 @@ static void objects_listed(struct world *w, enum world_type type)
 
 /* --- the types of other objects --- */
 
-/* Return when OBJECT was first seen. For an object of the first list, return when it was created. */
+/*
+ * Return when OBJECT was first seen. If OBJECT was in the first list, return when it was created.
+ */
 static int64_t first_seen(const struct world *w, const struct object *object)
 {
 	return world_has_listed(w, type_of(object)) ? loop_time_ns() : object->meta->created;
@@ -812,7 +863,10 @@ static void owned_report(struct world *w, struct object *now, const struct objec
 	const char *owner = (now ? now : old)->meta->owner_uid;
 	struct job *job = find_job(w, owner);
 
-	/* If OWNER is not a job, it may be the owner of jobs, as a TrainJob is. Report these jobs. */
+	/*
+	 * If OWNER is not a job, it may be the owner of jobs, as a TrainJob is. Report the jobs
+	 * that it owns.
+	 */
 	for (struct job *other = job ? NULL : w->jobs; other; other = other->hh.next)
 		if (other->j.view && streq(other->j.view->meta.owner_uid, owner))
 			changed(other);
@@ -854,7 +908,10 @@ static void queue_report(struct world *w, struct object *now, const struct objec
 	tick_later(w);
 }
 
-/* Report the jobs that wait in LocalQueues of the ClusterQueue, since they may wait because of it. */
+/*
+ * Report the jobs in the LocalQueues of this ClusterQueue, since they may wait because of the
+ * ClusterQueue.
+ */
 static void cluster_queue_report(struct world *w, struct object *now, const struct object *old)
 {
 	const char *name = (now ? now : old)->meta->name;
@@ -869,7 +926,10 @@ static void cluster_queue_report(struct world *w, struct object *now, const stru
 	}
 }
 
-/* Define NAME_parse and NAME_unref, the functions of a row of types[] whose views are struct TYPE. */
+/*
+ * Define the functions NAME_parse and NAME_unref for a row of types[]. The views of this row are of
+ * struct TYPE.
+ */
 #define VIEW(name, type, parse, unref)                                                             \
 	static int name##_parse(const char *json, size_t len, void **ret)                          \
 	{                                                                                          \
@@ -911,7 +971,7 @@ static const struct type_ops types[WORLD_N_TYPES] = {
 				  offsetof(struct spec_cluster_queue_view, meta),
 				  WORLD_CLUSTER_QUEUES, .by_name = true,
 				  .report = cluster_queue_report},
-	/* Jobs that are parts of other jobs are also in this table. */
+	/* This table also contains the jobs that are parts of other jobs. */
 	[WORLD_PARTS... WORLD_N_TYPES - 1] = {"part", part_parse, part_unref,
 					      offsetof(struct spec_part_view, meta), WORLD_PARTS,
 					      .owned = true, .report = part_report},
@@ -926,13 +986,15 @@ static void on_event(struct world *w, const char *json, size_t len, bool gone)
 	int err;
 
 	/*
-	 * Keep the event. The server deletes an event after an hour, but the event still describes what happened.
+	 * Keep the event. The server deletes an event after an hour, but the event still describes
+	 * what happened.
 	 */
 	if (gone)
 		return;
 	err = spec_event_view_parse(json, len, &view);
 	if (err) {
-		if (err != -EINVAL) /* -EINVAL: an event about an object that is not shown */
+		/* -EINVAL means that the event is about an object that is not shown */
+		if (err != -EINVAL)
 			world_pass_over(w, WORLD_EVENTS, json, len, gone, err);
 		return;
 	}
@@ -997,7 +1059,10 @@ static void unpass(struct world *w, struct passed *passed)
 	free(passed);
 }
 
-/* The object with this UID or NAME is passed over. Keep its last readable version or, if GONE, remove it. */
+/*
+ * Called when the object with this UID or NAME is passed over. Keep its last readable version. If
+ * GONE, remove that version.
+ */
 static void keep_known(struct world *w, enum world_type type, const char *uid, const char *name,
 		       bool gone)
 {
@@ -1071,7 +1136,10 @@ void world_pass_over(struct world *w, enum world_type type, const char *json, si
 bool world_has_room_again(struct world *w, enum world_type type)
 {
 	size_t n = n_kept(w, type), passed = HASH_COUNT(w->passed);
-	/* PASSED has at most PASSED_MAX objects, so more objects may have been passed over. */
+	/*
+	 * PASSED has at most PASSED_MAX objects. If it is full, more objects may have been passed
+	 * over.
+	 */
 	size_t room = passed < PASSED_MAX ? passed : SPEC_MAX_LISTED / 8;
 
 	if (!w->full[type] || is_listing(w, type) || n + room > SPEC_MAX_LISTED)
@@ -1120,7 +1188,7 @@ void world_object(struct world *w, enum world_type type, const char *json, size_
 		on_event(w, json, len, gone);
 	else
 		on_object(w, type, json, len, gone);
-	if (passed && w->n_passings == before) /* the object can be read now */
+	if (passed && w->n_passings == before) /* kxfs has now been able to read the object */
 		unpass(w, passed);
 }
 
@@ -1139,7 +1207,7 @@ void world_list_ends(struct world *w, enum world_type type)
 			job_gone(job);
 	if (type == WORLD_PODS)
 		return pods_listed(w);
-	if (type != WORLD_EVENTS) /* events are never deleted (on_event) */
+	if (type != WORLD_EVENTS) /* on_event never deletes events */
 		return objects_listed(w, type);
 }
 
@@ -1157,7 +1225,10 @@ void world_forget_type(struct world *w, enum world_type type)
 
 /* --- changes with time --- */
 
-/* Report the jobs that have waited for SPEC_SETTLE_NS. Return true if other jobs have waited for less. */
+/*
+ * Report the jobs that have waited for SPEC_SETTLE_NS. Return true if any other job has waited for
+ * a shorter time.
+ */
 static bool report_settled(struct world *w)
 {
 	int64_t before = loop_time_ns() - SPEC_SETTLE_NS;
@@ -1183,7 +1254,10 @@ static void on_tick(void *data)
 {
 	struct world *w = data;
 
-	/* Report the jobs that wait in a changed queue and, if a queue is gone, those whose queue is unknown. */
+	/*
+	 * Report the jobs that wait in a changed queue. If a queue was deleted, also report the
+	 * jobs whose queue is unknown.
+	 */
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
 		const struct object *queue = NULL;
 
@@ -1293,7 +1367,7 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 	};
 }
 
-/* Set FACT, a fact about Kueue that any job may show, to NOW, and report the change. */
+/* Set FACT to NOW, and report the change. FACT is a fact about Kueue that any job may show. */
 static void set_kueue_fact(struct world *w, bool *fact, bool now)
 {
 	if (now == *fact)
