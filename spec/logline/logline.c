@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads one stream of a log and removes the times of its lines. A stream first repeats known output,
- * so overlap.c compares it with that output. From the first new byte on, all output is delivered.
+ * Reads one stream of a log and removes the times of its lines. The first bytes of a stream usually
+ * repeat known output, so overlap.c compares them with that output. All output after the known
+ * output is delivered.
  *
  *	STATE	the next byte belongs to	ends with			next
  *	BEFORE	a time, or a message		a time and its blank		CONTENT
@@ -25,15 +26,17 @@
 #define TEXT_MAX     512
 #define SECOND_CHARS 20 /* "2026-11-21T09:08:40." */
 /*
- * The maximum difference between the times of two parts of a line. It makes it unlikely that kxfs
- * mistakes a time in the output, right where a line may be cut, for the time of a part.
+ * The maximum difference between the times of two parts of a line. A program may print a time
+ * exactly where the runtime may cut a line. With this limit, kxfs is unlikely to mistake that time
+ * for the time of a part.
  */
 #define PART_MAX (INT64_C(30) * 86400 * NS_PER_S)
 
 enum line_state { BEFORE, CONTENT, MIDDLE, OTHER };
 
 struct spec_logline {
-	struct overlap *overlap; /* NULL after all known output: every further byte is new */
+	/* NULL once all known output has passed; every further byte is new */
+	struct overlap *overlap;
 	struct spec_logline_past *past;
 	/*
 	 * The stream was requested from this time on; 0 if it was requested from the log's start.
@@ -43,7 +46,7 @@ struct spec_logline {
 	enum line_state state;
 	uint64_t n;   /* bytes of the stream so far */
 	size_t entry; /* bytes of output since the last time, counted up to SPEC_LOGLINE_ENTRY */
-	bool any;     /* a line has begun */
+	bool any;     /* true if a line has begun */
 	int64_t line_ns;
 	char prefix[PREFIX_MAX]; /* bytes that may be a time, kept until the next chunk arrives */
 	size_t n_prefix;
@@ -107,8 +110,8 @@ static void add_text(struct spec_logline *l, const char *bytes, size_t n)
 /* --- lines and their contents --- */
 
 /*
- * End the comparison with the known output, because all of it has arrived or is missing. Deliver
- * the held bytes. The rest of the stream is new.
+ * End the comparison with the known output: all of that output has arrived, or it is missing.
+ * Deliver the held bytes. The rest of the stream is new.
  */
 static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
@@ -119,9 +122,9 @@ static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 }
 
 /*
- * Handle a stream that does not include the known end. With LINE, the line that begins now is the
- * first one that is newer. Without LINE, newer output was mistaken for known output and skipped, so
- * the caller needs another stream.
+ * Handle a stream that does not include the known end. If LINE is true, a line begins now, and it
+ * is the first line that is newer than the known end. If LINE is false, newer output was mistaken
+ * for known output and skipped, so the caller needs another stream.
  */
 static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void *data)
 {
@@ -135,8 +138,8 @@ static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void
 }
 
 /*
- * Begin a line with the time NS or, with PART, a part of a line. NEXT has the first N bytes of the
- * line or part.
+ * Begin a line that has the time NS. If PART is true, begin a part of a line instead. NEXT has the
+ * first N bytes of the line or part.
  */
 static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char *next, size_t n,
 		      spec_logline_fn fn, void *data)
@@ -228,8 +231,8 @@ static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, in
 }
 
 /*
- * Process C, a byte that may belong to the time of a line. This handles a time that arrives in
- * several chunks, since take_time does not. NEXT has the N bytes after C.
+ * Process C, a byte that may belong to the time of a line. This function handles a time that
+ * arrives in several chunks, which take_time can't do. NEXT has the N bytes after C.
  */
 static int take_prefix(struct spec_logline *l, char c, const char *next, size_t n,
 		       spec_logline_fn fn, void *data)
@@ -288,7 +291,7 @@ static bool may_be_time(const char *text, size_t n)
 	return n < PREFIX_MAX && !memchr(text, '\0', n);
 }
 
-/* The collected bytes looked like a time, but are not one: deliver them as output. */
+/* The collected bytes looked like a time but are not a time. Deliver them as output. */
 static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
 	size_t n = l->n_prefix;
@@ -397,8 +400,8 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 }
 
 /*
- * Record where the stream ended. True if the previous stream ended at the same byte: then both are
- * probably complete.
+ * Record where the stream ended. Return true if the previous stream ended at the same byte; then
+ * both streams are probably complete.
  */
 static bool has_ended_again(struct spec_logline *l)
 {

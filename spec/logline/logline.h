@@ -7,18 +7,21 @@
  * spec_logline_known), and delivers only what follows. So it delivers every byte once, however
  * often streams break. Pure; a stream belongs to one thread.
  *
- * kxfs requests a stream from a whole second on: the earliest second of a line in the known end. So
- * the stream includes all lines of the known end, unless they were rotated away. Earlier lines may
- * precede them, and are skipped. overlap.h describes how the first new byte is found.
+ * kxfs requests a stream from a given time on: the second in which the earliest line of the known
+ * end was printed. So the stream includes all lines of the known end, unless they were rotated
+ * away. It may begin with even earlier lines, which this module skips. overlap.h describes how the
+ * first new byte is found.
  *
  * Format of a stream: a time and a blank precede each line that begins in the stream. The runtime
- * cuts a line of more than 16 KiB into parts, and records a time for each part. Streams do not
- * contain the times of parts, but the kubelet selects parts by them. So a stream may begin with a
- * later part of a line, which then has no time. A message of the kubelet has no time either. So text
- * without a time is never output. Kubelets before 1.26 send the time of each part,
- * also in the middle of a line. So a time is not output if it is at a position where the runtime
- * cuts, and is not earlier than the time of the part before. This does not apply once a line of
- * this log has continued at such a position without a time.
+ * cuts a line of more than 16 KiB into parts, and records a time for each part. The times of parts
+ * are not in the stream, but the kubelet selects the parts to send by these times. So a stream may
+ * begin with a later part of a line, which then has no time. A message of the kubelet has no time
+ * either. So this module never delivers text without a time.
+ *
+ * Kubelets before 1.26 also send the time of each part, in the middle of a line. So this module
+ * removes a time if it is at a position where the runtime cuts lines, and is not earlier than the
+ * time of the part before. It stops doing so once a line of this log has continued at such a
+ * position without a time.
  */
 #pragma once
 
@@ -54,15 +57,15 @@ struct spec_logline_known {
  * struct, and keeps it for the next stream.
  */
 struct spec_logline_past {
-	bool plain; /* a line has continued after SPEC_LOGLINE_ENTRY bytes without a time */
+	bool plain; /* true if a line has continued after SPEC_LOGLINE_ENTRY bytes without a time */
 	/*
-	 * The last stream did not include the known end. So, with FORCE, accept the next stream's
-	 * newer lines without a comparison.
+	 * True if the last stream did not include the known end. With FORCE, the newer lines of the
+	 * next stream are then accepted without a comparison.
 	 */
 	bool blind;
 	/*
-	 * The last stream ended within the known end, after N bytes. It was requested from SINCE
-	 * on.
+	 * True if the last stream ended within the known end. It then ended after N bytes, and was
+	 * requested from the time SINCE.
 	 */
 	bool ended;
 	uint64_t n;
@@ -71,7 +74,7 @@ struct spec_logline_past {
 
 /*
  * Call this when new output has arrived. The next stream is then compared with the known end, even
- * if the last one did not include it.
+ * if the last stream did not include that end.
  */
 void spec_logline_compare_again(struct spec_logline_past *past);
 
@@ -97,8 +100,8 @@ void spec_logline_free(struct spec_logline *l);
 bool spec_logline_since(const struct spec_logline *l, int64_t *ret_ns);
 
 /*
- * Called with N bytes of output to append to the log; borrowed. NS is the time of the line that has
- * begun last. Return 0. If the function returns a negative errno, spec_logline_feed stops and
+ * Called with N bytes of output to append to the log; borrowed. NS is the time of the line that
+ * began last. Return 0. If the function returns a negative errno, spec_logline_feed stops and
  * returns it.
  */
 typedef int (*spec_logline_fn)(void *data, int64_t ns, const char *bytes, size_t n);

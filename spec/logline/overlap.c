@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes and checks guesses of where a stream begins in its log: see overlap.h. */
+/*
+ * Makes guesses of the position at which a stream begins in its log, and checks them; see
+ * overlap.h.
+ */
 #include "spec/logline/overlap.h"
 
 #include "spec/base/mem.h"
@@ -12,10 +15,10 @@
 struct guess {
 	uint64_t at; /* the offset in the log of the stream's next byte */
 	uint64_t n;  /* bytes that the guess has matched so far */
-	bool timed;  /* the time of a line has confirmed the guess */
+	bool timed;  /* true if the time of a line has confirmed the guess */
 	/*
-	 * The guess was made for a part of a line. The time of a part may be any time later than
-	 * the line's.
+	 * True if the guess was made for a part of a line. The time of a part may be any time after
+	 * the line's time.
 	 */
 	bool part;
 };
@@ -23,23 +26,27 @@ struct guess {
 struct overlap {
 	struct spec_logline_known known;
 	bool force;
-	/* of the times of known lines; EARLIEST is 0 if a time is unknown */
+	/*
+	 * the earliest and the latest time of the known lines; EARLIEST is 0 if one of the times is
+	 * unknown
+	 */
 	int64_t earliest, latest;
-	bool begun; /* a line of the stream has begun */
-	int64_t ns; /* the time of the line that has begun last */
-	/* a line that is newer than the known end was mistaken for a known one */
+	bool begun; /* true if a line of the stream has begun */
+	int64_t ns; /* the time of the line that began last */
+	/* true if a line that is newer than the known end was mistaken for a known line */
 	bool skipped;
 	struct guess guesses[GUESSES_MAX];
 	size_t n_guesses;
 	/*
-	 * A guess for a part of a line has reached the end of the known output, but without FORCE
-	 * it does not count: the next bytes may be new, or may belong to another run.
+	 * True if a guess for a part of a line has reached the end of the known output. Without
+	 * FORCE, such a guess does not count: the next bytes may be new, or may belong to another
+	 * run.
 	 */
 	bool doubtful;
 
 	/*
-	 * A guess has reached the end of the known output. HELD has all bytes of the stream after
-	 * that.
+	 * True if a guess has reached the end of the known output. HELD has all bytes of the stream
+	 * after that point.
 	 */
 	bool reached;
 	char *held;
@@ -57,8 +64,9 @@ struct overlap *overlap_new(struct spec_logline_known *known, bool force)
 	size_t n = 0;
 
 	/*
-	 * Keep one record for adjacent lines with the same time. Add a record if none of the
-	 * records contains the byte at FROM.
+	 * Copy one record for adjacent lines with the same time. If the first record begins after
+	 * FROM, put a record before it for the line that contains the byte at FROM. Its time is
+	 * unknown.
 	 */
 	if (known->n_lines == 0 || known->lines[0].at > known->from)
 		n++;
@@ -152,8 +160,8 @@ static void add_guess(struct overlap *o, struct guess g, const struct line_start
 
 /*
  * Add guesses for the known lines between the offsets LINE and END. A guess is that the stream's
- * line S is one of these lines, or a part that the runtime may have cut from one of them. With
- * EACH, any of these lines may have the time of S. With TIMED, all of them have it.
+ * line S is one of these lines, or a part that the runtime may have cut from one of them. If EACH
+ * is true, any of these lines may have the time of S. If TIMED is true, all of them have it.
  */
 static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool each, bool timed,
 			 const struct line_start *s)
@@ -178,14 +186,14 @@ static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool ea
 }
 
 /*
- * Add a guess for each known line that the stream's line S may be. FIRST: S is the first line of
- * the stream.
+ * Add a guess for each known line that the stream's line S may be. FIRST is true if S is the first
+ * line of the stream.
  */
 static void make_guesses(struct overlap *o, const struct line_start *s, bool first)
 {
 	const struct spec_logline_known *k = &o->known;
 
-	/* S is from before the known end. A stream may begin with up to a second of such lines. */
+	/* S is older than the known end. A stream may begin with up to a second of such lines. */
 	if (s->ns < o->earliest)
 		return;
 	for (size_t i = 0; i < k->n_lines; i++) {
@@ -206,8 +214,8 @@ static void make_guesses(struct overlap *o, const struct line_start *s, bool fir
 }
 
 /*
- * A line, or a part of a line (PART), begins in the stream and has the time NS. Return true if this
- * is possible by the guess G. If the time confirms G, note that in G.
+ * A line with the time NS begins in the stream. If PART is true, it is only a part of a line.
+ * Return true if the guess G allows this. If the time confirms G, record that in G.
  */
 static bool may_begin(const struct overlap *o, struct guess *g, int64_t ns, bool part)
 {
@@ -314,8 +322,8 @@ enum overlap_answer overlap_bytes(struct overlap *o, const char *bytes, size_t n
 	}
 	if (o->reached) {
 		/*
-		 * The number of held bytes is bounded: by a remaining guess, each of them equals a
-		 * byte of the known end.
+		 * The number of held bytes is bounded: a guess remains by which each of them equals
+		 * a byte of the known end.
 		 */
 		if (o->n_held + n > o->held_room) {
 			o->held_room = max_of(2 * o->held_room, o->n_held + n);
