@@ -25,17 +25,18 @@ struct spec_identity {
 	const char *submission; /* UUID of this submission */
 	const char *submitter;	/* user@host */
 	const char *user;	/* value of the label SPEC_LABEL_USER; names the user who mounts */
-	bool rename;		/* give a ready manifest a new name, because its own is taken */
+	/* true to give a ready manifest a new name, because its own name is taken */
+	bool rename;
 	/*
-	 * The object that has the manifest's own name still exists, and so do the objects that it
-	 * wraps.
+	 * True if the object that has the manifest's own name still exists. The objects that it
+	 * wraps then exist, too.
 	 */
 	bool old_exists;
 };
 
 /*
- * Objects between a kind's jobs and their pods: a job owns them, and they own pods. A mount watches
- * only their metadata.
+ * A resource whose objects are between a kind's jobs and their pods: a job owns such objects, and
+ * they own pods. A mount watches only their metadata.
  */
 struct spec_part {
 	const char *api_version, *kind, *plural;
@@ -64,8 +65,8 @@ struct spec_member {
 struct spec_kind {
 	const char *name; /* its name, "volcano", in SOURCE and in an AppDef's scheduler */
 	/*
-	 * Another word for SOURCE, which several kinds share. A mount with this SOURCE shows only
-	 * one of these kinds. NULL if only NAME selects the kind.
+	 * A word that the user may write as SOURCE instead of NAME; several kinds may share it. The
+	 * mount then shows only one of these kinds. NULL if there is no such word.
 	 */
 	const char *source;
 	const char *jobs; /* text for people: "Volcano jobs" */
@@ -78,11 +79,11 @@ struct spec_kind {
 	const char *plural; /* plural name of the resource, in URLs */
 	/* label selector that matches all pods of the kind's jobs, or "" */
 	const char *pod_selector;
-	/* a label that the kind's pods and pods of other kinds have, or NULL */
+	/* a label that the kind's pods have, and pods of other kinds as well; or NULL */
 	const char *pods_also;
 	/*
-	 * Where an object has its pods or their templates. The last row has no POD. NULL if the
-	 * object has neither.
+	 * A table that shows where an object has its pods or their templates. The last row has no
+	 * POD. NULL if the object has neither.
 	 */
 	const struct spec_template *templates;
 	/*
@@ -90,7 +91,7 @@ struct spec_kind {
 	 * all of the object's pods, besides the labels in the templates.
 	 */
 	const char *user_labels;
-	bool unlabelled; /* some of the pods don't get the label SPEC_LABEL_USER */
+	bool unlabelled; /* true if some of the pods don't get the label SPEC_LABEL_USER */
 	/*
 	 * Members that controllers add to an object in addition to the usual ones, or NULL. A copy
 	 * of the object omits them.
@@ -105,24 +106,26 @@ struct spec_kind {
 	 * The API version of the pod groups and queues of the kind's jobs; NULL if kxfs shows none.
 	 */
 	const char *scheduling_api;
-	/* An object has one template per role, whatever the number of replicas. */
+	/*
+	 * True if an object has only one template for each role, whatever the number of replicas.
+	 */
 	bool one_template;
-	bool users;			   /* a kind file of the user describes this kind */
-	bool in_kueue;			   /* the kind's jobs may be in queues of Kueue */
-	const struct spec_option *options; /* ends with an option whose name is NULL */
-	/* See struct spec_scheduler. */
+	bool users;			   /* true if a kind file of the user describes this kind */
+	bool in_kueue;			   /* true if the kind's jobs may be in queues of Kueue */
+	const struct spec_option *options; /* the run options; the last element has the name NULL */
+	/* As in struct spec_scheduler. */
 	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);
 	/*
-	 * Make the object and its name. Return 0, or the errno of an error that was added to the
-	 * build's errors. NULL if the kind accepts only ready manifests, no AppDefs.
+	 * Makes the object and chooses its name. Returns 0, or the errno of an error that was added
+	 * to the build's errors. NULL if the kind accepts only ready manifests, not AppDefs.
 	 */
 	int (*build)(struct spec_build *b);
 	/* Reads the kind's objects. */
 	const struct spec_reader *reader;
 	const struct spec_control *control; /* NULL if ctl has no actions for its jobs */
 	/*
-	 * For a kind that a file describes: set what the file can't express. Called after the
-	 * status was read. May be NULL.
+	 * For a kind that a file describes: called after the status was read, to set what the file
+	 * can't express. May be NULL.
 	 */
 	void (*hook)(const struct spec_value *object, struct spec_job_view *v);
 };

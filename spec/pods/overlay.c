@@ -66,7 +66,10 @@ static char *place_text(const struct overlay_place *at)
 	return ret;
 }
 
-/* Return the field in KEY: the part after the operator ("__put__:"). */
+/*
+ * Return the name of the field in KEY: the part after the operator, such as "__put__:". Return KEY
+ * if it has no operator.
+ */
 static const char *key_field(const char *key)
 {
 	static const char *const operators[] = {PUT, DEL, JOIN};
@@ -119,7 +122,10 @@ static int check_top(struct json_object *overlay, const char *path, struct spec_
 	return ret;
 }
 
-/* Check KINDS, a map whose only member should be V1Pod. Its value is OVERLAY. */
+/*
+ * Check KINDS, a map that should have only the member V1Pod (FORMAT_KEY is allowed, too). OVERLAY
+ * is the value of V1Pod.
+ */
 static int check_kind(struct json_object *kinds, struct json_object *overlay, const char *path,
 		      const char *at, struct spec_errors *e)
 {
@@ -204,8 +210,8 @@ static void merge_into(struct merge *m, const struct overlay_place *at, struct j
 		       struct json_object *overlay);
 
 /*
- * Return the value of a field after OVER was merged into BASE, its value in the pod. BASE is NULL
- * if the pod lacks the field.
+ * Return a new value for a field: BASE with OVER merged into it. BASE is the field's value in the
+ * pod, or NULL if the pod lacks the field.
  */
 static struct json_object *merge_value(struct merge *m, const struct overlay_place *at,
 				       struct json_object *base, struct json_object *over)

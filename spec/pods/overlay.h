@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pod overlay, in role.metadata.kubernetes of an AppDef: changes to the pods of a role beyond
- * TorchX's fields. Later versions of TorchX read it in the same way. Pure functions on JSON values.
+ * Applies the pod overlay, which is in role.metadata.kubernetes of an AppDef. It changes fields of
+ * a role's pods for which an AppDef has no field of its own. Later versions of TorchX read it in
+ * the same way. Pure functions on JSON values.
  */
 #pragma once
 

@@ -95,7 +95,10 @@ static struct json_object *label(const char *value)
 	return spec_tree_string(clean);
 }
 
-/* Return an environment variable of a container. */
+/*
+ * Return an environment variable of a container. If VALUE begins with POD_FIELD_PATH, the rest of
+ * VALUE is the path of the pod's field that the variable gets.
+ */
 static struct json_object *variable(const char *name, const char *value)
 {
 	struct json_object *ret = spec_tree_map(), *source, *field;
@@ -428,10 +431,10 @@ static struct json_object *make_command(struct spec_pod_role *r, const struct sp
 }
 
 /*
- * Return the environment variables: first the one that others refer to, then the user's in their
- * order, then TorchX's, then the kind's. If the user sets a variable of TorchX's, it keeps its
- * position but gets TorchX's value. The exception is a TORCHX_JOB_ID that is a handle of TorchX's
- * scheduler kxfs: the user's value is kept.
+ * Return the environment variables: first the one to which other variables refer, then the user's
+ * in their order, then TorchX's, then the kind's. If the user sets a variable that TorchX also
+ * sets, the variable keeps its position but gets TorchX's value. The exception is a TORCHX_JOB_ID
+ * that is a handle of TorchX's scheduler kxfs: the user's value is kept.
  */
 static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)
@@ -562,8 +565,8 @@ static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 }
 
 /*
- * Set the labels of replica K's pod. If the overlay sets a label of TorchX's, TorchX's value
- * replaces it.
+ * Set the labels of replica K's pod. If the overlay sets a label that TorchX also sets, TorchX's
+ * value wins.
  */
 static int set_labels(struct spec_pod_role *r, struct json_object *metadata, unsigned k)
 {
@@ -618,8 +621,8 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 /* --- pods in an object --- */
 
 /*
- * Return the I-th item of the list AT, or the I-th member of the map AT (with MAP). If AT is a
- * single value, it is its only item. Return NULL after the last item.
+ * Return the I-th item of the list AT, or the I-th member of the map AT (with MAP). A single value
+ * AT counts as its own only item. Return NULL after the last item.
  */
 static struct json_object *item_of(struct json_object *at, bool map, size_t i)
 {

@@ -13,7 +13,8 @@
 #define POD_TORCHX_VERSION "0.7.0" /* the version of TorchX whose manifests kxfs reproduces */
 
 /*
- * The run options that change pods. The tables of the kinds that support all of them include this.
+ * The run options that change pods. A kind that supports all these options includes this macro in
+ * its option table.
  */
 #define POD_OPTIONS                                                                                \
 	{.name = "service_account",                                                                \
@@ -38,8 +39,9 @@ struct spec_build {
 	const struct spec_options *options;
 	const struct spec_identity *identity;
 	struct spec_errors *errors;
-	char *id;		    /* the object's name; build() sets it */
-	bool named;		    /* use the name in a ready manifest, instead of a random one */
+	char *id; /* the object's name; build() sets it */
+	/* true to use the name in a ready manifest instead of a random one */
+	bool named;
 	struct json_object *object; /* build() sets it */
 };
 
@@ -76,10 +78,10 @@ struct spec_pods {
 	/* name of the variable with rank 0's host, in all pods but rank 0's */
 	const char *rank0_env;
 	/*
-	 * NULL if each replica has a pod of its own in the object. Otherwise all pods of a role
-	 * have one template. REPLICA_ID is then the text in the template that the cluster replaces
-	 * by the replica's number. RANK0_HOST is then the host name of rank 0, which is the same in
-	 * all pods.
+	 * If all pods of a role share one template: the text in the template that the cluster
+	 * replaces by the replica's number. RANK0_HOST is then the host name of rank 0, which is
+	 * the same in all pods. REPLICA_ID is NULL if each replica has a pod of its own in the
+	 * object.
 	 */
 	const char *replica_id;
 	const char *rank0_host; /* NULL if unknown: pods then don't get the variable */
@@ -88,7 +90,7 @@ struct spec_pods {
 	const char *hosts_dir;
 	int64_t reserved_cpu;	 /* a CPU request is this many millicores below its limit */
 	int64_t reserved_memory; /* a memory request is this many MB below its limit */
-	/* number of vpc.amazonaws.com/efa devices; -1 for the role's number */
+	/* number of vpc.amazonaws.com/efa devices; -1 to use the number in the role */
 	int64_t efa;
 	struct json_object *labels;
 	struct json_object *annotations;
@@ -127,20 +129,21 @@ struct spec_pod_role {
 	struct json_object *more_env; /* environment variables that the kind appends */
 	struct json_object *metadata; /* the role's metadata, which contains the overlay */
 	struct json_object *overlay;  /* or NULL */
-	bool overlay_varies;	      /* the overlay may have macros */
+	bool overlay_varies;	      /* true if the overlay may have macros */
 	char *overlay_path;
 };
 
 /*
  * Prepare role INDEX. Return 0, or the errno of an error that was added to the build's errors. The
- * caller clears *R also after an error.
+ * caller must clear *R even after an error.
  */
 int spec_pod_role_init(struct spec_pod_role *r, struct spec_pods *p, size_t index);
 void spec_pod_role_clear(struct spec_pod_role *r);
 
 /*
- * Make the pod of replica K, with a container called NAME. Return a map with metadata and spec, and
- * the caller owns all three. After adding an error to the build's errors, return NULL.
+ * Make the pod of replica K, with a container called NAME. Return a map with the members metadata
+ * and spec; the caller owns the map and both members. If there is an error, add it to the build's
+ * errors and return NULL.
  */
 struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const char *name);
 
@@ -167,7 +170,8 @@ uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_a
 
 /*
  * Check R's mounts, devices and environment variables. Refuse what the API server would refuse, and
- * what would keep the pod from starting: this error has the position in the document. Return 0, or
- * the errno of an error that was added to the build's errors.
+ * what would keep the pod from starting. Unlike the server's error, an error from here has its
+ * position in the document. Return 0, or the errno of an error that was added to the build's
+ * errors.
  */
 int pod_check(struct spec_pod_role *r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suspends and resumes jobs, and changes their queue and priority. A controller acts on
- * spec.suspend until its job is finishing. Kueue acts on spec.active of the job's Workload, and on
+ * Suspends and resumes jobs, and changes their queue and priority. A job's controller acts on
+ * spec.suspend until the job is finishing. Kueue acts on spec.active of the job's Workload, and on
  * the job's labels for queue and priority.
  */
 #include "spec/pods/suspend.h"
@@ -147,8 +147,8 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 /*
  * Make a JSON merge patch of the object with the metadata META. PLURAL and API_VERSION name its
  * resource. The patch sets the label KEY to JSON. If KEY is NULL, it sets those members of the spec
- * that are in JSON. If VERSION is not "", the server refuses the patch if the object's
- * resourceVersion differs.
+ * that are in JSON. If VERSION is not "", the server refuses the patch unless the object has this
+ * resourceVersion.
  */
 static void patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		  const char *api_version, const char *plural, const struct spec_meta *meta,
@@ -200,8 +200,9 @@ void suspend_request(const struct spec_control_asked *asked, struct spec_control
 
 	*ret = (struct spec_control_request){.resource = asked->control->resource};
 	/*
-	 * If NEEDED is set, kxfs first checks that the LocalQueue or priority class exists. Without
-	 * the queue the job would wait for ever, and Kueue would ignore a missing class.
+	 * Set NEEDED, so that kxfs first checks that the LocalQueue or priority class exists. If
+	 * the LocalQueue did not exist, the job would wait forever. If the class did not exist,
+	 * Kueue would ignore the label.
 	 */
 	if (asked->action == SPEC_QUEUE) {
 		patch_job(ret, asked, SPEC_KUEUE_QUEUE, value);
@@ -270,7 +271,10 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 	if (before->argument) {
 		if (workload && follows_label(workload, action, before->argument))
 			return SPEC_CONTROL_OBEYED;
-		/* If Kueue admitted the job before the change, the job stays in its old queue. */
+		/*
+		 * If Kueue admitted the job before the label changed, the job stays in its old
+		 * queue.
+		 */
 		return action == SPEC_QUEUE && workload &&
 				       workload->conditions[SPEC_WORKLOAD_RESERVED].is_true
 			       ? SPEC_CONTROL_LATE

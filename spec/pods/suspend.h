@@ -11,7 +11,7 @@
 #define SUSPEND_KNOWN                                                                              \
 	(1u << SPEC_SUSPEND | 1u << SPEC_RESUME | 1u << SPEC_QUEUE | 1u << SPEC_PRIORITY)
 
-/* Functions for struct spec_control. */
+/* These functions are for the members of struct spec_control. */
 unsigned suspend_actions(const struct spec_control_job *job);
 /* Like suspend_actions, for kinds whose jobs can also be terminated by a field of their spec. */
 unsigned suspend_or_terminate_actions(const struct spec_control_job *job);

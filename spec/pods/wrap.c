@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes the objects in an AppWrapper of any version: pod groups, pods and the service. Also finds
- * the pods in an AppWrapper's object, and recognizes them in the cluster. Names are TorchX's,
- * except where a name of TorchX's would not work.
+ * the pods in an AppWrapper's object, and recognizes them in the cluster. Names are those that
+ * TorchX would choose, except where such a name would not work.
  */
 #include "spec/pods/wrap.h"
 
@@ -18,7 +18,10 @@
 #define MIN_SUFFIX   ((int64_t)8) /* characters; 3e11 different suffixes */
 /* characters for name and suffix, whatever the number of roles */
 #define MIN_ROOM ((int64_t)24)
-/* Characters that are reserved for suffixes of names, of 63. One more is reserved for each role. */
+/*
+ * A name has at most 63 characters. This many are reserved for suffixes, and one more for each
+ * role.
+ */
 #define NAME_RESERVE 7
 
 static void wrap_clear(struct wrap *w)
@@ -70,8 +73,9 @@ static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX 
 
 /*
  * Choose the job's id. It must be short enough for each role's suffix to fit. TorchX would shorten
- * the random suffix, to as few as 3 characters, which does not distinguish jobs. kxfs shortens the
- * app's name instead: it cuts the name's normal form, of which later steps remove nothing.
+ * the random suffix to as few as 3 characters, which are too few to distinguish jobs. kxfs shortens
+ * the app's name instead. It cuts the normal form of the name, since later steps remove nothing
+ * from that.
  */
 static void make_id(struct wrap *w)
 {
@@ -111,8 +115,8 @@ static char *hosts_env(const char *role)
 }
 
 /*
- * Return the name of the pod of replica K. In role 0 it is the name that TorchX would give the pod.
- * In any other role, the index of the role is added, so that names are distinct.
+ * Return the name of the pod of replica K. In role 0, TorchX would give the pod the same name. In
+ * any other role, kxfs adds the index of the role, so that names are distinct.
  */
 static struct json_object *pod_name(struct wrap *w, size_t role, unsigned k)
 {
@@ -202,7 +206,7 @@ static struct json_object *hosts_variable(struct wrap *w, const char *name, size
 	return ret;
 }
 
-/* Add members to the pod's spec that it has only in an AppWrapper. */
+/* Add the members that a pod's spec has only in an AppWrapper. */
 static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 {
 	const struct spec_build *b = w->build;

@@ -9,7 +9,10 @@
 #include "spec/pods/pod.h"
 #include "spec/view/reader.h"
 
-/* The run options that all versions of AppWrapper have, for the tables of the kinds. */
+/*
+ * The run options that all versions of AppWrapper support. The option tables of these kinds include
+ * this macro.
+ */
 #define WRAP_OPTIONS                                                                               \
 	POD_OPTIONS,                                                                               \
 		{.name = "coscheduler_name",                                                       \
@@ -63,6 +66,6 @@ struct json_object *wrap_object(struct wrap *w, const char *version, const char 
  */
 size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_job_view *v,
 		  struct spec_task_source **ret_tasks);
-/* Implement spec_reader.pod. */
+/* Implements spec_reader.pod. */
 void wrap_pod(const struct spec_reader *reader, const struct spec_value *object,
 	      struct spec_pod_view *v);
