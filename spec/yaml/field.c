@@ -13,8 +13,8 @@
 #include "spec/yaml/yaml.h"
 
 /*
- * JSON is UTF-8, but a path on disk may contain other bytes. Such a text is written as a map with
- * this member, which has the bytes in base64.
+ * JSON is UTF-8, but a path on disk may contain other bytes. A text with such bytes is written as a
+ * map with this member, whose value is the text in base64.
  */
 #define BYTES "base64"
 

@@ -24,15 +24,15 @@ struct spec_field {
 	const char *key;
 	enum spec_field_type type;
 	/*
-	 * The member may be missing in the JSON map. Reading then leaves the value in the struct
-	 * unchanged. A field that is added to a format later must be optional, unless the version
-	 * of the format is increased.
+	 * True if the member may be missing in the JSON map. Reading then leaves the value in the
+	 * struct unchanged. A field that is added to a format later must be optional, unless the
+	 * version of the format is increased.
 	 */
 	bool optional;
-	bool hidden; /* left out in output for people */
+	bool hidden; /* true if the field is left out in output for people */
 	size_t at;
-	int64_t min, max;	  /* INT, UNSIGNED, INT64 */
-	const char *const *words; /* WORD: the name of each value; NULL at the end */
+	int64_t min, max;	  /* limits of an INT, an UNSIGNED or an INT64 */
+	const char *const *words; /* for a WORD: the name of each value; NULL at the end */
 };
 
 /*

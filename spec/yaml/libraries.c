@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The versions of json-c and libyaml. */
+/* Returns the versions of json-c and libyaml. */
 #include "spec/yaml/libraries.h"
 
 #include <json-c/json_c_version.h>

@@ -18,7 +18,7 @@
 
 struct anchor {
 	struct spec_yaml *node;
-	bool open; /* NODE is not complete yet */
+	bool open; /* true if NODE is not complete yet */
 };
 
 struct yaml_reader {
@@ -290,9 +290,10 @@ static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 
 /*
  * A map that is being built from a map with merge keys. If a key occurs again, it keeps its
- * position and gets the later value. Of a list of maps, the last one is merged first, so the first
- * one wins. In PyYAML, merged pairs come before the map's own pairs, so own keys win. In kubectl,
- * merged pairs come at the position of the merge key, so they replace own keys before it.
+ * position but gets the later value. If the value of a merge key is a list of maps, the last map is
+ * merged first, so the first map wins. In PyYAML, the merged pairs come before the map's own pairs,
+ * so its own keys win. In kubectl, the merged pairs come at the position of the merge key, so they
+ * replace the map's own keys before that position.
  */
 struct yaml_merged {
 	struct spec_yaml *map;

@@ -26,12 +26,12 @@ enum spec_yaml_type { SPEC_YAML_SCALAR, SPEC_YAML_LIST, SPEC_YAML_MAP };
 struct spec_yaml {
 	enum spec_yaml_type type;
 	unsigned line, column; /* from 1 */
-	/* scalar: */
+	/* members of a scalar: */
 	char *text; /* UTF-8; LEN bytes, which may include NUL */
 	size_t len;
 	/*
-	 * The scalar is not quoted, not a block, and has no tag !!str. So it may be a null, a
-	 * number or a boolean.
+	 * True if the scalar is not quoted, not a block, and has no tag !!str. It may then be a
+	 * null, a number or a boolean.
 	 */
 	bool plain;
 	/* The explicit tag of a scalar or collection, as "tag:yaml.org,2002:int"; or NULL. */
@@ -59,7 +59,7 @@ struct spec_yaml {
 int spec_yaml_parse_all(const char *text, size_t len, struct spec_yaml **ret,
 			struct spec_errors *e);
 
-/* Which rules to use where YAML parsers disagree. */
+/* The rules to use where YAML parsers disagree. */
 enum spec_yaml_rules {
 	/*
 	 * Only the tags of YAML 1.2's core schema are valid. A map's own keys win over merged ones
@@ -95,8 +95,8 @@ const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key
 
 /*
  * Return the position of PATH in the document ROOT. If PATH does not exist, return the position of
- * its longest beginning that exists. Return false if no part of PATH exists. This function
- * implements spec_errors_find.
+ * the longest part at its beginning that exists. Return false if no part of PATH exists. This
+ * function implements spec_errors_find.
  */
 bool spec_yaml_find(void *root, const char *path, unsigned *ret_line, unsigned *ret_column);
 
@@ -142,7 +142,7 @@ int spec_yaml_to_object(const struct spec_yaml *node, struct json_object **ret,
 void spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, size_t *ret_len);
 
 /*
- * Add the member KEY to O: the time NS (since 1970) as text, or null if NS is 0. spec_yaml_emit
- * writes the text without quotes, although YAML 1.1 readers then parse it as a time.
+ * Add the member KEY to O. Its value is the time NS (in ns since 1970) as text, or null if NS is 0.
+ * spec_yaml_emit writes the text without quotes, although YAML 1.1 readers then parse it as a time.
  */
 void spec_yaml_add_time(struct json_object *o, const char *key, int64_t ns);

@@ -25,12 +25,12 @@
  */
 #define SIMPLE_KEY_MAX 1000
 
-/* The address of this variable, as the userdata of a string, marks the string as a time. */
+/* A string that is a time has the address of this variable as its userdata (json-c). */
 static const char time_mark[] = "time";
 
 struct emitter {
 	FILE *out;
-	unsigned flow_depth; /* 0: no flow style */
+	unsigned flow_depth; /* as in spec_yaml_emit */
 };
 
 static void emit_value(struct emitter *em, struct json_object *value, unsigned level,
@@ -175,7 +175,10 @@ static void put_double_quoted(FILE *out, const char *text, size_t len)
 	fputc('"', out);
 }
 
-/* Write TEXT on the current line: plain if possible, else quoted. FLOW: it is inside [] or {}. */
+/*
+ * Write TEXT on the current line: plain if possible, else quoted. FLOW is true if it is inside []
+ * or {}.
+ */
 static void put_inline(struct emitter *em, const char *text, size_t len, bool flow)
 {
 	bool printable = len > 0 && is_printable(text, len, "");

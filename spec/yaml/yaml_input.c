@@ -19,7 +19,10 @@ bool yaml_input_is_printable(uint32_t c)
 {
 	if (c < 0xa0)
 		return c >= 0x20 && c < 0x7f;
-	/* line breaks of some readers, the byte order mark, noncharacters up to U+FFFF */
+	/*
+	 * Exclude characters that some readers take for line breaks, the byte order mark, and
+	 * noncharacters up to U+FFFF.
+	 */
 	return c != 0x2028 && c != 0x2029 && c != 0xfeff && c != 0xfffe && c != 0xffff;
 }
 
@@ -133,7 +136,7 @@ static size_t adapt(const char *s, const char *end, FILE *out)
 	uint32_t c = 0;
 	size_t n;
 
-	/* "\uD8xx\uDCxx", a surrogate pair. */
+	/* Handle a surrogate pair, "\uD8xx\uDCxx". */
 	if (end - s >= 12 && s[0] == '\\' && s[1] == 'u' && s[6] == '\\' && s[7] == 'u')
 		c = spec_utf8_pair(spec_utf8_hex4(s + 2), spec_utf8_hex4(s + 8));
 	if (c) {
@@ -141,7 +144,7 @@ static size_t adapt(const char *s, const char *end, FILE *out)
 		return 12;
 	}
 	if (*s == '\\' && s + 1 < end) {
-		/* copy both: the second character does not begin another escape */
+		/* Copy both characters, so that the second one does not begin another escape. */
 		fwrite(s, 1, 2, out);
 		return 2;
 	}
@@ -221,11 +224,11 @@ char *yaml_input_from_json(const char *text, size_t *len)
 	return ret;
 }
 
-/* --- libyaml's errors --- */
+/* --- explaining libyaml's errors --- */
 
 enum error_position {
 	HERE,	   /* where libyaml stopped */
-	BEGINNING, /* at the beginning of the part that libyaml was parsing */
+	BEGINNING, /* where the part begins that libyaml was parsing */
 	HERE_FROM, /* where libyaml stopped; the text also names the position BEGINNING */
 };
 
@@ -236,7 +239,7 @@ enum error_position {
 
 static const struct {
 	const char *problem;
-	const char *context; /* NULL: any */
+	const char *context; /* NULL matches any context */
 	enum error_position position;
 	const char *text;
 } explanations[] = {

@@ -32,8 +32,8 @@ char *yaml_input_from_json(const char *text, size_t *len);
 int yaml_input_check(const char *text, size_t len, struct spec_errors *e);
 
 /*
- * Add the error that stopped PARSER, in kxfs's own words. TEXT is the input of PARSER. Return
- * -EINVAL.
+ * Add the error that stopped PARSER. Its text is an explanation by kxfs. TEXT is the input of
+ * PARSER. Return -EINVAL.
  */
 int yaml_input_explain(const yaml_parser_t *parser, const char *text, size_t len,
 		       struct spec_errors *e);

@@ -132,10 +132,10 @@ struct json_object *spec_yaml_to_json(const struct spec_yaml *node)
 /* The value of a scalar. Plain data. */
 struct scalar {
 	enum spec_yaml_value type;
-	bool truth;	/* BOOL */
-	bool negative;	/* INT */
-	uint64_t whole; /* INT: its absolute value */
-	double number;	/* may be infinite or NaN */
+	bool truth;	/* value of a BOOL */
+	bool negative;	/* sign of an INT */
+	uint64_t whole; /* absolute value of an INT */
+	double number;	/* value of a FLOAT; may be infinite or NaN */
 };
 
 static const struct {
