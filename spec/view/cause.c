@@ -17,8 +17,8 @@
 #include "spec/view/watched.h"
 
 /*
- * Volcano's last two attempts to create pods, before it gives up, are less than this (ns) apart.
- * Measured: less than two minutes.
+ * Before Volcano gives up, its last two attempts to create pods are less than this (ns) apart. In
+ * measurements, they were less than two minutes apart.
  */
 #define GIVING_UP INT64_C(300000000000)
 
@@ -57,8 +57,8 @@ static const struct cause_class unschedulable = {"Unschedulable", ""};
 static const struct cause_class missing_right = {"MissingRight", ""};
 
 /*
- * How long (ns) a pod with a node may take to start, for example to pull its image, before `why`
- * reports that the reason is unknown.
+ * The time (ns) that a pod with a node may take to start, for example to pull its image, before
+ * `why` reports that the reason is unknown.
  */
 #define STARTING INT64_C(60000000000)
 
@@ -164,8 +164,9 @@ static bool has_waited(const struct facts *f, int64_t since)
 /* --- pods that can't be made --- */
 
 /*
- * Return an array (malloc'ed): for each replica, true if it has a pod in the cluster now. The
- * replica's member POD does not show this, since it may name a deleted pod of an earlier attempt.
+ * Return an array with one element for each replica, malloc'ed. It is true if the replica has a pod
+ * in the cluster now. The replica's member POD does not show this, since it may name a deleted pod
+ * of an earlier attempt.
  */
 static bool *made_replicas(const struct facts *f)
 {
@@ -213,9 +214,9 @@ static struct spec_cause refused(const struct facts *f, const char *text)
 }
 
 /*
- * E reports that pods could not be created. Return the cause, from the server's message in E.
- * Kubernetes' own controllers write two words and the server's message. Volcano's controller writes
- * the whole reply of the server.
+ * E reports that pods could not be created. Return the cause, from the server's message in E. In E,
+ * Kubernetes' own controllers write two words before the server's message, and Volcano's controller
+ * writes the server's whole reply.
  */
 static struct spec_cause refused_by(const struct facts *f, const struct spec_event_view *e)
 {
@@ -495,8 +496,9 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 	if (all < 0)
 		return;
 	/*
-	 * Print only the total if the job needs more than that, or if enough seems to be free. In
-	 * the second case, the free amount belongs to admitted jobs that do not run yet.
+	 * Print only the total in two cases: the job needs more than the total, or enough seems to
+	 * be free. In the second case, the free amount belongs to admitted jobs that do not run
+	 * yet.
 	 */
 	if (need > all || left >= need) {
 		fputs(", and the queue's limit is ", out);
@@ -511,8 +513,8 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 }
 
 /*
- * Return the cause: the job's queue has no capacity for the job. If QUEUE is false, the cluster has
- * none. In TEXT, KEY precedes the name of each resource that is exhausted.
+ * Return the cause that the job's queue or, if QUEUE is false, the cluster has no capacity for the
+ * job. In TEXT, KEY precedes the name of each resource that is exhausted.
  */
 static struct spec_cause is_full(const struct facts *f, const char *text, const char *key,
 				 bool queue)
@@ -622,7 +624,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	if (*ret.reason || spec_job_first_failed(job, NULL))
 		return ret;
 	if (!*view->phase) {
-		/* SUBMITTED: no controller has made a pod group or pods for the job yet. */
+		/* No controller has made a pod group or pods for the job yet. */
 		if (job->state == SPEC_SUBMITTED && !ctx->stale_since && has_waited(&f, ctx->since))
 			ret = make(&no_controller, "no controller has processed it yet");
 		return ret;
@@ -651,7 +653,10 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		return ret;
 	for (size_t i = 0; i < pods.n; i++)
 		n += !pods.v[i].pod->gone && *pods.v[i].pod->node;
-	/* If all pods have nodes, only events (as about volumes) would show why they wait. */
+	/*
+	 * If all pods have nodes, only events (for example about volumes) would show why the pods
+	 * wait.
+	 */
 	if (n >= job->n_replicas)
 		unseen &= SPEC_UNSEEN_EVENTS;
 	if (unseen && has_waited(&f, max_of(ctx->since, view->changed) +

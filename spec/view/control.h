@@ -30,8 +30,8 @@ struct spec_control_asked {
 	enum spec_action action;
 	const char *argument; /* the name of a queue or class, or NULL */
 	/*
-	 * If the action is requested by creating an object: the name of that object. Each request
-	 * has a new name. A repetition of a request has the same name.
+	 * If the action is requested by creating an object: the name of that object. Each new
+	 * request has a new name. A repeated request keeps its name.
 	 */
 	const char *name;
 	const struct spec_control *control; /* the functions of the job's kind */
@@ -40,14 +40,14 @@ struct spec_control_asked {
 /* The request to the server for the action. Plain data. */
 struct spec_control_request {
 	/*
-	 * True: BODY is a JSON merge patch of the object at PATH. False: BODY is an object to be
-	 * created at PATH.
+	 * True if BODY is a JSON merge patch of the object at PATH. False if BODY is an object to
+	 * be created at PATH.
 	 */
 	bool patch;
 	const char *resource; /* for messages: "commands.bus.volcano.sh" */
 	/*
-	 * Text for a user whose request gets a 403: which right is missing, and what to do instead.
-	 * NULL if the server's own text is enough.
+	 * Text for a user whose request gets a 403. It names the missing right and what to do
+	 * instead. NULL if the server's own text is enough.
 	 */
 	const char *forbidden;
 	char *path; /* relative to the server, with its query */
@@ -97,20 +97,20 @@ struct spec_control {
 	const char *terminate, *terminate_to;
 	unsigned known; /* bit set (1u << enum spec_action): all actions that the kind supports */
 	/*
-	 * Bit set: actions that the controller may carry out twice if they are requested twice.
-	 * kxfs does not repeat such a request if the server may have received it. The controller
-	 * ignores a repetition of any other action.
+	 * A bit set of the actions that the controller may carry out twice if they are requested
+	 * twice. kxfs does not repeat such a request if the server may have received it. If another
+	 * action is requested twice, the controller ignores the second request.
 	 */
 	unsigned once;
 	/*
-	 * Return a bit set (1u << enum spec_action): the actions that the controller would accept
-	 * now.
+	 * Returns a bit set (1u << enum spec_action) of the actions that the controller would
+	 * accept now.
 	 */
 	unsigned (*actions)(const struct spec_control_job *job);
 	/*
-	 * Return the errno for an ACTION that the controller would not accept now: -EOPNOTSUPP if
-	 * this mount can't request it at all, else -EINVAL. Set *RET_WHY to the reason for the user
-	 * (static), or to NULL if the reason is the job's phase.
+	 * Returns the errno for an ACTION that the controller would not accept now: -EOPNOTSUPP if
+	 * this mount can't request it at all, else -EINVAL. Sets *RET_WHY to the reason for the
+	 * user (static), or to NULL if the reason is the job's phase.
 	 */
 	int (*refusal)(const struct spec_control_job *job, enum spec_action action,
 		       const char **ret_why);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parses a job's object. This file reads metadata and annotations, the kind's reader reads tasks
- * and status, and roles.c arranges the roles. The object of a job with a thousand tasks has a
- * megabyte, nearly all of it in the spec. The server sends the object again whenever one of the
- * job's pods changes. So if the spec has not changed, kxfs copies everything that depends on the
- * spec from the earlier view.
+ * and status, and roles.c arranges the roles. The object of a job with a thousand tasks is a
+ * megabyte long, and nearly all of it is the spec. The server sends the object again whenever one
+ * of the job's pods changes. So if the spec has not changed, kxfs copies everything that depends on
+ * the spec from the earlier view.
  */
 #include <errno.h>
 
@@ -153,8 +153,8 @@ int spec_job_view_parse(const struct spec_reader *reader, const char *json, size
 		v->over |= !p->asked && (p->ending || spec_state_is_final(p->state));
 	}
 	/*
-	 * A controller with such a limit counts failures. The last failure is not followed by a
-	 * retry.
+	 * A controller with a limit of attempts counts failures. No retry follows the last failure,
+	 * so it is not counted here.
 	 */
 	if (v->retry_limit > 0)
 		v->retries = min_of(v->retries, v->retry_limit - 1);

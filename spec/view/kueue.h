@@ -27,7 +27,7 @@ enum spec_workload_condition {
 	SPEC_WORKLOAD_EVICTED,
 	SPEC_WORKLOAD_FINISHED,
 	SPEC_WORKLOAD_TARGET,	/* Kueue is about to deactivate the Workload */
-	SPEC_WORKLOAD_REQUEUED, /* if false, the Workload is not in its queue */
+	SPEC_WORKLOAD_REQUEUED, /* false means that the Workload is not in its queue */
 	SPEC_WORKLOAD_N_CONDITIONS
 };
 
@@ -52,22 +52,23 @@ struct spec_workload_view {
 	struct spec_meta meta; /* owner_uid: uid of the job, or of the job's owner */
 	char *queue;	       /* its LocalQueue */
 	char *cluster_queue;   /* the ClusterQueue in which it has quota, or "" */
-	char *flavors;	       /* flavors of that quota, as in spec_job */
+	char *flavors;	       /* the flavors in which it has quota, as in spec_job */
 	char *priority_class;  /* its priority class, or "" */
 	int priority;	       /* SPEC_NO_PRIORITY if it has no priority yet */
-	/* Until when Kueue applies changes of the job's priority-class label to the Workload. */
+	/* How long Kueue applies changes of the job's priority-class label to the Workload. */
 	enum {
-		SPEC_PRIORITY_FIXED,   /* never: the job's pods have a class, or Kueue is too old */
+		/* not at all: the job's pods have a class, or Kueue is too old */
+		SPEC_PRIORITY_FIXED,
 		SPEC_PRIORITY_WAITING, /* until the Workload has quota */
 		SPEC_PRIORITY_ANY,
 	} takes_priority;
-	bool active; /* false: Kueue does not admit the job until this is true again */
+	bool active; /* if false, Kueue does not admit the job until it is true again */
 	struct spec_condition_view conditions[SPEC_WORKLOAD_N_CONDITIONS];
 	struct spec_check_view *checks; /* checks whose state is not Ready */
 	size_t n_checks;
 	unsigned evictions; /* number of evictions, for any reason */
 	unsigned requeued;  /* number of evictions because its pods were not ready in time */
-	int64_t requeue_at; /* Kueue retries at this time at the earliest; 0: it may retry now */
+	int64_t requeue_at; /* Kueue retries at this time at the earliest; 0 if it may retry now */
 };
 
 /*
@@ -83,7 +84,7 @@ void spec_workload_view_free(struct spec_workload_view *v); /* NULL is allowed *
 
 /* --- queues; reference counted, any thread may hold them --- */
 
-/* A flavor's amount of a resource. Plain data. */
+/* An amount of a resource in a flavor (ResourceFlavor). Plain data. */
 struct spec_flavor_amount {
 	char *flavor;
 	char *resource;
@@ -100,7 +101,7 @@ struct spec_local_queue {
 	char *cluster_queue;
 	char *stop_policy; /* None, Hold, HoldAndDrain */
 	char *active;	   /* True or False; "" if Kueue has not processed the queue yet */
-	char *reason;	   /* why ACTIVE has its value */
+	char *reason;	   /* the reason for the value of ACTIVE */
 	char *message;
 	unsigned pending, reserving, admitted; /* numbers of Workloads in this queue */
 	struct spec_flavor_amounts used, reserved;
@@ -114,7 +115,8 @@ struct spec_cluster_queue_view {
 	char *strategy; /* BestEffortFIFO, StrictFIFO */
 	char *cohort;
 	char *active, *reason, *message;
-	struct spec_flavor_amounts nominal, limit; /* LIMIT: how much the queue may borrow */
+	/* LIMIT has the amounts that the queue may borrow at most */
+	struct spec_flavor_amounts nominal, limit;
 	struct spec_flavor_amounts borrowed;
 };
 

@@ -31,7 +31,7 @@
 #define SUBMIT_AGAIN                                                                               \
 	"Kueue will not admit it again: to run it again, copy its manifest.yaml into submit/."
 
-/* What one of Kueue's reasons means for users. */
+/* The meaning of one of Kueue's reasons for users. */
 struct kueue_meaning {
 	/* the reason of the condition; the last row has NULL, and is for all other reasons */
 	const char *kueue;
@@ -40,7 +40,7 @@ struct kueue_meaning {
 	const char *words;
 	enum {
 		NOTHING,
-		QUOTE, /* Kueue's message follows */
+		QUOTE, /* Kueue's message follows the text */
 		PODS,  /* the text continues with what kept the pods from becoming ready */
 	} adds;
 };
@@ -99,7 +99,7 @@ struct kueue_text {
 	const char *reason, *advice;	      /* as in struct kueue_meaning */
 	FILE *out;			      /* the sentence */
 	bool stops;
-	bool pods; /* see PODS */
+	bool pods; /* true if PODS applies (struct kueue_meaning) */
 };
 
 static const struct kueue_meaning *meaning_of(const struct kueue_meaning *table, const char *reason)
@@ -184,7 +184,7 @@ static const struct kueue_meaning *put_eviction(struct kueue_text *m)
 	return means;
 }
 
-/* Make the eviction the cause. */
+/* Use the eviction as the cause. */
 static void evicted(struct kueue_text *m)
 {
 	const struct kueue_meaning *means = put_eviction(m);
@@ -324,7 +324,7 @@ static void unreserved(struct kueue_text *m)
 	const struct kueue_meaning *means;
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 
-	/* Kueue has reported nothing since the eviction */
+	/* Kueue has reported nothing since it evicted the job. */
 	if (e->is_true && streq(r->message, e->message)) {
 		evicted(m);
 		return;
@@ -412,7 +412,7 @@ static void explain(struct kueue_text *m)
 	} else if (!reserved->is_set && is_inactive(m))
 		inactive(m);
 	else if (!reserved->is_set)
-		line(m); /* Kueue has not reported anything yet */
+		line(m); /* Kueue has reported nothing about the job yet */
 	else if (!reserved->is_true)
 		unreserved(m);
 	else if (!condition(m, SPEC_WORKLOAD_ADMITTED)->is_true)
@@ -424,7 +424,7 @@ static void explain(struct kueue_text *m)
 }
 
 /*
- * kxfs knows no Workload of the job. If Kueue has had time to create one, print why it may be
+ * kxfs has not seen a Workload of the job. If Kueue has had time to create one, print why it may be
  * missing.
  */
 static void missing(struct kueue_text *m)

@@ -14,7 +14,7 @@
 /* The largest number of amounts of one queue, over all flavors; more are ignored. */
 #define MAX_AMOUNTS 1024
 #define MAX_PLACES  100000
-#define NAMES_MAX   500 /* if a line has this many bytes, no further name is added */
+#define NAMES_MAX   500 /* once a line has this many bytes, no further name is added */
 #define TEXT_DEPTH  2	/* levels of YAML in block style: the queue, its list of amounts */
 
 /* --- amounts --- */
@@ -54,7 +54,7 @@ static void add_amount(struct spec_flavor_amounts *a, const char *flavor,
 	struct spec_flavor_amount *to;
 	const char *text = spec_read_word(resource, key);
 
-	/* The amount is text, or a number if it is a number in the manifest. */
+	/* The amount is a JSON string. If the manifest has it as a number, it is a JSON number. */
 	if (!*text || a->n >= MAX_AMOUNTS)
 		return;
 	a->v = mem_grow(a->v, a->n + 1, sizeof(*a->v));

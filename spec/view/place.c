@@ -17,8 +17,9 @@ static int compare(int64_t a, int64_t b)
 }
 
 /*
- * Sort by replica, then by age. Creation times are whole seconds. If they are equal, the pod with
- * fewer retries counts as older, then the deleted one.
+ * Compare two pods: by replica, then by age. Creation times are whole seconds. If they are equal,
+ * the pod with fewer retries counts as older. If these are equal too, the deleted pod counts as
+ * older.
  */
 static int by_age(const void *a, const void *b)
 {
@@ -63,7 +64,7 @@ struct known_log {
 	size_t replica;
 };
 
-/* Order by the uids of the pods. The uid is the part of a key before its first dot. */
+/* Compare two logs by the uids of their pods. The uid is the part of a key before its first dot. */
 static int by_uid(const void *a, const void *b)
 {
 	const char *x = ((const struct known_log *)a)->key, *y = ((const struct known_log *)b)->key;
@@ -113,8 +114,8 @@ static bool is_free(const struct spec_pod_view *pod)
 }
 
 /*
- * Assign replicas to the N pods at V, in the order of V: by task, then by age. Before the call,
- * each pod has the first replica of its task.
+ * Assign replicas to the N pods at V, in the order of V: by task, then by age. The caller has set
+ * the replica of each pod to the first replica of its task.
  */
 static void number(const struct spec_job_view *view, struct spec_placed_pod *v, size_t n,
 		   const struct spec_job *before)

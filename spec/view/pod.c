@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parses a pod: its state, why it waits or how it has ended, and its containers. Controllers record
- * a pod's task in different ways, so the kind's reader reads the task.
+ * in different ways to which task a pod belongs, so the kind's reader reads that.
  */
 #include "spec/view/steps.h"
 
@@ -19,7 +19,7 @@
 #define MAX_FIGURE     1e15 /* larger amounts are not plausible, and not shown */
 /*
  * The kubelet reports this reason and the exit code 137 if it does not know how a container ended.
- * Then 137 is not the exit code of the program.
+ * In that case, 137 is not the program's exit code.
  */
 #define UNKNOWN_END "ContainerStatusUnknown"
 
@@ -229,7 +229,7 @@ static void read_containers(struct spec_pod_view *v, const struct spec_value *st
 
 /* --- the pod --- */
 
-/* O is a pod's spec or a container. True if its restart policy allows restarts. */
+/* True if the restart policy of O allows restarts. O is a pod's spec or a container. */
 static bool is_rerun(const struct spec_value *o)
 {
 	const char *policy = spec_read_text(o, "restartPolicy");
@@ -390,7 +390,8 @@ static bool any_ready(const struct spec_value *status)
 
 /*
  * True if the condition C means that the pod's node does not respond, or that the pod is being
- * evicted because of that. ANY_READY: by the last report, a container of the pod is ready.
+ * evicted because of that. ANY_READY is true if, according to the last report, a container of the
+ * pod is ready.
  */
 static bool is_silent(const struct spec_value *c, bool any_ready)
 {
@@ -425,8 +426,8 @@ static int64_t lost_since(const struct spec_value *status)
 }
 
 /*
- * Return when the pod's time limit is over. The limit counts from the time at which the kubelet
- * accepted the pod.
+ * Return the time at which the pod's time limit ends. The limit starts when the kubelet accepts the
+ * pod. Return 0 if the pod has no limit, or if the kubelet has not accepted the pod yet.
  */
 static int64_t deadline(const struct spec_value *pod)
 {
@@ -530,8 +531,8 @@ static const char *owner_of(const struct spec_reader *r, const struct spec_value
 }
 
 /*
- * Return the reader for POD, and set the owner of V. Return NULL if no reader matches. A single
- * reader reads any pod.
+ * Return the reader for POD, and set the owner of V. If there is only one reader, it reads any pod.
+ * Return NULL if none of several readers matches.
  */
 static const struct spec_reader *find_reader(const struct spec_pod_readers *readers,
 					     const struct spec_value *pod, struct spec_pod_view *v)
@@ -610,8 +611,8 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
 	if (before->meta.deleted && before->meta.deleted < now->meta.deleted)
 		now->meta.deleted = before->meta.deleted;
 	/*
-	 * Times don't show which came first: they are whole seconds, and a controller may delete a
-	 * pod in the second in which the pod ends.
+	 * Times don't show whether the pod ended before its deletion was requested: they are whole
+	 * seconds, and a controller may delete a pod in the second in which the pod ends.
 	 */
 	now->ended |= before->ended;
 	now->sample = before->sample;

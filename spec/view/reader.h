@@ -14,7 +14,7 @@ struct spec_task_source {
 	unsigned replicas; /* number of pods of the task */
 	unsigned minimum;
 	int time_limit; /* time limit of each pod in seconds; 0 if unlimited */
-	bool grows;	/* the task may have more pods than REPLICAS */
+	bool grows;	/* true if the task may have more pods than REPLICAS */
 	/* a buffer for a name that the kind's reader composes; no other code uses it */
 	char key[80];
 };
@@ -23,21 +23,24 @@ struct spec_task_source {
 struct spec_phase {
 	const char *name; /* NULL in the last row */
 	enum spec_state state;
-	bool ending;	/* the controller does not replace a pod that is stopped in this phase */
-	bool suspended; /* the job is suspended, and may resume */
-	/* The row applies only if suspension was requested (spec_job_view.asked). */
+	/* true if the controller does not replace a pod that is stopped in this phase */
+	bool ending;
+	bool suspended; /* true if the job is suspended and may resume */
+	/* True if the row applies only while suspension is requested (spec_job_view.asked). */
 	bool asked;
-	/* the controller has created the pods; while all of them wait, the job is PENDING */
-	bool by_pods;
-	bool gives_up; /* a job whose pods can't be created ends in this phase, too */
 	/*
-	 * The phase between two attempts: the job is PENDING, unless a replica still runs or has
-	 * failed.
+	 * true if the controller has created the pods; while all of them wait, the job is PENDING
+	 */
+	bool by_pods;
+	bool gives_up; /* true if a job whose pods can't be created also ends in this phase */
+	/*
+	 * True if this phase lies between two attempts. The job is then PENDING, unless one of its
+	 * replicas has failed.
 	 */
 	bool between;
 };
 
-/* ROW is V->rows or a later row of the same table. True if ROW describes V's phase. */
+/* True if ROW describes V's phase. ROW is V->rows or a later row of the same table. */
 static inline bool spec_phase_is(const struct spec_job_view *v, const struct spec_phase *row)
 {
 	return row && row->name && streq(row->name, v->rows->name);
@@ -49,39 +52,40 @@ static inline bool spec_phase_is(const struct spec_job_view *v, const struct spe
 /* How kxfs reads the objects of a kind. The functions get this struct as READER. */
 struct spec_reader {
 	/*
-	 * Set the members of V that depend on the object's spec. kxfs calls this for a new object
-	 * and when the spec has changed, but not when only metadata or status have changed. Return
+	 * Sets the members of V that depend on the object's spec. kxfs calls this for a new object
+	 * and when the spec has changed, but not when only metadata or status have changed. Returns
 	 * the number of tasks. *RET_TASKS (malloc'ed) has the tasks in the object's order.
 	 */
 	size_t (*job)(const struct spec_reader *reader, const struct spec_value *object,
 		      struct spec_job_view *v, struct spec_task_source **ret_tasks);
 	/*
-	 * Set the members of V that depend on the object's status and metadata: phase, reason,
+	 * Sets the members of V that depend on the object's status and metadata: phase, reason,
 	 * message, retries, changed.
 	 */
 	void (*status)(const struct spec_reader *reader, const struct spec_value *object,
 		       struct spec_job_view *v);
 	/*
-	 * The object that controls the pods: the beginning of its apiVersion ("batch/"), and its
-	 * kind.
+	 * The object that controls the pods: OF_GROUP is the beginning of its apiVersion
+	 * ("batch/"), and OF_KIND is its kind.
 	 */
 	const char *of_group, *of_kind;
 	/*
-	 * Return the uid of the object to which POD belongs, by POD's owner reference to its
-	 * controller. It is a job, or an object between POD and its job. In the second case, set
-	 * *RET_PART. Return NULL if POD does not belong to this kind. If OWNER itself is NULL, POD
-	 * belongs to its controller, if the controller matches OF_GROUP and OF_KIND.
+	 * Returns the uid of the object to which POD belongs, from POD's owner reference to its
+	 * controller. That object is the job, or an object between POD and its job; in the second
+	 * case, *RET_PART is set to true. Returns NULL if POD does not belong to this kind. If the
+	 * pointer OWNER is NULL, POD belongs to its controller if that controller matches OF_GROUP
+	 * and OF_KIND.
 	 */
 	const char *(*owner)(const struct spec_reader *reader, const struct spec_value *pod,
 			     bool *ret_part);
 	/*
-	 * Set the members task, index, retry and main of V. OBJECT, a pod, may lack all members
+	 * Sets the members task, index, retry and main of V. OBJECT, a pod, may lack all members
 	 * that are not in the table spec_pod_pick of pod.c.
 	 */
 	void (*pod)(const struct spec_reader *reader, const struct spec_value *object,
 		    struct spec_pod_view *v);
 	/*
-	 * Return the list in OBJECT from which the controller creates other objects, or NULL if
+	 * Returns the list in OBJECT from which the controller creates other objects, or NULL if
 	 * OBJECT has no such list. Each item of the list contains one of these objects, as its
 	 * member *RET_KEY.
 	 */
@@ -108,12 +112,14 @@ struct spec_reader {
 	 * containers, and after the job's end it includes pods that the controller has deleted.
 	 */
 	bool recounted;
-	bool remade; /* if the object is deleted, its owner creates it again */
-	/* the controller gives up an attempt whose pods have not started after some minutes */
+	bool remade; /* true if the object's owner creates the object again after a deletion */
+	/*
+	 * true if the controller gives up an attempt whose pods have not started after some minutes
+	 */
 	bool impatient;
 };
 
-/* Set the reason and message of V to: the job waits for Kueue to admit it from QUEUE. */
+/* Set V's reason and message to those of a job that waits in QUEUE until Kueue admits it. */
 void spec_job_view_queued(struct spec_job_view *v, const char *queue);
 /*
  * Return the owner reference of OBJECT that names its controller (borrowed), or NULL if OBJECT has
@@ -121,8 +127,8 @@ void spec_job_view_queued(struct spec_job_view *v, const char *queue);
  */
 const struct spec_value *spec_view_controller(const struct spec_value *object);
 /*
- * CONTROLLER is an owner reference. True if its kind is KIND and its API group is the one in
- * API_VERSION, which is "batch/v1" or only "batch/".
+ * True if the owner reference CONTROLLER has the kind KIND and the API group in API_VERSION, which
+ * is "batch/v1" or only "batch/".
  */
 bool spec_view_is_a(const struct spec_value *controller, const char *api_version, const char *kind);
 /* Return the labels of an object, borrowed, or NULL. */

@@ -12,8 +12,8 @@
 #include "spec/base/words.h"
 
 /*
- * The longest time (ns) that one sample may cover: from the sample before it, or from the start of
- * the run.
+ * One sample of the usage covers the time since the previous sample, or since the start of the run.
+ * If this time (ns) is longer, the usage is unknown.
  */
 #define SAMPLE_SPAN INT64_C(45000000000)
 /* Exit codes of programs that SIGKILL or SIGTERM ended. */
@@ -34,8 +34,8 @@ static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_
 }
 
 /*
- * STATE is the state of POD. True if POD has failed and the controller will make a pod for another
- * attempt.
+ * True if POD has failed and the controller will make a pod for another attempt. STATE is the state
+ * of POD.
  */
 static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 			const struct spec_job_view *job)
@@ -49,8 +49,8 @@ static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 }
 
 /*
- * True if JOB's controller deleted POD because restarts of containers used up the retries. The main
- * container failed in an earlier run then, so the replica counts as failed.
+ * True if JOB's controller deleted POD because restarts of containers used up the retries. In this
+ * case, the main container failed in an earlier run, so the replica counts as failed.
  */
 static bool has_failed_before(const struct spec_pod_view *pod, const struct spec_job_view *job)
 {
@@ -59,9 +59,7 @@ static bool has_failed_before(const struct spec_pod_view *pod, const struct spec
 	return job->used_up && c && c->last_exit_code > 0 && spec_pod_was_stopped(pod);
 }
 
-/*
- * C was restarted after a failure, and then stopped. True if C failed again before it was stopped.
- */
+/* True if C failed again before it was stopped. C was restarted after an earlier failure. */
 static bool has_failed_again(const struct spec_container_view *c)
 {
 	return streq(c->reason, "OOMKilled") ||
@@ -126,7 +124,8 @@ static void explain_by(struct spec_replica *r, const struct spec_pod_view *pod,
 		bool waits = c->state == SPEC_WAITING;
 
 		/*
-		 * C has failed and will be restarted: set when, and what is known of its last run.
+		 * C has failed and will be restarted. Set the time of the restart, and what is
+		 * known of C's last run.
 		 */
 		r->starts = c->restarts + 1;
 		r->last_code = waits ? c->last_exit_code : c->exit_code;
@@ -319,8 +318,8 @@ static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 
 /*
  * True if STATE is the last state of the replica. The server may report the end of a job before the
- * ends of its pods. Then a state that is not final is not the last one, since the pods' output is
- * still incomplete.
+ * ends of its pods. Until the pods have ended, their output is incomplete, so a state that is not
+ * final is not the last one.
  */
 static bool is_end(enum spec_state state, const struct spec_job_view *job,
 		   const struct spec_standing *standing)
@@ -336,8 +335,8 @@ static int64_t first_of(int64_t a, int64_t b, int64_t c)
 }
 
 /*
- * BEFORE is the replica in the last snapshot. True if the server has reported a pod of the replica,
- * or if the replica has finished without one.
+ * True if the server has reported a pod of the replica, or if the replica has finished without a
+ * pod. BEFORE is the replica in the last snapshot.
  */
 static bool was_reported(const struct spec_replica *before)
 {
@@ -345,9 +344,9 @@ static bool was_reported(const struct spec_replica *before)
 }
 
 /*
- * Fill R, which has no pod. If R had ended in the last snapshot, keep that end. If the server has
- * reported the end of the job, but may still report a pod of R, R has not finished: its output is
- * incomplete.
+ * Fill R, which has no pod. If R has ended in the last snapshot, copy its end from there. If the
+ * server has reported the end of the job but may still report a pod of R, R has not finished, since
+ * its output is incomplete.
  */
 static void fill_without(struct spec_replica *r, const struct spec_standing *standing,
 			 const struct spec_replica *before)
@@ -413,9 +412,9 @@ static bool is_unused(const struct spec_pod_view *pod)
 }
 
 /*
- * True if the newest pod of the replica is unused, because the replica ended in the attempt before.
- * Volcano creates a pod for another attempt before it notices that no attempt is left
- * (pkg/controllers/job/state/restarting.go). It then kills that pod.
+ * True if the newest pod of the replica was never used, because the replica had already ended in
+ * the previous attempt. Volcano creates a pod for another attempt before it notices that no attempt
+ * is left (pkg/controllers/job/state/restarting.go). It then kills that pod.
  */
 static bool has_ended_before(struct spec_placed_pods pods, const struct spec_standing *standing,
 			     const struct spec_replica *before)

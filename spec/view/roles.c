@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The roles and tasks of a job, the order of its replicas, and the names of their directories.
+ * Determines the roles and tasks of a job, the order of its replicas, and the names of their
+ * directories.
  *
- * Some objects do not contain the roles of their job, or the number of replicas of a role. The
- * snapshot of such a job has first the roles in the object, then those in the last snapshot, then
- * those that pods name, ordered by the creation times of the pods. kxfs never removes a role or
- * replica from a snapshot, so names and positions of replicas do not change.
+ * Some objects do not contain the roles of their job, or the number of replicas of a role. In the
+ * snapshot of such a job, the roles in the object come first, then the roles in the last snapshot,
+ * then the roles that only pods name, ordered by the creation times of the pods. kxfs never removes
+ * a role or replica from a snapshot, so names and positions of replicas do not change.
  */
 #include "spec/view/steps.h"
 
@@ -30,8 +31,8 @@ static bool is_replica(const struct spec_task_source *task)
 }
 
 /*
- * Order tasks: first the tasks that are roles of their own, then the replicas of TorchX roles, by
- * role and by id.
+ * Compare two tasks for sorting. Tasks that are roles of their own come first. Replicas of TorchX
+ * roles follow, sorted by role and then by id.
  */
 static int by_role(const void *a, const void *b)
 {
@@ -62,9 +63,9 @@ static bool same_role(const struct placed *a, const struct placed *b)
 }
 
 /*
- * Sort the N tasks at V into the order of the roles. Return true, normally. Return false if two
- * tasks of a role have the same id. TorchX never makes such a job. Each task is then a role of its
- * own.
+ * Sort the N tasks at V into the order of the roles. Return true. But if two tasks of a role have
+ * the same id, return false, and each task is then a role of its own. TorchX never makes such a
+ * job.
  */
 static bool place_tasks(struct placed *v, size_t n)
 {
@@ -98,8 +99,8 @@ static int by_dir(const void *a, const void *b)
 }
 
 /*
- * Different role names may become the same directory name. Then append a number to all of these
- * directory names but the first.
+ * Different role names may become the same directory name. If they do, append a number to all of
+ * these directory names except the first.
  */
 static void part_dirs(struct spec_job_view *v)
 {
@@ -134,7 +135,7 @@ static void add_role(struct spec_job_view *v, const char *name)
 	role->first = v->n_replicas;
 	role->dir = spec_empty();
 	spec_read_copy(&role->name, name, READ_MAX_WORD);
-	/* the directory of replica 0 without its number */
+	/* Use the name of replica 0's directory, without the number at its end. */
 	dir = spec_name_replica_dir(role->name, 0);
 	*strrchr(dir, '-') = '\0';
 	spec_read_copy(&role->dir, dir, MAX_DIR);
@@ -170,7 +171,7 @@ static int by_name(const void *a, const void *b, void *data)
 void roles_arrange(struct spec_job_view *v, const struct spec_task_source *sources, size_t n)
 {
 	struct placed *placed cleanup_free = NULL;
-	bool torchx; /* tasks are replicas of TorchX roles, with TorchX's ids */
+	bool torchx; /* true if the tasks are replicas of TorchX roles, with TorchX's ids */
 
 	n = min_of(n, (size_t)SPEC_MAX_REPLICAS);
 	placed = new0_n(struct placed, n);
@@ -243,8 +244,8 @@ static int by_position(const void *a, const void *b)
 }
 
 /*
- * Return when POD failed or was deleted. From that time on, another pod may have the replica.
- * Return INT64_MAX if POD neither failed nor was deleted.
+ * Return the time at which POD failed or was deleted. After that time, another pod may belong to
+ * the same replica. Return INT64_MAX if POD neither failed nor was deleted.
  */
 static int64_t left(const struct spec_pod_view *pod)
 {
@@ -263,8 +264,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /*
- * Consider only those of the N CLAIMS whose pods have no number. Return how many of these pods
- * existed at the same time, at most. The claims must be sorted by age, oldest first.
+ * Consider only pods in CLAIMS that have no number. Return the largest number of such pods that
+ * existed at the same time. The N claims must be sorted by age, oldest first.
  */
 static unsigned at_a_time(const struct roles_claim *claims, size_t n)
 {

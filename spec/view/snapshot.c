@@ -12,9 +12,7 @@
 
 /* --- roles and replicas --- */
 
-/*
- * Return the replica NAME in BEFORE, the last snapshot (or NULL). It usually has the same index, I.
- */
+/* Return the replica NAME in BEFORE, the last snapshot (or NULL). Its index there is usually I. */
 static const struct spec_replica *before_of(const struct spec_job *before, size_t i,
 					    const char *name)
 {
@@ -52,8 +50,8 @@ static void fill_replicas(struct spec_job *job, const struct spec_job_view *view
 }
 
 /*
- * For each role, set the resources of a replica: those of the role's newest pod. If the role has no
- * pod, keep the resources in the last snapshot.
+ * Set the resources of a replica for each role: those of the role's newest pod. If the role has no
+ * pod, keep those in the last snapshot.
  */
 static void fill_requests(struct spec_job *job, struct spec_placed_pods pods,
 			  const struct spec_job *before)
@@ -186,8 +184,8 @@ static bool same(const struct spec_job *a, const struct spec_job *b)
 }
 
 /*
- * Return when the job last changed. If it differs from the last snapshot, that is NOW. If there is
- * no last snapshot, it is the latest time in the job's objects.
+ * Return the time of the job's last change. It is NOW if the job differs from the last snapshot. If
+ * there is no last snapshot, it is the latest time in the job's objects.
  */
 static int64_t changed(const struct spec_job *job, const struct spec_job_view *view,
 		       struct spec_placed_pods pods, const struct spec_view_context *ctx)
@@ -219,7 +217,7 @@ static enum spec_state state_in(const struct spec_reader *reader, const char *ph
 /*
  * Return when the I-th phase of C began, for a phase that kxfs did not see begin. Volcano updates
  * the time of a condition with each change within the phase. So if the first container started
- * before the time of the condition Running, that start was the beginning of RUNNING.
+ * before the time of the condition Running, RUNNING began when that container started.
  */
 static int64_t began(const struct spec_job *job, const struct spec_transitions *c, size_t i,
 		     enum spec_state state)
@@ -241,10 +239,11 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 	const struct spec_transitions *c = &view->conditions;
 	struct spec_transitions *t = &job->transitions;
 	const struct spec_transition last = t->v[t->n - 1];
-	size_t place = 0; /* index of LAST in C; the length of C if C does not have it */
+	/* index of the phase LAST in C; the length of C if C does not have that phase */
+	size_t place = 0;
 	/*
-	 * If no phase was known yet, all phases in the history are newer, even if the times are
-	 * equal: times are whole seconds.
+	 * If no phase was known yet, all phases in the history count as newer. Their times may be
+	 * equal, since times are whole seconds.
 	 */
 	bool newer = !*last.phase;
 
@@ -315,8 +314,8 @@ static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 
 /*
  * True if the controller has reported that JOB failed, and pods may still show why. Job and pod
- * events come from different watches. False while the cache is stale, since nobody knows then when
- * events will arrive.
+ * events come from different watches. While the cache is stale, return false, since it is then
+ * unknown when events will arrive.
  */
 static bool is_unexplained(const struct spec_job *job, const struct spec_job_view *view,
 			   const struct spec_standing *standing,
@@ -362,8 +361,8 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 }
 
 /*
- * Set the obstacle that keeps the job's pods from running. When Kueue has evicted the job because
- * of the obstacle, keep the text of the last snapshot.
+ * Set the text about the obstacle that keeps the job's pods from running. If Kueue has evicted the
+ * job because of the obstacle, keep the text of the last snapshot.
  */
 static void fill_obstacle(struct spec_job *job, const struct spec_view_context *ctx)
 {

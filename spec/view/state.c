@@ -29,7 +29,7 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 /* How many replicas have succeeded and failed, by the newest pod of each. */
 struct ends {
 	size_t succeeded, failed;
-	bool gone;    /* a failed pod was deleted */
+	bool gone;    /* true if a failed pod was deleted */
 	int64_t time; /* time of the last end; 0 if unknown */
 };
 
@@ -66,8 +66,8 @@ static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view 
 
 /*
  * True if the controller will restart the job after its replicas ended as in ENDS. Some controllers
- * do not report when the current attempt began (BEGAN is 0). If such a controller has deleted a
- * failed pod, it has begun a restart.
+ * do not report when the current attempt began (BEGAN is 0). Such a controller has begun a restart
+ * if it has deleted a failed pod.
  */
 static bool goes_on(const struct spec_job_view *v, const struct ends *ends)
 {
@@ -153,8 +153,8 @@ static bool any_loops(const struct spec_job *job)
 
 /*
  * True if the job has succeeded because all its replicas have. The controller reports the job's
- * success slightly later. Return false while the controller may do something else, after it has
- * begun to recreate the pods, and while the phase of a pod is not final.
+ * success slightly later. Return false if the controller may still do something else, if it has
+ * begun to recreate the pods, or if the phase of a pod is not final.
  */
 static bool have_succeeded(const struct spec_job *job, const struct spec_job_view *view,
 			   struct spec_placed_pods pods, const struct spec_standing *s)
@@ -227,8 +227,8 @@ static const struct spec_replica *spokesman(const struct spec_job *job, enum spe
 
 /*
  * If the controller gave up the job because it could not create the pods, set the reason, from
- * events or from the last snapshot, and return true. Return false if that was not so, or if the
- * reason is unknown.
+ * events or from the last snapshot, and return true. Return false if the controller did not give up
+ * the job, or if the reason is unknown.
  */
 static bool explain_given_up(struct spec_judgement *v, const struct spec_job *job,
 			     const struct spec_job_view *view, struct spec_placed_pods pods,
@@ -253,10 +253,10 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	const struct spec_phase *phase = standing->phase;
 	const struct spec_job *before = ctx->before;
 	/*
-	 * A final state that was published does not change. If kxfs published that the job was
-	 * removed before its end, that remains, although the job may have ended unseen. If kxfs
-	 * published the job's end, that remains while the object's phase is not final, for example
-	 * Terminating during the removal.
+	 * A final state that was published does not change. This has two consequences. If kxfs
+	 * published that the job was removed before its end, this state remains, although the job
+	 * may have ended unseen. If kxfs published the job's end, that state remains while the
+	 * object's phase is not final, for example Terminating during the removal.
 	 */
 	bool settled = (ctx->history || standing->ending) && before &&
 		       spec_state_is_final(before->state) &&
@@ -273,8 +273,8 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	    explain_given_up(&v, job, view, pods, ctx))
 		return v;
 	/*
-	 * Do not use the reason in the object of a removed job: it is why the job waited, not why
-	 * it ended.
+	 * Do not use the reason in the object of a removed job: it explains why the job waited, not
+	 * why it ended.
 	 */
 	if (v.suspended && spec_kueue_is_off(ctx))
 		explain(&v, "Deactivated", "");

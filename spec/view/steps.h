@@ -12,8 +12,8 @@
 /* --- meta.c --- */
 
 /*
- * Fill M from OBJECT. M is either zeroed, or was filled before. Return 0, or -EINVAL if the name or
- * the uid is not valid in file names.
+ * Fill M from OBJECT. M must be zeroed, or have been filled before. Return 0, or -EINVAL if the
+ * name or the uid is not valid in file names.
  */
 int spec_meta_read(const struct spec_value *object, struct spec_meta *m);
 /* True if TEXT can be the uid of an object. */
@@ -33,10 +33,10 @@ void roles_arrange(struct spec_job_view *v, const struct spec_task_source *sourc
 /* Free the roles and tasks of V. */
 void roles_clear(struct spec_job_view *v);
 /*
- * Return NULL if the job's object names all roles and their numbers of replicas. Otherwise return a
- * copy of VIEW with additional roles and replicas, from PODS and from BEFORE, the last snapshot (or
- * NULL). The copy owns only its roles and tasks, and borrows all else from VIEW. Release it with
- * roles_clear and free.
+ * If the job's object names all roles and their numbers of replicas, return NULL. Otherwise return
+ * a copy of VIEW with additional roles and replicas. These are from PODS and from BEFORE, the last
+ * snapshot (or NULL). The copy owns only its roles and tasks, and borrows all else from VIEW.
+ * Release it with roles_clear and free.
  */
 struct spec_job_view *roles_grow(const struct spec_job_view *view,
 				 const struct spec_pod_view *const *pods, size_t n,
@@ -109,12 +109,12 @@ struct spec_placed_pods spec_place_pods(const struct spec_job_view *view,
 bool spec_kueue_is_off(const struct spec_view_context *ctx);
 /*
  * Return the queue that the job's object names. If it names none, return the queue of the Workload.
- * "" if that has none either. Borrowed.
+ * Return "" if the Workload has none either. The text is borrowed.
  */
 const char *spec_kueue_queue(const struct spec_job_view *view, const struct spec_view_context *ctx);
 /*
  * Return the ClusterQueue in which the job has quota. If it has no quota yet, return the
- * ClusterQueue of its LocalQueue. "" if unknown. Borrowed.
+ * ClusterQueue of its LocalQueue. Return "" if it is unknown. The text is borrowed.
  */
 const char *spec_kueue_cluster_queue(const struct spec_view_context *ctx);
 /*
@@ -137,16 +137,16 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 				  const struct spec_view_context *ctx);
 
 /*
- * The controller gave up JOB because it could not create the job's pods. Return why, in whole
- * sentences, from events. The reason is empty if no event explains it. JOB's replicas must be set,
- * but not its state.
+ * The controller gave up JOB because it could not create the job's pods. From events, return a
+ * cause that explains this in whole sentences. Its reason is empty if no event explains it. JOB's
+ * replicas must be set, but not its state.
  */
 struct spec_cause spec_cause_given_up(const struct spec_job *job, const struct spec_job_view *view,
 				      struct spec_placed_pods pods,
 				      const struct spec_view_context *ctx);
 /*
  * If the kubelet ended the main container of POD because a probe failed, return the message about
- * the probe (borrowed). NULL if no event reports that.
+ * the probe (borrowed). Return NULL if no event reports such a probe.
  */
 const char *spec_cause_probe(const struct spec_pod_view *pod, const struct spec_view_context *ctx);
 
@@ -158,15 +158,19 @@ const char *spec_cause_probe(const struct spec_pod_view *pod, const struct spec_
  */
 struct spec_standing {
 	const struct spec_phase *phase; /* NULL if the object has no phase, or an unknown one */
-	bool over;			/* no part of the job restarts, unless a user requests it */
-	bool left;			/* the job is no longer in the cluster */
-	bool ending;			/* the job is over, or about to be */
-	bool cancelled;			/* the job's final state is, or will be, CANCELLED */
-	/* the pods have failed, even if the job's phase does not show it yet */
+	/* true if no part of the job will restart unless a user requests it */
+	bool over;
+	bool left;	/* true if the job is no longer in the cluster */
+	bool ending;	/* true if the job is over or about to be over */
+	bool cancelled; /* true if the job's final state is or will be CANCELLED */
+	/* true if the pods have failed, even if the job's phase does not show it yet */
 	bool failed;
-	bool pods_late; /* see spec_view_context */
-	bool unseen;	/* the job may have pods that kxfs does not know */
-	/* When the job ended. Replicas whose own time is unknown get this time. */
+	bool pods_late; /* as in spec_view_context */
+	bool unseen;	/* true if the job may have pods that kxfs does not know */
+	/*
+	 * The time at which the job ended. It is also used for replicas whose own end has no known
+	 * time.
+	 */
 	int64_t ended;
 };
 

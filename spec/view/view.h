@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Views: parsed objects of a cluster. From the views of a job and of its pods, kxfs makes the job's
- * snapshot (struct spec_job). Each kind of job has its own reader (spec/view/reader.h). The view of
- * a pod is the same for all kinds. A view belongs to one thread and does not change after parsing,
- * except for the members GONE and SAMPLE of a pod. Times are ns since 1970, or 0. Strings are never
- * NULL, and their length is limited.
+ * A view is a parsed object of a cluster. From the views of a job and of its pods, kxfs makes the
+ * job's snapshot (struct spec_job). Each kind of job has its own reader (spec/view/reader.h). The
+ * view of a pod is the same for all kinds. A view belongs to one thread and does not change after
+ * parsing, except for the members GONE and SAMPLE of a pod. Times are ns since 1970, or 0. Strings
+ * are never NULL, and their length is limited.
  */
 #pragma once
 
@@ -12,12 +12,12 @@
 #include "spec/job/job.h"
 
 struct spec_control; /* control.h */
-struct spec_reader;  /* this and the next one: reader.h */
+struct spec_reader;  /* reader.h declares this struct and the next one */
 struct spec_phase;
-struct spec_event_view; /* this and the next two: watched.h */
+struct spec_event_view; /* watched.h declares this struct and the next two */
 struct spec_group_view;
 struct spec_queue_view;
-struct spec_workload_view; /* this and the next one: kueue.h */
+struct spec_workload_view; /* kueue.h declares this struct and the next one */
 struct spec_cluster_queue_view;
 
 /* A missing object is shown in `why` only after this time (ns), since most objects appear soon. */
@@ -35,7 +35,10 @@ struct spec_meta {
 
 enum spec_container_state { SPEC_WAITING, SPEC_STARTED, SPEC_TERMINATED };
 
-/* A container: its current run, and how the run before ended. Plain data. */
+/*
+ * A container. It has the data of the container's current run, and the result of the previous run.
+ * Plain data.
+ */
 struct spec_container_view {
 	char *name;
 	char *reason; /* why the container is waiting or terminated */
@@ -85,19 +88,21 @@ struct spec_pod_view {
 	 */
 	int64_t deadline;
 	int64_t lost;	  /* since when the node has not responded; 0 if it responds */
-	bool reruns;	  /* a container that has ended may start again */
-	bool main_reruns; /* the main container may start again after a failure */
-	bool ended;	  /* kxfs saw the pod end before its deletion was requested */
-	/* OPEN: the pod must be parsed again once its job is known. */
+	bool reruns;	  /* true if a container that has ended may start again */
+	bool main_reruns; /* true if the main container may start again after a failure */
+	bool ended;	  /* true if kxfs saw the pod end before its deletion was requested */
+	/* OPEN means that the pod must be parsed again once its job is known. */
 	enum { SPEC_OWNER_FOUND, SPEC_OWNER_OPEN } owner;
 	/*
-	 * The pod was deleted, and the view has its last state. The owner of the view sets this
-	 * member. It keeps the views of deleted pods because they show how attempts ended.
+	 * True if the pod was deleted; the view then has the pod's last state. The owner of the
+	 * view sets this member. It keeps the views of deleted pods because they show how attempts
+	 * ended.
 	 */
 	bool gone;
 	/*
-	 * If all containers have ended and none will start again: FAILED if one has failed, else
-	 * SUCCEEDED. Otherwise UNKNOWN.
+	 * FAILED if all containers have ended, none will start again, and at least one has failed.
+	 * SUCCEEDED if all have ended, none will start again, and none has failed. Otherwise
+	 * UNKNOWN.
 	 */
 	enum spec_state outcome;
 	struct spec_container_view *containers; /* init containers first */
@@ -114,7 +119,7 @@ struct spec_task_view {
 	/* Number of replicas in the snapshot. A job has at most SPEC_MAX_REPLICAS. */
 	unsigned n;
 	size_t first; /* index of its first replica among the snapshot's replicas */
-	bool grows;   /* the task may have more replicas than the object requests */
+	bool grows;   /* true if the task may have more replicas than the object requests */
 };
 
 /*
@@ -125,7 +130,7 @@ struct spec_role_view {
 	char *name;
 	char *dir; /* replica K has the directory DIR-K; no two roles have the same DIR */
 	unsigned desired, minimum;
-	size_t first, n; /* index of the first replica, number of replicas */
+	size_t first, n; /* index of the role's first replica, and number of its replicas */
 };
 
 /* A job's object. Plain data. The kind's reader sets some members, job.c the others. */
@@ -148,9 +153,10 @@ struct spec_job_view {
 	char *user;	 /* value of the label by which `-o mine` selects jobs, or "" */
 	/* Digest of an AppDef that did not fit into the object, or "". */
 	char *appdef_sha256;
-	unsigned retries, max_retries; /* attempts after the first: number so far, and limit */
+	/* number of attempts after the first one: so far, and at most */
+	unsigned retries, max_retries;
 	/*
-	 * If the controller's limit is a number of attempts instead of retries: that limit.
+	 * The controller's limit, if it is a number of attempts instead of a number of retries.
 	 * Otherwise 0.
 	 */
 	unsigned retry_limit;
@@ -158,38 +164,46 @@ struct spec_job_view {
 	/* Time limit of each pod, in seconds. 0 if pods have no limit, or different ones. */
 	int time_limit;
 	/*
-	 * REASON and MESSAGE report only that pods have failed. The pods have more precise reasons.
+	 * True if REASON and MESSAGE report only that pods have failed. The pods then have more
+	 * precise reasons.
 	 */
 	bool vague;
-	bool used_up;	 /* the controller ended the job because no retries were left */
-	bool has_appdef; /* the object contains the AppDef: see spec_object_appdef */
-	bool restarts;	 /* the controller may retry the job, or failed parts of it */
-	/* The controller retries each replica separately, and counts the retries in the pods. */
+	bool used_up;	 /* true if the controller ended the job because no retries were left */
+	bool has_appdef; /* true if the object contains the AppDef (see spec_object_appdef) */
+	bool restarts;	 /* true if the controller may retry the job or failed parts of it */
+	/*
+	 * True if the controller retries each replica separately. It then counts the retries in the
+	 * pods.
+	 */
 	bool alone;
 	/*
-	 * While retries are left, the controller replaces a failed pod by a new one, perhaps with a
-	 * delay.
+	 * True if the controller replaces a failed pod by a new one, perhaps with a delay, while
+	 * retries are left.
 	 */
 	bool remakes;
-	/* When all pods have succeeded, the controller may do something else than end the job. */
-	bool acts_on_success;
-	bool asked;    /* the job's spec requests suspension */
-	bool suspends; /* by its phase, the job is suspended or being suspended */
-	bool over;     /* by its phase, the job has ended or is ending */
-	bool firm;     /* its pods do not decide whether the job is PENDING or RUNNING */
 	/*
-	 * The object that controls this job suspends and resumes it, and may create it again after
-	 * a deletion.
+	 * True if the controller may not end the job when all pods have succeeded, but do something
+	 * else.
+	 */
+	bool acts_on_success;
+	bool asked;    /* true if the job's spec requests suspension */
+	bool suspends; /* true if the job is suspended or being suspended, according to its phase */
+	bool over;     /* true if the job has ended or is ending, according to its phase */
+	bool firm;     /* true if the pods do not decide whether the job is PENDING or RUNNING */
+	/*
+	 * True if another object controls this job. It suspends and resumes the job, and may create
+	 * the job again after a deletion.
 	 */
 	bool owned;
-	bool hidden;	 /* the job may have pods that kxfs does not show */
-	bool from_pods;	 /* the names of the roles are known only from pods */
-	bool grows;	 /* a task may have more replicas than the object requests */
-	int generation;	 /* metadata.generation: changes with the spec; 0 if unknown */
+	bool hidden;	/* true if the job may have pods that kxfs does not show */
+	bool from_pods; /* true if the names of the roles are known only from pods */
+	bool grows;	/* true if a task may have more replicas than the object requests */
+	/* metadata.generation, which changes when the spec changes; 0 if unknown */
+	int generation;
 	int64_t changed; /* when the phase last changed */
 	/*
-	 * Pods created before this time belong to an attempt that is over. 0 if the pods have the
-	 * numbers of their attempts instead.
+	 * Pods created before this time belong to an earlier attempt, which is over. 0 if each pod
+	 * records the number of its attempt.
 	 */
 	int64_t began;
 	/* The history of phases in the object, with times; may be empty. */
@@ -203,7 +217,7 @@ struct spec_job_view {
 };
 
 /*
- * Parse a job's object. FIND (may be NULL) returns an earlier view of the job with this uid, or
+ * Parse a job's object. FIND returns an earlier view of the job UID, or NULL; FIND itself may be
  * NULL. If the spec has not changed since the earlier view, copy the members that depend on the
  * spec from that view, since the spec is most of a large job. Return 0, or -EINVAL if JSON is not
  * such an object or if the job's name is not valid as a file name.
@@ -217,8 +231,8 @@ struct spec_pod_readers {
 	const struct spec_reader *const *v;
 	size_t n;
 	/*
-	 * Return the reader of a job. UID is the job's uid, or the uid of an object that the job
-	 * owns. NULL if no such job is known. The pointer FIND itself may be NULL.
+	 * Returns the reader of a job. UID is the job's uid, or the uid of an object that the job
+	 * owns. Returns NULL if no such job is known. The pointer FIND itself may be NULL.
 	 */
 	const struct spec_reader *(*find)(void *data, const char *uid);
 	void *data;
@@ -226,11 +240,11 @@ struct spec_pod_readers {
 
 /*
  * Parse a pod with the first reader whose kind matches the pod's controller. If there is only one
- * reader, use it for any pod. OWNER is SPEC_OWNER_OPEN if several readers match. It is also
- * SPEC_OWNER_OPEN if the controller is an object between the pod and its job, and FIND does not
- * know that object. If none of several readers matches, meta.owner_uid is "". If the pod has no
- * controller but FIND knows the pod, meta.owner_uid is the uid of the pod itself. Return 0, or
- * -EINVAL if JSON is not a pod.
+ * reader, use it for any pod. OWNER becomes SPEC_OWNER_OPEN in two cases: several readers match, or
+ * the controller is an object between the pod and its job and FIND does not know that object. If
+ * there are several readers and none matches, meta.owner_uid is "". If the pod has no controller
+ * but FIND knows the pod, meta.owner_uid is the uid of the pod itself. Return 0, or -EINVAL if JSON
+ * is not a pod.
  */
 int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json, size_t len,
 			struct spec_pod_view **ret);
@@ -238,9 +252,9 @@ int spec_pod_view_parse(const struct spec_pod_readers *readers, const char *json
 extern const struct spec_pick spec_pod_pick[];
 void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
 /*
- * NOW and BEFORE are the new and the previous view of a pod. Copy to NOW what the server does not
- * report reliably: when the deletion was requested (after the pod has ended), and whether the pod
- * ended before that request. Copy the sample, too.
+ * NOW and BEFORE are the new and the previous view of a pod. Copy from BEFORE to NOW what the
+ * server does not report reliably: the time of the deletion request (which is wrong once the pod
+ * has ended), and whether the pod ended before that request. Copy the sample, too.
  */
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before);
 
@@ -264,14 +278,16 @@ extern const struct spec_pick spec_metrics_pick[];
 
 /* What kxfs knows of a job from Kueue's objects. Plain data. */
 struct spec_kueue_facts {
-	bool known; /* the user may watch Workloads, so WORKLOAD is NULL only if there is none */
+	/* true if the user may watch Workloads; WORKLOAD is then NULL only if there is none */
+	bool known;
 	const struct spec_workload_view *workload; /* the job's Workload, or NULL */
 	/* The ClusterQueue of the job's queue; NULL if unknown. */
 	const struct spec_cluster_queue_view *cluster_queue;
 	unsigned position; /* the job's position; 1 is next; 0 if unknown */
-	bool fixed;	   /* this user may not patch Workloads */
-	bool away;	   /* the server's last reply was that it can't reach Kueue */
-	bool absent;	   /* the server does not serve Kueue's API */
+	bool fixed;	   /* true if this user may not patch Workloads */
+	/* true if the server reported in its last reply that it can't reach Kueue */
+	bool away;
+	bool absent; /* true if the server does not serve Kueue's API */
 };
 
 /* The input of spec_view_job besides the job and its pods. Plain data. */
@@ -284,16 +300,16 @@ struct spec_view_context {
 	const char *namespace;
 	int64_t now;
 	int64_t stale_since;
-	bool own; /* the job was submitted through this state directory */
+	bool own; /* true if the job was submitted through this state directory */
 	/*
 	 * The user of this mount, as in the label kxfs/user. If "" or NULL, no job is this user's.
 	 */
 	const char *user;
-	bool history;	/* the job is in history/, no longer in jobs/ */
-	bool pods_late; /* the server may not have reported all pods of the job yet */
+	bool history;	/* true if the job is in history/ and no longer in jobs/ */
+	bool pods_late; /* true if the server may not have reported all pods of the job yet */
 	/*
-	 * When kxfs first saw the job. For a job that existed before the mount, when it was
-	 * created.
+	 * The time at which kxfs first saw the job. For a job that existed before the mount, the
+	 * time at which it was created.
 	 */
 	int64_t since;
 	/*
@@ -305,10 +321,10 @@ struct spec_view_context {
 	struct spec_event_view *const *events; /* events about the job, its group and its pods */
 	size_t n_events;
 	struct spec_kueue_facts kueue;
-	bool events_known; /* the user may watch events, so EVENTS is complete */
+	bool events_known; /* true if the user may watch events; EVENTS is then complete */
 	/*
-	 * Bit set of SPEC_UNSEEN_...: resources that would show why jobs wait, but that this user
-	 * may not watch.
+	 * A bit set of SPEC_UNSEEN_...: the resources that would show why jobs wait, but that this
+	 * user may not watch.
 	 */
 	unsigned unseen;
 #define SPEC_UNSEEN_EVENTS 1u

@@ -86,8 +86,8 @@ int spec_group_view_parse(const char *json, size_t len, struct spec_group_view *
 	conditions = spec_read_list(status, "conditions");
 	v->minimum = (unsigned)spec_read_int(spec, "minMember", 0);
 	/*
-	 * When the scheduler decides again, it keeps the condition of the previous decision. So of
-	 * the two conditions, the later one counts.
+	 * Each time the scheduler decides, it sets one of these two conditions and keeps the other
+	 * one. So the later one counts.
 	 */
 	v->is_short = true_since(conditions, "Unschedulable") > true_since(conditions, "Scheduled");
 	spec_read_copy_word(&v->phase, status, "phase");
@@ -113,8 +113,8 @@ void spec_event_view_unref(struct spec_event_view *v)
 }
 
 /*
- * Read the count and the time of the event. Newer event recorders write them to other members than
- * older ones.
+ * Read the count and the time of the event. Old and new versions of event recorders write them to
+ * different members.
  */
 static void read_series(struct spec_event_view *v, const struct spec_value *o)
 {

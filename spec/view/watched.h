@@ -36,10 +36,11 @@ struct spec_group_view {
 	char *phase;		   /* "" if no scheduler has processed it */
 	unsigned minimum;	   /* pods that must start together */
 	struct spec_amounts needs; /* what MINIMUM pods together request */
-	bool is_short;		   /* the scheduler reports insufficient capacity for these pods */
+	/* true if the scheduler reports insufficient capacity for these pods */
+	bool is_short;
 	/*
-	 * When kxfs first saw the group. For a group that existed before the mount, when it was
-	 * created.
+	 * The time at which kxfs first saw the group. For a group that existed before the mount,
+	 * the time at which it was created.
 	 */
 	int64_t seen;
 };
@@ -63,7 +64,7 @@ struct spec_queue_view {
 	char *state;
 	unsigned weight;
 	struct spec_amounts capability, allocated, reserved;
-	/* Set if this is a LocalQueue of Kueue (kueue.h); NULL if it is a queue of Volcano. */
+	/* The data of a LocalQueue of Kueue (kueue.h); NULL if this is a queue of Volcano. */
 	struct spec_local_queue *local;
 	int64_t changed; /* when kxfs first saw the queue's current contents */
 };
@@ -80,11 +81,11 @@ bool spec_event_view_same(const struct spec_event_view *a, const struct spec_eve
 /* True if the text of `why` may depend on V. */
 bool spec_event_view_explains(const struct spec_event_view *v);
 /*
- * True if V happened before BEGAN, when the current attempt of the job began (ns, by the server's
- * clock).
+ * True if V happened before the time BEGAN (ns, by the server's clock), at which the current
+ * attempt of the job began.
  */
 bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began);
-/* True if healthy jobs have such events, too, so that V does not show a problem. */
+/* True if healthy jobs have events like V, too, so that V does not show a problem. */
 bool spec_event_view_is_noise(const struct spec_event_view *v);
 /*
  * Return the text of `events`: a line for each event of V, oldest first. The fields of a line are

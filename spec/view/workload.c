@@ -11,7 +11,8 @@
 
 /*
  * If an admission check or a limit has deactivated the job, the reasons of the conditions Evicted
- * and Requeued begin with this prefix. If a user has deactivated it, they do not.
+ * and Requeued begin with this prefix. If a user has deactivated the job, the reasons do not have
+ * this prefix.
  */
 #define OFF_BY "DeactivatedDueTo"
 
@@ -79,8 +80,8 @@ static void read_checks(struct spec_workload_view *v, const struct spec_value *l
 /*
  * Read the priority and its class. v1beta2 has a reference to the class. v1beta1 has the name and
  * the kind of the class; the kind is "" if there is no class. Kueue 0.14, which only has v1beta1,
- * applies a change of the class until the job is admitted. But it never adds a class to a Workload
- * that was created without one.
+ * applies a change of the class until it admits the job. But it never adds a class to a Workload
+ * that was created without a class.
  */
 static void read_priority(struct spec_workload_view *v, const struct spec_value *spec)
 {
@@ -108,8 +109,8 @@ static bool is_plain(const char *word)
 }
 
 /*
- * Read which flavors each resource has. Several pod sets of the job may use the same flavor; add it
- * once.
+ * Read the flavors that are assigned to each resource. Several pod sets of the job may use the same
+ * flavor; add it only once.
  */
 static void read_flavors(struct spec_workload_view *v, const struct spec_value *assignments)
 {
