@@ -369,7 +369,7 @@ static void start_task(struct local_replica *rep)
 		.name = name,
 		.key = key,
 		.cwd = rec->work_dir,
-		.limit_ms = rec->job->time_limit * 1000,
+		.limit_ms = rec->job->time_limit * INT64_C(1000),
 		.grace_ms = rep->job->all->grace_ms,
 		.gpus = rep->rec->gpus,
 		.args = program.args,

@@ -112,8 +112,7 @@ static char **text_at(void *owner, size_t offset)
 
 struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 {
-	size_t roles_at = sizeof(struct spec_job);
-	size_t replicas_at = roles_at + n_roles * sizeof(struct spec_role_status);
+	size_t replicas_at = sizeof(struct spec_job) + n_roles * sizeof(struct spec_role_status);
 	struct spec_job *job = mem_zero(replicas_at + n_replicas * sizeof(struct spec_replica));
 
 	job->refs = 1;
@@ -122,10 +121,9 @@ struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 	for (size_t i = 0; i < array_size(job_texts); i++)
 		*text_at(job, job_texts[i]) = spec_empty();
 	job->again = job->cause.reason = job->cause.advice = "";
-	job->roles = (void *)((char *)job + roles_at);
-	job->n_roles = n_roles;
+	job->n_roles = (unsigned)n_roles;
 	job->replicas = (void *)((char *)job + replicas_at);
-	job->n_replicas = n_replicas;
+	job->n_replicas = (unsigned)n_replicas;
 	for (size_t i = 0; i < n_roles; i++)
 		job->roles[i].name = spec_empty();
 	for (size_t i = 0; i < n_replicas; i++) {
@@ -344,19 +342,17 @@ static void free_string(char **field, void *data)
 struct spec_job *spec_job_copy(const struct spec_job *from)
 {
 	struct spec_job *job = spec_job_new(from->n_roles, from->n_replicas);
-	struct spec_role_status *roles = job->roles;
 	struct spec_replica *replicas = job->replicas;
-	/* Do not copy the members before ID, since other threads may be changing REFS. */
-	const size_t head = offsetof(struct spec_job, id);
+	/* Do not copy the members before SILENT, since other threads may be changing REFS. */
+	const size_t head = offsetof(struct spec_job, silent);
 
 	memcpy((char *)job + head, (const char *)from + head, sizeof(*job) - head);
 	job->revision = 0;
-	job->roles = roles;
 	job->replicas = replicas;
 	for (size_t i = 0; i < from->n_roles; i++) {
-		roles[i] = from->roles[i];
-		roles[i].request = NULL;
-		spec_role_set_request(&roles[i], from->roles[i].request);
+		job->roles[i] = from->roles[i];
+		job->roles[i].request = NULL;
+		spec_role_set_request(&job->roles[i], from->roles[i].request);
 	}
 	for (size_t i = 0; i < from->n_replicas; i++) {
 		const struct spec_replica *r = &from->replicas[i];
@@ -471,7 +467,7 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 	/* The strings are at the end, since everything else must be aligned. */
 	job = place(&end, from, 1, sizeof(*job));
 	job->packed = true;
-	job->roles = place(&end, from->roles, job->n_roles, sizeof(*job->roles));
+	place(&end, from->roles, job->n_roles, sizeof(*job->roles));
 	job->replicas = place(&end, from->replicas, job->n_replicas, sizeof(*job->replicas));
 	for (size_t i = 0; i < job->n_roles; i++) {
 		struct spec_role_status *role = &job->roles[i];

@@ -176,7 +176,7 @@ struct spec_role_status {
 	unsigned desired;
 	unsigned minimum;
 	struct spec_request *request; /* the resources given to each replica; NULL if unknown */
-	size_t first, n;	      /* the role's replicas in spec_job.replicas */
+	unsigned first, n;	      /* the role's replicas in spec_job.replicas */
 };
 
 /*
@@ -198,15 +198,7 @@ struct spec_job {
 	unsigned refs; /* atomic; only spec_job_ref and spec_job_unref touch it */
 	bool packed;   /* one block of memory contains the job and all that it owns */
 	bool held;     /* kxfs holds the job: it has not launched it yet. Not on disk. */
-	char *id;      /* name of the job's directory */
-	char *uid;     /* differs from the uid of any other job that ever had this id */
-	char *app;
-	enum spec_state state;
-	char *phase; /* the backend's own word for the state */
-	char *reason;
-	char *message;
-	/* The last lines printed by the replica that failed first (see status.h), or "". */
-	char *last_words;
+	/* A copy begins here. Small members come first, to leave no gaps. */
 	bool silent; /* the replica that failed first is known to have printed nothing */
 	/* kxfs can't read logs from the cluster, since this user has no right to. Not on disk. */
 	bool no_logs;
@@ -218,6 +210,51 @@ struct spec_job {
 	 * disk.
 	 */
 	bool outlived;
+	/* the job was submitted through a mount with this state directory */
+	bool own;
+	bool mine;	 /* the job has the label of this mount's user; not on disk */
+	bool has_appdef; /* app.yaml can be read */
+	bool history;	 /* the job is in history/, no longer in jobs/ */
+	/*
+	 * The controller gave up the job, because it could not create its pods. The message then
+	 * consists of whole sentences.
+	 */
+	bool given_up;
+	bool unexplained; /* the job has failed, and its pods may still show why */
+	/* The job may resume. Its output may continue, although its state is final. */
+	bool suspended;
+	bool dropped; /* for a local job: its output was removed to free space */
+	/* The controller gives up pods that have not started after some minutes. */
+	bool impatient;
+	/* The next three are bit sets (1u << enum spec_action). */
+	uint8_t actions; /* actions that ctl would accept now */
+	uint8_t pending; /* in a cluster: requested actions without a visible effect so far */
+	uint8_t ignored; /* requested actions that had no effect */
+	enum spec_state state;
+	int priority;		 /* priority of its Workload; SPEC_NO_PRIORITY if unknown */
+	unsigned queue_position; /* the job's position in its queue: 1 is next; 0 if unknown */
+	unsigned evictions;	 /* how often Kueue has evicted the job */
+	unsigned retries;
+	unsigned max_retries;
+	/*
+	 * How many seconds an attempt of each replica may run. 0 if there is no limit, or if
+	 * replicas have different ones.
+	 */
+	int time_limit;
+	/* For a local job: how many seconds after its end it moves to history; -1: never. */
+	int ttl;
+	unsigned n_roles;
+	unsigned n_replicas;
+	struct spec_replica *replicas;
+	struct spec_transitions transitions; /* when each phase began */
+	char *id;			     /* name of the job's directory */
+	char *uid; /* differs from the uid of any other job that ever had this id */
+	char *app;
+	char *phase; /* the backend's own word for the state */
+	char *reason;
+	char *message;
+	/* The last lines printed by the replica that failed first (see status.h), or "". */
+	char *last_words;
 	struct spec_cause cause;
 	/*
 	 * If the job is in a queue of Kueue: why its newest pods did not run, in whole sentences,
@@ -236,39 +273,17 @@ struct spec_job {
 	 * commas. "" if the job never had quota.
 	 */
 	char *flavors;
-	char *priority_class;	 /* name of its Workload's priority class, or "" */
-	int priority;		 /* priority of its Workload; SPEC_NO_PRIORITY if unknown */
-	unsigned queue_position; /* the job's position in its queue: 1 is next; 0 if unknown */
-	unsigned evictions;	 /* how often Kueue has evicted the job */
-	char *submitter;	 /* user@host; "" if unknown */
-	char *submission;	 /* UUID of its submission; "" if no kxfs submitted the job */
-	/* the job was submitted through a mount with this state directory */
-	bool own;
-	bool mine;	 /* the job has the label of this mount's user; not on disk */
-	bool has_appdef; /* app.yaml can be read */
-	bool history;	 /* the job is in history/, no longer in jobs/ */
+	char *priority_class; /* name of its Workload's priority class, or "" */
+	char *submitter;      /* user@host; "" if unknown */
+	char *submission;     /* UUID of its submission; "" if no kxfs submitted the job */
 	/*
-	 * The controller gave up the job, because it could not create its pods. The message then
-	 * consists of whole sentences.
+	 * A sentence (static): when the controller retries a failed replica, or why it does not
+	 * although retries are left. Or "".
 	 */
-	bool given_up;
-	bool unexplained; /* the job has failed, and its pods may still show why */
-	/* The job may resume. Its output may continue, although its state is final. */
-	bool suspended;
-	bool dropped; /* for a local job: its output was removed to free space */
-	unsigned retries;
-	unsigned max_retries;
-	/*
-	 * How many seconds an attempt of each replica may run. 0 if there is no limit, or if
-	 * replicas have different ones.
-	 */
-	int64_t time_limit;
-	/* For a local job: how many seconds after its end it moves to history; -1: never. */
-	int64_t ttl;
+	const char *again;
 	int64_t created;
 	int64_t started;
 	int64_t finished;
-	struct spec_transitions transitions; /* when each phase began */
 	/*
 	 * When state, reason, message or a replica last changed. This is the mtime of the job's
 	 * directory.
@@ -280,22 +295,8 @@ struct spec_job {
 	 * is not published.
 	 */
 	uint64_t revision;
-	struct spec_role_status *roles;
-	size_t n_roles;
-	struct spec_replica *replicas;
-	size_t n_replicas;
-	/* The next three are bit sets (1u << enum spec_action). */
-	unsigned actions; /* actions that ctl would accept now */
-	unsigned pending; /* in a cluster: requested actions without a visible effect so far */
-	unsigned ignored; /* requested actions that had no effect */
-	/*
-	 * A sentence (static): when the controller retries a failed replica, or why it does not
-	 * although retries are left. Or "".
-	 */
-	const char *again;
-	/* The controller gives up pods that have not started after some minutes. */
-	bool impatient;
 	struct spec_text *object; /* in a cluster: the JSON of the job's object, or NULL */
+	struct spec_role_status roles[];
 };
 
 #define SPEC_NO_PRIORITY INT32_MIN

@@ -59,8 +59,8 @@ static const struct spec_field job_fields[] = {
 	JOB(retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
 	JOB(max_retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX, .hidden = true),
 	JOB(evictions, SPEC_FIELD_UNSIGNED, .max = INT32_MAX, .optional = true, .hidden = true),
-	JOB(time_limit, SPEC_FIELD_INT64, .max = INT32_MAX, .optional = true, .hidden = true),
-	JOB(ttl, SPEC_FIELD_INT64, .min = -1, .max = SPEC_MAX_LIMIT, .optional = true,
+	JOB(time_limit, SPEC_FIELD_INT, .max = INT32_MAX, .optional = true, .hidden = true),
+	JOB(ttl, SPEC_FIELD_INT, .min = -1, .max = SPEC_MAX_LIMIT, .optional = true,
 	    .hidden = true),
 	JOB(created, SPEC_FIELD_TIME),
 	JOB(started, SPEC_FIELD_TIME),
@@ -242,7 +242,7 @@ static int read_replicas(const struct spec_value *list, enum spec_snapshot_form 
 		if (r->role < role || r->role >= job->n_roles || !spec_name_is_file(r->name))
 			return -EINVAL;
 		if (r->role > role || i == 0)
-			job->roles[r->role].first = i;
+			job->roles[r->role].first = (unsigned)i;
 		role = r->role;
 		job->roles[role].n++;
 	}

@@ -97,7 +97,7 @@ struct spec_job *spec_record_shape(const struct spec_app *app)
 		note_request(to, &from->resource);
 		to->desired = (unsigned)from->num_replicas;
 		to->minimum = from->min_replicas < 0 ? to->desired : (unsigned)from->min_replicas;
-		to->first = (size_t)(rep - job->replicas);
+		to->first = (unsigned)(rep - job->replicas);
 		to->n = to->desired;
 		job->max_retries = max_of(job->max_retries, (unsigned)from->max_retries);
 		for (unsigned k = 0; k < to->n; k++, rep++) {
@@ -131,8 +131,8 @@ struct spec_record *spec_record_new(struct spec_app *app, const struct spec_reco
 	job->own = true;
 	job->has_appdef = true;
 	job->created = job->changed = o->created;
-	job->time_limit = o->time_limit;
-	job->ttl = o->ttl;
+	job->time_limit = (int)o->time_limit;
+	job->ttl = (int)o->ttl;
 	spec_transitions_add(&job->transitions, SPEC_PENDING, "Pending", o->created);
 	for (size_t i = 0; i < job->n_replicas; i++)
 		spec_record_attempt(r, i, 0);

@@ -304,7 +304,7 @@ static size_t list_claims(const struct spec_job_view *view, const struct spec_po
 		};
 	for (size_t i = 0; i < n_before; i++, m++)
 		v[m] = (struct roles_claim){.name = before->roles[i].name,
-					    .replicas = (unsigned)before->roles[i].n};
+					    .replicas = before->roles[i].n};
 	if (n)
 		memcpy(sorted, pods, n * sizeof(struct spec_pod_view *));
 	qsort(sorted, n, sizeof(struct spec_pod_view *), by_creation);

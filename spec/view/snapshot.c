@@ -83,8 +83,8 @@ static void fill_roles(struct spec_job *job, const struct spec_job_view *view)
 
 		role->desired = from->desired;
 		role->minimum = from->minimum;
-		role->first = from->first;
-		role->n = from->n;
+		role->first = (unsigned)from->first;
+		role->n = (unsigned)from->n;
 		spec_set(&role->name, from->name);
 	}
 }
