@@ -214,7 +214,7 @@ static bool is_launched(const struct held_entry *e)
 /* True if the user has removed the job. */
 static bool is_gone(const struct held_entry *e)
 {
-	return state_of(e) == RECORD_NEVER && streq(record_head(e->r)->reason, REMOVED);
+	return state_of(e) == RECORD_NEVER && streq(record_head(e->r)->more->reason, REMOVED);
 }
 
 /* --- snapshots of jobs --- */
@@ -578,6 +578,9 @@ static void read_done(void *data)
 		launch_ended(e, -EIO, why);
 	} else if (!b->up) {
 		launch_ended(e, -ECANCELED, "kxfs is shutting down");
+	} else if (is_launched(e)) {
+		/* kxfs has seen the job meanwhile, and its head has no MORE. */
+		launch_ended(e, 0, "");
 	} else {
 		backend_pass_held(b, record_head(e->r), BACKEND_SUBMIT, again, text, e->len,
 				  on_launched, e);
@@ -995,7 +998,7 @@ static void shape_done(void *data)
 	const struct backend_request *rq = m->rq;
 	const struct record_rest rest = {rq->text, rq->len, m->manifest, strlen(m->manifest)};
 
-	m->head->parts[RECORD_HOLD] = spec_held_part(m->rec);
+	m->head->more->parts[RECORD_HOLD] = spec_held_part(m->rec);
 	m->r = records_make(m->h->b->records, take_ptr(m->head), &rest, &m->left, on_made, m);
 }
 
@@ -1021,7 +1024,7 @@ static void on_dry_run(void *data, const struct backend_result *result)
 	head->created = loop_time_ns();
 	spec_set(&head->id, result->id);
 	spec_set(&head->backend, result->backend);
-	spec_set(&head->namespace, result->namespace);
+	spec_set(&head->more->namespace, result->namespace);
 	m->manifest = text_copy(result->manifest);
 	m->work =
 		(struct work){.run = shape_work, .done = shape_done, .group = &h->group, .data = m};
@@ -1107,8 +1110,8 @@ static void look_work(void *data)
 		return;
 	m->head = head = backend_head(rq);
 	head->state = RECORD_HELD;
-	for (size_t i = 0; i < array_size(head->seed) && !m->work.err; i++)
-		m->work.err = random_name(&head->seed[i]);
+	for (size_t i = 0; i < array_size(head->more->seed) && !m->work.err; i++)
+		m->work.err = random_name(&head->more->seed[i]);
 }
 
 static void look_done(void *data)

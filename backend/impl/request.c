@@ -135,13 +135,13 @@ struct spec_head *backend_head(const struct backend_request *rq)
 
 	h->own = true;
 	h->created = loop_time_ns();
-	h->readable = rq->readable;
+	h->more->readable = rq->readable;
 	h->owned = rq->owned;
 	h->user = rq->owner;
 	h->group = rq->group;
 	spec_set(&h->key, rq->submission ? rq->submission : "");
 	spec_set(&h->file, rq->file);
-	spec_set(&h->submitter, rq->submitter);
+	spec_set(&h->more->submitter, rq->submitter);
 	return h;
 }
 
@@ -175,12 +175,12 @@ void backend_pass_held(struct backend *b, const struct spec_head *head,
 	rq->again = again;
 	rq->id = text_copy(head->id);
 	rq->file = text_copy(head->file);
-	rq->submitter = text_copy(head->submitter);
+	rq->submitter = text_copy(head->more->submitter);
 	rq->submission = text_copy(head->key);
 	rq->backend = kind == BACKEND_SUBMIT ? text_copy(head->backend) : NULL;
 	rq->text = mem_copy(text, len);
 	rq->len = len;
-	rq->readable = (mode_t)head->readable;
-	memcpy(rq->seed, head->seed, sizeof(rq->seed));
+	rq->readable = (mode_t)head->more->readable;
+	memcpy(rq->seed, head->more->seed, sizeof(rq->seed));
 	backend_pass(rq);
 }

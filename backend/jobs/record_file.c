@@ -180,14 +180,14 @@ int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
 	if (err)
 		return err;
 	*ret_len = o.line.document;
-	*ret_readable = h->readable;
+	*ret_readable = h->more->readable;
 	return 0;
 }
 
 /* If H has a plan, reserve space for the last change of H's record. The file has N bytes now. */
 static int keep_room(const char *dir, const struct spec_head *h, size_t n)
 {
-	return h->parts[RECORD_PLAN] ? file_keep_room(dir, h->key, ROOM_TIMES * n + ROOM) : 0;
+	return h->more->parts[RECORD_PLAN] ? file_keep_room(dir, h->key, ROOM_TIMES * n + ROOM) : 0;
 }
 
 /*
@@ -240,6 +240,8 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 	const bool held = h->state == RECORD_HELD || (h->state == RECORD_SUBMITTING && h->held);
 	const bool launched = h->state == RECORD_LIVE || h->state == RECORD_HISTORY;
 	struct spec_head_line line;
+	const struct spec_head_more *m;
+	struct spec_head_more more;
 	struct spec_head next = *h;
 	uint64_t sum = 0;
 	size_t n;
@@ -253,12 +255,16 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 		err = -EINVAL;
 	if (err)
 		return err;
-	for (size_t i = 0; i < RECORD_N_PARTS; i++) {
-		if (!next.parts[i])
-			next.parts[i] = old->parts[i];
-		else if (!*next.parts[i])
-			next.parts[i] = NULL;
-	}
+	/* What describes the job does not change, and is not in the copy of a head that forgot it. */
+	more = *old->more;
+	m = h->more ? h->more : old->more;
+	more.reason = m->reason;
+	more.why = m->why;
+	more.boot = m->boot;
+	for (size_t i = 0; i < RECORD_N_PARTS; i++)
+		if (m->parts[i])
+			more.parts[i] = *m->parts[i] ? m->parts[i] : NULL;
+	next.more = &more;
 	line = (struct spec_head_line){.document = o.line.document,
 				       .manifest = held ? o.line.manifest : 0};
 	/*
@@ -269,7 +275,7 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 				? o.line.rest_sum
 				: spec_fnv1a(SPEC_FNV1A_INIT, rest, line.document + line.manifest);
 	all = compose(&next, &line, rest, &n);
-	if (next.parts[RECORD_PLAN] && !old->parts[RECORD_PLAN])
+	if (more.parts[RECORD_PLAN] && !old->more->parts[RECORD_PLAN])
 		err = keep_room(dir, &next, n);
 	if (!err)
 		err = (h->over && !old->over ? file_write_last : file_write)(dir, h->key, all, n);

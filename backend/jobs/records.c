@@ -142,8 +142,8 @@ static void set_state(struct spec_head *h, enum record_state to)
 	/* A job becomes HELD again only if it was held before this launch. */
 	assert(to != RECORD_HELD || h->held);
 	h->held = to == RECORD_SUBMITTING && h->state == RECORD_HELD;
-	if (to != RECORD_SUBMITTING)
-		spec_set(&h->boot, "");
+	if (to != RECORD_SUBMITTING && h->more)
+		spec_set(&h->more->boot, "");
 	h->state = to;
 	h->since = loop_time_ns();
 }
@@ -152,18 +152,20 @@ static void apply(struct spec_head *h, const struct record_change *c)
 {
 	set_state(h, c->state);
 	if (c->id)
-		spec_set(&h->id, c->id);
+		spec_head_set(h, &h->id, c->id);
 	if (c->uid)
-		spec_set(&h->uid, c->uid);
-	if (c->reason)
-		spec_set(&h->reason, c->reason);
-	if (c->why)
-		spec_set(&h->why, c->why);
-	if (c->boot)
-		spec_set(&h->boot, c->boot);
+		spec_head_set(h, &h->uid, c->uid);
 	h->dropped |= c->dropped;
 	h->unlinked |= c->unlinked;
 	h->over |= c->over;
+	if (!h->more)
+		return;
+	if (c->reason)
+		spec_set(&h->more->reason, c->reason);
+	if (c->why)
+		spec_set(&h->more->why, c->why);
+	if (c->boot)
+		spec_set(&h->more->boot, c->boot);
 }
 
 /* --- the table --- */
@@ -233,6 +235,7 @@ static void change_head(struct record *r, const struct record_change *c)
 		lock_scope(job_files_lock(r->rs->files));
 		apply(r->head, c);
 	}
+	spec_head_forget(r->head);
 	learn_uid(r);
 	if (news)
 		job_files_update(r->rs->files, &r->launch);
@@ -278,7 +281,10 @@ const struct spec_head *record_head(const struct record *r)
 
 char *record_take_part(struct record *r, enum record_part part)
 {
-	return take_ptr(r->head->parts[part]);
+	char *text = r->head->more ? take_ptr(r->head->more->parts[part]) : NULL;
+
+	spec_head_forget(r->head);
+	return text;
 }
 
 struct record *records_by_key(const struct records *rs, const char *key)
@@ -354,7 +360,7 @@ static void set_digest(struct spec_head *h, const struct record_rest *rest)
 	char digest[65];
 
 	spec_sha256(rest->document, rest->len, digest);
-	spec_set(&h->digest, digest);
+	spec_head_set(h, &h->digest, digest);
 }
 
 static void write_work(void *data)
@@ -364,8 +370,8 @@ static void write_work(void *data)
 	struct records_request *q = w->requests;
 
 	if (w->snapshot) {
-		free(w->next->parts[RECORD_SNAPSHOT]);
-		w->next->parts[RECORD_SNAPSHOT] = spec_snapshot_text(w->snapshot);
+		free(w->next->more->parts[RECORD_SNAPSHOT]);
+		w->next->more->parts[RECORD_SNAPSHOT] = spec_snapshot_text(w->snapshot);
 	}
 	switch (q->kind) {
 	case REQUEST_MAKE:
@@ -395,8 +401,8 @@ static void write_work(void *data)
 
 static void set_part(struct spec_head *h, enum record_part part, const char *text)
 {
-	free(h->parts[part]);
-	h->parts[part] = text_copy(text);
+	free(h->more->parts[part]);
+	h->more->parts[part] = text_copy(text);
 }
 
 /* Return the head that the pool will write: a copy of R's head with the change that Q requests. */
@@ -409,9 +415,9 @@ static struct spec_head *render(struct record *r, const struct records_request *
 	for (size_t i = 0; i < RECORD_N_PARTS && q->kind != REQUEST_MAKE; i++) {
 		const struct records_part *part = &r->rs->parts[i];
 
-		free(take_ptr(next->parts[i]));
+		free(take_ptr(next->more->parts[i]));
 		if (part->fn)
-			next->parts[i] = part->fn(part->data, r, next);
+			next->more->parts[i] = part->fn(part->data, r, next);
 	}
 	if (q->change.plan)
 		set_part(next, RECORD_PLAN, q->change.plan);
@@ -602,10 +608,10 @@ static bool conclude(struct record *r, struct records_request *q, int err)
 	struct writer *w = r->writer;
 	const bool changes = q->kind == REQUEST_SAVE || q->kind == REQUEST_COMMIT;
 
-	for (size_t i = 0; i < RECORD_N_PARTS && q->kind == REQUEST_MAKE; i++)
-		free(take_ptr(r->head->parts[i]));
+	for (unsigned i = 0; i < RECORD_N_PARTS && q->kind == REQUEST_MAKE; i++)
+		free(record_take_part(r, i));
 	if (q->kind == REQUEST_MAKE && !err) {
-		spec_set(&r->head->digest, w->next->digest);
+		spec_head_set(r->head, &r->head->digest, w->next->digest);
 		job_files_add(r->rs->files, &r->launch, r->head);
 	}
 	spec_head_free(take_ptr(w->next));

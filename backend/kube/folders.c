@@ -317,7 +317,7 @@ static void make_record(struct folders *f, const struct spec_job *job)
 	spec_set(&head->uid, job->uid);
 	spec_set(&head->id, job->id);
 	spec_set(&head->backend, job->backend);
-	spec_set(&head->namespace, job->namespace);
+	spec_set(&head->more->namespace, job->namespace);
 	head->created = job->created;
 	head->state = RECORD_LIVE;
 	m->f = f;

@@ -601,7 +601,7 @@ static void make_record(struct kube_submit *s)
 	head = backend_head(rq);
 	head->state = RECORD_SUBMITTING;
 	spec_set(&head->backend, s->kind->name);
-	spec_set(&head->namespace, s->k->namespace);
+	spec_set(&head->more->namespace, s->k->namespace);
 	spec_set(&head->id, s->m->id);
 	s->record = records_make(s->k->b->records, head,
 				 &(struct record_rest){.document = rq->text, .len = rq->len}, NULL,

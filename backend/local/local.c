@@ -362,8 +362,8 @@ static int local_text(struct backend *b, const struct spec_job *job, enum backen
 		return record_file_read_rest(state_dir, key, false, ret, ret_len);
 	err = record_file_read(state_dir, key, &head);
 	if (!err)
-		err = spec_record_parse(head->parts[RECORD_SNAPSHOT], head->parts[RECORD_PLAN],
-					&rec);
+		err = spec_record_parse(head->more->parts[RECORD_SNAPSHOT],
+					head->more->parts[RECORD_PLAN], &rec);
 	if (err)
 		return err;
 	spec_set(&rec->file, head->file);

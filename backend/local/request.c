@@ -673,9 +673,9 @@ static struct spec_head *new_head(const struct local_submit *s, const char *boot
 	spec_set(&h->id, job->id);
 	h->created = job->created;
 	h->state = RECORD_SUBMITTING;
-	spec_set(&h->boot, boot);
-	h->parts[RECORD_PLAN] = text_copy(s->plan);
-	h->parts[RECORD_SNAPSHOT] = text_copy(s->snapshot);
+	spec_set(&h->more->boot, boot);
+	h->more->parts[RECORD_PLAN] = text_copy(s->plan);
+	h->more->parts[RECORD_SNAPSHOT] = text_copy(s->snapshot);
 	return h;
 }
 

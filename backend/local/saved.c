@@ -320,7 +320,8 @@ static int read_folder(void *data, int at, const char *name, unsigned char type)
  */
 static int parse(const struct spec_head *head, struct item *ret)
 {
-	const char *plan = head->parts[RECORD_PLAN], *snapshot = head->parts[RECORD_SNAPSHOT];
+	char *const *parts = head->more->parts;
+	const char *plan = parts[RECORD_PLAN], *snapshot = parts[RECORD_SNAPSHOT];
 	cleanup(spec_record_freep) struct spec_record *rec = NULL;
 	struct spec_job *job;
 	int err;
@@ -385,7 +386,7 @@ static bool was_started(const struct item *item)
 	bool started;
 
 	process_boot(boot);
-	started = !*boot || !streq(item->head->boot, boot);
+	started = !*boot || !streq(item->head->more->boot, boot);
 	for (size_t i = 0; i < item->rec->job->n_replicas; i++)
 		started |= item->found[i].state != TASK_NONE;
 	return started;
@@ -529,8 +530,9 @@ static int read_record(void *data, struct spec_head *h)
 
 	if (streq(h->backend, "local") && h->state != RECORD_HELD && h->state != RECORD_NEVER) {
 		err = parse(h, &item);
-		free(take_ptr(h->parts[RECORD_PLAN]));
-		free(take_ptr(h->parts[RECORD_SNAPSHOT]));
+		free(take_ptr(h->more->parts[RECORD_PLAN]));
+		free(take_ptr(h->more->parts[RECORD_SNAPSHOT]));
+		spec_head_forget(h);
 	}
 	if (err)
 		return err;

@@ -21,43 +21,52 @@
 #define LINE_SIZE 128
 
 #define HEAD(name, type, ...) SPEC_FIELD(struct spec_head, name, type, __VA_ARGS__)
+#define MORE(name, type, ...) SPEC_FIELD(struct spec_head_more, name, type, __VA_ARGS__)
 
 static const char *const states[] = {
 	[RECORD_HELD] = "HELD",	      [RECORD_SUBMITTING] = "SUBMITTING", [RECORD_LIVE] = "LIVE",
 	[RECORD_HISTORY] = "HISTORY", [RECORD_NEVER] = "NEVER",		  NULL,
 };
 
-static const struct spec_field job_fields[] = {
-	HEAD(key, SPEC_FIELD_TEXT),
-	HEAD(own, SPEC_FIELD_BOOL),
-	HEAD(file, SPEC_FIELD_TEXT),
-	HEAD(submitter, SPEC_FIELD_TEXT),
-	HEAD(digest, SPEC_FIELD_TEXT),
-	HEAD(backend, SPEC_FIELD_TEXT),
-	HEAD(namespace, SPEC_FIELD_TEXT),
-	HEAD(id, SPEC_FIELD_TEXT),
-	HEAD(owned, SPEC_FIELD_BOOL),
-	HEAD(user, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
-	HEAD(group, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
-	HEAD(readable, SPEC_FIELD_UNSIGNED, .max = 0777),
-	HEAD(created, SPEC_FIELD_TIME),
-	HEAD(seed[0], SPEC_FIELD_UINT64),
-	HEAD(seed[1], SPEC_FIELD_UINT64),
-	{0},
+/* Two tables each, which end with empty rows: of struct spec_head, and of struct spec_head_more. */
+#define N_FIELDS 11
+static const struct spec_field job_fields[2][N_FIELDS] = {
+	{
+		HEAD(key, SPEC_FIELD_TEXT),
+		HEAD(own, SPEC_FIELD_BOOL),
+		HEAD(file, SPEC_FIELD_TEXT),
+		HEAD(digest, SPEC_FIELD_TEXT),
+		HEAD(backend, SPEC_FIELD_TEXT),
+		HEAD(id, SPEC_FIELD_TEXT),
+		HEAD(owned, SPEC_FIELD_BOOL),
+		HEAD(user, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+		HEAD(group, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+		HEAD(created, SPEC_FIELD_TIME),
+	},
+	{
+		MORE(submitter, SPEC_FIELD_TEXT),
+		MORE(namespace, SPEC_FIELD_TEXT),
+		MORE(readable, SPEC_FIELD_UNSIGNED, .max = 0777),
+		MORE(seed[0], SPEC_FIELD_UINT64),
+		MORE(seed[1], SPEC_FIELD_UINT64),
+	},
 };
 
-static const struct spec_field state_fields[] = {
-	HEAD(state, SPEC_FIELD_WORD, .words = states),
-	HEAD(since, SPEC_FIELD_TIME),
-	HEAD(uid, SPEC_FIELD_TEXT),
-	HEAD(reason, SPEC_FIELD_TEXT),
-	HEAD(why, SPEC_FIELD_TEXT),
-	HEAD(boot, SPEC_FIELD_TEXT),
-	HEAD(held, SPEC_FIELD_BOOL),
-	HEAD(unlinked, SPEC_FIELD_BOOL),
-	HEAD(dropped, SPEC_FIELD_BOOL),
-	HEAD(over, SPEC_FIELD_BOOL),
-	{0},
+static const struct spec_field state_fields[2][N_FIELDS] = {
+	{
+		HEAD(state, SPEC_FIELD_WORD, .words = states),
+		HEAD(since, SPEC_FIELD_TIME),
+		HEAD(uid, SPEC_FIELD_TEXT),
+		HEAD(held, SPEC_FIELD_BOOL),
+		HEAD(unlinked, SPEC_FIELD_BOOL),
+		HEAD(dropped, SPEC_FIELD_BOOL),
+		HEAD(over, SPEC_FIELD_BOOL),
+	},
+	{
+		MORE(reason, SPEC_FIELD_TEXT),
+		MORE(why, SPEC_FIELD_TEXT),
+		MORE(boot, SPEC_FIELD_TEXT),
+	},
 };
 
 /* The members of a head: the parts, and "job" and "state". */
@@ -69,81 +78,92 @@ static const char *const keys[N_KEYS] = {
 
 /* --- a head --- */
 
-/* The texts of a head: the first N_FIXED do not change after it was parsed. */
-#define TEXT(name) offsetof(struct spec_head, name)
-static const size_t texts[] = {TEXT(key),     TEXT(file),      TEXT(submitter), TEXT(digest),
-			       TEXT(backend), TEXT(namespace), TEXT(id),	TEXT(uid),
-			       TEXT(reason),  TEXT(why),       TEXT(boot)};
-#define N_FIXED 6
+#define HEAD_TEXTS(h) &(h)->key, &(h)->file, &(h)->digest, &(h)->backend, &(h)->id, &(h)->uid
+#define MORE_TEXTS(m) &(m)->submitter, &(m)->namespace, &(m)->reason, &(m)->why, &(m)->boot
 
-static char **text_at(struct spec_head *h, size_t i)
+struct spec_head *spec_head_copy(const struct spec_head *h)
 {
-	return (char **)((char *)h + texts[i]);
-}
+	struct spec_head *copy = new0(struct spec_head);
+	struct spec_head_more *m = new0(struct spec_head_more);
+	char **const texts[] = {HEAD_TEXTS(copy), MORE_TEXTS(m)};
 
-/* Make the first N texts of H empty, without freeing them. */
-static void reset_texts(struct spec_head *h, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		*text_at(h, i) = spec_empty();
+	*copy = *h;
+	copy->size = 0;
+	copy->more = m;
+	if (h->more)
+		*m = *h->more;
+	/* The copy gets texts of its own. NULL becomes "". */
+	for (size_t i = 0; i < array_size(texts); i++)
+		spec_set(texts[i], take_ptr(*texts[i]));
+	for (size_t i = 0; i < RECORD_N_PARTS; i++)
+		m->parts[i] = m->parts[i] ? text_copy(m->parts[i]) : NULL;
+	return copy;
 }
 
 struct spec_head *spec_head_new(void)
 {
-	struct spec_head *h = new0(struct spec_head);
+	static const struct spec_head empty;
 
-	reset_texts(h, array_size(texts));
+	return spec_head_copy(&empty);
+}
+
+/* Move FROM into one block of memory, since kxfs may read ten thousand heads when it starts. */
+static struct spec_head *pack(struct spec_head *from)
+{
+	char **const texts[] = {HEAD_TEXTS(from)};
+	struct spec_head *h;
+	char *end;
+
+	from->size = sizeof(*from);
+	for (size_t i = 0; i < array_size(texts); i++)
+		from->size += (unsigned)strlen(*texts[i]) + 1;
+	h = mem_grow(NULL, from->size, 1);
+	end = (char *)(h + 1);
+	for (size_t i = 0; i < array_size(texts); i++) {
+		char *text = end;
+
+		end = stpcpy(text, *texts[i]) + 1;
+		spec_unset(texts[i]);
+		*texts[i] = text;
+	}
+	*h = *from;
+	free(from);
 	return h;
 }
 
-struct spec_head *spec_head_copy(const struct spec_head *h)
+void spec_head_set(struct spec_head *h, char **field, const char *value)
 {
-	struct spec_head *copy = new0(struct spec_head), from = *h;
-
-	*copy = *h;
-	copy->packed = NULL;
-	reset_texts(copy, array_size(texts));
-	for (size_t i = 0; i < array_size(texts); i++)
-		spec_set(text_at(copy, i), *text_at(&from, i));
-	for (size_t i = 0; i < RECORD_N_PARTS; i++)
-		copy->parts[i] = h->parts[i] ? text_copy(h->parts[i]) : NULL;
-	return copy;
+	if (*field > (char *)h && *field < (char *)h + h->size)
+		*field = NULL;
+	spec_set(field, value);
 }
 
-/*
- * Move the texts that do not change into one block of memory, since kxfs may read ten thousand
- * heads when it starts.
- */
-static void pack(struct spec_head *h)
+static void more_free(struct spec_head_more *m)
 {
-	size_t size = 1;
-	char *end;
+	if (!m)
+		return;
+	spec_unset(MORE_TEXTS(m));
+	for (size_t i = 0; i < RECORD_N_PARTS; i++)
+		free(m->parts[i]);
+	free(m);
+}
 
-	for (size_t i = 0; i < N_FIXED; i++)
-		size += strlen(*text_at(h, i)) + 1;
-	h->packed = end = mem_grow(NULL, size, 1);
-	for (size_t i = 0; i < N_FIXED; i++) {
-		char **text = text_at(h, i);
-		const size_t n = strlen(*text) + 1;
-
-		memcpy(end, *text, n);
-		spec_unset(text);
-		*text = end;
-		end += n;
-	}
+void spec_head_forget(struct spec_head *h)
+{
+	if ((h->state == RECORD_LIVE || h->state == RECORD_HISTORY) &&
+	    !(h->more && h->more->parts[RECORD_SNAPSHOT]))
+		more_free(take_ptr(h->more));
 }
 
 void spec_head_free(struct spec_head *h)
 {
-	if (!h)
-		return;
-	if (h->packed)
-		reset_texts(h, N_FIXED);
-	free(h->packed);
-	for (size_t i = 0; i < array_size(texts); i++)
-		spec_unset(text_at(h, i));
-	for (size_t i = 0; i < RECORD_N_PARTS; i++)
-		free(h->parts[i]);
+	if (h) {
+		char **const texts[] = {HEAD_TEXTS(h)};
+
+		for (size_t i = 0; i < array_size(texts); i++)
+			spec_head_set(h, texts[i], "");
+		more_free(h->more);
+	}
 	free(h);
 }
 
@@ -218,15 +238,17 @@ char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, siz
 	 */
 	line->history = h->state == RECORD_HISTORY || h->state == RECORD_NEVER;
 	shown.state = h->state == RECORD_HISTORY ? RECORD_LIVE : h->state;
-	spec_fields_write(job, job_fields, &shown, false);
-	spec_fields_write(state, state_fields, &shown, false);
+	spec_fields_write(job, job_fields[0], &shown, false);
+	spec_fields_write(job, job_fields[1], h->more, false);
+	spec_fields_write(state, state_fields[0], &shown, false);
+	spec_fields_write(state, state_fields[1], h->more, false);
 	job_text = spec_tree_print(job);
 	state_text = spec_tree_print(state);
 	fprintf(out, "{\"job\":%s,\"state\":%s", job_text, state_text);
 	for (size_t i = 0; i < RECORD_N_PARTS; i++)
-		if (h->parts[i])
-			fprintf(out, ",\"%s\":%.*s", keys[i], (int)strcspn(h->parts[i], "\n"),
-				h->parts[i]);
+		if (h->more->parts[i])
+			fprintf(out, ",\"%s\":%.*s", keys[i], (int)strcspn(h->more->parts[i], "\n"),
+				h->more->parts[i]);
 	fputs("}\n", out);
 	text_stream_close(out);
 	line->sum = sum_of(line, head);
@@ -238,12 +260,14 @@ char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, siz
 	return ret;
 }
 
-static int read_fields(struct spec_span span, const struct spec_field *fields, struct spec_head *h)
+static int read_fields(struct spec_span span, const struct spec_field fields[2][N_FIELDS],
+		       struct spec_head *h)
 {
 	cleanup_free struct spec_value *value = NULL;
 	int err = span.p ? spec_value_parse(span.p, spec_span_len(span), &value) : -EINVAL;
 
-	return err ? err : spec_fields_read(value, fields, h);
+	err = err ? err : spec_fields_read(value, fields[0], h);
+	return err ? err : spec_fields_read(value, fields[1], h->more);
 }
 
 int spec_head_parse(const struct spec_head_line *line, const char *text, struct spec_head **ret)
@@ -269,13 +293,12 @@ int spec_head_parse(const struct spec_head_line *line, const char *text, struct 
 		if (*span.p != '{' || memchr(span.p, '\n', spec_span_len(span)) ||
 		    memchr(span.p, '\0', spec_span_len(span)))
 			return -EINVAL;
-		h->parts[i] = mem_copy(span.p, spec_span_len(span));
+		h->more->parts[i] = mem_copy(span.p, spec_span_len(span));
 	}
 	if (line->history && h->state == RECORD_LIVE)
 		h->state = RECORD_HISTORY;
 	if (line->history != (h->state == RECORD_HISTORY || h->state == RECORD_NEVER))
 		return -EINVAL;
-	pack(h);
-	*ret = take_ptr(h);
+	*ret = pack(take_ptr(h));
 	return 0;
 }

@@ -28,44 +28,59 @@ enum record_state { RECORD_HELD, RECORD_SUBMITTING, RECORD_LIVE, RECORD_HISTORY,
 enum record_part { RECORD_HOLD, RECORD_PLAN, RECORD_SNAPSHOT, RECORD_N_PARTS };
 
 /*
- * The contents of a head. Plain data. Set the texts, except PARTS, with spec_set; but the first six
- * must not change after spec_head_parse, which packs them into one block.
+ * What is needed only until the job is launched, and to read or write the head. Plain data. Set the
+ * texts, except PARTS, with spec_set.
  */
-struct spec_head {
-	/* Of the job: */
-	char *key; /* the name of the file: the UUID of its submission, or the uid of a job that is not OWN */
-	char *file;	 /* its file in submit/ */
+struct spec_head_more {
 	char *submitter; /* user@host */
-	char *digest;	 /* SHA-256 of the document */
-	char *backend, *namespace;
-	char *packed; /* the memory that has the six texts above; NULL if each has its own */
-	char *id;     /* its directory; in a cluster the name of its object */
-	int64_t created;
-	uint64_t seed[2]; /* the job's name is derived from these */
-	unsigned user, group;
+	char *namespace;
+	uint64_t seed[2];  /* the job's name is derived from these */
 	unsigned readable; /* see backend_submission.readable */
-	bool owned;	   /* USER and GROUP submitted the job; else the user who mounts did */
-	bool own;	   /* the job was submitted here */
-	/* Of its state: */
-	unsigned state; /* enum record_state */
-	bool held;	/* SUBMITTING: the job was HELD before */
-	bool unlinked;	/* NAME.job was removed */
-	bool dropped;	/* its output was removed to free space */
-	bool over;	/* it has ended; its snapshot has the result */
-	int64_t since;	/* when the state began */
-	char *uid;	/* "" if unknown */
-	char *reason;	/* NEVER: a word; else "" */
-	char *why;	/* a sentence for people, or "" */
-	char *boot;	/* SUBMITTING of a local job: the id of the machine's boot; else "" */
+	char *reason;	   /* NEVER: a word; else "" */
+	char *why;	   /* a sentence for people, or "" */
+	char *boot;	   /* SUBMITTING of a local job: the id of the machine's boot; else "" */
 	/* JSON maps, malloc'ed; NULL if absent. */
 	char *parts[RECORD_N_PARTS];
 };
 
+/*
+ * The contents of a head. Plain data. Set its texts with spec_head_set, because spec_head_parse
+ * packs them into one block; in a new head spec_set will do.
+ */
+struct spec_head {
+	/* Of the job: */
+	char *key; /* the name of the file: the UUID of its submission, or the uid of a job that is not OWN */
+	char *file;   /* its file in submit/ */
+	char *digest; /* SHA-256 of the document */
+	char *backend;
+	char *id;		     /* its directory; in a cluster the name of its object */
+	struct spec_head_more *more; /* NULL after spec_head_forget */
+	int64_t created;
+	unsigned user, group;
+	unsigned size; /* bytes of the block that also has the texts; 0 if each has its own */
+	bool owned;    /* USER and GROUP submitted the job; else the user who mounts did */
+	bool own;      /* the job was submitted here */
+	/* Of its state: */
+	bool held;	/* SUBMITTING: the job was HELD before */
+	bool unlinked;	/* NAME.job was removed */
+	bool dropped;	/* its output was removed to free space */
+	bool over;	/* it has ended; its snapshot has the result */
+	unsigned state; /* enum record_state */
+	int64_t since;	/* when the state began */
+	char *uid;	/* "" if unknown */
+};
+
 /* Return an empty head. */
 struct spec_head *spec_head_new(void);
+/* Return a copy of H. Its MORE is empty if H has none. */
 struct spec_head *spec_head_copy(const struct spec_head *h);
 void spec_head_free(struct spec_head *h); /* NULL is allowed */
 define_cleanup(spec_head_freep, struct spec_head *, spec_head_free)
+
+/* Set FIELD, a text of H, to a copy of VALUE. */
+void spec_head_set(struct spec_head *h, char **field, const char *value);
+/* If H is LIVE or HISTORY, and has no snapshot, free its MORE, which its file still has. */
+void spec_head_forget(struct spec_head *h);
 
 /* The first line of a file. Plain data. */
 struct spec_head_line {

@@ -300,8 +300,8 @@ static const char *put_sending(FILE *out, enum spec_sending sending)
 static void put_end(struct spec_job *job, const struct spec_head *head)
 {
 	spec_transitions_add(&job->transitions, job->state, job->phase, head->since);
-	spec_set(&job->reason, head->reason);
-	spec_set(&job->message, head->why);
+	spec_set(&job->reason, head->more->reason);
+	spec_set(&job->message, head->more->why);
 	job->changed = job->finished = head->since;
 	for (size_t i = 0; i < job->n_replicas; i++) {
 		job->replicas[i].state = SPEC_CANCELLED;
@@ -347,15 +347,15 @@ struct spec_job *spec_held_job(const struct spec_head *head, const struct spec_h
 {
 	struct spec_job *job = spec_job_copy(shape);
 	const bool over = head->state == RECORD_NEVER;
-	const bool failed = over && streq(head->reason, "LaunchFailed");
+	const bool failed = over && streq(head->more->reason, "LaunchFailed");
 	const bool unknown = is_sent(head, h, progress);
 
 	spec_set(&job->id, head->id);
 	spec_set(&job->uid, head->key);
 	spec_set(&job->submission, head->key);
-	spec_set(&job->submitter, head->submitter);
+	spec_set(&job->submitter, head->more->submitter);
 	spec_set(&job->backend, head->backend);
-	spec_set(&job->namespace, head->namespace);
+	spec_set(&job->namespace, head->more->namespace);
 	spec_set(&job->phase, failed	? "Failed"
 			      : over	? "Cancelled"
 			      : unknown ? "Submitting"

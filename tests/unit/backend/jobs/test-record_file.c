@@ -11,7 +11,7 @@ static void make(enum record_state state, const char *hold)
 	struct spec_head *h cleanup(spec_head_freep) = head_of(KEY_A, state);
 	bool left;
 
-	h->parts[RECORD_HOLD] = hold ? text_copy(hold) : NULL;
+	h->more->parts[RECORD_HOLD] = hold ? text_copy(hold) : NULL;
 	assert_int_equal(record_file_make(dir, h, &rest_of_test, &left), 0);
 	assert_false(left);
 }
@@ -46,19 +46,41 @@ static void test_write(void **state)
 	spec_head_free(h);
 	h = head_of(KEY_A, RECORD_SUBMITTING);
 	h->held = true;
-	h->parts[RECORD_SNAPSHOT] = text_copy("{}");
+	h->more->parts[RECORD_SNAPSHOT] = text_copy("{}");
 	assert_int_equal(record_file_write(dir, h), 0);
 	expect_rest(true, "manifest");
 	h->state = RECORD_LIVE;
-	free(take_ptr(h->parts[RECORD_SNAPSHOT]));
-	h->parts[RECORD_HOLD] = text_copy("");
+	free(take_ptr(h->more->parts[RECORD_SNAPSHOT]));
+	h->more->parts[RECORD_HOLD] = text_copy("");
 	assert_int_equal(record_file_write(dir, h), 0);
 	expect_rest(false, "name: a\n");
 	expect_rest(true, "");
 	assert_int_equal(read_a(&next), 0);
 	assert_int_equal(next->state, RECORD_LIVE);
-	assert_null(next->parts[RECORD_HOLD]);
-	assert_string_equal(next->parts[RECORD_SNAPSHOT], "{}");
+	assert_null(next->more->parts[RECORD_HOLD]);
+	assert_string_equal(next->more->parts[RECORD_SNAPSHOT], "{}");
+}
+
+/* A rewrite keeps what memory has forgotten about a job that was launched. */
+static void test_forgotten(void **state)
+{
+	struct spec_head *h cleanup(spec_head_freep) = head_of(KEY_A, RECORD_LIVE),
+			    *next cleanup(spec_head_freep) = NULL;
+	bool left;
+
+	spec_set(&h->more->submitter, "ann@host");
+	h->more->seed[1] = 7;
+	assert_int_equal(record_file_make(dir, h, &rest_of_test, &left), 0);
+	spec_head_forget(h);
+	assert_null(h->more);
+	next = spec_head_copy(h);
+	next->dropped = true;
+	assert_int_equal(record_file_write(dir, next), 0);
+	spec_head_free(take_ptr(next));
+	assert_int_equal(read_a(&next), 0);
+	assert_true(next->dropped);
+	assert_string_equal(next->more->submitter, "ann@host");
+	assert_int_equal(next->more->seed[1], 7);
 }
 
 /* A head that is larger than the first read. */
@@ -69,7 +91,7 @@ static void test_large(void **state)
 
 	make(RECORD_LIVE, spaces);
 	assert_int_equal(read_a(&h), 0);
-	assert_string_equal(h->parts[RECORD_HOLD], spaces);
+	assert_string_equal(h->more->parts[RECORD_HOLD], spaces);
 	expect_rest(false, "name: a\n");
 }
 
@@ -102,7 +124,7 @@ static void test_room(void **state)
 	struct spec_head *h cleanup(spec_head_freep) = head_of(KEY_A, RECORD_SUBMITTING);
 	bool left;
 
-	h->parts[RECORD_PLAN] = text_copy("{}");
+	h->more->parts[RECORD_PLAN] = text_copy("{}");
 	assert_int_equal(record_file_make(dir, h, &rest_of_test, &left), 0);
 	assert_true(exists(room));
 	h->state = RECORD_LIVE;
@@ -128,7 +150,7 @@ static void test_stat(void **state)
 	size_t len;
 	bool left;
 
-	h->readable = 044;
+	h->more->readable = 044;
 	assert_int_equal(record_file_make(dir, h, &rest_of_test, &left), 0);
 	assert_int_equal(record_file_stat(dir, KEY_A, &len, &readable), 0);
 	assert_int_equal(len, strlen("name: a\n"));
@@ -222,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_write, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_large, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mark, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_room, setup, teardown),

@@ -86,7 +86,7 @@ static struct record *make(enum record_state state)
 	struct spec_head *h = head_of(KEY_A, state);
 	struct record *r;
 
-	h->parts[RECORD_HOLD] = state == RECORD_HELD ? text_copy("{\"hold\":true}") : NULL;
+	h->more->parts[RECORD_HOLD] = state == RECORD_HELD ? text_copy("{\"hold\":true}") : NULL;
 	r = records_make(rs, h, &rest_of_test, NULL, on_done, made);
 	fake_run();
 	assert_done("made 0");
@@ -297,7 +297,7 @@ static void test_overtaken(void **state)
 	fake_pass(2000);
 	begin_again("loaded 0");
 	assert_int_equal(state_of(KEY_A), RECORD_LIVE);
-	assert_string_equal(record_head(records_by_key(rs, KEY_A))->why, "w");
+	assert_string_equal(record_head(records_by_key(rs, KEY_A))->more->why, "w");
 }
 
 /*

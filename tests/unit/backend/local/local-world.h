@@ -80,7 +80,7 @@ static inline void world_on_job(void *data, const struct spec_job *old,
 	    (old && spec_job_is_over(old)))
 		return;
 	if (record_file_read(w->state, new_job->uid, &head) ||
-	    spec_record_parse(head->parts[RECORD_SNAPSHOT], NULL, &rec) ||
+	    spec_record_parse(head->more->parts[RECORD_SNAPSHOT], NULL, &rec) ||
 	    rec->job->state != new_job->state || !rec->job->finished || !head->over) {
 		fprintf(stderr, "the end of %s is reported before it is on disk\n", new_job->id);
 		abort();

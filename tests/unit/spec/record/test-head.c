@@ -19,15 +19,15 @@ static struct spec_head *make_head(enum record_state state)
 	spec_set(&h->file, "a\xff.yaml");
 	spec_set(&h->id, "a-b1");
 	spec_set(&h->uid, state == RECORD_LIVE ? "u-1" : "");
-	spec_set(&h->why, "it \"waits\"\n");
+	spec_set(&h->more->why, "it \"waits\"\n");
 	h->own = true;
 	h->user = 4294967294u;
-	h->readable = 044;
+	h->more->readable = 044;
 	h->created = 1700000000000000001;
-	h->seed[0] = UINT64_MAX;
+	h->more->seed[0] = UINT64_MAX;
 	h->state = state;
 	h->unlinked = true;
-	h->parts[RECORD_SNAPSHOT] = text_copy("{\"state\":\"x\"}");
+	h->more->parts[RECORD_SNAPSHOT] = text_copy("{\"state\":\"x\"}");
 	return h;
 }
 
@@ -69,12 +69,12 @@ static void test_round_trip(void **state)
 		assert_int_equal(parse(text, &h), 0);
 		assert_int_equal(h->state, i);
 		assert_string_equal(h->file, "a\xff.yaml");
-		assert_string_equal(h->why, "it \"waits\"\n");
+		assert_string_equal(h->more->why, "it \"waits\"\n");
 		assert_true(h->own && h->unlinked && !h->dropped && !h->held);
 		assert_int_equal(h->user, 4294967294u);
-		assert_true(h->seed[0] == UINT64_MAX);
-		assert_null(h->parts[RECORD_HOLD]);
-		assert_string_equal(h->parts[RECORD_SNAPSHOT], "{\"state\":\"x\"}");
+		assert_true(h->more->seed[0] == UINT64_MAX);
+		assert_null(h->more->parts[RECORD_HOLD]);
+		assert_string_equal(h->more->parts[RECORD_SNAPSHOT], "{\"state\":\"x\"}");
 		copy = spec_head_copy(h);
 		again = spec_head_text(copy, &line, &n);
 		assert_string_equal(text, again);
@@ -123,12 +123,51 @@ static void test_letter(void **state)
 	}
 }
 
+/* The texts of a head that was read can be replaced. */
+static void test_set(void **state)
+{
+	cleanup_free char *text = text_of(RECORD_LIVE);
+	struct spec_head *h cleanup(spec_head_freep) = NULL;
+
+	assert_int_equal(parse(text, &h), 0);
+	spec_head_set(h, &h->id, "a-b1~00000000");
+	spec_head_set(h, &h->id, h->id + 5);
+	spec_head_set(h, &h->uid, h->key);
+	assert_string_equal(h->id, "00000000");
+	assert_string_equal(h->uid, KEY);
+	assert_string_equal(h->file, "a\xff.yaml");
+}
+
+/* After the launch, memory needs no more than the members of the head. */
+static void test_forget(void **state)
+{
+	for (unsigned i = RECORD_HELD; i <= RECORD_NEVER; i++) {
+		cleanup_free char *text = text_of(i);
+		struct spec_head *h cleanup(spec_head_freep) = NULL,
+				    *copy cleanup(spec_head_freep) = NULL;
+
+		assert_int_equal(parse(text, &h), 0);
+		spec_head_forget(h);
+		assert_non_null(h->more);
+		free(take_ptr(h->more->parts[RECORD_SNAPSHOT]));
+		spec_head_forget(h);
+		if (i != RECORD_LIVE && i != RECORD_HISTORY) {
+			assert_non_null(h->more);
+			continue;
+		}
+		assert_null(h->more);
+		copy = spec_head_copy(h);
+		assert_string_equal(copy->more->why, "");
+		assert_string_equal(copy->id, "a-b1");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_letter),
+		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_letter),	   cmocka_unit_test(test_set),
+		cmocka_unit_test(test_forget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,8 +202,8 @@ static struct spec_job *show(enum record_state record, const char *reason, struc
 
 	spec_set(&head->id, "a-1");
 	spec_set(&head->key, "uuid");
-	spec_set(&head->reason, reason);
-	spec_set(&head->why, "it waited for b-1 to succeed, but b-1 failed");
+	spec_set(&head->more->reason, reason);
+	spec_set(&head->more->why, "it waited for b-1 to succeed, but b-1 failed");
 	head->state = record;
 	head->since = NOW;
 	job = spec_held_job(head, h, shape, news);
