@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All accesses to the state directory (STATE). Its disk may be slow, full or hang. kxfs accesses it
- * only with the functions below, and with those of file.h, which call them. They run on threads
- * that may wait: on the pool, or on a FUSE thread between serve_disk_begin and serve_disk_end,
- * never on the I/O thread. Calls that must run in order go through a queue (work.h).
+ * All accesses to the state directory (STATE). Its disk may be slow, full or hang. kxfs accesses
+ * the disk only with the functions below, and with the functions of file.h, which call the
+ * functions below. All of them run on threads that may wait: on the pool, or on a FUSE thread
+ * between serve_disk_begin and serve_disk_end, never on the I/O thread. Calls that must run in
+ * order go through a queue (work.h).
  *
  * Since every access goes through these functions, tests can link another implementation of them.
  *

@@ -129,7 +129,7 @@ static int open_dir(const char *dir)
 
 /*
  * Create the temporary file NAME, which the caller writes and then renames. Return a descriptor or
- * a negative errno. If NAME exists, unlink it instead of truncating it: after a crash of the
+ * a negative errno. If NAME exists, do not truncate the file, but unlink NAME: after a crash of the
  * machine during a rename, NAME and the final name may refer to the same file.
  */
 static int open_new(int at, const char *name)

@@ -21,9 +21,10 @@
 
 /*
  * Bits of FLAGS, from the kernel's include/linux/sched.h: PF_EXITING and PF_SIGNALED. A thread has
- * PF_SIGNALED if a signal ends it, but also if it ends because another thread called exit or exec.
- * EXIT_CODE, the status that wait(2) returns, distinguishes the two cases: after a signal, its low
- * seven bits are not 0. If the reader may not trace the process, the kernel shows 0 as EXIT_CODE.
+ * PF_SIGNALED if a signal has ended the thread, but also if another thread has ended the thread by
+ * calling exit or exec. EXIT_CODE, the status that wait(2) returns, distinguishes the two cases:
+ * after a signal, its low seven bits are not 0. If the reader may not trace the process, the kernel
+ * shows 0 as EXIT_CODE.
  */
 #define FLAG_EXITING  0x4
 #define FLAG_SIGNALED 0x400
@@ -182,8 +183,8 @@ static char installed[PATH_MAX];
 /*
  * Return the path with which kxfs starts itself again. BUF has PATH_MAX bytes. Usually this is
  * SELF: it is the running version, even if a package manager has replaced the file. But pip moves
- * the old file to another directory before it deletes it. There the old program can't find its
- * libraries, because it searches them relative to its own directory. In that case return the
+ * the old file to another directory before it deletes the file. There the old program can't find
+ * its libraries, because it searches them relative to its own directory. In this case, return the
  * original path, where pip has installed the new version.
  */
 static const char *self_path(char *buf)

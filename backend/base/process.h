@@ -94,16 +94,17 @@ int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret
 
 /*
  * Start the program ARGS[0], found by PATH, in a new session. The program gets the descriptor limit
- * that kxfs had before it raised its own limit, because programs that use select() fail with more
- * than 1024 descriptors.
+ * that kxfs had before it raised its own limit, because programs that use select() fail if they
+ * have more than 1024 descriptors.
  *
  * kxfs starts itself as an intermediate process, which lowers the limit, searches PATH, and execs
  * the program. If a directory of PATH is on a disk that hangs, only the intermediate process hangs.
  * SIGKILL can end it.
  *
  * The program's standard input is /dev/null. FDS[0] is the write end of a pipe, on which the
- * intermediate process reports a failure. If it can't run the program, it writes the errno, an int.
- * If it can, the exec closes the pipe. In all other respects this function is like spawn_self.
+ * intermediate process reports a failure. If the intermediate process can't run the program, it
+ * writes the errno, an int. Otherwise the exec closes the pipe. In all other respects this function
+ * is like spawn_self.
  */
 int spawn_program(char *const *args, char *const *env, const int fds[3], pid_t *ret);
 
