@@ -432,8 +432,8 @@ static void read_is_late(void *data)
 }
 
 /*
- * True if the files must be read now. If the kubeconfig must be read with them, wait until the
- * plugin's process has ended, because it uses the old connection.
+ * True if the files must be read now. If the kubeconfig must be read, too, this is false until the
+ * plugin's process has ended, because this process uses the old connection.
  */
 static bool files_due(const struct credential *cr)
 {

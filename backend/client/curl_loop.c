@@ -321,7 +321,7 @@ void curl_loop_free(struct curl_loop *l)
 		return;
 	assert(!l->inside);
 	/*
-	 * Remove curl's callbacks, so that curl does not call them while it closes its connections
+	 * Remove curl's callbacks. Otherwise curl would call them while it closes its connections
 	 * and descriptors.
 	 */
 	curl_multi_setopt(l->curl, CURLMOPT_SOCKETFUNCTION, NULL);
@@ -350,8 +350,8 @@ static size_t take_none(char *bytes, size_t size, size_t n, void *data)
 
 /*
  * Curl may keep received bytes of a paused stream, up to 64 MiB, until it delivers them. If the
- * stream is removed while other streams use its connection, curl 7.88 never frees these bytes. So
- * first let curl deliver them, to a function that discards them.
+ * stream is removed while other streams use the same connection, curl 7.88 never frees these bytes.
+ * So before the removal, let curl deliver these bytes to a function that discards them.
  */
 void curl_loop_remove(struct curl_loop *l, CURL *easy)
 {

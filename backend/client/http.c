@@ -688,9 +688,9 @@ static void try_ended(void *data, CURLcode code)
 	if (code == CURLE_OK && !rq->now.head)
 		code = CURLE_GOT_NOTHING;
 	/*
-	 * If the server refuses a request before it has read all of it, it resets the stream. The
-	 * reset may truncate the reply. So accept a truncated reply if it guarantees that the
-	 * server did nothing.
+	 * If the server refuses a request before it has read the whole request, the server resets
+	 * the stream. The reset may truncate the reply. So accept a truncated reply if it
+	 * guarantees that the server did nothing.
 	 */
 	if (code == CURLE_OK || (rq->now.head && did_nothing(rq)))
 		answered(rq);

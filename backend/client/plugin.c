@@ -291,7 +291,7 @@ static void plugin_on_out(void *data)
 }
 
 /*
- * Keep the end of the plugin's stderr. Replace control characters in it, because a terminal might
+ * Keep the end of the plugin's stderr. Replace control characters, because a terminal might
  * interpret them.
  */
 static void plugin_on_err(void *data)

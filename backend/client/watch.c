@@ -152,9 +152,10 @@ struct watch {
 	bool bookmarks; /* the server has sent a bookmark, so it sends one every minute */
 	bool anew;	/* watch_list_anew was called */
 	/*
-	 * SURE: the server was not restored from a backup. DOUBT: it may have been, because it was
-	 * unreachable. HUSHED: it may have been, because the watch was silent. is_to_confirm
-	 * decides whether to check the server's version before the next watch.
+	 * SURE: the server was not restored from a backup. DOUBT: the server was unreachable, and
+	 * may have been restored meanwhile. HUSHED: the watch was silent, and the server may have
+	 * been restored meanwhile. is_to_confirm decides whether to check the server's version
+	 * before the next watch.
 	 */
 	enum { SURE, DOUBT, HUSHED } versions;
 	/* when kxfs last found that the server was not restored from a backup, by loop_now_ms */
@@ -540,8 +541,8 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 		return expired(w);
 	if (is_refused(reply)) {
 		/*
-		 * If the server was restored from a backup, it may refuse the version because it
-		 * never had it.
+		 * If the server was restored from a backup, it may refuse VERSION, because the
+		 * restored server never had this version.
 		 */
 		if (reply->status == 400 || reply->status == 504)
 			forget_version(w);

@@ -74,7 +74,7 @@ struct watch_config {
 	 *
 	 * Only for an optional resource: -EACCES: the resource is forbidden. -EKEYREJECTED: the
 	 * server rejects the user's identity (401), whatever rights the user has. -EAGAIN can also
-	 * mean that the server refuses a watch that it had accepted before, perhaps because it has
+	 * mean that the server refuses a watch that it had accepted before. Perhaps the server has
 	 * just started.
 	 */
 	void (*state)(void *data, int err, const char *text);
