@@ -63,8 +63,9 @@ struct cutter {
 	bool cr;	   /* the last byte was '\r' */
 	struct chunk open; /* the bytes that are not in a delivered chunk yet */
 	/*
-	 * The part of OPEN up to its last '\r' without '\n', as a progress bar prints it. It may
-	 * become a chunk before the line ends. Its length is 0 if there is no such part.
+	 * The part of OPEN up to the last '\r' that is not followed by '\n'. A progress bar prints
+	 * such a '\r'. BAR may become a chunk before the line ends. The length of BAR is 0 if there
+	 * is no such part.
 	 */
 	struct chunk bar;
 };

@@ -13,8 +13,8 @@
 #include "backend/output/room.h"
 
 /*
- * What a writer uses of its log and its job. These pointers are valid while the writer is open.
- * They are also valid between output_log_enter and output_log_leave.
+ * What a writer uses of the log and of the log's job. These pointers are valid while the writer is
+ * open. They are also valid between output_log_enter and output_log_leave.
  */
 struct feeder {
 	struct output_log *log;

@@ -57,8 +57,8 @@ struct index {
 	uint8_t *out;		  /* encoded records that are not in BATCH */
 	size_t n_out, out_room;
 	/*
-	 * If OPEN, the last record is OPEN_CHUNK of log OPEN_LOG. It may still be extended, and is
-	 * encoded when it is closed.
+	 * If OPEN, the last record is OPEN_CHUNK of log OPEN_LOG. This record may still be
+	 * extended. It is encoded when it is closed.
 	 */
 	bool open;
 	uint32_t open_log;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The index of a job's merged log. On disk it is in the files `merged` and `merged.keys`, whose
- * format is in merge.h. The pool loads it, the I/O thread appends records to it in memory, and the
- * pool writes these, one batch at a time. If records can't be written, for example because the disk
- * is full, they wait in memory, at most INDEX_WAITING_MAX of them. This module does not change the
- * logs themselves.
+ * format is in merge.h. The pool loads the index. The I/O thread appends records in memory, and the
+ * pool writes these records, one batch at a time. If records can't be written, for example because
+ * the disk is full, they wait in memory, at most INDEX_WAITING_MAX of them. This module does not
+ * change the logs themselves.
  */
 #pragma once
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of lines beside a log (STATE/output/ID/lines/KEY). It records where lines begin, when
- * they were printed, and their numbers. kxfs keeps the table as long as the log. The writer of the
- * log also writes the table, and writes it before the log's bytes. If the writer is killed in
- * between, the table has records of bytes that the log does not have; lines_mend removes such
- * records.
+ * The table of lines beside a log (STATE/output/ID/lines/KEY). The table records where lines begin,
+ * when they were printed, and which numbers they have. kxfs keeps the table as long as the log. The
+ * writer of the log also writes the table, and writes it before the log's bytes. If the writer is
+ * killed in between, the table has records of bytes that the log does not have; lines_mend removes
+ * such records.
  *
  * The file is a sequence of blocks of LINES_BLOCK bytes. The last block may be shorter. Each block
  * begins with a whole record (at, ns, number: 8 bytes each, little-endian). Each further record has

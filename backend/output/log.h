@@ -73,8 +73,8 @@ ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off);
  */
 struct log_early {
 	/*
-	 * The follower has read bytes up to this offset, and some of them were not on disk when it
-	 * read them. END is 0 if all bytes that it has read are on disk.
+	 * The follower has read bytes up to this offset. When it read them, some of these bytes
+	 * were not on disk yet. END is 0 if all bytes that the follower has read are on disk.
 	 */
 	uint64_t end;
 	unsigned losses;

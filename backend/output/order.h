@@ -8,10 +8,10 @@
  * soon as every open source has a waiting chunk, or when a chunk has waited for about a second. So
  * chunks that arrive within a second of each other are sorted.
  *
- * If earlier output of a source has not arrived yet, all other sources wait. They wait without a
- * limit while that output is read from disk (order_read), but for at most ORDER_EXPECT_TICKS ticks
- * while it arrives over the network (order_expect). Chunks without a time do not wait, and are not
- * sorted.
+ * If earlier output of a source has not arrived yet, all other sources wait. If that output is
+ * being read from disk (order_read), they wait without a limit. If that output arrives over the
+ * network (order_expect), they wait for at most ORDER_EXPECT_TICKS ticks. Chunks without a time do
+ * not wait, and are not sorted.
  */
 #pragma once
 

@@ -62,7 +62,7 @@
 #define OUTPUT_DRAIN_MS 5000
 #define OUTPUT_STEP	(4u << 20) /* the largest number of bytes that one step adds to an index */
 /*
- * While older output of a log is read from disk, at most this many of its new chunks wait in its
+ * While older output of a log is read from disk, at most this many new chunks wait in the log's
  * stash.
  */
 #define OUTPUT_STASH_MAX 16384
@@ -249,7 +249,7 @@ static bool log_is_live(const struct output_log *l)
 	return l->life == LOG_LIVE || l->life == LOG_READING || l->life == LOG_UNREAD;
 }
 
-/* Make kxfs read L to its end, because another process may have written more of it. */
+/* Make kxfs read L to the end, because another process may have written more. */
 static void log_need_reading(struct output_log *l)
 {
 	l->due = l->readings + 1 + (l->life == LOG_READING);
@@ -950,7 +950,10 @@ static void job_over(void *data)
 		return gone(arg);
 }
 
-/* Remove J from the table, so that it can't be found any more. Free it when its work has ended. */
+/*
+ * Remove J from the table, so that a lookup does not find J any more. Free J when its work has
+ * ended.
+ */
 static void job_go(struct output_job *j)
 {
 	struct output *o = j->output;
@@ -1344,15 +1347,16 @@ void output_job_remove(struct output *o, const char *id, room_fn done, void *dat
 	assert(!j || j->closed);
 	*r = (struct output_removal){o, text_copy(id), done, data};
 	/*
-	 * Mark the logs as cut now. A fetch may finish before they are removed, and end its log
-	 * (see fetched). After that, files_cut would not mark this log any more.
+	 * Mark the logs as cut now. If a fetch finishes before the logs are removed, it ends its
+	 * log (see fetched). After that, files_cut would not mark this log any more.
 	 */
 	files_cut(o->files, id);
 	if (j)
 		job_go(j);
 	j = find_gone(o, r->id);
 	/*
-	 * Work of the job might still create or write its files, so wait until all of it has ended.
+	 * Work of the job might still create or write files of the job, so wait until all work has
+	 * ended.
 	 */
 	if (!j || j->gone)
 		return removal_run(r);

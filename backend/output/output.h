@@ -10,16 +10,16 @@
  *		merged.keys		names of the logs in `merged`, and their prefixes
  *		unmerged		an empty file: `merged` may lack some output
  *
- * Each log has one writer, which also writes the log's table. Before it writes
- * bytes of the log, it writes their part of the table. For a job in a cluster, the writer is a
- * log_writer (writer.h). For a local job, the writer is the helper process. In this case, the folder output/ only reads the files, and
- * output_log_grown is called after each write.
+ * Each log has one writer, which also writes the log's table. Before it writes bytes of the log, it
+ * writes their part of the table. For a job in a cluster, the writer is a log_writer (writer.h).
+ * For a local job, the writer is the helper process. In this case, the folder output/ only reads
+ * the files, and output_log_grown is called after each write.
  *
- * The merged index has the lines of fetched logs in the order of their times, provided that they
- * arrive within about a second of each other. It has the lines of local logs in the order in which
- * kxfs saw them. Written records never change. A reader that opens the merged log gets its current
- * contents without waiting for that second. Each line has the prefix "ROLE/K "; a line ends with
- * '\n', or with a '\r' that is not followed by '\n', as TorchX prints lines.
+ * The merged index has the lines of fetched logs in the order of the lines' times, provided that
+ * the lines arrive within about a second of each other. It has the lines of local logs in the order
+ * in which kxfs saw the lines. Written records never change. A reader that opens the merged log
+ * gets its current contents without waiting for that second. Each line has the prefix "ROLE/K "; a
+ * line ends with '\n', or with a '\r' that is not followed by '\n', as TorchX prints lines.
  */
 #pragma once
 
@@ -80,10 +80,9 @@ int output_log_begin(struct output_job *j, const char *key, const char *prefix, 
  */
 void output_log_grown(struct output_job *j, const char *key);
 /*
- * If EXPECTED, the output that the program of log KEY has printed so far is about to arrive. Until
- * this output has arrived, the merged log holds back the lines of all other logs. It stops holding
- * them back when output_log_expect is called without EXPECTED, when the log has ended, or after
- * some seconds.
+ * If EXPECTED, the output that the program of log KEY has printed so far is about to arrive. From
+ * now on, the merged log holds back the lines of all other logs. This ends when output_log_expect
+ * is called without EXPECTED, when the log has ended, or after some seconds.
  */
 void output_log_expect(struct output_job *j, const char *key, bool expected);
 /*

@@ -130,10 +130,11 @@ static void count_work(void *data)
 static void count(struct room *room, bool again);
 
 /*
- * kxfs may have added bytes while the count was running. The count may or may not include them.
- * Assume that it does not, and add them. A sum that is too large does no harm. If the sum were too
- * small, output would exceed the limit until the next start. Then count a second time, to get the
- * exact sum. The second count is not exact either if jobs print without pause.
+ * kxfs may have added bytes while the count was running. The count may or may not include these
+ * bytes. Assume that the count does not include them, and add them. A sum that is too large does no
+ * harm. If the sum were too small, output would exceed the limit until the next start. Then count a
+ * second time, to get the exact sum. The second count is not exact either if jobs print without
+ * pause.
  */
 static void count_done(void *data)
 {

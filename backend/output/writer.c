@@ -51,8 +51,8 @@
 #define WRITE_BUSY     (16u << 10)
 #define WRITE_ENOUGH   (1u << 20)
 /*
- * If a batch has at most this many bytes, followers of the log get it before it is written. If they
- * got it only afterwards, the write would take half of the time from the server to the reader.
+ * If a batch has at most this many bytes, followers of the log get the batch before it is written.
+ * Without this, the write would take half of the time from the server to the reader.
  */
 #define EARLY_MAX (4u << 10)
 
@@ -194,8 +194,8 @@ static int append(int fd, const struct bytes *b)
 }
 
 /*
- * Write the batch, and its part of the table first. If kxfs receives lines at the log's end again,
- * it recognizes them by their times. So the table must have all lines of the log.
+ * Write the batch, and its part of the table first. When kxfs receives the last lines of the log
+ * again, it recognizes them by their times. So the table must have all lines of the log.
  */
 static void write_work(void *data)
 {
