@@ -399,8 +399,8 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 	if (!job->has_appdef)
 		return -ENOENT;
 	/*
-	 * If a job was submitted elsewhere, its document is in its Kubernetes object, not on this
-	 * disk.
+	 * If a job was submitted elsewhere, the job's Kubernetes object has the document, and this
+	 * disk does not.
 	 */
 	if (!job->own)
 		return backend_text(b, job, which, &text, ret_len);

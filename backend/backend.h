@@ -138,8 +138,8 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 int backend_start(struct backend *b, char **ret_text);
 /*
  * Cancel the start: make backend_start return -ECANCELED immediately. After the start, this has no
- * effect. It also has no effect on a local backend, because its start waits only for the disk of
- * this machine. Any thread.
+ * effect. It also has no effect on a local backend, which waits only for the disk of this machine
+ * when it starts. Any thread.
  */
 void backend_give_up(struct backend *b);
 /*
