@@ -1075,8 +1075,8 @@ static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 }
 
 /*
- * UTC is the time at which a UTC clock shows a certain date and hour. Return the time at which the
- * local clock shows the same date and hour. Both times are in ns since 1970.
+ * UTC is the moment at which a clock in UTC shows a certain date and time. Return the moment at
+ * which the local clock shows the same date and time. Both moments are in ns since 1970.
  */
 static int64_t local_moment(int64_t utc)
 {

@@ -62,8 +62,8 @@ void commands_detach(struct commands *cs, const char *uid);
 /* --- for publish.c --- */
 
 /*
- * JOB is the version of job UID that will be published next. True if this version shows the outcome
- * of the job's command; then also note the outcome.
+ * JOB is the version of job UID that will be published next. If this version shows the outcome of
+ * the job's command, note the outcome and return true.
  */
 bool commands_check(struct commands *cs, const char *uid, const struct spec_control *control,
 		    const struct spec_control_job *job);
