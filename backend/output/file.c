@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Logs on disk and their readers; see file.h. A struct log reads one form of a file, and all
- * readers of that form share it. So each file has two of them as members. A file's descriptors are
- * open while it has readers.
+ * readers of that form share the struct log. So each file has two members of type struct log. A
+ * file's descriptors are open while the file has readers.
  */
 #include "backend/output/file.h"
 

@@ -50,8 +50,8 @@ struct lines_encoder {
 
 /*
  * Add N bytes (0 < N <= LINES_SPAN) that were printed at NS. The caller will append these bytes to
- * the log. Set RET to the bytes that the caller must append to the table before that. Return their
- * number, which may be 0.
+ * the log. Set RET to the bytes that the caller must append to the table before that. Return the
+ * number of bytes in RET, which may be 0.
  */
 size_t lines_add(struct lines_encoder *e, int64_t ns, const char *bytes, size_t n,
 		 uint8_t ret[LINES_ADDED_MAX]);
