@@ -48,7 +48,7 @@ struct spec_connection {
 	char *as, *as_uid;
 	char **as_groups;
 	size_t n_as_groups;
-	struct spec_pair *as_extra; /* key, value; keys may repeat */
+	struct spec_pair *as_extra; /* pairs of a key and a value; a key may occur several times */
 	size_t n_as_extra;
 	struct spec_exec exec;
 };
@@ -105,7 +105,7 @@ char *spec_exec_info(const struct spec_connection *c, const char *ca_pem);
 
 struct spec_credential {
 	char *token;		  /* or "" */
-	char *cert_pem, *key_pem; /* both or neither */
+	char *cert_pem, *key_pem; /* either both are given, or neither */
 	int64_t expires;	  /* ns since 1970; 0 if it does not expire */
 };
 

@@ -80,8 +80,8 @@ struct level {
 };
 
 /*
- * COPYING: the splitter copies the bytes that it reads to OUT. DROPPING: it does not copy them,
- * because they belong to a dropped member of the object being copied.
+ * COPYING means that the splitter copies the bytes that it reads to OUT. DROPPING means that it
+ * does not, because the bytes belong to a dropped member of the object being copied.
  */
 enum copying { COPY_NOTHING, COPYING, DROPPING };
 
