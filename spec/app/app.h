@@ -160,7 +160,8 @@ define_cleanup(spec_app_freep, struct spec_app *, spec_app_free)
 
 /*
  * Return the name of the I-th field that spec_app_read knows: first the fields of the AppDef, then
- * those of a role, then those of a resource. NULL after the last one. For documentation and tests.
+ * the fields of a role, then the fields of a resource. Return NULL after the last one. This
+ * function is for documentation and tests.
  */
 const char *spec_app_field(size_t i);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads mounts, in two forms. The fields of the map form have the names of the fields in TorchX's
- * classes. The string form is that of TorchX's command line, with TorchX's quirks: "readonly=false"
- * makes a mount read-only, and a later option replaces an earlier one.
+ * classes. The string form is the form on TorchX's command line, with TorchX's quirks:
+ * "readonly=false" makes a mount read-only, and a later option replaces an earlier one.
  */
 #include "spec/app/app_value.h"
 
@@ -153,8 +153,8 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 		wrong(r, value, key->text, "must not be empty");
 	} else {
 		/*
-		 * The field may already be set if the key occurs twice. The parser has reported
-		 * that.
+		 * The field is already set if the key occurs twice. The parser has reported the
+		 * duplicate.
 		 */
 		free(*field);
 		*field = mem_copy(value->text, value->len);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of named resources: first those of TorchX 0.7.0, then those of later versions, with
- * TorchX's values. A resource "aws_TYPE" also requests a node of the instance type TYPE. As in
- * TorchX, its memory is 96 % of the machine's MiB, and this number is used as a number of decimal
- * megabytes.
+ * Has the table of named resources, with TorchX's values: first the resources of TorchX 0.7.0, then
+ * the resources of later versions. A resource "aws_TYPE" also requests a node of the instance type
+ * TYPE. As in TorchX, its memory is 96 % of the machine's MiB, and this number is used as a number
+ * of decimal megabytes.
  */
 #include "spec/app/app_value.h"
 
