@@ -72,7 +72,10 @@ void text_stream_close(FILE *f);
 char *spec_empty(void);
 /* Free the text in *FIELD (may be NULL) and set *FIELD to a copy of VALUE (NULL means ""). */
 void spec_set(char **field, const char *value);
-/* Free the texts in the fields, whose addresses are the arguments, and set the fields to NULL. */
+/*
+ * Free the texts in some fields, and set the fields to NULL. The arguments are the addresses of the
+ * fields.
+ */
 #define spec_unset(...) mem_unset((char **const[]){__VA_ARGS__, NULL})
 void mem_unset(char **const *fields); /* terminated by NULL */
 

@@ -207,7 +207,7 @@ static bool scalar(struct parser *s, struct spec_value *v, const char *end)
 /* --- structure --- */
 
 /*
- * Parse the next value. Of a map or a list, parse only the opening bracket. If the value is a
+ * Parse the next value. If it is a map or a list, parse only the opening bracket. If the value is a
  * member of a map, KEY is its key.
  */
 static bool begin(struct parser *s, const char *key, const char *end)

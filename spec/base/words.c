@@ -119,8 +119,8 @@ struct spec_words spec_words_unschedulable(const char *message)
 	const char *end = strstr(message, ". ");
 
 	/*
-	 * The first sentence, which counts the nodes, has the cause. Omit what plugins add about
-	 * preemption.
+	 * The first sentence, which counts the nodes, has the cause. Omit the sentences about
+	 * preemption that plugins add.
 	 */
 	return preemption && end && end < preemption
 		       ? (struct spec_words){message, (size_t)(end + 1 - message)}

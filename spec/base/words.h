@@ -48,9 +48,9 @@ struct spec_words spec_words_start(const char *message);
  */
 struct spec_words spec_words_unschedulable(const char *message);
 /*
- * Some servers forward another server's error as a dump of a Go struct. Replace TEXT, such a dump,
- * by the error's message: the quoted text after "Message:". If TEXT is not such a dump, return
- * false and leave it unchanged.
+ * Some servers forward another server's error as a dump of a Go struct. If TEXT is such a dump,
+ * replace it by the error's message (the quoted text after "Message:") and return true. Otherwise
+ * return false and leave TEXT unchanged.
  */
 bool spec_words_undump(char *text);
 /*
