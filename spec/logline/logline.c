@@ -209,7 +209,8 @@ static int64_t parse_fraction(const char *text)
 
 /*
  * Parse the time at BYTES, like spec_time_parse but faster. Most times have the same second as the
- * time before them and a fraction of nine digits. Of such a time, only the fraction is parsed.
+ * time before them and a fraction of nine digits. For such a time, this function parses only the
+ * fraction.
  */
 static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, int64_t *ret_ns)
 {
@@ -419,7 +420,7 @@ int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data)
 	bool again;
 
 	if (l->state == MIDDLE && l->n_prefix > 0) {
-		/* The stream ends within what may be the time of a line's next part. */
+		/* The stream ends within some bytes that may be the time of a line's next part. */
 		if (!has_ended_again(l))
 			return -EAGAIN;
 		if (!l->overlap)

@@ -42,8 +42,8 @@ struct spec_line {
  * The known end of the log. Plain data: the caller of spec_logline_new fills it in. BYTES are the
  * log's bytes from the offset FROM to SIZE. LINES are in the order of the log. The first one
  * contains the byte at FROM, or is earlier. If there are no LINES, no time is known. Adjacent lines
- * with the same time share one record, that of the first of them. Lines after the last record may
- * have other times, since a crash of the machine may have lost records.
+ * with the same time share one record, which describes the first of them. Lines after the last
+ * record may have other times, since a crash of the machine may have lost records.
  */
 struct spec_logline_known {
 	uint64_t from, size;
@@ -59,8 +59,8 @@ struct spec_logline_known {
 struct spec_logline_past {
 	bool plain; /* true if a line has continued after SPEC_LOGLINE_ENTRY bytes without a time */
 	/*
-	 * True if the last stream did not include the known end. With FORCE, the newer lines of the
-	 * next stream are then accepted without a comparison.
+	 * True if the last stream did not include the known end. If the next stream is started with
+	 * FORCE, its newer lines are accepted without a comparison.
 	 */
 	bool blind;
 	/*
@@ -84,10 +84,10 @@ struct spec_logline;
  * Start a stream. Take ownership of KNOWN: its BYTES and LINES (malloc'ed) are freed as soon as
  * they are not needed any more. PAST is borrowed.
  *
- * Without FORCE, a stream fails with -ESTALE if it does not include the known end, or if it may
- * begin in the middle of a known line. With FORCE, a stream without the known end has a gap, and
- * all its newer output is accepted. With FORCE, a stream that may begin in the middle of a known
- * line is assumed to do so.
+ * If FORCE is false, a stream fails with -ESTALE if it does not include the known end, or if it may
+ * begin in the middle of a known line. If FORCE is true, a stream without the known end has a gap,
+ * and all its newer output is accepted. If FORCE is true, a stream that may begin in the middle of
+ * a known line is assumed to do so.
  */
 struct spec_logline *spec_logline_new(struct spec_logline_known *known, bool force,
 				      struct spec_logline_past *past);
@@ -124,7 +124,7 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
  */
 int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data);
 
-/* True if output before the delivered output was lost or, with FORCE, may have been lost. */
+/* True if output before the delivered output was lost or, if FORCE is true, may have been lost. */
 bool spec_logline_gap(const struct spec_logline *l);
 /* Return the beginning of the message that the stream had instead of output; "" if it had none. */
 const char *spec_logline_text(const struct spec_logline *l);

@@ -38,8 +38,8 @@ struct overlap {
 	struct guess guesses[GUESSES_MAX];
 	size_t n_guesses;
 	/*
-	 * True if a guess for a part of a line has reached the end of the known output. Without
-	 * FORCE, such a guess does not count: the next bytes may be new, or may belong to another
+	 * True if a guess for a part of a line has reached the end of the known output. If FORCE is
+	 * false, such a guess does not count: the next bytes may be new, or may belong to another
 	 * run.
 	 */
 	bool doubtful;
@@ -166,7 +166,7 @@ static void add_guess(struct overlap *o, struct guess g, const struct line_start
 static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool each, bool timed,
 			 const struct line_start *s)
 {
-	/* Where lines begin before FROM is unknown. */
+	/* It is unknown where lines before FROM begin. */
 	uint64_t at = max_of(line, o->known.from);
 	bool is_start = at == line;
 
