@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A kind of job in a cluster is data: names, run options, and pure functions (rule K1). spec/kinds
- * has the kinds.
+ * Describes a kind of job in a cluster as data: names, run options, and pure functions (rule K1).
+ * spec/kinds has the kinds.
  */
 #pragma once
 
@@ -40,13 +40,14 @@ struct spec_identity {
  */
 struct spec_part {
 	const char *api_version, *kind, *plural;
-	const char *cost; /* what the mount lacks if the user may not watch these objects */
+	/* the text for users: what the mount can't do if the user may not watch these objects */
+	const char *cost;
 };
 
 /*
- * Where an object contains pods or pod templates. The path PODS ("spec.tasks") leads to a list, to
- * a map (with MAP) or to a single value. The path POD ("template") leads from each item of the
- * list, each member of the map, or the single value to a pod or a template.
+ * The place in an object that contains pods or pod templates. The path PODS ("spec.tasks") leads to
+ * a list, to a map (if MAP is true) or to a single value. The path POD ("template") leads from each
+ * item of the list, from each member of the map, or from the single value to a pod or a template.
  */
 struct spec_template {
 	const char *pods, *pod;

@@ -499,8 +499,8 @@ static struct json_object *make_spec(struct spec_pod_role *r, bool rank0, const 
 }
 
 /*
- * Return a copy of VALUE in which the macros in all texts are expanded, but not those in keys.
- * Parts without macros are shared with VALUE.
+ * Return a copy of VALUE in which the macros in all texts are expanded. Macros in keys are not
+ * expanded. Parts without macros are shared with VALUE.
  */
 static struct json_object *expand_all(struct json_object *value, const struct spec_macros *m)
 {

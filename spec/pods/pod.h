@@ -63,8 +63,8 @@ int spec_build_retries(struct spec_build *b, size_t index, const char *controlle
 /* If B's options name a queue of Kueue, set the object's LABELS for it. */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels);
 /*
- * If B's options have a ttl, set it in SPEC: the cluster removes the finished object after this
- * time.
+ * If B's options have a ttl, set it in SPEC. The cluster then removes the object this long after it
+ * has finished.
  */
 void spec_build_ttl(const struct spec_build *b, struct json_object *spec);
 

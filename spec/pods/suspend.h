@@ -21,7 +21,8 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 					  const struct spec_control_mark *before,
 					  const struct spec_control_job *now);
 /*
- * Make the patch of ASKED's job or of its Workload. The patch contains the object's uid. So the
- * server refuses it if the object was replaced by another one with the same name.
+ * Make the patch that performs the action ASKED. It changes the job or the job's Workload. The
+ * patch contains the uid of the changed object. So the server refuses it if the object was replaced
+ * by another one with the same name.
  */
 void suspend_request(const struct spec_control_asked *asked, struct spec_control_request *ret);

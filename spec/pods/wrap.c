@@ -16,7 +16,7 @@
 #define DEFAULT_PORT 29500 /* port of the service if no role has a port */
 #define MAX_SUFFIX   ((int64_t)14)
 #define MIN_SUFFIX   ((int64_t)8) /* characters; 3e11 different suffixes */
-/* characters for name and suffix, whatever the number of roles */
+/* at least this many characters are left for name and suffix, whatever the number of roles */
 #define MIN_ROOM ((int64_t)24)
 /*
  * A name has at most 63 characters. This many are reserved for suffixes, and one more for each
