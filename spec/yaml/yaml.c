@@ -187,7 +187,7 @@ static int read_alias(struct yaml_reader *r, const yaml_event_t *event, unsigned
 	return copy_node(r, a->node, depth, ret);
 }
 
-/* --- tags ("!!str 1"): those of YAML's core schema --- */
+/* --- the tags of YAML's core schema ("!!str 1") --- */
 
 /* True if TAG fits the scalar NODE. TAG must not be !!str, which fits every scalar. */
 static bool tag_fits(const char *tag, const struct spec_yaml *node)

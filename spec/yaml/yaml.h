@@ -101,9 +101,9 @@ const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key
 bool spec_yaml_find(void *root, const char *path, unsigned *ret_line, unsigned *ret_column);
 
 /*
- * The type of a scalar. A plain scalar has its type by YAML 1.2's core schema. Any other scalar is
- * text. Numbers are decimal, so that strtoll and strtod can parse them. Other forms are text here:
- * "010", "0x10", "1_000", "1:30", ".inf".
+ * The type of a scalar. YAML 1.2's core schema determines the type of a plain scalar. Any other
+ * scalar is text. Numbers are decimal, so that strtoll and strtod can parse them. Other forms count
+ * as text here: "010", "0x10", "1_000", "1:30", ".inf".
  */
 enum spec_yaml_value {
 	SPEC_YAML_NULL,

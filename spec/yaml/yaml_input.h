@@ -11,7 +11,8 @@
 
 /*
  * Refuse a file that is too large, or that begins with the byte order mark of UTF-16 or UTF-32. If
- * it begins with that of UTF-8, move *TEXT and *LEN past the mark. Return 0, -EINVAL or -EFBIG.
+ * it begins with the byte order mark of UTF-8, move *TEXT and *LEN past the mark. Return 0, -EINVAL
+ * or -EFBIG.
  */
 int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e);
 
