@@ -135,9 +135,9 @@ define_cleanup(spec_cluster_queue_view_unrefp, struct spec_cluster_queue_view *,
 
 /*
  * Return the names of the LocalQueues in JSON, a list, as one line, malloc'ed; ", " separates the
- * names. Of a long list, return only the first names. Return NULL if JSON is not a list. *RET_HAS
- * is true if the list contains NAME, or if JSON is not the last page of the list, so that a later
- * page may contain NAME.
+ * names. If the list is long, return only the first names. Return NULL if JSON is not a list.
+ * *RET_HAS is true if the list contains NAME, or if JSON is not the last page of the list, so that
+ * a later page may contain NAME.
  */
 char *spec_local_queue_names(const char *json, size_t len, const char *name, bool *ret_has);
 

@@ -35,13 +35,13 @@
 struct kueue_meaning {
 	/* the reason of the condition; the last row has NULL, and is for all other reasons */
 	const char *kueue;
-	const char *reason; /* in `status` */
-	const char *advice; /* after the sentence in `why` */
+	const char *reason; /* the reason that `status` shows */
+	const char *advice; /* the advice that follows the sentence in `why` */
 	const char *words;
 	enum {
 		NOTHING,
 		QUOTE, /* Kueue's message follows the text */
-		PODS,  /* the text continues with what kept the pods from becoming ready */
+		PODS,  /* the text continues with the reason why the pods did not become ready */
 	} adds;
 };
 

@@ -152,9 +152,9 @@ static void read_words(struct spec_container_view *c, const struct spec_value *o
 }
 
 /*
- * Set the last output of C's program. If the program failed, MESSAGE is the end of its output, at
- * most 4096 bytes, from the kubelet. If MESSAGE is the end of a JSON object and contains no error,
- * ignore it, since the log explains more.
+ * Set the last output of C's program. If the program failed, the kubelet may set MESSAGE to the end
+ * of the program's output (at most 4096 bytes). If MESSAGE is the end of a JSON object and contains
+ * no error, ignore it, since the log explains more.
  */
 static void read_last_words(struct spec_container_view *c, const char *message)
 {
@@ -238,7 +238,7 @@ static bool is_rerun(const struct spec_value *o)
 }
 
 /*
- * True if a container of the pod may restart. If a policy is not in the manifest, the server has
+ * True if a container of the pod may restart. If the manifest has no restart policy, the server has
  * added the default.
  */
 static bool reruns(const struct spec_value *spec)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fills in a replica from its pods. The newest pod determines the replica's state. The logs are
- * those of all its pods, and those in the last snapshot.
+ * Fills in a replica from its pods. The newest pod determines the replica's state. The replica gets
+ * the logs of all its pods, and the logs in the last snapshot.
  */
 #include "spec/view/steps.h"
 
@@ -59,7 +59,10 @@ static bool has_failed_before(const struct spec_pod_view *pod, const struct spec
 	return job->used_up && c && c->last_exit_code > 0 && spec_pod_was_stopped(pod);
 }
 
-/* True if C failed again before it was stopped. C was restarted after an earlier failure. */
+/*
+ * C was restarted after a failure, and then stopped. True if C had failed again before it was
+ * stopped.
+ */
 static bool has_failed_again(const struct spec_container_view *c)
 {
 	return streq(c->reason, "OOMKilled") ||

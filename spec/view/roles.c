@@ -63,9 +63,9 @@ static bool same_role(const struct placed *a, const struct placed *b)
 }
 
 /*
- * Sort the N tasks at V into the order of the roles. Return true. But if two tasks of a role have
- * the same id, return false, and each task is then a role of its own. TorchX never makes such a
- * job.
+ * Sort the N tasks at V into the order of the roles. If two tasks of a role have the same id, make
+ * each task a role of its own and return false. TorchX never makes such a job. Otherwise return
+ * true.
  */
 static bool place_tasks(struct placed *v, size_t n)
 {

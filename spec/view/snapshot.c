@@ -50,8 +50,8 @@ static void fill_replicas(struct spec_job *job, const struct spec_job_view *view
 }
 
 /*
- * Set the resources of a replica for each role: those of the role's newest pod. If the role has no
- * pod, keep those in the last snapshot.
+ * For each role, set the resources that a replica gets. Take them from the role's newest pod. If
+ * the role has no pod, take them from the last snapshot.
  */
 static void fill_requests(struct spec_job *job, struct spec_placed_pods pods,
 			  const struct spec_job *before)

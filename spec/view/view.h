@@ -30,7 +30,7 @@ struct spec_meta {
 	char *owner_uid; /* uid of its controller, or "" */
 	char *owner;	 /* kind and name of its controller, or "" */
 	int64_t created;
-	int64_t deleted; /* when its deletion was requested */
+	int64_t deleted; /* when the deletion of the object was requested */
 };
 
 enum spec_container_state { SPEC_WAITING, SPEC_STARTED, SPEC_TERMINATED };

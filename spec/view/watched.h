@@ -35,7 +35,7 @@ struct spec_group_view {
 	struct spec_meta meta;	   /* owner_uid: uid of the job */
 	char *phase;		   /* "" if no scheduler has processed it */
 	unsigned minimum;	   /* pods that must start together */
-	struct spec_amounts needs; /* what MINIMUM pods together request */
+	struct spec_amounts needs; /* the resources that MINIMUM pods request together */
 	/* true if the scheduler reports insufficient capacity for these pods */
 	bool is_short;
 	/*
