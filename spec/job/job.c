@@ -12,11 +12,11 @@
  *   list.c        the texts of list and list.jsonl: all jobs of a directory
  *   snapshot.c    writes a job to disk, and reads it back
  *
- * A backend makes a job, fills it in, and publishes it. A published job never changes, and belongs
- * to all who hold a reference, on any thread. Snapshots of a job share only the JSON of the job's
- * object. A mount may show ten thousand jobs, so memory matters: a job, its roles and its replicas
- * are one block of memory, and all empty strings are one string. Jobs that are kept for long are
- * packed, since malloc would need twice the memory for their many short strings.
+ * A backend makes a job, fills it in, and publishes it. A published job never changes, so a thread
+ * may read a job as long as it holds a reference to the job. Snapshots of a job share only the JSON
+ * of the job's object. A mount may show ten thousand jobs, so memory matters: a job, its roles and
+ * its replicas are one block of memory, and all empty strings are one string. Long-lived jobs are
+ * packed (spec_job_pack): otherwise their many short strings would need twice the memory.
  */
 #include "spec/job/job.h"
 
@@ -88,7 +88,10 @@ int spec_action_parse(const char *text, char **ret)
 	return -EINVAL;
 }
 
-/* The offsets of all texts in a job, and of all texts in a replica. */
+/*
+ * Offsets of the strings that a job owns (job_texts), and of those that a replica owns
+ * (replica_texts).
+ */
 #define JOB(name) offsetof(struct spec_job, name)
 static const size_t job_texts[] = {
 	JOB(id),	 JOB(uid),
@@ -187,7 +190,7 @@ char *spec_log_file(const char *container, size_t i, size_t n)
 {
 	const char *dot = *container ? "." : "";
 
-	/* The newest log of a container has no number. */
+	/* The file name of a container's newest log has no number. */
 	return i + 1 == n ? text_print("%s%slog", container, dot)
 			  : text_print("%s%slog.%zu", container, dot, i);
 }
@@ -343,7 +346,10 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 {
 	struct spec_job *job = spec_job_new(from->n_roles, from->n_replicas);
 	struct spec_replica *replicas = job->replicas;
-	/* Do not copy the members before SILENT, since other threads may be changing REFS. */
+	/*
+	 * Copy only SILENT and the members after it. The members before SILENT include REFS, which
+	 * other threads may be changing.
+	 */
 	const size_t head = offsetof(struct spec_job, silent);
 
 	memcpy((char *)job + head, (const char *)from + head, sizeof(*job) - head);
@@ -391,8 +397,8 @@ static void job_free(struct spec_job *job)
 /* --- packing --- */
 
 /*
- * Number of recent strings with which the next string is compared. Equal strings are stored once,
- * since many replicas have the same reason, node or phase.
+ * Before a string is stored, it is compared with this number of recent strings. Equal strings are
+ * stored once, since many replicas have the same reason, node or phase.
  */
 #define N_RECENT 16
 
@@ -464,7 +470,7 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 			(from->replicas[i].usage ? sizeof(*from->replicas[i].usage) : 0);
 	each_string(from, count_string, &counted);
 	end = mem_grow(NULL, size + counted.size, 1);
-	/* The strings are at the end, since everything else must be aligned. */
+	/* Put the strings at the end, since they need no alignment and everything else does. */
 	job = place(&end, from, 1, sizeof(*job));
 	job->packed = true;
 	place(&end, from->roles, job->n_roles, sizeof(*job->roles));
@@ -566,7 +572,7 @@ const struct spec_replica *spec_job_replica(const struct spec_job *job, const ch
 	return NULL;
 }
 
-/* --- the replica that status and why name --- */
+/* --- which replica status and why name --- */
 
 bool spec_replica_waits_for_gang(const struct spec_replica *r)
 {

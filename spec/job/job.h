@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A snapshot of a job: its state at one moment, independent of what runs the job. A published
- * struct spec_job never changes. If the job changes, kxfs makes a new one (rule T3). The reference
- * count is atomic, so any thread may hold snapshots. All times are nanoseconds since 1970 UTC, or
- * 0. Strings of a published job are not NULL unless noted; "" means empty or unknown.
+ * struct spec_job never changes. If the job changes, kxfs makes a new snapshot (rule T3). The
+ * reference count is atomic, so any thread may hold snapshots. All times are nanoseconds since 1970
+ * UTC, or 0. Strings of a published job are not NULL unless noted; "" means empty or unknown.
  */
 #pragma once
 
@@ -25,7 +25,10 @@ enum spec_state {
 	SPEC_N_STATES
 };
 
-/* The names of all states in the order of enum spec_state, each followed by END. */
+/*
+ * Initializers for an array indexed by enum spec_state. Each element is the state's name followed
+ * by the string literal END.
+ */
 #define SPEC_STATE_WORDS(end)                                                                      \
 	[SPEC_SUBMITTED] = "SUBMITTED" end, [SPEC_PENDING] = "PENDING" end,                        \
 	[SPEC_RUNNING] = "RUNNING" end, [SPEC_SUCCEEDED] = "SUCCEEDED" end,                        \
@@ -42,7 +45,7 @@ bool spec_state_is_final(enum spec_state state);
 struct spec_transition {
 	int64_t time;
 	enum spec_state state;
-	char *phase; /* the backend's own name of the phase; "" if it has none yet */
+	char *phase; /* the backend's name for the phase; "" if the job has no phase yet */
 };
 
 /*
@@ -64,13 +67,13 @@ void spec_transitions_add(struct spec_transitions *t, enum spec_state state, con
 void spec_transitions_copy(struct spec_transitions *to, const struct spec_transitions *from);
 void spec_transitions_clear(struct spec_transitions *t);
 
-/* --- resources: given to replicas, and used by them; -1 means unknown --- */
+/* --- resources of replicas; -1 means unknown --- */
 
 /*
- * Where the values in struct spec_usage come from. LOCAL: the helper process of a replica. It
- * counts processes that have ended, and samples /proc. METRICS: samples from the cluster's metrics
- * API. CPU_US is then a sum over all samples: the CPU usage, multiplied by the time since the
- * sample before.
+ * The source of the values in struct spec_usage. LOCAL: the helper process of a replica measures
+ * them. It adds up the usage of processes that have ended, and samples /proc for the others.
+ * METRICS: kxfs samples the cluster's metrics API. CPU_US is then computed: for each sample, kxfs
+ * multiplies the CPU usage by the time since the previous sample, and adds the product.
  */
 enum spec_usage_source { SPEC_USAGE_LOCAL, SPEC_USAGE_METRICS, SPEC_N_USAGE_SOURCES };
 
@@ -105,15 +108,16 @@ struct spec_usage {
 struct spec_log {
 	char *key;	 /* the backend's name for the log; unique in the job, never changes */
 	char *container; /* "" for the replica's own container */
-	bool complete;	 /* in a cluster: the log has ended, and all of it is on disk */
+	/* for a log in a cluster: true if the log has ended and all of it is on disk */
+	bool complete;
 	/*
-	 * In a cluster: the log is queued to be fetched, or it has ended and kxfs is fetching the
-	 * rest.
+	 * For a log in a cluster: true if it is queued to be fetched, or if it has ended and kxfs
+	 * is still fetching the rest.
 	 */
 	bool waiting;
-	/* the output after the captured part is lost; GAP counts this place, too */
+	/* true if the output after the captured part is lost; GAP counts this loss, too */
 	bool lost_end;
-	int disk;     /* in a cluster: the errno with which writing to disk fails, or 0 */
+	int disk;     /* for a log in a cluster: the errno with which writing to disk fails, or 0 */
 	uint64_t gap; /* number of places where output was lost, or may have been lost */
 };
 
@@ -143,22 +147,25 @@ struct spec_replica {
 	char *reason;
 	char *message;
 	/*
-	 * If a container other than the main one blocks the replica or ended it: the name of that
-	 * container. Otherwise "".
+	 * Name of the container that blocks the replica or ended it, if this is not the main
+	 * container; otherwise "".
 	 */
 	char *blamed;
 	int exit_code; /* -1 if unknown */
 	int signal;    /* 0 if none */
-	/* local: the machine's GPUs that the replica uses, a bit for each (spec/record/slots.h) */
+	/*
+	 * for a local job: the set of the machine's GPUs that the replica uses, one bit for each
+	 * (spec/record/slots.h)
+	 */
 	uint64_t gpus;
 	/*
-	 * When the time limit will end this attempt. 0 if there is no limit, or if the time is
-	 * unknown. Not on disk.
+	 * The time at which the time limit will end this attempt. 0 if there is no limit, or if the
+	 * time is unknown. Not on disk.
 	 */
 	int64_t deadline;
 	/*
-	 * The next three are for a container that failed and is restarted in the same pod. If the
-	 * replica is FAILED, the container was stopped after such a restart.
+	 * The next three members are for a container that failed and is restarted in the same pod.
+	 * If the replica is FAILED, the container was stopped after such a restart.
 	 */
 	unsigned starts; /* number of starts of the container; 0 if no container is restarted */
 	int last_code;	 /* exit code of the failed run */
@@ -188,47 +195,58 @@ struct spec_cause {
 	const char *reason; /* static; "" if there is no cause to show */
 	char *text;	    /* a sentence without the full stop at its end */
 	const char *advice; /* static: a sentence on what to do, or "" */
-	/* TEXT begins with the name of a replica, and is only about that replica */
+	/* True if TEXT is about only one replica. TEXT then begins with the replica's name. */
 	bool of_replica;
-	bool stops; /* TEXT explains why the pods of a running job are being ended */
+	bool stops; /* true if TEXT explains why the pods of a running job are being ended */
 };
 
 /* A job. Plain data. The backend that runs the job fills it in, and then publishes it. */
 struct spec_job {
 	unsigned refs; /* atomic; only spec_job_ref and spec_job_unref touch it */
-	bool packed;   /* one block of memory contains the job and all that it owns */
-	bool held;     /* kxfs holds the job: it has not launched it yet. Not on disk. */
-	/* A copy begins here. Small members come first, to leave no gaps. */
-	bool silent; /* the replica that failed first is known to have printed nothing */
-	/* kxfs can't read logs from the cluster, since this user has no right to. Not on disk. */
-	bool no_logs;
-	/* The job has ended, and the rest of its output will arrive soon. Not on disk. */
-	bool fetching;
-	bool behind; /* the job ended at least a second ago; not on disk */
+	bool packed;   /* true if one block of memory contains the job and all that it owns */
+	/* True if kxfs holds the job, so it has not launched the job yet. Not on disk. */
+	bool held;
 	/*
-	 * The job has ended. Some of its pods still run, but kxfs no longer waits for them. Not on
+	 * spec_job_copy copies this member and all that follow. Small members come first, so that
+	 * there are no gaps.
+	 */
+	bool silent; /* true if the replica that failed first is known to have printed nothing */
+	/*
+	 * True if kxfs can't read logs from the cluster because this user lacks the right. Not on
 	 * disk.
 	 */
-	bool outlived;
-	/* the job was submitted through a mount with this state directory */
-	bool own;
-	bool mine;	 /* the job has the label of this mount's user; not on disk */
-	bool has_appdef; /* app.yaml can be read */
-	bool history;	 /* the job is in history/, no longer in jobs/ */
+	bool no_logs;
+	/* True if the job has ended and the rest of its output will arrive soon. Not on disk. */
+	bool fetching;
+	bool behind; /* true if the job ended at least a second ago; not on disk */
 	/*
-	 * The controller gave up the job, because it could not create its pods. The message then
-	 * consists of whole sentences.
+	 * True if the job has ended and some of its pods still run, but kxfs no longer waits for
+	 * them. Not on disk.
+	 */
+	bool outlived;
+	/* true if the job was submitted through a mount with this state directory */
+	bool own;
+	bool mine;	 /* true if the job has the label of this mount's user; not on disk */
+	bool has_appdef; /* true if the job's app.yaml can be read */
+	bool history;	 /* true if the job is in history/ and no longer in jobs/ */
+	/*
+	 * True if the controller gave up the job because it could not create the job's pods.
+	 * MESSAGE then consists of whole sentences.
 	 */
 	bool given_up;
-	bool unexplained; /* the job has failed, and its pods may still show why */
-	/* The job may resume. Its output may continue, although its state is final. */
+	bool unexplained; /* true if the job has failed and its pods may still show why */
+	/*
+	 * True if the job is suspended and may resume. Its output may continue, although its state
+	 * is final.
+	 */
 	bool suspended;
-	bool dropped; /* for a local job: its output was removed to free space */
-	/* The controller gives up pods that have not started after some minutes. */
+	bool dropped; /* for a local job: true if its output was removed to free space */
+	/* True if the controller gives up pods that have not started after some minutes. */
 	bool impatient;
-	/* The next three are bit sets (1u << enum spec_action). */
+	/* The next three members are bit sets (1u << enum spec_action). */
 	uint8_t actions; /* actions that ctl would accept now */
-	uint8_t pending; /* in a cluster: requested actions without a visible effect so far */
+	/* for a job in a cluster: requested actions without a visible effect so far */
+	uint8_t pending;
 	uint8_t ignored; /* requested actions that had no effect */
 	enum spec_state state;
 	int priority;		 /* priority of its Workload; SPEC_NO_PRIORITY if unknown */
@@ -241,7 +259,10 @@ struct spec_job {
 	 * replicas have different ones.
 	 */
 	int time_limit;
-	/* For a local job: how many seconds after its end it moves to history; -1: never. */
+	/*
+	 * For a local job: the job moves to history/ this many seconds after its end. -1 if it
+	 * never moves.
+	 */
 	int ttl;
 	unsigned n_roles;
 	unsigned n_replicas;
@@ -257,16 +278,19 @@ struct spec_job {
 	char *last_words;
 	struct spec_cause cause;
 	/*
-	 * If the job is in a queue of Kueue: why its newest pods did not run, in whole sentences,
-	 * or "".
+	 * For a job in a queue of Kueue: whole sentences that explain why its newest pods did not
+	 * run, or "".
 	 */
 	char *obstacle;
 	char *backend;
 	char *namespace;
-	/* In a cluster: the object that controls the job's object, "TrainJob/NAME", or "". */
+	/*
+	 * For a job in a cluster: kind and name of the object that controls the job's object, as
+	 * "TrainJob/NAME"; or "".
+	 */
 	char *owner;
 	char *queue;
-	/* If the job is in a queue of Kueue: the queue's ClusterQueue; "" if unknown. */
+	/* For a job in a queue of Kueue: the ClusterQueue of that queue; "" if unknown. */
 	char *cluster_queue;
 	/*
 	 * The ResourceFlavors of the job's current or last quota: RESOURCE=FLAVOR, separated by
@@ -277,8 +301,8 @@ struct spec_job {
 	char *submitter;      /* user@host; "" if unknown */
 	char *submission;     /* UUID of its submission; "" if no kxfs submitted the job */
 	/*
-	 * A sentence (static): when the controller retries a failed replica, or why it does not
-	 * although retries are left. Or "".
+	 * A static sentence that explains when the controller retries a failed replica, or why it
+	 * does not although retries are left. May be "".
 	 */
 	const char *again;
 	int64_t created;
@@ -289,13 +313,15 @@ struct spec_job {
 	 * directory.
 	 */
 	int64_t changed;
-	int64_t stale_since; /* since when the snapshot is unconfirmed; 0 if it is confirmed */
+	/* the time since which the snapshot is unconfirmed; 0 if it is confirmed */
+	int64_t stale_since;
 	/*
 	 * The store gives each published snapshot of a mount a different number. 0 if the snapshot
 	 * is not published.
 	 */
 	uint64_t revision;
-	struct spec_text *object; /* in a cluster: the JSON of the job's object, or NULL */
+	/* the JSON of the job's object in the cluster; NULL for a local job, or if unknown */
+	struct spec_text *object;
 	struct spec_role_status roles[];
 };
 
@@ -398,7 +424,7 @@ const struct spec_replica *spec_job_replica(const struct spec_job *job, const ch
 bool spec_replica_waits_for_gang(const struct spec_replica *r);
 /*
  * Return the replica that failed first, or NULL if none has failed. For a failed job, `status` and
- * `why` name this replica. Replicas for whose end the time is unknown come last. *RET_N (may be
+ * `why` name this replica. A replica whose end has no known time counts as the last. *RET_N (may be
  * NULL) is the number of failed replicas.
  */
 const struct spec_replica *spec_job_first_failed(const struct spec_job *job, size_t *ret_n);

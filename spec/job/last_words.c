@@ -14,7 +14,7 @@
 struct line {
 	const char *p;
 	size_t n;
-	bool cut; /* the line begins before P */
+	bool cut; /* true if the beginning of the line, before P, is missing */
 };
 
 struct lines {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A spec_list stores bytes for each job, in the order in which the jobs are shown. For list.jsonl
- * they are the job's line; for the table, the cells of its line except the age. A new text reuses
- * the bytes of snapshots that are already in the list (their revisions are equal), and formats the
- * others. The table is then made from the cells. It can't be stored, since the width of a column
- * depends on all jobs, and the age on the time.
+ * A spec_list stores bytes for each job, in the order in which the jobs are shown. For list.jsonl,
+ * these bytes are the job's line. For the table, they are all cells of the job's line except the
+ * age. To make a new text, kxfs reuses the bytes of a snapshot whose revision is already in the
+ * list, and formats only the others. The table is then made from the cells. It can't be stored,
+ * since the width of a column depends on all jobs, and the age on the time.
  *
  * An age is a number with one unit: 119s, 119m, 47h, 2d. From minutes on, the number is at least
  * two. So the text of old jobs rarely changes. Ages are in whole seconds, so they change a text at
@@ -37,7 +37,11 @@ struct row {
 	int64_t changed, created; /* ns */
 	const char *bytes;	  /* in spec_list.kept; malloc'ed if the row is FRESH */
 	size_t len;
-	bool fresh, wanted; /* used only while a new text is made */
+	/*
+	 * used only while a new text is made: FRESH is true for a new row, WANTED for an old row
+	 * that is reused
+	 */
+	bool fresh, wanted;
 };
 
 struct spec_list {
@@ -115,8 +119,9 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 
 /*
  * Print the age of a job, "12m", and return the length of the text. CREATED is in ns, NOW in
- * seconds. Print "-" if CREATED is 0. If CREATED is after NOW, by another clock, the age is 0.
- * *UNTIL is in seconds: if the age changes before that time, set *UNTIL to the time of the change.
+ * seconds. Print "-" if CREATED is 0. If CREATED is after NOW, since it is from another clock, the
+ * age is 0. *UNTIL is in seconds: if the age changes before that time, set *UNTIL to the time of
+ * the change.
  */
 static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *until)
 {
@@ -149,7 +154,8 @@ static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *unt
 
 struct table {
 	size_t width[N_COLUMNS];
-	bool kinds;  /* there are jobs of several kinds, so show the column KIND */
+	/* true if there are jobs of several kinds; the table then has the column KIND */
+	bool kinds;
 	size_t size; /* upper bound of the size of all lines */
 	char *to;
 };
@@ -280,8 +286,8 @@ static void index_rows(struct spec_list *list)
 }
 
 /*
- * Merge rows into TO, in the order in which jobs are shown. Take the old rows that are WANTED,
- * which are already sorted, and the N_FRESH rows of FRESH.
+ * Merge two sets of rows into TO, in the order in which jobs are shown: the old rows of LIST that
+ * are WANTED, and the N_FRESH rows of FRESH. The old rows are already sorted.
  */
 static void merge_rows(const struct spec_list *list, struct row *fresh, size_t n_fresh,
 		       struct row *to)

@@ -47,7 +47,8 @@ void spec_status_ctl(const struct spec_job *job, unsigned allowed, char **ret, s
 /*
  * Return a line of `changes`, with a newline: TIME, ID, STATE and REASON, separated by tabs. Tabs,
  * newlines and backslashes in a field are escaped as \t, \n and \\. The reason of a job that has
- * left jobs/ is "Removed". GONE: the job was deleted for good, and JOB is its last snapshot.
+ * left jobs/ is "Removed". GONE is true if the job was deleted for good; JOB is then its last
+ * snapshot.
  */
 char *spec_status_change(const struct spec_job *job, bool gone, int64_t time);
 
@@ -60,8 +61,8 @@ char *spec_status_change(const struct spec_job *job, bool gone, int64_t time);
  */
 
 /*
- * Return the last lines of the N bytes at TEXT; "" if all lines are blank. PART: TEXT is only the
- * end of a longer text.
+ * Return the last lines of the N bytes at TEXT; "" if all lines are blank. PART is true if TEXT is
+ * only the end of a longer text.
  */
 char *spec_last_lines(const char *text, size_t n, bool part);
 /*
@@ -70,21 +71,22 @@ char *spec_last_lines(const char *text, size_t n, bool part);
  * TEXT is not such a file.
  */
 char *spec_last_error(const char *text, size_t n);
-/* JOB has FAILED. Return the log that ends with its last words, or NULL. */
+/* JOB has FAILED. Return the log that ends with the job's last words, or NULL. */
 const struct spec_log *spec_last_log(const struct spec_job *job);
 
 /*
  * --- snapshot.c: snapshots in the state directory ---
  *
- * With them, kxfs knows a job with captured output after the cluster has deleted the job.
+ * From such a snapshot, kxfs can still show a job with captured output after the cluster has
+ * deleted the job.
  */
 
 /* Return JOB as JSON text, with a newline at its end; malloc'ed. */
 char *spec_snapshot_text(const struct spec_job *job);
 
 /*
- * Parse TEXT. It may contain anything, since the disk is untrusted. Return 0 and a packed job with
- * one reference, to be published. Return -ENOTSUP if another version of kxfs wrote TEXT, or -EINVAL
- * if TEXT is damaged.
+ * Parse TEXT. TEXT may contain anything, since the disk is untrusted. Return 0 and a packed job
+ * with one reference, to be published. Return -ENOTSUP if another version of kxfs wrote TEXT, or
+ * -EINVAL if TEXT is damaged.
  */
 int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret);

@@ -18,7 +18,7 @@
 /* The properties of each enum spec_usage_source. */
 static const struct {
 	const char *name, *memory_kind;
-	bool is_sampled; /* the source does not report usage after the last sample */
+	bool is_sampled; /* true if the source does not report usage after the last sample */
 } sources[SPEC_N_USAGE_SOURCES] = {
 	[SPEC_USAGE_LOCAL] = {"rusage+proc", "resident", false},
 	[SPEC_USAGE_METRICS] = {"metrics.k8s.io", "working_set", true},
@@ -28,9 +28,11 @@ static const struct {
 struct figures {
 	struct spec_request given;
 	struct spec_usage used;
-	bool is_known;	     /* a source reports the usage */
+	bool is_known;	     /* true if a source reports the usage */
 	int64_t begun, seen; /* ns: begin and end of the time that USED covers; 0 if unknown */
-	/* requested cores times the time for which they were requested, in ns; -1 if unknown */
+	/*
+	 * requested cores multiplied by the time in ns for which they were requested; -1 if unknown
+	 */
 	double core_ns;
 };
 

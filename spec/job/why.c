@@ -18,8 +18,8 @@
 /* The number of SIGKILL. It is the same on every system. */
 #define KILL 9
 /*
- * If all samples of a replica are below this number of bytes, lack of memory is hardly the reason
- * why it was killed.
+ * If all samples of a replica are below this number of bytes, the replica was probably not killed
+ * for lack of memory.
  */
 #define MUCH_MEMORY (INT64_C(64) << 20)
 /* `why` lists at most this many ranges of replicas; `status` has all replicas. */
@@ -155,7 +155,7 @@ static void put_seen(FILE *out, const struct spec_replica *r)
 	fputs(" of memory.", out);
 }
 
-/* R's name has been printed. Print the rest of the sentence: how R failed. */
+/* The caller has printed R's name. Print the rest of the sentence: how R failed. */
 static void put_failure(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	const struct spec_request *given = job->roles[r->role].request;
@@ -200,7 +200,7 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 	put_seen(out, r);
 }
 
-/* Print how often the job was retried. AGAIN: it will be retried once more. */
+/* Print how often the job was retried. AGAIN is true if it will be retried once more. */
 static void put_retries(FILE *out, const struct spec_job *job, bool again)
 {
 	bool none = job->max_retries == 0 && job->retries == 0;
@@ -361,8 +361,8 @@ static void why_failed(FILE *out, const struct spec_job *job)
 /* --- jobs that have not failed --- */
 
 /*
- * Print how to resume a suspended job, if that is possible. ALLOWED: the actions that this mount
- * allows.
+ * Print how to resume a suspended job, if that is possible. ALLOWED is the set of actions that this
+ * mount allows.
  */
 static void put_resume(FILE *out, const struct spec_job *job, unsigned allowed)
 {
@@ -469,8 +469,8 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 }
 
 /*
- * Print the end of a sentence about a replica that waits. If the current attempt will time out, the
- * end mentions that.
+ * Print the end of a sentence about a replica that waits. It mentions the timeout if the current
+ * attempt will time out.
  */
 static void put_abandoning(FILE *out, const struct spec_job *job)
 {
