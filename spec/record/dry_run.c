@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Dry runs. Names and ids are random, as in a real submission. */
+/* Implements dry runs. Names and ids are random, as in a real submission. */
 #include "spec/record/dry_run.h"
 
 #include <errno.h>

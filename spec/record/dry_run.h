@@ -15,7 +15,7 @@ struct spec_dry_run {
 	const char *backend;
 	const char *namespace; /* namespace in a cluster; "" means "default" */
 	/*
-	 * Run options. If BACKEND is "local", those that the document's kind does not have are
+	 * Run options. If BACKEND is "local", options that the document's kind does not have are
 	 * ignored.
 	 */
 	const struct spec_pair *args;

@@ -17,7 +17,7 @@
 #include "spec/yaml/field.h"
 
 #define MAGIC "kxfs job "
-/* Enough bytes for the first line, whatever the lengths in it. */
+/* more bytes than the first line has, whatever the lengths in it */
 #define LINE_SIZE 128
 
 #define HEAD(name, type, ...) SPEC_FIELD(struct spec_head, name, type, __VA_ARGS__)
@@ -28,7 +28,10 @@ static const char *const states[] = {
 	[RECORD_HISTORY] = "HISTORY", [RECORD_NEVER] = "NEVER",		  NULL,
 };
 
-/* Two tables each, which end with empty rows: of struct spec_head, and of struct spec_head_more. */
+/*
+ * Each part of a head has two tables: the fields of struct spec_head, and the fields of struct
+ * spec_head_more. Each table ends with an empty row.
+ */
 #define N_FIELDS 11
 static const struct spec_field job_fields[2][N_FIELDS] = {
 	{
@@ -69,7 +72,7 @@ static const struct spec_field state_fields[2][N_FIELDS] = {
 	},
 };
 
-/* The members of a head: the parts, and "job" and "state". */
+/* The members of a head: the parts, and the members "job" and "state". */
 #define N_KEYS (RECORD_N_PARTS + 2)
 static const char *const keys[N_KEYS] = {
 	[RECORD_HOLD] = "hold",	  [RECORD_PLAN] = "plan",	  [RECORD_SNAPSHOT] = "snapshot",
@@ -92,7 +95,7 @@ struct spec_head *spec_head_copy(const struct spec_head *h)
 	copy->more = m;
 	if (h->more)
 		*m = *h->more;
-	/* The copy gets texts of its own. NULL becomes "". */
+	/* Give the copy texts of its own. A NULL becomes "". */
 	for (size_t i = 0; i < array_size(texts); i++)
 		spec_set(texts[i], take_ptr(*texts[i]));
 	for (size_t i = 0; i < RECORD_N_PARTS; i++)
@@ -233,8 +236,8 @@ char *spec_head_text(const struct spec_head *h, struct spec_head_line *line, siz
 	char *ret;
 
 	/*
-	 * Only the letter in the first line records HISTORY, since kxfs can change it in place. The
-	 * head has LIVE instead.
+	 * Only the letter in the first line records HISTORY, since kxfs can change this letter in
+	 * place. The state in the head is LIVE instead.
 	 */
 	line->history = h->state == RECORD_HISTORY || h->state == RECORD_NEVER;
 	shown.state = h->state == RECORD_HISTORY ? RECORD_LIVE : h->state;

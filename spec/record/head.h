@@ -2,15 +2,16 @@
 /*
  * The file of a job in the state directory, as bytes:
  *
- *	kxfs job 1 j HHHHHHHH DDDDDDDD MMMMMMMM SSSSSSSSSSSSSSSS RRRRRRRRRRRRRRRR\n	SPEC_HEAD_LINE bytes
- *	{"job":{...},"state":{...},"hold":{...},"plan":{...},"snapshot":{...}}\n	the head, H bytes
+ *	kxfs job 1 j HHHHHHHH DDDDDDDD MMMMMMMM SSSSSSSSSSSSSSSS RRRRRRRRRRRRRRRR\n  SPEC_HEAD_LINE bytes
+ *	{"job":{...},"state":{...},"hold":{...},"plan":{...},"snapshot":{...}}\n  the head, H bytes
  *	the document that the user wrote, D bytes
  *	the manifest that a dry run made of it, M bytes, while the job is held
  *
- * The letter is `h` if the job is in history/, and `j` if not. kxfs overwrites it in place, so no checksum covers it.
- * S is the checksum of the lengths and the head. R is the checksum of all bytes after the head. Both are FNV-1a with 64
- * bits, in hexadecimal. kxfs rewrites the head, but never changes the document. The parts hold, plan and snapshot are
- * JSON maps that other modules write and parse.
+ * The letter is `h` if the job is in history/, and `j` if not. kxfs overwrites it in place, so no
+ * checksum covers it. S is the checksum of the lengths and the head. R is the checksum of all bytes
+ * after the head. Both are FNV-1a with 64 bits, in hexadecimal. kxfs rewrites the head, but never
+ * changes the document. The parts hold, plan and snapshot are JSON maps that other modules write
+ * and parse.
  */
 #pragma once
 
@@ -28,43 +29,54 @@ enum record_state { RECORD_HELD, RECORD_SUBMITTING, RECORD_LIVE, RECORD_HISTORY,
 enum record_part { RECORD_HOLD, RECORD_PLAN, RECORD_SNAPSHOT, RECORD_N_PARTS };
 
 /*
- * What is needed only until the job is launched, and to read or write the head. Plain data. Set the
- * texts, except PARTS, with spec_set.
+ * The data of a head that kxfs needs only until the job is launched, or while it reads or writes
+ * the head. Plain data. Set the texts, except PARTS, with spec_set.
  */
 struct spec_head_more {
 	char *submitter; /* user@host */
 	char *namespace;
 	uint64_t seed[2];  /* the job's name is derived from these */
 	unsigned readable; /* see backend_submission.readable */
-	char *reason;	   /* NEVER: a word; else "" */
+	char *reason;	   /* if STATE is NEVER: a word for the reason; else "" */
 	char *why;	   /* a sentence for people, or "" */
-	char *boot;	   /* SUBMITTING of a local job: the id of the machine's boot; else "" */
+	/* if STATE is SUBMITTING, for a local job: the id of the machine's boot; else "" */
+	char *boot;
 	/* JSON maps, malloc'ed; NULL if absent. */
 	char *parts[RECORD_N_PARTS];
 };
 
 /*
- * The contents of a head. Plain data. Set its texts with spec_head_set, because spec_head_parse
- * packs them into one block; in a new head spec_set will do.
+ * The contents of a head. Plain data. spec_head_parse packs the texts into one block. So set a text
+ * with spec_head_set, except in a new head, where spec_set is enough.
  */
 struct spec_head {
-	/* Of the job: */
-	char *key; /* the name of the file: the UUID of its submission, or the uid of a job that is not OWN */
-	char *file;   /* its file in submit/ */
+	/* Members about the job: */
+	/*
+	 * The name of this record's file: the UUID of the job's submission or, if OWN is false, the
+	 * job's uid.
+	 */
+	char *key;
+	char *file;   /* the name of its file in submit/ */
 	char *digest; /* SHA-256 of the document */
 	char *backend;
-	char *id;		     /* its directory; in a cluster the name of its object */
-	struct spec_head_more *more; /* NULL after spec_head_forget */
+	/* name of its directory and, for a job in a cluster, of its object */
+	char *id;
+	struct spec_head_more *more; /* NULL after spec_head_forget has freed it */
 	int64_t created;
 	unsigned user, group;
-	unsigned size; /* bytes of the block that also has the texts; 0 if each has its own */
-	bool owned;    /* USER and GROUP submitted the job; else the user who mounts did */
-	bool own;      /* the job was submitted here */
-	/* Of its state: */
-	bool held;	/* SUBMITTING: the job was HELD before */
-	bool unlinked;	/* NAME.job was removed */
-	bool dropped;	/* its output was removed to free space */
-	bool over;	/* it has ended; its snapshot has the result */
+	/*
+	 * number of bytes of the block that contains this struct and its texts; 0 if each text has
+	 * its own block
+	 */
+	unsigned size;
+	/* true if USER and GROUP submitted the job; false if the user who mounts did */
+	bool owned;
+	bool own; /* true if the job was submitted through this state directory */
+	/* Members about the job's state: */
+	bool held;	/* if STATE is SUBMITTING: true if the job was HELD before */
+	bool unlinked;	/* true if NAME.job was removed */
+	bool dropped;	/* true if the job's output was removed to free space */
+	bool over;	/* true if the job has ended; its snapshot has the result */
 	unsigned state; /* enum record_state */
 	int64_t since;	/* when the state began */
 	char *uid;	/* "" if unknown */
@@ -72,14 +84,17 @@ struct spec_head {
 
 /* Return an empty head. */
 struct spec_head *spec_head_new(void);
-/* Return a copy of H. Its MORE is empty if H has none. */
+/* Return a copy of H. If H has no MORE, the copy gets an empty one. */
 struct spec_head *spec_head_copy(const struct spec_head *h);
 void spec_head_free(struct spec_head *h); /* NULL is allowed */
 define_cleanup(spec_head_freep, struct spec_head *, spec_head_free)
 
 /* Set FIELD, a text of H, to a copy of VALUE. */
 void spec_head_set(struct spec_head *h, char **field, const char *value);
-/* If H is LIVE or HISTORY, and has no snapshot, free its MORE, which its file still has. */
+/*
+ * Free the MORE of H if H is LIVE or HISTORY and has no snapshot. The file of H still has this
+ * data.
+ */
 void spec_head_forget(struct spec_head *h);
 
 /* The first line of a file. Plain data. */

@@ -310,8 +310,8 @@ static void put_end(struct spec_job *job, const struct spec_head *head)
 }
 
 /*
- * True if the snapshot shows the job as submitted. While a held job is being launched, the snapshot
- * still shows it as held.
+ * True if the snapshot must show the job as submitted. A held job is still shown as held while kxfs
+ * launches it.
  */
 static bool is_sent(const struct spec_head *head, const struct spec_held *h,
 		    const struct spec_held_progress *progress)

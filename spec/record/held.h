@@ -22,7 +22,7 @@ struct spec_held_after {
 	unsigned how; /* enum spec_after */
 	char *id, *uid, *submission;
 	unsigned wait; /* enum spec_wait */
-	char *end;     /* if WAIT is NEVER: how the job ended, as "has failed" */
+	char *end;     /* if WAIT is NEVER: how the job ended, such as "has failed" */
 };
 
 /* The conditions of a held job. Plain data. */
@@ -37,13 +37,13 @@ struct spec_held {
 void spec_held_free(struct spec_held *h); /* NULL is allowed */
 define_cleanup(spec_held_freep, struct spec_held *, spec_held_free)
 
-/* What spec_held_read needs to know besides the document. */
+/* The input of spec_held_read besides the document. */
 struct spec_held_place {
 	int64_t now;
 	int64_t (*local)(int64_t utc); /* see spec_hold_moment */
 	/*
-	 * Find the job NAME, and set the id, uid and submission of *RET. Return false if there is
-	 * no such job.
+	 * Finds the job NAME, and sets the id, uid and submission of *RET. Returns false if there
+	 * is no such job.
 	 */
 	bool (*find)(void *data, const char *name, struct spec_held_after *ret);
 	void *data;
@@ -60,7 +60,7 @@ int spec_held_read(const char *text, size_t len, const struct spec_held_place *p
 /* Return the unmet conditions of H as JSON text, for the part `hold` of a record. malloc'ed. */
 char *spec_held_part(const struct spec_held *h);
 /*
- * Set *RET to the conditions in PART, a text of spec_held_part. PART is NULL if no conditions are
+ * Set *RET to the conditions in PART, a text of spec_held_part. If PART is NULL, no conditions are
  * left. Return 0 or -EINVAL.
  */
 int spec_held_parse(const char *part, struct spec_held **ret);
@@ -69,8 +69,8 @@ int spec_held_parse(const char *part, struct spec_held **ret);
 bool spec_held_means(const struct spec_held_after *after, const struct spec_job *job);
 /*
  * If AFTER's job has ended, record its result in AFTER. NOW is the job's snapshot, or NULL if the
- * job was removed. OLD is the job's last snapshot before that, or NULL if its result is unknown.
- * Return true if AFTER has changed.
+ * job was removed. OLD is the job's previous snapshot, or NULL if it is unknown. Return true if
+ * AFTER has changed.
  */
 bool spec_held_settle(struct spec_held_after *after, const struct spec_job *old,
 		      const struct spec_job *now);
@@ -89,19 +89,19 @@ enum spec_sending {
 	SPEC_SENDING_LOST,  /* unknown whether the job was launched, and kxfs can't find out */
 };
 
-/* What a snapshot shows besides the record. Plain data. */
+/* Data that a snapshot shows besides the record. Plain data. */
 struct spec_held_progress {
 	/* Why the server refused the last launch, which kxfs will retry; or NULL. */
 	const char *refusal;
 	int64_t from, until; /* No kxfs ran between these times, in ns; or both are 0. */
 	int64_t now;
-	bool passive; /* this mount does not launch jobs */
+	bool passive; /* true if this mount does not launch jobs */
 	enum spec_sending sending;
 };
 
 /*
- * Return a job that has the app name, roles and replicas of the document, but nothing else. It has
- * none of these if the document is invalid. The result is for SHAPE of spec_held_job.
+ * Return a job that has only the app name, roles and replicas of the document, for the argument
+ * SHAPE of spec_held_job. If the document is invalid, the job has none of these.
  */
 struct spec_job *spec_held_shape(const char *text, size_t len, const char *home);
 /*

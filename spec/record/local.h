@@ -16,7 +16,7 @@ struct spec_machine {
 	size_t n_args;
 	unsigned gpus; /* total number of GPUs for jobs, or 0 */
 	/*
-	 * Return NULL if jobs can run in the directory PATH. Otherwise return the reason as text
+	 * Returns NULL if jobs can run in the directory PATH. Otherwise returns the reason as text
 	 * for people, malloc'ed. If this pointer is NULL, directories are not checked.
 	 */
 	char *(*dir_error)(void *data, const char *path);

@@ -17,7 +17,7 @@
 #include "spec/yaml/field.h"
 #include "spec/yaml/yaml.h"
 
-/* Amounts from here on are not shown, since a role may request any number. */
+/* An amount of this size or more is not shown, since a role may request any number. */
 #define FIGURE_MAX 1e15
 
 /*
@@ -260,8 +260,8 @@ int spec_record_parse(const char *snapshot, const char *plan, struct spec_record
 }
 
 /*
- * True if APP has the same roles and replicas as R. An older version of kxfs accepted the document,
- * and this version's rules may give it another meaning.
+ * True if APP has the same roles and replicas as R. They differ if an older version of kxfs
+ * accepted the document and this version reads it differently.
  */
 static bool is_app_of(const struct spec_app *app, const struct spec_record *r)
 {
@@ -277,7 +277,7 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
-	/* Not used: the settings that the record already has apply. */
+	/* These settings are not used, since the settings in the record apply. */
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 	cleanup_free char *why = NULL;
 	const struct spec_machine machine = {.home = home, .work_dir = r->work_dir};

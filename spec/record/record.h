@@ -13,7 +13,7 @@
 /* The maximum of spec_record.queue_number, which no real queue can reach. */
 #define SPEC_MAX_QUEUE_NUMBER (INT64_MAX / 2)
 
-/* What kxfs wants to reach for a job. For any goal but RUN, it ends the job's processes. */
+/* The state that kxfs wants a job to reach. For any goal but RUN, kxfs ends the job's processes. */
 enum spec_goal {
 	SPEC_GOAL_RUN,
 	SPEC_GOAL_FAIL,
@@ -24,10 +24,10 @@ enum spec_goal {
 
 /* The plan for one replica. Plain data. */
 struct spec_plan {
-	bool ended; /* the newest attempt has ended, and the snapshot has its result */
+	bool ended; /* true if the newest attempt has ended and the snapshot has its result */
 	/*
-	 * The replica is to be restarted once its attempt has ended. If its whole role or job is
-	 * restarted, it waits until no replica of that role or job runs.
+	 * True if the replica must be restarted after its attempt has ended. If its whole role or
+	 * job is restarted, it waits until no replica of that role or job runs.
 	 */
 	bool again;
 	/*
@@ -52,10 +52,10 @@ struct spec_record {
 	char *file;		 /* the name of the submitted file, from the head */
 	char *work_dir;
 	unsigned goal; /* enum spec_goal */
-	bool again;    /* restart all replicas when none runs */
+	bool again;    /* true if all replicas must be restarted when none of them runs any more */
 	/* orders the jobs that wait for a slot (slots.h); 0 if the job does not wait */
 	int64_t queue_number;
-	/* the AppDef; NULL if it was not read yet, or FAULT says why it can't be read */
+	/* the AppDef; NULL if it was not read yet, or if it can't be read (then FAULT says why) */
 	struct spec_app *app;
 	char *fault; /* an error about the AppDef, without a full stop, or "" */
 };

@@ -48,7 +48,8 @@ static int count_of(uint64_t set)
 }
 
 /*
- * Return why a job waits, malloc'ed. The job needs NEED GPUs, and all jobs counted in T precede it.
+ * Return the reason why a job waits, malloc'ed. The job needs NEED GPUs. T has counted only jobs
+ * that precede it.
  */
 static char *text_of_wait(const struct spec_slots *t, int64_t need)
 {

@@ -11,12 +11,12 @@
 
 #define SPEC_MAX_GPUS 64 /* the number of bits in a set of GPUs */
 
-/* The limits of the queue, and what was counted so far. Plain data. */
+/* The limits of the queue, and the jobs and GPUs counted so far. Plain data. */
 struct spec_slots {
 	unsigned jobs; /* maximum number of running jobs; 0 if there is no limit */
 	/* the GPUs that jobs may use, one bit each; 0 if GPUs are not managed */
 	uint64_t gpus;
-	bool passive;		 /* this mount does not start jobs */
+	bool passive;		 /* true if this mount does not start jobs */
 	size_t running, waiting; /* how many jobs run, and how many wait */
 	uint64_t taken;		 /* the GPUs in use, one bit each */
 };
