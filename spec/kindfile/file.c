@@ -17,7 +17,7 @@
 #define FORMAT	    "kxfs-kind/1"
 #define MAX_ROWS    64 /* items of a list */
 #define MAX_PARTS   4
-#define MAX_IGNORED 31 /* spec/api/split.h */
+#define MAX_IGNORED 31 /* bytes of a key; a splitter never drops longer keys (spec/api/split.h) */
 #define SPEC	    ".spec."
 #define STATUS	    ".status."
 
@@ -39,8 +39,8 @@ enum rule {
 };
 
 /*
- * A position in the kind file F. KEY reads the value NODE. PATH is the path for errors. WORD is the
- * key in the file.
+ * A position in the kind file F: the value NODE of a key. KEY describes this key, and WORD is the
+ * key as written in the file. PATH is the path for errors.
  */
 struct kindfile_place {
 	struct spec_errors *e;
@@ -103,7 +103,7 @@ static void unknown_key(const struct kindfile_place *p, const struct kindfile_ke
 	    near ? "?" : "");
 }
 
-/* Set the list FIELD. The file may have a single item in place of a list. */
+/* Set the list FIELD from the value at P, which is a list or a single item. */
 static void set_list(const struct kindfile_place *p, void *field)
 {
 	const struct spec_yaml *node = p->node;
@@ -256,7 +256,7 @@ static void set_value(const struct kindfile_place *p, void *field)
 /* --- rows --- */
 
 /*
- * Add a test to FIELD (struct kind_tests). The key at P is what to test, and its value has the
+ * Add a test to FIELD (struct kind_tests). The key at P names what to test, and its value lists the
  * texts that pass.
  */
 static void set_test(const struct kindfile_place *p, void *field)
@@ -499,7 +499,7 @@ static void check(const struct kindfile_place *p)
 
 /* --- the kind --- */
 
-/* Return a table of where an object has its pod templates. */
+/* Return a table that shows where an object has its pod templates. */
 static const struct spec_template *make_templates(struct spec_kind_file *f)
 {
 	struct spec_template *t = new0_n(struct spec_template, f->roles.n + 1);

@@ -16,8 +16,9 @@ struct texts {
 };
 
 /*
- * A test of a row. The value at PATH, or the job's phase (with PHASE), must be one of ANY. In ANY,
- * "*" means that the value exists and is not empty, and "" means that it does not exist.
+ * A test of a row. If PHASE is true, the job's phase must be one of ANY; otherwise the value at
+ * PATH must be. In ANY, "*" means that the value exists and is not empty, and "" means that it does
+ * not exist.
  */
 struct kind_test {
 	bool phase;
@@ -28,7 +29,7 @@ struct kind_test {
 
 /* The tests of a row. The row applies if all of them pass. */
 struct kind_tests {
-	/* one of these conditions must be True; empty if there is no such test */
+	/* one of these conditions must have the status True; empty if there is no such test */
 	struct texts condition;
 	/* this condition must have one of these reasons; empty if there is no such test */
 	struct texts reason;
@@ -46,7 +47,7 @@ struct kind_role {
 	struct values name, replicas, times, copies;
 	int replicas_default;
 	struct value template;
-	bool grows; /* a role may have more pods than replicas */
+	bool grows; /* true if a role may have more pods than replicas */
 };
 
 /* A row of "pods". Its values identify the replica to which a pod belongs. */
@@ -54,7 +55,7 @@ struct kind_pod {
 	struct kind_tests tests;
 	int first; /* the lowest index */
 	struct values role, index, copy, copies, attempt, failures, main;
-	bool trim; /* remove the name of the pod's controller from the role's name */
+	bool trim; /* true to remove the name of the pod's controller from the role's name */
 };
 
 struct kindfile_reading;
@@ -64,8 +65,8 @@ struct kind_state;
 struct kind_word {
 	const char *shown; /* the word that users see, unless the file gives another */
 	/*
-	 * Set the reason and the message of the job V, which is in this state. NULL if such jobs
-	 * have neither.
+	 * Sets the reason and the message of the job V, which is in this state. NULL if jobs in
+	 * this state have neither.
 	 */
 	void (*explain)(const struct kindfile_reading *r, const struct kind_state *state,
 			struct spec_job_view *v);
@@ -83,7 +84,7 @@ extern const struct kind_word kind_words[];
 struct kind_state {
 	struct kind_tests tests;
 	const struct kind_word *is;
-	/* the word that users see; NULL for the condition, the phase or the word of IS */
+	/* the word that users see; if NULL, they see the condition, the phase or the word of IS */
 	const char *shown;
 	bool firm;
 	/* reasons that only mean that pods have failed; "true" means all reasons */
@@ -96,11 +97,11 @@ struct kind_state {
 struct kind_part {
 	struct spec_part part;
 	/*
-	 * The uid of the part's owner, as a value of a pod. If the file gives OWNER_UID and NAMED,
-	 * the mount does not watch the part, since its pods show everything.
+	 * A value of a pod that has the uid of the part's owner. If the file gives OWNER_UID and
+	 * NAMED, the mount does not watch the part, since its pods already show everything.
 	 */
 	struct values owner_uid;
-	struct values named; /* the part's name: values of a pod, joined by dashes */
+	struct values named; /* values of a pod that form the part's name, joined by dashes */
 };
 
 /* How a kind counts attempts. */
@@ -125,7 +126,7 @@ struct spec_kind_file {
 	struct texts released_by;
 	bool released_at_end;
 	LIST_OF(struct kind_part) parts;
-	bool from_pods; /* the pods determine the roles, and ROLES is empty */
+	bool from_pods; /* true if the pods determine the roles; ROLES is then empty */
 	LIST_OF(struct kind_role) roles;
 	LIST_OF(struct kind_pod) pods;
 	LIST_OF(struct kind_state) states;

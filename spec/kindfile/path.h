@@ -17,16 +17,19 @@ struct arena {
 void *arena_own(struct arena *arena, void *p);
 void arena_clear(struct arena *arena);
 
-/* A value. Plain data; an arena owns what it points to. No object has a value with only zeros. */
+/*
+ * A value in a kind file. Plain data; an arena owns what it points to. If all members are zero, no
+ * object has the value.
+ */
 struct value {
 	enum { FROM_CONSTANT, FROM_PATH, FROM_KEY, FROM_NAME } from;
-	const char *text; /* as it was written */
+	const char *text; /* as written in the kind file */
 	/*
 	 * For a path: STEPS has its keys, each terminated by a NUL, and LAST is the last key. An
-	 * empty key means each item of a list. A label or an annotation is also a path.
+	 * empty key stands for each item of a list ([*]). A label or an annotation is also a path.
 	 */
 	const char *steps, *last;
-	bool many; /* the path has an empty key */
+	bool many; /* true if the path has an empty key */
 };
 
 /* Alternatives. The first of these values that an object has is used. */
@@ -43,11 +46,11 @@ char *value_parse(struct arena *arena, const char *text, struct value *ret);
  * value is absent or null, or V is not a path.
  */
 const struct spec_value *value_at(const struct value *v, const struct spec_value *object);
-/* Return the time at the path V in OBJECT, or 0; see spec_read_time. */
+/* Return the time at the path V in OBJECT; 0 if there is no valid time. See spec_read_time. */
 int64_t value_time(const struct value *v, const struct spec_value *object);
 /*
- * Return the text of V in OBJECT, borrowed: a string, or a number or boolean as written; "" if
- * OBJECT does not have V.
+ * Return the text of V in OBJECT, borrowed; "" if OBJECT does not have V. A number or a boolean has
+ * the text as written.
  */
 const char *value_text(const struct value *v, const struct spec_value *object);
 /* Return the text of the first of the values V that OBJECT has; "" if it has none. */
@@ -58,7 +61,7 @@ const char *values_text(const struct values *v, const struct spec_value *object)
  */
 int values_number(const struct values *v, const struct spec_value *object, int none);
 /*
- * Return the largest number at V in OBJECT; NONE if V does not exist. If V has a [*], an item of
- * the list that has no number counts as EACH.
+ * Return the largest number at V in OBJECT; NONE if V does not exist. If V has a [*], a list item
+ * without a number counts as EACH.
  */
 int value_largest(const struct value *v, const struct spec_value *object, int each, int none);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads objects and pods as a kind file describes them. Each role becomes a task. Names of roles in
- * an object are converted to lower case, since some operators convert them in the labels of pods.
+ * an object are converted to lower case, since some operators do the same in the labels of pods.
  */
 #include <ctype.h>
 
@@ -34,7 +34,8 @@ static bool has(const struct texts *texts, const char *text)
 }
 
 /*
- * True if ANY contains TEXT. If THERE, the tested value exists, so that "*" in ANY matches it too.
+ * True if ANY contains TEXT. THERE is true if the tested value exists; then "*" in ANY matches,
+ * too.
  */
 static bool is_any(const struct texts *any, const char *text, bool there)
 {
@@ -69,7 +70,7 @@ static bool fits(struct kindfile_reading *r, const struct kind_tests *tests)
 	return ret;
 }
 
-/* --- data from the spec --- */
+/* --- reading the spec --- */
 
 /*
  * Return the I-th role that the row ROLE makes from OBJECT: an item of a list, a member of a map,
@@ -186,7 +187,7 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 	return n;
 }
 
-/* --- data from the status --- */
+/* --- reading the status --- */
 
 static const struct kind_state *state_of(struct kindfile_reading *r)
 {
@@ -394,8 +395,9 @@ static const struct kind_pod *row_of(const struct spec_kind_file *f, const struc
 }
 
 /*
- * Return ROLE without the name of POD's controller, with which it may begin; malloc'ed. If the rest
- * is empty, or only the number of an attempt ("(1)"), put the name of the main CONTAINER before it.
+ * Return ROLE, malloc'ed. If it begins with the name of POD's controller, remove that name. If the
+ * rest is empty, or only the number of an attempt ("(1)"), put the name of the main CONTAINER
+ * before it.
  */
 static char *trim(const char *role, const struct spec_value *pod, const char *container)
 {

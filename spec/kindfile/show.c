@@ -26,8 +26,8 @@ static void shown_pods_clear(struct shown_pods *pods)
 }
 
 /*
- * UID is the uid of an object, and JOB that of the job. True if the object is the job, or if at
- * most LINKS controllers in ITEMS lead from the object to the job.
+ * UID is the uid of an object, and JOB is the uid of the job. True if the object is the job, or if
+ * at most LINKS controllers in ITEMS lead from the object to the job.
  */
 static bool is_of_job(const struct spec_value *items, const char *uid, const char *job, int links)
 {
