@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removes fields from a manifest before kxfs submits it. In any manifest, these are fields that the
- * server and kxfs set. If the manifest is from an object that was in a cluster, they are also
- * fields that controllers and webhooks have set. With these fields the copy could fail. For
+ * Removes fields from a manifest before kxfs submits it. From any manifest, it removes fields that
+ * the server and kxfs set. From the manifest of an object that was in a cluster, it also removes
+ * fields that controllers and webhooks have set, since a copy with these fields could fail. For
  * example, Kueue does not admit a copy with the annotations of an earlier admission (FailedToStart:
  * "conflict for annotations"). Volcano refuses a claim with a name that it has chosen itself.
  *
- * A flavor of Kueue adds node selectors and tolerations. An AppWrapper has them in a list of their
- * own, which kxfs removes. In a JobSet they look like selectors and tolerations that the user has
- * requested, so they remain.
+ * Kueue adds the node selectors and tolerations of a flavor. An AppWrapper has them in a list of
+ * their own, which kxfs removes. In a JobSet they look like selectors and tolerations that the user
+ * has requested, so they remain.
  */
 #include "spec/kinds/ready_manifest.h"
 
@@ -56,7 +56,10 @@ static const struct added table[] = {
 		.keys = {"status"},
 	},
 	{
-		/* among others the owners: a copy must not have those of the original job */
+		/*
+		 * These include the owners, since a copy must not have the owners of the original
+		 * job.
+		 */
 		.where = ANY,
 		.at = "metadata",
 		.keys = {"uid", "resourceVersion", "generation", "creationTimestamp",
@@ -74,25 +77,33 @@ static const struct added table[] = {
 			 "ray.io/rayjob-finalizer"},
 	},
 	{
-		/* set by manifest.c */
+		/* manifest.c sets these. */
 		.where = ANY,
 		.at = ANNOTATIONS,
 		.keys = {"kxfs/appdef", "kxfs/appdef-sha256", "kxfs/submission", "kxfs/submitter"},
 	},
 	{
-		/* Kueue, pkg/controller/jobframework/defaults.go: ApplyDefaultForSuspend; or ctl */
+		/*
+		 * Kueue (pkg/controller/jobframework/defaults.go: ApplyDefaultForSuspend) or ctl
+		 * sets this.
+		 */
 		.where = LIVE,
 		.at = "spec",
 		.keys = {"suspend"},
 	},
 	{
-		/* Kueue, pkg/controller/jobs/trainjob/trainjob_controller.go: a patch of the runtime */
+		/*
+		 * Kueue patches the runtime (pkg/controller/jobs/trainjob/trainjob_controller.go).
+		 */
 		.where = LIVE,
 		.at = "spec.runtimePatches",
 		.keys = {SPEC_KUEUE_GROUP "/manager"},
 	},
 	{
-		/* Kubernetes, pkg/registry/batch/job/strategy.go: generateSelector; kubectl copies labels */
+		/*
+		 * Kubernetes sets these (pkg/registry/batch/job/strategy.go: generateSelector), and
+		 * kubectl copies the labels.
+		 */
 		.where = SELECTED,
 		.at = "spec",
 		.keys = {"selector", "manualSelector"},
@@ -108,14 +119,20 @@ static const struct added table[] = {
 		.keys = {BATCH "controller-uid", BATCH "job-name", "controller-uid", "job-name"},
 	},
 	{
-		/* Kueue, pkg/controller/jobframework/defaults.go: ApplyDefaultForManagedBy */
+		/*
+		 * Kueue sets this (pkg/controller/jobframework/defaults.go:
+		 * ApplyDefaultForManagedBy).
+		 */
 		.where = LIVE,
 		.at = "spec",
 		.keys = {"managedBy"},
 		.value = SPEC_KUEUE_GROUP "/multikueue",
 	},
 	{
-		/* Kueue, pkg/controller/jobs/jobset/jobset_multikueue_adapter.go: SyncJob */
+		/*
+		 * Kueue sets these (pkg/controller/jobs/jobset/jobset_multikueue_adapter.go:
+		 * SyncJob).
+		 */
 		.where = LIVE,
 		.at = LABELS,
 		.keys = {SPEC_KUEUE_GROUP "/prebuilt-workload-name",
@@ -127,7 +144,10 @@ static const struct added table[] = {
 		.keys = {SPEC_KUEUE_GROUP "/prebuilt-workload-name"},
 	},
 	{
-		/* Kueue, pkg/controller/jobframework/reconciler.go: getPodSetsInfoFromStatus */
+		/*
+		 * Kueue sets these (pkg/controller/jobframework/reconciler.go:
+		 * getPodSetsInfoFromStatus).
+		 */
 		.where = POD,
 		.at = LABELS,
 		.keys = {PODSET, SPEC_KUEUE_GROUP "/local-queue-name",
@@ -135,7 +155,10 @@ static const struct added table[] = {
 			 SPEC_KUEUE_GROUP "/multikueue-worker-workload-pod"},
 	},
 	{
-		/* The same; and Kueue, pkg/controller/admissionchecks/provisioning/controller.go: podSetUpdates */
+		/*
+		 * Kueue sets these in getPodSetsInfoFromStatus, and in podSetUpdates of
+		 * pkg/controller/admissionchecks/provisioning/controller.go.
+		 */
 		.where = POD,
 		.at = ANNOTATIONS,
 		.keys = {WORKLOAD, SPEC_KUEUE_GROUP "/workload-slice-name",
@@ -146,33 +169,43 @@ static const struct added table[] = {
 	},
 	{
 		/*
-		 * Kueue, pkg/podset/podset.go: FromAssignment. The second gate is for elastic jobs.
+		 * Kueue sets these (pkg/podset/podset.go: FromAssignment). The second gate is for
+		 * elastic jobs.
 		 */
 		.where = POD,
 		.at = "spec.schedulingGates",
 		.keys = {SPEC_KUEUE_GROUP "/topology", SPEC_KUEUE_GROUP "/elastic-job"},
 	},
 	{
-		/* Kueue, pkg/controller/jobs/appwrapper/appwrapper_controller.go: RunWithPodSetsInfo */
+		/*
+		 * Kueue sets this (pkg/controller/jobs/appwrapper/appwrapper_controller.go:
+		 * RunWithPodSetsInfo).
+		 */
 		.where = COMPONENT,
 		.at = "",
 		.keys = {"podSetInfos"},
 	},
 	{
-		/* Volcano, pkg/controllers/job/job_controller_actions.go: createJobIOIfNotExist */
+		/*
+		 * Volcano sets this (pkg/controllers/job/job_controller_actions.go:
+		 * createJobIOIfNotExist).
+		 */
 		.where = VOLUME,
 		.at = "",
 		.keys = {"volumeClaimName"},
 	},
 	{
-		/* Volcano, pkg/controllers/job/job_controller_actions.go: syncJob */
+		/* Volcano sets this (pkg/controllers/job/job_controller_actions.go: syncJob). */
 		.where = LIVE,
 		.at = ANNOTATIONS,
 		.keys = {"volcano.sh/job-forwarding"},
 	},
 };
 
-/* True if ITEM is the text KEY, or a map whose name, or else manager, is KEY. */
+/*
+ * True if ITEM is the text KEY, or a map whose name is KEY. In a map without a name, the manager
+ * must be KEY.
+ */
 static bool is_called(struct json_object *item, const char *key)
 {
 	struct json_object *map = json_object_is_type(item, json_type_object) ? item : NULL;
@@ -215,7 +248,7 @@ static bool has(struct json_object *o, const char *at, const char *key)
 	return json_object_is_type(map, json_type_object) && json_object_object_get(map, key);
 }
 
-/* True if the fields for WHERE are to be removed from ITEM. */
+/* True if the fields for WHERE must be removed from ITEM. */
 static bool fits(struct json_object *item, enum where where)
 {
 	return (where == POD && (has(item, LABELS, PODSET) || has(item, ANNOTATIONS, WORKLOAD))) ||

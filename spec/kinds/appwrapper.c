@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AppWrappers of v1beta2, the successor of MCAD's.
+ * Implements the kind appwrapper: AppWrappers of v1beta2, which succeed MCAD's AppWrappers.
  *
  * Reading: kxfs reads objects as the AppWrapper controller writes them. The controller deletes all
  * pods of an attempt before it creates the pods of the next one. It also deletes the pods of a
@@ -81,7 +81,10 @@ static const char *phase_of(const struct spec_value *status)
 		       : phase;
 }
 
-/* Return when the phase began, or when the status last changed in this phase; 0 if unknown. */
+/*
+ * Return the time at which the phase began or, if this is unknown, the time at which the status
+ * last changed in this phase. 0 if no time is known.
+ */
 static int64_t changed(const struct spec_value *status)
 {
 	const struct spec_value *quota = spec_view_condition(status, "QuotaReserved");
@@ -89,8 +92,8 @@ static int64_t changed(const struct spec_value *status)
 	const char *phase = phase_of(status);
 
 	/*
-	 * The job's quota was released when the job finished. Use the time of this, since other
-	 * conditions still change while the controller cleans up.
+	 * The job's quota was released when the job finished. Use that time, since other conditions
+	 * still change while the controller cleans up.
 	 */
 	if (quota && streq(spec_read_text(quota, "reason"), phase))
 		return spec_read_time(quota, "lastTransitionTime");
@@ -137,7 +140,7 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 	v->began = began(status, phase);
 	spec_read_copy(&v->phase, phase, READ_MAX_WORD);
 	/*
-	 * The pods do not show why the job waits, is retried or has failed in the following cases.
+	 * In the following cases, the pods do not show why the job waits, is retried or has failed.
 	 * So set the reason here.
 	 */
 	if (streq(phase, "Suspended") && *v->queue) {

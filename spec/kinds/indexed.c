@@ -3,8 +3,8 @@
  * Makes batch Jobs and JobSets (v1alpha2). Each role becomes an Indexed Job of Kubernetes, and each
  * of its replicas one completion. All pods of a role share one template, so the object does not
  * grow with the number of replicas. Replicas differ only in their index. The cluster sets an
- * environment variable to this index, and kxfs replaces the macro for the replica's number by a
- * reference to the variable.
+ * environment variable to this index. Where an AppDef has the macro for the replica's number, kxfs
+ * writes a reference to this variable.
  *
  * The files in share/kinds/ describe how kxfs reads objects of these kinds.
  */
@@ -27,7 +27,7 @@
 /* A label that the Job controller sets in all pods. */
 #define INDEXED_POD_SELECTOR "batch.kubernetes.io/job-name"
 
-/* Run options of all kinds in this file, for their tables. */
+/* The run options that all kinds in this file have. The option table of each kind includes them. */
 #define INDEXED_OPTIONS                                                                            \
 	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "Kueue queue for the jobs"},           \
 		{.name = "priority_class",                                                         \
@@ -57,8 +57,8 @@ static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *
 }
 
 /*
- * Make the spec of the Job for role INDEX. RETRIES adds the fields for retries to it. After adding
- * an error to the build's errors, return NULL.
+ * Make the spec of the Job for role INDEX. RETRIES adds the fields for retries to it. If there is
+ * an error, add it to the build's errors and return NULL.
  */
 static struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_t parallelism,
 				       void (*retries)(struct json_object *spec,
@@ -206,7 +206,7 @@ static int jobset_build(struct spec_build *b)
 	cleanup_free char *first = spec_name_norm(b->app->roles[0].name);
 	int ret = spec_build_name(b, "JobSet");
 
-	/* host name of the pod, and subdomain, which is the name of the job */
+	/* The host name of rank 0's pod is JOB-ROLE-0-0. Its subdomain is the name of the job. */
 	j.rank0_host = text_print("%s-%s-0-0.%s", b->id, first, b->id);
 	j.jobs = spec_tree_list(b->app->n_roles);
 	indexed_init(&j.pods, b, j.rank0_host);
@@ -316,8 +316,8 @@ static int check_replicas(struct spec_build *b)
 }
 
 /*
- * With the policy REPLICA, each replica has its own number of retries. Otherwise all replicas share
- * one number, and a failure after the last retry ends the job.
+ * With the policy REPLICA, each replica has its own number of retries. With any other policy, all
+ * replicas share one number, and a failure after the last retry ends the job.
  */
 static void job_retries(struct json_object *spec, const struct spec_role *role)
 {
@@ -352,7 +352,7 @@ static int job_build(struct spec_build *b)
 
 /* --- reading a batch Job: what its kind file can't express --- */
 
-/* Complete the reason why the Job has failed or is about to fail. */
+/* Add details to the reason why the Job has failed or is about to fail. */
 static void explain(struct spec_job_view *v, const struct spec_value *status)
 {
 	const char *indexes = spec_read_text(status, "failedIndexes");

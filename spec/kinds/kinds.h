@@ -69,8 +69,8 @@ char *spec_kinds_text(const struct spec_kinds *kinds, const char *source);
  * Find the kinds that a mount of SOURCE can show. LIST is the server's reply to "/apis" (an
  * APIGroupList), or NULL if it is unknown. Kinds that the same word in SOURCE selects share a slot.
  * RET gets one element for each slot, in the order of preference: the newest kind of the slot that
- * the server serves, or NULL if it serves none. If LIST is NULL, it is the newest kind of the slot.
- * Return the number of slots, or -EINVAL if LIST is not an APIGroupList.
+ * the server serves, or NULL if it serves none. If LIST is NULL, each element is the newest kind of
+ * its slot. Return the number of slots, or -EINVAL if LIST is not an APIGroupList.
  */
 int spec_kinds_served(const struct spec_kinds *kinds, const char *list, size_t len,
 		      const char *source, const struct spec_kind *ret[SPEC_MAX_KINDS]);

@@ -23,7 +23,8 @@ struct spec_manifest_request {
 	size_t n_options;
 	const char *home; /* see spec_app_parse */
 	/*
-	 * with -o mine: the mount selects its jobs by SPEC_LABEL_USER, so objects need this label
+	 * True for a mount with -o mine. Such a mount selects its jobs by SPEC_LABEL_USER, so
+	 * objects need this label.
 	 */
 	bool mine;
 	struct spec_identity identity;
@@ -32,12 +33,12 @@ struct spec_manifest_request {
 struct spec_manifest {
 	const struct spec_kind *kind;
 	char *id;   /* the object's name */
-	bool named; /* the name is from the document; else it is random */
+	bool named; /* true if the name is from the document; otherwise the name is random */
 	char *json; /* the object as JSON on one line */
 	size_t json_len;
 	/*
-	 * The cluster removes the object this many seconds after it has finished; -1 if it does
-	 * not.
+	 * The cluster removes the object this many seconds after the object has finished. -1 if it
+	 * does not.
 	 */
 	int64_t ttl;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MCAD's AppWrappers (v1beta1).
+ * Implements the kind mcad: AppWrappers of v1beta1, which MCAD controls.
  *
  * Reading: kxfs reads objects as MCAD's controller writes them. The controller reports the end of a
  * job late or never, so kxfs does not use its counts of pods. The conditions are a list with one
@@ -36,7 +36,8 @@ static const struct spec_phase phases[] = {
  */
 static const struct {
 	const char *type;
-	const char *text; /* text before the message from MCAD, which may be empty */
+	/* The text for users. MCAD's message, if there is one, is printed after it. */
+	const char *text;
 } words[] = {
 	{"Init", "MCAD has not put the job into its queue yet"},
 	{"Queueing",
@@ -118,9 +119,9 @@ static bool is_unmade(const struct spec_value *condition)
 }
 
 /*
- * Return the condition that says that MCAD can't create the job's pods; NULL if there is none, or
- * MCAD has dispatched the job since. While MCAD can't create them, the job waits, and MCAD
- * alternates between the states Failed and Pending every 2-3 s.
+ * Return the condition that reports that MCAD can't create the job's pods. Return NULL if there is
+ * none, or if MCAD has dispatched the job since then. While MCAD can't create them, the job waits,
+ * and MCAD alternates between the states Failed and Pending every 2-3 s.
  */
 static const struct spec_value *unmade(const struct spec_value *list)
 {
@@ -141,8 +142,9 @@ static const struct spec_value *unmade(const struct spec_value *list)
 }
 
 /*
- * Return when MCAD last requeued the job; 0 if it has not. Older pods belong to an earlier attempt.
- * The time is in whole seconds, as the times of pods are.
+ * Return the time at which MCAD last requeued the job; 0 if it never has. Pods that were created
+ * earlier belong to an earlier attempt. The result is rounded down to a whole second, since the
+ * creation times of pods are whole seconds.
  */
 static int64_t began(const struct spec_value *list)
 {

@@ -132,7 +132,7 @@ static const char *suffix_of(const char *name)
 
 /*
  * Return NAME with a suffix made from V, malloc'ed. If NAME has a random suffix, the new one
- * replaces it. The result is then no longer than NAME, since other names that contain it must not
+ * replaces it. The result is then at most as long as NAME, so other names that contain it do not
  * become too long.
  */
 static char *renamed(const char *name, uint64_t v)
@@ -213,8 +213,8 @@ static void replace_all(struct json_object *value, const struct manifest_names *
 
 /*
  * OBJECT was renamed from OLD to ID. Check that the names of all objects in it have changed too:
- * each must contain ID. Otherwise the object would have the same name as one in the job OLD; add
- * the error -EEXIST.
+ * each must contain ID. If a wrapped object still has its old name, an object of the job OLD has
+ * the same name, so add the error -EEXIST.
  */
 static int check_wrapped(struct json_object *object, const struct spec_kind *kind, const char *old,
 			 const char *id, struct spec_errors *e)

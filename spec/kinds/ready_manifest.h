@@ -8,15 +8,14 @@
 #include "spec/pods/pod.h"
 #include "spec/yaml/yaml.h"
 
-/*
- * Return the one of the kinds KNOWN that has the apiVersion and kind of the manifest ROOT, or NULL.
- */
+/* Return the kind in KNOWN that has the apiVersion and kind of the manifest ROOT, or NULL. */
 const struct spec_kind *spec_ready_kind(const struct spec_kinds *known,
 					const struct spec_yaml *root);
 
 /*
- * Add an error: the manifest ROOT is of none of the N KINDS. The error also lists KINDS as those
- * that can be submitted WHERE (" here").
+ * Add the error that the manifest ROOT is of none of the N KINDS. The error also lists KINDS as the
+ * kinds that can be submitted. WHERE (" here") is the text for the place where they can be
+ * submitted.
  */
 void spec_ready_refuse(const struct spec_yaml *root, const struct spec_kind *const *kinds, size_t n,
 		       const char *where, struct spec_errors *e);

@@ -10,14 +10,14 @@
 #include "spec/view/control.h"
 #include "spec/view/view.h"
 
-/* For which kinds of jobs a mount uses a right. */
+/* The kinds of jobs for which a mount uses a right. */
 enum who { ANY, SCHEDULED, QUEUED };
 
 static const struct right_row {
 	enum who who;
 	struct spec_right right;
 } rows[] = {
-	/* every mount needs this one */
+	/* every mount needs this right */
 	{ANY, {.group = "", .resource = "pods", .verbs = {"list", "watch"}}},
 	{ANY,
 	 {.group = "",

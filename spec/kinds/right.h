@@ -12,8 +12,9 @@ struct spec_right {
 	char group[128];      /* the API group; "" is the core group */
 	const char *resource; /* "pods/log" */
 	const char *verbs[4]; /* ends with NULL */
-	bool jobs;	      /* without this right, the mount does not show the jobs of a kind */
-	bool cluster;	      /* the resource is not in a namespace */
+	/* true if the mount does not show the jobs of a kind without this right */
+	bool jobs;
+	bool cluster; /* true if the resource is cluster-wide, not in a namespace */
 	/* what users lack without this right; NULL if mounting fails without it */
 	const char *cost;
 };

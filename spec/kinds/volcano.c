@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Volcano's Job.
+ * Implements the kind volcano: Volcano's Job.
  *
  * Reading: kxfs reads jobs and their pods as Volcano's controller writes them. It does not use
  * Volcano's counts of pods, since Volcano removes them when a job has finished, and the pods show
@@ -80,7 +80,7 @@ static const char *action_of_success(const struct spec_value *policies)
 
 /*
  * True if Volcano does not simply complete the job when all pods of TASK have succeeded. POLICIES
- * are the job's, for a TASK without a policy of its own.
+ * are the job's policies. They apply if TASK has no policy of its own.
  */
 static bool acts_on_success(const struct spec_value *task, const struct spec_value *policies)
 {
@@ -152,8 +152,8 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 		read_task(task, &(*ret_tasks)[i]);
 	}
 	/*
-	 * DEFAULT_ATTEMPTS is probably from Volcano's webhook and not from the user. Then it is
-	 * only a limit of retries if a policy restarts the job.
+	 * DEFAULT_ATTEMPTS is probably from Volcano's webhook and not from the user. It then limits
+	 * the retries only if a policy restarts the job.
 	 */
 	if (attempts > 0 && (v->restarts || attempts != DEFAULT_ATTEMPTS))
 		v->max_retries = (unsigned)attempts - 1;
@@ -201,7 +201,7 @@ const struct spec_reader spec_volcano_reader = {
 	.of_kind = "Job",
 	.pod = read_pod,
 	.phases = phases,
-	/* pkg/controllers/job/state/running.go */
+	/* See pkg/controllers/job/state/running.go of Volcano. */
 	.no_more = "Volcano does not retry a job if all its pods end before Volcano handles the "
 		   "failed pod.",
 };
