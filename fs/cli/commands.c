@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands without a mount, and kind files. kxfs reads kind files, and files that are named on the
- * command line, with the user's rights, before the fork. It never reads such a file from a cluster.
+ * Commands that need no mount, and the reader of kind files. Kind files and the files that the
+ * command line names are local files. kxfs reads them with the user's rights, before the fork.
  */
 #include "fs/cli/commands.h"
 
@@ -20,8 +20,8 @@
 #include "spec/record/dry_run.h"
 
 /*
- * Read the file PATH. Stop after MAX + 1 bytes: a length above MAX shows the caller that the file
- * is too large. Return 0, or a negative errno with a message in *RET_TEXT.
+ * Read the file PATH. Read at most MAX + 1 bytes: if the length is above MAX, the file is too
+ * large. Return 0, or a negative errno with a message in *RET_TEXT.
  */
 static int read_file(const char *path, size_t max, char **ret, size_t *ret_len, char **ret_text)
 {
@@ -188,8 +188,8 @@ static bool gives(const struct spec_right *v, size_t n, const struct spec_right 
 }
 
 /*
- * Print the rule for the resource of V[I], with the verbs of all rights for this resource. Print
- * nothing if an earlier right has the same resource.
+ * Print one rule for the resource of V[I], with the verbs of all rights for this resource. If an
+ * earlier right has the same resource, print nothing.
  */
 static void print_rule(FILE *out, const struct spec_right *v, size_t n, size_t i)
 {

@@ -23,8 +23,8 @@ int kind_files_check(const struct options *o);
 int dry_run_main(const struct options *o);
 
 /*
- * doctor --rbac: print the rights that a mount with O needs. They are a Role, and a ClusterRole for
- * resources that are not in a namespace. kxfs does not contact the cluster, so the Role covers all
- * kinds that a mount of SOURCE may show.
+ * doctor --rbac: print the rights that a mount with the options O needs. Print them as a Role, and,
+ * for resources that are not in a namespace, as a ClusterRole. kxfs does not contact the cluster,
+ * so the Role covers all kinds that a mount of SOURCE may show.
  */
 void rbac_print(const struct options *o, FILE *out);

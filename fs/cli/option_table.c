@@ -41,7 +41,8 @@ static int parse_quantity(const char *text, int base, const struct unit *units, 
 }
 
 /*
- * Parse a time span, such as "30s", into seconds. Return 0, -EINVAL, or -ERANGE if it is above MAX.
+ * Parse a time span, such as "30s". Set *RET to its length in seconds. Return 0, -EINVAL, or
+ * -ERANGE if it is longer than MAX.
  */
 static int parse_time(const char *text, int64_t max, int64_t *ret)
 {
@@ -50,7 +51,7 @@ static int parse_time(const char *text, int64_t max, int64_t *ret)
 	return *ret > max ? -ERANGE : 0;
 }
 
-/* Parse TEXT as a number of BASE (8 or 10) without a unit. */
+/* Parse TEXT as a number in base BASE (8 or 10), without a unit. */
 static int parse_number(const char *text, int base, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	static const struct unit none[] = {{0}};
@@ -94,7 +95,7 @@ SETTER(set_archive)
 }
 
 /*
- * Set an enum. ARG of the row lists the names of the enum's values in order, as in "own|all|none".
+ * Set an enum. The row's ARG lists the names of the enum's values in order, as in "own|all|none".
  */
 SETTER(set_choice)
 {
@@ -148,7 +149,8 @@ SETTER(set_list_sources)
 }
 
 /*
- * Set *RET to VALUE, a number of BASE up to MAX. The error message describes valid values by WORDS.
+ * Set *RET to VALUE, a number in base BASE that is at most MAX. The error message uses WORDS to
+ * describe valid values.
  */
 static int set_number(const struct option_def *def, const char *value, int base, uint64_t max,
 		      const char *words, unsigned *ret, char **ret_text)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of options. Rows with a letter are flags; rows without one are words of the -o list.
- * options.c uses the rows to parse the command line and to print --help. Only option_table.c and
- * options.c include this file.
+ * The table of options. A row with a letter is a flag; a row without a letter is a word of the -o
+ * list. options.c uses the rows to parse the command line and to print --help. Only option_table.c
+ * and options.c include this file.
  */
 #pragma once
 
@@ -23,9 +23,12 @@ struct option_def {
 	 * the -o list.
 	 */
 	int letter;
-	/* the word of the -o list, or the flag's long name; NULL if a flag has none */
+	/*
+	 * the word of the -o list, or the long name of the flag; NULL if the flag has no long name
+	 */
 	const char *name;
-	const char *arg; /* name of the option's value in --help; NULL if it has no value */
+	/* the name of the option's value in --help; NULL if the option has no value */
+	const char *arg;
 	const char *def; /* the default that --help prints, or NULL */
 	const char *help;
 	/*
@@ -34,7 +37,7 @@ struct option_def {
 	 */
 	int (*set)(struct options *o, const struct option_def *def, const char *value,
 		   char **ret_text);
-	/* Offset in struct options of the field that SET writes. 0 if SET does not use it. */
+	/* The offset in struct options of the field that SET writes; 0 if SET does not use it. */
 	size_t field;
 };
 

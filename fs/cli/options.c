@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parse the command line. The tables of getopt and the text of --help are made from the rows of
+ * Parses the command line. The tables of getopt and the text of --help are made from the rows of
  * option_table.c. The operands are SOURCE and MOUNTPOINT. A word of the -o list is an option of
  * kxfs (option_table.c), a run option of a kind of jobs (as in TorchX), or a generic option of
  * mount(8).
@@ -18,7 +18,7 @@
 #include "spec/base/name.h"
 #include "spec/kinds/kinds.h"
 
-#define RUN_OPTIONS_MAX 64 /* the largest number of run options of all kinds together */
+#define RUN_OPTIONS_MAX 64 /* the largest number of run options that all kinds together have */
 
 static void set_defaults(struct options *o)
 {
@@ -106,7 +106,7 @@ static int refuse_option(const char *word, const char *dashes, const char *near,
 
 /* --- run options, such as -o queue=research --- */
 
-/* Return the run option NAME, of whichever kind has it, or NULL. */
+/* Return the run option NAME, or NULL if no kind has it. */
 static const struct spec_option *run_option_find(const char *name)
 {
 	const struct spec_kind *kind = spec_kind_of_option(name);
@@ -128,8 +128,8 @@ static int run_option_add(struct options *o, const struct spec_option *option, c
 }
 
 /*
- * Return the kind by which to check the run option NAME. Prefer a kind that SOURCE may select and
- * that has this option.
+ * Return the kind whose rules apply to the run option NAME. If SOURCE may select a kind that has
+ * this option, return that kind.
  */
 static const struct spec_kind *meant_kind(const struct options *o, const char *name)
 {
@@ -271,7 +271,7 @@ static char *backends_text(const struct spec_kinds *kinds)
 	return text;
 }
 
-/* Return the name of the backend at the start of TEXT, or NULL. */
+/* Return the name of the backend with which TEXT begins, or NULL. */
 static const char *find_backend(const struct spec_kinds *kinds, const char *text)
 {
 	const char *colon = strchr(text, ':'), *name;
@@ -289,8 +289,8 @@ static bool source_has_backend(const struct spec_kinds *kinds, const char *text)
 }
 
 /*
- * Refuse the SOURCE TEXT, which has no known backend, if it looks like an unknown backend or a
- * backend without its colon. Return 0 if it may be the name of a namespace.
+ * TEXT is a SOURCE without a known backend. Refuse it if it looks like an unknown backend, or like
+ * a backend without its colon. Return 0 if it may be the name of a namespace.
  */
 static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char **ret_text)
 {
@@ -305,8 +305,8 @@ static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char
 	near = spec_suggest(word, names);
 
 	/*
-	 * A word without a colon is probably a namespace: a namespace may be called "training",
-	 * which is similar to the kind "trainjob".
+	 * Accept a word without a colon even if it is similar to a kind: a namespace may be called
+	 * "training", which is similar to the kind "trainjob".
 	 */
 	if (near && !colon && !streq(word, near))
 		return 0;
@@ -320,7 +320,7 @@ static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char
 }
 
 /*
- * Parse the SOURCE TEXT, which is [BACKEND:][CONTEXT/]NAMESPACE. The text before the first ':' is
+ * Parse TEXT, a SOURCE of the form [BACKEND:][CONTEXT/]NAMESPACE. The text before the first ':' is
  * BACKEND only if a backend has this name. The last '/' separates CONTEXT from NAMESPACE. The name
  * of a context may contain both characters.
  */
@@ -353,7 +353,7 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	return 0;
 }
 
-/* For each action: the largest number of operands, and the usage. */
+/* The largest number of operands of each action, and its usage. */
 static const struct {
 	int max;
 	const char *usage;
@@ -432,7 +432,7 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 
 /* --- mount.kxfs, the helper of mount(8) --- */
 
-/* True if NAME, the name of the program, is the one that mount(8) uses for its helper. */
+/* True if NAME, the name of this program, is the name of the helper that mount(8) runs. */
 static bool is_helper(const char *name)
 {
 	const char *slash = strrchr(name, '/');
@@ -441,9 +441,9 @@ static bool is_helper(const char *name)
 }
 
 /*
- * Return the error text for LETTER, a result of getopt, if LETTER is invalid or requests something
- * that kxfs can't do. Otherwise return NULL: kxfs does what LETTER requests in any case, or LETTER
- * only concerns mount(8) itself.
+ * LETTER is a result of getopt for mount.kxfs. If LETTER is invalid, or requests something that
+ * kxfs can't do, return the error text. Otherwise return NULL. Then the caller can ignore LETTER:
+ * kxfs does anyway what LETTER requests, or LETTER only concerns mount(8) itself.
  */
 static const char *not_done(int letter)
 {
@@ -464,8 +464,8 @@ static const char *not_done(int letter)
 /*
  * Convert the command line of the helper, mount.kxfs SOURCE MOUNTPOINT [-sfnv] [-N NAMESPACE] [-t
  * TYPE] [-o OPTIONS], to a command line of kxfs. Some letters have another meaning in kxfs. Return
- * the new argument array, which is malloc'ed, and its length in *ARGC. The texts in it are borrowed
- * from ARGV. Return NULL with a message in *RET_TEXT if ARGV is invalid.
+ * the new array of arguments, malloc'ed, and set *ARGC to its length. The texts in the array are
+ * borrowed from ARGV. If ARGV is invalid, return NULL with a message in *RET_TEXT.
  */
 static char **helper_args(int *argc, char **argv, char **ret_text)
 {
@@ -497,7 +497,7 @@ static char **helper_args(int *argc, char **argv, char **ret_text)
 
 /* --- flags --- */
 
-/* Refuse an argument that getopt could not parse. C is the result of getopt, '?' or ':'. */
+/* Refuse an argument that getopt could not parse. C is the result of getopt: '?' or ':'. */
 static int bad_flag(int c, char **argv, char **ret_text)
 {
 	const char *longs[OPTIONS_MAX + 1];
@@ -510,7 +510,7 @@ static int bad_flag(int c, char **argv, char **ret_text)
 		return refuse(-EINVAL, ret_text, "%s needs a value", word);
 	if (c == ':')
 		return refuse(-EINVAL, ret_text, "-%c needs a value", optopt);
-	/* Suggest the same letter in the other case if that is a flag: -V for -v. */
+	/* Suggest the same letter in the other case, such as -V for -v, if that is a flag. */
 	while (d->help && d->letter != other[0])
 		d++;
 	if (optopt)
@@ -570,7 +570,7 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 			return -EINVAL;
 	}
 	getopt_tables(shorts, longs);
-	optind = 0; /* restarts getopt, also if options_parse is called again */
+	optind = 0; /* restarts getopt, in case options_parse was called before */
 	while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
 		const struct option_def *d = option_table;
 

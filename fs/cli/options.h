@@ -3,9 +3,9 @@
  * The command line. One table of options is used for parsing and for --help. Tests compare the man
  * page and the shell completion with --help.
  *
- * The files of this folder: option_table.c has the table. options.c parses by the table and prints
- * --help. commands.c has the commands that need no mount. All of this runs on the main thread
- * before the fork.
+ * In this folder, option_table.c has the table of options, options.c parses the command line and
+ * prints --help, and commands.c has the commands that need no mount. All of this runs on the main
+ * thread before the fork.
  */
 #pragma once
 
@@ -36,28 +36,29 @@ enum options_action {
 struct options {
 	enum options_action action;
 	struct spec_kinds kinds; /* the table of kinds */
-	char *source;		 /* SOURCE as given; a text for messages if it was not given */
-	char *backend;		 /* "local", "volcano" ...; "" if not given */
-	char *context;		 /* "" if not given */
-	char *namespace;	 /* "" if not given */
-	char *mountpoint;	 /* as given */
+	/* SOURCE as the user gave it. If the user gave none, a text for messages. */
+	char *source;
+	char *backend;	  /* "local", "volcano" ...; "" if not given */
+	char *context;	  /* "" if not given */
+	char *namespace;  /* "" if not given */
+	char *mountpoint; /* as given */
 	bool foreground;
 	bool debug;
 	bool read_only;
-	bool rbac; /* doctor prints a Role */
+	bool rbac; /* true: doctor prints a Role */
 	bool allow_other;
 	enum options_cancel cancel;
 	enum diag_level log_level;
 	char *kubeconfig; /* a file; "" for kubectl's default */
 	char *as;	  /* the user to impersonate, or "" */
 	char *selector;	  /* a label selector; "" for all jobs */
-	bool mine;	  /* show only jobs that this user submitted */
+	bool mine;	  /* true: show only jobs that this user submitted */
 	enum options_capture capture;
 	char *state;   /* the state directory; "" for the default */
 	char *archive; /* an absolute path, or "" */
 	unsigned grace_ms;
-	bool linger;   /* local jobs outlive the mount */
-	uint64_t jobs; /* the most local jobs that run at the same time; 0 for no limit */
+	bool linger;   /* true: local jobs outlive the mount */
+	uint64_t jobs; /* the largest number of local jobs that run at the same time; 0: no limit */
 	/* Number of GPUs for local jobs; UINT64_MAX for all GPUs of this machine. */
 	uint64_t gpus;
 	uint64_t spool_limit; /* in bytes */
