@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fork, with a pipe from the child to the parent. A byte on the pipe means that the child is up. If
- * the pipe is closed without a byte, the child has failed. A notification is one datagram.
- * libsystemd could send it, but would load six libraries for this.
+ * Forks, with a pipe from the child to the parent. The child sends a byte through the pipe when it
+ * is up. If the pipe is closed without a byte, the child has failed.
+ *
+ * A notification is one datagram. kxfs does not use libsystemd for it, because that would load six
+ * libraries.
  */
 #include "fs/mount/daemon.h"
 
@@ -33,7 +35,7 @@ void daemon_prepare(int keep)
 
 /*
  * Send SIGTERM to the child and wait until it has ended, so that the mount point is free for
- * another mount. Then end this process by the signal that it has received.
+ * another mount. Then end this process by the signal that it has received itself.
  */
 static void pass_on(struct interrupt *interrupt, pid_t child)
 {
@@ -98,7 +100,7 @@ int daemon_fork(struct daemon *d, int *ret_status)
 		return -err;
 	}
 	if (child == 0) {
-		/* A killed parent can't send SIGTERM to this child. So let the kernel send it. */
+		/* A killed parent can't send SIGTERM to this child, so let the kernel send it. */
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		if (getppid() != parent)
 			raise(SIGTERM); /* the parent was killed before prctl */
@@ -130,8 +132,8 @@ int daemon_ready(struct daemon *d)
 		dup2(null, fd);
 	prctl(PR_SET_PDEATHSIG, 0);
 	/*
-	 * Do this last: once the parent has exited, this process must not use the terminal any
-	 * more.
+	 * Report success last: once the parent has exited, this process must not use the terminal
+	 * any more.
 	 */
 	return write(up, "", 1) == 1 ? 0 : -EPIPE;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Become a daemon in two steps. daemon_fork forks, before there is any thread. daemon_ready
- * detaches from the terminal, when the start has succeeded. Between the two steps, the user sees
- * the child's messages. The parent waits until the child is up or has failed, and exits with that
- * result.
+ * Becomes a daemon in two steps. daemon_fork forks, before there is any thread. daemon_ready
+ * detaches from the terminal when the start has succeeded. Between the two steps, the user sees the
+ * child's messages. The parent waits until the child is up or has failed, and its exit status shows
+ * which of the two happened.
  *
- * Also: notify systemd, or any other parent that has set NOTIFY_SOCKET, by the protocol of
+ * Also notifies systemd, or any other parent that has set NOTIFY_SOCKET, by the protocol of
  * sd_notify.
  */
 #pragma once
@@ -29,20 +29,21 @@ struct daemon {
 void daemon_prepare(int keep);
 
 /*
- * Fork. Return 0 in the child. In the parent, wait until the child is up or has failed, then return
- * 1 with the exit status in *RET_STATUS. Return a negative errno if there is no child.
+ * Fork. In the child, return 0. In the parent, wait until the child is up or has failed, set
+ * *RET_STATUS to the exit status of the parent, and return 1. If no child could be made, return a
+ * negative errno.
  *
- * If the parent gets SIGINT, SIGTERM or SIGHUP, it sends SIGTERM to the child, waits until the
- * child has ended, and then ends by the signal, too. After a second signal, the parent ends without
- * waiting. If the parent is killed before daemon_ready, the kernel sends SIGTERM to the child. The
- * child starts with SIGINT, SIGTERM and SIGHUP blocked.
+ * If the parent gets SIGINT, SIGTERM or SIGHUP, it sends SIGTERM to the child and waits for the
+ * child's end. Then it ends itself by the signal that it has received. If the parent gets a second
+ * signal, it ends without waiting. If the parent is killed before daemon_ready, the kernel sends
+ * SIGTERM to the child. The child starts with SIGINT, SIGTERM and SIGHUP blocked.
  */
 int daemon_fork(struct daemon *d, int *ret_status);
 
 /*
- * Report success to the parent, which then exits with success. Before that, leave its terminal,
- * session and working directory. Return 0 or a negative errno. After -EPIPE this process must end,
- * because the parent was killed. In the foreground, only change the working directory.
+ * Report success to the parent, which then exits with success. Before that, leave the parent's
+ * terminal, session and working directory. In the foreground, only change the working directory.
+ * Return 0 or a negative errno. After -EPIPE this process must end, because the parent was killed.
  */
 int daemon_ready(struct daemon *d);
 
@@ -54,5 +55,7 @@ struct notify {
 /* Read NOTIFY_SOCKET from the environment, and remove it there, so that jobs do not inherit it. */
 void notify_init(struct notify *n);
 
-/* Send a message of sd_notify, such as "READY=1\nSTATUS=...". Never wait, and ignore errors. */
+/*
+ * Send a message of sd_notify, such as "READY=1\nSTATUS=...". This never waits. Errors are ignored.
+ */
 void notify_send(const struct notify *n, const char *fmt, ...) printf_like(2, 3);

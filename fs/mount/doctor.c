@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reports. This file checks this machine (FUSE and the state directory), and backend_examine
- * checks the cluster. Each result is printed as soon as it is known. Shell completion reads the
- * output of --list-sources.
+ * Prints the reports. This file checks the local machine (FUSE and the state directory), and
+ * backend_examine checks the cluster. Each result is printed as soon as it is known. Shell
+ * completion reads the output of --list-sources.
  */
 #include "fs/mount/doctor.h"
 
@@ -56,7 +56,8 @@ int about_sources(const struct options *o)
 
 struct report {
 	bool lacks, wrong;
-	bool no_fuse; /* FUSE is not usable: kxfs capture would work, but a mount would not */
+	/* true if FUSE is not usable: then a mount would not work, but kxfs capture would */
+	bool no_fuse;
 };
 
 static void on_finding(void *data, enum backend_grade grade, const char *text)
@@ -100,9 +101,7 @@ static void look_at_machine(const struct options *o, struct report *r)
 	else
 		on_finding(r, BACKEND_FINE, "FUSE: /dev/fuse and fusermount3 can be used");
 	r->wrong = false;
-	/*
-	 * If process 1 is kxfs, kxfs is the main process of a container with its own pid namespace.
-	 */
+	/* kxfs is process 1 only in a container that has its own pid namespace. */
 	f = fopen("/proc/1/comm", "re");
 	if (f && fgets(first, sizeof(first), f) && streq(first, "kxfs\n"))
 		on_finding(r, BACKEND_LACKS,
@@ -127,7 +126,7 @@ int doctor_main(const struct options *o)
 	cleanup_free char *submitter = NULL, *user = NULL, *text = NULL;
 	cleanup_free char *why = NULL;
 	struct report r = {0};
-	bool here; /* a mount with the local backend would work */
+	bool here; /* true if a mount with the local backend would work */
 	int err;
 
 	diag_setup(o->log_level, true);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands that print reports, without a mount. kxfs doctor prints what a mount of SOURCE requires,
- * and whether these requirements are met, for users and for bug reports. It changes nothing, and
- * the report contains no secrets.
+ * Commands that print reports and need no mount. kxfs doctor prints what a mount of SOURCE
+ * requires, and whether these requirements are met. The report helps users, and they can attach it
+ * to bug reports. It contains no secrets. The command changes nothing.
  */
 #pragma once
 

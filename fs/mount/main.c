@@ -9,7 +9,8 @@
 #include "fs/mount/run.h"
 
 /*
- * Return the exit status of a command that only prints. It fails if standard output has an error.
+ * Return the exit status of a command that only prints: EXIT_FAILURE if standard output had an
+ * error.
  */
 static int printed(void)
 {

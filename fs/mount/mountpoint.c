@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Read mountinfo, check mount points, and unmount. The error messages include the remedy. */
+/* Reads mountinfo, checks mount points, and unmounts. The error messages include the remedy. */
 #include "fs/mount/mountpoint.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "backend/base/print.h"
 #include "spec/base/mem.h"
 
-#define MAX_DEAD    16	  /* the largest number of dead mounts that kxfs removes from a path */
+#define MAX_DEAD    16	  /* the largest number of dead mounts to remove from a path */
 #define HELPER_MS   10000 /* timeout of fusermount3 */
 #define FUSE_DEVICE "/dev/fuse"
 #define FUSE_MAJOR  10 /* device number of FUSE_DEVICE */
@@ -63,7 +63,8 @@ static bool parse_line(const char *line, struct mountinfo *ret)
 }
 
 /*
- * Find the line of the mount ID. Return 0 or -ENOENT, or another negative errno if F can't be read.
+ * Find the line of the mount with the number ID. Return 0, -ENOENT, or another negative errno if F
+ * can't be read.
  */
 static int find(FILE *f, int id, struct mountinfo *ret)
 {
@@ -160,8 +161,8 @@ void mountinfo_clear(struct mountinfo *m)
 /* --- mount points --- */
 
 /*
- * Run fusermount3 with ARGV, with its standard output discarded. Return its exit status, or a
- * negative errno.
+ * Run fusermount3 with ARGV, and discard its standard output. Return its exit status, or a negative
+ * errno.
  */
 static int run_helper(char *const *argv)
 {
@@ -291,8 +292,8 @@ int mountpoint_detach(const char *path)
 }
 
 /*
- * True if PATH's mount is dead: no process serves it. AT_STATX_FORCE_SYNC bypasses the kernel's
- * cache.
+ * True if the mount on PATH is dead, because no process serves it. AT_STATX_FORCE_SYNC bypasses the
+ * kernel's cache.
  */
 static bool is_dead(const char *path)
 {
@@ -329,8 +330,8 @@ static int replace_dead(const char *path, char **ret_text)
 }
 
 /*
- * Lock the mount point's directory itself. It may be the only file that two processes have in
- * common if both want to mount there.
+ * Lock the directory of the mount point itself. If two processes want to mount there, this
+ * directory may be the only file that both can lock.
  */
 static int lock_path(const char *path, int *ret, char **ret_text)
 {
@@ -357,7 +358,8 @@ int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text)
 	if (r == 0)
 		r = lock_path(path, ret_lock, ret_text);
 	/*
-	 * Check again: another process may have mounted on PATH before this process got the lock.
+	 * Check again for dead mounts, because another process may have mounted on PATH before this
+	 * process got the lock.
 	 */
 	if (r == 0)
 		r = replace_dead(path, ret_text);

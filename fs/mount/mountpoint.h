@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mount points: check one before a mount, remove mounts of a kxfs that crashed, and unmount. Mounts
- * are found in /proc/PID/mountinfo. Reading this file does not access any mounted file system, so
- * it can't block at a dead mount or at our own.
+ * Checks a mount point before a mount, removes mounts of a kxfs that crashed, and unmounts. kxfs
+ * finds mounts in /proc/PID/mountinfo. Reading this file does not access any mounted file system,
+ * so it can't block at a dead mount or at our own.
  */
 #pragma once
 
@@ -18,8 +18,8 @@ int mountpoint_check_fuse(char **ret_text);
 
 /*
  * Return N if NAME is /dev/fd/N and N is above 2. Return -1 if NAME is another path or NULL. As in
- * libfuse, /dev/fd/N means that the caller of kxfs has mounted already, and passes a descriptor of
- * /dev/fuse with the number N. kxfs serves that mount. The caller unmounts it.
+ * libfuse, /dev/fd/N means that the caller of kxfs has already mounted, and passes the descriptor N
+ * of /dev/fuse to kxfs. kxfs serves that mount, and the caller unmounts it.
  */
 int mountpoint_passed(const char *name);
 
@@ -31,11 +31,12 @@ int mountpoint_passed(const char *name);
 int mountpoint_resolve(const char *name, char **ret_path, char **ret_text);
 
 /*
- * Prepare the canonical path PATH for a mount, and remove dead mounts of kxfs there. Return 0, or a
- * negative errno with a message in *RET_TEXT. Refuse PATH if it has a live mount, if another
- * process is about to mount there, if the directory is not empty, or if this user may not mount
- * there. *RET_LOCK is a descriptor: until all copies of it are closed, no other process can prepare
- * PATH. It is -1 if the file system does not support locks.
+ * Prepare PATH, a canonical path, for a mount. Remove dead mounts of kxfs there. Refuse PATH if it
+ * has a live mount, if another process is about to mount there, if the directory is not empty, or
+ * if this user may not mount there. Return 0, or a negative errno with a message in *RET_TEXT.
+ *
+ * Set *RET_LOCK to a descriptor. Until all copies of this descriptor are closed, no other process
+ * can prepare PATH. If the file system does not support locks, set *RET_LOCK to -1.
  */
 int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text);
 
@@ -46,12 +47,12 @@ int mountpoint_detach(const char *path);
 
 struct mountinfo {
 	/*
-	 * The kernel's number of the mount. It may be reused after an unmount; together with the
-	 * device, it is unique.
+	 * The kernel's number of the mount. The kernel may reuse the number after an unmount.
+	 * Number and device together are unique.
 	 */
 	int id;
 	unsigned major, minor;
-	char *path; /* where it is mounted */
+	char *path; /* the path on which it is mounted */
 	char *type; /* "fuse.kxfs" */
 	char *source;
 };
@@ -63,8 +64,8 @@ int mountinfo_of(const char *path, struct mountinfo *ret);
 
 /*
  * Check if process PID sees a mount of TYPE at PATH, a path in the mount namespace of PID. Return 0
- * if it does, -ENOENT if it does not. Return another negative errno if kxfs can't read the mounts
- * of PID.
+ * if it does, and -ENOENT if it does not. Return another negative errno if kxfs can't read the
+ * mounts of PID.
  */
 int mountinfo_process_has(int pid, const char *path, const char *type);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One run: check, fork, make the modules, start them, serve, and free them in reverse order.
- * Threads start only after the fork (rule T8). Signals arrive on the I/O thread. Everything else
- * here runs on the main thread, which is the first FUSE thread.
+ * One run of kxfs. It checks, forks, makes the modules, starts them, serves, and frees them in
+ * reverse order. Threads start only after the fork (rule T8). Signals arrive on the I/O thread.
+ * Everything else here runs on the main thread, which is the first FUSE thread.
  *
  * There are two kinds of runs: a mount, and kxfs capture. kxfs capture only captures output and
  * results of jobs. It has no mount point, no tree, no submit/ and no session. During a capture, the
@@ -31,12 +31,12 @@
 #include "spec/base/mem.h"
 
 /*
- * How long to wait for another process that has the state directory but is ending. The grace period
- * of jobs (-o grace) is added to this.
+ * How long to wait for another process that is ending and still has the state directory. The grace
+ * period of jobs (-o grace) is added to this time.
  */
 #define HOLDER_MS    10000
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-/* After this wait for the mount, the user gets a message with the reason. */
+/* If mounting takes longer than this, a message shows the user the reason. */
 #define NOTICE_MS      3000
 #define EXPIRE_MS      3600000
 #define EXPIRE_SOON_MS 60000
@@ -49,7 +49,8 @@ struct mount_run {
 	struct options *options;
 	struct loop *loop;
 	struct loop_timer notice, expire;
-	struct work ending; /* work item: record in the state directory that the run is ending */
+	/* a work item, which records in the state directory that the run is ending */
+	struct work ending;
 	struct backend *backend;
 	struct fs *fs;
 	struct tree tree;
@@ -59,18 +60,21 @@ struct mount_run {
 	struct notify notify;
 	struct state *state;
 	struct session *session;
-	/* Only for kxfs capture, which does not use fs, tree, submit, dryrun and session: */
+	/*
+	 * The next members are only used by kxfs capture, which does not use fs, tree, submit,
+	 * dryrun and session:
+	 */
 	sem_t over; /* posted when a signal ends the capture */
 	struct loop_timer metrics_timer;
 	struct work metrics;
 	int metrics_err;     /* result of the last write of the metrics */
 	char *mountpoint;    /* NULL for kxfs capture */
-	int mountpoint_lock; /* the lock of mountpoint_prepare while the mount is not up; or -1 */
+	int mountpoint_lock; /* the lock of mountpoint_prepare until the mount is up, or -1 */
 	char *work_dir;
 	char *submitter;
 	char *home;	/* NULL if unknown */
-	bool started;	/* the loop was started */
-	atomic_bool up; /* backend_start has returned */
+	bool started;	/* true if the loop was started */
+	atomic_bool up; /* true if backend_start has returned */
 	/* The result of loop_signal. The I/O thread sets it before backend_start returns. */
 	int signal_err;
 };
@@ -86,8 +90,8 @@ static void clear(struct mount_run *r)
 }
 
 /*
- * Refuse a working directory that is in the mount point. Jobs run in the working directory, and
- * would keep the mount busy forever.
+ * Refuse a working directory in the mount point: jobs run in the working directory, and would keep
+ * the mount busy forever.
  */
 static int check_work_dir(struct mount_run *r, char **why)
 {
@@ -149,8 +153,8 @@ static struct backend_config config_of(const struct mount_run *r)
 }
 
 /*
- * Add a hint about the local backend to *WHY if ERR means that there is no cluster, and the user
- * has not named a backend.
+ * If ERR means that there is no cluster, and the user has not named a backend, add a hint about the
+ * local backend to *WHY.
  */
 static void advise(const struct mount_run *r, int err, char **why)
 {
@@ -163,8 +167,8 @@ static void advise(const struct mount_run *r, int err, char **why)
 }
 
 /*
- * Set *RET to the state directory, malloc'ed: the one in the options, or the default for the
- * source.
+ * Set *RET to the path of the state directory, malloc'ed. It is the one in the options, or the
+ * default for the source.
  */
 static int choose_state(const struct mount_run *r, char **ret, char **why)
 {
@@ -182,9 +186,10 @@ static int choose_state(const struct mount_run *r, char **ret, char **why)
 }
 
 /*
- * Handle a full or read-only disk of the state directory. With a read-only disk, mount read-only,
- * so that users can see the files. Refuse this for a capture or a passed descriptor. With a full
- * disk, mount normally, so that users can free space by removing jobs.
+ * Handle a full or read-only disk of the state directory. If the disk is read-only, make the mount
+ * read-only, too, so that users can still see the files. But refuse to run if this is a capture, or
+ * if the caller passes a mounted descriptor. If the disk is full, mount normally, so that users can
+ * free space by removing jobs.
  */
 static int heed_flaw(struct mount_run *r, char **why)
 {
@@ -269,7 +274,7 @@ static void on_log(void *data, struct log *log)
 
 /*
  * Fill the table of the root's entries. history/ precedes jobs/, because rm -r of the whole mount
- * removes directories in this order. So the jobs that it cancels remain in history/.
+ * removes directories in this order. So jobs that rm cancels remain in history/.
  */
 static void make_root(struct mount_run *r)
 {
@@ -300,14 +305,14 @@ static void make_root(struct mount_run *r)
 	memcpy(r->root, root, sizeof(root));
 }
 
-/* Make the modules that only a mount has. The backend exists already. */
+/* Make the modules that only a mount has. The backend was made before. */
 static int make_mount(struct mount_run *r, char **why)
 {
 	const struct options *o = r->options;
 	const struct submit_config submit = {
 		.backend = r->backend,
 		.state_dir = state_dir(r->state),
-		/* The path of a mount that was passed as a descriptor is not known. */
+		/* If the mount was passed as a descriptor, its path is unknown. */
 		.mountpoint = mountpoint_passed(r->mountpoint) < 0 ? r->mountpoint : "",
 		.submitter = r->submitter,
 		.allow_other = o->allow_other,
@@ -334,7 +339,7 @@ static int make_mount(struct mount_run *r, char **why)
 	return err;
 }
 
-/* Make all modules, without starting any thread. */
+/* Make all modules. Don't start any thread yet. */
 static int make(struct mount_run *r, char **why)
 {
 	const struct options *o = r->options;
@@ -391,7 +396,7 @@ static void on_expire(void *data)
 	submit_expire_dryrun(r->dryrun, loop_time_ns());
 }
 
-/* Runs on the I/O thread before the backend starts: handle signals, and set the timers. */
+/* Handle signals, and set the timers. This runs on the I/O thread before the backend starts. */
 static void begin(void *data)
 {
 	struct mount_run *r = data;
@@ -515,7 +520,7 @@ static void write_metrics(void *data)
 	work_start(&r->metrics, r->loop);
 }
 
-/* Wait until a signal ends the capture, and write the metrics meanwhile. */
+/* Wait until a signal ends the capture. Meanwhile, write the metrics. */
 static void capture(struct mount_run *r)
 {
 	r->metrics = (struct work){.run = metrics_run, .done = metrics_done, .data = r};
@@ -543,8 +548,8 @@ static void on_ending(void *data)
 }
 
 /*
- * End the run. Return true if the run's memory may be freed. Return false if a thread still waits
- * for a hanging disk: it may continue at any time, and uses this memory.
+ * End the run. Return true if the memory of the run may be freed. Return false if a thread still
+ * waits for a hanging disk, because that thread may continue at any time and then uses this memory.
  */
 static bool end(struct mount_run *r)
 {
@@ -567,7 +572,10 @@ static bool end(struct mount_run *r)
 	return stopped && idle;
 }
 
-/* Everything after the fork, in the child. In the foreground: in the only process. */
+/*
+ * Do everything that follows the fork. This runs in the child. In the foreground, it runs in the
+ * only process.
+ */
 static int live(struct mount_run *r, char **why)
 {
 	int err;
@@ -599,7 +607,7 @@ static int live(struct mount_run *r, char **why)
 	/* Exit without freeing memory. The exit releases the lock of STATE. */
 	if (!end(r))
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
-	/* Free each module before the modules that it uses. */
+	/* Free each module before the modules that it depends on. */
 	if (r->fs)
 		fs_close(r->fs);
 	lists_free(r->tree.lists);

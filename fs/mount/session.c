@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The FUSE session. This file does three things that libfuse does not do reliably. It interrupts
- * libfuse's loop to end it. It detects an unmount even while files in the mount are open (umount
- * -l). And it unmounts only its own mount: libfuse would unmount whatever is mounted at the path by
- * then.
+ * libfuse's loop to end the session. It detects an unmount even while files in the mount are open
+ * (umount -l). It unmounts only its own mount; libfuse would unmount whatever is mounted at the
+ * path at that time.
  */
 #include "fs/mount/session.h"
 
@@ -27,9 +27,9 @@ struct session {
 	struct fuse_session *fuse;
 	const char *mountpoint;
 	pthread_t thread; /* the thread that called session_new */
-	bool mounted;	  /* the file system is mounted; used only by THREAD */
+	bool mounted;	  /* true if the file system is mounted; used only by THREAD */
 	struct mountinfo mount;
-	atomic_bool served; /* session_serve has returned, so `wake` has nothing to do */
+	atomic_bool served; /* true if session_serve has returned; then `wake` has nothing to do */
 	/* I/O thread: */
 	bool stopping;
 	struct loop_timer wake;
@@ -50,7 +50,7 @@ static printf_like(2, 0) void log_fuse(enum fuse_log_level level, const char *fm
 
 static void on_wake_signal(int sig)
 {
-	(void)sig; /* nothing to do: the signal's arrival makes a waiting system call return */
+	(void)sig; /* nothing to do: a waiting system call returns because the signal has arrived */
 }
 
 static struct fuse_session *open_session(struct fs *fs, const struct options *o)
@@ -73,7 +73,7 @@ static struct fuse_session *open_session(struct fs *fs, const struct options *o)
 int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 		struct session **ret)
 {
-	/* Without SA_RESTART, so that the signal makes a system call return. */
+	/* Don't set SA_RESTART: the signal must make a waiting system call return. */
 	struct sigaction wake = {.sa_handler = on_wake_signal};
 	struct fuse_session *se;
 
@@ -92,8 +92,8 @@ int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 }
 
 /*
- * Signal the serving threads repeatedly until session_serve has returned. One signal is not enough:
- * it has no effect if it arrives after libfuse has tested its flag, but before libfuse reads.
+ * Signal the serving threads repeatedly until session_serve has returned. One signal is not enough.
+ * libfuse tests its flag and then reads; a signal that arrives between the two has no effect.
  */
 static void wake(void *data)
 {
@@ -187,8 +187,8 @@ int session_serve(struct session *s)
 }
 
 /*
- * Unmount our file system from our path, repeatedly if it is mounted there more than once (by a
- * bind mount). Don't unmount a different file system that was mounted over it.
+ * Unmount our file system from our path. If it is mounted there more than once (by a bind mount),
+ * unmount it repeatedly. If a different file system is mounted over it, leave that alone.
  */
 static void detach(const struct session *s)
 {
@@ -222,9 +222,9 @@ void session_end(struct session *s)
 		detach(s);
 	/*
 	 * Replace the descriptor of the FUSE device by a pipe without a reader. This closes the
-	 * device, which ends all unanswered requests. The descriptor's number remains in use, so a
-	 * late answer can't reach another file. fuse_session_unmount treats such a pipe like a
-	 * device without a mount. So it does not unmount anything else at this path.
+	 * device, which ends all unanswered requests. The number of the descriptor remains in use,
+	 * so a late answer can't reach another file. fuse_session_unmount treats such a pipe like a
+	 * device without a mount, so it unmounts nothing else at this path.
 	 */
 	if (pipe2(fds, O_CLOEXEC) < 0) {
 		diag(DIAG_ERROR, "pipe: %m");
@@ -241,7 +241,7 @@ void session_free(struct session *s)
 		return;
 	park_stop(s->fs->park);
 	if (s->mounted)
-		/* session_end has unmounted already: this only frees memory. */
+		/* session_end has unmounted already, so this only frees memory. */
 		fuse_session_unmount(s->fuse);
 	fuse_session_destroy(s->fuse);
 	if (s->mounts_fd >= 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The FUSE session: mount, serve, detect an unmount, stop, unmount. The thread that calls
- * session_new is the first FUSE thread (rule T1).
+ * The FUSE session. It mounts, serves, detects an unmount, stops, and unmounts. The thread that
+ * calls session_new is the first FUSE thread (rule T1).
  */
 #pragma once
 
@@ -11,16 +11,16 @@
 struct session;
 
 /*
- * Make a session for FS. session_mount will mount it on MOUNTPOINT, which is borrowed, with the
- * options O. Return 0 or a negative errno. Messages of libfuse go to diag.
+ * Make a session that will serve FS on MOUNTPOINT with the options O. session_mount then mounts it.
+ * MOUNTPOINT is borrowed. Return 0 or a negative errno. Messages of libfuse go to diag.
  */
 int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 		struct session **ret);
 
 /*
- * Mount, and answer the kernel's first request. If the caller of kxfs has mounted already
- * (mountpoint_passed), only answer. Call this while the loop runs. Return 0 or a negative errno:
- * -ECANCELED if session_stop was called meanwhile. FUSE thread.
+ * Mount, and answer the kernel's first request. If the caller of kxfs has already mounted
+ * (mountpoint_passed), only answer the request. Call this while the loop runs. Return 0 or a
+ * negative errno. It is -ECANCELED if session_stop was called meanwhile. FUSE thread.
  */
 int session_mount(struct session *s);
 
@@ -31,15 +31,15 @@ int session_mount(struct session *s);
 int session_serve(struct session *s);
 
 /*
- * Answer the parked requests with an error, and make session_serve return. May be called more than
- * once. I/O thread.
+ * Answer the parked requests with an error, and make session_serve return. Repeated calls are
+ * allowed. I/O thread.
  */
 void session_stop(struct session *s);
 
 /*
- * Unmount, even if the mount is in use, unless the caller of kxfs made the mount or it is unmounted
- * already. After this, processes that use the mount get ENOTCONN, and late answers to requests have
- * no effect. FUSE thread, after session_serve.
+ * Unmount, even if the mount is in use. Don't unmount if the caller of kxfs made the mount, or if
+ * it is unmounted already. After this call, processes that use the mount get ENOTCONN, and late
+ * answers to requests have no effect. FUSE thread, after session_serve.
  */
 void session_end(struct session *s);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Check and lock the state directory. The error messages include the remedy. All functions may wait
- * for the disk.
+ * Checks and locks the state directory. The error messages include the remedy. All functions may
+ * wait for the disk.
  */
 #include "fs/mount/state.h"
 
@@ -23,13 +23,13 @@
 
 #define PROBE_BYTES 65536 /* number of bytes that must be free at the start */
 #define RETRY_MS    100
-#define NOTICE_MS   500 /* after this wait for a lock, the user gets a message with the reason */
-/* How long to wait for the lock of a process that was killed, in ms. */
+#define NOTICE_MS   500 /* if locking takes longer than this, a message shows the reason */
+/* How long to wait until a killed process releases the lock, in ms. */
 #define DEAD_MS 5000
 
 /*
- * STATE/version. The number changes when the format of the state directory changes, or the protocol
- * between kxfs and the helpers of local jobs.
+ * The file STATE/version. Its number changes whenever the format of the state directory changes, or
+ * the protocol between kxfs and the helpers of local jobs.
  */
 #define VERSION_FILE "version"
 #define VERSION_TEXT "kxfs state 5\n"
@@ -44,13 +44,13 @@ struct state {
 	char *dir;
 	char *mountpoint;
 	/*
-	 * The descriptors of the two locks. kxfs locks the directory because somebody may remove
-	 * STATE/lock. It also locks STATE/lock because other machines that share the file system
-	 * see only locks of files.
+	 * The descriptors of the two locks. One lock is on the directory, because somebody may
+	 * remove STATE/lock. The other is on STATE/lock, because other machines that share the file
+	 * system see only locks of files.
 	 */
 	int dir_fd, lock_fd;
 	int flaw;    /* why writes to the disk fail: -EROFS, -ENOSPC or -EDQUOT; 0 if they work */
-	bool locked; /* this process has both locks */
+	bool locked; /* true if this process has both locks */
 	/*
 	 * The topmost directory that state_open has created for DIR. NULL if it has created none,
 	 * or if the mount is up.
@@ -60,8 +60,8 @@ struct state {
 
 /* The contents of STATE/lock: which process holds the locks. */
 struct holder {
-	bool is_written; /* the file exists, and kxfs has written it */
-	bool is_here;	 /* PID is a number of our pid namespace */
+	bool is_written; /* true if the file exists, and kxfs has written it */
+	bool is_here;	 /* true if PID is a number in our pid namespace */
 	int pid;	 /* the process that holds the locks; 0 if unknown */
 	enum state_phase phase;
 	char mountpoint[PATH_MAX]; /* a path in the mount namespace of PID */
@@ -69,7 +69,7 @@ struct holder {
 
 static const char *const phases[] = {"starting", "mounted", "ending", "capturing"};
 
-/* Set RET to a text that identifies this machine and our pid namespace. */
+/* Set RET to a text that identifies this machine and the pid namespace of this process. */
 static void find_where(char ret[static WHERE_MAX])
 {
 	struct utsname machine = {0};
@@ -80,7 +80,7 @@ static void find_where(char ret[static WHERE_MAX])
 	snprintf(ret, WHERE_MAX, "%s/pid:[%ju]", machine.nodename, (uintmax_t)pids.st_ino);
 }
 
-/* True if this process is root and may write to /var/lib. The root of a user namespace may not. */
+/* True if this process is root and may write to /var/lib. Root in a user namespace may not. */
 static bool is_root(void)
 {
 	return geteuid() == 0 && (access("/var/lib", W_OK) == 0 || errno != EACCES);
@@ -91,7 +91,7 @@ int state_default(const char *key, char **ret, char **ret_text)
 	const char *xdg = getenv("XDG_STATE_HOME");
 	cleanup_free char *home = NULL;
 
-	/* The XDG specification demands that programs ignore a relative path. */
+	/* Ignore a relative path, as the XDG specification demands. */
 	if (xdg && xdg[0] == '/') {
 		*ret = text_print("%s/kxfs/%s", xdg, key);
 	} else if (is_root()) {
@@ -108,8 +108,8 @@ int state_default(const char *key, char **ret, char **ret_text)
 }
 
 /*
- * Return the canonical path of DIR, malloc'ed. The last components of DIR need not exist. Return
- * NULL and set errno on failure.
+ * Return the canonical path of DIR, malloc'ed. The last components of DIR may be missing on disk.
+ * Return NULL and set errno on failure.
  */
 static char *canonical(const char *dir)
 {
@@ -139,8 +139,8 @@ static char *canonical(const char *dir)
 }
 
 /*
- * Create DIR and its missing parents with mode 0700. Set *MADE to the topmost directory that was
- * created, unless it is set already.
+ * Create DIR and its missing parents with mode 0700. Unless *MADE is set already, set it to the
+ * topmost directory that was created.
  */
 static int make(const char *dir, char **made)
 {
@@ -181,8 +181,8 @@ static int explain(int err, const char *dir, char **ret_text)
 /* --- the holder of the lock --- */
 
 /*
- * Parse STATE/lock into RET. Return 0, also if the file is missing or empty. Return -EINVAL if the
- * file can't be read, or kxfs has not written it.
+ * Parse STATE/lock into RET. Return 0 even if the file is missing or empty. Return -EINVAL if the
+ * file can't be read, or if kxfs has not written it.
  */
 static int read_holder(const struct state *s, struct holder *ret)
 {
@@ -211,8 +211,9 @@ static int read_holder(const struct state *s, struct holder *ret)
 }
 
 /*
- * True if the process that holds the locks is ending: STATE/lock says so, or the process has no
- * mount any more. Its mounts can be checked only if it is in our pid namespace.
+ * True if the process that holds the locks is ending. This is known if STATE/lock shows it, or if
+ * the process has no mount any more. kxfs can check the mounts of the process only if it is in our
+ * pid namespace.
  */
 static bool is_ending(const struct holder *h)
 {
@@ -222,8 +223,8 @@ static bool is_ending(const struct holder *h)
 }
 
 /*
- * True if H's process is dead. The kernel releases its locks only when its last thread has ended,
- * and that thread may still wait for the disk.
+ * True if H's process is dead. It may still have the locks: the kernel releases them only when the
+ * last thread of the process has ended, and that thread may still wait for the disk.
  */
 static bool is_dead(const struct holder *h)
 {
@@ -260,8 +261,8 @@ static int refuse_held(const struct state *s, const struct holder *h, char **ret
 /* --- the directory's contents --- */
 
 /*
- * True if the directory counts as empty. It may contain the files that a killed first start leaves,
- * and lost+found.
+ * True if the directory is empty, apart from lost+found and the files that a killed first start
+ * leaves.
  */
 static bool is_empty(const struct state *s)
 {
@@ -283,10 +284,10 @@ static bool is_empty(const struct state *s)
 }
 
 /*
- * Check that the directory belongs to this user, and is empty or of this version. Refuse a
- * directory of another version, and leave its files alone: jobs of that version may still run
- * there. Refuse a directory that has another purpose, as with state=$HOME. Until this function has
- * returned 0, kxfs changes nothing in the directory, not even its permissions.
+ * Check that the directory belongs to this user, and is either empty or of this version. Refuse a
+ * directory of another version, and leave its files alone, because jobs of that version may still
+ * run there. Refuse a directory that has another purpose, as with state=$HOME. Until this function
+ * has returned 0, kxfs changes nothing in the directory, not even its permissions.
  */
 static int check_ours(const struct state *s, char **ret_text)
 {
@@ -341,9 +342,9 @@ static bool is_disk_flaw(int err)
 }
 
 /*
- * Set up the directory after it was checked and locked. Check that PROBE_BYTES can be written.
- * Return 0 or a negative errno. A full or read-only disk is not an error if kxfs has used the
- * directory before; it becomes s->flaw.
+ * Set up the directory after it was checked and locked, and check that PROBE_BYTES can be written.
+ * Return 0 or a negative errno. If the disk is full or read-only, but kxfs has used the directory
+ * before, set s->flaw to that error and return 0.
  */
 static int settle(struct state *s, char **ret_text)
 {
@@ -372,8 +373,8 @@ static int settle(struct state *s, char **ret_text)
 /* --- the locks --- */
 
 /*
- * Try to take both locks. Return 0 or a negative errno. If the file system can't lock directories,
- * lock only the file.
+ * Try to take both locks. If the file system can't lock directories, lock only the file. Return 0
+ * or a negative errno.
  */
 static int try_lock(const struct state *s)
 {
@@ -410,8 +411,8 @@ static int lock(const struct state *s, unsigned wait_ms, char **ret_text)
 }
 
 /*
- * True if the locked directory or file does not exist any more: a mount that never came up has
- * removed it.
+ * True if the locked directory or file does not exist any more, because a mount that never came up
+ * has removed it.
  */
 static bool is_gone(const struct state *s)
 {
@@ -449,8 +450,8 @@ static int take(struct state *s, unsigned wait_ms, char **ret_text)
 	} while (r == 0 && is_gone(s));
 	s->locked = r == 0;
 	/*
-	 * Check again: another version of kxfs may have had the lock until now, and changed the
-	 * directory.
+	 * Check the version again: until this process got the lock, another version of kxfs may
+	 * have had it and changed the directory.
 	 */
 	if (r == 0)
 		r = check_ours(s, ret_text);
@@ -556,8 +557,8 @@ void state_close(struct state *s)
 		const struct dirent *e;
 
 		/*
-		 * The mount never came up. Remove the files that every start writes, then the
-		 * directories that state_open has created, if they are empty.
+		 * The mount never came up. Remove the files that every start writes. Then remove
+		 * the directories that state_open has created, if they are empty.
 		 */
 		while (d && (e = readdir(d)))
 			if (!streq(e->d_name, ".") && !streq(e->d_name, "..") &&

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state directory: find it and open it. kxfs accepts it only if it belongs to this user, can be
- * written, and is not used by another mount. kxfs locks the directory and the file STATE/lock with
- * flock(). So the kernel releases both locks when the process ends, even if it crashes. The text of
- * STATE/lock is for people, and for processes that wait until the lock is released. STATE/version
- * contains the version of the directory. kxfs refuses a directory of another user or version, and
- * changes nothing in it. STATE/ready exists while the mount or kxfs capture is up; probes check it.
+ * Finds and opens the state directory. kxfs accepts a directory only if it belongs to this user,
+ * can be written, and is not used by another mount. kxfs locks the directory and the file
+ * STATE/lock with flock(), so the kernel releases both locks when the process ends, even if it
+ * crashes.
+ *
+ * The text of STATE/lock is for people, and for processes that wait until the lock is released.
+ * STATE/version contains the version of the directory. kxfs refuses a directory of another user or
+ * version, and changes nothing in it. STATE/ready exists while the mount or kxfs capture is up;
+ * probes check it.
  */
 #pragma once
 
@@ -16,9 +19,9 @@ enum state_phase { STATE_STARTING, STATE_MOUNTED, STATE_ENDING, STATE_CAPTURING 
 struct state;
 
 /*
- * Check if DIR could be the state directory; it does not need to exist yet. Change nothing. Return
- * 0 with the directory and its free space in *RET_TEXT, or a negative errno with a message in
- * *RET_TEXT.
+ * Check if DIR could be the state directory. DIR does not need to exist yet. Change nothing. Return
+ * 0, and set *RET_TEXT to a text with the directory and its free space. Or return a negative errno
+ * with a message in *RET_TEXT.
  */
 int state_check(const char *dir, char **ret_text);
 
@@ -46,10 +49,14 @@ const char *state_dir(const struct state *s);
 int state_flaw(const struct state *s);
 /* Record in STATE/lock that this process has the lock and is in PHASE. */
 void state_enter(struct state *s, enum state_phase phase);
-/* A forked child uses the directory from now on: state_close must not remove the directory. */
+/*
+ * Note that a forked child uses the directory from now on. So state_close must not remove the
+ * directory.
+ */
 void state_leave(struct state *s);
 /*
- * Free S, and release the lock unless a forked process still has it. If the directory was created
- * for a mount that never came up, remove it if it is empty. NULL is allowed.
+ * Free S, and release the lock unless a forked process still has it. If state_open created the
+ * directory for a mount that never came up, also remove the directory if it is empty. NULL is
+ * allowed.
  */
 void state_close(struct state *s);
