@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The classes of the directories submit/ and dryrun/, and of NAME.job and NAME.error in them. The
- * directory operations list, make, remove and rename files. Also: making and freeing struct submit,
- * and removing expired files.
+ * operations of the directories list, make, remove and rename files. This file also makes and frees
+ * struct submit, and removes expired files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include "spec/base/name.h"
 #include "spec/base/time.h"
 
-/* A file of dryrun/ expires this long after its last change, in ns. */
+/* A file of dryrun/ expires when it has not changed for this time, in ns. */
 #define DIR_EXPIRY (7 * 24 * 3600 * NS_PER_S)
 
 static struct submit *dir_of(const struct node *node)
@@ -134,7 +134,7 @@ static int dir_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* True if the file BASE has a NAME.job or a NAME.error, as KIND says. */
+/* True if the file BASE has the result KIND: a NAME.job or a NAME.error. */
 static bool has_result(const struct submit *s, enum submit_name kind, const char *base)
 {
 	struct backend_file job;
@@ -165,7 +165,7 @@ static int dir_lookup(struct fs *fs, struct node *dir, const char *name, struct 
 	return 0;
 }
 
-/* Add the N NAMES, each followed by SUFFIX, to L. Free NAMES. */
+/* Add N entries to L: each of NAMES, followed by SUFFIX. Free NAMES. */
 static void list_names(struct listing *l, char **names, size_t n, const char *suffix)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -208,9 +208,9 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		err = submit_file_open(fs, req, s, u, 0, true, fi);
 	if (err) {
 		/*
-		 * EEXIST: another request has made the file since the kernel's lookup. Unless the
-		 * caller demands a new file (O_EXCL), reply ESTALE, which makes the kernel repeat
-		 * the lookup.
+		 * EEXIST means that another request has made the file since the kernel's lookup.
+		 * Unless the caller demands a new file (O_EXCL), reply ESTALE. ESTALE makes the
+		 * kernel repeat the lookup.
 		 */
 		fuse_reply_err(req, err == -EEXIST && !(fi->flags & O_EXCL) ? ESTALE : -err);
 		return;
@@ -315,7 +315,7 @@ static void dir_renamed(void *data, int err)
 	dir_rename_over(c, err);
 }
 
-/* Do the rename. The bytes are in memory, so the state of the contents is known. */
+/* Rename the file. Its bytes are in memory now, so the state of its contents is known. */
 static void dir_rename_go(void *data, int err)
 {
 	struct dir_change *c = data;
@@ -326,12 +326,15 @@ static void dir_rename_go(void *data, int err)
 		dir_rename_over(c, err);
 		return;
 	}
-	/* The old name's NAME.error explains why that name does not submit. It is obsolete now. */
+	/*
+	 * Remove the NAME.error of the old name. It explains why that name does not submit, so it
+	 * is obsolete now.
+	 */
 	if (!spec_name_submits(c->name))
 		(void)names_remove_error(s->names, c->name);
 	/*
-	 * Launch NEW contents, unless a process is writing the file or a launch is in progress. In
-	 * these cases only rename the file: its writer gets the result of the launch.
+	 * Launch the contents if they are NEW. But if a process is writing the file, or a launch is
+	 * in progress, only rename the file: its writer gets the result of the launch.
 	 */
 	if (spec_name_submits(c->newname) && upload_size(u, NULL) > 0 &&
 	    upload_state(u) == CONTENT_NEW && !upload_is_busy(u)) {
@@ -344,8 +347,8 @@ static void dir_rename_go(void *data, int err)
 }
 
 /*
- * Check if U may be renamed from NAME to NEWNAME. U is NULL if NAME is not a file. Return 0 or a
- * negative errno.
+ * Check if the file U may be renamed from NAME to NEWNAME. U is NULL if no file has the name NAME.
+ * Return 0 or a negative errno.
  */
 static int rename_check(struct submit *s, const struct upload *u, const char *name,
 			const char *newname, unsigned flags)
@@ -452,9 +455,7 @@ void submit_free(struct submit *s)
 
 /* --- owners of files that earlier mounts have launched --- */
 
-/*
- * Make the user who launched the file NAME its owner, if the file still has the launched contents.
- */
+/* If the file NAME still has the launched contents, make the user who launched it its owner. */
 static void find_owner(struct submit *s, const char *name)
 {
 	struct upload *u cleanup_upload = names_file(s->names, name);
@@ -486,7 +487,7 @@ void submit_find_owners(struct submit *s)
 
 /* --- expiry; I/O thread --- */
 
-/* An expired file. Remove it only if its contents are still VERSION. */
+/* A file that has expired. kxfs removes it only if its contents are still VERSION. */
 struct expiring {
 	struct submit *s;
 	struct upload *upload; /* a reference */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The class of a file of submit/ or dryrun/. Reads and writes access the upload directly. Flush and
- * release find out whether the writing process has finished (writer.h). If so, they launch the file
- * (launch.h).
+ * The class of the files of submit/ and dryrun/. Reads and writes access the upload directly. Flush
+ * and release find out whether the writing process has finished (writer.h). If it has, they launch
+ * the file (launch.h).
  */
 #include "fs/submit/save.h"
 
@@ -35,12 +35,12 @@ struct open_file {
 	struct upload_writer writer; /* in the upload's list of writers, if WRITABLE */
 	struct file_owner owner;
 	/*
-	 * The thread that wrote last. WROTE is its process, or the parent of this process
-	 * (file_check_end).
+	 * WROTE_TID is the thread that wrote last. WROTE is the process of that thread, or, if
+	 * file_check_end has changed it, the parent of this process.
 	 */
 	pid_t wrote_tid;
 	pid_t wrote;
-	bool looked; /* file_look has checked whether /proc shows the writer */
+	bool looked; /* true if file_look has checked whether /proc shows the writer */
 	struct holders holders;
 };
 
@@ -82,9 +82,7 @@ static bool is_writable(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/*
- * Set the size of the contents that U shows. This does not launch them, because only a close does.
- */
+/* Set the size of the contents that U shows. Don't launch them, because only a close does that. */
 static int file_truncate(struct submit *s, struct upload *u, off_t size)
 {
 	int err = upload_truncate(u, NULL, size);
@@ -95,8 +93,8 @@ static int file_truncate(struct submit *s, struct upload *u, off_t size)
 }
 
 /*
- * Called after a change through H: save it soon. If H has contents of its own, its close saves
- * them.
+ * Called after a change through H. Save the change soon, unless H has contents of its own. In that
+ * case the close of H saves them.
  */
 static void file_changed(struct open_file *h)
 {
@@ -188,8 +186,8 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 }
 
 /*
- * Return the process of thread TID, which uses H. Return 0 if this process or the opener of H is
- * unknown.
+ * Return the process of thread TID, which uses the handle H. Return 0 if this process, or the
+ * process that opened H, is unknown.
  */
 static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exec)
 {
@@ -199,9 +197,9 @@ static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exe
 }
 
 /*
- * True if PROCESS has no descriptor of H any more. TID is a thread of PROCESS. /proc shows the
- * descriptors of a file, but not to which open file each belongs. So subtract one descriptor for
- * each other handle that PROCESS has opened.
+ * True if PROCESS has no descriptor of H any more. TID is a thread of PROCESS. /proc shows how many
+ * descriptors of a file PROCESS has, but not to which handle each belongs. So subtract one
+ * descriptor for each other handle that PROCESS has opened.
  */
 static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
 {
@@ -211,12 +209,16 @@ static bool file_is_left(struct open_file *h, pid_t tid, pid_t process, uint64_t
 }
 
 /*
- * Return true if a close of H by thread TID of PROCESS ends the writing. This needs three
- * conditions: PROCESS has opened H; PROCESS has no other descriptor of H (a shell that redirects
- * its output has one); and the process that wrote last has none either (the child of
- * Popen(stdout=f) has one when the parent calls f.close()). If /proc does not show the processes,
- * decide by WHO, the number of the closing process (struct holders). Look in /proc/TID instead of
- * /proc/PROCESS: the first thread of a process may have ended, and then it has no descriptors.
+ * True if the close of H by thread TID of PROCESS ends the writing. That is so if three conditions
+ * hold:
+ *
+ * First, PROCESS has opened H. Second, PROCESS has no other descriptor of H; a shell that redirects
+ * its output has one. Third, the process that wrote last has no descriptor of H either; with
+ * Popen(stdout=f), the child has one when the parent calls f.close().
+ *
+ * If /proc does not show the processes, decide by WHO, the number of the closing process (struct
+ * holders). Look in /proc/TID instead of /proc/PROCESS: the first thread of a process may have
+ * ended, and then it has no descriptors.
  */
 static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t who, uint64_t ino)
 {
@@ -239,10 +241,11 @@ static bool file_is_done(struct open_file *h, pid_t tid, pid_t process, uint64_t
 
 /*
  * Called when thread TID of PROCESS closes H, after PROCESS has opened or written H. If a signal
- * has ended PROCESS, the contents may be incomplete. If kxfs can't find out whether a signal has
- * ended PROCESS, the contents must end like a complete document. If PROCESS is a child that has no
- * descriptor left, and its parent still has one, the parent (a shell, for example) becomes the
- * writer. It may write more, and a signal may end it, too.
+ * has ended PROCESS, mark the contents as incomplete. If kxfs can't find out whether a signal has
+ * ended PROCESS, mark them unless they end like a complete document.
+ *
+ * PROCESS may be a child that has no descriptor left, while its parent (a shell, for example) still
+ * has one. Then the parent becomes the writer. It may write more, and a signal may end it, too.
  */
 static void file_check_end(struct open_file *h, pid_t tid, pid_t process, uint64_t ino)
 {
@@ -277,7 +280,7 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 
 	/*
 	 * A process in exec may keep another descriptor of this file. So this close does not end
-	 * the writing: a later close or the release does.
+	 * the writing. A later close or the release ends it.
 	 */
 	if (!h->writable || in_exec) {
 		fuse_reply_err(req, 0);
@@ -285,7 +288,10 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 	}
 	if (h->writer.dirty && process != 0 && (process == h->writer.opener || process == h->wrote))
 		file_check_end(h, tid, process, node->ino);
-	/* If this close does not end the writing, a later close or the release submits the file. */
+	/*
+	 * Launch the file if this close ends the writing. Otherwise a later close, or the release,
+	 * launches it.
+	 */
 	if (file_is_done(h, tid, process, fi->lock_owner, node->ino))
 		launch_close(h->s, h->upload, &h->writer, h->owner, req);
 	else if (upload_is_lost(h->upload, &h->writer))
@@ -321,7 +327,7 @@ static void file_on_read(struct fs *fs, fuse_req_t req, struct node *node, size_
 }
 
 /*
- * Called before the first change of the file INO through H, by thread TID: check whether /proc
+ * Called before thread TID makes the first change of the file INO through H. Check whether /proc
  * shows H's writer.
  */
 static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
@@ -345,8 +351,8 @@ static void file_look(struct open_file *h, pid_t tid, uint64_t ino)
 }
 
 /*
- * Called before each change of the file INO through H, by thread TID of the process WHO (struct
- * holders). Return 0, or -EBUSY if H must not write.
+ * Called before thread TID of the process WHO (struct holders) changes the file INO through H.
+ * Return 0, or -EBUSY if H must not write.
  */
 static int file_begin(struct open_file *h, pid_t tid, uint64_t who, uint64_t ino)
 {
@@ -409,7 +415,10 @@ static int file_on_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* The size is that of the handle's own contents, because its process may append to them. */
+/*
+ * Report the size of the handle's own contents, because the process of the handle may append to
+ * them.
+ */
 static void file_on_getattr_open(struct fs *fs, struct node *node, struct fuse_file_info *fi,
 				 struct stat *st)
 {
@@ -521,9 +530,9 @@ struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 
 	if (!fresh && (file_upload(node) != u || file_taken(node) != taken)) {
 		/*
-		 * The existing node belongs to a removed file with the same tag. Or it belongs to
-		 * this file, but was made before the file was taken from its writers. Replace the
-		 * node.
+		 * Replace the existing node in two cases. It belongs to a removed file with the
+		 * same tag. Or it belongs to this file, but was made before the file was taken from
+		 * its writers.
 		 */
 		node_forget_name(fs, node);
 		node_put(fs, node);

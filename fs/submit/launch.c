@@ -32,8 +32,8 @@ struct launch {
 	struct submit *s;
 	struct upload *upload; /* a reference; the launch also has the upload open */
 	/*
-	 * This is a launch by rename: if the backend accepts it while the request still waits,
-	 * rename UPLOAD to NAME.
+	 * true for a launch by rename: if the backend accepts the launch while the request still
+	 * waits, rename UPLOAD to NAME
 	 */
 	bool rename;
 	pid_t process;	  /* the process that requested the rename */
@@ -46,10 +46,10 @@ struct launch {
 	size_t len;
 	mode_t readable;	 /* S_IRGRP and S_IROTH of the file's mode */
 	char name[NAME_MAX + 1]; /* the name under which the contents are submitted */
-	int err;		 /* 0 if the contents were launched */
+	int err;		 /* the error of the launch; 0 if the contents were launched */
 	/*
-	 * The error of the rename on disk, if it failed although the contents were launched; else
-	 * 0.
+	 * The error of the rename on disk, if the contents were launched but the rename failed;
+	 * otherwise 0.
 	 */
 	int unnamed;
 	char *why;  /* the text of the error ERR, or NULL */
@@ -102,11 +102,14 @@ static void launch_end(struct launch *l)
 {
 	struct submit *s = l->s;
 	bool current = upload_is_version(l->upload, l->version);
-	/* The result of a dry run is shown only if the file still shows the same contents. */
+	/* Show the result of a dry run only if the file still shows the same contents. */
 	bool shown = !s->dry || (current && (l->err || l->made));
 	char name[NAME_MAX + 1];
 
-	/* After a dry run the contents are NEW again, so that a user can repeat the dry run. */
+	/*
+	 * After a dry run the state of the contents is NEW again, so that a user can repeat the dry
+	 * run.
+	 */
 	upload_set_state(l->upload, l->version, l->err || s->dry ? CONTENT_NEW : CONTENT_LAUNCHED);
 	upload_concluded(l->upload, l->number, !l->err);
 	if (l->made)
@@ -131,7 +134,7 @@ static void launch_on_renamed(void *data, int err)
 {
 	struct launch *l = data;
 
-	/* In submit/, the launch has succeeded even if the file could not be renamed. */
+	/* In submit/, the launch has succeeded even if kxfs could not rename the file. */
 	if (err && l->s->dry)
 		l->err = err;
 	else if (err)
@@ -173,8 +176,8 @@ static void launch_on_text(void *data, int err)
 }
 
 /*
- * The result of a dry run. If the name of the file submits, the manifest replaces the file's
- * contents.
+ * Called with the result of a dry run. If the name of the file submits, replace the contents of the
+ * file by the manifest.
  */
 static void launch_on_made(void *data, const struct backend_result *r)
 {
@@ -224,8 +227,8 @@ static void launch_send(struct launch *l)
 }
 
 /*
- * A lookup of the name of the launch's owner. It may need the network, so it has a thread of its
- * own.
+ * A lookup of the user name of the launch's owner. The lookup may need the network, so it has a
+ * thread of its own.
  */
 struct owner {
 	uid_t uid;
@@ -297,8 +300,8 @@ static void launch_saved(void *data, int err)
 /* --- making a launch --- */
 
 /*
- * Make a launch of the open file U as NAME. Copy the contents of W, or, if W is NULL, the contents
- * that U shows. Send nothing yet.
+ * Make a launch of the open file U under the name NAME. Copy the contents of W, or, if W is NULL,
+ * the contents that U shows. Send nothing yet.
  */
 static struct launch *launch_new(struct submit *s, struct upload *u, const struct upload_writer *w,
 				 const char *name, struct file_owner owner)
@@ -312,8 +315,8 @@ static struct launch *launch_new(struct submit *s, struct upload *u, const struc
 	upload_open(u, false);
 	l->owner = owner;
 	/*
-	 * Record who may read the file besides its owner. The job's texts will have the group of
-	 * the mounting user. So the group bit counts only if the file has that group, or if all
+	 * Record who may read the file besides its owner. The texts of the job will have the group
+	 * of the mounting user. So use the group bit only if the file has that group, or if all
 	 * users may read the file anyway.
 	 */
 	upload_stat(u, w, &st);
@@ -438,7 +441,7 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 			l = launch_new(s, u, w, name, owner);
 	}
 	/*
-	 * W's contents are handled now. A later close or release of W must not show them again,
+	 * Mark W's contents as submitted. A later close or release of W must not show them again,
 	 * because another writer may have closed the file by then.
 	 */
 	if (submits)
@@ -451,8 +454,8 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		save_file(s, u, SAVE_BYTES, NULL, launch_saved, l);
 	} else if (req && (err || upload_is_lost(u, w))) {
 		/*
-		 * EBUSY: another process has removed, replaced or renamed the file before the
-		 * launch began.
+		 * EBUSY means that another process has removed, replaced or renamed the file before
+		 * the launch began.
 		 */
 		fuse_reply_err(req, err ? -err : EBUSY);
 	} else if (req) {
@@ -497,8 +500,8 @@ static char *process_text(pid_t process)
 }
 
 /*
- * Explain in NAME.error that PROCESS has taken the file from its writer. NAME is the file's old
- * name.
+ * Explain in NAME.error that PROCESS has taken the file from its writer. NAME is the old name of
+ * the file.
  */
 static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid_t process)
 {
@@ -516,9 +519,10 @@ static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid
 }
 
 /*
- * PROCESS takes a file from its writers by the request TICKET. Return the process whose own handles
- * don't lose the file. This is PROCESS while the request still waits. Return 0 if the request has
- * timed out, because PROCESS may have opened the file again by then.
+ * PROCESS has requested to remove, replace or rename a file, with the request TICKET. That takes
+ * the file from its writers. Return the process whose own writers keep the file. Usually this is
+ * PROCESS. If the request has timed out, return 0, so that all writers lose the file: PROCESS may
+ * have continued and opened the file again.
  */
 static pid_t launch_keeper(const struct submit *s, pid_t process, uint64_t ticket)
 {

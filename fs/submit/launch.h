@@ -9,17 +9,17 @@
 #include "fs/submit/save.h"
 #include "fs/vfs/fuse.h"
 
-/* Deadlines of a close and a rename that wait for a launch. */
+/* Deadlines of a close and of a rename that wait for a launch. */
 #define LAUNCH_CLOSE_MS	 30000
 #define LAUNCH_RENAME_MS 3000
 
-/* Return the owner of a file that REQ makes. */
+/* Return the owner that a file gets if the request REQ makes it. */
 struct file_owner launch_owner(const struct submit *s, fuse_req_t req);
 
 /*
- * The writer W of U has finished: submit its contents, unless they are empty. Answer REQ (may be
- * NULL) with the result. If there is nothing to submit, answer REQ when the bytes are on disk. FUSE
- * thread.
+ * Submit the contents of W, a writer of U that has finished, unless they are empty. Answer REQ (may
+ * be NULL) with the result. If there is nothing to submit, answer REQ when the bytes are on disk.
+ * FUSE thread.
  */
 void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		  struct file_owner owner, fuse_req_t req);
@@ -33,14 +33,14 @@ void launch_wait(struct submit *s, struct upload *u, enum save_what what, fuse_r
 void launch_rename(struct submit *s, struct upload *u, const char *name, struct file_owner owner,
 		   pid_t process, uint64_t ticket);
 /*
- * U was renamed to NAME on disk, as PROCESS has requested with the request TICKET. Rename U in the
- * tree, too. If a writer loses its file by this rename, explain that in a NAME.error.
+ * Rename U to NAME in the tree. U was already renamed on disk, as PROCESS has requested with the
+ * request TICKET. If a writer loses its file by this rename, explain that in a NAME.error.
  */
 void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process,
 		    uint64_t ticket);
 /*
- * U was removed from the disk, as PROCESS has requested with the request TICKET. Remove its name
- * from the tree, too. If a writer loses its file by this, explain that in a NAME.error.
+ * Remove U's name from the tree. U was already removed from the disk, as PROCESS has requested with
+ * the request TICKET. If a writer loses its file by this removal, explain that in a NAME.error.
  */
 void launch_removed(struct submit *s, struct upload *u, pid_t process, uint64_t ticket);
 /*

@@ -69,8 +69,8 @@ static void free_name(struct names *all, struct name *n)
 }
 
 /*
- * Record the time, because N's file or NAME.error has changed. Free N if it has neither of them,
- * and no launch is in progress.
+ * N's file or NAME.error has changed: record the time. If N has neither of them, and no launch is
+ * in progress, free N.
  */
 static void show(struct names *all, struct name *n)
 {
@@ -85,7 +85,7 @@ static uint64_t begin(struct names *all, struct name *n)
 	return ++all->number;
 }
 
-/* End launch NUMBER of N. Return false if a newer launch of N has a result already. */
+/* End launch NUMBER of N. Return false if a newer launch of N already has a result. */
 static bool end(struct name *n, uint64_t number)
 {
 	n->launching--;
@@ -95,7 +95,7 @@ static bool end(struct name *n, uint64_t number)
 	return true;
 }
 
-/* Make N the name of the file U. Take ownership of the reference. */
+/* Make N the name of the file U. Take ownership of the reference to U. */
 static void attach(struct names *all, struct name *n, struct upload *u)
 {
 	n->file = u;
@@ -105,9 +105,9 @@ static void attach(struct names *all, struct name *n, struct upload *u)
 }
 
 /*
- * PROCESS takes the file of N from its other writers. The caller changes the name without releasing
- * the lock. Otherwise another process could open, write and close the file in between: its close
- * would succeed, but its contents would never be launched.
+ * Take the file of N from the writers that processes other than PROCESS have opened. The caller
+ * then changes the name without releasing the lock. Otherwise another process could open, write and
+ * close the file in between. Its close would succeed, but kxfs would never launch its contents.
  */
 static void displace(struct names *all, struct name *n, pid_t process, struct name_loss *ret)
 {
@@ -120,7 +120,7 @@ static void displace(struct names *all, struct name *n, pid_t process, struct na
 	memcpy(ret->name, n->text, strlen(n->text) + 1);
 }
 
-/* Remove the file from N and return the file. The caller gets the reference. */
+/* Remove the file from N and return it. The caller gets the reference. */
 static struct upload *detach(struct names *all, struct name *n)
 {
 	struct upload *u = n->file;
@@ -193,7 +193,7 @@ struct upload *names_file(struct names *all, const char *name)
 	return u;
 }
 
-/* True if a file has the tag TAG. Such a file was made under this name and renamed later. */
+/* True if a file has the tag TAG. That file was made under this name, and was renamed later. */
 static bool is_tag(struct names *all, const char *tag)
 {
 	for (const struct name *n = all->files; n; n = n->by_file.next)
@@ -256,7 +256,7 @@ void names_drop(struct names *all, struct upload *u, pid_t process, struct name_
 }
 
 /*
- * Like names_move. Return the file that has lost the name TO, or NULL. The caller gets the
+ * Do what names_move does. Return the file that has lost the name TO, or NULL. The caller gets the
  * reference.
  */
 static struct upload *move(struct names *all, struct upload *u, const char *to, pid_t process,

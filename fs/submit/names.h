@@ -32,8 +32,8 @@ enum submit_name { SUBMIT_NAME_FILE, SUBMIT_NAME_JOB, SUBMIT_NAME_ERROR };
  */
 int submit_name_check(const char *name);
 /*
- * Return whether NAME is the name of a file, a NAME.job or a NAME.error. For the last two, set
- * RET_BASE to the name of the file to which they belong.
+ * Return whether NAME is the name of a file, of a NAME.job or of a NAME.error. If it is one of the
+ * last two, set RET_BASE to the name of the file to which it belongs.
  */
 enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1]);
 
@@ -56,14 +56,15 @@ void names_free(struct names *all); /* NULL is allowed */
 /* Return the time at which the list of names last changed, in ns. */
 int64_t names_changed(struct names *all);
 /*
- * Return the number of names that have a file or, if KIND is SUBMIT_NAME_ERROR, a NAME.error. *RET
- * gets these names, without a suffix. The array and the names are malloc'ed.
+ * Set *RET to the names that have a file, or, if KIND is SUBMIT_NAME_ERROR, to the names that have
+ * a NAME.error. Return how many there are. The names have no suffix. The array and the names are
+ * malloc'ed.
  */
 size_t names_list(struct names *all, enum submit_name kind, char ***ret);
 
 /* --- files --- */
 
-/* Return the file called NAME, a new reference, or NULL. */
+/* Return a new reference to the file called NAME, or NULL. */
 struct upload *names_file(struct names *all, const char *name);
 /*
  * Make the file NAME, and set *RET to a reference. Return 0, -EEXIST, or -ENOSPC if there are too
@@ -73,28 +74,30 @@ int names_make(struct names *all, struct uploads *files, const char *name, mode_
 	       struct file_owner owner, struct upload **ret);
 /* Add the file U, which was found on disk as NAME. Take ownership of the reference. */
 void names_add(struct names *all, const char *name, struct upload *u);
-/* Set RET to the current name of U. Return false if U was removed. */
+/* Set RET to the current name of U, and return true. Return false if U was removed. */
 bool names_of(struct names *all, const struct upload *u, char ret[NAME_MAX + 1]);
 
 /*
- * A writer that has lost its file: another process has removed, replaced or renamed the file. This
- * is reported only if the file's name submits (spec_name_submits).
+ * A writer that has lost its file, because another process has removed, replaced or renamed the
+ * file. The functions below report this only if the name of the file submits (spec_name_submits).
  */
 struct name_loss {
-	pid_t writer;	 /* the writer's process; -1 if unknown; 0 if no writer has lost the file */
-	uint64_t number; /* launch number (names_begin) for the NAME.error that explains the loss */
+	pid_t writer; /* the writer's process; -1 if unknown; 0 if no writer has lost the file */
+	/* number of a launch (names_begin) for the NAME.error that explains the loss */
+	uint64_t number;
 	char name[NAME_MAX + 1];
 };
 
 /*
- * Remove U's name, if U has one. Take U from all its writers except those of PROCESS. If PROCESS is
- * 0, take U from all. *RET reports a writer that has lost U.
+ * If U has a name, remove it. Take U from all its writers, except those that PROCESS has opened. If
+ * PROCESS is 0, take U from all writers. *RET reports a writer that has lost U.
  */
 void names_drop(struct names *all, struct upload *u, pid_t process, struct name_loss *ret);
 /*
- * PROCESS renames U to TO. If another file has the name TO, remove its name, and take that file
- * from all its writers except those of PROCESS. If U's old name submits and TO does not, take U
- * from its other writers, too. *RET reports a writer that has lost a file.
+ * Change the name of U to TO, as PROCESS has requested. If another file has this name, that file
+ * loses it, and is taken from all its writers, except those that PROCESS has opened. If U's old
+ * name submits and the new one does not, take U from its writers in the same way. *RET reports a
+ * writer that has lost a file.
  */
 void names_move(struct names *all, struct upload *u, const char *to, pid_t process,
 		struct name_loss *ret);

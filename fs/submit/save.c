@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Write, read and sync files; see save.h. */
+/* Writes, reads and syncs files; see save.h. */
 #include "fs/submit/save.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-/* How long to collect names before syncing their files together, in ms. */
+/* How long to collect names, in ms. Then kxfs syncs the files of all these names together. */
 #define SYNC_MS 500
 
 struct sync_name {
@@ -147,7 +147,8 @@ static void sync_path(const char *dir, const char *name, int flags)
 	int err = fd < 0 ? 0 : disk_sync(fd);
 
 	/*
-	 * Ignore removed files. The request was answered already, so an error can only be logged.
+	 * Don't report a file that was removed. The request was already answered, so an error can
+	 * only be logged.
 	 */
 	if (err)
 		diag(DIAG_WARNING, "%s can't be synced: %s", path, strerror(-err));
@@ -218,8 +219,8 @@ static int found_file(void *data, int at, const char *name, unsigned char type)
 {
 	const struct submit *s = data;
 	/*
-	 * An earlier mount has launched or refused a file whose name submits. So a rename must not
-	 * launch it again.
+	 * If a file's name submits, an earlier mount has launched or refused the file. So a rename
+	 * must not launch it again.
 	 */
 	enum content_state state = spec_name_submits(name) ? CONTENT_LAUNCHED
 				   : s->dry		   ? CONTENT_NEW
@@ -249,7 +250,7 @@ void save_end(struct submit *s)
 
 	if (!saver)
 		return;
-	/* If a sync is still running, the disk hangs: don't wait for it. */
+	/* If a sync is still running, the disk hangs, so don't wait for it. */
 	if (saver->waiting && !saver->running && !saver->queue.first) {
 		saver->running = take_ptr(saver->waiting);
 		sync_run(s);

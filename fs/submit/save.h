@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct submit, which has the data of submit/ or dryrun/, and the queue in which its files reach
- * the disk.
+ * This file defines struct submit, which has the data of submit/ or dryrun/. It also has the queue
+ * in which the files of these directories reach the disk.
  *
  * All changes on disk go through one queue of the pool (backend/base/work.h), in the order of the
  * requests. So the directory on disk always equals the directory in memory at some earlier time.
@@ -47,7 +47,7 @@ int save_open(struct submit *s);
  */
 void save_end(struct submit *s);
 
-/* Called when the request is done; ERR is 0 or a negative errno. I/O thread. */
+/* Called when a request in the queue is done. ERR is 0 or a negative errno. I/O thread. */
 typedef void (*save_fn)(void *data, int err);
 
 enum save_what {
@@ -58,31 +58,31 @@ enum save_what {
 	 * CONTENT_FOUND, set it to LAUNCHED or NEW.
 	 */
 	SAVE_LOAD,
-	SAVE_RENAME, /* rename the file on disk to TEXT; NULL removes it */
+	SAVE_RENAME, /* rename the file on disk to TEXT; if TEXT is NULL, remove the file */
 	SAVE_TEXT,   /* make TEXT the file's contents on disk */
 	SAVE_CHECK,  /* fail with -ESTALE unless TEXT is the SHA-256 of the file */
 };
 
 /*
  * Queue WHAT for the file U. It runs after everything that was queued before. TEXT is copied. FN
- * gets the result. If FN is NULL, kxfs only logs an error. Any thread.
+ * gets the result. If FN is NULL, an error is only logged. Any thread.
  */
 void save_file(struct submit *s, struct upload *u, enum save_what what, const char *text,
 	       save_fn fn, void *data);
 /* Queue SAVE_BYTES for U, unless U has no changes or SAVE_BYTES is queued already. Any thread. */
 void save_soon(struct submit *s, struct upload *u);
-/* The launch of the file NAME has ended: sync the file soon. I/O thread. */
+/* Sync the file NAME soon, because its launch has ended. I/O thread. */
 void save_launched(struct submit *s, const char *name);
 
 /* --- the class of its files (file.c); FUSE thread --- */
 
-/* Return the node of U in DIR, a new reference. */
+/* Return a new reference to the node of U in DIR. */
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u);
 /*
- * Make a handle for U, and store it in FI. TAKEN is the value of upload_taken when U's node was
- * made. MADE: this request has made U. If FI has O_TRUNC, empty U. Return 0 or a negative errno.
- * After -EAGAIN the handle exists, but SAVE_LOAD must run before it is used. After other errors
- * there is no handle.
+ * Make a handle for U, and store it in FI. TAKEN is the value that upload_taken had when U's node
+ * was made. MADE is true if this request has made U. If FI has O_TRUNC, empty U. Return 0 or a
+ * negative errno. If it is -EAGAIN, the handle exists, but SAVE_LOAD must run before the handle is
+ * used. After other errors there is no handle.
  */
 int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u,
 		     unsigned taken, bool made, struct fuse_file_info *fi);

@@ -27,22 +27,24 @@
 struct submit;
 
 /*
- * The configuration of a directory. submit_new copies the struct and borrows the objects and texts
- * to which it points.
+ * The configuration of submit/ or dryrun/. submit_new copies the struct, and borrows the objects
+ * and texts to which it points.
  */
 struct submit_config {
 	struct backend *backend;
 	const char *state_dir;	/* absolute */
 	const char *mountpoint; /* absolute */
 	const char *submitter;	/* user@host of the mount */
-	/* true: a file belongs to the user who makes it; false: to the mounting user */
+	/*
+	 * true if a file belongs to the user who makes it; false if it belongs to the mounting user
+	 */
 	bool allow_other;
 };
 
 /*
- * Make the directory's object *RET, which a node of CLASS represents. CLASS is submit_class or
- * dryrun_class. Read the directory STATE/submit or STATE/dryrun, or create it. Return 0, or a
- * negative errno with a message in *RET_TEXT, malloc'ed. Call this before the loop runs.
+ * Make the object *RET of a directory. A node of CLASS, which is submit_class or dryrun_class,
+ * represents this object. Read the directory STATE/submit or STATE/dryrun, or create it. Return 0,
+ * or a negative errno with a message in *RET_TEXT, malloc'ed. Call this before the loop runs.
  */
 int submit_new(struct fs *fs, const struct submit_config *config, const struct node_class *class,
 	       struct submit **ret, char **ret_text);
@@ -55,8 +57,8 @@ void submit_find_owners(struct submit *s);
 void submit_free(struct submit *s);
 
 /*
- * The job of FILE has expired (backend_events.expired): remove FILE if it is closed and its
- * contents still have this DIGEST. I/O thread.
+ * Called when the job of FILE has expired (backend_events.expired). Remove FILE if it is closed and
+ * its contents still have the digest DIGEST. I/O thread.
  */
 void submit_expired(struct submit *s, const char *file, const char *digest);
 /* Remove the files of dryrun/ that did not change for 7 days, if they are closed. I/O thread. */

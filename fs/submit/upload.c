@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of submit/ and dryrun/ as bytes; see upload.h. The file is long because one lock protects the names, the
- * contents and the states of all uploads, and only this file changes them.
+ * The files of submit/ and dryrun/ with their bytes; see upload.h. This source file is long because
+ * one lock protects the names, the contents and the states of all uploads, and only this source
+ * file changes them.
  */
 #include "fs/submit/upload.h"
 
@@ -25,18 +26,18 @@ struct uploads {
 	struct file_owner us;
 	uint64_t scratch;  /* bytes of all scratch files */
 	uint64_t memory;   /* bytes of all contents in memory */
-	uint64_t versions; /* the version that was given last */
+	uint64_t versions; /* the newest version of any contents */
 };
 
 /* The contents that a file shows, or that only one handle uses. Under the lock. */
 struct content {
 	/*
 	 * References: one if the file shows these contents, and one for each handle that has them.
-	 * Contents with more than one reference are constant.
+	 * If there is more than one reference, the contents must not change.
 	 */
 	unsigned refs;
 	char *bytes;
-	size_t room; /* allocated size of BYTES; counted in all->memory */
+	size_t room; /* the allocated size of BYTES; included in all->memory */
 	uint64_t size;
 	uint64_t version; /* unique among all contents of the directory */
 	enum content_state state;
@@ -72,17 +73,19 @@ struct upload {
 	char *tag;
 	unsigned refs; /* references: names, nodes, handles, launches, saves */
 	/*
-	 * Calls of upload_open minus calls of upload_close. While this is not 0, the bytes stay in
-	 * memory.
+	 * The number of calls of upload_open minus the number of calls of upload_close. While this
+	 * is not 0, the bytes stay in memory.
 	 */
 	unsigned n_open;
-	unsigned taken; /* how often the file was taken from its writers */
+	unsigned taken; /* how often another process has taken the file from its writers */
 	enum upload_name named;
 	struct content *shown;
-	bool loaded; /* SHOWN has its bytes; otherwise only its size */
-	/* The contents that changed last, if a handle has them. NULL if SHOWN changed last. */
+	bool loaded; /* true if SHOWN has its bytes; false if it has only its size */
+	/*
+	 * The contents that changed last, if they belong to a handle. NULL if SHOWN changed last.
+	 */
 	const struct content *latest;
-	uint64_t charged; /* the bytes of this file in all->scratch */
+	uint64_t charged; /* how many bytes of all->scratch are for this file */
 	struct attr attr;
 	struct upload_writer *writers;
 	/*
@@ -91,7 +94,10 @@ struct upload {
 	 */
 	uint64_t low, high;
 	enum upload_disk disk;
-	/* Not under the lock: used only by the queue, and before the mount is up: */
+	/*
+	 * The next members are not under the lock. Only the queue uses them, and the code that runs
+	 * before the mount is up.
+	 */
 	ino_t ino; /* inode number of the file on disk; 0 if it is not on disk */
 	char name[NAME_MAX + 1];
 };
@@ -99,8 +105,8 @@ struct upload {
 /* --- under the lock --- */
 
 /*
- * Update all->scratch. It counts the bytes of U if U is a scratch file, or a removed file that is
- * open.
+ * Update all->scratch after a change of U. all->scratch counts the bytes of scratch files, and
+ * those of removed files that are still open.
  */
 static void charge(struct upload *u)
 {
@@ -156,7 +162,7 @@ static void content_unref(struct uploads *all, struct content *c)
 	free(c);
 }
 
-/* If U is not open and everything is on disk, free the bytes in memory. */
+/* If U is not open and all its changes are on disk, free its bytes in memory. */
 static void unload(struct upload *u)
 {
 	if (u->n_open > 0 || u->disk != UPLOAD_SAVED || !u->loaded)
@@ -180,8 +186,8 @@ static void touch(struct upload *u, bool bytes)
 }
 
 /*
- * Return the contents that W reads: W's own contents if it has any, otherwise those that U shows. W
- * may be NULL.
+ * Return the contents that the writer W reads: W's own contents if it has any, otherwise the
+ * contents that U shows. W may be NULL.
  */
 static struct content *content_of(const struct upload *u, const struct upload_writer *w)
 {
@@ -189,23 +195,27 @@ static struct content *content_of(const struct upload *u, const struct upload_wr
 }
 
 /*
- * Return the address of the pointer to the contents that W changes. This pointer is NULL if W needs
- * contents of its own but has none yet. W is NULL for a change without a handle.
+ * Return the pointer that refers to the contents that W changes: W's own pointer, or the pointer of
+ * U. W's own pointer is NULL if W needs contents of its own but does not have them yet. If a change
+ * is made without a handle, W is NULL.
  */
 static struct content **slot_to_change(struct upload *u, struct upload_writer *w)
 {
 	return w && (w->content || u->named == UPLOAD_SUBMITS) ? &w->content : &u->shown;
 }
 
-/* True if a change must first replace the contents at AT by a copy. */
+/*
+ * True if kxfs must copy the contents to which AT points before it changes them, because others use
+ * them, too. Also true if AT has no contents yet.
+ */
 static bool is_copied(struct content *const *at)
 {
 	return !*at || (*at)->refs > 1;
 }
 
 /*
- * Return the contents that W may change. If others use the same contents, copy them first. If
- * FRESH, empty contents replace them instead. W is NULL for a change without a handle.
+ * Return the contents that W may change. If others use the contents, too, give W a copy of them. If
+ * FRESH is true, this copy is empty. If a change is made without a handle, W is NULL.
  */
 static struct content *content_to_change(struct upload *u, struct upload_writer *w, bool fresh)
 {
@@ -223,7 +233,10 @@ static struct content *content_to_change(struct upload *u, struct upload_writer 
 	return c;
 }
 
-/* Record that the bytes of C from OFF to END have changed. This may clear the flaw of C. */
+/*
+ * Record that the bytes of C from the offset OFF to the offset END have changed. If the flaw of C
+ * does not apply any more, clear it.
+ */
 static void changed(struct upload *u, struct content *c, uint64_t off, uint64_t end)
 {
 	c->version = ++u->all->versions;
@@ -241,8 +254,8 @@ static void changed(struct upload *u, struct content *c, uint64_t off, uint64_t 
 }
 
 /*
- * Return 0 if the limits allow the contents that W changes to have SIZE bytes; otherwise -EFBIG or
- * -ENOSPC.
+ * Check if the contents that W changes may have SIZE bytes. Return 0 if they may; otherwise -EFBIG
+ * or -ENOSPC.
  */
 static int check_bounds(struct upload *u, struct upload_writer *w, uint64_t size)
 {
@@ -286,7 +299,7 @@ void upload_set_name(struct upload *u, const char *name)
 					     : UPLOAD_SCRATCH;
 	charge(u);
 	/*
-	 * If a scratch file gets a name that submits, each handle that has written gets contents of
+	 * If a scratch file gets a name that submits, give each handle that has written contents of
 	 * its own.
 	 */
 	DL_FOREACH(u->writers, w)
@@ -538,8 +551,8 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text)
 	set_changed(u);
 	if (u->shown->version != version) {
 		/*
-		 * The disk has TEXT, but the file shows newer contents: write all of the newer
-		 * contents.
+		 * The disk has TEXT now, but the file shows newer contents. So all of the newer
+		 * contents must be written.
 		 */
 		u->low = 0;
 		u->high = u->shown->size;
@@ -786,7 +799,7 @@ static bool take_part(struct upload *u, struct upload_part *ret)
 {
 	lock_scope(u->all->lock);
 	/*
-	 * Don't save a file that has no name any more: on disk, its old name may belong to another
+	 * Don't save a file that has no name any more. On disk, its old name may belong to another
 	 * file by now.
 	 */
 	if (!u->named)
@@ -804,7 +817,7 @@ static bool take_part(struct upload *u, struct upload_part *ret)
 }
 
 /*
- * Open U's file on disk; create it if U is not on disk yet. Return a descriptor or a negative
+ * Open U's file on disk. Create it if it does not exist yet. Return a descriptor or a negative
  * errno.
  */
 static int open_file(struct upload *u)
@@ -837,7 +850,10 @@ static int save_part(struct upload *u, const struct upload_part *p)
 		err = disk_truncate(fd, p->size);
 	if (!err && (st.st_mode & 07777) != p->attr.mode)
 		err = disk_chmod(fd, "", p->attr.mode);
-	/* Only root can change owners on disk. For other users, the owner is only in memory. */
+	/*
+	 * Only root can change owners on disk. If kxfs is not root, it has the owner only in
+	 * memory.
+	 */
 	if (!err && geteuid() == 0 &&
 	    (st.st_uid != p->attr.owner.uid || st.st_gid != p->attr.owner.gid))
 		err = disk_chown(fd, p->attr.owner.uid, p->attr.owner.gid);
@@ -899,7 +915,10 @@ int upload_load(struct upload *u, uint64_t *ret_version, char digest[UPLOAD_DIGE
 	return 0;
 }
 
-/* True if U has a name. When the queue reaches this point, U then also has a name on disk. */
+/*
+ * True if U has a name in the tree. Since the queue keeps the order of all changes, U then also has
+ * a name on disk.
+ */
 static bool is_named(struct upload *u)
 {
 	lock_scope(u->all->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An upload: a file of submit/ or dryrun/, with its bytes, their limits, and its writers. names.h
- * has the names of files.
+ * An upload is a file of submit/ or dryrun/, with its bytes and its writers. names.h has the names
+ * of files.
  *
  * While a file is open, and until its changes are on disk, its bytes are in memory. So reading and
  * writing never wait. On disk, the file is STATE/submit/NAME. The functions for the disk run on the
@@ -13,8 +13,8 @@
  * of the contents that the file shows. When the handle is closed (or synced), the file shows the
  * handle's contents. So contents never mix the writes of two processes, and a process that opens
  * the file reads the contents that were closed last. If the name does not submit, all handles
- * change the same contents, as on any file system: a second vim must be able to read the first
- * one's swap file.
+ * change the same contents, as on any file system: for example, a second vim must be able to read
+ * the swap file of the first.
  *
  * A file outlives its name, as on any file system. Each change of the contents gives them a new
  * version. A launch belongs to one version, so a late result does not apply to bytes that were
@@ -43,7 +43,7 @@
 #include "backend/base/lock.h"
 #include "spec/base/base.h"
 
-/* The most bytes that all files of a directory may have in memory. */
+/* The largest number of bytes that all files of a directory together may have in memory. */
 #define UPLOADS_MAX_MEMORY (256u << 20)
 
 #define UPLOAD_DIGEST 65 /* size of a SHA-256 in hexadecimal, with the NUL */
@@ -61,19 +61,20 @@ struct upload;
 struct content;
 
 /*
- * The part of a writable handle that this module uses. The owner of the handle zeroes it, and the
- * functions below set it. Under the lock.
+ * The part of a writable handle that this module uses. The code that owns the handle zeroes this
+ * struct, and the functions below set its members. Under the lock.
  */
 struct upload_writer {
 	pid_t opener; /* the process that opened the handle; 0 if unknown */
 	/*
-	 * kxfs can't see the opener in /proc, so struct holders decides when the opener has
+	 * True if /proc does not show the opener. Then struct holders decides when the opener has
 	 * finished.
 	 */
 	bool unseen;
-	bool dirty;	 /* this handle has changed bytes since it last submitted them */
-	bool lost;	 /* another process has taken the file (see above) */
-	bool spent;	 /* a launch of this handle was accepted, so it can't write any more */
+	bool dirty; /* true if this handle has changed bytes since it last submitted them */
+	bool lost;  /* true if another process has taken the file (see above) */
+	/* true if a launch of this handle was accepted; then it can't write any more */
+	bool spent;
 	uint64_t launch; /* number of the launch whose result is pending, or 0 */
 	/* the handle's own contents; NULL if it uses the contents that the file shows */
 	struct content *content;
@@ -81,8 +82,9 @@ struct upload_writer {
 };
 
 /*
- * Make the common data of the files in DIR_FD. LOCK guards these files and their names (names.h).
- * Both are borrowed. Files that belong to the user of this process appear as owned by US.
+ * Make the data that all files of a directory share. DIR_FD is the directory on disk. LOCK guards
+ * the files and their names (names.h). Both are borrowed. If a file on disk belongs to the user of
+ * this process, its owner in the mount is US.
  */
 struct uploads *uploads_new(int dir_fd, struct file_owner us, struct lock *lock);
 /* Call this when all files are freed; NULL is allowed. */
@@ -91,14 +93,14 @@ void uploads_free(struct uploads *all);
 /* --- making and freeing; from here on, any thread, except where a comment restricts it --- */
 
 /*
- * Make a new empty file, and return a reference. NAME is its name on disk. TAG identifies its node
- * (node_get); it is copied.
+ * Make a new empty file, and return a reference to it. NAME is its name on disk. TAG identifies its
+ * node (node_get), and is copied.
  */
 struct upload *upload_new(struct uploads *all, const char *tag, const char *name, mode_t mode,
 			  struct file_owner owner);
 /*
- * Make the object of the file NAME that is on disk already. ST has its attributes, and STATE is the
- * state of its contents. Call this before the mount is up.
+ * Make the object of a file that is on disk already, with the name NAME. ST has the attributes of
+ * the file, and STATE is the state of its contents. Call this before the mount is up.
  */
 struct upload *upload_found(struct uploads *all, const char *name, const struct stat *st,
 			    enum content_state state);
@@ -109,25 +111,30 @@ define_cleanup(upload_unrefp, struct upload *, upload_unref)
 const char *upload_tag(const struct upload *u);
 
 /*
- * Open U, which keeps its bytes in memory until the matching upload_close. Return 0 if U is open.
- * Return -EAGAIN if U is open, but the caller must run upload_load before it uses the bytes. U is
- * not open if this returns -ENFILE (too many bytes are in memory) or -ESTALE (U was removed). With
- * EMPTY, the caller promises to empty U next: then the bytes are not needed, and this does not
- * return -EAGAIN.
+ * Open U. Its bytes then remain in memory until the matching upload_close.
+ *
+ * Return 0 if U is open. Return -EAGAIN if U is open, but the caller must run upload_load before it
+ * uses the bytes. Return -ENFILE if too many bytes are in memory already, or -ESTALE if U was
+ * removed. In these two cases U is not open.
+ *
+ * If EMPTY is true, the caller promises to empty U next. So U does not need its bytes, and this
+ * function does not return -EAGAIN.
  */
 int upload_open(struct upload *u, bool empty);
 void upload_close(struct upload *u);
 
+/* --- bytes of an open file --- */
+
 /*
- * --- bytes of an open file: the contents that W uses, or, if W is NULL, those that the file shows
- * ---
+ * The functions of this section use the contents of the writer W. If W has no contents of its own,
+ * or W is NULL, they use the contents that the file shows.
  */
 
 size_t upload_read(struct upload *u, const struct upload_writer *w, char *buf, size_t size,
 		   off_t off);
 /*
- * W must not be NULL. Return 0, or -EFBIG or -ENOSPC if a limit does not allow the write. The
- * contents then have this error as their flaw.
+ * Write SIZE bytes at the offset OFF. W must not be NULL. Return 0, or -EFBIG or -ENOSPC if a limit
+ * does not allow the write. Such an error becomes the flaw of the contents.
  */
 int upload_write(struct upload *u, struct upload_writer *w, const char *buf, size_t size,
 		 off_t off);
@@ -137,10 +144,10 @@ uint64_t upload_size(struct upload *u, const struct upload_writer *w);
 void upload_copy(struct upload *u, const struct upload_writer *w, char **ret, size_t *ret_len,
 		 uint64_t *ret_version);
 /*
- * Return the reason why the contents are incomplete, as a positive errno, or 0 if they are
- * complete. ECANCELED: a signal ended the writer. EINVAL: a signal may have ended the writer, and
- * the contents end in the middle. Others: a write failed. ECANCELED and EINVAL remain until the
- * next write. The error of a write remains until the file is emptied.
+ * Return the reason why the contents are incomplete, as a positive errno. Return 0 if they are
+ * complete. ECANCELED means that a signal ended the writer. EINVAL means that a signal may have
+ * ended the writer, and the contents do not end like a complete document. Both remain until the
+ * next write. Any other errno means that a write failed, and remains until the file is emptied.
  */
 int upload_flaw(struct upload *u, const struct upload_writer *w);
 void upload_set_flaw(struct upload *u, struct upload_writer *w, int flaw);
@@ -150,13 +157,13 @@ void upload_set_flaw(struct upload *u, struct upload_writer *w, int flaw);
  */
 bool upload_is_whole(struct upload *u, const struct upload_writer *w);
 /*
- * Called when the open of W has made the file U, right after upload_add_writer. If U's name
+ * Call this right after upload_add_writer, if the open of W has made the file U. If U's name
  * submits, give W contents of its own now, so that they never mix with writes of others.
  */
 void upload_begin(struct upload *u, struct upload_writer *w);
 /*
- * Make the file show what W has written, and return true. Return false if W has written nothing, or
- * if the file already shows W's contents.
+ * Make the file show what W has written, and return true. If W has written nothing, or if the file
+ * already shows W's contents, return false.
  */
 bool upload_show(struct upload *u, struct upload_writer *w);
 /* True if VERSION is the version of the contents that the file shows. */
@@ -169,67 +176,68 @@ void upload_set_state(struct upload *u, uint64_t version, enum content_state sta
 /* True if a writer has unsubmitted changes of U, or if the contents of U are being launched. */
 bool upload_is_busy(struct upload *u);
 /*
- * Make U show TEXT, which is its contents on disk already. Return the version of TEXT. If U does
- * not show VERSION any more, U keeps its newer contents, and this returns 0.
+ * Make U show TEXT, which U's file on disk already contains. Return the version of TEXT. But if U
+ * does not show VERSION any more, U keeps its newer contents, and this returns 0.
  */
 uint64_t upload_replace(struct upload *u, uint64_t version, const char *text);
 
 /* --- attributes --- */
 
 /*
- * Set in ST the type and permissions (before umask), owner, size and times of U. The size is that
- * of the contents that W uses. If W is NULL, it is the size of the contents that changed last: a
- * program that is writing a file expects this.
+ * Set ST to the type, permissions (before umask), owner, size and times of U. The size is that of
+ * W's contents. If W is NULL, it is the size of the contents that changed last, because a program
+ * that is writing a file expects this.
  */
 void upload_stat(struct upload *u, const struct upload_writer *w, struct stat *st);
 /*
- * Set the mode, owner and times of U that TO_SET selects (FUSE_SET_ATTR_*) to the values in ATTR.
- * Return 0, or -EPERM if a user other than root tries to change the owner.
+ * The mask TO_SET (FUSE_SET_ATTR_*) selects some of the mode, owner and times. Set these in U to
+ * the values in ATTR. Return 0, or -EPERM if a user other than root tries to change the owner.
  */
 int upload_set_attr(struct upload *u, const struct stat *attr, int to_set);
-/* Set U's owner, which an earlier mount has recorded. */
+/* Set U's owner to the one that an earlier mount has recorded. */
 void upload_set_owner(struct upload *u, struct file_owner owner);
 
 /* --- writers --- */
 
 /*
- * Return how often U was taken from its writers (upload_displace). A handle whose open is based on
- * an older lookup must not write: its process expects its close to launch the file under the old
- * name.
+ * Return how often another process has taken U from its writers (upload_displace). If this number
+ * has changed between a lookup and the open that follows, the handle must not write: its process
+ * still expects the close to launch the file under the old name.
  */
 unsigned upload_taken(struct upload *u);
 /*
  * Add W to U's writers. OPENER is the process that has opened W, or 0 if unknown. TAKEN is the
- * value of upload_taken when the kernel looked up the name. If U was taken since then, or has no
- * name any more, W has lost the file.
+ * value that upload_taken had when the kernel looked up the name. If another process has taken U
+ * since then, or U has no name any more, W has lost the file.
  */
 void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener, unsigned taken);
 void upload_remove_writer(struct upload *u, struct upload_writer *w);
 bool upload_has_writers(struct upload *u);
-/* Return how many writers of U other than W were opened by PROCESS. */
+/* Return how many writers of U were opened by PROCESS, not counting W. */
 size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t process);
 /*
- * Record that /proc does not show the process that opened W. STRANGE: the process is in another pid
- * namespace, so its number is meaningless here.
+ * Record that /proc does not show the process that opened W. STRANGE is true if the process is in
+ * another pid namespace, so that its number is meaningless here.
  */
 void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange);
 /* True if W has changed bytes since it last submitted them, and has not lost the file. */
 bool upload_is_dirty(struct upload *u, const struct upload_writer *w);
 /*
  * True if W may write. False if W has lost the file, or if W's contents are being launched or were
- * launched. Exception: a writer that /proc does not show may still write after a launch, because
- * kxfs can't know whether it had finished. Its next write makes new contents.
+ * launched. Exception: if /proc does not show the writer, it may still write after a launch,
+ * because kxfs can't know whether it had finished. Its next write then makes new contents.
  */
 bool upload_may_write(struct upload *u, const struct upload_writer *w);
 /* True if W has lost the file, and has unsubmitted changes. */
 bool upload_is_lost(struct upload *u, const struct upload_writer *w);
 /*
- * Record that W has submitted its contents as launch LAUNCH. LAUNCH is 0 if nothing was submitted.
+ * Record that W has submitted its contents as the launch with the number LAUNCH. LAUNCH is 0 if
+ * nothing was submitted.
  */
 void upload_submitted(struct upload *u, struct upload_writer *w, uint64_t launch);
 /*
- * Record that launch LAUNCH has ended. If it was ACCEPTED, the writer that started it can't write
- * any more.
+ * Record that the launch with the number LAUNCH has ended. If ACCEPTED is true, the writer that
+ * started it can't write any more.
  */
 void upload_concluded(struct upload *u, uint64_t launch, bool accepted);
 
@@ -249,7 +257,7 @@ int upload_load(struct upload *u, uint64_t *ret_version, char digest[UPLOAD_DIGE
 /* Sync U, so that the bytes survive a crash of the machine. Return 0 or a negative errno. */
 int upload_sync(struct upload *u);
 /*
- * Replace U's contents on disk by TEXT. If the disk is full, the old contents remain. Return 0 or a
+ * Replace U's contents on disk by TEXT. If the disk is full, keep the old contents. Return 0 or a
  * negative errno.
  */
 int upload_save_text(struct upload *u, const char *text);
@@ -273,13 +281,13 @@ uint64_t upload_version(const struct upload *u);
 /* True if U is on disk and not open. */
 bool upload_is_idle(const struct upload *u);
 /*
- * PROCESS removes or replaces the file U: take it from all writers that other processes have
- * opened. Return the process of a writer that had unsubmitted changes, -1 if that process is
- * unknown, or 0 if there was no such writer.
+ * Take the file U from all its writers, except those that PROCESS has opened, because PROCESS
+ * removes or replaces U. If a writer with unsubmitted changes has lost U, return the process of
+ * this writer, or -1 if the process is unknown. Otherwise return 0.
  */
 pid_t upload_displace(struct upload *u, pid_t process);
 /*
- * Set U's name; NULL means that U has no name any more. A file whose name does not submit is a
+ * Set U's name. NULL means that U has no name any more. If the name does not submit, U becomes a
  * scratch file, and counts towards the limits of scratch files.
  */
 void upload_set_name(struct upload *u, const char *name);

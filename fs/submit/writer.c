@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Read /proc; see writer.h. All of this runs on the FUSE thread, so it must not send a request to
- * our own mount. The fdinfo of a descriptor has the inode number of its file, and a statx of the
+ * Reads /proc; see writer.h. All of this runs on the FUSE thread, so it must not send a request to
+ * our own mount. The fdinfo of a descriptor has the inode number of its file. A statx of the
  * descriptor shows whether the file is in our mount. The kernel answers this statx from memory.
  */
 #include <errno.h>
@@ -68,8 +68,8 @@ int writer_parse_fdinfo(const char *text, struct writer_fd *ret)
 }
 
 /*
- * Read a text file of /proc into BUF, NUL-terminated. Cut off what does not fit. Return 0 or a
- * negative errno.
+ * Read a text file of /proc into BUF, NUL-terminated. If the text does not fit, truncate it. Return
+ * 0 or a negative errno.
  */
 static int writer_read(int dir, const char *path, char *buf, size_t size)
 {
@@ -113,10 +113,10 @@ pid_t writer_process(pid_t tid, bool *ret_in_exec)
 }
 
 /*
- * True if the file of the descriptor NAME in FDS is on the filesystem of MOUNTPOINT, or if that is
- * unknown. (Inode numbers don't suffice: they are hashes of names, so two mounts of kxfs have the
- * same ones.) With AT_STATX_DONT_SYNC and an empty mask, the kernel sends no request to a
- * filesystem.
+ * True if the file of the descriptor NAME in the directory FDS is on the filesystem of MOUNTPOINT.
+ * Also true if kxfs can't find that out. Inode numbers don't suffice: they are hashes of names, so
+ * two mounts of kxfs have the same ones. With AT_STATX_DONT_SYNC and an empty mask, the kernel
+ * sends no request to a filesystem.
  */
 static bool writer_same_mount(int fds, const char *name, const char *mountpoint)
 {
