@@ -13,7 +13,10 @@
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 
-/* The most bytes buffered for a slow reader, in addition to the lines up to SYNC. */
+/*
+ * The largest number of bytes that kxfs buffers for a slow reader, in addition to the lines up to
+ * SYNC.
+ */
 #define CHANGES_MAX (1u << 20)
 
 #define CHANGES_TARGET ".kxfs/.live/changes"
@@ -26,7 +29,7 @@ struct changes {
 	size_t len, room;
 	uint64_t base; /* offset of TEXT's first byte in the file */
 	size_t bound;  /* the largest number of buffered bytes */
-	uint64_t lost; /* number of lines dropped since the last buffered line */
+	uint64_t lost; /* the number of lines that were dropped since the last buffered line */
 };
 
 static struct changes *changes_of(struct stream *s)
@@ -121,7 +124,9 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	return (ssize_t)size;
 }
 
-/* True if the change from OLD to JOB needs a line. Changes of jobs in history/ don't. */
+/*
+ * True if the change from OLD to JOB needs a line. A change of a job in history/ does not need one.
+ */
 static bool changes_differ(const struct spec_job *old, const struct spec_job *job)
 {
 	bool was = old && !old->history, is = job && !job->history;

@@ -71,8 +71,9 @@ static int control_text(const struct tree *t, void (*write)(const struct tree *,
 }
 
 /*
- * Return the text in .kxfs/info that says whether /proc shows the processes that write in submit/.
- * If kxfs is process 1, it has a pid namespace of its own, so /proc shows none of them.
+ * Return the text for .kxfs/info that describes whether /proc shows the processes that write in
+ * submit/. If kxfs is process 1, it has a pid namespace of its own, so /proc does not show these
+ * processes.
  */
 static const char *control_writers(const struct tree *t)
 {
@@ -135,7 +136,9 @@ static int control_metrics(struct fs *fs, struct node *node, char **ret, size_t 
 
 static int control_log(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	/* Log now if the state directory was removed, because users look here for the reason. */
+	/*
+	 * If the state directory was removed, log that now, because users look here for the reason.
+	 */
 	job_ref_state_is_gone(tree_of(node));
 	*ret = diag_text(ret_len);
 	return 0;

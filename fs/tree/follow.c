@@ -23,12 +23,12 @@
 #include "backend/base/work.h"
 #include "spec/base/mem.h"
 
-/* The most bytes that the pool reads in one step. */
+/* The largest number of bytes that the pool reads in one step. */
 #define FOLLOW_STEP (256u << 10)
 
 enum follow_state { FOLLOW_RESTS, FOLLOW_OPENS, FOLLOW_READS };
 
-/* N bytes of the log from offset AT on. */
+/* A chunk of the log: N bytes, which begin at the offset AT. */
 struct tail_chunk {
 	uint64_t at;
 	char *bytes;
@@ -41,7 +41,10 @@ struct tail_follow {
 	char *uid;
 	char *replica; /* name of the replica's directory; "" for the follow of a job */
 	enum follow_state state;
-	/* key of the log that was opened last; NULL before the first, and for the merged log */
+	/*
+	 * the key of the log that was opened last; NULL before the first log, and for the merged
+	 * log
+	 */
 	char *key;
 	/*
 	 * Offset in the file `follow` at which the log KEY starts. In the state OPENS, the next log
@@ -86,7 +89,7 @@ static int follow_step(struct tail_follow *f)
 	}
 	got = log_read(f->log, c->bytes, c->n, c->at);
 	c->n = (size_t)max_of(got, (ssize_t)0);
-	/* Fewer bytes than its size: the log was truncated. */
+	/* The log has fewer bytes than its size, so it was truncated. */
 	return got < 0 ? (int)got : got == 0 ? -ENODATA : 0;
 }
 
@@ -146,9 +149,9 @@ static int follow_begin(struct tail_follow *f, enum follow_state state, uint64_t
 }
 
 /*
- * Find the log of the attempt of R after the one with the log KEY, or of the first attempt if KEY
- * is NULL. Return the key of the log that was found, or NULL if that attempt has no log yet. Set
- * *LAST to true if R gets no more attempts.
+ * Find the next log of the replica R: the one of the attempt after that with the log KEY, or, if
+ * KEY is NULL, the one of the first attempt. Return the key of this log, or NULL if the attempt has
+ * no log yet. Set *LAST to true if R gets no more attempts.
  */
 static const char *follow_next_key(const struct spec_replica *r, const char *key, bool *last)
 {
@@ -166,9 +169,9 @@ static const char *follow_next_key(const struct spec_replica *r, const char *key
 }
 
 /*
- * True if the log KEY may still grow because the state of JOB is stale: the cluster has not
- * confirmed it since this mount began, or since the connection broke. KEY NULL stands for any log
- * of JOB.
+ * True if the log KEY may still grow because the state of JOB is stale. The state is stale if the
+ * cluster has not confirmed it since this mount began, or since the connection broke. If KEY is
+ * NULL, check all logs of JOB.
  */
 static bool may_grow(const struct spec_job *job, const char *key)
 {
@@ -183,9 +186,9 @@ static bool may_grow(const struct spec_job *job, const char *key)
 }
 
 /*
- * Start opening the next log. The reader has all bytes of the current log, if there is one; their
- * number is SIZE. Return -EINPROGRESS if the next log is being opened, -EAGAIN if it does not exist
- * yet, 0 if there will be none.
+ * Start to open the next log. The reader has all SIZE bytes of the current log, if there is one.
+ * Return -EINPROGRESS if the next log is being opened, -EAGAIN if it does not exist yet, or 0 if
+ * there will be no next log.
  */
 static int follow_switch(struct tail_follow *f, uint64_t size)
 {
@@ -208,8 +211,8 @@ static int follow_switch(struct tail_follow *f, uint64_t size)
 			return !r || last || job->history ? 0 : -EAGAIN;
 	} else if (f->log) {
 		/*
-		 * A merged log without any output counts as ended, too. So end the follow only if
-		 * the job can't print any more.
+		 * A merged log without any output counts as ended, too. So end the file only if the
+		 * job can't print any more.
 		 */
 		return job->history || spec_job_is_over(job) ? 0 : -EAGAIN;
 	}
@@ -221,7 +224,7 @@ static int follow_switch(struct tail_follow *f, uint64_t size)
 }
 
 /*
- * Set *RET to the address of the bytes at AT, if the pool has read these. Return their number, at
+ * If the pool has read bytes at the offset AT, set *RET to their address. Return their number, at
  * most SIZE; 0 if there are none.
  */
 static size_t follow_give(struct tail_follow *f, const char **ret, size_t size, uint64_t at)
@@ -283,8 +286,8 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 	if (log_is_cut(f->log))
 		return -ESTALE;
 	/*
-	 * st.size may exceed f->st.size: the reader may have got the last bytes from memory, so
-	 * that the pool did not read them.
+	 * st.size may be larger than f->st.size, because the reader may have got the last bytes
+	 * from memory, without the pool.
 	 */
 	return st.ended ? follow_switch(f, max_of(st.size, f->st.size)) : -EAGAIN;
 }

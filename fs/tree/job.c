@@ -89,7 +89,7 @@ static void replica_state(const struct spec_job *job, const struct spec_replica 
 	*ret_len = strlen(*ret);
 }
 
-/* The text of `pod` is the pod's name, as in `kubectl exec -it $(cat .../pod) -- sh`. */
+/* Render `pod`: the name of the pod, for example for `kubectl exec -it $(cat .../pod) -- sh`. */
 static void replica_pod(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			size_t *ret_len)
 {
@@ -134,8 +134,8 @@ static const struct node_entry_def replica_table[] = {
 };
 
 /*
- * True if the first log of R has not begun, but will. The directory shows `log` even then, so that
- * `tail -f` works right after a submission.
+ * True if the first log of R has not begun yet, but will begin. The directory shows `log` even
+ * then, so that `tail -f` works right after a submission.
  */
 static bool replica_log_is_due(const struct spec_replica *r)
 {
@@ -143,7 +143,7 @@ static bool replica_log_is_due(const struct spec_replica *r)
 }
 
 /*
- * Return the node of R's log NAME, a new reference, or NULL. The file `stamped` is `log` with
+ * Return a new reference to the node of R's log NAME, or NULL. The file `stamped` is `log` with
  * timestamps.
  */
 static struct node *replica_find_log(struct fs *fs, struct node *dir, const struct spec_replica *r,
@@ -160,8 +160,8 @@ static struct node *replica_find_log(struct fs *fs, struct node *dir, const stru
 
 		end = spec_replica_logs_end(r, first);
 		/*
-		 * A number at the end of NAME is the number of the attempt. NAME without a number
-		 * is the newest attempt.
+		 * A number at the end of NAME is the number of the attempt. A NAME without a number
+		 * refers to the newest attempt.
 		 */
 		i = dot && dot[1] >= '0' && dot[1] <= '9' ? strtoul(dot + 1, NULL, 10)
 							  : end - first - 1;
@@ -226,7 +226,7 @@ static const struct node_class replica_class = {
 	.free = job_ref_free,
 };
 
-/* Return the node of the directory of the replica NAME in JOB_DIR, a new reference. */
+/* Return a new reference to the node for the directory of the replica NAME in JOB_DIR. */
 static struct node *replica_node(struct fs *fs, struct node *job_dir, const char *name)
 {
 	const struct job_ref *job = job_ref_of(job_dir);
@@ -251,7 +251,10 @@ static bool job_has_appdef(void *ref, struct node *dir)
 	return job && job->has_appdef;
 }
 
-/* False for local jobs, and if the cluster refuses access to events. */
+/*
+ * True if the job has the file `events`. Local jobs do not have it, and no job has it if the
+ * cluster refuses access to events.
+ */
 static bool job_has_events(void *ref, struct node *dir)
 {
 	const struct spec_job *job cleanup_job = job_ref_job(dir);

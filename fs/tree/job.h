@@ -11,27 +11,29 @@ extern const struct text_class job_state_text, job_status_text, job_json_text, j
 extern const struct text_class job_usage_text, job_events_text;
 extern const struct text_class job_manifest_text, job_appdef_text, job_ctl_text;
 
-/* Return the node of the merged log in the job's directory DIR, a new reference (log_file.c). */
+/* Return a new reference to the node of the merged log in the job's directory DIR (log_file.c). */
 struct node *log_node_merged(struct fs *fs, struct node *dir, enum log_form form);
 /*
- * Return the node NAME in DIR for the log KEY, a new reference. FIRST is true if NAME shows the
- * replica's first log. KEY is NULL if that log has not begun: a reader may open `log` before the
- * program runs, and later gets its output.
+ * Return a new reference to the node NAME in DIR for the log KEY. FIRST is true if NAME shows the
+ * replica's first log. KEY is NULL if that log has not begun. A reader may then open `log` before
+ * the program runs, and gets its output later.
  */
 struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, const char *key,
 			  bool first, enum log_form form);
 
 /*
- * Return the node of JOB's directory in DIR, a new reference. DIR is history/ if HISTORY, otherwise
- * jobs/. (job.c)
+ * Return a new reference to the node of JOB's directory in DIR. DIR is history/ if HISTORY is true,
+ * otherwise jobs/. (job.c)
  */
 struct node *job_node(struct fs *fs, struct node *dir, const struct spec_job *job, bool history);
 
 /*
- * The blocking files `wait` and `follow`. A job has both, a replica only `follow`. They are in the
- * directory .live/, which can be looked up but is not listed. So `cat *`, grep -r, cp -r and tar
- * over a job don't block. Links lead to these files: the links in the directory live/ are listed.
- * The links beside the other files, such as jobs/ID/wait, can only be looked up. (job_live.c)
+ * The blocking files `wait` and `follow`. A job has both; a replica has only `follow`. These files
+ * are in the directory .live/, which can be looked up but is not listed. So `cat *`, grep -r, cp -r
+ * and tar over a job don't block.
+ *
+ * Links lead to these files. The links in the directory live/ are listed. The links beside the
+ * other files, such as jobs/ID/wait, can only be looked up. (job_live.c)
  */
 /* A link to the file of the same name in .live/. */
 extern const struct node_class live_link_class;
@@ -41,8 +43,9 @@ extern const struct node_dir_class live_links_class; /* the directory live/ */
 bool wait_is_of(const struct stream *s, const struct spec_job *job);
 
 /*
- * The file `follow` of a replica or a job. It begins with all output so far, and reading blocks for
- * later output until no more can follow. It is a stream that reads its log on the pool (follow.c).
+ * The file `follow` of a replica or a job. It begins with all output so far. A read then blocks
+ * until there is more output, or there can be no more. The file is a stream that reads its log on
+ * the pool (follow.c).
  */
 extern const struct node_class follow_class;
 /*

@@ -33,8 +33,8 @@ static ssize_t wait_read(struct stream *s, const char **ret, size_t size, uint64
 	size_t len = strlen(text);
 
 	/*
-	 * A process usually reads `why` or `log` next, so `wait` blocks until these are complete.
-	 * In history/ they don't change any more.
+	 * `wait` blocks until `why` and `log` are complete, because a process usually reads one of
+	 * these next. In history/ they don't change any more.
 	 */
 	if (job && !job->history &&
 	    (!spec_state_is_final(state) || job->unexplained || job->fetching))

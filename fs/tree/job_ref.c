@@ -109,8 +109,9 @@ void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *na
 
 	if (!err) {
 		/*
-		 * The kernel marks the inode of the directory as dead, and fails lookups in it,
-		 * although the directory still exists. So the next lookup must return a new node.
+		 * The kernel has marked the inode of the directory as dead, and fails lookups in
+		 * it, although the directory still exists. So the next lookup of the directory must
+		 * return a new node.
 		 */
 		node_forget_name(fs, node);
 		node_put(fs, node);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A struct job_ref names the job to which a node in jobs/ or history/ belongs, and the replica if
- * there is one. All nodes in a job's directory, and this directory itself, represent the same
- * job_ref (fs/vfs/node.h). A replica's directory has a job_ref of its own. A job_ref contains the
- * job's uid. So a node keeps belonging to its job, even if another job gets the id later. FUSE
- * thread.
+ * A struct job_ref names the job to which a node in jobs/ or history/ belongs. If the node belongs
+ * to a replica, it also names the replica.
+ *
+ * The nodes in a job's directory, and the directory itself, all represent the same job_ref
+ * (fs/vfs/node.h). A replica's directory has a job_ref of its own. A job_ref contains the job's
+ * uid, so a node keeps belonging to its job even if another job gets the id later. FUSE thread.
  */
 #pragma once
 
@@ -16,7 +17,7 @@ struct job_ref {
 	char *id;
 	char *uid;
 	char *replica; /* the replica's name, ROLE-K; NULL outside of a replica's directory */
-	bool history;  /* the directory is in history/, not in jobs/ */
+	bool history;  /* true if the directory is in history/; false if it is in jobs/ */
 };
 
 /*
@@ -38,7 +39,7 @@ void job_ref_free(struct node *node);
 /* True if UID is the uid of JOB, or was its uid while JOB was held. */
 bool job_ref_is_of(const char *uid, const struct spec_job *job);
 
-/* Return the current snapshot of NODE's job, a new reference; NULL if the job was removed. */
+/* Return a new reference to the current snapshot of NODE's job; NULL if the job was removed. */
 const struct spec_job *job_ref_job(const struct node *node);
 /*
  * Return the replica in JOB to which NODE belongs, borrowed. Return NULL if JOB is NULL, or if JOB
@@ -59,15 +60,15 @@ int job_ref_text_getattr(struct fs *fs, struct node *node, struct stat *st);
 void job_ref_usage_opened(struct node *node);
 
 /*
- * True if the state directory was removed, and with it all captured output. The first call that
+ * True if the state directory was removed, and all captured output with it. The first call that
  * returns true logs an error.
  */
 bool job_ref_state_is_gone(struct tree *t);
 
 /*
  * Operations for unlink and rmdir in a job's directory. They succeed without an effect, so that `rm
- * -r` of a job reaches the rmdir of the job's directory. They fail with ENOENT if DIR has no entry
- * NAME.
+ * -r` of a job continues to the rmdir of the job's directory. If DIR has no entry NAME, they fail
+ * with ENOENT.
  */
 void job_ref_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
 void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
@@ -80,14 +81,14 @@ unsigned job_ref_allowed(const struct tree *t, const struct spec_job *job);
  */
 int job_ref_may_end(const struct tree *t, const struct spec_job *job);
 
-/* A request to the backend, and the FUSE request that waits for its result. */
+/* A request to the backend, with the FUSE request that waits for its result. */
 struct job_request;
 
 /*
- * Park REQ (as park_add does) until job_request_done answers it. The answer is the backend's error.
- * If the backend succeeded, a write gets SIZE as its result, and SIZE is 0 for other requests. If
- * there is an error, the logged message begins with WHAT. Take ownership of WHAT. Return NULL if
- * REQ was answered already.
+ * Park REQ as park_add does. Later job_request_done answers it with the backend's error. If the
+ * backend has succeeded, a write request returns SIZE to its process. For other requests, SIZE must
+ * be 0. WHAT is the beginning of the message that is logged for an error. Take ownership of WHAT.
+ * Return NULL if REQ was already answered.
  */
 struct job_request *job_request_new(struct fs *fs, fuse_req_t req, enum park_kind kind,
 				    unsigned deadline_ms, size_t size, char *what);

@@ -15,7 +15,8 @@
 /* --- the cache --- */
 
 /*
- * Number of cached texts: enough for a user who watches some jobs. Each keeps a snapshot in memory.
+ * The number of texts in the cache. It is enough for a user who watches some jobs. Each text keeps
+ * a snapshot in memory.
  */
 #define RENDERED_SLOTS 16
 /* The largest text that is cached, in bytes. */
@@ -24,7 +25,7 @@
 struct rendered {
 	struct {
 		/*
-		 * The snapshot that was rendered, or NULL if the slot is empty. The reference
+		 * The snapshot that was rendered, or NULL if the slot is empty. Holding a reference
 		 * ensures that no other snapshot gets the same address.
 		 */
 		const struct spec_job *job;
@@ -138,8 +139,8 @@ static int job_render_appdef(struct fs *fs, struct node *node, char **ret, size_
 }
 
 /*
- * Get the text of `events`, and the time of its last line. This is the file's mtime: the time of
- * the job's last change would be wrong, because events don't change the job.
+ * Get the text of `events`, and the time of its last line. This time becomes the mtime of the file.
+ * The time of the job's last change would be wrong, because events don't change the job.
  */
 static int job_events(const struct node *node, char **ret, size_t *ret_len, int64_t *ret_changed)
 {
@@ -238,11 +239,11 @@ JOB_TEXT(job_manifest_text, job_render_manifest, job_manifest_getattr, NULL, tru
 JOB_TEXT(job_events_text, job_render_events, job_events_getattr, NULL, false);
 JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr, NULL, true);
 
-/* --- ctl: reading lists the possible actions, writing requests one --- */
+/* --- ctl: a read lists the possible actions, a write requests one of them --- */
 
 /*
- * Deadline of a write. backend_control should answer within 5 s; this limits the wait if it does
- * not.
+ * The deadline of a write to ctl. It limits the wait if backend_control does not answer within 5 s,
+ * as it should.
  */
 #define JOB_CTL_MS 10000
 
@@ -257,8 +258,8 @@ static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *
 }
 
 /*
- * Parse the action in BUF, ignoring white space around it. Return the enum spec_action and set *RET
- * as spec_action_parse does, or return -EINVAL.
+ * Parse the action in BUF. Ignore white space around it. Return the enum spec_action, and set *RET
+ * as spec_action_parse does; or return -EINVAL.
  */
 static int job_ctl_parse(const char *buf, size_t size, char **ret)
 {
@@ -277,8 +278,8 @@ static int job_ctl_parse(const char *buf, size_t size, char **ret)
 }
 
 /*
- * Return 0 if this mount allows ACTION for the job of NODE, or a negative errno. A negative ACTION
- * is the error of job_ctl_parse.
+ * Return 0 if this mount allows ACTION for the job of NODE; otherwise a negative errno. If ACTION
+ * is negative, it is the error of job_ctl_parse.
  */
 static int job_ctl_check(const struct node *node, int action)
 {

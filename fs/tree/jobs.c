@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * jobs/ and history/, which contain a directory for each job. rmdir of a directory in jobs/ cancels
- * the job. rmdir of a directory in history/ deletes the job's files for good.
+ * The directories jobs/ and history/, which contain a directory for each job. rmdir of a directory
+ * in jobs/ cancels the job. rmdir of a directory in history/ deletes the job's files for good.
  */
 #include <errno.h>
 
@@ -52,9 +52,9 @@ static bool jobs_is_file(const struct node *dir, const char *name, size_t len)
 }
 
 /*
- * Return the job whose directory in DIR has the name NAME; a new reference, or NULL. The name is
- * usually the job's id. If DIR has a file of the same name, the directory's name is the id and "-".
- * An id never ends with "-".
+ * Return a new reference to the job whose directory in DIR has the name NAME, or NULL. The name is
+ * usually the job's id. If DIR has a file with the same name as the id, "-" is appended to the name
+ * of the job's directory. An id never ends with "-".
  */
 static const struct spec_job *jobs_find(const struct node *dir, const char *name)
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * list and list.jsonl: all jobs in one text. The files in the root list the jobs of jobs/; history/
- * has both files for its own jobs. The text is cached. An open renders a new text only if a job has
- * changed, or an age in the text is out of date. Rendering 100 000 jobs takes seconds; other
- * requests are served meanwhile. FUSE thread.
+ * The files list and list.jsonl, each with all jobs in one text. In the root, they list the jobs in
+ * jobs/; in history/, the jobs in history/. The text is cached. An open renders a new text only if
+ * a job has changed, or if an age in the text is out of date. Rendering 100 000 jobs takes seconds.
+ * Meanwhile other requests are served. FUSE thread.
  */
 #include <pthread.h>
 
 #include "fs/tree/job_ref.h"
 #include "fs/vfs/serve.h"
 
-/* Opening the file requests the positions of jobs in at most this many queues. */
+/* An open requests the positions of jobs in at most this many queues. */
 #define QUEUES_MAX 64
 
 struct list_text {
 	/*
-	 * One waiting job of each queue that has waiting jobs. For each of these jobs, opening the
-	 * file makes the backend request the positions in the job's queue.
+	 * One waiting job of each queue that has waiting jobs. For each of these jobs, an open
+	 * makes the backend request the positions of all jobs in the job's queue.
 	 */
 	const struct spec_job *waiting[QUEUES_MAX];
 	size_t n_waiting;
@@ -29,8 +29,8 @@ struct list_text {
 struct list_file {
 	struct list_text now;
 	/*
-	 * Held while a thread renders, which it does without the session lock. It is not a struct
-	 * lock, because that forbids rendering.
+	 * A thread holds this mutex, but not the session lock, while it renders. The mutex is not a
+	 * struct lock, because a struct lock forbids rendering.
 	 */
 	pthread_mutex_t rendering;
 	struct spec_list *list; /* under RENDERING */

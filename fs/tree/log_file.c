@@ -31,9 +31,9 @@
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
-/* Deadline of an open that waits until all output so far has arrived, in ms. */
+/* The deadline of an open that waits until all output so far has arrived, in ms. */
 #define LOG_OPEN_MS 10000
-/* st_blksize of a log. cat, cp and others read this many bytes at once. */
+/* The st_blksize of a log. cat, cp and others request this many bytes per read. */
 #define LOG_READ (1 << 20)
 
 /* --- read-ahead --- */
@@ -55,25 +55,25 @@ struct ahead {
 	struct log *log;
 	/* FUSE thread: */
 	uint64_t next; /* offset of the end of the last read */
-	uint64_t run;  /* number of bytes read sequentially up to NEXT */
+	uint64_t run;  /* the number of bytes that were read sequentially up to NEXT */
 
 	/*
-	 * The ring, or NULL if there is none. Only the FUSE thread sets it, and only while FILL is
-	 * NONE.
+	 * The ring; NULL if there is none. Only the FUSE thread sets this pointer, and only while
+	 * FILL is FILL_NONE.
 	 */
 	char *ring;
 	struct lock lock;
 	pthread_cond_t step; /* signals the end of a step */
 	/* Under the lock: */
-	unsigned refs; /* one for the open file, one for each work item */
+	unsigned refs; /* references: one for the open file, and one for each work item */
 	uint64_t begin, end;
 	enum fill fill;
 	bool closed;
 };
 
 /*
- * Make a struct ahead, which reads LOG for an open file. Take ownership of LOG. Like all functions
- * here except those on the pool, this runs on the FUSE thread.
+ * Make a struct ahead, which reads LOG for an open file. Take ownership of LOG. This runs on the
+ * FUSE thread, like all functions here except those on the pool.
  */
 static struct ahead *ahead_new(struct tree *t, struct log *log)
 {
@@ -109,7 +109,10 @@ static void ahead_unref(void *data)
 	free(a);
 }
 
-/* Close A, which may be NULL. If a thread of the pool is in a step, it frees A after that step. */
+/*
+ * Close A, which may be NULL. If a thread of the pool is reading for A now, this thread frees A
+ * after its step.
+ */
 static void ahead_close(struct ahead *a)
 {
 	if (!a)
@@ -123,7 +126,10 @@ static void ahead_close(struct ahead *a)
 
 /* --- on the pool --- */
 
-/* If there is space for a step, set *RET_AT and *RET_N to its offset and size, and return true. */
+/*
+ * Return true if the ring has space for a step. Set *RET_AT and *RET_N to the offset and the size
+ * of the step.
+ */
 static bool ahead_take_step(struct ahead *a, uint64_t *ret_at, size_t *ret_n)
 {
 	uint64_t room;
@@ -141,9 +147,9 @@ static bool ahead_take_step(struct ahead *a, uint64_t *ret_at, size_t *ret_n)
 }
 
 /*
- * End a step that should read N bytes and has read GOT. The next state is NEXT. It is NONE if the
- * log has no more bytes now, or if GOT is an error. The reader gets the error from its own read.
- * Return false if the next state is NONE.
+ * End a step, which has requested N bytes and got GOT bytes. The next state is NEXT. But if GOT is
+ * less than N, the next state is FILL_NONE: the log has no more bytes now, or GOT is an error. The
+ * reader gets this error from its own read. Return false if the next state is FILL_NONE.
  */
 static bool ahead_end_step(struct ahead *a, size_t n, ssize_t got, enum fill next)
 {
@@ -176,7 +182,7 @@ static void ahead_fill(void *data)
 	} while (more && left > 0);
 	if (more)
 		ahead_post(a);
-	/* Drop the reference on the pool, because closing the log may wait for the disk. */
+	/* Drop the reference here, on the pool, because closing the log may wait for the disk. */
 	ahead_unref(a);
 }
 
@@ -188,8 +194,8 @@ static void ahead_on_post(void *data)
 }
 
 /*
- * Queue the work that fills A on the pool. A is in the state WANTED, and the caller has counted a
- * reference for the work item.
+ * Queue on the pool the work that fills A. Before that, the caller has set the state FILL_WANTED,
+ * and has counted a reference for the work item.
  */
 static void ahead_post(struct ahead *a)
 {
@@ -198,7 +204,9 @@ static void ahead_post(struct ahead *a)
 
 /* --- requests --- */
 
-/* Queue the work that fills A's ring, if the ring has space and no work is queued or running. */
+/*
+ * If the ring of A has space, and no work is queued or running, queue the work that fills the ring.
+ */
 static void ahead_want(struct ahead *a)
 {
 	{
@@ -212,9 +220,10 @@ static void ahead_want(struct ahead *a)
 }
 
 /*
- * True if the ring has the SIZE bytes at OFF. If a thread is reading them, wait for it. If the work
- * is still queued, don't wait, because all threads of the pool may be waiting for a slow disk.
- * Instead return false, and make the work start after the requested bytes.
+ * True if the ring has the SIZE bytes at the offset OFF. If a thread is reading these bytes now,
+ * wait for them. If the work is still queued, don't wait, because all threads of the pool may be
+ * waiting for a slow disk. In that case return false, and let the work begin after the requested
+ * bytes.
  */
 static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 {
@@ -247,8 +256,8 @@ static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 }
 
 /*
- * Free the ring, unless the pool is filling it. Called when the reader has reached the end of the
- * log.
+ * Called when the reader has reached the end of the log. Free the ring, unless the pool is filling
+ * it.
  */
 static void ahead_rest(struct ahead *a)
 {
@@ -262,8 +271,8 @@ static void ahead_rest(struct ahead *a)
 }
 
 /*
- * Fill the ring from offset AT on; make the ring if there is none. Called after a process has read
- * many bytes up to AT sequentially.
+ * Called after a process has read many bytes up to the offset AT sequentially. Fill the ring from
+ * this offset on. Make the ring if there is none.
  */
 static void ahead_begin(struct ahead *a, uint64_t at)
 {
@@ -327,7 +336,10 @@ struct log_node {
 	struct node node;
 	bool merged;
 	enum log_form form;
-	/* key of the log; NULL for the merged log, and for a replica's first log until it begins */
+	/*
+	 * the key of the log; NULL for the merged log, and for a replica's first log before it
+	 * begins
+	 */
 	char *key;
 };
 
@@ -345,8 +357,8 @@ static void log_handle_free(struct handle *h)
 }
 
 /*
- * True if the log of LN has begun, and its job was not dropped. Set LN's key if the log has begun
- * since the last call. FUSE thread.
+ * True if the log of LN has begun, and the output of its job was not dropped. If the log has begun
+ * since the last call, also set LN's key. FUSE thread.
  */
 static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 {
@@ -395,7 +407,7 @@ static int log_file_find(struct node *node, struct ahead **ret)
 
 /*
  * Set the size and times of the log. Return 0 even if the log can't be read or was removed, so that
- * `rm -r` can remove its name. Opening it returns the error.
+ * `rm -r` can remove its name. An open of the log returns the error.
  */
 static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
@@ -514,7 +526,8 @@ static struct node *log_node_new(struct fs *fs, struct node *dir, const char *ta
 	struct log_node *ln = container_of(node, struct log_node, node);
 
 	/*
-	 * Don't change these members later: a handler that waits for a disk may be using the node.
+	 * Set these members only in a new node: a handler that waits for a disk may be using an
+	 * existing one.
 	 */
 	if (fresh) {
 		ln->merged = merged;

@@ -34,12 +34,13 @@ struct tree {
 	const char *submitter;	   /* user@host of the mount */
 	struct rendered *rendered; /* cache of texts of jobs */
 	/*
-	 * Which jobs this mount may cancel and control (-o cancel). "own" jobs were submitted with
-	 * this state directory, "mine" by this user. "others" are all other jobs.
+	 * These members show which jobs this mount may cancel and control (-o cancel). "own" jobs
+	 * were submitted with this state directory, "mine" by this user. "others" are all other
+	 * jobs.
 	 */
 	bool may_end_own, may_end_mine, may_end_others;
-	bool read_only;	     /* the kernel refuses all changes */
-	bool logged_loss;    /* job_ref_state_is_gone has logged its error; FUSE thread */
+	bool read_only;	     /* true if the kernel refuses all changes */
+	bool logged_loss;    /* true if job_ref_state_is_gone has logged its error; FUSE thread */
 	struct lists *lists; /* the texts of list and list.jsonl (list.c) */
 	atomic_uint aheads;  /* number of open files with a read-ahead buffer (log_file.c) */
 };
@@ -56,9 +57,9 @@ void lists_free(struct lists *lists); /* NULL is allowed */
 
 /*
  * A cache of recently rendered texts of snapshots (job_text.c). Usually a reader requests the size
- * of a file and then opens it, and a process that waits for a job reads the same file repeatedly. A
- * snapshot never changes, so one rendering serves all of these. FUSE thread only, except
- * rendered_new and rendered_free.
+ * of a file and then opens the file. A process that waits for a job reads the same file repeatedly.
+ * A snapshot never changes, so kxfs renders it only once for all of these requests. FUSE thread
+ * only, except rendered_new and rendered_free.
  */
 /* Render a text that depends only on JOB. Set *RET to the text, malloc'ed. */
 typedef void (*rendered_fn)(const struct spec_job *job, char **ret, size_t *ret_len);
@@ -77,7 +78,7 @@ struct list_class {
 	enum spec_list_form form;
 };
 
-/* Functions for backend_events, with the struct tree as DATA. I/O thread. */
+/* Functions for struct backend_events. DATA is the struct tree. I/O thread. */
 void tree_job_event(void *data, const struct spec_job *old, const struct spec_job *job);
 void tree_log_event(void *data, struct log *log);
 
