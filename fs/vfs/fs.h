@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct fs has the objects that all operations of one FUSE session share. None of them depends on
- * what the tree shows. fs_new makes them; fs_close and fs_free free them.
+ * struct fs has the objects that all operations of one FUSE session share. These objects do not
+ * depend on what the tree shows. fs_new makes them; fs_close and fs_free free them.
  *
  * The objects of this folder: A node (node.h) is a position in the tree that the kernel has looked
  * up; its class defines the operations. A handle (handle.h) is an open file. A listing has the
@@ -50,9 +50,9 @@ struct fs {
 	struct streams *streams;
 	uint64_t requests; /* number of requests that have arrived; FUSE thread */
 	/*
-	 * 0 as long as /proc shows every process that writes a file of submit/. Otherwise the last
-	 * reason why it does not: EACCES if the process belongs to another user, ESRCH if it is in
-	 * another pid namespace.
+	 * 0 as long as /proc shows every process that writes a file of submit/. Otherwise the
+	 * reason why /proc does not show the last such process: EACCES if it belongs to another
+	 * user, ESRCH if it is in another pid namespace.
 	 */
 	atomic_int unseen;
 };

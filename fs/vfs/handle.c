@@ -8,7 +8,7 @@
 #include "fs/vfs/handle.h"
 #include "spec/base/mem.h"
 
-/* Headers before Linux 5.16 do not define this flag. Kernels before 5.16 ignore it. */
+/* The headers of Linux before 5.16 do not define this flag, and kernels before 5.16 ignore it. */
 #ifndef FOPEN_NOFLUSH
 #define FOPEN_NOFLUSH (1 << 5)
 #endif
@@ -57,10 +57,7 @@ void handle_close(struct fs *fs, struct fuse_file_info *fi)
 	h->free(h);
 }
 
-/*
- * libfuse before 3.11 does not support FOPEN_NOFLUSH. So this function builds the kernel's reply
- * itself.
- */
+/* Build the kernel's reply here, because libfuse before 3.11 does not support FOPEN_NOFLUSH. */
 int handle_reply_open(fuse_req_t req, const struct fuse_file_info *fi, bool flushed)
 {
 	struct fuse_open_out out = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles: open files and directories. fi->fh points to a structure that begins with struct handle.
- * All handles are in one list, so handles_free can also free those that the kernel never released
- * because the mount was detached. Streams are not handles: the I/O thread has a list of them
- * (stream.h). Functions of this file may be called on any thread.
+ * Handles are open files and directories. fi->fh points to a structure that begins with struct
+ * handle. All handles are in one list. So handles_free can also free the handles that the kernel
+ * has never released, because the mount was detached. Streams are not handles: the I/O thread has a
+ * list of them (stream.h). Any thread may call the functions of this file.
  */
 #pragma once
 
@@ -19,10 +19,7 @@ struct handles;
 struct handles *handles_new(void);
 void handles_free(struct handles *all); /* Also frees every handle in ALL. NULL is allowed. */
 
-/*
- * Add H, which the caller has zeroed, to the list, and make it the handle of FI. FREE_FN frees it
- * later.
- */
+/* Add H to the list, and make it the handle of FI. The caller has zeroed H. FREE_FN will free H. */
 void handle_open(struct fs *fs, struct handle *h, void (*free_fn)(struct handle *),
 		 struct fuse_file_info *fi);
 static inline void *handle_of(const struct fuse_file_info *fi)
@@ -33,8 +30,8 @@ static inline void *handle_of(const struct fuse_file_info *fi)
 void handle_close(struct fs *fs, struct fuse_file_info *fi);
 
 /*
- * Reply like fuse_reply_open, with direct_io. If FLUSHED, the kernel sends FLUSH at each close (see
- * flush in struct node_class). Otherwise it sends none.
+ * Reply like fuse_reply_open, with direct_io. If FLUSHED is true, the kernel sends a FLUSH at each
+ * close (see `flush` in struct node_class). Otherwise it sends no FLUSH.
  */
 int handle_reply_open(fuse_req_t req, const struct fuse_file_info *fi, bool flushed);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of nodes, indexed by key. A node is freed when neither the kernel nor a child nor a
- * running operation refers to it. Everything here runs on the FUSE thread, so there is no lock.
+ * The table of nodes, indexed by key. A node is freed when neither the kernel, nor a child node,
+ * nor a running operation refers to it. Everything here runs on the FUSE thread, so there is no
+ * lock.
  */
 #include <errno.h>
 #include <utlist.h>
@@ -73,8 +74,9 @@ struct node *node_get(struct fs *fs, struct node *parent, const struct node_clas
 	HASH_FIND_STR(fs->nodes->by_key, key, node);
 	if (node && (node->class != class || node->parent != parent)) {
 		/*
-		 * The name now refers to another kind of object, or a new directory of the same
-		 * name has replaced the old node's parent. Open files keep the old node.
+		 * The existing node is out of date: its name now refers to another kind of object,
+		 * or a new directory of the same name has replaced its parent. Open files keep the
+		 * old node.
 		 */
 		node_forget_name(fs, node);
 		node = NULL;
@@ -192,7 +194,7 @@ int node_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return err;
 }
 
-/* Return what the node of entry E in DIR represents. */
+/* Return the object that the node of the entry E in DIR represents. */
 static void *node_entry_object(const struct node_entry_def *e, const struct node *dir)
 {
 	return e->object ? e->object : dir->object;
@@ -267,8 +269,8 @@ struct node_table *node_table_new(const struct node_class *root, void *object)
 }
 
 /*
- * The kernel does not send FORGETs when it unmounts, so this also frees nodes whose LOOKUPS is not
- * 0.
+ * Also free nodes whose LOOKUPS is not 0, because the kernel does not send FORGETs when it
+ * unmounts.
  */
 void node_table_free(struct node_table *t)
 {
@@ -282,8 +284,8 @@ void node_table_free(struct node_table *t)
 }
 
 /*
- * Complete E, the entry that the kernel gets for NODE: nodeid and cache timeouts. The caller has
- * set the attributes in E. Count the lookup.
+ * Complete E, the kernel's entry for NODE: set nodeid and cache timeouts, and count the lookup. The
+ * caller has already set the attributes in E.
  */
 static void node_give(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 {
@@ -307,8 +309,8 @@ static void node_give_bare(struct fs *fs, struct node *node, struct fuse_entry_p
 	memset(e, 0, sizeof(*e));
 	node_stat(fs, node, &e->attr);
 	/*
-	 * The kernel uses this size although its timeout is 0. A size smaller than the last one
-	 * would truncate the file's mappings in other processes.
+	 * The kernel uses this size even if its timeout is 0. If it were smaller than the last
+	 * size, the kernel would truncate mappings of the file in other processes.
 	 */
 	e->attr.st_size = node->size;
 	node_give(fs, node, e);
@@ -368,7 +370,7 @@ void listing_free(struct listing *l)
 	free(l);
 }
 
-/* Return a new capacity for at least NEED items. ROOM is the current capacity. */
+/* Return a new capacity, for at least NEED items. ROOM is the current capacity. */
 static size_t listing_room(size_t room, size_t need)
 {
 	room = max_of(room, (size_t)64);

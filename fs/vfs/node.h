@@ -28,7 +28,7 @@ struct node;
 
 /*
  * The names that a directory contained when it was opened. The handle of the open directory has the
- * listing. So a reader neither skips nor repeats an entry while jobs are added and removed.
+ * listing. So a reader neither skips nor repeats an entry, even while jobs are added and removed.
  */
 struct listing {
 	char *names; /* the names, NUL-terminated, one after the other */
@@ -49,8 +49,8 @@ void listing_add(struct listing *l, const char *name);
 const char *listing_name(const struct listing *l, size_t i);
 
 /*
- * The operations of one kind of node. If an operation is NULL, kxfs gives the answer that is named
- * in the comment of the operation. An operation with a parameter REQ must answer the request
+ * The operations of one kind of node. If an operation is NULL, kxfs gives the answer that the
+ * comment of the operation names. An operation with a parameter REQ must answer the request
  * immediately, or park it (fs/vfs/park.h). It never waits.
  */
 struct node_class {
@@ -60,26 +60,26 @@ struct node_class {
 	size_t size;
 
 	/*
-	 * The value of node.live in new nodes. If it is true, the kernel does not cache the name of
-	 * the node either, because the name may refer to another node at any time.
+	 * The value of node.live in new nodes. If LIVE is true, the kernel does not cache the name
+	 * of the node either, because the name may refer to another node at any time.
 	 */
 	bool live;
 	/*
-	 * Computing the attributes requires rendering a text. So a directory listing returns only
-	 * the type and the inode number. The kernel requests the other attributes when a process
-	 * needs them. rm -r and tab completion do not need them.
+	 * True if computing the attributes requires rendering a text. Then a directory listing
+	 * returns only the type and the inode number. The kernel requests the other attributes when
+	 * a process needs them. rm -r and tab completion do not need them.
 	 */
 	bool costly;
 	/*
-	 * The attributes are read from disk. So even a lookup returns only the type and the inode
-	 * number. The kernel does only one lookup in a directory at a time: if one waited for a
-	 * hanging disk, it would block all others.
+	 * True if the attributes are read from disk. Then even a lookup returns only the type and
+	 * the inode number. The kernel does only one lookup in a directory at a time. So a lookup
+	 * that waits for a hanging disk would block all others.
 	 */
 	bool on_disk;
 
 	/*
 	 * Set those attributes in ST that differ from the defaults. Return 0 or a negative errno.
-	 * If this is NULL, all attributes have their defaults.
+	 * If this operation is NULL, all attributes have their defaults.
 	 */
 	int (*getattr)(struct fs *fs, struct node *node, struct stat *st);
 	/*
@@ -90,7 +90,7 @@ struct node_class {
 			     struct stat *st);
 	/*
 	 * Find NAME in DIR, and set *RET to a node from node_get(). Return 0 or a negative errno.
-	 * If this is NULL, every lookup returns -ENOENT.
+	 * If this operation is NULL, every lookup returns -ENOENT.
 	 */
 	int (*lookup)(struct fs *fs, struct node *dir, const char *name, struct node **ret);
 	/* Add all names except "." and ".." with listing_add(). Return 0 or a negative errno. */
@@ -98,7 +98,7 @@ struct node_class {
 	/* Set *RET to the target of a symbolic link, malloc'ed. Its length becomes st_size. */
 	int (*readlink)(struct fs *fs, struct node *node, char **ret);
 
-	/* EPERM if NULL. Opening for writing also fails with EPERM if `write` is NULL. */
+	/* EPERM if NULL. If `write` is NULL, opening for writing also fails with EPERM. */
 	void (*open)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
 	void (*read)(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
 		     struct fuse_file_info *fi);
@@ -111,8 +111,8 @@ struct node_class {
 	void (*poll)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi,
 		     struct fuse_pollhandle *ph); /* if NULL, always ready */
 	/*
-	 * If this is NULL, changing the times succeeds without an effect, and so does changing the
-	 * size of a file that has a `write`. All other changes fail with EPERM.
+	 * If this operation is NULL, changing the times succeeds without an effect. So does
+	 * changing the size of a file that has a `write`. All other changes fail with EPERM.
 	 */
 	void (*setattr)(struct fs *fs, fuse_req_t req, struct node *node, struct stat *attr,
 			int to_set, struct fuse_file_info *fi);
@@ -142,11 +142,15 @@ struct node {
 	 */
 	unsigned refs;
 	/*
-	 * The attributes may change at any time, so the kernel does not cache them. Exception: a
-	 * directory in a directory listing (node_listed).
+	 * True if the attributes may change at any time, so that the kernel must not cache them.
+	 * Exception: a directory in a directory listing (node_listed).
 	 */
 	bool live;
-	bool stale; /* removed from the table: the next lookup of its name makes a new node */
+	/*
+	 * true if the node was removed from the table, so that the next lookup of its name makes a
+	 * new node
+	 */
+	bool stale;
 	off_t size; /* the st_size that the kernel got last */
 	UT_hash_handle hh;
 	struct node *prev, *next; /* the list of all nodes */
@@ -158,9 +162,9 @@ struct node_table *node_table_new(const struct node_class *root, void *object);
 void node_table_free(struct node_table *t);
 
 /*
- * Return the node with CLASS and TAG under PARENT, as a new reference, which the caller drops with
- * node_put. Make the node if it does not exist yet. *FRESH is true if the node is new: the caller
- * then sets the members after struct node, which are zero. FRESH may be NULL.
+ * Return a new reference to the node with CLASS and TAG under PARENT. The caller drops it with
+ * node_put. If the node does not exist yet, make it, and set *FRESH to true. The caller then sets
+ * the members after struct node, which are zero. FRESH may be NULL.
  */
 struct node *node_get(struct fs *fs, struct node *parent, const struct node_class *class,
 		      const char *tag, bool *fresh);
@@ -192,28 +196,30 @@ int node_getattr(struct fs *fs, struct node *node, struct stat *st);
 void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
 
 /*
- * Fill E with the answer to a lookup or create that found NODE. Return 0 or a negative errno. On
- * success, this increases the kernel's lookup count. If the reply then can't be sent, the caller
- * decreases it with node_forget(..., 1). The caller keeps its own reference.
+ * Fill E with the answer to a lookup or create that has found NODE. Return 0 or a negative errno.
+ * On success, the kernel's lookup count increases. If the reply then can't be sent, the caller
+ * decreases the count with node_forget(..., 1). The caller keeps its own reference.
  */
 int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 /*
  * Like node_entry, for an entry of a directory listing. Leave out the attributes of a costly node.
  * Let the kernel cache the attributes of a directory even if node.live is true, because a process
- * that lists a directory usually requests them next. Exception: a directory whose class is live.
+ * that lists a directory usually requests them next. Exception: don't if the class of the directory
+ * is live.
  */
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 
 /*
- * One fixed entry of a directory, as a row of a table. The last row has a NULL name. A HIDDEN entry
- * can be looked up but is not listed. If WHEN is not NULL, the entry exists only while WHEN returns
- * true. The node of the entry represents OBJECT, or the directory's object if OBJECT is NULL.
+ * A row of a table of the fixed entries of a directory. The last row has a NULL name. A HIDDEN
+ * entry can be looked up but is not listed. If WHEN is not NULL, the entry exists only while WHEN
+ * returns true. The node of the entry represents OBJECT, or, if OBJECT is NULL, the directory's
+ * object.
  */
 struct node_entry_def {
 	const char *name;
 	const struct node_class *class;
 	bool hidden;
-	/* OBJECT is what the entry's node represents */
+	/* the argument OBJECT is the object that the entry's node represents */
 	bool (*when)(void *object, struct node *dir);
 	void *object;
 };

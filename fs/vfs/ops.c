@@ -78,7 +78,7 @@ static void ops_init(void *data, struct fuse_conn_info *conn)
 }
 
 /*
- * Find the entry NAME of DIR, and set *RET to its node, a new reference. Return 0 or a negative
+ * Find the entry NAME of DIR, and set *RET to a new reference to its node. Return 0 or a negative
  * errno.
  */
 static int ops_find(struct fs *fs, struct node *dir, const char *name, struct node **ret)
@@ -173,9 +173,9 @@ static void ops_readlink(fuse_req_t req, fuse_ino_t ino)
 }
 
 /*
- * Define the function ops_OP. It calls OP of the node's class, or replies ERR if the class does not
- * have OP. PARAMS is the parameter list of libfuse's operation. The macro passes its last arguments
- * to the class's OP.
+ * Define the function ops_OP, which calls OP of the node's class. If the class does not have OP,
+ * the function replies ERR. PARAMS is the parameter list of libfuse's operation. The last arguments
+ * of the macro are the arguments of the class's OP.
  */
 #define OPS_OF_CLASS(op, err, params, ...)                                                         \
 	static void ops_##op params                                                                \
@@ -269,7 +269,7 @@ static void ops_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 		node->class->poll(fs, req, node, fi, ph);
 		return;
 	}
-	/* Don't reply ENOSYS, which would disable poll for the whole mount. */
+	/* Don't reply ENOSYS: that would disable poll for the whole mount. */
 	if (ph)
 		fuse_pollhandle_destroy(ph);
 	fuse_reply_poll(req, POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM);
@@ -280,7 +280,7 @@ static void ops_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 struct dir_handle {
 	struct handle handle;
 	struct listing *listing;
-	bool read; /* entries were read, so a read at offset 0 is a rewinddir(3) */
+	bool read; /* true if entries were read; then a read at offset 0 is a rewinddir(3) */
 };
 
 static void ops_free_dir(struct handle *h)
@@ -319,8 +319,9 @@ static void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 }
 
 /*
- * Append entry I of DIR, with NAME, to BUF, which has ROOM bytes. Return the size of the entry in
- * BUF, or 0 if it does not fit. If the entry was removed since the listing, return 0 and set *GONE.
+ * Append entry number I of DIR, whose name is NAME, to BUF, which has space for ROOM bytes. Return
+ * the size of the entry in BUF, or 0 if it does not fit. If the entry was removed since the listing
+ * was made, return 0 and set *GONE.
  */
 static size_t ops_add_entry(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 			    size_t i, char *buf, size_t room, bool *gone)
@@ -353,8 +354,8 @@ static void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t o
 	size_t used = 0;
 
 	/*
-	 * List the names again for rewinddir(3), because they may have changed. Keep the old names
-	 * if this fails because the directory was removed.
+	 * For rewinddir(3), list the names again, because they may have changed. If this fails
+	 * because the directory was removed, keep the old names.
 	 */
 	if (off == 0 && dir->read && ops_list(fs, node_of(fs, ino), &again) == 0) {
 		listing_free(dir->listing);

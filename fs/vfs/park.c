@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parked requests: a table from ticket to request, under one leaf lock. The thread that removes a
+ * Parked requests. They are in a table by ticket, under one leaf lock. The thread that removes a
  * request from the table answers it, so each request is answered exactly once.
  *
  * libfuse reports an interrupt on the FUSE thread, while it holds a lock of the request. So the
@@ -9,7 +9,7 @@
  * can't delay its answers.
  *
  * A deadline is a number of ticks instead of a time, because nobody can answer a request while the
- * machine is suspended. However long the suspend lasts, it counts as one tick.
+ * machine is suspended. However long the machine is suspended, that counts as one tick.
  */
 #include <errno.h>
 #include <linux/fuse.h>
@@ -35,17 +35,18 @@
 struct parked {
 	uint64_t ticket;
 	fuse_req_t req;
-	uint64_t unique; /* the kernel's number of a held request, for a reply through FD; else 0 */
+	/* the kernel's number of a held request, for a reply through FD; 0 for other requests */
+	uint64_t unique;
 	int fd;
 	struct park *park;
 	enum park_kind kind;
 	unsigned ticks; /* ticks until the deadline; 0 if there is no deadline. Under the lock */
 	/*
-	 * Set when the request is inserted into the table. From then on, an interrupt queues an
-	 * answer. Before, an interrupt only sets EARLY. FUSE thread.
+	 * True as soon as the request is in the table. From then on, an interrupt queues an answer.
+	 * Before that, an interrupt only sets EARLY. FUSE thread.
 	 */
 	bool live;
-	bool early; /* an interrupt arrived before LIVE was set. FUSE thread */
+	bool early; /* true if an interrupt arrived before LIVE was set. FUSE thread */
 	UT_hash_handle hh;
 };
 
@@ -68,9 +69,9 @@ struct park {
 	struct parked *table;
 	struct park_answer *answers;
 	size_t count[PARK_N_KINDS];
-	bool ticking; /* a request with a deadline is parked */
-	bool ended;   /* no request may be parked any more */
-	bool over;    /* park's thread must end */
+	bool ticking; /* true if a request with a deadline is parked */
+	bool ended;   /* true if no request may be parked any more */
+	bool over;    /* true if park's thread must end */
 };
 
 struct park *park_new(void)
@@ -88,8 +89,8 @@ struct park *park_new(void)
 }
 
 /*
- * Remove the request of TICKET from the table, and return it; NULL if it is not there. Afterwards
- * only the caller may answer the request. Call this under the lock.
+ * Remove the request of TICKET from the table, and return it. Return NULL if it is not in the
+ * table. Afterwards only the caller may answer the request. Call this under the lock.
  */
 static struct parked *park_take(struct park *park, uint64_t ticket)
 {
@@ -153,7 +154,9 @@ bool park_waits(struct park *park, uint64_t ticket)
 	return p;
 }
 
-/* Queue the answer ERR to TICKET; park's thread sends it. Call this under the lock. */
+/*
+ * Queue the answer ERR to the request of TICKET. Park's thread sends it. Call this under the lock.
+ */
 static void park_note(struct park *park, uint64_t ticket, int err)
 {
 	struct park_answer *a = new0(struct park_answer);
@@ -288,8 +291,8 @@ void park_free(struct park *park)
 }
 
 /*
- * Insert P into the table. Return false if the mount is ending. After a success, another thread may
- * free P at any time.
+ * Insert P into the table, and return true. From then on, another thread may free P at any time.
+ * Return false if the mount is ending.
  */
 static bool park_insert(struct park *park, struct parked *p)
 {
@@ -306,8 +309,8 @@ static bool park_insert(struct park *park, struct parked *p)
 }
 
 /*
- * Park REQ as P, in which the caller has set TICKS, UNIQUE and FD. Return the ticket, or 0 if REQ
- * was answered.
+ * Park REQ as P. The caller has set TICKS, UNIQUE and FD in P. Return the ticket, or 0 if REQ was
+ * answered immediately.
  */
 static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, enum park_kind kind)
 {
@@ -318,8 +321,9 @@ static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, en
 	p->park = park;
 	p->kind = kind;
 	/*
-	 * Only the thread that holds the session lock processes interrupts, and the caller holds
-	 * it. So an interrupt arrives either in this call, or after park_one has returned.
+	 * Only the thread that holds the session lock processes interrupts, and this thread holds
+	 * it. So an interrupt that has already arrived calls park_on_interrupt here, and a later
+	 * one only after park_one has returned.
 	 */
 	fuse_req_interrupt_func(req, park_on_interrupt, p);
 	if (p->early) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parked requests: FUSE requests that wait for an event. The FUSE thread parks a request. Later the
- * awaited event, an interrupt, the deadline or the end of the mount claims and answers it. Only the
- * first of these can claim the request, so it is answered exactly once (rules T1, T6). A parked
- * request has a ticket, a number that is never reused. So an event that arrives after the answer
- * does no harm.
+ * A parked request is a FUSE request that waits for an event. The FUSE thread parks the request.
+ * Later the awaited event, an interrupt, the deadline or the end of the mount claims and answers
+ * it. Only the first of these can claim the request, so it is answered exactly once (rules T1, T6).
+ * A parked request has a ticket, a number that is never reused. So an event that arrives after the
+ * answer does no harm.
  *
  *	ticket = park_add(park, req, PARK_READ, 0);	// FUSE thread, no lock held
  *	... pass TICKET to the code that will answer; if it can answer now, claim immediately
@@ -57,8 +57,8 @@ uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsign
  */
 uint64_t park_hold(struct park *park, fuse_req_t req, int fd, uint64_t unique);
 /*
- * Make park's thread call HANGS(DATA) once a tick, as long as any request has been held (park_hold)
- * for longer than one tick. Call this before the first park_hold.
+ * Make park's thread call HANGS(DATA) once a tick while at least one request has been held
+ * (park_hold) for longer than one tick. Call this before the first park_hold.
  */
 void park_when_held(struct park *park, void (*hangs)(void *data), void *data);
 

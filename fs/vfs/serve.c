@@ -35,7 +35,8 @@ struct server {
 	fuse_req_t req;		    /* the request in progress */
 	uint64_t unique, nodeid;    /* number and node of that request */
 	uint64_t ticket;	    /* ticket of that request, while ON_DISK */
-	bool on_disk;		    /* the handler waits for a disk; written under both locks */
+	/* true if the handler waits for a disk; written under both locks */
+	bool on_disk;
 	/*
 	 * FORGETs and RELEASEs that wait until this server's handler returns. Used under the
 	 * session lock.
@@ -50,15 +51,15 @@ struct serve {
 	struct fuse_session *se;
 	int err; /* the error that ended the session; 0 if there was none */
 	/*
-	 * The session lock. Its holder calls back, replies and renders, which a struct lock
-	 * forbids.
+	 * The session lock. It is not a struct lock, because its holder calls back, replies and
+	 * renders, which a struct lock forbids.
 	 */
 	pthread_mutex_t session;
 	struct lock lock;
 	pthread_cond_t ended;
 	/* Under the lock: */
 	struct server *servers;
-	unsigned n, on_disk; /* number of servers; number of servers with ON_DISK */
+	unsigned n, on_disk; /* the number of servers, and the number of servers with ON_DISK */
 };
 
 static _Thread_local struct server *server_here;
@@ -149,8 +150,8 @@ static void handle(struct server *me, const struct fuse_buf *buf)
 }
 
 /*
- * Return true if this thread must continue to serve. If another thread is serving, or the session
- * has ended, remove this thread from the list and return false.
+ * Return true if this thread must continue to serve. Otherwise another thread is serving, or the
+ * session has ended: remove this thread from the list and return false.
  */
 static bool stay(struct server *me)
 {
@@ -253,7 +254,8 @@ void serve_disk_end(struct fs *fs)
 }
 
 /*
- * A request has been waiting for a disk for a long time: let another thread serve. Park's thread.
+ * Called on park's thread when a request has been waiting for a disk for a long time. Let another
+ * thread serve.
  */
 static void serve_stalled(void *data)
 {

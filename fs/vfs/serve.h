@@ -39,10 +39,10 @@ void serve_finish(struct serve *s);
 void serve_wake(struct serve *s);
 
 /*
- * A handler calls serve_disk_begin before, and serve_disk_end after, an access that may wait for a
- * disk. It must not have answered its request yet. serve_disk_begin returns 0, or -ETIMEDOUT if too
- * many requests already wait for a disk. On threads that do not serve requests, both functions do
- * nothing.
+ * A handler must call serve_disk_begin before an access that may wait for a disk, and
+ * serve_disk_end after it. The handler must not have answered its request yet. serve_disk_begin
+ * returns 0, or -ETIMEDOUT if too many requests already wait for a disk. On threads that do not
+ * serve requests, both functions do nothing.
  */
 int serve_disk_begin(struct fs *fs);
 void serve_disk_end(struct fs *fs);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Common code of all streams: pass requests from the FUSE thread to the I/O thread, queue the
- * waiting reads, answer them after an event, and answer poll().
+ * The common code of all streams. It passes requests from the FUSE thread to the I/O thread, queues
+ * the waiting reads, answers them after an event, and answers poll().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +68,7 @@ static ssize_t stream_take(struct stream *s, const char **ret, size_t size, uint
 	return s->err ? s->err : s->class->read(s, ret, size, off);
 }
 
-/* True if a read that begins at the end of the last read would be answered immediately. */
+/* True if kxfs could immediately answer a read that begins at the end of the last read. */
 static bool stream_is_ready(struct stream *s)
 {
 	ssize_t n = stream_take(s, NULL, 1, s->pos);
@@ -134,7 +134,7 @@ void stream_hold(struct stream *s)
 	s->held++;
 }
 
-/* Free S if it is closed and not held. */
+/* If S is closed and not held, free it. */
 static void stream_end(struct stream *s)
 {
 	if (!s->closed || s->held > 0)

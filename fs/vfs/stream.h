@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams: open files whose reading blocks. The I/O thread owns a stream from the open to the
+ * A stream is an open file whose reading blocks. The I/O thread owns a stream from the open to the
  * release. The FUSE thread only posts requests to the I/O thread, in order (loop_post), so a stream
- * has no lock. A read is parked until the stream's class has bytes for it. poll() is answered
- * immediately; if the stream has no bytes yet, kxfs wakes the poller when they arrive.
+ * has no lock. A read is parked until the stream's class has bytes for it. kxfs answers poll()
+ * immediately. If the stream has no bytes at that time, kxfs wakes the poller when bytes arrive.
  */
 #pragma once
 
@@ -14,13 +14,16 @@ struct stream;
 /* The operations of one kind of stream. I/O thread. */
 struct stream_class {
 	size_t size; /* size of the structure that begins with struct stream */
-	/* Start S. Return 0, or a negative errno, which all reads of S then get. May be NULL. */
+	/*
+	 * Start S. Return 0 or a negative errno. All reads of S then return this error. May be
+	 * NULL.
+	 */
 	int (*start)(struct stream *s);
 	/*
 	 * Return how many bytes are available at OFF, at most SIZE. If RET is not NULL, set *RET to
-	 * their address, which is valid until the next call of a function of S. Return 0 at the end
-	 * of the file, or a negative errno. -EAGAIN: no byte is available yet. -EINPROGRESS: the
-	 * class does not know yet, and holds S until it knows (stream_hold).
+	 * their address, which is valid until the next call of a function of S. At the end of the
+	 * file, return 0. Otherwise return a negative errno: -EAGAIN if no byte is available yet;
+	 * -EINPROGRESS if the class does not know yet, and holds S until it knows (stream_hold).
 	 */
 	ssize_t (*read)(struct stream *s, const char **ret, size_t size, uint64_t off);
 	/* Free the members after struct stream. */
@@ -32,12 +35,12 @@ struct stream_read; /* a parked read */
 struct stream {
 	const struct stream_class *class;
 	struct fs *fs;
-	int err;       /* what `start` has returned */
-	unsigned held; /* calls of stream_hold minus stream_unhold; S is freed only at 0 */
+	int err;       /* the error that `start` has returned, or 0 */
+	unsigned held; /* calls of stream_hold minus calls of stream_unhold; S is freed only at 0 */
 	bool closed;
 	struct stream_read *reads;
 	struct fuse_pollhandle *poll; /* the poller to wake, or NULL */
-	/* end of the last read: poll() checks for bytes from this offset on */
+	/* the end of the last read; poll() checks for bytes from this offset on */
 	uint64_t pos;
 	struct stream *prev, *next;
 };
@@ -47,12 +50,15 @@ struct stream {
  * FUSE thread.
  */
 struct stream *stream_new(struct fs *fs, const struct stream_class *class);
-/* Answer the open REQ: its file reads from S. FUSE thread. */
+/* Answer the open request REQ. Its file then reads from S. FUSE thread. */
 void stream_open(struct stream *s, fuse_req_t req, struct fuse_file_info *fi);
 
 /* Call FN for each open stream; FN must not close any. I/O thread. */
 void streams_visit(struct fs *fs, void (*fn)(struct stream *s, void *data), void *data);
-/* S may have more bytes: answer its waiting reads, and wake its poller. I/O thread. */
+/*
+ * Answer the waiting reads of S, and wake its poller, because S may have more bytes now. I/O
+ * thread.
+ */
 void stream_wake(struct stream *s);
 /*
  * Prevent S from being freed until stream_unhold, even if S is closed. stream_unhold also calls

@@ -9,7 +9,7 @@ struct text_handle {
 	struct handle handle;
 	const char *text;
 	size_t len;
-	char *own; /* OWN or SHARED owns the text; the other is NULL */
+	char *own; /* the text, if only this handle uses it; NULL if SHARED owns the text */
 	struct spec_text *shared;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files whose text is rendered when they are opened. So a reader gets one version of the text,
- * however long the reading takes. The class of such a file has TEXT_OPS, and either .render or
+ * The text of such a file is rendered when the file is opened. So a reader gets one version of the
+ * text, however long the reading takes. The class of the file has TEXT_OPS, and either .render or
  * .share.
  */
 #pragma once
@@ -16,15 +16,15 @@ struct text_class {
 	/* Called after the text was rendered for an open. May be NULL. */
 	void (*opened)(struct node *node);
 	/*
-	 * Replaces .render for a large text that rarely changes: set *RET to a new reference to the
-	 * text. Return 0 or a negative errno.
+	 * Used instead of .render for a large text that rarely changes. Set *RET to a new reference
+	 * to the text. Return 0 or a negative errno.
 	 */
 	int (*share)(struct fs *fs, struct node *node, struct spec_text **ret);
 };
 
 /* Set *RET to the current size of NODE's text. Return 0 or a negative errno. */
 int text_size(struct fs *fs, struct node *node, off_t *ret);
-/* The getattr of a text that has no times of its own. mtime becomes the current time. */
+/* The getattr of a text that has no times of its own. It sets mtime to the current time. */
 int text_getattr(struct fs *fs, struct node *node, struct stat *st);
 void text_open(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
 void text_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
