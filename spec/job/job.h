@@ -41,7 +41,7 @@ const char *spec_state_name(enum spec_state state);
 /* True for SUCCEEDED, FAILED and CANCELLED. Such a state ends the wait of a reader of `wait`. */
 bool spec_state_is_final(enum spec_state state);
 
-/* The beginning of a state or phase. Plain data. */
+/* The start of a state or phase of a job. Plain data. */
 struct spec_transition {
 	int64_t time;
 	enum spec_state state;
@@ -256,7 +256,7 @@ struct spec_job {
 	unsigned max_retries;
 	/*
 	 * How many seconds an attempt of each replica may run. 0 if there is no limit, or if
-	 * replicas have different ones.
+	 * replicas have different limits.
 	 */
 	int time_limit;
 	/*

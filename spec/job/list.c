@@ -90,7 +90,7 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 	uint64_t desired = 0;
 	size_t n_ready = 0;
 
-	/* Count the requested replicas, and those that run or have succeeded. */
+	/* Count the requested replicas, and the replicas that run or have succeeded. */
 	for (size_t i = 0; i < job->n_roles; i++)
 		desired += job->roles[i].desired;
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -253,8 +253,8 @@ static struct spec_text *make_table(const struct spec_list *list, int64_t stale_
 /* --- the bytes of all rows --- */
 
 /*
- * Order rows: the job that changed last is the first. If the times are equal, the newest job is the
- * first.
+ * Compare two rows for sorting. The job that changed last comes first. If the times are equal, the
+ * newest job comes first.
  */
 static int compare_rows(const void *a, const void *b)
 {

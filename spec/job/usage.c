@@ -28,8 +28,9 @@ static const struct {
 struct figures {
 	struct spec_request given;
 	struct spec_usage used;
-	bool is_known;	     /* true if a source reports the usage */
-	int64_t begun, seen; /* ns: begin and end of the time that USED covers; 0 if unknown */
+	bool is_known; /* true if a source reports the usage */
+	/* beginning and end of the time that USED covers, in ns; 0 if unknown */
+	int64_t begun, seen;
 	/*
 	 * requested cores multiplied by the time in ns for which they were requested; -1 if unknown
 	 */
