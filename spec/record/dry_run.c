@@ -29,9 +29,10 @@ static struct chance chance_of(const struct spec_dry_run *d)
 /* --- a job of a cluster --- */
 
 /*
- * Choose the mount options that apply to KIND. Set *RET to them (malloc'ed; D owns the strings) and
- * return their number. A mount of local jobs may have options for any kind, so omit those that KIND
- * does not have. On a mount of a cluster, keep them: they cause an error later.
+ * Choose the run options of D that apply to KIND. Set *RET to them (malloc'ed; D owns the strings)
+ * and return their number. If D's backend is "local", its options may be for any kind, so omit
+ * those that KIND does not have. With any other backend, keep these options, so that they cause an
+ * error later.
  */
 static size_t choose_options(const struct spec_dry_run *d, const struct spec_kind *kind,
 			     struct spec_pair **ret)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dry runs: return the object that a document would become, as YAML, without launching anything.
- * This is for kxfs --dry-run=FILE, which needs neither a mount nor a cluster, and for dryrun/ in a
- * mount of local jobs. Pure: randomness and time are parameters.
+ * Makes dry runs: returns the object that a document would become, as YAML, without launching
+ * anything. This is for kxfs --dry-run=FILE, which needs neither a mount nor a cluster, and for
+ * dryrun/ in a mount of local jobs. Pure: randomness and time are parameters.
  */
 #pragma once
 

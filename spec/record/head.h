@@ -2,16 +2,16 @@
 /*
  * The file of a job in the state directory, as bytes:
  *
- *	kxfs job 1 j HHHHHHHH DDDDDDDD MMMMMMMM SSSSSSSSSSSSSSSS RRRRRRRRRRRRRRRR\n  SPEC_HEAD_LINE bytes
- *	{"job":{...},"state":{...},"hold":{...},"plan":{...},"snapshot":{...}}\n  the head, H bytes
+ *	kxfs job 1 j HHHHHHHH DDDDDDDD MMMMMMMM SSSSSSSSSSSSSSSS RRRRRRRRRRRRRRRR\n
+ *	{"job":{...},"state":{...},"hold":{...},"plan":{...},"snapshot":{...}}\n   the head, H bytes
  *	the document that the user wrote, D bytes
  *	the manifest that a dry run made of it, M bytes, while the job is held
  *
- * The letter is `h` if the job is in history/, and `j` if not. kxfs overwrites it in place, so no
- * checksum covers it. S is the checksum of the lengths and the head. R is the checksum of all bytes
- * after the head. Both are FNV-1a with 64 bits, in hexadecimal. kxfs rewrites the head, but never
- * changes the document. The parts hold, plan and snapshot are JSON maps that other modules write
- * and parse.
+ * The first line has SPEC_HEAD_LINE bytes. Its letter is `h` if the job is in history/, and `j` if
+ * not. kxfs overwrites the letter in place, so no checksum covers it. S is the checksum of the
+ * lengths and the head. R is the checksum of all bytes after the head. Both are FNV-1a with 64
+ * bits, in hexadecimal. kxfs rewrites the head, but never changes the document. The parts hold,
+ * plan and snapshot are JSON maps that other modules write and parse.
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads AppDefs for local jobs, whose replicas run on this machine: the fields and the run options
- * of local jobs. Refuses a ready manifest for a cluster with an error of its own.
+ * Reads AppDefs for local jobs, whose replicas run on this machine. Reads both the AppDef's fields
+ * and the run options of local jobs. Refuses a ready manifest for a cluster with an error of its
+ * own.
  */
 #pragma once
 
@@ -23,7 +24,7 @@ struct spec_machine {
 	void *data;
 };
 
-/* A job's settings, from its run options and those of the mount. Plain data. */
+/* A job's settings, from its run options and the mount's run options. Plain data. */
 struct spec_terms {
 	/* where the job runs, malloc'ed: its run option cwd, or WORK_DIR of the machine */
 	char *dir;
