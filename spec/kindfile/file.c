@@ -531,8 +531,8 @@ static struct spec_member member_of(struct spec_kind_file *f, const struct value
 }
 
 /*
- * Return the list of members that a copy of an object omits: those that the file names, and those
- * that ctl may have set.
+ * Return the list of members that a copy of an object omits: the members that the file names, and
+ * the members that ctl may have set.
  */
 static const struct spec_member *make_members(struct spec_kind_file *f)
 {

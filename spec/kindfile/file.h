@@ -87,10 +87,14 @@ struct kind_state {
 	/* the word that users see; if NULL, they see the condition, the phase or the word of IS */
 	const char *shown;
 	bool firm;
-	/* reasons that only mean that pods have failed; "true" means all reasons */
+	/*
+	 * reasons that mean only that pods have failed, so that the pods explain more; "true" means
+	 * all reasons
+	 */
 	struct texts vague;
 	struct texts exact;
-	struct texts exact_message; /* if a message contains one of these, its reason is exact */
+	/* if a job's message contains one of these texts, its reason is not vague */
+	struct texts exact_message;
 };
 
 /* A part: an object between a job and its pods. */
