@@ -38,9 +38,9 @@ enum where {
 #define MAX_KEYS 10
 
 /*
- * Fields to remove: the members KEYS of the map at the path AT. With a VALUE, only members with
- * this value are removed. If AT leads to a list, the items called KEYS are removed; an item is a
- * text, or a map with a name or a manager.
+ * Fields to remove: the members KEYS of the map at the path AT. If VALUE is not NULL, only members
+ * with this value are removed. If AT leads to a list, the items called KEYS are removed; an item is
+ * a text, or a map with a name or a manager.
  */
 struct added {
 	enum where where;

@@ -56,8 +56,8 @@ static void build_clear(struct spec_build *b)
 }
 
 /*
- * Refuse an object that has SIZE bytes and is too large. Without EXACT, SIZE is only a lower bound.
- * APP is NULL for a ready manifest, since its number of replicas is unknown.
+ * Refuse an object that has SIZE bytes and is too large. If EXACT is false, SIZE is only a lower
+ * bound. APP is NULL for a ready manifest, since its number of replicas is unknown.
  */
 static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, struct spec_errors *e)
 {

@@ -9,19 +9,21 @@
 
 #include "spec/pods/kind.h"
 
-/* The input besides the document. Plain data. */
+/* The input of spec_manifest_make besides the document. Plain data. */
 struct spec_manifest_request {
 	/*
-	 * The mount's kind. NULL on a mount of several kinds: then the document may name one of
-	 * KINDS, and otherwise the first one that fits is used.
+	 * The mount's kind. NULL on a mount of several kinds: kxfs then uses the kind in KINDS that
+	 * the document names or, if it names none, the first kind in KINDS that can make objects
+	 * from AppDefs.
 	 */
 	const struct spec_kind *kind;
 	const struct spec_kind *const *kinds;
 	size_t n_kinds;
-	const struct spec_kinds *known;	 /* all kinds, also those that this mount does not show */
+	/* all kinds, including kinds that this mount does not show */
+	const struct spec_kinds *known;
 	const struct spec_pair *options; /* the mount's run options: "-o key=value" */
 	size_t n_options;
-	const char *home; /* see spec_app_parse */
+	const char *home; /* as in struct spec_app_rules */
 	/*
 	 * True for a mount with -o mine. Such a mount selects its jobs by SPEC_LABEL_USER, so
 	 * objects need this label.

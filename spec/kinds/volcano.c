@@ -60,7 +60,7 @@ static bool any_restarts(const struct spec_value *policies)
 }
 
 /*
- * Of POLICIES, find the first one that applies when all pods of a task have succeeded. Return its
+ * Find the first of POLICIES that applies when all pods of a task have succeeded. Return its
  * action; "" if there is no such policy.
  */
 static const char *action_of_success(const struct spec_value *policies)
