@@ -45,19 +45,19 @@ struct options {
 	bool foreground;
 	bool debug;
 	bool read_only;
-	bool rbac; /* true: doctor prints a Role */
+	bool rbac; /* true if doctor prints a Role */
 	bool allow_other;
 	enum options_cancel cancel;
 	enum diag_level log_level;
 	char *kubeconfig; /* a file; "" for kubectl's default */
 	char *as;	  /* the user to impersonate, or "" */
 	char *selector;	  /* a label selector; "" for all jobs */
-	bool mine;	  /* true: show only jobs that this user submitted */
+	bool mine;	  /* true if only jobs that this user submitted are shown */
 	enum options_capture capture;
 	char *state;   /* the state directory; "" for the default */
 	char *archive; /* an absolute path, or "" */
 	unsigned grace_ms;
-	bool linger;   /* true: local jobs outlive the mount */
+	bool linger;   /* true if local jobs outlive the mount */
 	uint64_t jobs; /* the largest number of local jobs that run at the same time; 0: no limit */
 	/* Number of GPUs for local jobs; UINT64_MAX for all GPUs of this machine. */
 	uint64_t gpus;

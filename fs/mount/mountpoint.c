@@ -266,8 +266,8 @@ int mountpoint_resolve(const char *name, char **ret_path, char **ret_text)
 }
 
 /*
- * True if kxfs is mounted on PATH, even if that mount is dead. Don't access the mounted file
- * system.
+ * True if kxfs is mounted on PATH, even if that mount is dead. This does not access the mounted
+ * file system.
  */
 static bool is_kxfs(const char *path)
 {

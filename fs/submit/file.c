@@ -24,7 +24,7 @@
 struct file_node {
 	struct node node;
 	struct upload *upload;
-	unsigned taken; /* upload_taken when the node was made */
+	unsigned taken; /* the value of upload_taken when the node was made */
 };
 
 struct open_file {

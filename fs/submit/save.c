@@ -14,7 +14,10 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-/* How long to collect names, in ms. Then kxfs syncs the files of all these names together. */
+/*
+ * How long to collect names of files that must be synced, in ms. Then kxfs syncs all these files
+ * together.
+ */
 #define SYNC_MS 500
 
 struct sync_name {

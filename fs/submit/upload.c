@@ -21,7 +21,7 @@
 #include "spec/base/time.h"
 
 struct uploads {
-	struct lock *lock; /* all members except the counts are constant */
+	struct lock *lock; /* constant, like all members except the counts */
 	int dir_fd;
 	struct file_owner us;
 	uint64_t scratch;  /* bytes of all scratch files */
@@ -299,8 +299,8 @@ void upload_set_name(struct upload *u, const char *name)
 					     : UPLOAD_SCRATCH;
 	charge(u);
 	/*
-	 * If a scratch file gets a name that submits, give each handle that has written contents of
-	 * its own.
+	 * If a scratch file gets a name that submits, each handle with unsubmitted changes gets
+	 * contents of its own.
 	 */
 	DL_FOREACH(u->writers, w)
 		if (u->named == UPLOAD_SUBMITS && w->dirty && !w->content) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files list and list.jsonl, each with all jobs in one text. In the root, they list the jobs in
- * jobs/; in history/, the jobs in history/. The text is cached. An open renders a new text only if
- * a job has changed, or if an age in the text is out of date. Rendering 100 000 jobs takes seconds.
- * Meanwhile other requests are served. FUSE thread.
+ * The files list and list.jsonl. Each shows all jobs of one directory in one text: the two files in
+ * the root show the jobs of jobs/, those in history/ the jobs of history/. The text is cached. An
+ * open renders a new text only if a job has changed, or if an age in the text is out of date.
+ * Rendering 100 000 jobs takes seconds. Meanwhile other requests are served. FUSE thread.
  */
 #include <pthread.h>
 
