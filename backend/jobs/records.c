@@ -77,8 +77,8 @@ struct writer {
 	struct spec_head *next;		  /* the head that the pool writes */
 	const struct spec_job *snapshot;  /* the snapshot that the pool writes, or NULL */
 	/*
-	 * Used while R is being removed. An older record of the same file, which is being marked so
-	 * that NAME.job does not show its job after the removal. Pinned.
+	 * The older record of the same file that must be marked before R is removed, so that
+	 * NAME.job does not show the older job afterwards. Pinned.
 	 */
 	struct record *older;
 	bool writing;

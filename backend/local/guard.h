@@ -33,7 +33,7 @@ struct guard_program {
 	const char *cwd;
 	rlim_t nofile;	    /* the program's soft limit of descriptors */
 	int64_t limit_ms;   /* time limit of the program; 0: no limit */
-	int64_t grace_ms;   /* time between SIGTERM and SIGKILL at the limit */
+	int64_t grace_ms;   /* time between SIGTERM and SIGKILL when the limit is reached */
 	char **args, **env; /* NULL-terminated arguments and environment */
 };
 

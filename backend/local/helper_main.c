@@ -16,8 +16,8 @@
 
 /*
  * Move the instructions and the socket away from descriptors 0 and 1. The first text of the
- * instructions is the job's folder. Change to it, so that lsof shows to which job this helper
- * belongs.
+ * instructions is the job's folder. Change to this folder, so that lsof shows to which job this
+ * helper belongs.
  */
 static int take_instructions(int *ret_instructions, int *ret_listen)
 {

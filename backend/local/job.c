@@ -55,8 +55,9 @@ struct local_jobs {
 	struct local_replicas *replicas;
 	struct local_job *all;
 	struct orphan *orphans;
-	bool in_charge;		  /* true if kxfs may start and end jobs */
-	struct spec_slots limits; /* only its limits are used, which are those of the queue */
+	bool in_charge; /* true if kxfs may start and end jobs */
+	/* the limits of the queue; the counts in this struct are not used */
+	struct spec_slots limits;
 	bool slots_posted;
 	int64_t last_queue_number; /* the number of the newest waiting job, or 0 */
 	atomic_ullong taken;	   /* the GPUs of all jobs; any thread reads it */

@@ -94,7 +94,7 @@ void local_job_launch(struct local_job *job);
 struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct spec_record *rec);
 /*
  * Resume JOB, which an earlier daemon has started. FOUND is the result of local_job_find_attempts.
- * Take ownership of its descriptors.
+ * Take ownership of the descriptors in FOUND.
  */
 void local_job_take_over(struct local_job *job, const struct task_found *found);
 

@@ -56,7 +56,7 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, st
 void local_record_free(struct local_record *r);
 
 struct record *local_record_entry(const struct local_record *r);
-/* Return the text of PART for a write of the record, malloc'ed. */
+/* Return the text of PART that must be written to the record, malloc'ed. */
 char *local_record_part(struct local_record *r, enum record_part part);
 /* See records_set_written. */
 void local_record_written(struct local_record *r, int err);

@@ -101,7 +101,7 @@ struct local_replicas {
 	struct tasks *tasks;
 	unsigned grace_ms;
 	struct local_replica *queue;
-	unsigned preparing; /* starts that are on the pool */
+	unsigned preparing; /* number of starts that are on the pool */
 	bool queue_posted;
 	bool begun;
 	/* For metrics, which any thread reads: */

@@ -21,7 +21,7 @@ struct task_config {
 	const char *cwd;
 	int64_t limit_ms;  /* time limit of the program; 0: none */
 	uint64_t gpus;	   /* the program's GPUs, one bit for each GPU */
-	unsigned grace_ms; /* time between SIGTERM and SIGKILL at the limit */
+	unsigned grace_ms; /* time between SIGTERM and SIGKILL when the limit is reached */
 	/* Both arrays end with NULL. kxfs searches the PATH in ENV for ARGS[0]. */
 	char *const *args, *const *env;
 };
@@ -74,7 +74,10 @@ enum task_state {
 struct task_found {
 	enum task_state state;
 	int fd; /* RUNS: a connection to the helper, for task_adopt; else -1 */
-	/* UNKNOWN: a negative errno. -EWOULDBLOCK: the helper lives, but no longer listens */
+	/*
+	 * UNKNOWN: the reason, a negative errno; -EWOULDBLOCK if the helper lives but no longer
+	 * listens
+	 */
 	int err;
 	/*
 	 * RUNS: the time at which the program was started, in ns; 0 if this is unknown or has not
