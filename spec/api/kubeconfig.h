@@ -43,7 +43,10 @@ struct spec_connection {
 	char *token_file;      /* if given, TOKEN is used only while this file can't be read */
 	char *user, *password; /* not together with a token */
 	char *cert_file, *key_file;
-	/* Decoded texts. Each takes precedence over its file. Either both are given, or neither. */
+	/*
+	 * A decoded certificate and a decoded key. Each takes precedence over its file. Either both
+	 * are given, or neither.
+	 */
 	char *cert_pem, *key_pem;
 	char *as, *as_uid;
 	char **as_groups;
