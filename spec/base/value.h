@@ -58,7 +58,10 @@ int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret);
  * member, is not a map, or is NULL.
  */
 const struct spec_value *spec_read_member(const struct spec_value *o, const char *key);
-/* Like spec_read_member, but return NULL if the member is not a map, or not a list. */
+/*
+ * Like spec_read_member, but the first function returns NULL if the member is not a map, and the
+ * second if it is not a list.
+ */
 const struct spec_value *spec_read_map(const struct spec_value *o, const char *key);
 const struct spec_value *spec_read_list(const struct spec_value *o, const char *key);
 /* Return the text of the string KEY in O, borrowed; "" if it is absent. */
@@ -81,8 +84,8 @@ bool spec_read_bool(const struct spec_value *o, const char *key);
 int64_t spec_read_time(const struct spec_value *o, const char *key);
 
 /*
- * Return the I-th item of a list or member of a map, or NULL if there is none; and return their
- * number. LIST may be NULL.
+ * The first function returns the I-th item of a list or the I-th member of a map, or NULL if there
+ * is none. The second returns their number. LIST may be NULL.
  */
 const struct spec_value *spec_read_at(const struct spec_value *list, size_t i);
 size_t spec_read_count(const struct spec_value *list);
