@@ -248,7 +248,7 @@ static bool has(struct json_object *o, const char *at, const char *key)
 	return json_object_is_type(map, json_type_object) && json_object_object_get(map, key);
 }
 
-/* True if the fields for WHERE must be removed from ITEM. */
+/* True if ITEM is of the type WHERE, so that the fields for WHERE must be removed from it. */
 static bool fits(struct json_object *item, enum where where)
 {
 	return (where == POD && (has(item, LABELS, PODSET) || has(item, ANNOTATIONS, WORKLOAD))) ||

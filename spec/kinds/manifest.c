@@ -172,7 +172,7 @@ static void annotate(struct spec_build *b, const char *text, size_t len)
 	spec_tree_set(notes, "kxfs/appdef-sha256", spec_tree_string(digest));
 }
 
-/* --- the whole --- */
+/* --- all steps together --- */
 
 static int finish(struct spec_build *b, struct spec_manifest **ret)
 {
