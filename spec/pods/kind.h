@@ -94,8 +94,8 @@ struct spec_kind {
 	const char *user_labels;
 	bool unlabelled; /* true if some of the pods don't get the label SPEC_LABEL_USER */
 	/*
-	 * Members that controllers add to an object in addition to the usual ones, or NULL. A copy
-	 * of the object omits them.
+	 * Members that controllers add to an object besides the members that they add to every kind
+	 * of object; or NULL. A copy of the object omits them.
 	 */
 	const struct spec_member *added;
 	/* Selects the members of the objects that the splitter keeps; NULL for all members. */

@@ -271,7 +271,7 @@ static int add_pods(struct wrap *w, size_t index)
 	return err;
 }
 
-/* --- the whole --- */
+/* --- all steps together --- */
 
 static void start(struct wrap *w)
 {
