@@ -106,7 +106,7 @@ static struct spec_terms choose_terms(const struct spec_app *app, const struct s
 	return terms;
 }
 
-/* --- the whole --- */
+/* --- all steps together --- */
 
 int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 		    struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e)
