@@ -603,7 +603,7 @@ static struct spec_cause find_pending(const struct facts *f)
 	return none();
 }
 
-/* --- the whole --- */
+/* --- all steps together --- */
 
 struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_job_view *view,
 				  struct spec_placed_pods pods, const struct spec_view_context *ctx)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file ctl of a job: which actions the controller of the job's kind would accept now, the
- * request for an action, and its outcome. Each kind has one struct of pure functions.
- * backend/kube/control.c sends the requests.
+ * Implements the file ctl of a job: determines which actions the controller of the job's kind would
+ * accept now, makes the request for an action, and determines its outcome. Each kind has one struct
+ * of pure functions. backend/kube/control.c sends the requests.
  */
 #pragma once
 

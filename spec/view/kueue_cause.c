@@ -376,7 +376,7 @@ static void unadmitted(struct kueue_text *m)
 		fputs(" and is about to be admitted", m->out);
 }
 
-/* --- the whole --- */
+/* --- all steps together --- */
 
 bool spec_kueue_is_off(const struct spec_view_context *ctx)
 {

@@ -72,9 +72,9 @@ struct spec_reader {
 	/*
 	 * Returns the uid of the object to which POD belongs, from POD's owner reference to its
 	 * controller. That object is the job, or an object between POD and its job; in the second
-	 * case, *RET_PART is set to true. Returns NULL if POD does not belong to this kind. If the
-	 * pointer OWNER is NULL, POD belongs to its controller if that controller matches OF_GROUP
-	 * and OF_KIND.
+	 * case, the function sets *RET_PART to true. Returns NULL if POD does not belong to this
+	 * kind. If the pointer OWNER is NULL, POD belongs to its controller if that controller
+	 * matches OF_GROUP and OF_KIND.
 	 */
 	const char *(*owner)(const struct spec_reader *reader, const struct spec_value *pod,
 			     bool *ret_part);

@@ -317,7 +317,7 @@ static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 	spec_replica_set_usage(r, &u);
 }
 
-/* --- the whole --- */
+/* --- all steps together --- */
 
 /*
  * True if STATE is the last state of the replica. The server may report the end of a job before the

@@ -377,7 +377,7 @@ static void fill_obstacle(struct spec_job *job, const struct spec_view_context *
 		spec_set(&job->obstacle, ctx->before->obstacle);
 }
 
-/* --- the whole --- */
+/* --- all steps together --- */
 
 /*
  * Copy data from the Workload. If the Workload was deleted before the job, keep the data in the

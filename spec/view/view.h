@@ -182,8 +182,8 @@ struct spec_job_view {
 	 */
 	bool remakes;
 	/*
-	 * True if the controller may not end the job when all pods have succeeded, but do something
-	 * else.
+	 * True if the controller may do something other than end the job when all pods have
+	 * succeeded.
 	 */
 	bool acts_on_success;
 	bool asked;    /* true if the job's spec requests suspension */
@@ -302,7 +302,8 @@ struct spec_view_context {
 	int64_t stale_since;
 	bool own; /* true if the job was submitted through this state directory */
 	/*
-	 * The user of this mount, as in the label kxfs/user. If "" or NULL, no job is this user's.
+	 * The user of this mount, as in the label kxfs/user. If it is "" or NULL, none of the jobs
+	 * belongs to this user.
 	 */
 	const char *user;
 	bool history;	/* true if the job is in history/ and no longer in jobs/ */
