@@ -69,7 +69,7 @@ enum upload_disk { UPLOAD_SAVED, UPLOAD_CHANGED, UPLOAD_REQUESTED, UPLOAD_SAVING
 
 /* A file. All members are under the lock, except where a comment says otherwise. */
 struct upload {
-	struct uploads *all; /* constant, as TAG is */
+	struct uploads *all; /* constant, like TAG */
 	char *tag;
 	unsigned refs; /* references: names, nodes, handles, launches, saves */
 	/*

@@ -448,7 +448,10 @@ static void log_file_arrived(void *data)
 
 	if (req && err)
 		fuse_reply_err(req, err);
-	/* If the open was refused, interrupted or timed out, free its handle. */
+	/*
+	 * Reply with the handle. But if the open was refused, interrupted or timed out, free the
+	 * handle.
+	 */
 	if (req && !err)
 		handle_reply(o->fs, req, &o->fi);
 	else
