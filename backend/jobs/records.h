@@ -96,8 +96,8 @@ void record_unpin(struct record *r);
 struct record *records_by_key(const struct records *rs, const char *key);
 struct record *records_by_uid(const struct records *rs, const char *uid);
 /*
- * Iterate over the records of jobs whose uid is unknown, because kxfs has not seen them yet. Return
- * the record after R, or the first one if R is NULL. Return NULL at the end.
+ * Iterate over the records of jobs whose uid is unknown, because kxfs has not seen these jobs yet.
+ * Return the record after R, or the first one if R is NULL. Return NULL at the end.
  */
 struct record *records_next_unseen(const struct records *rs, const struct record *r);
 /* Call FN for each record. FN may make and remove records. */

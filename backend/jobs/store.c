@@ -353,7 +353,7 @@ struct store_renamed {
 
 /*
  * Set the id of F, whose snapshot will replace that of E in the same place. In history/, F gets the
- * id of E. In jobs/, F keeps its own id. If a third job has that id, rename it.
+ * id of E. In jobs/, F keeps its own id. If a third job has that id, rename the third job.
  */
 static void store_keep_id(struct store *store, struct store_entry *e, struct store_entry *f,
 			  struct store_renamed *renamed)
