@@ -43,8 +43,8 @@ struct spec_words spec_words_program(const char *message);
 /* Return the reason in MESSAGE why the runtime could not start a container. */
 struct spec_words spec_words_start(const char *message);
 /*
- * Return the reason in the scheduler's MESSAGE why no node accepts a pod, without its remarks about
- * preemption.
+ * Return the reason in the scheduler's MESSAGE why no node accepts a pod. Omit the scheduler's
+ * remarks about preemption.
  */
 struct spec_words spec_words_unschedulable(const char *message);
 /*

@@ -167,8 +167,8 @@ static void read_attempts(const struct kind_attempts *a, const struct spec_value
 	bool pods = value_largest(&a->pods, object, 6, 0) > 0;
 
 	/*
-	 * If a controller counts restarts of the whole job, it retries single pods only if it may
-	 * not restart the whole job.
+	 * If a controller counts restarts of the whole job, it retries single pods only if no
+	 * restarts of the whole job are allowed.
 	 */
 	v->alone = a->restarted.n ? allowed == 0 && alone > 0 : alone >= 0;
 	v->max_retries = (unsigned)(v->alone ? alone : allowed);

@@ -57,8 +57,9 @@ struct spec_container_view {
 
 /* A sample of the main container of a pod. Plain data. */
 struct spec_sample {
-	int64_t at;	/* 0 if there was no sample */
-	int64_t cpu;	/* millionths of a core, on average since the last sample; -1 if unknown */
+	int64_t at; /* 0 if there was no sample */
+	/* millionths of a core, averaged over the time since the previous sample; -1 if unknown */
+	int64_t cpu;
 	int64_t memory; /* bytes of its working set; -1 if unknown */
 };
 
