@@ -383,8 +383,8 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 	if (is_command && n == 1 && (v[0][0] == '/' || v[0][0] == '.'))
 		return refuse(
 			-EINVAL, ret_text,
-			"%s: is not a SOURCE, and %s is a command; to mount the namespace %s, "
-			"write a backend before its name: kxfs volcano:%s %s",
+			"%s: a path, but the command %s takes a SOURCE; to mount the namespace "
+			"%s, write a backend before its name: kxfs volcano:%s %s",
 			v[0], v[-1], v[-1], v[-1], v[0]);
 	if (o->action == OPTIONS_CAPTURE) {
 		o->capture = OPTIONS_CAPTURE_ALL;

@@ -214,8 +214,8 @@ static void line(struct kueue_text *m)
 		 * pkg/features/kube_features.go.
 		 */
 		fputs(", and Kueue has not tried to admit it yet: other jobs are ahead of it, "
-		      "and Kueue 0.18 and later skips a job if one with the same request did "
-		      "not fit",
+		      "and Kueue 0.18 and later skips a job if another job with the same "
+		      "request did not fit",
 		      m->out);
 	else
 		fputs(", and Kueue has not tried to admit it yet", m->out);

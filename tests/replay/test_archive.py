@@ -303,7 +303,7 @@ def test_takes_nothing(room, capture, archive, server, volcano, how):
     wait_for(lambda: records.is_history(record), what=capture.kx.said)
     capture.end(signal.SIGKILL)
     if how == "away":
-        assert "is it mounted?" in capture.fails()
+        assert "is its disk mounted?" in capture.fails()
         assert not list(archive.dir.iterdir())
         mount("-t", "tmpfs", "-o", "size=64m", "none", room)
         (archive.dir / ".kxfs-archive").touch()  # the mark of the earlier archive

@@ -161,7 +161,7 @@ def test_cancel_mine(server, make_mount, volcano):
         for name in names:
             p = harness.run(["rm", "-r", str(kx / f"jobs/{name}")], check=False)
             assert p.returncode == 1 and "not permitted" in p.stderr
-    assert "-o cancel=mine allows it" in own.read(".kxfs/log")
+    assert "-o cancel=mine would allow this" in own.read(".kxfs/log")
     assert "bobs: not removed: the job was not submitted by this user; -o cancel=all would allow this" in mine.read(".kxfs/log")
     assert not server.seen(verb="delete")
     harness.remove(mine / "jobs/elsewhere")

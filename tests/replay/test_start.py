@@ -491,7 +491,7 @@ def test_queues_of_kueue(doctor, server):
     def said(*options):
         status, text = doctor(None, source, *options)
         assert status == 0
-        return [line for line in text.splitlines() if "queues of namespace" in line or "is no queue " in line]
+        return [line for line in text.splitlines() if "queues of namespace" in line or "is no such queue" in line]
 
     server.install(st.JOBSETS, *st.KUEUE)
     assert said() == ["  ok       queues of namespace test: none"]

@@ -407,7 +407,7 @@ def test_crash_loop(server, volcano, job):
     edit_pod(server, pod, lambda tree: tree["status"]["containerStatuses"][0].update(state=ended(5)))
     harness.wait_for(lambda: job.replica()["exit_code"] == 5)
     assert job.state() == job.replica()["state"] == "PENDING"
-    assert "restarted automatically" in job.read("why")
+    assert "the kubelet restarts it automatically" in job.read("why")
 
 
 def test_restarting(kx, server, volcano):

@@ -112,8 +112,8 @@ def _verdict(path: pathlib.Path, error: OSError | None) -> str:
             _remove(path, ".error")
             raise KxfsError(reason or f"{path}: {error and error.strerror}") from None
         if time.monotonic() > end:
-            raise KxfsError(f"whether the job was launched is not known yet. The link {path}.job will name it, or "
-                            f"{path}.error will say why it was not; do not submit it again before.") from None
+            raise KxfsError(f"kxfs does not know yet whether the job was launched. The link {path}.job will name it, or "
+                            f"{path}.error will say why it was not; do not submit it again before then.") from None
         if not reported:
             logger.info("waiting for the cluster's answer (%s.job or %s.error)", path, path)
             reported = True

@@ -108,12 +108,12 @@ static const struct {
 	 "more: too many arguments; kxfs --dry-run=FILE [OPTIONS] [SOURCE]"},
 	{"kxfs doctor volcano:a b", "b: too many arguments; kxfs doctor [OPTIONS] [SOURCE]"},
 	{"kxfs doctor /mnt/kx",
-	 "/mnt/kx: is not a SOURCE, and doctor is a command; to mount the namespace doctor, write "
-	 "a backend before its name: kxfs volcano:doctor /mnt/kx"},
+	 "/mnt/kx: a path, but the command doctor takes a SOURCE; to mount the namespace "
+	 "doctor, write a backend before its name: kxfs volcano:doctor /mnt/kx"},
 	{"kxfs capture volcano:a b", "b: too many arguments; kxfs capture [OPTIONS] [SOURCE]"},
 	{"kxfs capture ./kx",
-	 "./kx: is not a SOURCE, and capture is a command; to mount the namespace capture, "
-	 "write a backend before its name: kxfs volcano:capture ./kx"},
+	 "./kx: a path, but the command capture takes a SOURCE; to mount the namespace "
+	 "capture, write a backend before its name: kxfs volcano:capture ./kx"},
 	{"kxfs capture local:",
 	 "local: kxfs stores the output of local jobs without capture, too: mount local: instead"},
 	{"kxfs --dry-run=f /mnt/kx",

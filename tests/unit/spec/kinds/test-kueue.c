@@ -649,7 +649,8 @@ static void test_place(void **state)
 	assert_why(&w, "InLine",
 		   "The job waits: it is in queue team, and Kueue has not tried to admit it "
 		   "yet: other jobs are ahead of it, and Kueue 0.18 and later skips a job if "
-		   "one with the same request did not fit. Its position in the queue is 3.\n");
+		   "another job with the same request did not fit. Its position in the queue "
+		   "is 3.\n");
 	held(&w, "'active':false", "'conditions':[]");
 	assert_int_equal(w.last->queue_position, 0);
 	/* The job has its quota now. The positions were requested before that. */
