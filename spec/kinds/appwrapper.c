@@ -161,6 +161,7 @@ const struct spec_reader spec_appwrapper_reader = {
 	.pod = wrap_pod,
 	.wrapped = wrapped,
 	.phases = phases,
+	.pods_decide = SPEC_PODS_DECIDE_NOTHING,
 	.again = "The whole job is restarted in about a minute.",
 	.impatient = true,
 };

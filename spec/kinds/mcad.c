@@ -209,7 +209,7 @@ const struct spec_reader spec_mcad_reader = {
 	.pod = wrap_pod,
 	.wrapped = wrapped,
 	.phases = phases,
-	.pods_decide = true,
+	.pods_decide = SPEC_PODS_DECIDE_END,
 	.again = "MCAD restarts the whole job automatically after some minutes.",
 };
 

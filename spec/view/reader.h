@@ -49,6 +49,23 @@ static inline bool spec_phase_is(const struct spec_job_view *v, const struct spe
 /* The reason of a job that Kueue keeps suspended in a queue; kueue_cause.c finds the details. */
 #define SPEC_REASON_QUEUED "QueuedInKueue"
 
+/* What the pods of a job show about its end before its phase does. */
+enum spec_pods_decide {
+	/* If all pods have succeeded, the job has succeeded. */
+	SPEC_PODS_DECIDE_SUCCESS,
+	/*
+	 * The controller may report the end of a running job minutes late, or never. So the job has
+	 * ended as soon as all its pods have ended by themselves and the controller will not restart
+	 * the job.
+	 */
+	SPEC_PODS_DECIDE_END,
+	/*
+	 * Nothing. A user can still suspend a job whose pods have all succeeded. The controller then
+	 * deletes these pods and later creates them again.
+	 */
+	SPEC_PODS_DECIDE_NOTHING,
+};
+
 /* How kxfs reads the objects of a kind. The functions get this struct as READER. */
 struct spec_reader {
 	/*
@@ -91,12 +108,7 @@ struct spec_reader {
 	 */
 	const struct spec_value *(*wrapped)(const struct spec_value *object, const char **ret_key);
 	const struct spec_phase *phases; /* rows with the same name are adjacent */
-	/*
-	 * True if the controller may report the end of a running job minutes late, or never. Then
-	 * kxfs regards the job as ended as soon as all its pods have ended by themselves and the
-	 * controller will not restart the job.
-	 */
-	bool pods_decide;
+	enum spec_pods_decide pods_decide;
 	/*
 	 * A sentence for users: what the controller does with a failed replica while retries are
 	 * left. NULL if it retries immediately.

@@ -101,8 +101,9 @@ struct spec_standing spec_standing_of(const struct spec_job_view *view,
 	 * If the controller may report the end late, the job is over as soon as all pods have ended
 	 * and the controller will not restart it. In all other cases, return now.
 	 */
-	if (!ctx->reader->pods_decide || !s.phase || s.phase->state != SPEC_RUNNING ||
-	    view->hidden || !count_ends(pods, view, &ends) || goes_on(view, &ends))
+	if (ctx->reader->pods_decide != SPEC_PODS_DECIDE_END || !s.phase ||
+	    s.phase->state != SPEC_RUNNING || view->hidden || !count_ends(pods, view, &ends) ||
+	    goes_on(view, &ends))
 		return s;
 	s.failed = ends.failed > 0;
 	s.over = true;
@@ -157,10 +158,12 @@ static bool any_loops(const struct spec_job *job)
  * begun to recreate the pods, or if the phase of a pod is not final.
  */
 static bool have_succeeded(const struct spec_job *job, const struct spec_job_view *view,
-			   struct spec_placed_pods pods, const struct spec_standing *s)
+			   struct spec_placed_pods pods, const struct spec_standing *s,
+			   const struct spec_view_context *ctx)
 {
 	if (!all(job, SPEC_SUCCEEDED) || view->hidden || view->acts_on_success || s->ending ||
-	    (s->phase && s->phase->between))
+	    (s->phase && s->phase->between) ||
+	    (ctx->reader->pods_decide == SPEC_PODS_DECIDE_NOTHING && !s->left))
 		return false;
 	for (size_t i = 0; i < pods.n; i++) {
 		const struct spec_pod_view *pod = pods.v[i].pod;
@@ -173,13 +176,14 @@ static bool have_succeeded(const struct spec_job *job, const struct spec_job_vie
 }
 
 static enum spec_state state_of(const struct spec_job *job, const struct spec_job_view *view,
-				struct spec_placed_pods pods, const struct spec_standing *s)
+				struct spec_placed_pods pods, const struct spec_standing *s,
+				const struct spec_view_context *ctx)
 {
 	if (s->phase && spec_state_is_final(s->phase->state))
 		return s->phase->state;
 	if (s->failed)
 		return SPEC_FAILED;
-	if (have_succeeded(job, view, pods, s))
+	if (have_succeeded(job, view, pods, s, ctx))
 		return SPEC_SUCCEEDED;
 	if (s->left)
 		return SPEC_CANCELLED;
@@ -263,7 +267,7 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 		       ((before->history && before->state == SPEC_CANCELLED) ||
 			!(phase && spec_state_is_final(phase->state)));
 	struct spec_judgement v = {.state = settled ? before->state
-						    : state_of(job, view, pods, standing)};
+						    : state_of(job, view, pods, standing, ctx)};
 	const struct spec_replica *r = spokesman(job, v.state);
 	bool removed = standing->left && v.state == SPEC_CANCELLED &&
 		       !(phase && phase->state == SPEC_CANCELLED && !phase->suspended);

@@ -214,8 +214,8 @@ static void test_kueue(void **state)
 }
 
 /*
- * The pods of an attempt that is being reset have succeeded. All pods are created again, so the old
- * ones do not show the job's result.
+ * All pods have succeeded, but the job has not: its controller may delete them and create them
+ * again. Only the phase shows the job's success.
  */
 static void test_succeeded_too_late(void **state)
 {
@@ -223,9 +223,9 @@ static void test_succeeded_too_late(void **state)
 		const char *suspend, *status;
 		enum spec_state state;
 	} table[] = {
-		{"false", "'phase':'Running'", SPEC_SUCCEEDED},
-		{"true", "'phase':'Running'",
-		 SPEC_RUNNING}, /* the controller checks SUSPEND first */
+		/* The controller checks SUSPEND first, and a user can still set it. */
+		{"false", "'phase':'Running'", SPEC_RUNNING},
+		{"true", "'phase':'Running'", SPEC_RUNNING},
 		{"true", "'phase':'Suspending'", SPEC_RUNNING},
 		{"true", "'phase':'Suspended'", SPEC_PENDING},
 		{"false",
@@ -248,6 +248,25 @@ static void test_succeeded_too_late(void **state)
 				    spec_state_name(table[i].state));
 		world_clear(&w);
 	}
+}
+
+/*
+ * A user suspends a job whose pods have all succeeded, before the controller has reported that. The
+ * job must not be shown as SUCCEEDED before.
+ */
+static void test_suspended_after_success(void **state)
+{
+	struct world w = {.kind = &spec_appwrapper};
+
+	job(&w, "", "'components':[" POD("j-0", "") "]", "'phase':'Running'");
+	pod(&w, "j-0", "p", 10, "Running");
+	pod(&w, "j-0", "p", 10, "Succeeded");
+	assert_job(&w, SPEC_RUNNING, false, "", "");
+	job(&w, "", "'suspend':true,'components':[" POD("j-0", "") "]", "'phase':'Suspending'");
+	assert_job(&w, SPEC_RUNNING, false, "", "");
+	job(&w, "", "'suspend':true,'components':[" POD("j-0", "") "]", "'phase':'Suspended'");
+	assert_job(&w, SPEC_CANCELLED, true, "Suspended", "");
+	world_clear(&w);
 }
 
 /* The controller found a problem that the pods do not show. */
@@ -338,9 +357,8 @@ static void test_roles(void **state)
 	pod(&w, "j-0", "p0", 10, "Succeeded");
 	pod(&w, "j-1", "p1", 10, "Succeeded");
 	assert_job(&w, SPEC_RUNNING, false, "", "");
-	/* This does not wait for the controller's phase. */
 	pod(&w, "j-1-0", "p2", 10, "Succeeded");
-	assert_job(&w, SPEC_SUCCEEDED, false, "Completed", "");
+	assert_job(&w, SPEC_RUNNING, false, "", "");
 	world_clear(&w);
 }
 
@@ -416,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_succeeded_too_late),
 		cmocka_unit_test(test_end),
 		cmocka_unit_test(test_deleted_after_the_end),
+		cmocka_unit_test(test_suspended_after_success),
 		cmocka_unit_test(test_roles),
 		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_tries),

@@ -184,7 +184,7 @@ static void test_pods_decide(void **state)
 
 	for (int decide = 0; decide < 2; decide++) {
 		c = (struct cluster){0};
-		reader.pods_decide = decide;
+		reader.pods_decide = decide ? SPEC_PODS_DECIDE_END : SPEC_PODS_DECIDE_SUCCESS;
 		set_job(&c, 2, "Up");
 		add_pod(&c, "T0", "Succeeded", 0);
 		add_pod(&c, "T1", "Failed", 7);
@@ -193,7 +193,7 @@ static void test_pods_decide(void **state)
 		assert_int_equal(c.last->finished, decide ? 2 * INT64_C(1000000000) : 0);
 		clear(&c);
 	}
-	reader.pods_decide = false;
+	reader.pods_decide = SPEC_PODS_DECIDE_SUCCESS;
 }
 
 /* A replica keeps its last known state when its pod is forgotten. */
