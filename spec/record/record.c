@@ -33,7 +33,12 @@ static const struct spec_field job_fields[] = {
 	JOB(work_dir, SPEC_FIELD_TEXT),
 	JOB(goal, SPEC_FIELD_UNSIGNED, .max = SPEC_GOAL_STOP, .hidden = true),
 	JOB(again, SPEC_FIELD_BOOL, .hidden = true),
-	JOB(queue_number, SPEC_FIELD_INT64, .max = SPEC_MAX_QUEUE_NUMBER, .hidden = true),
+	/* Version 1.0 wrote this key. */
+	{.key = "turn",
+	 .type = SPEC_FIELD_INT64,
+	 .at = offsetof(struct spec_record, queue_number),
+	 .max = SPEC_MAX_QUEUE_NUMBER,
+	 .hidden = true},
 	{0},
 };
 
