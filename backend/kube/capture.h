@@ -21,8 +21,8 @@ struct capture_events {
 	 */
 	int (*claim)(void *data, const char *uid);
 	/*
-	 * Return the pod of job UID that has the N bytes at POD as its own uid. Return NULL if the
-	 * cluster does not have this pod any more.
+	 * Return the pod that has the N bytes at POD as its own uid, and whose logs belong to job
+	 * UID. Return NULL if the cluster does not have this pod any more.
 	 */
 	const struct spec_pod_view *(*pod)(void *data, const char *uid, const char *pod, size_t n);
 	/*

@@ -76,6 +76,11 @@ struct job {
 	unsigned position; /* the job's position in its Kueue queue; 0 if unknown */
 	bool waits;	   /* true if the job was last published as not started */
 	bool waited;	   /* true if SPEC_SETTLE_NS has passed since the job was first seen */
+	/*
+	 * If this is an unknown part: the uid of the job whose logs its pods have, according to an
+	 * earlier mount; or NULL.
+	 */
+	char *log_job;
 	UT_hash_handle hh; /* by uid */
 };
 
@@ -182,13 +187,6 @@ struct world {
 
 static const struct type_ops types[WORLD_N_TYPES];
 
-static void changed(struct job *job)
-{
-	job->w->changed(job->w->data, &job->j);
-}
-
-static void tick_later(struct world *w);
-
 static struct job *find_job(const struct world *w, const char *uid)
 {
 	struct job *job;
@@ -196,6 +194,18 @@ static struct job *find_job(const struct world *w, const char *uid)
 	HASH_FIND_STR(w->jobs, uid, job);
 	return job;
 }
+
+static void changed(struct job *job)
+{
+	struct world *w = job->w;
+	struct job *of = job->log_job && !job->j.view ? find_job(w, job->log_job) : NULL;
+
+	w->changed(w->data, &job->j);
+	if (of)
+		w->changed(w->data, &of->j);
+}
+
+static void tick_later(struct world *w);
 
 static struct job *need_job(struct world *w, const char *uid)
 {
@@ -1335,13 +1345,17 @@ const struct spec_pod_view **world_pods(const struct world_job *job, size_t *ret
 	return v;
 }
 
-const struct spec_pod_view *world_pod(const struct world *w, const char *job, const char *uid,
-				      size_t n)
+const struct spec_pod_view *world_pod(struct world *w, const char *job, const char *uid, size_t n)
 {
 	const struct pod *pod;
 
 	HASH_FIND(hh, w->pods, uid, n, pod);
-	return pod && streq(pod->job->j.uid, job) ? pod->view : NULL;
+	if (!pod || streq(pod->job->j.uid, job))
+		return pod ? pod->view : NULL;
+	if (pod->job->j.view)
+		return NULL; /* another job's, because the mount shows other kinds than an earlier one */
+	text_set(&pod->job->log_job, "%s", job);
+	return pod->view;
 }
 
 const struct spec_group_view *world_group(const struct world *w, const struct world_job *job)
@@ -1429,6 +1443,7 @@ void world_forget(const struct world_job *j)
 	spec_job_view_free(job->j.view);
 	spec_text_unref(job->j.object);
 	free(job->j.uid);
+	free(job->log_job);
 	free(job);
 }
 

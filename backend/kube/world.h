@@ -195,11 +195,12 @@ void world_each(struct world *w, void (*fn)(void *data, const struct world_job *
  */
 const struct spec_pod_view **world_pods(const struct world_job *job, size_t *ret_n);
 /*
- * Return the pod of the job JOB that has the N bytes at UID as its own uid; NULL if the cluster has
- * no such pod.
+ * Return the pod that has the N bytes at UID as its own uid. This mount, or an earlier one, has seen
+ * it as a pod of JOB. Return NULL if the cluster does not have the pod any more, or if the pod
+ * belongs to another job now. If the parts between the pod and JOB are unknown, because they were
+ * deleted or may not be watched, a change of the pod also reports JOB.
  */
-const struct spec_pod_view *world_pod(const struct world *w, const char *job, const char *uid,
-				      size_t n);
+const struct spec_pod_view *world_pod(struct world *w, const char *job, const char *uid, size_t n);
 /* Return the pod group of JOB, or NULL. */
 const struct spec_group_view *world_group(const struct world *w, const struct world_job *job);
 /* Return Kueue's facts about JOB, except the facts about its ClusterQueue. */

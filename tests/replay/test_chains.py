@@ -151,6 +151,25 @@ def test_forbidden_parts(server, make_mount):
     wait_for(lambda: "its pods are unknown" in job.read("why"), what="why")
 
 
+def test_part_forbidden_after_a_start(server, make_mount):
+    """A mount that may not watch RayClusters still captures the pods that an earlier mount has captured, and reports no
+    gap."""
+    kx = make_mount(server, options="capture=all", source="rayjob:test")
+    play(server, "rayjob", "success-shutdown", until=all_run(3))
+    logs = begin_logs(server)
+    wait_for(lambda: kx.ls("jobs") == ["brief"], what="the job")
+    job = harness.Job(kx, "brief")
+    pod = "brief-57ctn-head-9svkm"
+    wait_for(lambda: job.read("head-0", "log") == f"I am {pod}\n", what="its log")
+    assert kx.end() == 0
+    server.forbidden.append({"resource": "rayclusters"})
+    logs[pod].append("later\n")
+    kx.start()
+    wait_for(lambda: job.read("head-0", "log") == f"I am {pod}\nlater\n", what="what the pod has printed meanwhile")
+    assert "rayclusters.ray.io" in refused(kx)
+    assert yaml.safe_load(job.read("head-0", "status"))["gap"] == 0
+
+
 @pytest.mark.parametrize(("resource", "source"), [("rayclusters", "rayjob:test"), ("rayclusters", "test"), ("jobs", "test")])
 def test_list_of_parts_fails(server, make_mount, resource, source):
     """While the server fails to list the parts, or the jobs that are parts, the mount shows the job and why its pods
@@ -284,12 +303,14 @@ def test_cluster_is_gone_before_a_start(server, make_mount, tmp_path, pods):
         log.end()
     kx.start()
     wait_for(lambda: job.state() == "SUCCEEDED", what="SUCCEEDED")
-    wait_for(lambda: "brief-s8gxr ends" in job.read("log"), what="what the submitter has printed meanwhile")
+    # If the other replicas' pods are gone, their output of that time is lost, and reported as a gap.
+    there = ["submitter-0"] if pods == "gone" else [*names]
+    ends = [f"{replica.replace('-', '/')} {names[replica]} ends" for replica in there]
+    wait_for(lambda: sorted(job.read("log").splitlines()) == sorted([*lines, *ends]), what="what the pods have printed meanwhile")
     for replica, pod in names.items():
         status = yaml.safe_load(job.read(replica, "status"))
         assert job.read(replica, "log").startswith(f"I am {pod}\n")
-        # Output that the other replicas printed meanwhile is lost, and reported as a gap.
-        assert (status["state"], status["gap"]) == (("SUCCEEDED", 0) if replica == "submitter-0" else ("CANCELLED", 1))
+        assert (status["state"], status["gap"]) == ("SUCCEEDED" if replica == "submitter-0" else "CANCELLED", replica not in there)
     wait_for(lambda: list(tmp_path.glob("test/*/brief")), timeout=100, what="the copy")
     copy, = tmp_path.glob("test/*/brief")
-    assert sorted((copy / "log").read_text().splitlines()) == sorted([*lines, "submitter/0 brief-s8gxr ends"])
+    assert sorted((copy / "log").read_text().splitlines()) == sorted([*lines, *ends])

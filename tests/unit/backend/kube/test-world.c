@@ -427,6 +427,33 @@ static void test_late_links(void **state)
 	}
 }
 
+/*
+ * An earlier mount has seen a pod of a job, and now the part between them is unknown. The job still
+ * gets the pod for its logs, and is reported when the pod changes.
+ */
+static void test_pod_of_unknown_part(void **state)
+{
+	const struct spec_pod_view *pod;
+
+	fill();
+	tell(WORLD_PODS, false, "{" OWNED ",'status':{}}", "p", "p", "x");
+	assert_null(world_pod(rig.w, "u1", "q", 1));
+	pod = world_pod(rig.w, "u1", "p", 1);
+	assert_non_null(pod);
+	assert_string_equal(pod->meta.name, "p");
+	assert_int_equal(n_pods_of("u1"), 0);
+	assert_changed("x");
+	tell(WORLD_PODS, false, "{" OWNED ",'status':{'phase':'Failed'}}", "p", "p", "x");
+	assert_changed("x u1");
+	tell(WORLD_PARTS, false, "{" OWNED "}", "x", "x", "u2");
+	tell(WORLD_PODS, false, "{" OWNED ",'status':{}}", "p", "p", "x");
+	assert_int_equal(n_pods_of("u2"), 1);
+	assert_null(world_pod(rig.w, "u1", "p", 1));
+	assert_non_null(world_pod(rig.w, "u2", "p", 1));
+	tell(WORLD_PODS, true, "{" OWNED ",'status':{}}", "p", "p", "x");
+	assert_null(world_pod(rig.w, "u2", "p", 1));
+}
+
 /* Deliver metadata of an object of SORT that kxfs can't read, with the error WRONG. */
 static void pass_over(enum world_type sort, const char *name, const char *uid, bool gone, int wrong)
 {
@@ -563,6 +590,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_pods, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_links, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_late_links, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pod_of_unknown_part, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_passed_over, setup, teardown),
 	};
 
