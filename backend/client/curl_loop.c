@@ -26,12 +26,14 @@
 /* largest number of HTTP/2 streams on one connection; servers allow at least 100 */
 #define MAX_STREAMS 90
 #define AGAIN_MS    50
+#define AGAIN_READS 8 /* number of further reads without a byte; each waits twice as long */
 
 struct curl_socket {
 	uv_poll_t poll;
 	curl_socket_t fd;
-	bool again;    /* curl must read from this socket once more; the socket is in AGAIN_LIST */
-	uint64_t pass; /* the last pass of on_again in which curl has read from the socket */
+	bool again;	  /* true if curl will read from this socket again: it is in AGAIN_LIST */
+	uint64_t pass;	  /* the last pass of on_again in which curl has read from the socket */
+	unsigned n_quiet; /* number of these reads in a row that delivered no byte */
 	struct curl_loop *l;
 	struct curl_socket *prev, *next;
 	struct curl_socket *again_prev, *again_next;
@@ -121,6 +123,7 @@ static void on_again(uv_timer_t *timer)
 {
 	struct curl_loop *l = container_of(timer, struct curl_loop, again);
 	struct curl_socket *s;
+	unsigned least = AGAIN_READS;
 
 	/*
 	 * A read may close this socket and others, so do not keep a pointer to the next socket.
@@ -134,12 +137,34 @@ static void on_again(uv_timer_t *timer)
 		DL_APPEND2(l->again_list, s, again_prev, again_next);
 		s->pass = l->pass;
 		act(l, s->fd, CURL_CSELECT_IN);
-		if (l->n_chunks == before)
-			/* Even if the read has closed S, its memory is still valid. */
+		/* Even if the read has closed S, its memory is still valid. */
+		s->n_quiet = l->n_chunks == before ? s->n_quiet + 1 : 0;
+		if (s->n_quiet == AGAIN_READS)
 			read_no_more(s);
+		if (s->again)
+			least = min_of(least, s->n_quiet);
 	}
 	if (l->again_list)
-		uv_timer_start(timer, on_again, AGAIN_MS, 0);
+		uv_timer_start(timer, on_again, (uint64_t)AGAIN_MS << least, 0);
+}
+
+static void read_again(struct curl_socket *s)
+{
+	if (s->again && s->n_quiet == 0)
+		return;
+	if (!s->again)
+		DL_APPEND2(s->l->again_list, s, again_prev, again_next);
+	s->again = true;
+	s->n_quiet = 0;
+	uv_timer_start(&s->l->again, on_again, AGAIN_MS, 0);
+}
+
+void curl_loop_read_again(struct curl_loop *l)
+{
+	struct curl_socket *s;
+
+	DL_FOREACH(l->sockets, s)
+		read_again(s);
 }
 
 void curl_loop_count_chunk(struct curl_loop *l)
@@ -172,16 +197,12 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	 * With HTTP/2, curl may read bytes of one request while it serves another request on the
 	 * same connection. It may then keep these bytes until the socket gets more bytes, or until
 	 * one of curl's timers expires. (Seen in curl 7.88 with 50 streams: in about one of six
-	 * runs, for 10 s.) So a moment after each read, kxfs makes curl read from the socket again,
-	 * until it delivers no more bytes. Idle sockets cost nothing.
+	 * runs, for 10 s; and with two streams of a busy machine for minutes.) So kxfs makes curl
+	 * read from the socket again after a moment, and several times more if that delivers
+	 * nothing. Idle sockets cost nothing.
 	 */
-	if (events & UV_READABLE) {
-		if (!s->again)
-			DL_APPEND2(s->l->again_list, s, again_prev, again_next);
-		s->again = true;
-		if (!uv_is_active((uv_handle_t *)&s->l->again))
-			uv_timer_start(&s->l->again, on_again, AGAIN_MS, 0);
-	}
+	if (events & UV_READABLE)
+		read_again(s);
 	act(s->l, s->fd, flags);
 }
 

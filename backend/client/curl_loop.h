@@ -34,6 +34,8 @@ void curl_loop_add(struct curl_loop *l, CURL *easy, void *data);
 void curl_loop_remove(struct curl_loop *l, CURL *easy);
 /*
  * Count a chunk of bytes that curl has delivered. curl_loop reads again from sockets that had
- * bytes, until such a read delivers no chunk.
+ * bytes, until several such reads deliver no chunk.
  */
 void curl_loop_count_chunk(struct curl_loop *l);
+/* Read again from all sockets. Call this when a paused transfer has continued. */
+void curl_loop_read_again(struct curl_loop *l);

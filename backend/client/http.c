@@ -711,6 +711,8 @@ static void resume_now(struct http_request *rq)
 	if (rq->state != RUNNING)
 		return;
 	code = curl_easy_pause(rq->easy.curl, CURLPAUSE_CONT);
+	/* While the stream was paused, curl may have read more of it, and no event reports that. */
+	curl_loop_read_again(lane_of(rq)->curl);
 	/* Only CODE reports that curl could not deliver the kept bytes. */
 	if (code != CURLE_OK && rq->state == RUNNING)
 		try_ended(rq, code);
