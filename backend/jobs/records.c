@@ -903,6 +903,12 @@ static void load_work(void *data)
 		job_files_skip(l->rs->files, l->damaged[i].name);
 		free(l->damaged[i].name);
 	}
+	/*
+	 * A power cut must not bring a damaged record back: later launches may get lower numbers
+	 * than it has.
+	 */
+	if (l->n_damaged && !l->rs->passive)
+		(void)file_sync_dir(dir);
 }
 
 static void load_done(void *data)
