@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands that need no mount, and the reader of kind files. Kind files and the files that the
- * command line names are local files. kxfs reads them with the user's rights, before the fork.
+ * Implements the commands that need no mount, and reads the user's kind files. kxfs reads kind
+ * files, and the files that the command line names, with the user's rights and before the fork.
  */
 #include "fs/cli/commands.h"
 
@@ -20,8 +20,8 @@
 #include "spec/record/dry_run.h"
 
 /*
- * Read the file PATH. Read at most MAX + 1 bytes: if the length is above MAX, the file is too
- * large. Return 0, or a negative errno with a message in *RET_TEXT.
+ * Read the file PATH, but at most MAX + 1 bytes of it. If *RET_LEN becomes larger than MAX, the
+ * file is too large. Return 0, or a negative errno with a message in *RET_TEXT.
  */
 static int read_file(const char *path, size_t max, char **ret, size_t *ret_len, char **ret_text)
 {

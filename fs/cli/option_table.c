@@ -136,7 +136,9 @@ SETTER(set_check_kind)
 	return set_text(o, def, value, ret_text);
 }
 
-/* Read the files now, because SOURCE may name one of the kinds that they describe. */
+/*
+ * Load the kind files now, because SOURCE, which is parsed later, may name a kind from these files.
+ */
 SETTER(set_kinds)
 {
 	return kind_files_add(&o->kinds, value, ret_text);

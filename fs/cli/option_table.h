@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of options. A row with a letter is a flag; a row without a letter is a word of the -o
- * list. options.c uses the rows to parse the command line and to print --help. Only option_table.c
- * and options.c include this file.
+ * The table of options. A row describes either a flag, such as -f or --dry-run, or a word of the -o
+ * list, such as archive=DIR. options.c uses the rows to parse the command line and to print --help.
+ * Only option_table.c and options.c include this file.
  */
 #pragma once
 
@@ -37,7 +37,10 @@ struct option_def {
 	 */
 	int (*set)(struct options *o, const struct option_def *def, const char *value,
 		   char **ret_text);
-	/* The offset in struct options of the field that SET writes; 0 if SET does not use it. */
+	/*
+	 * The offset in struct options of the option's field, which SET writes. 0 if SET does not
+	 * use this offset.
+	 */
 	size_t field;
 };
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses the command line. The tables of getopt and the text of --help are made from the rows of
- * option_table.c. The operands are SOURCE and MOUNTPOINT. A word of the -o list is an option of
- * kxfs (option_table.c), a run option of a kind of jobs (as in TorchX), or a generic option of
- * mount(8).
+ * Parses the command line. The rows of option_table.c define the tables of getopt and the text of
+ * --help. The operands are SOURCE and MOUNTPOINT. A word of the -o list is an option of kxfs
+ * (option_table.c), a run option of a kind of jobs (as in TorchX), or a generic option of mount(8).
  */
 #include "fs/cli/options.h"
 
@@ -128,8 +127,8 @@ static int run_option_add(struct options *o, const struct spec_option *option, c
 }
 
 /*
- * Return the kind whose rules apply to the run option NAME. If SOURCE may select a kind that has
- * this option, return that kind.
+ * Return the kind that defines which values are valid for the run option NAME. Prefer a kind that
+ * SOURCE selects and that has this option.
  */
 static const struct spec_kind *meant_kind(const struct options *o, const char *name)
 {
@@ -147,8 +146,8 @@ static const struct spec_kind *meant_kind(const struct options *o, const char *n
 
 /*
  * Check the values of O's run options. If SOURCE names a kind of jobs in a cluster, this kind must
- * have the options. For local:, options of all kinds are valid, because a dry run may be for a
- * document of any kind.
+ * have the options. If SOURCE is local:, the options of all kinds are valid, because a dry run may
+ * convert a document for any kind.
  */
 static int run_options_check(const struct options *o, char **ret_text)
 {
@@ -223,7 +222,10 @@ static int set_word(struct options *o, const char *word, char **ret_text)
 	return set_generic(o, word, name) ? 0 : unknown_word(o, name, ret_text);
 }
 
-/* Set the options in LIST, which are separated by commas. "\\," is a comma in a value. */
+/*
+ * Set the options in LIST. Commas separate the options. If a value contains a comma, the list has
+ * "\\," in its place.
+ */
 static int set_list(struct options *o, const char *list, char **ret_text)
 {
 	cleanup_free char *word = mem_zero(strlen(list) + 1);
@@ -289,8 +291,9 @@ static bool source_has_backend(const struct spec_kinds *kinds, const char *text)
 }
 
 /*
- * TEXT is a SOURCE without a known backend. Refuse it if it looks like an unknown backend, or like
- * a backend without its colon. Return 0 if it may be the name of a namespace.
+ * Check TEXT, a SOURCE that does not begin with a known backend. Refuse TEXT if it looks like an
+ * unknown backend, or like a backend without its colon. Return 0 if it may be the name of a
+ * namespace.
  */
 static int refuse_unknown(const struct spec_kinds *kinds, const char *text, char **ret_text)
 {
@@ -353,7 +356,7 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	return 0;
 }
 
-/* The largest number of operands of each action, and its usage. */
+/* For each action: the largest number of operands, and the usage text. */
 static const struct {
 	int max;
 	const char *usage;
@@ -441,9 +444,9 @@ static bool is_helper(const char *name)
 }
 
 /*
- * LETTER is a result of getopt for mount.kxfs. If LETTER is invalid, or requests something that
- * kxfs can't do, return the error text. Otherwise return NULL. Then the caller can ignore LETTER:
- * kxfs does anyway what LETTER requests, or LETTER only concerns mount(8) itself.
+ * Check LETTER, a result of getopt for mount.kxfs. Return NULL if kxfs can ignore LETTER: it
+ * requests what kxfs does by default, or it only concerns mount(8) itself. Return an error text if
+ * LETTER is invalid, or requests something that kxfs can't do.
  */
 static const char *not_done(int letter)
 {
@@ -463,9 +466,10 @@ static const char *not_done(int letter)
 
 /*
  * Convert the command line of the helper, mount.kxfs SOURCE MOUNTPOINT [-sfnv] [-N NAMESPACE] [-t
- * TYPE] [-o OPTIONS], to a command line of kxfs. Some letters have another meaning in kxfs. Return
- * the new array of arguments, malloc'ed, and set *ARGC to its length. The texts in the array are
- * borrowed from ARGV. If ARGV is invalid, return NULL with a message in *RET_TEXT.
+ * TYPE] [-o OPTIONS], to a command line of kxfs. The two command lines use some letters for
+ * different options. Return the new array of arguments, malloc'ed, and set *ARGC to its length. The
+ * texts in the array are borrowed from ARGV. If ARGV is invalid, return NULL with a message in
+ * *RET_TEXT.
  */
 static char **helper_args(int *argc, char **argv, char **ret_text)
 {
@@ -510,7 +514,10 @@ static int bad_flag(int c, char **argv, char **ret_text)
 		return refuse(-EINVAL, ret_text, "%s needs a value", word);
 	if (c == ':')
 		return refuse(-EINVAL, ret_text, "-%c needs a value", optopt);
-	/* Suggest the same letter in the other case, such as -V for -v, if that is a flag. */
+	/*
+	 * If the same letter in the other case is a flag, suggest that flag: for example, -V for
+	 * -v.
+	 */
 	while (d->help && d->letter != other[0])
 		d++;
 	if (optopt)
@@ -522,7 +529,7 @@ static int bad_flag(int c, char **argv, char **ret_text)
 	return refuse_option(word, "--", spec_suggest(word + 2, longs), ret_text);
 }
 
-/* Fill the tables of getopt from the rows of flags. */
+/* Fill the tables of getopt with all flags of the option table. */
 static void getopt_tables(char *shorts, struct option *longs)
 {
 	*shorts++ = ':';

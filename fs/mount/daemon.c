@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forks, with a pipe from the child to the parent. The child sends a byte through the pipe when it
- * is up. If the pipe is closed without a byte, the child has failed.
+ * Forks a child, and connects the child to the parent by a pipe. The child writes a byte to the
+ * pipe when it is up. If the pipe is closed without a byte, the child has failed.
  *
  * A notification is one datagram. kxfs does not use libsystemd for it, because that would load six
  * libraries.
@@ -35,7 +35,7 @@ void daemon_prepare(int keep)
 
 /*
  * Send SIGTERM to the child and wait until it has ended, so that the mount point is free for
- * another mount. Then end this process by the signal that it has received itself.
+ * another mount. Then end this process by the signal that this process has received.
  */
 static void pass_on(struct interrupt *interrupt, pid_t child)
 {

@@ -101,7 +101,7 @@ static void look_at_machine(const struct options *o, struct report *r)
 	else
 		on_finding(r, BACKEND_FINE, "FUSE: /dev/fuse and fusermount3 can be used");
 	r->wrong = false;
-	/* kxfs is process 1 only in a container that has its own pid namespace. */
+	/* If kxfs is process 1, it runs in a container that has its own pid namespace. */
 	f = fopen("/proc/1/comm", "re");
 	if (f && fgets(first, sizeof(first), f) && streq(first, "kxfs\n"))
 		on_finding(r, BACKEND_LACKS,

@@ -292,8 +292,8 @@ int mountpoint_detach(const char *path)
 }
 
 /*
- * True if the mount on PATH is dead, because no process serves it. AT_STATX_FORCE_SYNC bypasses the
- * kernel's cache.
+ * True if the mount on PATH is dead, which means that no process serves it. AT_STATX_FORCE_SYNC
+ * makes the kernel send a request to the file system, instead of answering from its cache.
  */
 static bool is_dead(const char *path)
 {
@@ -304,8 +304,8 @@ static bool is_dead(const char *path)
 }
 
 /*
- * Unmount the dead mounts of kxfs on PATH. Refuse PATH if it has a live mount of kxfs, or any other
- * dead mount.
+ * Unmount the dead mounts of kxfs on PATH. Refuse PATH if it has a live mount of kxfs, or a dead
+ * mount of another file system.
  */
 static int replace_dead(const char *path, char **ret_text)
 {
@@ -330,8 +330,8 @@ static int replace_dead(const char *path, char **ret_text)
 }
 
 /*
- * Lock the directory of the mount point itself. If two processes want to mount there, this
- * directory may be the only file that both can lock.
+ * Lock the directory PATH itself. Two processes that want to mount on PATH may have no other file
+ * in common, so this is the only file that both can lock.
  */
 static int lock_path(const char *path, int *ret, char **ret_text)
 {

@@ -2,7 +2,7 @@
 /*
  * Checks a mount point before a mount, removes mounts of a kxfs that crashed, and unmounts. kxfs
  * finds mounts in /proc/PID/mountinfo. Reading this file does not access any mounted file system,
- * so it can't block at a dead mount or at our own.
+ * so a dead mount, or the mount of this process itself, can't block it.
  */
 #pragma once
 

@@ -273,8 +273,9 @@ static void on_log(void *data, struct log *log)
 }
 
 /*
- * Fill the table of the root's entries. history/ precedes jobs/, because rm -r of the whole mount
- * removes directories in this order. So jobs that rm cancels remain in history/.
+ * Fill the table of the root's entries. rm -r of the whole mount removes the directories in the
+ * order of this table. When it removes jobs/, the jobs are cancelled and move to history/. history/
+ * comes first, so that rm has finished with it by then, and these jobs remain there.
  */
 static void make_root(struct mount_run *r)
 {
@@ -604,7 +605,10 @@ static int live(struct mount_run *r, char **why)
 	} else {
 		refuse_print(err, *why);
 	}
-	/* Exit without freeing memory. The exit releases the lock of STATE. */
+	/*
+	 * A thread may still use the memory, so exit without freeing it. The exit releases the lock
+	 * of STATE.
+	 */
 	if (!end(r))
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
 	/* Free each module before the modules that it depends on. */

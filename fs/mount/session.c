@@ -92,8 +92,9 @@ int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 }
 
 /*
- * Signal the serving threads repeatedly until session_serve has returned. One signal is not enough.
- * libfuse tests its flag and then reads; a signal that arrives between the two has no effect.
+ * Signal the serving threads repeatedly until session_serve has returned. One signal is not enough,
+ * because libfuse first tests its flag and then reads. A signal that arrives between these two
+ * steps has no effect.
  */
 static void wake(void *data)
 {

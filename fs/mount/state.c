@@ -333,8 +333,8 @@ static int check_ours(const struct state *s, char **ret_text)
 }
 
 /*
- * True if ERR means that the disk is full or read-only. A mount is still useful then: users can
- * read files, and free space by removing some.
+ * True if ERR means that the disk is full or read-only. A mount is still useful then, because users
+ * can read files, and can free space by removing files.
  */
 static bool is_disk_flaw(int err)
 {
@@ -411,8 +411,8 @@ static int lock(const struct state *s, unsigned wait_ms, char **ret_text)
 }
 
 /*
- * True if the locked directory or file does not exist any more, because a mount that never came up
- * has removed it.
+ * True if the locked directory or file does not exist any more. Another kxfs, whose mount never
+ * came up, may have removed it.
  */
 static bool is_gone(const struct state *s)
 {
@@ -527,8 +527,8 @@ void state_enter(struct state *s, enum state_phase phase)
 			  where, s->mountpoint);
 
 	/*
-	 * Ignore errors, because a full disk must not end the mount. Only people, and processes
-	 * that wait for the lock, read this file.
+	 * Ignore errors, because a full disk must not end the mount. The text is not essential:
+	 * only people, and processes that wait for the lock, read it.
 	 */
 	(void)!pwrite(s->lock_fd, text, strlen(text), 0);
 	(void)!ftruncate(s->lock_fd, (off_t)strlen(text));

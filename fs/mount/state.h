@@ -34,9 +34,9 @@ int state_default(const char *key, char **ret, char **ret_text);
 /*
  * Create DIR if it does not exist, and lock it. A relative DIR is below the working directory.
  * MOUNTPOINT is a canonical path, or "" if there will be no mount. DIR must not be in MOUNTPOINT,
- * nor contain it. If another process has the lock but is ending, wait for it, up to WAIT_MS. Return
- * 0, or a negative errno with a message in *RET_TEXT. Forked children share the lock; programs that
- * they execute don't.
+ * nor contain it. If another process has the lock but is ending, wait until it has ended, at most
+ * WAIT_MS ms. Return 0, or a negative errno with a message in *RET_TEXT. Forked children share the
+ * lock; programs that they execute don't.
  */
 int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct state **ret,
 	       char **ret_text);
@@ -50,7 +50,7 @@ int state_flaw(const struct state *s);
 /* Record in STATE/lock that this process has the lock and is in PHASE. */
 void state_enter(struct state *s, enum state_phase phase);
 /*
- * Note that a forked child uses the directory from now on. So state_close must not remove the
+ * Record that a forked child uses the directory from now on. state_close then does not remove the
  * directory.
  */
 void state_leave(struct state *s);

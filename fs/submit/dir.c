@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The classes of the directories submit/ and dryrun/, and of NAME.job and NAME.error in them. The
- * operations of the directories list, make, remove and rename files. This file also makes and frees
- * struct submit, and removes expired files.
+ * The classes of the directories submit/ and dryrun/, and of NAME.job and NAME.error in them. Their
+ * operations list, make, remove and rename the files of submit/ and dryrun/. This file also makes
+ * and frees struct submit, and removes expired files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -134,7 +134,7 @@ static int dir_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* True if the file BASE has the result KIND: a NAME.job or a NAME.error. */
+/* True if the file BASE has a result of this KIND, which is either a NAME.job or a NAME.error. */
 static bool has_result(const struct submit *s, enum submit_name kind, const char *base)
 {
 	struct backend_file job;
@@ -165,7 +165,7 @@ static int dir_lookup(struct fs *fs, struct node *dir, const char *name, struct 
 	return 0;
 }
 
-/* Add N entries to L: each of NAMES, followed by SUFFIX. Free NAMES. */
+/* Add N entries to L. Each entry is one of NAMES with SUFFIX appended. Free NAMES. */
 static void list_names(struct listing *l, char **names, size_t n, const char *suffix)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -315,7 +315,10 @@ static void dir_renamed(void *data, int err)
 	dir_rename_over(c, err);
 }
 
-/* Rename the file. Its bytes are in memory now, so the state of its contents is known. */
+/*
+ * Called when the bytes of the file are in memory, so the state of its contents is known now.
+ * Rename the file.
+ */
 static void dir_rename_go(void *data, int err)
 {
 	struct dir_change *c = data;
@@ -333,8 +336,9 @@ static void dir_rename_go(void *data, int err)
 	if (!spec_name_submits(c->name))
 		(void)names_remove_error(s->names, c->name);
 	/*
-	 * Launch the contents if they are NEW. But if a process is writing the file, or a launch is
-	 * in progress, only rename the file: its writer gets the result of the launch.
+	 * Launch the contents if they are NEW. Exception: if a process is writing the file, or a
+	 * launch is in progress, only rename the file. In that case the result of the launch goes
+	 * to the writer.
 	 */
 	if (spec_name_submits(c->newname) && upload_size(u, NULL) > 0 &&
 	    upload_state(u) == CONTENT_NEW && !upload_is_busy(u)) {
@@ -475,7 +479,7 @@ void submit_find_owners(struct submit *s)
 	char **names cleanup_free = NULL;
 	size_t n;
 
-	/* If kxfs runs as root, the files on disk have their right owners already. */
+	/* If kxfs runs as root, the files on disk already have the right owners. */
 	if (s->dry || !s->config.allow_other || geteuid() == 0)
 		return;
 	n = backend_files(s->config.backend, &names);

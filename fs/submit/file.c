@@ -82,7 +82,10 @@ static bool is_writable(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* Set the size of the contents that U shows. Don't launch them, because only a close does that. */
+/*
+ * Set the size of the contents that U shows. Don't launch these contents, because only a close
+ * launches.
+ */
 static int file_truncate(struct submit *s, struct upload *u, off_t size)
 {
 	int err = upload_truncate(u, NULL, size);
@@ -530,9 +533,9 @@ struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 
 	if (!fresh && (file_upload(node) != u || file_taken(node) != taken)) {
 		/*
-		 * Replace the existing node in two cases. It belongs to a removed file with the
-		 * same tag. Or it belongs to this file, but was made before the file was taken from
-		 * its writers.
+		 * Replace the existing node in two cases. First, the node may belong to a removed
+		 * file that had the same tag. Second, the node may be older than the last time that
+		 * another process took this file from its writers.
 		 */
 		node_forget_name(fs, node);
 		node_put(fs, node);

@@ -227,8 +227,8 @@ static void launch_send(struct launch *l)
 }
 
 /*
- * A lookup of the user name of the launch's owner. The lookup may need the network, so it has a
- * thread of its own.
+ * A lookup of the user name of the launch's owner. A separate thread does the lookup, because the
+ * lookup may need the network.
  */
 struct owner {
 	uid_t uid;
@@ -519,10 +519,10 @@ static void launch_show_loss(struct submit *s, const struct name_loss *loss, pid
 }
 
 /*
- * PROCESS has requested to remove, replace or rename a file, with the request TICKET. That takes
- * the file from its writers. Return the process whose own writers keep the file. Usually this is
- * PROCESS. If the request has timed out, return 0, so that all writers lose the file: PROCESS may
- * have continued and opened the file again.
+ * A request of PROCESS removes, replaces or renames a file, and so takes the file from its writers.
+ * TICKET is the ticket of the request. Return the process whose writers keep the file. This is
+ * PROCESS while the request waits. Return 0 if the request has timed out: then all writers lose the
+ * file, because PROCESS may have continued and opened the file again.
  */
 static pid_t launch_keeper(const struct submit *s, pid_t process, uint64_t ticket)
 {

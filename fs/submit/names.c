@@ -69,8 +69,8 @@ static void free_name(struct names *all, struct name *n)
 }
 
 /*
- * N's file or NAME.error has changed: record the time. If N has neither of them, and no launch is
- * in progress, free N.
+ * Called when N's file or NAME.error has changed. Record the time. If N has neither of them, and no
+ * launch is in progress, free N.
  */
 static void show(struct names *all, struct name *n)
 {
@@ -105,8 +105,8 @@ static void attach(struct names *all, struct name *n, struct upload *u)
 }
 
 /*
- * Take the file of N from the writers that processes other than PROCESS have opened. The caller
- * then changes the name without releasing the lock. Otherwise another process could open, write and
+ * Take the file of N from its writers, except those that PROCESS has opened. The caller then
+ * changes the name without releasing the lock. Otherwise another process could open, write and
  * close the file in between. Its close would succeed, but kxfs would never launch its contents.
  */
 static void displace(struct names *all, struct name *n, pid_t process, struct name_loss *ret)
@@ -193,7 +193,10 @@ struct upload *names_file(struct names *all, const char *name)
 	return u;
 }
 
-/* True if a file has the tag TAG. That file was made under this name, and was renamed later. */
+/*
+ * True if a file has the tag TAG. The tag of a file is its first name, so this file was made as TAG
+ * and renamed later.
+ */
 static bool is_tag(struct names *all, const char *tag)
 {
 	for (const struct name *n = all->files; n; n = n->by_file.next)

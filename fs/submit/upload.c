@@ -195,9 +195,10 @@ static struct content *content_of(const struct upload *u, const struct upload_wr
 }
 
 /*
- * Return the pointer that refers to the contents that W changes: W's own pointer, or the pointer of
- * U. W's own pointer is NULL if W needs contents of its own but does not have them yet. If a change
- * is made without a handle, W is NULL.
+ * Return the address of the pointer to the contents that a change by W must change. This is the
+ * pointer in W if W has contents of its own, or needs them because U's name submits. In the second
+ * case the pointer is still NULL. Otherwise, or if W is NULL, it is the pointer in U. W is NULL if
+ * a change is made without a handle.
  */
 static struct content **slot_to_change(struct upload *u, struct upload_writer *w)
 {
@@ -205,8 +206,8 @@ static struct content **slot_to_change(struct upload *u, struct upload_writer *w
 }
 
 /*
- * True if kxfs must copy the contents to which AT points before it changes them, because others use
- * them, too. Also true if AT has no contents yet.
+ * True if the contents to which *AT points must not be changed, because others use them, too. The
+ * caller then makes new contents. Also true if *AT is NULL.
  */
 static bool is_copied(struct content *const *at)
 {
@@ -214,8 +215,8 @@ static bool is_copied(struct content *const *at)
 }
 
 /*
- * Return the contents that W may change. If others use the contents, too, give W a copy of them. If
- * FRESH is true, this copy is empty. If a change is made without a handle, W is NULL.
+ * Return the contents that W may change. If others also use W's contents, first replace them by a
+ * copy, or by empty contents if FRESH is true. W is NULL if a change is made without a handle.
  */
 static struct content *content_to_change(struct upload *u, struct upload_writer *w, bool fresh)
 {

@@ -71,7 +71,7 @@ struct upload_writer {
 	 * finished.
 	 */
 	bool unseen;
-	bool dirty; /* true if this handle has changed bytes since it last submitted them */
+	bool dirty; /* true if this handle has unsubmitted changes */
 	bool lost;  /* true if another process has taken the file (see above) */
 	/* true if a launch of this handle was accepted; then it can't write any more */
 	bool spent;
@@ -220,7 +220,7 @@ size_t upload_others(struct upload *u, const struct upload_writer *w, pid_t proc
  * another pid namespace, so that its number is meaningless here.
  */
 void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange);
-/* True if W has changed bytes since it last submitted them, and has not lost the file. */
+/* True if W has unsubmitted changes, and has not lost the file. */
 bool upload_is_dirty(struct upload *u, const struct upload_writer *w);
 /*
  * True if W may write. False if W has lost the file, or if W's contents are being launched or were

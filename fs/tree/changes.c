@@ -99,8 +99,9 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 	struct changes *c = changes_of(s);
 
 	/*
-	 * A read at OFF shows that the bytes before OFF are read. A later read may have a smaller
-	 * OFF: head(1) seeks back to the end of its last line.
+	 * A read at OFF means that the reader does not need the bytes before OFF any more. But OFF
+	 * may also be smaller than at the last read, because head(1) seeks back to the end of its
+	 * last line.
 	 */
 	if (off < c->base || off > c->base + c->len)
 		return -ESPIPE;
@@ -164,8 +165,8 @@ bool changes_job_event(struct stream *s, const struct spec_job *old, const struc
 	}
 	changes_add_lost(c);
 	/*
-	 * The job may have got another id, because a new job took its old one. Report the old id as
-	 * gone, and the job under its new id.
+	 * The job's id may have changed, because a new job has taken the old id. In that case,
+	 * report the old id as gone, and report the job under its new id.
 	 */
 	renamed = old && !old->history && job && !streq(old->id, job->id);
 	if (renamed)

@@ -137,7 +137,8 @@ static int control_metrics(struct fs *fs, struct node *node, char **ret, size_t 
 static int control_log(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
 	/*
-	 * If the state directory was removed, log that now, because users look here for the reason.
+	 * If the state directory was removed, log that now, because users read this file to find
+	 * the reason.
 	 */
 	job_ref_state_is_gone(tree_of(node));
 	*ret = diag_text(ret_len);

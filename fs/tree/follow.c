@@ -47,8 +47,8 @@ struct tail_follow {
 	 */
 	char *key;
 	/*
-	 * Offset in the file `follow` at which the log KEY starts. In the state OPENS, the next log
-	 * starts at this offset.
+	 * Offset in the file `follow` at which the log KEY starts. In the state OPENS, this is
+	 * already the offset at which the next log starts.
 	 */
 	uint64_t base;
 	struct log_early early;	 /* bytes that were delivered before they were on disk */
@@ -89,7 +89,9 @@ static int follow_step(struct tail_follow *f)
 	}
 	got = log_read(f->log, c->bytes, c->n, c->at);
 	c->n = (size_t)max_of(got, (ssize_t)0);
-	/* The log has fewer bytes than its size, so it was truncated. */
+	/*
+	 * If log_read returns 0, the log has fewer bytes than its size, because it was truncated.
+	 */
 	return got < 0 ? (int)got : got == 0 ? -ENODATA : 0;
 }
 
@@ -136,7 +138,9 @@ static bool chunk_has(const struct tail_chunk *c, uint64_t at)
 	return at >= c->at && at - c->at < c->n;
 }
 
-/* Enter STATE, and start its work on the pool: read at offset AT of the log. */
+/*
+ * Enter STATE, and start the work of STATE on the pool. The work reads at the offset AT of the log.
+ */
 static int follow_begin(struct tail_follow *f, enum follow_state state, uint64_t at)
 {
 	f->state = state;
@@ -149,9 +153,9 @@ static int follow_begin(struct tail_follow *f, enum follow_state state, uint64_t
 }
 
 /*
- * Find the next log of the replica R: the one of the attempt after that with the log KEY, or, if
- * KEY is NULL, the one of the first attempt. Return the key of this log, or NULL if the attempt has
- * no log yet. Set *LAST to true if R gets no more attempts.
+ * Find the next log of the replica R. If KEY is NULL, this is the log of the first attempt.
+ * Otherwise it is the log of the attempt that follows the attempt with the log KEY. Return the key
+ * of the next log, or NULL if it does not exist yet. Set *LAST to true if R gets no more attempts.
  */
 static const char *follow_next_key(const struct spec_replica *r, const char *key, bool *last)
 {
@@ -224,8 +228,8 @@ static int follow_switch(struct tail_follow *f, uint64_t size)
 }
 
 /*
- * If the pool has read bytes at the offset AT, set *RET to their address. Return their number, at
- * most SIZE; 0 if there are none.
+ * Return how many bytes the pool has read at the offset AT, at most SIZE. Set *RET to the address
+ * of these bytes. Return 0 if the pool has read none there.
  */
 static size_t follow_give(struct tail_follow *f, const char **ret, size_t size, uint64_t at)
 {

@@ -242,8 +242,8 @@ JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr, NULL, true);
 /* --- ctl: a read lists the possible actions, a write requests one of them --- */
 
 /*
- * The deadline of a write to ctl. It limits the wait if backend_control does not answer within 5 s,
- * as it should.
+ * The deadline of a write to ctl. It matters only if something goes wrong, because backend_control
+ * should answer within 5 s.
  */
 #define JOB_CTL_MS 10000
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files list and list.jsonl. Each shows all jobs of one directory in one text: the two files in
- * the root show the jobs of jobs/, those in history/ the jobs of history/. The text is cached. An
- * open renders a new text only if a job has changed, or if an age in the text is out of date.
- * Rendering 100 000 jobs takes seconds. Meanwhile other requests are served. FUSE thread.
+ * The files list and list.jsonl. Each file lists all jobs of one directory. The two files in the
+ * root list the jobs of jobs/, and the two files in history/ list the jobs of history/. The text of
+ * a file is cached. An open renders the text again only if a job has changed, or if an age in the
+ * text is out of date. Rendering 100 000 jobs takes seconds. Meanwhile other requests are served.
+ * FUSE thread.
  */
 #include <pthread.h>
 

@@ -147,9 +147,9 @@ static bool ahead_take_step(struct ahead *a, uint64_t *ret_at, size_t *ret_n)
 }
 
 /*
- * End a step, which has requested N bytes and got GOT bytes. The next state is NEXT. But if GOT is
- * less than N, the next state is FILL_NONE: the log has no more bytes now, or GOT is an error. The
- * reader gets this error from its own read. Return false if the next state is FILL_NONE.
+ * End a step that has requested N bytes and got GOT bytes. If GOT is N, enter the state NEXT. If
+ * GOT is less than N, enter FILL_NONE instead: either the log has no more bytes now, or GOT is an
+ * error, which the reader gets from its own read. Return false if the new state is FILL_NONE.
  */
 static bool ahead_end_step(struct ahead *a, size_t n, ssize_t got, enum fill next)
 {
@@ -194,8 +194,8 @@ static void ahead_on_post(void *data)
 }
 
 /*
- * Queue on the pool the work that fills A. Before that, the caller has set the state FILL_WANTED,
- * and has counted a reference for the work item.
+ * Queue the work that fills A's ring on the pool. The caller must have set the state FILL_WANTED,
+ * and counted a reference for the work item.
  */
 static void ahead_post(struct ahead *a)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The files queues/NAME/status. Such a file shows what the cluster reports about a queue, and how
- * many jobs of this mount are in the queue. The mtime of queues/NAME is the time at which either of
- * these last changed.
+ * many jobs of this mount are in the queue. The mtime of queues/NAME is the time at which the
+ * report or the number of jobs last changed.
  */
 #include "fs/tree/tree.h"
 

@@ -6,8 +6,8 @@
  * directory represents the struct tree (fs/vfs/node.h). A node in a job's directory represents a
  * struct job_ref (job_ref.h), which names the job and the replica. This folder stores no jobs. When
  * a process opens a file, this folder gets the job's snapshot from the backend and renders it. A
- * small cache has recently rendered texts (job_text.c). The blocking files (job_live.c, follow.c,
- * changes.c) are streams, which the backend's events wake (tree.c).
+ * small cache keeps the texts that were rendered last (job_text.c). The blocking files (job_live.c,
+ * follow.c, changes.c) are streams, which wait for the backend's events (tree.c).
  *
  * The modules: job_ref is the base of everything in a job's directory. job_text, job_live, follow
  * and log_file implement kinds of files; job and jobs make directories of these. list, queues,
@@ -34,9 +34,8 @@ struct tree {
 	const char *submitter;	   /* user@host of the mount */
 	struct rendered *rendered; /* cache of texts of jobs */
 	/*
-	 * These members show which jobs this mount may cancel and control (-o cancel). "own" jobs
-	 * were submitted with this state directory, "mine" by this user. "others" are all other
-	 * jobs.
+	 * Which jobs this mount may cancel and control (-o cancel). "own" jobs were submitted with
+	 * this state directory, "mine" jobs by this user. "others" are all other jobs.
 	 */
 	bool may_end_own, may_end_mine, may_end_others;
 	bool read_only;	     /* true if the kernel refuses all changes */

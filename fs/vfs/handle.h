@@ -36,7 +36,7 @@ void handle_close(struct fs *fs, struct fuse_file_info *fi);
 int handle_reply_open(fuse_req_t req, const struct fuse_file_info *fi, bool flushed);
 
 /*
- * Answer the open REQ with the handle in FI, for which the kernel sends no FLUSH. If the request
- * was interrupted, close the handle.
+ * Answer the open request REQ with the handle in FI. The kernel will send no FLUSH for this handle.
+ * If the request was interrupted, close the handle.
  */
 void handle_reply(struct fs *fs, fuse_req_t req, struct fuse_file_info *fi);

@@ -309,8 +309,8 @@ static void node_give_bare(struct fs *fs, struct node *node, struct fuse_entry_p
 	memset(e, 0, sizeof(*e));
 	node_stat(fs, node, &e->attr);
 	/*
-	 * The kernel uses this size even if its timeout is 0. If it were smaller than the last
-	 * size, the kernel would truncate mappings of the file in other processes.
+	 * The kernel uses this size even if attr_timeout is 0. If this size were smaller than the
+	 * last size, the kernel would truncate mappings of the file in other processes.
 	 */
 	e->attr.st_size = node->size;
 	node_give(fs, node, e);

@@ -60,8 +60,9 @@ struct node_class {
 	size_t size;
 
 	/*
-	 * The value of node.live in new nodes. If LIVE is true, the kernel does not cache the name
-	 * of the node either, because the name may refer to another node at any time.
+	 * The value of node.live in new nodes. If LIVE is true, the kernel caches neither the
+	 * attributes nor the name of such a node, because the name may refer to another node at any
+	 * time.
 	 */
 	bool live;
 	/*
@@ -203,9 +204,9 @@ void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
 int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 /*
  * Like node_entry, for an entry of a directory listing. Leave out the attributes of a costly node.
- * Let the kernel cache the attributes of a directory even if node.live is true, because a process
- * that lists a directory usually requests them next. Exception: don't if the class of the directory
- * is live.
+ * Let the kernel cache the attributes of a directory, because a process that lists a directory
+ * usually requests them next. This applies even if node.live is true, but not if the LIVE of the
+ * node's class is true.
  */
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 

@@ -70,8 +70,8 @@ static void ops_init(void *data, struct fuse_conn_info *conn)
 	conn->want |= conn->capable & (FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_READDIRPLUS);
 	/*
 	 * Always send attributes with a directory listing. The kernel's AUTO heuristic would stop
-	 * this after the first part of a long listing, because ls reads all names before it
-	 * requests the first attribute.
+	 * requesting them after the first part of a long listing, because ls reads all names before
+	 * it requests the first attribute.
 	 */
 	conn->want &= ~(FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
 			FUSE_CAP_AUTO_INVAL_DATA);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parked requests. They are in a table by ticket, under one leaf lock. The thread that removes a
- * request from the table answers it, so each request is answered exactly once.
+ * Implements parked requests. They are in a table by ticket. One leaf lock guards the table. The
+ * thread that removes a request from the table answers it, so each request is answered exactly
+ * once.
  *
- * libfuse reports an interrupt on the FUSE thread, while it holds a lock of the request. So the
- * interrupt handler only queues the answer, and park's own thread sends it. Park's thread also
- * ticks while a request with a deadline is parked. It never waits for a disk, so a hanging disk
- * can't delay its answers.
+ * libfuse reports an interrupt on the FUSE thread, while libfuse holds a lock of the request. So
+ * the interrupt handler only queues the answer, and park's own thread sends it. Park's thread also
+ * ticks while a request with a deadline is parked. This thread never waits for a disk, so a hanging
+ * disk can't delay its answers.
  *
  * A deadline is a number of ticks instead of a time, because nobody can answer a request while the
  * machine is suspended. However long the machine is suspended, that counts as one tick.

@@ -13,9 +13,8 @@
  *	if (req)
  *		fuse_reply_...(req, ...);
  *
- * Because of fuse_req_interrupt_func, the order must be: remove the request from the table under
- * park's lock, unlock, clear the interrupt function, reply. park_claim does everything except the
- * reply.
+ * fuse_req_interrupt_func requires this order: remove the request from the table under park's lock,
+ * unlock, clear the interrupt function, reply. park_claim does everything except the reply.
  */
 #pragma once
 

@@ -150,8 +150,8 @@ static void handle(struct server *me, const struct fuse_buf *buf)
 }
 
 /*
- * Return true if this thread must continue to serve. Otherwise another thread is serving, or the
- * session has ended: remove this thread from the list and return false.
+ * Return true if this thread must continue to serve. Return false if another thread is serving, or
+ * if the session has ended. In that case, also remove this thread from the list.
  */
 static bool stay(struct server *me)
 {

@@ -15,15 +15,16 @@ struct stream;
 struct stream_class {
 	size_t size; /* size of the structure that begins with struct stream */
 	/*
-	 * Start S. Return 0 or a negative errno. All reads of S then return this error. May be
-	 * NULL.
+	 * Start S. Return 0 or a negative errno. After an error, all reads of S return this error.
+	 * May be NULL.
 	 */
 	int (*start)(struct stream *s);
 	/*
 	 * Return how many bytes are available at OFF, at most SIZE. If RET is not NULL, set *RET to
 	 * their address, which is valid until the next call of a function of S. At the end of the
 	 * file, return 0. Otherwise return a negative errno: -EAGAIN if no byte is available yet;
-	 * -EINPROGRESS if the class does not know yet, and holds S until it knows (stream_hold).
+	 * -EINPROGRESS if the class has started to find out, and calls stream_hold for S until it
+	 * knows.
 	 */
 	ssize_t (*read)(struct stream *s, const char **ret, size_t size, uint64_t off);
 	/* Free the members after struct stream. */

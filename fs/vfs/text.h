@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of such a file is rendered when the file is opened. So a reader gets one version of the
- * text, however long the reading takes. The class of the file has TEXT_OPS, and either .render or
- * .share.
+ * A file with a rendered text. kxfs renders the text when a process opens the file. So a reader
+ * gets one version of the text, however long the reading takes. The class of the file has TEXT_OPS,
+ * and either .render or .share.
  */
 #pragma once
 
