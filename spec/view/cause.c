@@ -3,10 +3,10 @@
  * Finds why a job waits if neither its object nor its pods show the reason. Possible causes: the
  * controller can't create its pods; a volume can't be mounted; there is no capacity for its gang;
  * its queue or the cluster is full; no controller or scheduler has acted on it. The sources are
- * events, the job's pod group and its queue. Only the first obstacle is shown. A failure to create
- * pods takes precedence over all other causes here, and a replica's own reason over its gang's. The
- * text contains no guesses. If the user may not read the objects that would show the cause, the
- * text names these objects.
+ * events, the job's pod group and its queue. If several causes apply, only one is shown. A failure
+ * to create pods takes precedence over all other causes here. A replica's own reason takes
+ * precedence over its gang's reason. The text contains no guesses. If the user may not read the
+ * objects that would show the cause, the text names these objects.
  */
 #include "spec/view/steps.h"
 
@@ -17,8 +17,8 @@
 #include "spec/view/watched.h"
 
 /*
- * Before Volcano gives up, its last two attempts to create pods are less than this (ns) apart. In
- * measurements, they were less than two minutes apart.
+ * Before Volcano gives up a job, it tries repeatedly to create the job's pods. The last two tries
+ * are less than this time (ns) apart. In measurements, they were less than two minutes apart.
  */
 #define GIVING_UP INT64_C(300000000000)
 
@@ -106,7 +106,8 @@ printf_like(2, 3) static struct spec_cause
 /* --- events --- */
 
 /*
- * Return the newest event with REASON about the object UID, or NULL. Ignore events that are noise.
+ * Return the newest event with REASON about the object UID, or NULL if there is none. Ignore events
+ * for which spec_event_view_is_noise is true.
  */
 static const struct spec_event_view *newest(const struct facts *f, const char *uid,
 					    const char *reason)
@@ -140,8 +141,8 @@ static const char *behind(const char *text, const char *key)
 }
 
 /*
- * Return the word after KEY in TEXT, without quotes, and its length in *N. NULL if TEXT does not
- * contain KEY.
+ * Return the word that follows KEY in TEXT, without its quotes. Set *N to the length of the word.
+ * Return NULL if TEXT does not contain KEY, or if no word follows KEY.
  */
 static const char *word_behind(const char *text, const char *key, size_t *n)
 {
@@ -155,7 +156,10 @@ static const char *word_behind(const char *text, const char *key, size_t *n)
 	return *n > 0 ? p : NULL;
 }
 
-/* True if enough time has passed since SINCE to report a missing object. */
+/*
+ * True if at least SPEC_SETTLE_NS have passed since the time SINCE. Only then does `why` report a
+ * missing object.
+ */
 static bool has_waited(const struct facts *f, int64_t since)
 {
 	return f->ctx->now - since >= SPEC_SETTLE_NS;
@@ -190,7 +194,7 @@ static bool any_unmade(const struct facts *f)
 
 #define CANT "its pods can't be created: "
 
-/* The server refused to create the job's pods, with the message TEXT. Return the cause. */
+/* Return the cause if the server refused to create the job's pods. TEXT is the server's message. */
 static struct spec_cause refused(const struct facts *f, const char *text)
 {
 	const char *word;
@@ -214,9 +218,9 @@ static struct spec_cause refused(const struct facts *f, const char *text)
 }
 
 /*
- * E reports that pods could not be created. Return the cause, from the server's message in E. In E,
- * Kubernetes' own controllers write two words before the server's message, and Volcano's controller
- * writes the server's whole reply.
+ * Return the cause if E is an event about a failure to create pods. E contains the server's
+ * message. If a controller of Kubernetes itself created E, two words precede this message. If
+ * Volcano's controller created E, the whole reply of the server is in E.
  */
 static struct spec_cause refused_by(const struct facts *f, const struct spec_event_view *e)
 {
@@ -334,8 +338,8 @@ static const struct spec_replica *replica_of(const struct facts *f, const struct
 }
 
 /*
- * FAILURE is an event about a pod. True if the pod had a later event that shows that its volumes
- * are mounted.
+ * FAILURE is an event about a failed mount of a pod's volume. True if a later event about the same
+ * pod shows that its volumes are mounted.
  */
 static bool is_mounted(const struct facts *f, const struct spec_event_view *failure)
 {
@@ -486,7 +490,10 @@ static double queue_limit(const struct spec_queue_view *q, const char *name)
 	return q ? spec_amount_value(spec_amounts_get(&q->capability, name)) : -1;
 }
 
-/* Print how much of the resource NAME the queue has: ", and 1 of the queue's 4 is free". */
+/*
+ * Print how much of the resource NAME the queue Q has: ", and 1 of the queue's 4 is free". The job
+ * needs the amount NEED.
+ */
 static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char *name, double need)
 {
 	double all = queue_limit(q, name);
@@ -513,8 +520,9 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 }
 
 /*
- * Return the cause that the job's queue or, if QUEUE is false, the cluster has no capacity for the
- * job. In TEXT, KEY precedes the name of each resource that is exhausted.
+ * Return the cause "no capacity for the job": in the job's queue if QUEUE is true, otherwise in the
+ * cluster. TEXT is the scheduler's message. In TEXT, KEY precedes the name of each exhausted
+ * resource.
  */
 static struct spec_cause is_full(const struct facts *f, const char *text, const char *key,
 				 bool queue)
@@ -617,7 +625,10 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 		return spec_kueue_cause(job, view, ctx);
 	if (spec_state_is_final(job->state) || job->state == SPEC_UNKNOWN || job->history)
 		return ret;
-	/* Kueue's reason takes precedence: a failed replica may belong to an earlier attempt. */
+	/*
+	 * Kueue's reason takes precedence over the reason of a failed replica, because that replica
+	 * may belong to an earlier attempt.
+	 */
 	if (*view->phase && *spec_kueue_queue(view, ctx))
 		ret = spec_kueue_cause(job, view, ctx);
 	/* If a replica has failed, its reason explains more than what other replicas wait for. */

@@ -91,8 +91,9 @@ struct spec_control {
 	const char *resource; /* "jobs.batch" */
 	const char *suspend;  /* path below spec of the member that suspends a job: "suspend" */
 	/*
-	 * The path below spec of the member that ends a job, and the value that does so (a number
-	 * or a word). NULL if the kind has no such member.
+	 * TERMINATE is the path below spec of the member that ends a job. TERMINATE_TO is the value
+	 * of this member that ends the job (a number or a word). Both are NULL if the kind has no
+	 * such member.
 	 */
 	const char *terminate, *terminate_to;
 	unsigned known; /* bit set (1u << enum spec_action): all actions that the kind supports */

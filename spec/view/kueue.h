@@ -62,7 +62,7 @@ struct spec_workload_view {
 		SPEC_PRIORITY_WAITING, /* until the Workload has quota */
 		SPEC_PRIORITY_ANY,
 	} takes_priority;
-	bool active; /* if false, Kueue does not admit the job until it is true again */
+	bool active; /* if false, Kueue does not admit the job until ACTIVE is true again */
 	struct spec_condition_view conditions[SPEC_WORKLOAD_N_CONDITIONS];
 	struct spec_check_view *checks; /* checks whose state is not Ready */
 	size_t n_checks;
@@ -115,7 +115,7 @@ struct spec_cluster_queue_view {
 	char *strategy; /* BestEffortFIFO, StrictFIFO */
 	char *cohort;
 	char *active, *reason, *message;
-	/* LIMIT has the amounts that the queue may borrow at most */
+	/* NOMINAL is the queue's own quota; LIMIT is how much more it may borrow */
 	struct spec_flavor_amounts nominal, limit;
 	struct spec_flavor_amounts borrowed;
 };

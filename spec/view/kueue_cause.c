@@ -31,7 +31,7 @@
 #define SUBMIT_AGAIN                                                                               \
 	"Kueue will not admit it again: to run it again, copy its manifest.yaml into submit/."
 
-/* The meaning of one of Kueue's reasons for users. */
+/* How kxfs explains one of Kueue's reasons to users. */
 struct kueue_meaning {
 	/* the reason of the condition; the last row has NULL, and is for all other reasons */
 	const char *kueue;

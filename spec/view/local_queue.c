@@ -54,7 +54,10 @@ static void add_amount(struct spec_flavor_amounts *a, const char *flavor,
 	struct spec_flavor_amount *to;
 	const char *text = spec_read_word(resource, key);
 
-	/* The amount is a JSON string. If the manifest has it as a number, it is a JSON number. */
+	/*
+	 * An amount is usually a JSON string. It is a JSON number if the manifest contains a
+	 * number.
+	 */
 	if (!*text || a->n >= MAX_AMOUNTS)
 		return;
 	a->v = mem_grow(a->v, a->n + 1, sizeof(*a->v));
@@ -198,8 +201,9 @@ static bool is_stopped(const char *policy)
 }
 
 /*
- * Return the state of Q: Open, or why Q admits no jobs. *RET_BY is the kind of the queue that an
- * administrator has stopped, or "".
+ * Return the state of Q as a word: "Open", or the reason why Q admits no jobs. If an administrator
+ * has stopped Q or its ClusterQueue, set *RET_BY to the kind of the stopped queue. Otherwise set
+ * *RET_BY to "".
  */
 static const char *state_of(const struct spec_local_queue *q,
 			    const struct spec_cluster_queue_view *cluster, const char **ret_by)

@@ -60,8 +60,8 @@ void spec_meta_clear(struct spec_meta *m)
 }
 
 /*
- * True if TEXT is valid in API paths, file names and keys of logs, since the names and uids of
- * objects appear there.
+ * True if TEXT is valid in API paths, file names and keys of logs. kxfs uses the names and uids of
+ * objects in all of these.
  */
 static bool is_name(const char *text)
 {

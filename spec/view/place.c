@@ -105,8 +105,8 @@ static struct known_log *known_of(const struct spec_job_view *view, const struct
 }
 
 /*
- * POD is the newest pod of a replica, or NULL if it has none. True if another pod may become the
- * next attempt of that replica.
+ * True if another pod may become the next attempt of a replica. POD is the replica's newest pod, or
+ * NULL if the replica has no pod.
  */
 static bool is_free(const struct spec_pod_view *pod)
 {
@@ -114,8 +114,9 @@ static bool is_free(const struct spec_pod_view *pod)
 }
 
 /*
- * Assign replicas to the N pods at V, in the order of V: by task, then by age. The caller has set
- * the replica of each pod to the first replica of its task.
+ * Assign a replica to each of the N pods at V. V is sorted by task, then by age, and this function
+ * assigns in this order. The caller has set the replica of each pod to the first replica of its
+ * task.
  */
 static void number(const struct spec_job_view *view, struct spec_placed_pod *v, size_t n,
 		   const struct spec_job *before)

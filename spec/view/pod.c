@@ -79,7 +79,8 @@ enum spec_state spec_pod_state(const struct spec_pod_view *pod)
 			continue;
 		/*
 		 * The kubelet reports the ends of all containers slightly before it updates the
-		 * phase.
+		 * phase. So if all containers have ended, return the state that the phase will
+		 * show.
 		 */
 		if (!spec_state_is_final(states[i].state) && pod->outcome != SPEC_UNKNOWN)
 			return pod->outcome;
@@ -238,8 +239,8 @@ static bool is_rerun(const struct spec_value *o)
 }
 
 /*
- * True if a container of the pod may restart. If the manifest has no restart policy, the server has
- * added the default.
+ * True if a container of the pod may restart. The pod itself always has a restart policy, because
+ * the server adds a default to manifests without one.
  */
 static bool reruns(const struct spec_value *spec)
 {
@@ -255,7 +256,10 @@ static bool reruns(const struct spec_value *spec)
 	return is_rerun(spec);
 }
 
-/* Return the container in SPEC whose output is the replica's, or NULL. */
+/*
+ * Return the pod's main container, whose output kxfs shows as the replica's output. Return NULL if
+ * SPEC does not have this container.
+ */
 static const struct spec_value *main_container(const struct spec_pod_view *v,
 					       const struct spec_value *spec)
 {
@@ -270,7 +274,8 @@ static bool main_reruns(const struct spec_pod_view *v, const struct spec_value *
 }
 
 /*
- * Return the amount of NAME in MAP, multiplied by BY. Return -1 if MAP has no valid amount of NAME.
+ * Return how much of the resource NAME there is in MAP, multiplied by BY. Return -1 if MAP has no
+ * valid amount of this resource.
  */
 static int64_t amount(const struct spec_value *map, const char *name, double by)
 {
@@ -280,8 +285,8 @@ static int64_t amount(const struct spec_value *map, const char *name, double by)
 }
 
 /*
- * Return the number of GPUs in LIMITS. Each vendor has its own name for them: nvidia.com/gpu,
- * amd.com/gpu.
+ * Return the number of GPUs in LIMITS. Each vendor has its own name for a GPU resource, such as
+ * nvidia.com/gpu or amd.com/gpu.
  */
 static int64_t count_gpus(const struct spec_value *limits)
 {
@@ -298,8 +303,8 @@ static int64_t count_gpus(const struct spec_value *limits)
 }
 
 /*
- * Return the resources of CONTAINER. If a container has a limit but no request for a resource, the
- * server has added the request.
+ * Return the resources that CONTAINER requests. If its manifest has a limit but no request for a
+ * resource, the server has added a request that equals the limit.
  */
 static struct spec_request request(const struct spec_value *container)
 {
@@ -389,9 +394,9 @@ static bool any_ready(const struct spec_value *status)
 }
 
 /*
- * True if the condition C means that the pod's node does not respond, or that the pod is being
- * evicted because of that. ANY_READY is true if, according to the last report, a container of the
- * pod is ready.
+ * True if the condition C means that the pod's node does not respond, or that Kubernetes is
+ * evicting the pod for this reason. ANY_READY is true if, according to the last report, a container
+ * of the pod is ready.
  */
 static bool is_silent(const struct spec_value *c, bool any_ready)
 {
@@ -460,8 +465,9 @@ static void read_status(struct spec_pod_view *v, const struct spec_value *status
 	}
 
 /*
- * The members of a pod that this file and the kinds' readers use, about a fifth of the object. kxfs
- * drops all other members before parsing. If a reader needs another member, add it here.
+ * The members of a pod that this file and the kinds' readers use. They are about a fifth of the
+ * object. kxfs drops all other members before it parses the object. If a reader needs another
+ * member, add the member here.
  */
 static const struct spec_pick owner_pick[] = {
 	KEEP("uid"), KEEP("controller"), KEEP("apiVersion"), KEEP("kind"), KEEP("name"), {0},
@@ -515,8 +521,8 @@ const struct spec_pick spec_pod_pick[] = {
 };
 
 /*
- * Return the uid of the object that POD belongs to, by the rules of R (see spec_reader.owner). NULL
- * if POD does not belong to R's kind.
+ * Return the uid of the object that POD belongs to, by the rules of R (see spec_reader.owner).
+ * Return NULL if POD does not belong to R's kind.
  */
 static const char *owner_of(const struct spec_reader *r, const struct spec_value *pod,
 			    bool *ret_part)
@@ -531,8 +537,8 @@ static const char *owner_of(const struct spec_reader *r, const struct spec_value
 }
 
 /*
- * Return the reader for POD, and set the owner of V. If there is only one reader, it reads any pod.
- * Return NULL if none of several readers matches.
+ * Return the reader for POD, and set the owner in V, the view of POD. If there is only one reader,
+ * this is the reader for any pod. If there are several readers and none matches, return NULL.
  */
 static const struct spec_reader *find_reader(const struct spec_pod_readers *readers,
 					     const struct spec_value *pod, struct spec_pod_view *v)
@@ -606,7 +612,7 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
 {
 	/*
 	 * Once the pod has ended, the kubelet shortens the grace period. The time of the deletion
-	 * request, which is computed from it, would then be too late.
+	 * request is computed from the grace period, so it is then too late. Keep the earlier time.
 	 */
 	if (before->meta.deleted && before->meta.deleted < now->meta.deleted)
 		now->meta.deleted = before->meta.deleted;

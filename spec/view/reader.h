@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions with which a kind of job reads its objects, and helper functions for them. */
+/*
+ * Declares the functions that read the objects of one kind of job (struct spec_reader), and helper
+ * functions for them.
+ */
 #pragma once
 
 #include "spec/base/value.h"
@@ -29,7 +32,8 @@ struct spec_phase {
 	/* True if the row applies only while suspension is requested (spec_job_view.asked). */
 	bool asked;
 	/*
-	 * true if the controller has created the pods; while all of them wait, the job is PENDING
+	 * true if the controller has created the pods before this phase begins; the job is then
+	 * PENDING while all its pods wait
 	 */
 	bool by_pods;
 	bool gives_up; /* true if a job whose pods can't be created also ends in this phase */
@@ -49,7 +53,9 @@ static inline bool spec_phase_is(const struct spec_job_view *v, const struct spe
 /* The reason of a job that Kueue keeps suspended in a queue; kueue_cause.c finds the details. */
 #define SPEC_REASON_QUEUED "QueuedInKueue"
 
-/* What the pods of a job show about its end before its phase does. */
+/*
+ * What kxfs concludes about the end of a job from its pods, before the job's phase shows the end.
+ */
 enum spec_pods_decide {
 	/* If all pods have succeeded, the job has succeeded. */
 	SPEC_PODS_DECIDE_SUCCESS,
@@ -60,8 +66,8 @@ enum spec_pods_decide {
 	 */
 	SPEC_PODS_DECIDE_END,
 	/*
-	 * Nothing. A user can still suspend a job whose pods have all succeeded. The controller then
-	 * deletes these pods and later creates them again.
+	 * kxfs concludes nothing. A user can still suspend a job whose pods have all succeeded. The
+	 * controller then deletes these pods and later creates them again.
 	 */
 	SPEC_PODS_DECIDE_NOTHING,
 };

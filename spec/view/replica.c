@@ -60,8 +60,8 @@ static bool has_failed_before(const struct spec_pod_view *pod, const struct spec
 }
 
 /*
- * C was restarted after a failure, and then stopped. True if C had failed again before it was
- * stopped.
+ * Called for a container C that was restarted after a failure, and was then stopped. True if C
+ * failed again before it was stopped.
  */
 static bool has_failed_again(const struct spec_container_view *c)
 {
@@ -127,8 +127,8 @@ static void explain_by(struct spec_replica *r, const struct spec_pod_view *pod,
 		bool waits = c->state == SPEC_WAITING;
 
 		/*
-		 * C has failed and will be restarted. Set the time of the restart, and what is
-		 * known of C's last run.
+		 * C has failed and the kubelet will restart it. Set the time of the restart, if
+		 * known, and the result of C's last run.
 		 */
 		r->starts = c->restarts + 1;
 		r->last_code = waits ? c->last_exit_code : c->exit_code;
@@ -157,7 +157,7 @@ static void explain_with(struct spec_replica *r, const char *reason, const char 
 	spec_set(&r->message, message);
 }
 
-/* Set the reason of R. Its container C was restarted after a failure, and then stopped. */
+/* Set the reason of R, whose container C was restarted after a failure and was then stopped. */
 static void explain_stopped(struct spec_replica *r, const struct spec_pod_view *pod,
 			    const struct spec_container_view *c)
 {
@@ -321,8 +321,8 @@ static void fill_usage(struct spec_replica *r, const struct spec_pod_view *pod,
 
 /*
  * True if STATE is the last state of the replica. The server may report the end of a job before the
- * ends of its pods. Until the pods have ended, their output is incomplete, so a state that is not
- * final is not the last one.
+ * ends of its pods. Until the pods have ended, their output is incomplete. So after the end of the
+ * job, a state is the last one only if it is final, or if the job is no longer in the cluster.
  */
 static bool is_end(enum spec_state state, const struct spec_job_view *job,
 		   const struct spec_standing *standing)
@@ -347,9 +347,9 @@ static bool was_reported(const struct spec_replica *before)
 }
 
 /*
- * Fill R, which has no pod. If R has ended in the last snapshot, copy its end from there. If the
- * server has reported the end of the job but may still report a pod of R, R has not finished, since
- * its output is incomplete.
+ * Fill R, which has no pod. If R had already ended in the last snapshot, copy its end from there.
+ * If the server has reported the end of the job but may still report a pod of R, don't set R's end
+ * yet, because R's output is incomplete.
  */
 static void fill_without(struct spec_replica *r, const struct spec_standing *standing,
 			 const struct spec_replica *before)
@@ -406,7 +406,7 @@ static void fill_from(struct spec_replica *r, struct spec_placed_pods pods,
 	explain(r, pod);
 }
 
-/* True if POD has never run its program, nor failed to start it. */
+/* True if POD has neither run its program nor failed to start it. */
 static bool is_unused(const struct spec_pod_view *pod)
 {
 	const struct spec_container_view *c = spec_pod_main(pod);

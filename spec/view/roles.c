@@ -16,7 +16,7 @@
 
 #define MAX_DIR 200 /* bytes; short enough to append a number and remain valid as a file name */
 
-/* A task with its sort keys. */
+/* A task, and the keys by which tasks are sorted. */
 struct placed {
 	const struct spec_task_source *task;
 	size_t position; /* in the object */
@@ -99,8 +99,8 @@ static int by_dir(const void *a, const void *b)
 }
 
 /*
- * Different role names may become the same directory name. If they do, append a number to all of
- * these directory names except the first.
+ * kxfs may make the same directory name from different role names. In this case, append a number to
+ * all of these directory names except the first.
  */
 static void part_dirs(struct spec_job_view *v)
 {

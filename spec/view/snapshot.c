@@ -12,7 +12,10 @@
 
 /* --- roles and replicas --- */
 
-/* Return the replica NAME in BEFORE, the last snapshot (or NULL). Its index there is usually I. */
+/*
+ * Return the replica NAME of BEFORE, which is the last snapshot or NULL. Usually the replica has
+ * the index I in BEFORE.
+ */
 static const struct spec_replica *before_of(const struct spec_job *before, size_t i,
 					    const char *name)
 {
@@ -215,9 +218,10 @@ static enum spec_state state_in(const struct spec_reader *reader, const char *ph
 }
 
 /*
- * Return when the I-th phase of C began, for a phase that kxfs did not see begin. Volcano updates
- * the time of a condition with each change within the phase. So if the first container started
- * before the time of the condition Running, RUNNING began when that container started.
+ * Return the time at which the I-th phase of C began. Called for a phase whose beginning kxfs did
+ * not observe. Volcano updates the time of a condition with each change within the phase. So if the
+ * first container started before the time of the condition Running, RUNNING began when that
+ * container started.
  */
 static int64_t began(const struct spec_job *job, const struct spec_transitions *c, size_t i,
 		     enum spec_state state)
@@ -230,7 +234,7 @@ static int64_t began(const struct spec_job *job, const struct spec_transitions *
 }
 
 /*
- * Add those phases from the object's history that are newer than the newest phase in the
+ * Add those phases from the object's history that began after the newest phase in the job's
  * transitions.
  */
 static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
@@ -258,7 +262,10 @@ static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
 	}
 }
 
-/* Set when each phase began: the time at which kxfs observed it, or else the time in the object. */
+/*
+ * Set the time at which each phase began. This is the time at which kxfs observed the beginning. If
+ * kxfs did not observe it, it is the time in the object.
+ */
 static void fill_transitions(struct spec_job *job, const struct spec_job_view *view,
 			     const struct spec_view_context *ctx)
 {
@@ -286,8 +293,8 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 /* --- probes --- */
 
 /*
- * If the kubelet ended replicas because a probe failed, record the message of the probe now: events
- * are deleted after an hour.
+ * If the kubelet ended replicas because a probe failed, record the message of the probe now,
+ * because the server deletes events after an hour.
  */
 static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 			 const struct spec_view_context *ctx)
@@ -345,9 +352,8 @@ static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
 		const char *container = *r->blamed ? r->blamed : pod->main;
 
 		/*
-		 * If STARTS is not 0, the container failed, was restarted, and may have been
-		 * stopped in its last run. The last words of a run that was stopped explain
-		 * nothing.
+		 * If STARTS is not 0, the container failed and was restarted. It may then have been
+		 * stopped in its last run. In that case its last words explain nothing.
 		 */
 		if (r->starts > 0)
 			continue;

@@ -15,8 +15,8 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 					 const struct spec_view_context *ctx)
 {
 	/*
-	 * Kueue suspends all jobs that wait in its queue. So suspension of such a job was requested
-	 * by a user only if the job's Workload is deactivated.
+	 * Kueue suspends all jobs that wait in its queue. If such a job is suspended, a user has
+	 * requested this only if the job's Workload is deactivated.
 	 */
 	bool asked = view->asked || spec_kueue_is_off(ctx);
 
@@ -26,7 +26,10 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 	return NULL;
 }
 
-/* How many replicas have succeeded and failed, by the newest pod of each. */
+/*
+ * How many replicas have succeeded and how many have failed, according to the newest pod of each
+ * replica.
+ */
 struct ends {
 	size_t succeeded, failed;
 	bool gone;    /* true if a failed pod was deleted */
@@ -65,9 +68,9 @@ static bool count_ends(struct spec_placed_pods pods, const struct spec_job_view 
 }
 
 /*
- * True if the controller will restart the job after its replicas ended as in ENDS. Some controllers
- * do not report when the current attempt began (BEGAN is 0). Such a controller has begun a restart
- * if it has deleted a failed pod.
+ * True if the controller will restart the job. ENDS shows how the job's replicas ended. Some
+ * controllers do not report when the current attempt began (BEGAN is 0). Such a controller has
+ * begun a restart if it has deleted a failed pod.
  */
 static bool goes_on(const struct spec_job_view *v, const struct ends *ends)
 {
@@ -153,9 +156,9 @@ static bool any_loops(const struct spec_job *job)
 }
 
 /*
- * True if the job has succeeded because all its replicas have. The controller reports the job's
- * success slightly later. Return false if the controller may still do something else, if it has
- * begun to recreate the pods, or if the phase of a pod is not final.
+ * True if the job has succeeded because all its replicas have succeeded. The controller reports the
+ * job's success slightly later. Return false if the controller may still do something else, if it
+ * has begun to recreate the pods, or if the phase of a pod is not final.
  */
 static bool have_succeeded(const struct spec_job *job, const struct spec_job_view *view,
 			   struct spec_placed_pods pods, const struct spec_standing *s,
@@ -213,9 +216,10 @@ static void explain(struct spec_judgement *v, const char *reason, const char *me
 }
 
 /*
- * Return the replica whose reason becomes the job's reason, and which `why` names, or NULL. It is
- * the first replica that failed. If none has failed, it is the first that waits for a known reason,
- * else the first that is PENDING and has a message.
+ * Return the replica whose reason becomes the job's reason, or NULL if there is none. `why` names
+ * this replica. It is the first replica that failed. If none has failed, it is the first replica
+ * that waits for a known reason. If there is none of these either, it is the first replica that is
+ * PENDING and has a message.
  */
 static const struct spec_replica *spokesman(const struct spec_job *job, enum spec_state state)
 {
@@ -277,8 +281,8 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	    explain_given_up(&v, job, view, pods, ctx))
 		return v;
 	/*
-	 * Do not use the reason in the object of a removed job: it explains why the job waited, not
-	 * why it ended.
+	 * If the job was removed, do not use the reason in its object. That reason explains why the
+	 * job waited, not why it ended.
 	 */
 	if (v.suspended && spec_kueue_is_off(ctx))
 		explain(&v, "Deactivated", "");

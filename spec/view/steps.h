@@ -60,7 +60,8 @@ struct spec_placed_pods {
 };
 
 /*
- * Return the container whose output is the replica's; NULL if the server has not reported it yet.
+ * Return the main container of POD, whose output kxfs shows as the replica's output. Return NULL if
+ * the server has not reported it yet.
  */
 const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod);
 /* True if the pod's node does not respond. Then nobody knows whether the pod still runs. */
@@ -137,9 +138,10 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 				  const struct spec_view_context *ctx);
 
 /*
- * The controller gave up JOB because it could not create the job's pods. From events, return a
- * cause that explains this in whole sentences. Its reason is empty if no event explains it. JOB's
- * replicas must be set, but not its state.
+ * Return the cause if the controller gave up JOB because it could not create the job's pods. The
+ * text of the cause consists of whole sentences, and is made from events. If no event explains the
+ * failure, the reason of the returned cause is empty. JOB's replicas must be set, but not its
+ * state.
  */
 struct spec_cause spec_cause_given_up(const struct spec_job *job, const struct spec_job_view *view,
 				      struct spec_placed_pods pods,

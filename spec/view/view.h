@@ -72,7 +72,10 @@ struct spec_pod_view {
 	 * SPEC_INDEX_NONE if the controller numbers pods, but this pod has no number.
 	 */
 	unsigned index;
-	/* How often the job was retried before this pod. Some kinds set FAILURES instead. */
+	/*
+	 * How often the job was retried before this pod was created. Some kinds set FAILURES
+	 * instead.
+	 */
 	unsigned retry;
 #define SPEC_INDEX_NONE	   (UINT32_MAX - 1)
 #define SPEC_RETRY_UNKNOWN UINT32_MAX
@@ -348,7 +351,7 @@ struct spec_job *spec_view_job(const struct spec_job_view *job,
 			       const struct spec_view_context *ctx);
 
 /*
- * Return the key of the log of one run of a container: UID.CONTAINER.RESTART, as in spec_log.key.
- * malloc'ed.
+ * Return the key of the log of one run of a container, malloc'ed: UID.CONTAINER.RESTART, as in
+ * spec_log.key.
  */
 char *spec_view_log_key(const struct spec_pod_view *pod, const char *container, unsigned restart);

@@ -86,8 +86,8 @@ int spec_group_view_parse(const char *json, size_t len, struct spec_group_view *
 	conditions = spec_read_list(status, "conditions");
 	v->minimum = (unsigned)spec_read_int(spec, "minMember", 0);
 	/*
-	 * Each time the scheduler decides, it sets one of these two conditions and keeps the other
-	 * one. So the later one counts.
+	 * Each time the scheduler decides, it sets one of these two conditions and leaves the other
+	 * one unchanged. So the condition with the later time is the current one.
 	 */
 	v->is_short = true_since(conditions, "Unschedulable") > true_since(conditions, "Scheduled");
 	spec_read_copy_word(&v->phase, status, "phase");
