@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds a spec_connection from the entries of kubeconfig files; it opens nothing. A context names
- * a cluster and a user, and their entries together describe the connection. Only the first error is
- * reported. So a function that reads a field returns no error. Reading continues after an error,
- * and the caller then discards the result. No error quotes a value, which may be a secret.
+ * Builds a spec_connection from the entries of kubeconfig files. It opens no file and no
+ * connection. A context names a cluster and a user. The three entries together describe the
+ * connection. A function that reads a field does not return its error. It adds the error to the
+ * list of errors, and reading continues. At the end, the caller discards the result if there was an
+ * error. Only the first error is added. No error quotes a value, because a value may be a secret.
  */
 #include <errno.h>
 #include <strings.h>
@@ -101,7 +102,7 @@ int spec_kubeconfig_in_cluster(const char *host, const char *port, const char *n
 
 /* --- the fields of an entry --- */
 
-/* The entry that is being read. */
+/* The entry of a kubeconfig that is being read: a context, a cluster or a user. */
 struct connection_reader {
 	const char *file;
 	const struct spec_yaml *item;
@@ -247,8 +248,8 @@ typedef void (*set_fn)(struct connection_reader *r, const struct spec_yaml *v, c
 		       char **ret);
 
 /*
- * Read the list KEY, and call SET for each item. Error messages use WHAT as the name of the items
- * ("texts"), and ITEM as the name of a single one ("an argument").
+ * Read the list KEY, and call SET for each item. In error messages, WHAT is the name of the items
+ * ("texts"), and ITEM is the name of one item ("an argument").
  */
 static void read_texts(struct connection_reader *r, const char *key, const char *what, set_fn set,
 		       const char *item, char ***ret, size_t *ret_n)
@@ -474,8 +475,9 @@ static int find_context(const struct spec_kubeconfig *k, const char *name,
 }
 
 /*
- * Find the entry of KIND ("cluster" or "user") that R's context names. Return false if the context
- * names none. If the named entry does not exist, report an error and return false.
+ * R reads a context, which names a cluster and a user. Find the entry of that cluster or user; KIND
+ * is "cluster" or "user". Return false if the context does not name one. If it names one that does
+ * not exist, report an error and return false.
  */
 static bool find_named(const struct spec_kubeconfig *k, struct connection_reader *r,
 		       const char *kind, struct kubeconfig_entry *ret)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes and parses ExecCredential objects: the input and the output of an exec plugin. The output
- * contains secrets. So errors about it contain only positions and names of fields, never its text.
+ * contains secrets, so errors about it contain only positions and names of fields. They never quote
+ * the output.
  */
 #include <errno.h>
 

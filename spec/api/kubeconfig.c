@@ -94,7 +94,7 @@ static bool quotes_file(const char *text, const char *file, size_t len, unsigned
 }
 
 /*
- * Parse TEXT. An unquoted secret that begins with "*", "&" or "!" is invalid YAML, and the parser's
+ * Parse TEXT. An unquoted secret that begins with "*", "&" or "!" is invalid YAML, so the parser's
  * error message may contain the secret. Replace such a message by one that does not quote the file.
  */
 static int parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)

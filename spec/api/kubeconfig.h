@@ -26,26 +26,26 @@ struct spec_exec {
 };
 
 /*
- * The address of a server, and the credentials for it. Only exec.command may be NULL; any other
- * string that is not given is "". Paths are absolute. A text that becomes part of an HTTP header
- * has no control characters. SERVER, and PROXY_URL if given, are URLs with a known scheme.
+ * The address of a server, and the credentials for it. Only exec.command may be NULL. Any other
+ * string is "" if it is not set. Paths are absolute. A text that becomes part of an HTTP header has
+ * no control characters. SERVER is a URL with a known scheme, and so is PROXY_URL if it is set.
  */
 struct spec_connection {
 	char *context;
-	char *namespace; /* "default" if the context names none */
+	char *namespace; /* "default" if the context sets none */
 	char *server;	 /* https://host:port/prefix (or http), without a trailing slash */
 	char *tls_server_name;
 	char *proxy_url;
 	bool insecure;
 	char *ca_file;
-	char *ca_pem; /* decoded; takes precedence over the file */
+	char *ca_pem; /* decoded; takes precedence over CA_FILE */
 	char *token;
-	char *token_file;      /* if given, TOKEN is used only while this file can't be read */
-	char *user, *password; /* not together with a token */
+	char *token_file;      /* if set, TOKEN is used only while this file can't be read */
+	char *user, *password; /* never set together with a token */
 	char *cert_file, *key_file;
 	/*
-	 * A decoded certificate and a decoded key. Each takes precedence over its file. Either both
-	 * are given, or neither.
+	 * The decoded certificate and its decoded key. They take precedence over CERT_FILE and
+	 * KEY_FILE. Either both are set, or neither.
 	 */
 	char *cert_pem, *key_pem;
 	char *as, *as_uid;
@@ -64,18 +64,19 @@ void spec_kubeconfig_free(struct spec_kubeconfig *k);
 define_cleanup(spec_kubeconfig_freep, struct spec_kubeconfig *, spec_kubeconfig_free)
 
 /*
- * Parse TEXT, the contents of FILE, and add it after the files merged so far. FILE is an absolute
- * path; relative paths in TEXT start at its directory. Unknown fields are ignored, as in kubectl.
- * An empty file is valid and adds nothing. Return 0 or the errno of E. The positions in E refer to
- * TEXT.
+ * Parse TEXT, the contents of FILE, and add it to K. The files that K already has take precedence
+ * over FILE. FILE is an absolute path. A relative path in TEXT is relative to FILE's directory.
+ * Unknown fields are ignored, as in kubectl. An empty file is valid and adds nothing. Return 0 or
+ * the errno of E. The positions in E refer to TEXT.
  */
 int spec_kubeconfig_merge(struct spec_kubeconfig *k, const char *file, const char *text, size_t len,
 			  struct spec_errors *e);
 
 /*
- * Set *RET to the connection that CONTEXT describes; "" means the current context. Return 0 or the
- * errno of E. E must be empty. Only the first error is added to it, with its remedy; the error's
- * path names the file and the line. The caller must clear *RET even after an error.
+ * Set *RET to the connection that the context called CONTEXT describes; "" means the current
+ * context. Return 0 or the errno of E. E must be empty. Only the first error is added to E. Its
+ * text contains the remedy, and its path names the file and the line. The caller must clear *RET
+ * even after an error.
  *
  * These are errors: an unknown context (the text suggests a similar name), cluster or user; a
  * server that is not a URL; data that is not base64; an auth-provider, which Kubernetes no longer
@@ -85,17 +86,17 @@ int spec_kubeconfig_connect(const struct spec_kubeconfig *k, const char *context
 			    struct spec_connection *ret, struct spec_errors *e);
 
 /*
- * Return the namespaces that can be mounted, as the command line names them: "CONTEXT/NAMESPACE"
- * for each context, with the namespace that the context sets. They are in the order of the files.
- * The array ends with NULL; the caller frees it and its texts.
+ * Return the namespaces that can be mounted, written as on the command line: "CONTEXT/NAMESPACE".
+ * The array has one text for each context, with the namespace that the context sets, in the order
+ * of the files. It ends with NULL. The caller frees the array and its texts.
  */
 char **spec_kubeconfig_contexts(const struct spec_kubeconfig *k);
 
 /*
- * Set *RET to the connection of a program that runs in a pod and uses its service account. HOST and
- * PORT are the values of the variables KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT.
- * NAMESPACE is the content of the service account's file, or "". Return 0, or -EINVAL if HOST or
- * PORT is invalid.
+ * Set *RET to the connection of a program that runs in a pod and uses the pod's service account.
+ * HOST and PORT are the values of the variables KUBERNETES_SERVICE_HOST and
+ * KUBERNETES_SERVICE_PORT. NAMESPACE is the namespace in the service account's files, or "". Return
+ * 0, or -EINVAL if HOST or PORT is invalid.
  */
 int spec_kubeconfig_in_cluster(const char *host, const char *port, const char *namespace,
 			       struct spec_connection *ret);
@@ -108,8 +109,8 @@ char *spec_exec_info(const struct spec_connection *c, const char *ca_pem);
 
 struct spec_credential {
 	char *token;		  /* or "" */
-	char *cert_pem, *key_pem; /* either both are given, or neither */
-	int64_t expires;	  /* ns since 1970; 0 if it does not expire */
+	char *cert_pem, *key_pem; /* either both are set, or neither */
+	int64_t expires;	  /* ns since 1970; 0 if the credential does not expire */
 };
 
 void spec_credential_clear(struct spec_credential *c);

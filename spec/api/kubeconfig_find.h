@@ -6,8 +6,8 @@
 #include "spec/yaml/yaml.h"
 
 /*
- * One entry of the list of contexts, clusters or users. BODY is the map with the entry's fields, or
- * NULL if the map is empty. The kubeconfig owns everything.
+ * One entry of a kubeconfig's list of contexts, clusters or users. BODY is the map with the entry's
+ * fields; NULL if that map is empty. The kubeconfig owns all members.
  */
 struct kubeconfig_entry {
 	const char *file;	      /* an absolute path */

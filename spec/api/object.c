@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads one object of a cluster: the data that kxfs wrote into it, and its text as YAML. Also
- * parses events of a watch. The object in an event may have a megabyte, so spec_event_parse only
- * copies its text, and the caller parses it.
+ * parses events of a watch. The object in an event may be a megabyte long, so spec_event_parse only
+ * copies its text. The caller parses that text.
  */
 #include "spec/api/object.h"
 
@@ -14,7 +14,9 @@
 #include "spec/base/value.h"
 #include "spec/yaml/yaml.h"
 
-/* Return O's annotation KEY, or "" if O has none. The text is valid as long as O. */
+/*
+ * Return O's annotation KEY, or "" if O has none. The returned text is valid as long as O exists.
+ */
 static const char *annotation(const struct spec_value *o, const char *key)
 {
 	return spec_read_text(spec_read_map(spec_read_map(o, "metadata"), "annotations"), key);

@@ -6,10 +6,11 @@
  *
  * The folder parses bytes from servers and from configuration files. split.h splits the body of a
  * list or a watch into the texts of its objects or events. object.h reads one such text. refusal.h
- * finds the errno of a failed reply and explains the reply to people. review.h asks what the user
- * may do. kubeconfig.h builds a spec_connection from kubeconfig files (kubeconfig.c stores and
- * searches them, connection.c reads the entries; nothing is opened) and parses the output of
- * credential plugins (exec_credential.c). All functions are pure. A spec_split, spec_kubeconfig or
+ * finds the errno of a failed reply and explains the reply to people. review.h makes requests that
+ * ask what the user may do. kubeconfig.h builds a spec_connection from kubeconfig files, and parses
+ * the output of credential plugins. Its code is in three files: kubeconfig.c stores and searches
+ * the files, connection.c reads their entries, and exec_credential.c parses a plugin's output. All
+ * functions are pure, so they open neither files nor connections. A spec_split, spec_kubeconfig or
  * spec_connection belongs to one thread and owns everything that it points to.
  */
 #pragma once
@@ -29,7 +30,7 @@ struct spec_object_wanted {
 	const char *uid;
 	/*
 	 * The UUID of the submission that created the object. An object without the annotation
-	 * kxfs/submission also matches, since a webhook may have removed its annotations.
+	 * kxfs/submission also matches, since a webhook may have removed that annotation.
 	 */
 	const char *submission;
 };
@@ -84,13 +85,13 @@ enum spec_event_type {
 
 struct spec_event {
 	enum spec_event_type type;
-	char *resource_version; /* the object's; "" only in an ERROR event */
+	char *resource_version; /* resourceVersion of the object; "" only in an ERROR event */
 	/*
 	 * In an ERROR event, the code of its Status (410, 504, ...), or 0 if the Status has none.
 	 * In any other event, 0.
 	 */
 	int code;
-	/* JSON text of the object or, in an ERROR event, of the Status; NUL-terminated */
+	/* JSON text of the object, NUL-terminated. In an ERROR event, the object is a Status. */
 	char *object;
 	size_t len;
 };

@@ -35,8 +35,9 @@ static bool has(const struct reply *r, const char *part)
 }
 
 /*
- * Find the text between FROM and TO in the message. If TO is "", the text ends with the message.
- * Set *RET to its start and *N to its length. Return false if the message has no such text.
+ * Find the text between FROM and TO in the message. If TO is "", the text extends to the end of the
+ * message. Set *RET to its start and *N to its length. Return false if the message has no such
+ * text.
  */
 static bool between(const struct reply *r, const char *from, const char *to, const char **ret,
 		    int *n)
@@ -79,8 +80,8 @@ static void strip_page(char *text)
 }
 
 /*
- * Return the message of the Status O. If O is NULL, return the text of BODY, without tags if it is
- * an HTML page of a proxy. Return "" if there is no text.
+ * Return the message of the Status O. If O is NULL, return the text of BODY. If BODY is an HTML
+ * page of a proxy, omit the tags. Return "" if there is no text.
  */
 static char *read_message(const struct spec_value *o, const char *body, size_t len)
 {
@@ -121,8 +122,8 @@ static int put_failed(struct reply *r, int err, const char *what)
 /* --- the kinds of refusals --- */
 
 /*
- * Handle "... exceeded quota: q1, requested: count/jobs=1, used: count/jobs=2, limited:
- * count/jobs=0".
+ * Handle a message such as "... exceeded quota: q1, requested: count/jobs=1, used: count/jobs=2,
+ * limited: count/jobs=0".
  */
 static int quota(struct reply *r)
 {
@@ -159,8 +160,8 @@ static int forbidden(struct reply *r)
 		return put(r, -EACCES, "namespace %s is being deleted and accepts no new objects",
 			   r->asked->namespace);
 	/*
-	 * A message about the user's rights contains " cannot ". This message does not. So an
-	 * admission plugin of the server has refused the object.
+	 * The message does not contain " cannot ", as a message about the user's rights would. So
+	 * an admission plugin of the server has refused the object.
 	 */
 	if (*r->message && !has(r, " cannot ") && strcmp(r->reason, "Forbidden") == 0)
 		return put_failed(r, -EACCES, "forbidden");
@@ -184,7 +185,8 @@ static int forbidden(struct reply *r)
 }
 
 /*
- * Handle "... strict decoding error: unknown field "a.b", unknown field "c", duplicate field "d"".
+ * Handle a message such as "... strict decoding error: unknown field "a.b", unknown field "c",
+ * duplicate field "d"".
  */
 static int strict(struct reply *r)
 {
@@ -301,7 +303,7 @@ static int not_found(struct reply *r)
 			   "Is it the right cluster? If so, ask its administrator to install it.",
 			   resource, product);
 	/*
-	 * The kubelet sent this 404. The API server knows the pod, or else it would not have
+	 * The kubelet sent this reply. The API server knows the pod; otherwise it would not have
 	 * forwarded the request to the kubelet.
 	 */
 	if (strcmp(kind, "pods/log") == 0)
@@ -439,8 +441,8 @@ bool spec_reply_did_nothing(int status, const char *body, size_t len)
 	if (status / 100 == 2)
 		return false;
 	/*
-	 * The API server sends this text if it does not serve the API, because the product is not
-	 * installed.
+	 * This is the API server's reply to a request for an API that it does not serve, because
+	 * the product is not installed.
 	 */
 	if (status == 404 && len == strlen(NOT_SERVED) && memcmp(body, NOT_SERVED, len) == 0)
 		return true;

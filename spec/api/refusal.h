@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Translates a failed reply into an errno and a text for people (docs/kxfs-layout.5, errors). */
+/*
+ * Translates a failed reply into an errno and a text for people. docs/kxfs-layout.5 lists the
+ * errnos.
+ */
 #pragma once
 
 #include "spec/base/base.h"
 
-/* The request whose reply is explained. Plain data. */
+/* The request whose failed reply is explained to users. Plain data. */
 struct spec_asked {
 	const char *verb;     /* "create" */
 	const char *resource; /* "jobs.batch.volcano.sh" */
@@ -21,10 +24,10 @@ struct spec_asked {
 char *spec_asked_resource(const char *plural, const char *api_version);
 
 /*
- * Return the errno of a failed reply, and set *RET_TEXT to its text for people, malloc'ed. A reply
+ * Return the errno of a failed reply, and set *RET_TEXT to a text for people, malloc'ed. A reply
  * has failed if its STATUS is not 2xx, or if it is 2xx with an unexpected body. BODY may be a
- * Status object or anything else. The text has one to three lines, without a newline at the end,
- * and the remedy if kxfs knows one. It contains no Go dump and no credential.
+ * Status object or anything else. The text has one to three lines, without a newline at the end. It
+ * contains the remedy if kxfs knows one. It never contains a Go dump or a credential.
  *
  * The errno is never 0. It is one of -EINVAL, -EFBIG, -EACCES, -EDQUOT, -ENOENT, -EOPNOTSUPP,
  * -EEXIST, -ESTALE (a precondition failed, or status 410), -EAGAIN (nothing was done; retry),

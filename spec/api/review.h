@@ -14,7 +14,8 @@
 
 /*
  * Return the JSON text of a SelfSubjectAccessReview, malloc'ed. It asks whether the user may VERB
- * the RESOURCE ("pods/log") of GROUP in NAMESPACE. A NAMESPACE "" means the whole cluster.
+ * the RESOURCE ("pods/log") of GROUP in NAMESPACE. If NAMESPACE is "", it asks about the whole
+ * cluster.
  */
 char *spec_review_ask(const char *group, const char *resource, const char *verb,
 		      const char *namespace);
@@ -28,8 +29,8 @@ int spec_review_reply(const char *json, size_t len, bool *ret_allowed);
 char *spec_rules_ask(const char *namespace);
 /*
  * Find out from the reply to spec_rules_ask whether the user may VERB every object of RESOURCE in
- * GROUP. Return 0; -EINVAL if the reply is malformed; -ENODATA if the list is incomplete, because
- * an authorizer of the server can't list its rules.
+ * GROUP. Return 0; -EINVAL if the reply is malformed; -ENODATA if the list of rights is incomplete,
+ * because an authorizer of the server can't list its rules.
  */
 int spec_rules_reply(const char *json, size_t len, const char *group, const char *resource,
 		     const char *verb, bool *ret_allowed);

@@ -59,15 +59,17 @@ enum state {
 
 enum position {
 	WHOLE,	 /* a value that is kept or skipped as a whole */
-	DROPPED, /* a member that is not kept, in an object */
+	DROPPED, /* in an object: a member that is not kept */
 	LIST,
 	LIST_METADATA,
 	ITEMS,
 	EVENT,
-	OBJECT, /* an object, and the values in it that have a table of their own */
+	OBJECT, /* an object, or a value in an object that has a table of its own */
 };
 
-/* The position of a value. If POSITION is OBJECT, PICK is the table of the value's members. */
+/*
+ * Where in the body a value is. If POSITION is OBJECT, the table PICK selects the members to keep.
+ */
 struct where {
 	enum position position;
 	const struct spec_pick *pick;
@@ -75,13 +77,14 @@ struct where {
 
 struct level {
 	bool list;
-	bool some; /* true if a member of this level was copied */
+	bool some; /* true if at least one member of this level was copied */
 	struct where where;
 };
 
 /*
- * COPYING means that the splitter copies the bytes that it reads to OUT. DROPPING means that it
- * does not, because the bytes belong to a dropped member of the object being copied.
+ * In COPYING, the splitter copies the bytes that it reads to OUT. In DROPPING, it does not copy
+ * them, because they belong to a dropped member of the object that is being copied. In
+ * COPY_NOTHING, no value is being copied.
  */
 enum copying { COPY_NOTHING, COPYING, DROPPING };
 
@@ -103,13 +106,14 @@ struct spec_split {
 	enum copying copying;
 	const char *run; /* input bytes that belong to OUT but are not copied yet */
 	size_t run_len;
-	const char *comma;	/* the comma before the current member, in the input */
+	const char *comma;	/* the comma before the current member; its address in the input */
 	struct where value;	/* position of the current value */
 	unsigned captured_at;	/* depth of the level that contains the copied value */
 	enum position captured; /* position of the copied value */
 	char *out;		/* the copied bytes; NUL-terminated unless empty */
 	size_t out_len, out_room;
-	size_t key_at; /* offset in OUT of the current member, including the comma before it */
+	/* offset in OUT at which the current member begins, with the comma before it */
+	size_t key_at;
 	/*
 	 * The error in the value that is being copied (see spec_split_fn), or 0. After an error,
 	 * the rest of the value is not copied.
@@ -196,8 +200,8 @@ static void copy(struct spec_split *s, const char *bytes, size_t n)
 }
 
 /*
- * The value in the output is the metadata of a list. Parse it, and store the list's version and the
- * token of the next page.
+ * OUT contains the metadata of a list. Parse it, and store the list's version and the token of the
+ * next page.
  */
 static int take_metadata(struct spec_split *s)
 {
@@ -221,8 +225,8 @@ static int take_metadata(struct spec_split *s)
 }
 
 /*
- * Deliver an object that has an error. Only its beginning is in the output, so deliver the name,
- * uid and resourceVersion that this beginning has.
+ * Deliver an object that has an error. OUT has only the beginning of the object. Deliver those of
+ * its name, uid and resourceVersion that are in this beginning.
  */
 static int deliver_short(struct spec_split *s)
 {
@@ -255,7 +259,7 @@ static int deliver_short(struct spec_split *s)
 	return s->fn(s->data, text, len, s->wrong);
 }
 
-/* Deliver the value that was copied to the output. */
+/* OUT contains a complete value. Deliver it, or read it if it is the metadata of a list. */
 static int deliver(struct spec_split *s)
 {
 	int err;
@@ -296,7 +300,7 @@ static bool key_is(const struct spec_split *s, const char *key)
 }
 
 /*
- * Return the position of the current key's value. IN is the position of the level that has the key.
+ * Return the position of the current key's value. IN is the position of the map that has the key.
  */
 static struct where member(const struct spec_split *s, const struct where *in)
 {
@@ -513,7 +517,9 @@ static int escaped_byte(struct spec_split *s, const char **p)
 
 	if ((unsigned char)*at < 0x20)
 		return -EINVAL;
-	/* Make the key too long, so that no table contains it. */
+	/*
+	 * A key with an escape can't be in a table. So give it a length that no key of a table has.
+	 */
 	s->key_len = s->in_key ? MAX_KEY + 1 : s->key_len;
 	s->state = STRING;
 	copy(s, at, 1);
@@ -533,7 +539,9 @@ static int literal_bytes(struct spec_split *s, const char **p, const char *end)
 
 static int nested_bytes(struct spec_split *s, const char **p, const char *end)
 {
-	/* Limit the depth only of values that are delivered, because a parser will read them. */
+	/*
+	 * Limit the depth only in values that will be delivered, because a parser will read them.
+	 */
 	const size_t max = s->copying == COPYING && !s->wrong ? MAX_LEVELS - s->depth : SIZE_MAX;
 	const char *from = *p;
 
@@ -578,7 +586,7 @@ int spec_split_feed(struct spec_split *s, const char *bytes, size_t n)
 	while (!s->err && p < end)
 		s->err = advance(s, &p, end);
 	flush(s);
-	s->comma = comma; /* S must not keep an address in BYTES */
+	s->comma = comma; /* S outlives BYTES, so it must not keep an address in BYTES */
 	return s->err;
 }
 

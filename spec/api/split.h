@@ -3,11 +3,12 @@
  * Splits the body of a LIST or of a watch into objects while the body arrives. It never stores the
  * whole body, and drops unused members before it stores an object.
  *
- * After that, an object may have at most SPEC_MAX_WATCHED bytes and be nested at most 2 *
- * SPEC_MAX_DEPTH deep. Any user of the cluster can create a larger object. So the splitter skips
- * such an object to its end, and still delivers all others. In values that are kept or dropped as a
- * whole, the splitter only checks that brackets and quotes match; the parser of the object checks
- * the rest. All functions are pure; a splitter belongs to one thread.
+ * Without its dropped members, an object may have at most SPEC_MAX_WATCHED bytes and be nested at
+ * most 2 * SPEC_MAX_DEPTH deep. Any user of the cluster can create a larger object. The splitter
+ * skips the rest of such an object, and continues with the next one. Some values are kept or
+ * dropped as a whole. In these values, the splitter only checks that brackets and quotes match. The
+ * code that parses the object later checks the rest. All functions are pure; a splitter belongs to
+ * one thread.
  */
 #pragma once
 
@@ -16,8 +17,8 @@
 /*
  * One row of a table. The table selects the members that the splitter keeps in an object. An object
  * may have a hundred members of which only a dozen matter; the splitter drops the others before it
- * stores the object. The last row has no KEY. Its member KEEP determines whether members without a
- * row of their own are kept.
+ * stores the object. The last row has no KEY. KEEP of the last row determines whether the splitter
+ * keeps members that have no row of their own.
  */
 struct spec_pick {
 	const char *key;
@@ -44,9 +45,9 @@ enum spec_split_form {
 /*
  * Called for each object, or for each event of a watch. JSON is its text, NUL-terminated and
  * borrowed. WRONG is 0; -EFBIG if the object is too large; or -ELOOP if it is nested too deeply.
- * After such an error, JSON contains only the object's name, uid and resourceVersion, as far as
- * they precede the error. If the function returns a negative errno, spec_split_feed returns it. The
- * function must not feed or free the splitter.
+ * After such an error, JSON contains only the object's name, uid and resourceVersion, and only
+ * those that come before the error. If the function returns a negative errno, spec_split_feed
+ * returns it. The function must not feed or free the splitter.
  */
 typedef int (*spec_split_fn)(void *data, const char *json, size_t len, int wrong);
 
@@ -81,8 +82,8 @@ struct spec_list_meta {
 	const char *next;	      /* the token of the next page, or "" */
 };
 /*
- * End the body, and set *RET to the metadata of a LIST, which is valid until spec_split_free. RET
- * may be NULL. Return 0; -EINVAL if a LIST is incomplete; or the error of spec_split_feed. If a
- * watch ends in the middle of an event, drop this event and return 0.
+ * Call this after the last bytes of the body. Set *RET to the metadata of a LIST, which is valid
+ * until spec_split_free. RET may be NULL. Return 0; -EINVAL if a LIST is incomplete; or the error
+ * of spec_split_feed. If a watch ends in the middle of an event, drop this event and return 0.
  */
 int spec_split_end(struct spec_split *s, struct spec_list_meta *ret);
