@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads the AppDef and its roles. This file has the tables of their fields and the defaults. It
- * checks each role, and all roles together. kxfs refuses a document now if a cluster would refuse
- * the job later. Fields have TorchX's names and meanings. app_value.c reads single values.
+ * checks each role, and all roles together. If a cluster would later refuse the job, kxfs refuses
+ * the document now. Fields have TorchX's names and meanings. app_value.c reads single values.
  */
 #include "spec/app/app.h"
 

@@ -65,7 +65,7 @@ struct spec_resource {
 struct spec_role {
 	char *name;
 	char *image;
-	/* NULL if not set. kxfs records it, but does not use it; nor does TorchX */
+	/* NULL if not set. kxfs records it. Neither kxfs nor TorchX uses it. */
 	char *base_image;
 	char *entrypoint;
 	char **args;
@@ -82,7 +82,7 @@ struct spec_role {
 	char *metadata; /* JSON text of a map */
 };
 
-/* An AppDef. Plain data, as its roles are. It owns everything that it points to. */
+/* An AppDef. Plain data: app.c fills it in. It owns everything that it points to. */
 struct spec_app {
 	char *name;
 	struct spec_role *roles;
@@ -94,18 +94,19 @@ struct spec_app {
 
 /* The properties of a scheduler that affect how AppDefs are read. */
 struct spec_scheduler {
-	const char *name; /* its name in a document's `scheduler`: "volcano" */
+	const char *name; /* the name that a document uses in `scheduler`, such as "volcano" */
 	/*
 	 * Name of another scheduler, or NULL. This scheduler also runs documents that name the
 	 * other one.
 	 */
 	const char *also;
-	const char *torchx; /* TorchX's name for it, which a document may also use */
+	/* TorchX's name for this scheduler; a document may use this name, too */
+	const char *torchx;
 	/*
 	 * Returns the length of the longest pod name of a role. K is the number of the role's last
 	 * replica, and LAST is the index of that replica's task in the job. APP and ROLE are the
-	 * lengths of the names after spec_name_norm. The pointer itself is NULL if the kind
-	 * shortens long names.
+	 * lengths of the two names after spec_name_norm. POD_NAME_LEN is NULL if the kind shortens
+	 * long names.
 	 */
 	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);
 };
@@ -115,19 +116,19 @@ struct spec_scheduler {
 /* The settings with which AppDefs are read. The caller fills them in. */
 struct spec_app_rules {
 	/*
-	 * The replacement of a leading "~" in the source of a bind mount in string form. If NULL,
-	 * such a source is an error.
+	 * The directory that replaces a leading "~" in the source of a bind mount in string form.
+	 * If HOME is NULL, such a source is an error.
 	 */
 	const char *home;
 	/*
 	 * All schedulers that a document may name. The first one must have the strictest rules for
-	 * names, since they apply if the document names no scheduler.
+	 * names. Its rules apply if the document names no scheduler.
 	 */
 	struct spec_scheduler known[SPEC_MAX_SCHEDULERS];
 	size_t n_known;
 	/*
 	 * The scheduler that will run the job. It is an error if the document names another one. If
-	 * this is NULL, the document may name any known scheduler.
+	 * SCHEDULER is NULL, the document may name any known scheduler.
 	 */
 	const char *scheduler;
 };
@@ -148,9 +149,9 @@ bool spec_app_is_manifest(const struct spec_yaml *root);
 int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
 
 /*
- * Read and check a document. RULES are used only during the call. If E already has errors, read the
- * document nevertheless, but fail. Return 0 and *RET (free with spec_app_free), or the errno of E,
- * which then has at least one error.
+ * Read and check a document. RULES need not outlive the call. If E already has errors, read the
+ * document nevertheless, but fail. Return 0 and *RET (free it with spec_app_free). Otherwise return
+ * the errno of E, which then has at least one error.
  */
 int spec_app_read(const struct spec_yaml *root, const struct spec_app_rules *rules,
 		  struct spec_app **ret, struct spec_errors *e);

@@ -64,8 +64,8 @@ static bool is_of_plugin(const char *key)
 }
 
 /*
- * Take ownership of ROOT, the output of torchx, and return the AppDef in it. If the scheduler is
- * "kxfs", omit it, since the AppDef may then be submitted to any mount.
+ * Take ownership of ROOT, the output of torchx, and return the AppDef in it. If its scheduler is
+ * "kxfs", omit `scheduler`, since the AppDef may then be submitted to any mount.
  */
 static struct spec_yaml *unwrap(struct spec_yaml *root)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads the values of an AppDef: text, numbers, maps. Text is used as written. A number must have a
- * form that every YAML parser reads as the same number. For example, "010" is 8 to some parsers and
- * 10 to others, so it is refused, with this reason.
+ * form that every YAML parser reads as the same number. For example, some parsers read "010" as 8
+ * and others as 10, so kxfs refuses it. The error explains this.
  */
 #include "spec/app/app_value.h"
 
@@ -42,7 +42,7 @@ char *app_path_text(const struct app_path *path)
 
 /*
  * If the list of errors is full and NODE is after all errors in it, count an error at NODE and
- * return true. The caller then does not make the error's text, so a file with very many errors
+ * return true. Then the caller need not make the text of the error, so a file with very many errors
  * costs little.
  */
 static bool is_dropped(struct app_reader *r, const struct spec_yaml *node)
@@ -260,7 +260,7 @@ static const char *why_not(const char *text)
 	return NULL;
 }
 
-/* Add the error that NODE is not of the type WANTED, with the reason. */
+/* Add an error: NODE is not of the type WANTED. The text also gives the reason, if it is known. */
 static void refuse(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   const char *wanted)
 {

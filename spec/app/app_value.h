@@ -25,9 +25,10 @@ struct app_path {
 };
 
 /*
- * A field of a map. LOAD reads its value into the member of the struct at OFFSET. If LOAD is NULL,
- * the value is a whole number from MIN to MAX, and the member is an int64_t. LOAD is never called
- * with a null. If NULLABLE is set, a null counts as an absent field; otherwise it is an error.
+ * A field of a map. LOAD reads the field's value into the struct's member at OFFSET. If LOAD is
+ * NULL, the value is a whole number from MIN to MAX, and the member is an int64_t. LOAD is never
+ * called for a null. If NULLABLE is true, a null counts as an absent field. If NULLABLE is false, a
+ * null is an error.
  */
 struct app_field {
 	const char *name;
@@ -39,11 +40,11 @@ struct app_field {
 	int64_t min, max;
 };
 
-/* Add an error at NODE. */
+/* Add an error at NODE. PATH is the path of NODE. */
 void app_error(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	       const char *fmt, ...) printf_like(4, 5);
 
-/* Return PATH as text, "roles[0].env.A"; malloc'ed. */
+/* Return PATH as text, such as "roles[0].env.A", malloc'ed. */
 char *app_path_text(const struct app_path *path);
 
 /*
@@ -54,13 +55,16 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 		  const struct app_field *fields, void *into);
 
 /*
- * True if NODE is of TYPE and not null. Otherwise add an error. HINT explains to the user how to
- * write the value; it may be "".
+ * True if NODE is of TYPE and not null. Otherwise add an error and return false. HINT explains to
+ * the user how to write the value; it may be "".
  */
 bool app_is(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	    enum spec_yaml_type type, const char *hint);
 
-/* Read any text; *MEMBER is a char *. This function and the next ones are for app_field.LOAD. */
+/*
+ * Read any text; *MEMBER is a char *. This function and those below can be the LOAD of an
+ * app_field.
+ */
 void app_read_text(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member);
 /* Read a text that is not empty; *MEMBER is a char *. */
@@ -73,7 +77,7 @@ void app_read_name(struct app_reader *r, const struct app_path *path, const stru
 void app_read_json(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member);
 /*
- * Like app_read_json, for a map that contains parts of manifests: scalars have the types that
+ * Like app_read_json, but for a map that contains parts of manifests. Scalars get the types that
  * kubectl gives them.
  */
 void app_read_object(struct app_reader *r, const struct app_path *path,
@@ -107,7 +111,8 @@ void spec_mount_clear(struct spec_mount *m);
 
 /*
  * Append the mounts in NODE (a map or a string) to the array *V of *N mounts. HOME replaces a
- * leading "~" in the source of a bind mount in string form. Errors are added to E, with PATH.
+ * leading "~" in the source of a bind mount in string form. Add errors to E; PATH is the path of
+ * NODE.
  */
 void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path, const char *home,
 		      struct spec_mount **v, size_t *n, struct spec_errors *e);
@@ -116,8 +121,8 @@ void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path,
 
 /*
  * Set RET to the named resource NAME of TorchX 0.7.0 or a later version. Ignore case if no name
- * matches exactly. Return 0, or -ENOENT if there is no such name; then *SUGGESTION is a similar
- * name or NULL.
+ * matches exactly. Return 0. If there is no such name, return -ENOENT and set *SUGGESTION to a
+ * similar name, or to NULL.
  */
 int spec_named_resource(const char *name, struct spec_resource *ret, const char **suggestion);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The conditions for starting a job, which may be of any kind. A document sets them in
- * scheduler_args, beside the run options. A mount can't set them. kxfs holds the job until its
- * conditions are met (spec/record/held.h).
+ * The conditions that must be met before kxfs starts a job. Jobs of every kind can have them. A
+ * document sets them in scheduler_args, beside the run options. A mount can't set them. kxfs holds
+ * the job until its conditions are met (spec/record/held.h).
  */
 #pragma once
 
@@ -23,7 +23,9 @@ struct spec_hold_after {
 /* The conditions of one job. Plain data. */
 struct spec_hold {
 	bool hold; /* true if the job does not start before a user releases it */
-	/* The time before which the job does not start, as written. NULL if not set. */
+	/*
+	 * The job does not start before this time. The text is as in the document; NULL if not set.
+	 */
 	char *begin;
 	struct spec_hold_after *after;
 	size_t n_after;
@@ -43,7 +45,7 @@ bool spec_hold_is_empty(const struct spec_hold *h);
 void spec_hold_clear(struct spec_hold *h);
 
 /*
- * Parse the time in TEXT, and set *RET to it in ns. "+2h" is relative to NOW.
+ * Parse the time in TEXT, and set *RET to this time in ns since 1970. "+2h" is relative to NOW.
  * "2026-12-01T08:00:00+01:00" has its own offset. "2026-12-01T08:00:00", "2026-12-01T08:00" and
  * "2026-12-01" are local times of the machine that runs kxfs. LOCAL converts such a local time to
  * ns since 1970: its argument is the result of parsing the time as if it were UTC. A time before

@@ -21,7 +21,7 @@ struct mount_kind {
 	const char *form; /* an example of the string form, for messages */
 };
 
-/* by enum spec_mount_type */
+/* indexed by enum spec_mount_type */
 static const struct mount_kind mount_kinds[] = {
 	[SPEC_MOUNT_BIND] = {"bind",
 			     {"type", "src_path", "dst_path", "read_only", NULL},
@@ -38,7 +38,7 @@ static const struct mount_kind mount_kinds[] = {
 struct mount_reader {
 	const struct spec_yaml *node;
 	const struct app_path *path;
-	const char *home; /* for the string form only */
+	const char *home; /* used only in the string form */
 	struct spec_errors *e;
 	bool failed;
 	struct spec_mount *v;
@@ -153,8 +153,8 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 		wrong(r, value, key->text, "must not be empty");
 	} else {
 		/*
-		 * The field is already set if the key occurs twice. The parser has reported the
-		 * duplicate.
+		 * The field is already set if the key occurs twice. The parser has already reported
+		 * the duplicate.
 		 */
 		free(*field);
 		*field = mem_copy(value->text, value->len);
@@ -303,8 +303,8 @@ static bool is_given(struct mount_reader *r, const struct mount_options *o,
 }
 
 /*
- * O has all options of one mount. Append the mount to R. If KIND is NULL, O belongs to no valid
- * mount, so do nothing.
+ * Called after all options of one mount were read into O. Append the mount to R. If KIND is NULL, O
+ * does not describe a valid mount, so append nothing.
  */
 static void end_mount(struct mount_reader *r, struct mount_options *o,
 		      const struct mount_kind *kind)

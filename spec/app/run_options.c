@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads run options from text and JSON into typed values. Like TorchX, kxfs refuses a value of the
- * wrong type instead of converting it. There is one exception, as in other fields: an option of
- * type text also accepts a whole number.
+ * wrong type instead of converting it. There is one exception: an option of type text also accepts
+ * a whole number, as other text fields do.
  */
 #include "spec/app/run_options.h"
 
@@ -70,8 +70,8 @@ void spec_options_free(struct spec_options *o)
 
 /*
  * Add an error about the unknown option NAME, and return its errno. IN_FILE is true if NAME is in
- * scheduler_args. The error then also suggests the conditions for starting a job, since these are
- * valid there.
+ * scheduler_args. The conditions for starting a job are valid there, too, so the error then also
+ * suggests their names.
  */
 static int refuse_unknown(const struct spec_options *o, const char *path, const char *name,
 			  bool in_file, struct spec_errors *e)

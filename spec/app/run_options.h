@@ -12,7 +12,7 @@
 
 enum spec_option_type {
 	SPEC_OPTION_TEXT,
-	SPEC_OPTION_NAME, /* text that is the name of an object in the cluster, or "" */
+	SPEC_OPTION_NAME, /* text: the name of an object in the cluster, or "" */
 	SPEC_OPTION_INT,
 	SPEC_OPTION_BOOL,
 	/*
@@ -33,8 +33,8 @@ struct spec_option {
 };
 
 /*
- * Rows for tables of options. Each kind that supports one of these options includes its row. TorchX
- * does not have them (docs/deviations.md).
+ * Rows for tables of options. A kind that supports one of these options includes its row. TorchX
+ * does not have these options (docs/deviations.md).
  */
 #define SPEC_TIME_LIMIT_OPTION                                                                     \
 	{                                                                                          \
@@ -72,16 +72,16 @@ int spec_options_set(struct spec_options *o, const char *name, const char *value
 		     struct spec_errors *e);
 
 /*
- * Check whether VALUE is valid for the option NAME of TABLE. Return 0. Otherwise return an errno,
- * and the error for the user in *RET_TEXT (one line, malloc'ed).
+ * Check whether VALUE is valid for the option NAME of TABLE. Return 0 if it is. Otherwise return an
+ * errno, and set *RET_TEXT to the error for the user (one line, malloc'ed).
  */
 int spec_option_check(const char *whose, const struct spec_option *table, const char *name,
 		      const char *value, char **ret_text);
 
 /*
- * Set options from a job's scheduler_args (the JSON text of a map, or NULL). A null unsets an
- * option, even one that the mount has set. "namespace" must equal NAMESPACE. Errors have the path
- * "scheduler_args.NAME".
+ * Set options from a job's scheduler_args. JSON is the text of a map, or NULL. A null in the map
+ * unsets an option, even one that the mount has set. "namespace" must equal NAMESPACE. Errors have
+ * the path "scheduler_args.NAME".
  */
 void spec_options_merge(struct spec_options *o, const char *json, const char *namespace,
 			struct spec_errors *e);
