@@ -8,7 +8,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/value.h"
 
-#define MAX_AMOUNTS 64 /* resources in a list; further ones are ignored */
+#define MAX_AMOUNTS 64 /* the largest number of resources in a list; further ones are ignored */
 #define MAX_DIGITS  40
 
 void spec_amounts_read(struct spec_amounts *a, const struct spec_value *map)
@@ -93,8 +93,8 @@ double spec_amount_value(const char *text)
 	double value = 0, digit = 1, by = scale(text + n);
 
 	/*
-	 * Don't use strtod: it accepts more than this grammar, and its decimal point depends on the
-	 * locale.
+	 * Don't use strtod: it accepts texts that are not valid here, and its decimal point depends
+	 * on the locale.
 	 */
 	if (whole + fraction == 0 || n > MAX_DIGITS || by == 0)
 		return -1;

@@ -20,8 +20,8 @@ static unsigned base64_digit(char c)
 }
 
 /*
- * Decode a group of N base64 digits. Write its N - 1 bytes to *TO, and move *TO past them. Return
- * false if bits of the last digit that belong to no byte are not 0.
+ * Decode a group of N base64 digits. Write its N - 1 bytes to *TO, and move *TO past them. The last
+ * digit has bits that belong to no byte. Return false if one of these bits is not 0.
  */
 static bool decode_group(const unsigned v[4], size_t n, char **to)
 {

@@ -30,7 +30,8 @@ void spec_sha256(const void *data, size_t len, char ret[65]);
 
 #define SPEC_FNV1A_INIT UINT64_C(14695981039346656037)
 /*
- * Return the 64-bit FNV-1a hash of LEN bytes at DATA. HASH is the hash of the bytes before them, or
- * SPEC_FNV1A_INIT if there are none. This hash is fast. It detects damage, but not forgery.
+ * Return the 64-bit FNV-1a hash of LEN bytes at DATA. To hash several chunks as one text, pass the
+ * hash of all earlier chunks as HASH. For the first chunk, pass SPEC_FNV1A_INIT. This hash is fast.
+ * It detects damage, but not forgery.
  */
 uint64_t spec_fnv1a(uint64_t hash, const void *data, size_t len);

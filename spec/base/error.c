@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The list of a document's errors. It is sorted by position, whatever the order of the checks, so
- * that a person can read it from top to bottom. The texts may quote the document and are printed on
- * terminals. So control characters are escaped, and long texts are shortened.
+ * that a person can read it from top to bottom. The texts may quote the document, and they are
+ * printed on terminals, so control characters are escaped. Long texts are shortened.
  */
 #include "spec/base/error.h"
 
@@ -22,7 +22,8 @@
 #define TEXT_TAIL 300
 
 #define SUGGEST_MAX 64
-#define PART_MIN    4 /* a shorter word occurs within too many other words */
+/* Don't suggest a word because it contains a shorter text than this: too many words do. */
+#define PART_MIN 4
 
 static void clear(struct spec_error *x)
 {
@@ -44,8 +45,8 @@ static bool is_continuation(char c)
 }
 
 /*
- * Return a copy of TEXT with escaped control characters. If it is too long, remove its middle, but
- * no part of a character.
+ * Return a copy of TEXT in which control characters are escaped. If TEXT is too long, remove its
+ * middle. A cut is never within a character.
  */
 static char *printable(const char *text)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The errors in a document, with position and path, for the person who wrote it. Functions that
- * read documents receive this list and continue after an error, so that kxfs reports all errors of
- * a file together. The list has at most SPEC_MAX_ERRORS errors; any more are only counted.
+ * The errors in a document, with position and path, for the person who wrote the document.
+ * Functions that read documents receive this list and continue after an error, so that kxfs reports
+ * all errors of a file together. The list has at most SPEC_MAX_ERRORS errors. Further errors are
+ * only counted.
  */
 #pragma once
 
@@ -42,8 +43,9 @@ int spec_errors_add(struct spec_errors *e, int err, unsigned line, unsigned colu
 		    const char *path, const char *fmt, ...) printf_like(6, 7);
 
 /*
- * Set the position of each error that has no position, then sort the errors. Call FIND for the path
- * of each such error. FIND sets the position of PATH, and returns false if it does not know PATH.
+ * Set the position of each error that has none, then sort the errors. To get a position, call FIND
+ * with the error's path. FIND sets the line and column of PATH. It returns false if it does not
+ * know PATH.
  */
 typedef bool (*spec_errors_find)(void *data, const char *path, unsigned *ret_line,
 				 unsigned *ret_column);
@@ -51,19 +53,21 @@ void spec_errors_locate(struct spec_errors *e, spec_errors_find find, void *data
 
 /*
  * Return the errors as text for people, malloc'ed. Each error has one line, "FILE:LINE:COLUMN:
- * path: text", without the parts that are unknown. A last line counts the dropped errors.
+ * path: text". Parts that are unknown are omitted. If errors were dropped, a last line has their
+ * number.
  */
 char *spec_errors_text(const struct spec_errors *e, const char *file);
 
 /*
- * Print KEY, the key of a map, as one step of an error's path: .KEY, or ["KEY"] if KEY is not a
- * plain word. Omit the dot if KEY is the FIRST step.
+ * Print one step of an error's path. KEY is the key of a map. The step is .KEY, or ["KEY"] if KEY
+ * is not a plain word. If FIRST is true, KEY is the first step of the path, so omit the dot.
  */
 void spec_errors_key(FILE *out, const char *key, bool first);
 
 /*
- * Return the one of WORDS (NULL-terminated) that is most similar to WORD, for "did you mean". The
- * edit distance (ignoring case, with transpositions) must be at most 1 + length/4. If no word is
- * similar enough, return the first one that contains WORD ("replicas": "num_replicas"), or NULL.
+ * WORDS ends with NULL. Return the word in WORDS that is most similar to WORD, for "did you mean".
+ * The edit distance (ignoring case, with transpositions) must be at most 1 + length/4. If no word
+ * is similar enough, return the first word that contains WORD ("replicas": "num_replicas"), or
+ * NULL.
  */
 const char *spec_suggest(const char *word, const char *const *words);

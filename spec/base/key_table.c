@@ -22,7 +22,7 @@ static size_t home(const struct key_table *t, const char *key)
 
 /*
  * Return the slot of the item that has KEY. If there is no such item, return the free slot at which
- * the search for it ends.
+ * the search for KEY ends.
  */
 static size_t find(const struct key_table *t, const char *key)
 {

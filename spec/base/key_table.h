@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash table of items, each of which contains its key, a string. The table stores only the
+ * A hash table of items. Each item contains its key, which is a string. The table stores only the
  * addresses of the items. So it needs about 16 bytes per item, while a UT_hash_handle has 56. This
  * matters for tables of all jobs.
  */
@@ -25,7 +25,7 @@ void key_table_remove(struct key_table *t, const void *item);
 /* Remove all items, and free the table's memory but not the items. */
 void key_table_clear(struct key_table *t);
 /*
- * Return the next item, in no particular order, or NULL after the last one. *I is 0 before the
- * first call; the function advances it.
+ * Call this repeatedly to visit all items, in no particular order. Return the next item, or NULL
+ * after the last one. *I must be 0 before the first call; each call advances it.
  */
 void *key_table_next(const struct key_table *t, size_t *i);

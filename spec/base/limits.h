@@ -5,10 +5,11 @@
  */
 #pragma once
 
-#define SPEC_MAX_FILE	     (1u << 20)	    /* bytes of a submitted file */
-#define SPEC_MAX_DEPTH	     64		    /* nesting of maps and lists */
-#define SPEC_MAX_EXPANDED    (1u << 20)	    /* bytes of all expanded YAML aliases */
-#define SPEC_MAX_NODES	     200000	    /* nodes of a YAML document, with expanded aliases */
+#define SPEC_MAX_FILE	  (1u << 20) /* bytes of a submitted file */
+#define SPEC_MAX_DEPTH	  64	     /* levels of nested maps and lists */
+#define SPEC_MAX_EXPANDED (1u << 20) /* bytes of all aliases of a YAML document, expanded */
+/* nodes of a YAML document after its aliases are expanded */
+#define SPEC_MAX_NODES	     200000
 #define SPEC_MAX_ERRORS	     20		    /* errors reported per document */
 #define SPEC_MAX_OBJECT	     (1400u * 1024) /* bytes of an object that kxfs sends; etcd's limit */
 #define SPEC_MAX_APPDEF_NOTE 32768	    /* bytes of the annotation kxfs/appdef */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Small allocations (rule E4), on any thread. These functions never fail: if memory is exhausted,
- * they end the program. kxfs could not answer requests without memory anyway. The files on disk are
- * always consistent, so kxfs continues from them at its next start. If a size comes from outside
- * and may be large (a document, a body, a list), the caller first checks it against its bound.
+ * they end the program, since kxfs can't answer requests without memory. The files on disk are
+ * always consistent, so kxfs continues from them at its next start. A size that comes from outside
+ * may be large (a document, a body, a list). The caller checks such a size against its bound
+ * (limits.h) first.
  */
 #pragma once
 
@@ -18,9 +19,9 @@ returns_memory void *mem_zero_n(size_t n, size_t size);
 /* Reallocate P (may be NULL) for N elements of SIZE bytes each. Added bytes are not initialized. */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_grow(void *p, size_t n, size_t size);
 /*
- * Return P, an array of N elements of SIZE bytes each, with space for at least one more. Reallocate
- * it if necessary. P is NULL if N is 0, and only this function may have allocated it. The capacity
- * doubles whenever N is a power of two, so the caller need not store it.
+ * Return P, an array of N elements of SIZE bytes each, with space for at least one more element.
+ * Reallocate P if necessary. P is NULL if N is 0, and only this function may have allocated P. The
+ * capacity doubles whenever N is a power of two, so the caller need not store the capacity.
  */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_more(void *p, size_t n, size_t size);
 /* Return a copy of N BYTES, followed by a NUL. */
@@ -66,7 +67,7 @@ void text_stream_close(FILE *f);
 
 /*
  * A mount may show ten thousand jobs, and many of their texts are empty. To save memory, all empty
- * texts share one static string. So only the functions below may set and free fields with such
+ * texts share one static string. Use only the functions below to set and free fields that have such
  * texts.
  */
 char *spec_empty(void);
@@ -83,19 +84,19 @@ void mem_unset(char **const *fields); /* terminated by NULL */
 _Noreturn void mem_out(void);
 
 /*
- * A text with several owners, for example the snapshots of one job, or the processes that have
- * opened the same file. The text must not change after it is shared. The reference count is atomic,
- * so each owner may be on another thread. Plain data.
+ * A text with several owners. For example, the snapshots of one job are owners, or the processes
+ * that have opened the same file. The text must not change after it is shared. The reference count
+ * is atomic, so each owner may be on another thread. Plain data.
  */
 struct spec_text {
-	unsigned refs; /* atomic; only spec_text_ref and spec_text_unref touch it */
+	unsigned refs; /* atomic; use only spec_text_ref and spec_text_unref to change it */
 	size_t len;
 	char text[]; /* the bytes, and a NUL */
 };
 
 /*
- * Return a text with one reference: a copy of the LEN bytes at TEXT. If TEXT is NULL, return a text
- * of LEN zeros, which the caller may overwrite before sharing it.
+ * Return a text with one reference. It is a copy of the LEN bytes at TEXT. If TEXT is NULL, it has
+ * LEN zeros, which the caller may overwrite before it shares the text.
  */
 struct spec_text *spec_text_new(const char *text, size_t len);
 struct spec_text *spec_text_ref(struct spec_text *t);
@@ -113,7 +114,7 @@ struct spec_map {
 	size_t n;
 };
 
-/* Free everything that M owns. M is empty after this. */
+/* Free everything that M owns. Afterwards M is empty. */
 static inline void spec_map_clear(struct spec_map *m)
 {
 	for (size_t i = 0; i < m->n; i++) {

@@ -106,7 +106,10 @@ void spec_name_uuid(const unsigned char random[16], char ret[37])
 	}
 }
 
-/* True if the N characters at NAME have the form of a DNS label, whatever their number. */
+/*
+ * True if the N characters at NAME have the form of a DNS label. N may exceed the length of a
+ * label.
+ */
 static bool is_label(const char *name, size_t n)
 {
 	if (n == 0 || name[0] == '-' || name[n - 1] == '-')

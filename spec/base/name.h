@@ -16,8 +16,8 @@
 void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX]);
 
 /*
- * True if TEXT can be a suffix from spec_name_suffix and has 12 to 14 characters, as nearly all
- * suffixes of 64-bit numbers have.
+ * True if TEXT can be a result of spec_name_suffix and has 12 to 14 characters. Nearly all suffixes
+ * of 64-bit numbers have this length.
  */
 bool spec_name_is_suffix(const char *text);
 
@@ -60,15 +60,14 @@ bool spec_name_is_file(const char *name);
 char *spec_name_replica_dir(const char *role, unsigned k);
 
 /*
- * True if JOB_ID is a handle from TorchX's scheduler kxfs (contrib/torchx). JOB_ID is the value
- * that an AppDef has for the variable TORCHX_JOB_ID. kxfs keeps the value only if it is such a
- * handle.
+ * True if JOB_ID is a handle from TorchX's scheduler kxfs (contrib/torchx). JOB_ID is the value of
+ * the variable TORCHX_JOB_ID in an AppDef. kxfs keeps this value only if it is such a handle.
  */
 bool spec_name_is_handle(const char *job_id);
 
 /*
- * True if kxfs submits a file with this name when it is written in submit/: *.yaml, *.yml or
- * *.json, without a leading dot.
+ * True if kxfs submits a file with this name when a user writes the file in submit/: *.yaml, *.yml
+ * or *.json, without a leading dot.
  */
 bool spec_name_submits(const char *name);
 
@@ -93,8 +92,8 @@ bool spec_label_is_valid(const char *value);
 char *spec_label_clean(const char *value);
 
 /*
- * Return the user name in SUBMITTER (user@host) as a label value, malloc'ed. It is the same on
- * every host. If the user name is not a valid value, the result is its valid part and a hash of the
- * whole name, so that different users have different labels.
+ * Return the user name in SUBMITTER (user@host) as a label value, malloc'ed. A user has the same
+ * value on every host. If the user name is not a valid label value, the result is the valid part of
+ * the name and a hash of the whole name, so that different users have different values.
  */
 char *spec_label_user(const char *submitter);

@@ -5,9 +5,10 @@
 #include <endian.h>
 
 /*
- * Test the eight bytes of the word W together. HAS(W, C) is not 0 if a byte of W may equal C.
- * HAS_LESS(W, C) is not 0 if a byte of W may be less than C. The caller then checks each byte.
- * equal() is exact: it sets the lowest bit of those bytes that equal C.
+ * Test the eight bytes of the word W together. HAS(W, C) is not 0 if a byte of W equals C, and
+ * HAS_LESS(W, C) is not 0 if a byte of W is less than C. Both may also be not 0 for another W, so
+ * the caller must then check each byte. equal() is exact: it sets the lowest bit of those bytes
+ * that equal C.
  */
 #define EACH(c)	       (UINT64_C(0x0101010101010101) * (c))
 #define HAS_LESS(w, c) (((w)-EACH(c)) & ~(w)&EACH(0x80))
@@ -22,8 +23,8 @@ static uint64_t equal(uint64_t w, unsigned char c)
 
 /*
  * Each byte of BITS is 0 or 1. Return a word of running sums: each of its bytes is the sum of the
- * bytes of BITS from the lowest byte up to that position. So its highest byte is the sum of all
- * eight.
+ * bytes of BITS from the lowest byte up to that position. So the highest byte of the result is the
+ * sum of all eight.
  */
 static uint64_t sums(uint64_t bits)
 {
@@ -63,8 +64,8 @@ static void nest_byte(struct spec_nest *n, char c)
 }
 
 /*
- * Like nest_byte, for the eight bytes in W. But if W may end the outermost brackets, exceed the
- * depth MAX or contain a backslash, do nothing and return false.
+ * Like nest_byte, for the eight bytes in W. If W may close the outermost bracket, exceed the depth
+ * MAX or contain a backslash, do nothing and return false.
  */
 static bool nest_word(struct spec_nest *n, size_t max, uint64_t w)
 {
@@ -120,7 +121,7 @@ static void skip_space(struct spec_span *s)
 		s->p++;
 }
 
-/* Move the start of S past the string that it begins with. */
+/* S begins with a string. Move the start of S to the end of this string. */
 static bool skip_string(struct spec_span *s)
 {
 	if (s->p == s->end || *s->p != '"')
@@ -136,9 +137,7 @@ static bool skip_string(struct spec_span *s)
 	return false;
 }
 
-/*
- * Move the start of S past the bracket that it begins with, to after the matching closing bracket.
- */
+/* S begins with a bracket. Move the start of S to the byte after the matching closing bracket. */
 static bool skip_brackets(struct spec_span *s)
 {
 	struct spec_nest nest = {.depth = 1};
@@ -147,7 +146,7 @@ static bool skip_brackets(struct spec_span *s)
 	return nest.depth == 0;
 }
 
-/* Move the start of S past the value that it begins with, and set *RET to this value. */
+/* S begins with a value. Set *RET to this value, and move the start of S to the value's end. */
 static bool take_value(struct spec_span *s, struct spec_span *ret)
 {
 	bool ok;
@@ -169,7 +168,7 @@ static bool take_value(struct spec_span *s, struct spec_span *ret)
 	return ok;
 }
 
-/* If the next byte of S after white space is C, move the start of S past it and return true. */
+/* Skip white space at the start of S. If the next byte is C, skip it too and return true. */
 static bool take_char(struct spec_span *s, char c)
 {
 	skip_space(s);

@@ -19,8 +19,8 @@ static inline size_t spec_span_len(struct spec_span s)
 
 /*
  * Find the value of KEY in the map S. If S has several members KEY, use the last one, as a parser
- * would. A key with escapes is never found. Return false if S has no such member, or is not JSON
- * before it.
+ * would. A key with escapes is never found. Return false if S has no such member, or if the text
+ * before it is not JSON.
  */
 bool spec_span_member(struct spec_span s, const char *key, struct spec_span *ret);
 
@@ -32,8 +32,8 @@ void spec_span_members(struct spec_span s, const char *const *keys, size_t n,
 		       struct spec_span *ret);
 
 /*
- * Like spec_span_member, but also accept a truncated value: one within which S ends. *RET is then
- * the part that exists.
+ * Like spec_span_member, but also accept a truncated value: S ends before the value does. *RET is
+ * then the part of the value that is in S.
  */
 bool spec_span_begun(struct spec_span s, const char *key, struct spec_span *ret);
 
@@ -41,23 +41,24 @@ bool spec_span_begun(struct spec_span s, const char *key, struct spec_span *ret)
 bool spec_span_is(struct spec_span s, const char *text);
 
 /*
- * The state of a scan that skips a value in brackets. The value may arrive in several chunks. Set
- * DEPTH to 1 after the opening bracket, and all other members to false. DEPTH is 0 after the
- * matching closing bracket. The scan does not compare the kinds of brackets: "]" also closes "{".
+ * The state of a scan that skips a value in brackets. The value may arrive in several chunks. After
+ * the opening bracket, set DEPTH to 1 and all other members to false. After the matching closing
+ * bracket, the scan sets DEPTH to 0. The scan does not compare the kinds of brackets: "]" also
+ * closes "{".
  */
 struct spec_nest {
 	size_t depth;
 	/*
-	 * STRING: true if the next byte is in a string. ESCAPE: true if it also follows a
-	 * backslash.
+	 * STRING is true if the next byte is in a string. ESCAPE is true if the byte before it is a
+	 * backslash in this string.
 	 */
 	bool string, escape;
 };
 
 /*
  * Continue the scan with the bytes from P to END. Return the address after the last skipped byte.
- * The scan stops at END, after the matching closing bracket, or after a bracket that opens a level
- * deeper than MAX (then DEPTH is MAX + 1).
+ * The scan stops at END, and after the matching closing bracket. It also stops after a bracket that
+ * opens a level deeper than MAX; then DEPTH is MAX + 1.
  */
 const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const char *end);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses RFC 3339 times. This file does not use strptime, which can't parse fractions of a second
- * and needs a NUL at the end of the text. Each time in a log has a fraction, and output follows
- * instead of a NUL.
+ * Parses RFC 3339 times. This file does not use strptime, for two reasons. strptime can't parse
+ * fractions of a second, but each time in a log has one. strptime also needs a NUL at the end of
+ * the text, but the times in a log are followed by output.
  */
 #include "spec/base/time.h"
 
@@ -58,8 +58,8 @@ static bool take_offset(struct cursor *c, int *ret)
 }
 
 /*
- * Return the number of days from 1970-01-01 to a day of the Gregorian calendar. Years are counted
- * from March to February here, so that a leap day is the last day of its year.
+ * Return the number of days from 1970-01-01 to a day of the Gregorian calendar. This function
+ * counts a year from March to February, so that a leap day is the last day of its year.
  */
 static int64_t days_of(int year, int month, int day)
 {

@@ -23,20 +23,23 @@ static inline struct timespec spec_time_spec(int64_t ns)
 }
 
 /*
- * Parse the time at the start of TEXT: "2026-11-21T09:08:40Z", perhaps with a fraction of a second,
- * or with an offset instead of Z. Return its length in bytes. Return 0 if TEXT does not begin with
- * a time, or the month does not have that day. Digits of the fraction beyond ns are ignored. If the
- * time does not fit in int64_t, *RET_NS is INT64_MIN or INT64_MAX.
+ * Parse the time at the start of TEXT: "2026-11-21T09:08:40Z". It may have a fraction of a second,
+ * and an offset instead of Z. Return the length of the time in bytes. Return 0 if TEXT does not
+ * begin with a time, or if the date does not exist. Digits of the fraction beyond ns are ignored.
+ * If the time does not fit in int64_t, *RET_NS is INT64_MIN or INT64_MAX.
  */
 size_t spec_time_parse(const char *text, size_t len, int64_t *ret_ns);
 
 /*
- * Parse a duration that a person has written: digits followed by s, m, h or d, or only digits,
- * which mean seconds. If the duration does not fit in int64_t, *RET_SECONDS is the longest one that
- * does. Return false if TEXT is not a duration.
+ * Parse a duration that a person has written: digits, and then the unit s, m, h or d. Digits
+ * without a unit are seconds. If the duration does not fit in int64_t, set *RET_SECONDS to the
+ * longest one that does. Return false if TEXT is not a duration.
  */
 bool spec_time_span_parse(const char *text, int64_t *ret_seconds);
-/* Write a duration as text, in the largest unit that divides it: "90s", "4h", "2d". */
+/*
+ * Write a duration as text. The unit is the largest one that divides the duration: "90s", "4h",
+ * "2d".
+ */
 void spec_time_span_text(int64_t seconds, char ret[24]);
 
 /* Write a time in ns as "2026-11-21T09:08:40Z", without fractions of a second; "" if NS is 0. */

@@ -105,8 +105,8 @@ struct json_object *spec_tree_decimal(const char *text)
 	if (whole && *text != '-' && errno == 0)
 		return spec_tree_uint(big);
 	/*
-	 * Use a double if the number does not fit in 64 bits: JSON readers parse it as a double
-	 * too.
+	 * The number does not fit in 64 bits. Use a double, because JSON readers parse such a
+	 * number as a double too.
 	 */
 	d = strtod(text, NULL);
 	return isfinite(d) ? spec_tree_double(d) : spec_tree_string(text);

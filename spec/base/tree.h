@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds JSON values member by member. Unless a comment says otherwise, a key is a string literal,
- * and O does not have it yet. The functions never fail (rule E4). Private to spec/.
+ * Builds JSON values member by member. Unless a comment allows other keys, KEY must be a string
+ * literal, and O must not have a member KEY yet. The functions never fail (rule E4). Private to
+ * spec/.
  */
 #pragma once
 
@@ -64,8 +65,8 @@ static inline void spec_tree_number_or(struct json_object *o, const char *key, i
 }
 
 /*
- * Return the integer in TEXT, which is from JSON or YAML, as a JSON value. If it does not fit in 64
- * bits, return a double, as JSON readers do. If it does not fit in a double, return a string.
+ * TEXT is an integer from JSON or YAML. Return it as a JSON value. If it does not fit in 64 bits,
+ * return a double, as JSON readers do. If it does not fit in a double either, return a string.
  */
 struct json_object *spec_tree_decimal(const char *text);
 
@@ -75,11 +76,11 @@ struct json_object *spec_tree_decimal(const char *text);
  */
 void spec_tree_double_text(double value, char ret[32]);
 
-/* Return a copy of V as a tree; NULL if V is JSON's null. */
+/* Convert V to a new json-c value, and return it. Return NULL if V is JSON's null. */
 struct json_object *spec_tree_of(const struct spec_value *v);
 /*
- * Parse JSON text and return its tree. Return NULL if the text is JSON's null, or is not JSON
- * (value.h).
+ * Parse JSON text and return it as a json-c value. Return NULL if the text is JSON's null, or if it
+ * is not JSON (value.h).
  */
 struct json_object *spec_tree_parse(const char *text);
 
@@ -90,8 +91,8 @@ char *spec_tree_print(struct json_object *value);
 void spec_tree_set(struct json_object *o, const char *key, struct json_object *value);
 
 /*
- * Return the value at PATH in VALUE, borrowed; NULL if there is none. PATH is the keys that lead to
- * it, joined by dots; "" is VALUE itself. VALUE may be NULL.
+ * Return the value at PATH in VALUE, borrowed; NULL if there is none. PATH has the keys that lead
+ * to the value, joined by dots. The path "" leads to VALUE itself. VALUE may be NULL.
  */
 struct json_object *spec_tree_find(struct json_object *value, const char *path);
 

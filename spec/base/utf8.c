@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Decodes and cleans UTF-8. Overlong forms, surrogates and numbers above U+10FFFF are invalid. If
- * bytes are invalid, the first of them is escaped, and decoding continues after it.
+ * bytes are invalid, the first of them is escaped, and decoding continues at the next byte.
  */
 #include "spec/base/utf8.h"
 

@@ -31,9 +31,9 @@ bool spec_utf8_is(const char *text, size_t len);
 bool spec_utf8_is_clean(const char *text, const char *keep);
 
 /*
- * Copy TEXT to TO. Write bytes that are not valid UTF-8, and control characters that are not in
- * KEEP, as escapes such as "\n" and "\x1b". TO must have space for 4 * strlen(TEXT) + 1 bytes.
- * Return the end of the copy, as stpcpy does.
+ * Copy TEXT to TO. Write two things as escapes such as "\n" and "\x1b": bytes that are not valid
+ * UTF-8, and control characters that are not in KEEP. TO must have space for 4 * strlen(TEXT) + 1
+ * bytes. Return the end of the copy, as stpcpy does.
  */
 char *spec_utf8_clean(char *to, const char *text, const char *keep);
 

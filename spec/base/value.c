@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses JSON (RFC 8259) in one pass over a copy of the text. The parser writes into this copy: it
- * replaces escapes, and ends each string and word with a NUL.
+ * Parses JSON (RFC 8259) in one pass over a copy of the text. The parser writes into this copy. It
+ * replaces escapes, and puts a NUL after each string and after each word (a number, true, false or
+ * null).
  *
  * The parser appends each value at the low end of one array. When a map or a list ends, the parser
  * moves its values to the high end, where they remain. The number of brackets and commas bounds the
@@ -26,8 +27,8 @@
 struct parser {
 	char *p; /* the next byte of the copy to parse; the copy ends with a NUL */
 	/*
-	 * The byte after the last word, where the parser writes a NUL once it has parsed that byte.
-	 * NULL if the word is already terminated.
+	 * The byte after the last word. The parser writes a NUL there after it has parsed this
+	 * byte. NULL if the last word already ends with a NUL.
 	 */
 	char *word_end;
 	struct spec_value *low;		    /* where the next value is appended, at the low end */
@@ -36,7 +37,7 @@ struct parser {
 	unsigned depth;
 };
 
-/* Skip white space and return the byte after it, without moving past that byte. */
+/* Skip white space. Return the next byte, but don't move past that byte. */
 static char next(struct parser *s)
 {
 	while (*s->p == ' ' || *s->p == '\n' || *s->p == '\t' || *s->p == '\r')
@@ -44,7 +45,7 @@ static char next(struct parser *s)
 	return *s->p;
 }
 
-/* Skip white space, return the byte after it, and move past that byte. */
+/* Skip white space. Return the next byte, and move past that byte. */
 static char take(struct parser *s)
 {
 	char c = next(s);
@@ -207,8 +208,8 @@ static bool scalar(struct parser *s, struct spec_value *v, const char *end)
 /* --- structure --- */
 
 /*
- * Parse the next value. If it is a map or a list, parse only the opening bracket. If the value is a
- * member of a map, KEY is its key.
+ * Parse the beginning of the next value. If the value is a map or a list, parse only the opening
+ * bracket. Otherwise parse the whole value. If the value is a member of a map, KEY is its key.
  */
 static bool begin(struct parser *s, const char *key, const char *end)
 {
@@ -374,7 +375,7 @@ int64_t spec_read_time(const struct spec_value *o, const char *key)
 	const char *text = spec_read_text(o, key);
 	int64_t ns;
 
-	/* Ignore fractions of a second, since only some times of an object have them. */
+	/* Round down to a whole second, since only some times of an object have a fraction. */
 	if (!*text || spec_time_parse(text, strlen(text), &ns) != strlen(text))
 		return 0;
 	return ns > 0 && ns < INT64_MAX ? ns - ns % NS_PER_S : 0;

@@ -19,10 +19,10 @@ enum spec_value_type {
 };
 
 struct spec_value {
-	const char *key; /* the value's key in a map; else "" */
+	const char *key; /* the value's key if the value is in a map; otherwise "" */
 	/*
-	 * For a string, its contents without quotes and escapes. For another scalar, its text as
-	 * written. For a map or a list, "".
+	 * For a string, its contents without quotes and escapes. For a number, true, false or null,
+	 * its text as written. For a map or a list, "".
 	 */
 	const char *text;
 	/*
@@ -30,7 +30,8 @@ struct spec_value {
 	 * twice.
 	 */
 	const struct spec_value *items;
-	unsigned n; /* number of items; or bytes of a string, which may contain a NUL */
+	/* the number of ITEMS; for a string, the bytes of TEXT, which may contain a NUL */
+	unsigned n;
 	enum spec_value_type type;
 };
 
@@ -50,46 +51,46 @@ int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret);
 
 /* --- members --- */
 
-#define READ_MAX_WORD	 255  /* bytes of a name, a reason or a phase */
-#define READ_MAX_MESSAGE 2048 /* bytes of a text for people */
+#define READ_MAX_WORD	 255  /* the maximum length of a name, a reason or a phase, in bytes */
+#define READ_MAX_MESSAGE 2048 /* the maximum length of a text for people, in bytes */
 
 /*
- * Return the member KEY of O, or the last one if O has several. Return NULL if O has no such
- * member, is not a map, or is NULL.
+ * Return the value of O's member KEY. If O has several members KEY, return the last one's. Return
+ * NULL if O has no such member, is not a map, or is NULL.
  */
 const struct spec_value *spec_read_member(const struct spec_value *o, const char *key);
 /*
- * Like spec_read_member, but the first function returns NULL if the member is not a map, and the
- * second if it is not a list.
+ * Like spec_read_member. But spec_read_map returns NULL if the value is not a map, and
+ * spec_read_list returns NULL if it is not a list.
  */
 const struct spec_value *spec_read_map(const struct spec_value *o, const char *key);
 const struct spec_value *spec_read_list(const struct spec_value *o, const char *key);
-/* Return the text of the string KEY in O, borrowed; "" if it is absent. */
+/* Return the text of O's member KEY, borrowed; "" if O has no string KEY. */
 const char *spec_read_text(const struct spec_value *o, const char *key);
-/* Return the number KEY in O; NONE if it is absent, or not between 0 and INT32_MAX. */
+/* Return the number in O's member KEY; NONE if it is absent, or not between 0 and INT32_MAX. */
 int spec_read_int(const struct spec_value *o, const char *key, int none);
 /*
- * Return the text of the string or number KEY in O; "" if it is absent. The text of a number is the
- * number as written.
+ * Return the text of O's member KEY, a string or a number. Return "" if it is absent. The text of a
+ * number is the number as written.
  */
 const char *spec_read_word(const struct spec_value *o, const char *key);
-/* Return the boolean KEY in O; NONE if it is absent. */
+/* Return the boolean in O's member KEY; NONE if it is absent. */
 bool spec_read_flag(const struct spec_value *o, const char *key, bool none);
-/* Return the boolean KEY in O; false if it is absent. */
+/* Return the boolean in O's member KEY; false if it is absent. */
 bool spec_read_bool(const struct spec_value *o, const char *key);
 /*
- * Return the time KEY in O ("2026-11-21T09:08:40Z") in ns since 1970, rounded down to a whole
- * second. Return 0 if it is absent, is not after 1970-01-01, or does not fit in int64_t.
+ * Return the time in O's member KEY ("2026-11-21T09:08:40Z") in ns since 1970, rounded down to a
+ * whole second. Return 0 if it is absent, is not after 1970-01-01, or does not fit in int64_t.
  */
 int64_t spec_read_time(const struct spec_value *o, const char *key);
 
 /*
- * The first function returns the I-th item of a list or the I-th member of a map, or NULL if there
- * is none. The second returns their number. LIST may be NULL.
+ * LIST is a list or a map, or NULL. spec_read_at returns its I-th item or member, or NULL if there
+ * is none. spec_read_count returns the number of items or members.
  */
 const struct spec_value *spec_read_at(const struct spec_value *list, size_t i);
 size_t spec_read_count(const struct spec_value *list);
-/* Return the first item of LIST whose string KEY equals TEXT, or NULL. LIST may be NULL. */
+/* Return the first item of LIST whose member KEY is the string TEXT, or NULL. LIST may be NULL. */
 const struct spec_value *spec_read_item(const struct spec_value *list, const char *key,
 					const char *text);
 
@@ -101,7 +102,9 @@ int spec_read_digits(const char *text);
 
 /* Like spec_set, but copy at most MAX bytes of TEXT. A cut is never within a character. */
 void spec_read_copy(char **field, const char *text, size_t max);
-/* Like spec_read_copy, for the string KEY in O. Copy at most READ_MAX_WORD bytes. */
+/* Like spec_read_copy, for the string in O's member KEY. Copy at most READ_MAX_WORD bytes. */
 void spec_read_copy_word(char **field, const struct spec_value *o, const char *key);
-/* Like spec_read_copy, for the string "message" in O. Copy at most READ_MAX_MESSAGE bytes. */
+/*
+ * Like spec_read_copy, for the string in O's member "message". Copy at most READ_MAX_MESSAGE bytes.
+ */
 void spec_read_copy_message(char **field, const struct spec_value *o);

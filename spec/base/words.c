@@ -10,7 +10,7 @@ static struct spec_words to_end(const char *p)
 	return (struct spec_words){p, strlen(p)};
 }
 
-/* Return the text in quotes that directly follows KEY; an empty text if there is none. */
+/* Return the text in quotes that directly follows KEY in TEXT; empty if there is none. */
 static struct spec_words quoted(const char *text, const char *key)
 {
 	const char *p = strstr(text, key);
@@ -58,8 +58,8 @@ struct spec_words spec_words_pull(const char *message)
 	for (const char *p = message; (p = strstr(p, ": ")); p += 2)
 		last = p + 2;
 	/*
-	 * A chain may end with "Back-off pulling image ...". This is not a cause, but means that
-	 * the kubelet retries the pull.
+	 * A chain may end with "Back-off pulling image ...". This text is not a cause. It only
+	 * means that the kubelet retries the pull.
 	 */
 	return strstr(last, "pulling image ") ? nothing : to_end(last);
 }
@@ -119,7 +119,7 @@ struct spec_words spec_words_unschedulable(const char *message)
 	const char *end = strstr(message, ". ");
 
 	/*
-	 * The first sentence, which counts the nodes, has the cause. Omit the sentences about
+	 * The first sentence counts the nodes, and has the cause. Omit the sentences about
 	 * preemption that plugins add.
 	 */
 	return preemption && end && end < preemption

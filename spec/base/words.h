@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shortens a cluster's messages about a container or a pod for people. If the runtime or the
- * scheduler reports a chain of errors, only its cause remains. An unrecognised message is returned
- * unchanged.
+ * Shortens a cluster's messages about a container or a pod, so that people can read them. If the
+ * runtime or the scheduler reports a chain of errors, only the root cause remains. A message that
+ * is not recognized is returned unchanged.
  */
 #pragma once
 
@@ -14,23 +14,27 @@ struct spec_words {
 	size_t n;
 };
 
-/* Return the image named in MESSAGE, which reports a failed pull; empty if no image is named. */
+/* MESSAGE reports a failed pull. Return the name of the image; empty if MESSAGE names no image. */
 struct spec_words spec_words_image(const char *message);
-/* Return the reason for a failed pull from MESSAGE; empty if it has none. */
+/*
+ * Find in MESSAGE the reason why an image pull failed, and return it; empty if MESSAGE has no
+ * reason.
+ */
 struct spec_words spec_words_pull(const char *message);
 /*
- * REASON is the reason why a container waits. True if it means that the container's image could not
+ * REASON is a container's reason for waiting. True if it means that the container's image could not
  * be pulled.
  */
 bool spec_words_is_pull(const char *reason);
 /*
- * Return how long a container waits for its restart, in ns, from a MESSAGE like "back-off 2m40s
- * ..."; 0 if MESSAGE has no time.
+ * Find in MESSAGE how long a container waits for its restart ("back-off 2m40s ..."), and return it
+ * in ns. Return 0 if MESSAGE has no time.
  */
 int64_t spec_words_backoff(const char *message);
 /*
- * True if the scheduler's MESSAGE means that enough pods of a gang are running, and that this pod
- * of the gang waits because the cluster has no capacity for it.
+ * The pod that MESSAGE is about belongs to a gang. True if MESSAGE, which is from the scheduler,
+ * means that enough pods of the gang are running, and that this pod waits because the cluster has
+ * no capacity for it.
  */
 bool spec_words_is_beside_gang(const char *message);
 /*
@@ -38,13 +42,15 @@ bool spec_words_is_beside_gang(const char *message);
  * has not bound the pod to it yet.
  */
 bool spec_words_is_passing(const char *message);
-/* Return the program that, according to MESSAGE, could not be started; empty if none is named. */
+/*
+ * MESSAGE reports that a program could not be started. Return the program; empty if none is named.
+ */
 struct spec_words spec_words_program(const char *message);
-/* Return the reason in MESSAGE why the runtime could not start a container. */
+/* Find in MESSAGE the reason why the runtime could not start a container, and return it. */
 struct spec_words spec_words_start(const char *message);
 /*
- * Return the reason in the scheduler's MESSAGE why no node accepts a pod. Omit the scheduler's
- * remarks about preemption.
+ * Find in the scheduler's MESSAGE the reason why no node accepts a pod, and return it. Omit the
+ * scheduler's remarks about preemption.
  */
 struct spec_words spec_words_unschedulable(const char *message);
 /*
@@ -59,7 +65,7 @@ bool spec_words_undump(char *text);
  */
 void spec_words_clean(char *text, size_t max);
 /*
- * Return the persistent volume claim that, according to MESSAGE, is missing; empty if none is
+ * MESSAGE reports that a persistent volume claim is missing. Return its name; empty if none is
  * named.
  */
 struct spec_words spec_words_claim(const char *message);
