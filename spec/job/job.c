@@ -328,7 +328,7 @@ static void each_string(struct spec_job *job, string_fn fn, void *data)
 		fn(&job->transitions.v[i].phase, data);
 }
 
-/* The text of *FIELD belongs to another job. Replace it by a copy. */
+/* Called when the text of *FIELD belongs to another job. Replace the text by a copy. */
 static void own_string(char **field, void *data)
 {
 	const char *of_other = *field;
@@ -572,7 +572,7 @@ const struct spec_replica *spec_job_replica(const struct spec_job *job, const ch
 	return NULL;
 }
 
-/* --- which replica status and why name --- */
+/* --- the replicas that `status` and `why` name --- */
 
 bool spec_replica_waits_for_gang(const struct spec_replica *r)
 {

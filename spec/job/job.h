@@ -34,11 +34,13 @@ enum spec_state {
 	[SPEC_RUNNING] = "RUNNING" end, [SPEC_SUCCEEDED] = "SUCCEEDED" end,                        \
 	[SPEC_FAILED] = "FAILED" end, [SPEC_CANCELLED] = "CANCELLED" end,                          \
 	[SPEC_UNKNOWN] = "UNKNOWN" end
-/* The names of all states, "RUNNING", indexed by enum spec_state; NULL at the end. */
+/* The names of all states, such as "RUNNING", indexed by enum spec_state. NULL at the end. */
 extern const char *const spec_state_words[];
-/* Return the name of STATE, "RUNNING"; static. */
+/* Return the name of STATE, such as "RUNNING". The text is static. */
 const char *spec_state_name(enum spec_state state);
-/* True for SUCCEEDED, FAILED and CANCELLED. Such a state ends the wait of a reader of `wait`. */
+/*
+ * True for SUCCEEDED, FAILED and CANCELLED. A read of `wait` blocks until the job has such a state.
+ */
 bool spec_state_is_final(enum spec_state state);
 
 /* The start of a state or phase of a job. Plain data. */
@@ -49,8 +51,8 @@ struct spec_transition {
 };
 
 /*
- * The newest transitions of a job, oldest first. Their times never decrease. All zeros is an empty
- * list.
+ * The newest transitions of a job, oldest first. Their times never decrease. A zeroed struct is an
+ * empty list.
  */
 struct spec_transitions {
 	struct spec_transition *v;
@@ -236,8 +238,8 @@ struct spec_job {
 	bool given_up;
 	bool unexplained; /* true if the job has failed and its pods may still show why */
 	/*
-	 * True if the job is suspended and may resume. Its output may continue, although its state
-	 * is final.
+	 * True if the job is suspended and may resume. The job may then print more output, although
+	 * its state is final.
 	 */
 	bool suspended;
 	bool dropped; /* for a local job: true if its output was removed to free space */
@@ -255,7 +257,7 @@ struct spec_job {
 	unsigned retries;
 	unsigned max_retries;
 	/*
-	 * How many seconds an attempt of each replica may run. 0 if there is no limit, or if
+	 * How many seconds each attempt of a replica may run. 0 if there is no limit, or if
 	 * replicas have different limits.
 	 */
 	int time_limit;
@@ -301,8 +303,8 @@ struct spec_job {
 	char *submitter;      /* user@host; "" if unknown */
 	char *submission;     /* UUID of its submission; "" if no kxfs submitted the job */
 	/*
-	 * A static sentence that explains when the controller retries a failed replica, or why it
-	 * does not although retries are left. May be "".
+	 * A static sentence. It explains when the controller retries a failed replica, or why it
+	 * does not retry the replica although retries are left. May be "".
 	 */
 	const char *again;
 	int64_t created;
@@ -338,7 +340,7 @@ enum spec_action {
 	SPEC_N_ACTIONS
 };
 
-/* Return the name of ACTION, "suspend"; static. */
+/* Return the name of ACTION, such as "suspend". The text is static. */
 const char *spec_action_name(enum spec_action action);
 /*
  * Return the name of the argument of ACTION, as the file ctl shows it: "NAME" or "CLASS". NULL if
@@ -383,8 +385,8 @@ void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *log);
  */
 size_t spec_replica_logs_end(const struct spec_replica *r, size_t first);
 /*
- * CONTAINER has N logs. Return the file name of log I: "log", "log.0", "CONTAINER.log.0".
- * malloc'ed.
+ * Return the file name of log number I of CONTAINER, which has N logs: "log", "log.0",
+ * "CONTAINER.log.0". The name is malloc'ed.
  */
 char *spec_log_file(const char *container, size_t i, size_t n);
 

@@ -4,11 +4,11 @@
  * these bytes are the job's line. For the table, they are all cells of the job's line except the
  * age. To make a new text, kxfs reuses the bytes of a snapshot whose revision is already in the
  * list, and formats only the others. The table is then made from the cells. It can't be stored,
- * since the width of a column depends on all jobs, and the age on the time.
+ * since the width of a column depends on all jobs, and the age depends on the current time.
  *
- * An age is a number with one unit: 119s, 119m, 47h, 2d. From minutes on, the number is at least
- * two. So the text of old jobs rarely changes. Ages are in whole seconds, so they change a text at
- * most once per second.
+ * An age is a number with one unit: 119s, 119m, 47h, 2d. The number of minutes, hours or days is at
+ * least two. So the text of old jobs rarely changes. Ages are in whole seconds, so they change a
+ * text at most once per second.
  */
 #include "spec/job/list.h"
 

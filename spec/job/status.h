@@ -8,7 +8,7 @@
 
 #include "spec/job/job.h"
 
-/* Return the text of state: "RUNNING\n"; static. */
+/* Return the text of the file state, such as "RUNNING\n". The text is static. */
 const char *spec_status_state(enum spec_state state);
 
 /*
@@ -71,7 +71,10 @@ char *spec_last_lines(const char *text, size_t n, bool part);
  * TEXT is not such a file.
  */
 char *spec_last_error(const char *text, size_t n);
-/* JOB has FAILED. Return the log that ends with the job's last words, or NULL. */
+/*
+ * Called only for a JOB whose state is FAILED. Return the log that ends with the job's last words,
+ * or NULL.
+ */
 const struct spec_log *spec_last_log(const struct spec_job *job);
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes the text of `why`: one paragraph, from data that people would otherwise have to collect
- * from status and logs. It is empty for a job without problems. Line breaks in texts from outside
- * become blanks.
+ * from status and logs. The text is empty for a job without problems. Line breaks in texts from
+ * outside become blanks.
  */
 #include "spec/base/amount.h"
 #include "spec/base/mem.h"
@@ -106,7 +106,10 @@ static void put_trouble(FILE *out, const char *what, const struct spec_replica *
 	put_end(out, *r->message ? r->message : r->reason);
 }
 
-/* True if MESSAGE is about a program whose name has a blank: exec: "python train.py": ... */
+/*
+ * True if MESSAGE is about a program whose name contains a blank, as in exec: "python train.py":
+ * ...
+ */
 static bool has_blank(const char *message)
 {
 	const struct spec_words program = spec_words_program(message);
@@ -114,7 +117,7 @@ static bool has_blank(const char *message)
 	return program.n > 0 && memchr(program.p, ' ', program.n);
 }
 
-/* A program of ROLE could not be started, and MESSAGE is the error. Print what the user can do. */
+/* Print what the user can do after a program of ROLE could not be started. MESSAGE is the error. */
 static void put_start_hint(FILE *out, const char *role, const char *message)
 {
 	if (strcasestr(message, "argument list too long")) {
@@ -155,7 +158,10 @@ static void put_seen(FILE *out, const struct spec_replica *r)
 	fputs(" of memory.", out);
 }
 
-/* The caller has printed R's name. Print the rest of the sentence: how R failed. */
+/*
+ * Print how R failed. The text continues a sentence that begins with R's name, which the caller has
+ * printed.
+ */
 static void put_failure(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
 	const struct spec_request *given = job->roles[r->role].request;
@@ -263,8 +269,8 @@ static bool is_explained(const struct spec_replica *r)
 }
 
 /*
- * Return the replica that ended last with an error or, if none has an error, the one that ended
- * last. NULL if no replica is known to have ended.
+ * Return the replica that ended last with an error. If none ended with an error, return the replica
+ * that ended last. Return NULL if kxfs does not know of any replica that ended.
  */
 static const struct spec_replica *last_ended(const struct spec_job *job)
 {
@@ -283,8 +289,8 @@ static const struct spec_replica *last_ended(const struct spec_job *job)
 }
 
 /*
- * Print how many replicas failed (N), if several did. If the job has one role, also print their
- * numbers: 1, 4-6.
+ * If more than one replica failed, print the number of failed replicas, N. If the job has only one
+ * role, also print the numbers of these replicas: 1, 4-6.
  */
 static void put_failed(FILE *out, const struct spec_job *job, size_t n)
 {
@@ -321,7 +327,8 @@ static void why_failed(FILE *out, const struct spec_job *job)
 		return;
 	}
 	/*
-	 * If no replica has failed, but replicas have ended, the job failed by a policy of its own.
+	 * If replicas have ended but none has failed, a policy in the job's own spec has made the
+	 * job fail.
 	 */
 	if (!r && streq(job->reason, job->phase) && !streq(job->phase, "Terminated") &&
 	    last_ended(job)) {
@@ -645,8 +652,8 @@ static void put_disk(FILE *out, const struct spec_job *job)
 }
 
 /*
- * The logs of a finished job in a cluster may be incomplete. Print why: pods still run, or kxfs has
- * not fetched all output yet.
+ * If the logs of a finished job in a cluster may be incomplete, print the reason: pods still run, or
+ * kxfs has not fetched all output yet.
  */
 static void put_behind(FILE *out, const struct spec_job *job)
 {
