@@ -29,8 +29,9 @@ struct spec_dry_run {
 
 /*
  * Set *RET to the manifest that the document would become, or to the record of a local job,
- * malloc'ed. If BACKEND is "local", a document may still be a ready manifest or name another
- * scheduler; *RET is then the manifest. Return 0, or the errno of the errors that were added to E.
+ * malloc'ed. Even if BACKEND is "local", the document may be a ready manifest for a cluster, or may
+ * name the scheduler of a cluster. In these cases, *RET is the manifest. Return 0, or the errno of
+ * the errors that were added to E.
  */
 int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, char **ret,
 		 size_t *ret_len, struct spec_errors *e);

@@ -17,7 +17,7 @@
 #include "spec/yaml/field.h"
 
 #define MAGIC "kxfs job "
-/* more bytes than the first line has, whatever the lengths in it */
+/* Large enough for the first line, whatever lengths the line contains. */
 #define LINE_SIZE 128
 
 #define HEAD(name, type, ...) SPEC_FIELD(struct spec_head, name, type, __VA_ARGS__)

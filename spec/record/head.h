@@ -84,7 +84,7 @@ struct spec_head {
 
 /* Return an empty head. */
 struct spec_head *spec_head_new(void);
-/* Return a copy of H. If H has no MORE, the copy gets an empty one. */
+/* Return a copy of H. If the MORE of H is NULL, the MORE of the copy is empty. */
 struct spec_head *spec_head_copy(const struct spec_head *h);
 void spec_head_free(struct spec_head *h); /* NULL is allowed */
 define_cleanup(spec_head_freep, struct spec_head *, spec_head_free)
@@ -92,8 +92,8 @@ define_cleanup(spec_head_freep, struct spec_head *, spec_head_free)
 /* Set FIELD, a text of H, to a copy of VALUE. */
 void spec_head_set(struct spec_head *h, char **field, const char *value);
 /*
- * Free the MORE of H if H is LIVE or HISTORY and has no snapshot. The file of H still has this
- * data.
+ * If H is LIVE or HISTORY, and MORE contains no snapshot, free MORE. The file of H still has the
+ * data of MORE.
  */
 void spec_head_forget(struct spec_head *h);
 

@@ -232,7 +232,10 @@ struct spec_job *spec_held_shape(const char *text, size_t len, const char *home)
 	return job;
 }
 
-/* Print what H waits for. Return the reason to show in the snapshot. */
+/*
+ * Print what the job with the conditions H waits for. Return the word that becomes the reason in
+ * the snapshot.
+ */
 static const char *put_wait(FILE *out, const struct spec_held *h,
 			    const struct spec_held_progress *progress)
 {
@@ -276,7 +279,8 @@ static const char *put_wait(FILE *out, const struct spec_held *h,
 }
 
 /*
- * Print that it is unknown whether the job was launched. Return the reason to show in the snapshot.
+ * Print that it is unknown whether the job was launched. Return the word that becomes the reason in
+ * the snapshot.
  */
 static const char *put_sending(FILE *out, enum spec_sending sending)
 {

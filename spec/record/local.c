@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads AppDefs of local jobs. The same file may later be submitted to a cluster, so it must keep
- * the rules of all kinds. Run options that belong only to a kind of cluster job are ignored.
+ * Reads AppDefs of local jobs. The same file may later be submitted to a cluster, so kxfs checks
+ * the file by the rules of all kinds. Run options that belong only to a kind of cluster job are
+ * ignored.
  */
 #include "spec/record/local.h"
 

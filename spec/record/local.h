@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads AppDefs for local jobs, whose replicas run on this machine. Reads both the AppDef's fields
- * and the run options of local jobs. Refuses a ready manifest for a cluster with an error of its
- * own.
+ * and the run options of local jobs. If the file is a ready manifest for a cluster instead of an
+ * AppDef, reports one error that explains this.
  */
 #pragma once
 
@@ -51,7 +51,7 @@ int spec_local_parse(const char *text, size_t len, const struct spec_machine *m,
 		     struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e);
 
 /*
- * Set the positions of those errors in E that have none. Each error's path names its position in
- * the document TEXT.
+ * For each error in E without a position, find the position in the document TEXT, and set it. The
+ * error's path names the place in the document.
  */
 void spec_local_locate(const char *text, size_t len, struct spec_errors *e);

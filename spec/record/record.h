@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The parts `snapshot` and `plan` of a local job's record; head.h has the rest of the record. The
- * snapshot is the job as it is now, and the plan is what kxfs will do with it. The record's
- * document is the AppDef. kxfs parses it only when it may have to start something. A record is
- * mutable, belongs to one thread, and owns everything that it points to.
+ * snapshot is the job as it is now, and the plan is what kxfs will do with the job. The record's
+ * document is the AppDef. kxfs parses the AppDef only when kxfs may have to start something. A
+ * record is mutable, belongs to one thread, and owns everything that it points to.
  */
 #pragma once
 
@@ -26,8 +26,8 @@ enum spec_goal {
 struct spec_plan {
 	bool ended; /* true if the newest attempt has ended and the snapshot has its result */
 	/*
-	 * True if the replica must be restarted after its attempt has ended. If its whole role or
-	 * job is restarted, it waits until no replica of that role or job runs.
+	 * True if the replica must be restarted after its attempt has ended. If the whole role or
+	 * job is restarted, the replica waits until no replica of that role or job runs.
 	 */
 	bool again;
 	/*

@@ -49,7 +49,7 @@ static int count_of(uint64_t set)
 
 /*
  * Return the reason why a job waits, malloc'ed. The job needs NEED GPUs. T has counted only jobs
- * that precede it.
+ * that precede this job.
  */
 static char *text_of_wait(const struct spec_slots *t, int64_t need)
 {

@@ -28,10 +28,10 @@ int64_t spec_slots_need(const struct spec_app *app);
  */
 void spec_slots_take(struct spec_slots *t, const struct spec_record *r);
 /*
- * Decide whether the waiting job R may start. Call this for all waiting jobs, in their order. If R
- * may start, give GPUs to its replicas and return true. Otherwise set the reason in R's snapshot,
- * and set *RET_MOVED to whether the reason has changed. A job that can never start does not delay
- * others.
+ * Decide whether the waiting job R may start. Call this for all waiting jobs, in their order. If
+ * R may start, give GPUs to its replicas and return true. Otherwise set the reason in R's
+ * snapshot, and set *RET_MOVED to true if this reason differs from the previous one, otherwise
+ * to false. A job that can never start does not delay others.
  */
 bool spec_slots_give(struct spec_slots *t, struct spec_record *r, bool *ret_moved);
 
