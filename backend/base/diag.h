@@ -13,8 +13,8 @@
 enum diag_level { DIAG_ERROR, DIAG_WARNING, DIAG_INFO, DIAG_DEBUG };
 
 /*
- * Drop messages that are less important than LEVEL. If TO_STDERR, also write messages to standard
- * error.
+ * From now on, drop messages that are less important than LEVEL. If TO_STDERR, also write messages
+ * to standard error.
  */
 void diag_setup(enum diag_level level, bool to_stderr);
 

@@ -74,7 +74,7 @@ int disk_chown(int fd, uid_t uid, gid_t gid);
 int disk_chmod(int at, const char *path, mode_t mode);
 /*
  * Set the mtime of PATH, or of AT if PATH is "", to MTIME_NS (ns since 1970). If MTIME_NS is
- * negative, set it to the current time.
+ * negative, set the mtime to the current time.
  */
 int disk_touch(int at, const char *path, int64_t mtime_ns);
 

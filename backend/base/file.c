@@ -38,7 +38,8 @@ static int write_all(int fd, const char *p, size_t n, off_t off)
 		if (written < 0)
 			return (int)written;
 		if (written == 0)
-			return -EIO; /* a write of 0 bytes would be repeated for ever */
+			/* do not repeat a write of 0 bytes for ever */
+			return -EIO;
 		p += written;
 		n -= (size_t)written;
 		off += off < 0 ? 0 : written;
@@ -315,7 +316,7 @@ bool file_is_below(const char *path, const char *dir)
 {
 	size_t n = strlen(dir);
 
-	if (n == 1) /* "/" */
+	if (n == 1) /* DIR is "/" */
 		return true;
 	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == 0);
 }

@@ -70,7 +70,7 @@ int file_make(const char *dir, const char *file, const char *text, size_t len);
  */
 int file_keep_room(const char *dir, const char *file, size_t len);
 /*
- * Like file_write. But if the disk is full, use the space that file_keep_room has reserved,
+ * Like file_write, but if the disk is full, use the space that file_keep_room has reserved,
  * provided that it is large enough. After a success, also remove the reservation.
  */
 int file_write_last(const char *dir, const char *file, const char *text, size_t len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lookup is shared by its thread and by the loop, which runs the lookup's timer. The one that
- * finishes last frees the lookup. One global table contains all lookups whose thread still exists:
- * a thread that hangs may outlive its loop.
+ * The lookup's thread and the loop share a lookup. The loop runs the lookup's timer. The thread or
+ * the loop frees the lookup, whichever finishes last. One global table contains all lookups whose
+ * thread still exists: a thread that hangs may outlive its loop.
  *
  *	state  | what is in progress       | what ends it            | next
  *	asked  | the thread, and the timer | the thread has answered | over: DONE with the question

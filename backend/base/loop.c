@@ -20,8 +20,8 @@
  *	closing  | all handles close                          | the loop is not alive   | new
  *
  * A loop is freed when loop_free was called and all references (loop_ref) are dropped. A thread
- * that hangs while kxfs shuts down keeps its reference, because it may still post functions. These
- * are not run.
+ * that hangs while kxfs shuts down keeps its reference, because it may still post functions. kxfs
+ * does not run these functions.
  */
 #include "backend/base/loop.h"
 
@@ -70,7 +70,7 @@ struct loop {
 	struct lock lock;
 	struct loop_post *first; /* under the lock */
 	struct loop_post **last; /* under the lock */
-	bool awake;		 /* ASYNC is open, and can wake the loop; under the lock */
+	bool awake;		 /* true if ASYNC is open, and can wake the loop; under the lock */
 	bool stop;		 /* under the lock */
 	unsigned refs;		 /* under the lock */
 
@@ -84,7 +84,7 @@ struct loop {
 		struct loop_timer **v; /* a heap: V[0] is due first */
 		size_t n, max;
 		uint64_t seq;
-		bool closed; /* timers can't be set any more */
+		bool closed; /* true if timers can't be set any more */
 	} timers;	     /* this and all members below: only for the I/O thread */
 	struct pool *pool;
 	/* The number of calls given to the pool whose DONE has not returned yet. */
@@ -398,7 +398,7 @@ struct pool {
 	struct {
 		struct loop_job *first, **last;
 	} queues[2];	  /* waiting calls; [true]: calls with OF_MANY */
-	bool of_many;	  /* index of the queue that pool_take checks first */
+	bool of_many;	  /* index in QUEUES of the queue that pool_take checks first */
 	unsigned waiting; /* number of waiting calls */
 	unsigned n, idle; /* numbers of threads, and of idle threads */
 	/*
@@ -663,7 +663,7 @@ static void loop_wait_for_work(struct loop *loop)
 	loop_timer_init(&deadline, loop, loop_on_late, &late);
 	timer_set(loop, &deadline, LOOP_HANG_MS);
 	timer_set(loop, &loop->check, LOOP_CHECK_MS);
-	/* A posted function may start more work. */
+	/* Repeat this, because a posted function may start more work. */
 	while ((loop_run_posts(loop) || loop->working) && !late) {
 		loop_close_all(loop);
 		uv_run(&loop->uv, loop->working ? UV_RUN_ONCE : UV_RUN_NOWAIT);
@@ -727,7 +727,10 @@ int loop_start(struct loop *loop)
 	{
 		lock_scope(&loop->lock);
 		loop->awake = true;
-		/* run the functions that were posted before the thread began */
+		/*
+		 * Wake the loop, so that it runs the functions that were posted before the thread
+		 * began.
+		 */
 		uv_async_send(&loop->async);
 	}
 	err = thread_start(loop_main, loop, &loop->thread);
@@ -778,7 +781,8 @@ void loop_unref(struct loop *loop)
 	while (post) {
 		struct loop_post *next = post->next;
 
-		if (post->fn == loop_on_done) /* a call on the pool that returned too late */
+		/* This call on the pool returned too late for loop_stop. */
+		if (post->fn == loop_on_done)
 			free(post->data);
 		free(post);
 		post = next;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The I/O thread: one libuv loop that owns sockets, timers, child processes and watched descriptors
- * (rule T2). Other threads post functions to it. This header shows no libuv type: code that needs
- * one includes uv.h. Public: fs/ also uses this header.
+ * (rule T2). Other threads post functions to it. This header shows no libuv type. Code that needs
+ * one includes backend/base/uv.h. Public: fs/ also uses this header.
  *
  * Life cycle: loop_new, loop_start (after the fork), loop_stop, loop_free. loop_new creates no
  * thread and no descriptor, so it may be called before the fork.
  *
- * All of backend/ and fs/ use the folder base/. Its files are loop (the I/O thread and its pool;
- * uv.h gives access to libuv), work (groups of operations, and work for the pool), disk (accesses
- * to the state directory), file (whole files), lookup (users' paths and names), lock, thread,
- * process, random, diag (the daemon's own messages), and print (lines of .kxfs/info and
- * .kxfs/metrics).
+ * All of backend/ and fs/ use the folder base/. Its files are loop (the I/O thread and its pool),
+ * uv.h (the libuv loop), work (groups of operations, and work for the pool), disk (accesses to the
+ * state directory), file (whole files), lookup (users' paths and names), lock, thread, process,
+ * random, diag (the daemon's own messages), and print (lines of .kxfs/info and .kxfs/metrics).
  */
 #pragma once
 

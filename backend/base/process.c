@@ -92,8 +92,8 @@ int process_stat(pid_t pid, struct process_stat *ret)
 		return -ESRCH;
 	if (ret->signal == PROCESS_HIDDEN) {
 		/*
-		 * If kxfs may read this link, the kernel also shows kxfs the real EXIT_CODE.
-		 * EXIT_CODE is 0 here, so no signal ended the process.
+		 * The kernel lets kxfs read this link only if it also shows kxfs the real
+		 * EXIT_CODE. In that case EXIT_CODE is really 0, so no signal ended the process.
 		 */
 		snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 		if (readlink(path, &any, 1) >= 0 || errno != EACCES)
@@ -227,7 +227,8 @@ int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret
 	char buf[PATH_MAX];
 	int err;
 
-	memset(&all, 0xff, sizeof(all)); /* sigfillset omits the signals that glibc uses itself */
+	/* don't use sigfillset: it omits the signals that glibc uses itself */
+	memset(&all, 0xff, sizeof(all));
 	sigemptyset(&none);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |

@@ -17,7 +17,7 @@
 
 struct process_stat {
 	pid_t parent; /* 0 if the parent is not visible to kxfs */
-	/* a zombie: the process has ended, but its parent has not waited for it yet */
+	/* True if the process has ended, but its parent has not waited for it yet (a zombie). */
 	bool remains;
 	/*
 	 * The signal that has ended the process, or 0. PROCESS_HIDDEN: either a signal has ended
@@ -62,14 +62,14 @@ rlim_t process_allow_descriptors(void);
  */
 rlim_t process_given_descriptors(void);
 /*
- * Return the home directory of the user who runs kxfs, malloc'ed. It is $HOME if that is an
- * absolute path, else the directory in the user database. Return NULL if there is none. Reading the
- * user database may wait for a server.
+ * Return the home directory of the user who runs kxfs, malloc'ed. If $HOME is an absolute path,
+ * return $HOME. Otherwise return the user's directory in the user database. Return NULL if the
+ * database has none. A read of the user database may wait for a server.
  */
 char *process_home(void);
 /*
- * Return "user@host" for the user who runs kxfs, malloc'ed. The name comes from the user database,
- * and reading that may wait for a server.
+ * Return "user@host" for the user who runs kxfs, malloc'ed. The name comes from the user database.
+ * A read of this database may wait for a server.
  */
 char *process_submitter(void);
 /*
@@ -80,8 +80,8 @@ void process_limit_descriptors(rlim_t soft);
 
 /*
  * The functions below start programs. Each returns after the new process has closed its copies of
- * kxfs's descriptors. If one of these descriptors is a file on a disk that hangs, closing it may
- * hang, so the function may hang, too.
+ * kxfs's descriptors. If one of these descriptors refers to a file on a disk that hangs, closing
+ * the descriptor may hang. In that case, the function hangs, too.
  */
 
 /*

@@ -16,7 +16,7 @@ struct group {
 	size_t n;
 	loop_fn fn; /* NULL if the owner does not wait */
 	void *data;
-	bool posted; /* the call of FN is posted */
+	bool posted; /* true if the call of FN is posted */
 };
 
 static inline void group_init(struct group *g, struct loop *loop)
@@ -56,7 +56,7 @@ struct work {
 	 * group.
 	 */
 	struct group *group;
-	bool of_many; /* run this work with loop_work_of_many */
+	bool of_many; /* true to run this work with loop_work_of_many */
 	int err;      /* set by RUN for DONE: 0 or a negative errno */
 	/* Used only by work.c: the work's queue, and the next work in it. */
 	struct work_queue *queue;
