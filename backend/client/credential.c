@@ -17,8 +17,8 @@
  *	         |                                                | a request needs it     | AGAIN
  *	AGAIN    | the same; requests wait for its next run       | the process ends       | AWAY, then ASKED
  *
- * A user who waits for a request may have logged in while the plugin was running. If that run
- * fails, AGAIN follows instead of LEAVING.
+ * If a run of the plugin fails while a user waits for a request, AGAIN follows instead of LEAVING:
+ * the user may have logged in during that run.
  */
 #include "backend/client/credential.h"
 
@@ -44,8 +44,8 @@
 #define FILES_MS       60000
 #define FILES_LIMIT_MS 10000
 /*
- * Renew the plugin's answer when a tenth of its lifetime is left, but at most this long before it
- * expires.
+ * Renew the plugin's answer when a tenth of its lifetime is left. If that tenth is longer than
+ * SKEW_NS, renew the answer SKEW_NS before it expires.
  */
 #define SKEW_NS	  60000000000
 #define TOKEN_MAX (256u << 10)
@@ -76,7 +76,8 @@ struct credential_reading {
 	/* as in credential_set_load; NULL: do not read the kubeconfig */
 	int (*load)(void *data, struct spec_connection *ret);
 	void *load_data;
-	bool loaded; /* LOAD has succeeded: FRESH and INFO replace the old connection */
+	/* true if LOAD has succeeded; FRESH and INFO then replace the old connection */
+	bool loaded;
 	struct spec_connection fresh;
 	char *info;
 	struct credential_files files;
@@ -120,9 +121,9 @@ struct credential {
 	 */
 	bool urgent;
 
-	bool reload;	   /* the next read of the files also reads the kubeconfig */
-	bool files_known;  /* FILES has the contents of the last successful read */
-	bool answer_known; /* ANSWER is valid */
+	bool reload;	   /* true if the next read of the files also reads the kubeconfig */
+	bool files_known;  /* true if FILES has the contents of the last successful read */
+	bool answer_known; /* true if ANSWER is valid */
 };
 
 static void refresh(struct credential *cr);
@@ -345,8 +346,8 @@ static void read_work(void *data)
 /* --- files: on the I/O thread --- */
 
 /*
- * Handle a failed read of the files. If an earlier read has succeeded, continue to use its
- * contents. Otherwise make requests fail with ERR, and read the files again after FAILED_MS.
+ * Call this when a read of the files has failed. If an earlier read has succeeded, continue to use
+ * its contents. Otherwise make requests fail with ERR, and read the files again after FAILED_MS.
  */
 static void files_failed(struct credential *cr, int err, const char *text)
 {
@@ -375,7 +376,7 @@ static void take_files(struct credential *cr, struct credential_reading *r)
 		cr->c = &cr->fresh;
 		free(cr->info);
 		cr->info = take_ptr(r->info);
-		/* A failure of the old connection's plugin does not count any more. */
+		/* Forget the failure of the old connection's plugin. */
 		cr->plugin_err = 0;
 		cr->plugin_ms = 0;
 	}
@@ -582,8 +583,8 @@ bool credential_refused(struct credential *cr, uint64_t generation)
 	if (!files_any(cr->c) && !cr->c->exec.command && !cr->load)
 		return false;
 	/*
-	 * The refusal of another request has just led to a refresh, so do not begin another one.
-	 * Return true only if the plugin has not answered since then: its new answer may help this
+	 * The refusal of another request has just led to a refresh, so do not begin another one. If
+	 * the plugin has not answered since then, return true, because its new answer may help this
 	 * request.
 	 */
 	if (cr->refused_ms && now - cr->refused_ms < REFUSED_MS)
@@ -602,7 +603,10 @@ void credential_retry_now(struct credential *cr)
 	cr->urgent = cr->plugin_state == ASKED;
 	if (cr->plugin_err < 0) {
 		cr->plugin_ms = 0;
-		/* The user may have changed the kubeconfig in order to log in. */
+		/*
+		 * Read the kubeconfig again, because the user may have changed it in order to log
+		 * in.
+		 */
 		cr->reload = cr->load;
 	}
 	if (cr->plugin_err < 0 || cr->files_err < 0)

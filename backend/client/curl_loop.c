@@ -31,9 +31,10 @@
 struct curl_socket {
 	uv_poll_t poll;
 	curl_socket_t fd;
-	bool again;	  /* true if curl will read from this socket again: it is in AGAIN_LIST */
+	/* true if this socket is in AGAIN_LIST, so that curl will read from it again */
+	bool again;
 	uint64_t pass;	  /* the last pass of on_again in which curl has read from the socket */
-	unsigned n_quiet; /* number of these reads in a row that delivered no byte */
+	unsigned n_quiet; /* number of reads by on_again, in a row, that delivered no byte */
 	struct curl_loop *l;
 	struct curl_socket *prev, *next;
 	struct curl_socket *again_prev, *again_next;
@@ -44,7 +45,7 @@ struct curl_loop {
 	struct group *group;
 	curl_loop_fn ended;
 	CURLM *curl;
-	/* a function of curl is running, and may call this file's callbacks */
+	/* true while a function of curl runs, which may call this file's callbacks */
 	bool inside;
 	unsigned n_open;   /* number of libuv handles that are open or closing */
 	uv_timer_t timer;  /* fires when curl wants to be called */
@@ -196,10 +197,10 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	/*
 	 * With HTTP/2, curl may read bytes of one request while it serves another request on the
 	 * same connection. It may then keep these bytes until the socket gets more bytes, or until
-	 * one of curl's timers expires. (Seen in curl 7.88 with 50 streams: in about one of six
-	 * runs, for 10 s; and with two streams of a busy machine for minutes.) So kxfs makes curl
-	 * read from the socket again after a moment, and several times more if that delivers
-	 * nothing. Idle sockets cost nothing.
+	 * one of curl's timers expires. (This was seen with curl 7.88. With 50 streams, curl kept
+	 * the bytes for 10 s in about one of six runs. With two streams on a busy machine, it kept
+	 * them for minutes.) So after a moment, kxfs makes curl read from the socket again. If such
+	 * a read delivers nothing, kxfs repeats it several times. Idle sockets cost nothing.
 	 */
 	if (events & UV_READABLE)
 		read_again(s);
@@ -217,7 +218,7 @@ static void socket_closed(uv_handle_t *handle)
 
 static void socket_free(struct curl_socket *s)
 {
-	uv_poll_stop(&s->poll); /* curl closes the descriptor after this call */
+	uv_poll_stop(&s->poll); /* Stop polling now, because curl will close the descriptor. */
 	read_no_more(s);
 	DL_DELETE(s->l->sockets, s);
 	uv_close((uv_handle_t *)&s->poll, socket_closed);
@@ -230,8 +231,8 @@ static struct curl_socket *socket_new(struct curl_loop *l, curl_socket_t fd)
 
 	if (err < 0) {
 		/*
-		 * Without polling, the transfer on this socket would never end. This callback can't
-		 * report an error for it, so abort.
+		 * Without polling, the transfer on this socket would never end. This callback of
+		 * curl can't report an error for a single transfer, so abort.
 		 */
 		diag(DIAG_ERROR, "can't poll a socket: %s", uv_strerror(err));
 		abort();
@@ -288,8 +289,8 @@ static void timer_init(struct curl_loop *l, uv_timer_t *timer)
  * Other threads can wake a multi handle of curl through a pair of sockets. Make this pair
  * close-on-exec, so that a credential plugin does not inherit it. Curl does not report the numbers
  * of these sockets, so search for sockets that are local, non-blocking and not close-on-exec. No
- * other socket has these three properties: a socket that another thread may be about to pass to a
- * child is blocking.
+ * other socket has all three properties. Even if another thread is about to pass a socket to a
+ * child, that socket is blocking.
  */
 static void close_wakeup_on_exec(void)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs a multi handle of curl on the loop: polls the sockets that curl names, and calls curl when a
- * socket is ready or curl's timer expires. Private to backend/client/. I/O thread only. While curl
- * runs a callback of a transfer, that callback may call only curl_loop_count_chunk.
+ * socket is ready or curl's timer expires. Private to backend/client/. I/O thread only. A callback
+ * of a transfer may call only one of these functions, curl_loop_count_chunk, because curl is
+ * running at that time.
  */
 #pragma once
 
@@ -13,8 +14,8 @@
 struct curl_loop;
 
 /*
- * Called when a transfer has ended. DATA is that of curl_loop_add. Curl is not running at this
- * time, so this function may call any function.
+ * Called when a transfer has ended. DATA is the DATA that was passed to curl_loop_add. Curl is not
+ * running at this time, so this callback may call any function.
  */
 typedef void (*curl_loop_fn)(void *data, CURLcode code);
 
@@ -25,7 +26,7 @@ typedef void (*curl_loop_fn)(void *data, CURLcode code);
  */
 struct curl_loop *curl_loop_new(struct loop *loop, struct group *group, long max_connections,
 				curl_loop_fn ended);
-/* Close L, which must have no transfers, and its connections. NULL is allowed. */
+/* Close L and its connections. L must have no transfers. NULL is allowed. */
 void curl_loop_free(struct curl_loop *l);
 
 /* Start the transfer EASY. The caller still owns EASY, but must not use its CURLOPT_PRIVATE. */

@@ -93,7 +93,7 @@ struct http {
 	struct credential *credential;
 	struct http_server server;
 	struct group group; /* all requests and curl_loops that exist */
-	bool begun;	    /* both lanes have their curl_loop */
+	bool begun;	    /* true if both lanes have their curl_loop */
 	bool work_posted;
 	bool stopping;
 	struct lane calls, streams;
@@ -107,7 +107,7 @@ struct http {
 	 * after failures, a request has succeeded, and work() will notify the owner.
 	 */
 	enum { ANSWERS, FAILING, RECOVERED } answers_now;
-	bool heard;	      /* a reply has arrived */
+	bool heard;	      /* true if a reply has arrived */
 	char *trouble;	      /* the reason why a request is retried; NULL after a success */
 	loop_fn on_recovered; /* may be NULL */
 	void *recovered_data;
@@ -129,12 +129,15 @@ struct http_request {
 	uint64_t deadline, due; /* times by loop_now_ms; DUE: when NEW or WAITING ends */
 	uint64_t ticket;	/* ticket of credential_get; 0 if none */
 	struct backoff backoff;
-	/* in WAITING: the server has chosen the time of the retry (Retry-After) */
+	/* in WAITING: true if the server has chosen the time of the retry (Retry-After) */
 	bool server_chose;
-	bool renewed; /* the request was retried with other credentials after a 401 */
-	/* the request was retried after a reply which guarantees that the server did nothing */
+	bool renewed; /* true if the request was retried with other credentials after a 401 */
+	/*
+	 * True if the request was retried after a reply that guarantees that the server did
+	 * nothing.
+	 */
 	bool again;
-	bool paused; /* the owner accepts no bytes now (http_pause) */
+	bool paused; /* true if the owner accepts no bytes now (http_pause) */
 	/* The counters that include this request: STARTING of its lane, N_PAUSED of HTTP. */
 	enum { IN_STARTING = 1, IN_PAUSED = 2 } counted;
 	/*
@@ -150,12 +153,12 @@ struct http_request {
 	struct http_easy easy;
 	uint64_t generation; /* the generation of its credential */
 	struct transfer {
-		bool sent;   /* bytes of the request may have been sent */
-		bool head;   /* the reply's head is complete */
-		bool shares; /* the reply came over HTTP/2 */
+		bool sent;   /* true if bytes of the request may have been sent */
+		bool head;   /* true if the reply's head is complete */
+		bool shares; /* true if the reply came over HTTP/2 */
 		/*
-		 * head() or bytes() was called. So the owner would get the same data twice after a
-		 * retry.
+		 * True if head() or bytes() was called. A retry is then impossible, because the
+		 * owner would get the same data twice.
 		 */
 		bool passed_on;
 	} now;
@@ -261,8 +264,8 @@ static void resume_over(struct http_request *rq)
 }
 
 /*
- * Make RQ OVER, so that its owner is not called any more. The memory of RQ remains valid at least
- * until the loop continues.
+ * Set RQ to OVER, so that no callback of RQ's owner is called any more. RQ's memory remains valid
+ * at least until control returns to the loop.
  */
 static void end_request(struct http_request *rq)
 {
@@ -345,7 +348,7 @@ static void too_late(struct http_request *rq)
 
 	if (rq->state == RUNNING && !rq->now.head)
 		count_answer(rq);
-	/* If there was no connection, use the error of curl's own connect timeout. */
+	/* If RQ had no connection, report the same error as after curl's own connect timeout. */
 	finish(rq, connects ? -EHOSTUNREACH : -ETIMEDOUT, text);
 }
 
@@ -484,8 +487,9 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 	if (rq->body_err < 0 || rq->state == OVER)
 		return 0;
 	/*
-	 * Curl may deliver several MiB without pause; of a compressed reply, even a thousand times
-	 * what it has read. So let other requests proceed after each BURST_MAX bytes.
+	 * Curl may deliver several MiB without a pause. If the reply is compressed, curl may
+	 * deliver a thousand times the bytes that it has read. So let other requests proceed after
+	 * each BURST_MAX bytes.
 	 */
 	rq->burst += size * n;
 	if (rq->burst >= BURST_MAX) {
@@ -602,9 +606,12 @@ static void try_request(struct http_request *rq)
 	m->starting++;
 	if (rq->call.urgent)
 		credential_retry_now(rq->http->credential);
-	rq->call.urgent = false; /* only the first transfer refreshes urgently */
+	rq->call.urgent = false; /* only the first transfer may refresh the credential urgently */
 	rq->state = ASKING;
-	/* RQ may end within this call, but its memory remains valid until the loop continues. */
+	/*
+	 * RQ may end within this call. Even then, its memory remains valid until control returns to
+	 * the loop.
+	 */
 	ticket = credential_get(rq->http->credential, on_credential, rq);
 	if (ticket)
 		rq->ticket = ticket;
@@ -711,9 +718,12 @@ static void resume_now(struct http_request *rq)
 	if (rq->state != RUNNING)
 		return;
 	code = curl_easy_pause(rq->easy.curl, CURLPAUSE_CONT);
-	/* While the stream was paused, curl may have read more of it, and no event reports that. */
+	/*
+	 * While the stream was paused, curl may have read more bytes of it from the socket. No
+	 * event reports these bytes, so make curl read again.
+	 */
 	curl_loop_read_again(lane_of(rq)->curl);
-	/* Only CODE reports that curl could not deliver the kept bytes. */
+	/* If curl could not deliver the kept bytes, only CODE reports this. */
 	if (code != CURLE_OK && rq->state == RUNNING)
 		try_ended(rq, code);
 }
@@ -810,7 +820,7 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 
 void http_cancel(struct http_request *rq)
 {
-	if (rq->state != OVER) /* RQ is OVER if its own done() calls this */
+	if (rq->state != OVER) /* RQ is already OVER if its done() has called this function */
 		end_request(rq);
 }
 

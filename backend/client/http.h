@@ -43,12 +43,13 @@ struct http_reply {
 	int err;
 	int status; /* HTTP status of the reply; 0 if no status line arrived */
 	/*
-	 * The server may have carried out the request: some bytes of the request may have been
+	 * True if the server may have carried out the request: some of its bytes may have been
 	 * sent, but no complete reply arrived. Always false if ERR is 0.
 	 */
 	bool sent;
 	/*
-	 * An earlier attempt of this call got a reply that guarantees that the server did nothing.
+	 * True if an earlier attempt of this call got a reply that guarantees that the server did
+	 * nothing.
 	 */
 	bool again;
 	unsigned wait_ms; /* Retry-After in ms, at most 60 s; 0 if there is none */
@@ -113,21 +114,29 @@ struct http_call {
 	 * larger.
 	 */
 	size_t max_body;
-	bool fresh;    /* use a new connection, because the open ones may be dead */
-	bool alone;    /* use an HTTP/1.1 connection of its own, which no other request uses */
-	bool compress; /* the server may compress the reply: for long lists, not for streams */
-	/* Request only the metadata of the objects in a list, or in the events of a watch. */
-	enum { HTTP_WHOLE, HTTP_METADATA_LIST, HTTP_METADATA } metadata;
-	/* a user waits for the reply: refresh the credential even if a refresh has just failed */
-	bool urgent;
-	bool harmless; /* a POST without an effect, such as a dry run: it may be repeated */
+	bool fresh; /* true to use a new connection, because the open ones may be dead */
+	bool alone; /* true to use an HTTP/1.1 connection that no other request uses */
+	/* true if the server may compress the reply: for long lists, not for streams */
+	bool compress;
 	/*
-	 * Retry the call after a reply of 429 or 503, and after a broken connection. The pause is
-	 * the server's Retry-After, or else grows with each retry. The call's deadline, and a
-	 * budget that all calls share, limit the retries. kxfs retries a call only if the server
-	 * certainly did not carry it out (spec_reply_did_nothing), or if it may be repeated (GET,
-	 * HARMLESS). After a 401, kxfs retries the call once with a new credential, even if RETRY
-	 * is false.
+	 * HTTP_WHOLE requests whole objects. The other two request only the metadata of objects:
+	 * HTTP_METADATA_LIST for a list, HTTP_METADATA for the events of a watch.
+	 */
+	enum { HTTP_WHOLE, HTTP_METADATA_LIST, HTTP_METADATA } metadata;
+	/*
+	 * True if a user waits for the reply. In this case, kxfs refreshes the credential even if a
+	 * refresh has just failed.
+	 */
+	bool urgent;
+	/* True for a POST that has no effect, such as a dry run. Such a request may be repeated. */
+	bool harmless;
+	/*
+	 * True to retry the call after a reply of 429 or 503, and after a broken connection. The
+	 * pause is the server's Retry-After, or else grows with each retry. The call's deadline,
+	 * and a budget that all calls share, limit the retries. kxfs retries a call only if the
+	 * server certainly did not carry it out (spec_reply_did_nothing), or if it may be repeated
+	 * (GET, HARMLESS). After a 401, kxfs retries the call once with a new credential, even if
+	 * RETRY is false.
 	 */
 	bool retry;
 	/* Called when a 2xx reply begins. May be NULL. */

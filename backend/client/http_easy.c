@@ -14,8 +14,9 @@
 #include "spec/base/mem.h"
 
 /*
- * kxfs considers a peer dead if for DEAD_MS it does not acknowledge bytes, or does not answer the
- * probes of an idle connection. (curl_easy_upkeep does nothing for multi handles.)
+ * If a peer does not acknowledge bytes for DEAD_MS, or does not answer the probes of an idle
+ * connection, kxfs considers the peer dead. TCP sends these probes, because curl_easy_upkeep does
+ * nothing for multi handles.
  */
 #define DEAD_MS	      30000
 #define PROBE_AFTER_S 20L
@@ -267,7 +268,7 @@ void http_easy_fini(struct http_easy *e)
 	*e = (struct http_easy){0};
 }
 
-/* --- errors of curl --- */
+/* --- curl's errors --- */
 
 int http_error_errno(CURLcode code)
 {
@@ -275,7 +276,7 @@ int http_error_errno(CURLcode code)
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_COULDNT_CONNECT:
-	/* curl's connect timeout, because kxfs sets no other timeout of curl */
+	/* this is curl's connect timeout, because kxfs sets no other timeout of curl */
 	case CURLE_OPERATION_TIMEDOUT:
 		return -EHOSTUNREACH;
 	default:

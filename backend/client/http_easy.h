@@ -51,14 +51,14 @@ int http_error_errno(CURLcode code);
 /* True if CODE is a temporary error, so that a retry of the request may succeed. */
 bool http_error_passes(CURLcode code);
 /*
- * Return a text for people, malloc'ed. The text contains WORDS, which is curl's error text; or the
- * meaning of CODE if WORDS is "". It also contains what to do about the error.
+ * Return a text for people, malloc'ed, that describes why a transfer failed and what to do about
+ * it. WORDS is curl's own error text. If WORDS is "", the text describes CODE instead.
  */
 char *http_error_text(CURLcode code, const char *words, const struct http_server *s);
 
 /*
- * Count in T a request whose reply had STATUS (0: no reply). The row's labels are STATUS and, as in
- * RBAC rules, the verb and the resource ("get", "pods/log"), which are derived from METHOD and
- * PATH.
+ * Count in T a request whose reply had STATUS. STATUS is 0 if there was no reply. The row has three
+ * labels: the verb, the resource and STATUS. The verb and the resource are those of RBAC rules
+ * ("get", "pods/log"). They are derived from METHOD and PATH.
  */
 void http_tally_add(struct tally *t, enum http_method method, const char *path, int status);

@@ -13,8 +13,8 @@
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 
 /*
- * Set *RET_TEXT to the text of E, the errors found in FILE, without the last newline. Return E's
- * errno.
+ * Set *RET_TEXT to the text of the errors E without its last newline, and return E's errno. The
+ * errors were found in FILE.
  */
 static int refuse_errors(char **ret_text, const struct spec_errors *e, const char *file)
 {
@@ -125,8 +125,8 @@ static int in_cluster(const char *context, struct spec_connection *ret, char **r
 }
 
 /*
- * Merge all files that exist. If no file exists, return 1, and set *RET_MISSING to the path of the
- * file that a user would create.
+ * Merge all kubeconfig files that exist. If none exists, return 1, and set *RET_MISSING to the path
+ * of the file that a user would create.
  */
 static int add_files(struct spec_kubeconfig *k, const char *dir, const char *option,
 		     char **ret_missing, char **ret_text)

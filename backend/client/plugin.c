@@ -40,8 +40,8 @@
 #define PLUGIN_ERR_MAX 4096
 
 /*
- * The sources that the loop polls: three pipes and the pidfd. Each pipe has the number of the
- * plugin's descriptor at its other end.
+ * The sources that the loop polls: three pipes and the pidfd. The number of a pipe is also the
+ * number of the descriptor at its other end, in the plugin's process.
  */
 enum { FAULT, OUT, ERR, N_PIPES, PROCESS = N_PIPES, N_SOURCES };
 
@@ -87,7 +87,8 @@ void plugin_free(struct plugin *p)
 	if (!p)
 		return;
 	if (p->pid)
-		waitpid(p->pid, NULL, WNOHANG); /* the process was killed, so it will end soon */
+		/* The process was killed. Do not wait for its end. */
+		waitpid(p->pid, NULL, WNOHANG);
 	for (size_t i = 0; i < N_SOURCES; i++)
 		base_close_fd(&p->sources[i].fd);
 	free_strings(p->argv);
@@ -116,8 +117,9 @@ static void source_close(struct plugin_source *s)
 }
 
 /*
- * Called in ENDING after each step towards the end. If the pool has started the process, close the
- * pipes and kill the process. When the process has been reaped, post plugin_gone.
+ * Call this when P becomes ENDING, and after each later event. Do nothing until the pool has
+ * started the process, or could not start it. After that, close the pipes. If the process still
+ * exists, kill it. Otherwise post plugin_gone.
  */
 static void plugin_leave(struct plugin *p)
 {
@@ -255,7 +257,10 @@ static size_t source_read(struct plugin_source *s)
 	return 0;
 }
 
-/* One read returns the whole errno, because a write of an int to a pipe is atomic. */
+/*
+ * The plugin's process could not run the program, and has written the errno to the pipe. One read
+ * returns the whole errno, because a write of an int to a pipe is atomic.
+ */
 static void plugin_on_fault(void *data)
 {
 	struct plugin_source *s = data;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One run of an exec credential plugin: a child process in a session of its own, started from its
- * argv without a shell. Its input is /dev/null, and it may take 60 s. Private to backend/client/.
- * I/O thread only, except plugin_free.
+ * argv without a shell. The plugin's input is /dev/null. The plugin may take 60 s. Private to
+ * backend/client/. I/O thread only, except plugin_free.
  */
 #pragma once
 

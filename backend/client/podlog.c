@@ -48,7 +48,7 @@ enum podlog_state { STREAMING, HELD, ASKING, ASKING_ENDED };
 
 struct podlog {
 	struct podlog_config config;
-	struct podlog_result result; /* as far as it is known */
+	struct podlog_result result; /* the members of the result that are known so far */
 	enum podlog_state state;
 	struct spec_logline *l;
 	struct http_request *stream, *question; /* NULL if not in progress */
@@ -292,9 +292,9 @@ static void on_last_line(void *data, const struct http_reply *reply)
 			p->doubt_again = p->came + DOUBT_BYTES;
 	} else {
 		/*
-		 * The stream was not silent, or the kubelet has returned no line. In the second
-		 * case, the kubelet's file is new, and may have been rotated before the stream had
-		 * read all of the old file. So check again later.
+		 * The stream was not silent, or the kubelet has returned no line. If it has
+		 * returned no line, its current file is new. The kubelet may have rotated the old
+		 * file before it had read all of it for the stream. So check again later.
 		 */
 		set_doubt(p, silent ? min_of(2 * p->doubt_ms, (unsigned)DOUBT_MAX_MS) : DOUBT_MS);
 	}
@@ -432,8 +432,8 @@ static void on_answer(void *data, const struct http_reply *reply)
 }
 
 /*
- * Ask the server which run is the newest. Use a list of pods, not a get: the user may list pods,
- * because kxfs watches them, but perhaps may not get a single pod.
+ * Ask the server which run is the newest. Use a list of pods, not a get. The user is allowed to
+ * list pods, because kxfs watches them, but might not be allowed to get a single pod.
  */
 static void ask_run(struct podlog *p)
 {
@@ -494,8 +494,9 @@ struct podlog *podlog_start(struct podlog_config *config)
 	p->config = *config;
 	loop_timer_init(&p->doubt, config->loop, on_doubt, p);
 	/*
-	 * Hold output back if no line of the run is known. After a crash, the log may have a few
-	 * bytes without a time. They do not prove that the stream is from the same run.
+	 * Hold output back if no line of the run is known. After a crash, the log on disk may have
+	 * a few bytes without a time. These bytes do not prove that the stream is from the same
+	 * run.
 	 */
 	p->state = config->force || p->last_ns == 0 ? HELD : STREAMING;
 	if (spec_logline_since(p->l, &ns))

@@ -59,25 +59,29 @@ struct podlog_result {
 	enum podlog_outcome outcome;
 	const char *text; /* for people; borrowed, never NULL */
 	unsigned wait_ms; /* Retry-After of the server; 0 if there is none */
-	bool more;	  /* the owner got new output */
-	bool begun;	  /* the server has replied with 2xx */
+	bool more;	  /* true if the owner got new output */
+	bool begun;	  /* true if the server has replied with 2xx */
 	uint64_t open_ms; /* how long the stream was open after BEGUN, in ms */
-	bool forbidden;	  /* the server refused because the user may not read logs (TEXT) */
+	/* true if the server refused because the user is not allowed to read logs (TEXT) */
+	bool forbidden;
 };
 
 struct podlog_config {
 	struct http *http;
 	struct loop *loop;
 	const char *namespace, *pod, *container;
-	bool follow; /* the stream continues while the container runs */
+	bool follow; /* true if the stream continues while the container runs */
 	/*
 	 * Number of requests in a row that ended as PODLOG_SILENT. The higher it is, the longer
 	 * this stream may be silent.
 	 */
 	unsigned lost;
-	/* Use a connection of its own, so that the stream can always be paused. */
+	/*
+	 * True to use a connection that no other request uses, so that the stream can always be
+	 * paused.
+	 */
 	bool alone;
-	bool previous; /* request the log of the run before the newest one */
+	bool previous; /* true to request the log of the run before the newest one */
 	/*
 	 * The requested run: the uid of the pod, and the number of earlier runs of the container.
 	 */
@@ -103,7 +107,10 @@ struct podlog_config {
 	 * this output, or pause the stream.
 	 */
 	void (*paused)(void *data);
-	/* Called when output before the next bytes was lost. With FORCE, it may have been lost. */
+	/*
+	 * Called when output before the next bytes was lost. If FORCE is set, this call means only
+	 * that output may have been lost.
+	 */
 	void (*gap)(void *data);
 	/* Called once, when the request has ended. The podlog is already freed. */
 	void (*done)(void *data, const struct podlog_result *result);

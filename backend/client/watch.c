@@ -116,13 +116,14 @@ struct watch {
 	struct loop_timer timer;
 	struct watch_part *part;  /* the current page, or the watch; NULL in WAITING */
 	struct watch_part *ahead; /* in LISTING: the page after PART; NULL: not requested */
-	bool ahead_failed;	  /* do not prefetch pages for the rest of this list */
-	const char *verb;	  /* verb of the last request: "list", "watch" */
-	char *version;		  /* the version from which to watch; NULL: a list comes first */
-	char *before;		  /* the last VERSION before this list began, or NULL */
+	/* true if pages must not be prefetched for the rest of this list */
+	bool ahead_failed;
+	const char *verb; /* verb of the last request: "list", "watch" */
+	char *version;	  /* the version from which to watch; NULL: a list comes first */
+	char *before;	  /* the last VERSION before this list began, or NULL */
 	/*
-	 * The highest version in replies to other requests since VERSION was last forgotten; or
-	 * NULL.
+	 * The highest version that replies to other requests contained since VERSION was last
+	 * forgotten; NULL if none did.
 	 */
 	char *replied;
 	char *next; /* token of the next page, escaped; NULL at the start of a list */
@@ -149,8 +150,9 @@ struct watch {
 	 * pause.
 	 */
 	bool may_retry_early;
-	bool bookmarks; /* the server has sent a bookmark, so it sends one every minute */
-	bool anew;	/* watch_list_anew was called */
+	/* true if the server has sent a bookmark, so that it sends one every minute */
+	bool bookmarks;
+	bool anew; /* true if watch_list_anew was called */
 	/*
 	 * SURE: the server was not restored from a backup. DOUBT: the server was unreachable, and
 	 * may have been restored meanwhile. HUSHED: the watch was silent, and the server may have
@@ -158,12 +160,15 @@ struct watch {
 	 * before the next watch.
 	 */
 	enum { SURE, DOUBT, HUSHED } versions;
-	/* when kxfs last found that the server was not restored from a backup, by loop_now_ms */
+	/* loop_now_ms() when kxfs last made sure that the server was not restored from a backup */
 	uint64_t sure;
 	uint64_t asked; /* when the server last returned its version, by loop_now_ms; 0: never */
 	/* The errno of the last reply. After -ETIMEDOUT, the next request uses a new connection. */
 	int reply_err;
-	/* Code of an ERROR event in the stream; 0: none, -1: an event without a code. */
+	/*
+	 * The code of an ERROR event that the stream contained. 0 if there was no such event, -1 if
+	 * the event had no code.
+	 */
 	int event_err;
 	int err; /* the last error reported to the owner, or ERR_NONE_YET */
 };
@@ -232,7 +237,10 @@ void watch_retry_now(struct watch *w)
 		return;
 	}
 	w->retried_early = now;
-	/* If this request fails too, the next pause is not longer than the current one. */
+	/*
+	 * Undo the last growth of the pause. So if this request fails, too, the next pause is not
+	 * longer than the current one.
+	 */
 	backoff_undo(&w->backoff);
 	on_timer(w);
 }
@@ -436,7 +444,7 @@ static void on_list_done(void *data, const struct http_reply *reply)
 
 	part->request = NULL;
 	if (part == w->ahead && good)
-		return; /* the page before it is not complete yet */
+		return; /* The page before PART is not complete yet. */
 	if (part == w->ahead) {
 		part_free(take_ptr(w->ahead));
 		w->ahead_failed = true;

@@ -27,11 +27,11 @@ struct watch_config {
 	 * the objects.
 	 */
 	unsigned page;
-	bool metadata;		      /* request only the metadata of the objects */
+	bool metadata;		      /* true to request only the metadata of the objects */
 	const struct spec_pick *pick; /* as in spec_split_new */
 	/*
-	 * The owner does not require the resource. If it is forbidden, the watch retries every 5
-	 * minutes.
+	 * True if the owner does not require the resource. If the resource is forbidden, the watch
+	 * retries every 5 minutes.
 	 */
 	bool optional;
 	/* For people: how a user can reduce the number of objects. Static; may be NULL. */
@@ -40,8 +40,8 @@ struct watch_config {
 	struct tally *ends;
 
 	/*
-	 * Called when a list begins. Objects that object() does not report before listed() were
-	 * deleted.
+	 * Called when a list begins. If the owner has an object that object() does not report
+	 * before listed() is called, the object was deleted.
 	 */
 	void (*begin)(void *data);
 	/*
@@ -107,7 +107,7 @@ void watch_list_anew(struct watch *w);
 
 /*
  * Check whether the server was restored from a backup: request the server's version, and relist if
- * it is older than W's version. Do nothing if W did this a moment ago.
+ * it is older than W's version. Do nothing if W has made this check a moment ago.
  */
 void watch_doubt(struct watch *w);
 
