@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes chunks of a log's bytes; see chunk.h. */
+/* Makes chunks from a log's bytes; see chunk.h. */
 #include "backend/output/chunk.h"
 
 #include <errno.h>
@@ -106,7 +106,7 @@ void cutter_end(struct cutter *c, struct chunks *ret)
 }
 
 /*
- * Make a chunk of OPEN, which is full although its line continues. If the last byte of OPEN is
+ * Make a chunk from OPEN, which is full although its line continues. If the last byte of OPEN is
  * '\r', leave this byte in OPEN, because a '\n' may follow.
  */
 static void cutter_give_part(struct cutter *c, struct chunks *ret)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Chunks are the units of the merged log. A chunk consists of whole lines of one log, or of a part
- * of a line that is too long for one chunk. It may also be the beginning of an incomplete line, up
- * to the line's last '\r': progress bars end each update with '\r' instead of '\n'. A cutter makes
- * chunks of bytes that arrive. A feed makes chunks of bytes that it reads from the disk.
+ * of a line that is too long for one chunk. A chunk may also be the beginning of an incomplete
+ * line, up to the line's last '\r': progress bars end each update with '\r' instead of '\n'. A
+ * cutter makes chunks from bytes that arrive. A feed makes chunks from bytes that it reads from the
+ * disk.
  */
 #pragma once
 
@@ -22,8 +23,9 @@ struct chunk {
 	int64_t ns;	 /* the time of the chunk's first line */
 	uint32_t length; /* length in bytes, at most CHUNK_MAX */
 	/*
-	 * Number of prefixes that the merged log shows after the chunk's first byte: one before
-	 * each line except the first. Here, a '\r' without '\n' also ends a line.
+	 * Number of prefixes that the merged log shows after the chunk's first byte. It shows one
+	 * at the beginning of each line except the first. Here, a '\r' without '\n' also ends a
+	 * line.
 	 */
 	uint32_t starts;
 	uint32_t lines; /* number of '\n' in the chunk */
@@ -60,7 +62,7 @@ struct cutter {
 	uint64_t at; /* offset of the next byte in the log */
 	int64_t ns;  /* time of the current line */
 	bool midline;
-	bool cr;	   /* the last byte was '\r' */
+	bool cr;	   /* true if the last byte was '\r' */
 	struct chunk open; /* the bytes that are not in a delivered chunk yet */
 	/*
 	 * The part of OPEN up to the last '\r' that is not followed by '\n'. A progress bar prints
@@ -103,7 +105,8 @@ struct feed {
 	const char *id, *key;
 	uint64_t from;	/* the first byte that is not in a chunk yet */
 	uint64_t limit; /* the offset at which the feed stops */
-	bool timed;	/* the chunks get the times of their lines; otherwise they are not sorted */
+	/* true if the chunks get the times of their lines; otherwise they are not sorted */
+	bool timed;
 	/*
 	 * True if the log does not grow any more. Then an incomplete last line becomes a chunk,
 	 * too.

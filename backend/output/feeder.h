@@ -33,13 +33,14 @@ struct feeder output_log_feeder(struct output_job *j, const char *key);
  */
 void output_log_when_open(struct output_log *l, loop_fn fn, void *data);
 /*
- * Return 0 if the writer may write L, else a negative errno. It may not write L while the index of
- * L's job can't be read. The index may refer to bytes of L that a crash of the machine has lost.
- * Bytes written now would take the place of these lost bytes.
+ * Return 0 if the writer may write L, else a negative errno. The writer may not write L while the
+ * index of L's job can't be read. That index may refer to bytes of L that a crash of the machine
+ * has lost, and bytes written now would take the place of these lost bytes.
  */
 int output_log_refusal(const struct output_log *l);
 /*
- * Begin work on the files of L. Until output_log_leave, L's job is not freed, and L does not end.
+ * Call this when work on the files of L begins, and output_log_leave when the work ends. In
+ * between, L's job is not freed, and L does not end.
  */
 void output_log_enter(struct output_log *l);
 void output_log_leave(struct output_log *l);
@@ -49,5 +50,5 @@ void output_log_leave(struct output_log *l);
  */
 void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 			const struct chunks *chunks);
-/* Notify L that its first TO bytes are on disk now. L must read the new ones from the disk. */
+/* Notify L that its first TO bytes are on disk now. L must read the new bytes from the disk. */
 void output_log_found(struct output_log *l, uint64_t to);

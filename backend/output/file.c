@@ -25,7 +25,7 @@
 struct log {
 	struct file *file;
 	enum log_form form;
-	bool opened;		  /* a reader has opened this form; under the lock */
+	bool opened;		  /* true if a reader has opened this form; under the lock */
 	struct stamp_place size;  /* where log_size continues to count lines; under the lock */
 	struct stamp_place place; /* where the next read probably begins; under the lock */
 };
@@ -41,13 +41,13 @@ struct files {
 };
 
 struct file {
-	struct files *all; /* a reference */
-	char *name;	   /* "ID/KEY"; merged: "ID/" */
+	struct files *all; /* the table of all files; this file has a reference to it */
+	char *name;	   /* "ID/KEY"; "ID/" if this is the merged log */
 	char *id;
-	const char *key; /* points into NAME; NULL: merged */
+	const char *key; /* points into NAME; NULL if this is the merged log */
 	struct log forms[2];
 	atomic_bool ended, denied;
-	atomic_bool cut; /* the file was removed before the log had ended */
+	atomic_bool cut; /* true if the file was removed before the log had ended */
 	atomic_uint fetching;
 	atomic_uint_least64_t size; /* the largest size that the file has had so far */
 
@@ -64,7 +64,10 @@ struct file {
 	unsigned refs; /* including those of readers */
 	unsigned readers;
 	bool listed;
-	/* FOUND: no job has begun the log. BEGUN: a job has. PUBLISHED: INDEX was set. */
+	/*
+	 * FOUND: no job has begun the log. BEGUN: a job has begun it. PUBLISHED: a job has begun
+	 * it, and INDEX is set.
+	 */
 	enum { FOUND, BEGUN, PUBLISHED } origin;
 	UT_hash_handle hh;
 	int fd, lines_fd;	 /* open while there are readers; else -1 */
@@ -484,7 +487,7 @@ void file_hold(struct file *f)
 		f->refs++;
 	}
 	merged_hold(f->merged);
-	/* Read the size of the index now: later the name may belong to another job. */
+	/* Read the size of the index now, because F's name may later belong to another job. */
 	if (file_index(f, &size) == 0)
 		file_publish(f, &size);
 	log_unref(&f->forms[LOG_PLAIN]);
@@ -662,7 +665,7 @@ bool log_is_kept(struct log *log, struct log_early *e)
 	log_peek(log, &st);
 	/*
 	 * After several losses, only the offset of the last loss is known. So assume that this
-	 * follower is affected.
+	 * follower has read lost bytes.
 	 */
 	if (losses > 1 || (losses == 1 && e->end > f->lost_at))
 		return false;
@@ -687,7 +690,7 @@ static int stat_unread(struct files *all, const char *id, const char *key, enum 
 	if (err < 0)
 		return err;
 	if (!S_ISREG(st.st_mode))
-		return -EIO; /* an open returns the same error */
+		return -EIO; /* file_open returns the same error */
 	ret->size = (uint64_t)st.st_size;
 	ret->mtime = spec_time_of(st.st_mtim);
 	if (form == LOG_PLAIN)

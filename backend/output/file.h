@@ -2,9 +2,9 @@
 /*
  * A struct file is one container's log on disk (logs/KEY, and the table of its lines, lines/KEY),
  * or a job's merged log (KEY is NULL). A lookup finds a struct file by the name of the log. Each
- * reader of the log has a reference to the file. While the job is open, the job (output.c) has one,
- * too. All of them share the file's state. Any thread may call these functions, unless noted
- * otherwise. All functions may wait for the disk.
+ * reader of the log has a reference to the file. While the job is open, the job (output.c) has a
+ * reference, too. All of them share the file's state. Any thread may call these functions, unless
+ * noted otherwise. All functions may wait for the disk.
  */
 #pragma once
 

@@ -26,7 +26,7 @@ int folder_open(int dir_fd, const char *id, const char *sub, const char *name, i
 	if (!folder_path(path, id, sub, name))
 		return -ENAMETOOLONG;
 	if ((flags & O_ACCMODE) == O_RDONLY)
-		flags |= O_NONBLOCK; /* so that a reader never hangs, even if the name is a FIFO */
+		flags |= O_NONBLOCK; /* never hang in open, even if NAME is a FIFO */
 	return disk_open(dir_fd, path, flags);
 }
 

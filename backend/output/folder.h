@@ -16,11 +16,14 @@
  * Set RET to "ID/NAME", or to "ID/SUB/NAME" if SUB is not NULL. Return false if that is too long.
  */
 bool folder_path(char ret[FOLDER_PATH_MAX], const char *id, const char *sub, const char *name);
-/* Open the file of folder_path; with O_CREAT, create it with mode 0600. */
+/*
+ * Open the file whose path folder_path makes. If FLAGS has O_CREAT and the file does not exist,
+ * create it with mode 0600.
+ */
 int folder_open(int dir_fd, const char *id, const char *sub, const char *name, int flags);
 /*
- * Read all of the file ID/NAME; *RET is malloc'ed. -EFBIG if it is larger than any file that kxfs
- * writes.
+ * Read all of the file ID/NAME; *RET is malloc'ed. Return -EFBIG if the file is larger than any
+ * file that kxfs writes.
  */
 int folder_read(int dir_fd, const char *id, const char *name, char **ret, size_t *ret_len);
 /* Create ID, ID/logs and ID/lines if needed. */

@@ -24,10 +24,10 @@ struct index_batch {
 	char *keys; /* new lines of the table of keys */
 	size_t keys_len, n_keys;
 	uint8_t *bytes;
-	size_t n; /* records */
+	size_t n; /* number of records */
 	struct merge_record last;
 	struct work work;
-	bool writing; /* WORK is in progress */
+	bool writing; /* true while WORK is in progress */
 	void (*written)(void *data, int err);
 	void *data;
 };
@@ -43,8 +43,9 @@ struct index {
 	char *id;
 	struct merge_keys keys;
 	struct index_key *numbers;
-	bool keys_known; /* the keys on disk were read */
-	bool cut;	 /* the torn end of the file was removed, but the file is not synced yet */
+	bool keys_known; /* true if the keys on disk were read */
+	/* true if the torn end of the file was removed, but the file is not synced yet */
+	bool cut;
 	/*
 	 * The size that each log had at the first attempt to load the index, by the log's number.
 	 * NULL before that attempt, and after the index was loaded.
@@ -57,8 +58,8 @@ struct index {
 	uint8_t *out;		  /* encoded records that are not in BATCH */
 	size_t n_out, out_room;
 	/*
-	 * If OPEN, the last record is OPEN_CHUNK of log OPEN_LOG. This record may still be
-	 * extended. It is encoded when it is closed.
+	 * True if the last record may still be extended. That record is OPEN_CHUNK of log OPEN_LOG.
+	 * It is encoded when it is closed.
 	 */
 	bool open;
 	uint32_t open_log;
@@ -341,7 +342,7 @@ const struct index_size *index_written(const struct index *x)
 	return &x->size;
 }
 
-/* Encode R into the space that index_grow has made in OUT. */
+/* Encode the record R at the end of OUT. index_grow must have made space for it there. */
 static void index_put(struct index *x, const struct merge_record *r)
 {
 	merge_encode(r, index_appended(x) - 1, x->out + (x->n_out - 1) * MERGE_RECORD);
@@ -481,7 +482,7 @@ void index_write(struct index *x, struct group *group, void (*written)(void *dat
 		b->n = x->n_out;
 		b->last = x->last;
 		x->n_out = x->out_room = 0;
-		/* Collect the keys that are not on disk. */
+		/* Write into B->keys the lines of those keys that are not on disk yet. */
 		free(take_ptr(b->keys));
 		f = text_stream(&b->keys, &b->keys_len);
 		for (size_t i = x->keys_saved; i < x->keys.n; i++)

@@ -42,8 +42,8 @@ struct lines_record {
 struct lines_encoder {
 	uint64_t size;		  /* size of the log, including the added bytes */
 	uint64_t lines;		  /* lines that begin in these bytes */
-	bool midline;		  /* the last line is not complete yet */
-	bool any;		  /* the table has at least one record */
+	bool midline;		  /* true if the last line is not complete yet */
+	bool any;		  /* true if the table has at least one record */
 	struct lines_record last; /* the newest record */
 	uint64_t table;		  /* size of the table in bytes */
 };

@@ -2,8 +2,8 @@
 /*
  * The output of a job, for readers. A log is a sequence of bytes that grows only at its end. It has
  * the output of one container in one attempt, or the merged output of all replicas. A log has two
- * forms: the output as it was printed, and the output with a time before each line. A log has a
- * reported size; readers can read the bytes below it, and no others. Any thread may call these
+ * forms: the output as it was printed, and the output with a time before each line. kxfs reports a
+ * size for each log. Readers can read only the bytes before that size. Any thread may call these
  * functions, unless noted otherwise. None of them waits for a network.
  */
 #pragma once
@@ -20,7 +20,7 @@ enum log_form { LOG_PLAIN, LOG_STAMPED };
 struct log_stat {
 	uint64_t size; /* readable bytes; never shrinks */
 	int64_t mtime; /* time of the last byte, in ns; 0 if unknown */
-	bool ended;    /* no more bytes will arrive */
+	bool ended;    /* true if no more bytes will arrive */
 };
 
 /*
@@ -88,8 +88,8 @@ struct log_early {
 size_t log_read_early(struct log *log, struct log_early *e, const char **ret, size_t n,
 		      uint64_t off);
 /*
- * False if this follower has read bytes from memory, and these were lost before they were written.
- * The follower must then get EIO.
+ * False if this follower has read bytes from memory that were lost before they were written. The
+ * follower must then get EIO.
  */
 bool log_is_kept(struct log *log, struct log_early *e);
 

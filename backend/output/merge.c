@@ -109,8 +109,8 @@ size_t merge_keys_parse(struct merge_keys *keys, const char *text, size_t len)
 }
 
 /*
- * Iterates over the lines of a record: each ends after '\n', or after '\r' that is not followed by
- * '\n'.
+ * Iterates over the lines of a record. A line ends after '\n', or after a '\r' that is not followed
+ * by '\n'.
  */
 struct merge_lines {
 	const char *buf;

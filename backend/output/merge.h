@@ -100,8 +100,8 @@ struct merge_style {
 
 /*
  * Write at most N bytes of the rendering of R to OUT, from byte SKIP of the rendering on. The whole
- * rendering has TOTAL bytes. BUF has the first HAVE bytes of the bytes that R stands for. Return
- * the number of bytes written. This number is lower than N if HAVE bytes are not enough.
+ * rendering has TOTAL bytes. BUF has the first HAVE of the bytes that R stands for. Return the
+ * number of bytes written. This number is lower than N if more than HAVE bytes are needed.
  */
 size_t merge_render(const struct merge_record *r, uint64_t total, const struct merge_style *style,
 		    const char *buf, size_t have, uint64_t skip, char *out, size_t n);

@@ -28,11 +28,12 @@ struct merged {
 	char *id;
 	/* Descriptor of the index; -1 until it is needed; under the lock. */
 	int fd;
-	/* the array is under the lock; the logs remain valid until merged_free */
+	/* The lock protects the array. The logs remain valid until merged_free. */
 	struct merged_log **logs;
 	size_t n_logs;
-	size_t n_kept;	  /* logs with descriptors; under the lock */
-	uint64_t hint[2]; /* the record that was last read in each form; under the lock */
+	size_t n_kept; /* logs with descriptors; under the lock */
+	/* for each form, the number of the record that was read last; under the lock */
+	uint64_t hint[2];
 };
 
 struct merged *merged_new(struct lock *lock, int dir_fd, const char *id)
@@ -119,7 +120,7 @@ static int merged_record(int fd, uint64_t i, struct merge_record *ret)
 static int merged_find(int fd, const struct index_size *size, enum log_form form, uint64_t hint,
 		       uint64_t off, uint64_t *ret_i, uint64_t *ret_base)
 {
-	uint64_t low = 0, high = size->records; /* the record is in [low, high) */
+	uint64_t low = 0, high = size->records; /* the record's number is in [low, high) */
 	uint64_t mid = hint < high ? hint : high / 2;
 	struct merge_record r = {0};
 
@@ -349,7 +350,7 @@ ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_fo
 	if (off >= end)
 		return 0;
 	r.n = (size_t)min_of((uint64_t)n, end - off);
-	/* No record has more bytes than the merged log. */
+	/* A record never has more bytes than the merged log, so this space is enough. */
 	src = mem_grow(NULL, (size_t)min_of(size->end, (uint64_t)MERGE_LENGTH_MAX), 1);
 	r.src = src;
 	{

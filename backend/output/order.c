@@ -35,7 +35,7 @@ struct order_source {
 	 */
 	unsigned expected;
 	bool open, reading;
-	bool is_due; /* the first chunk of the source has waited long enough */
+	bool is_due; /* true if the first chunk of the source has waited long enough */
 };
 
 struct order {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides in which order the lines of a job's logs go into the merged log: by their times. This
- * module uses no files and no loop. Its owner feeds chunks to it, and calls order_tick
- * periodically.
+ * Sorts the lines of a job's logs by time, for the merged log. This module uses no files and no
+ * loop. Its owner feeds chunks to it, and calls order_tick periodically.
  *
  * Each log is a source of chunks. The earliest of all waiting chunks goes into the merged log as
  * soon as every open source has a waiting chunk, or when a chunk has waited for about a second. So
@@ -19,7 +18,7 @@
 
 #define ORDER_TICK_MS	 250
 #define ORDER_WAIT_TICKS 5 /* the largest number of ticks that a chunk waits */
-/* The largest number of ticks that all other chunks wait for an expected source. */
+/* The other sources wait for an expected source (order_expect) for at most this number of ticks. */
 #define ORDER_EXPECT_TICKS 40
 
 struct order;
@@ -58,7 +57,7 @@ bool order_is_full(const struct order_source *s);
 /* True if no chunk of S waits. */
 bool order_is_empty(const struct order_source *s);
 /*
- * Let chunks of S wait for at most one more tick if they begin before offset TO of the log. This
+ * If a chunk of S begins before the offset TO, let the chunk wait for at most one more tick. This
  * also applies to chunks that are fed later.
  */
 void order_flush_early(struct order_source *s, uint64_t to);

@@ -11,10 +11,10 @@
  * output existed before kxfs started; or more output waits than memory may hold.
  *
  * All of this belongs to the I/O thread, except struct file. Disk access is on the pool, with at
- * most one work for a log at a time. Each event of a log puts the log into the queue of its job,
- * and posts job_step. job_step advances the job and the logs in the queue, and calls waiting
- * callers last. Jobs, logs and arrivals are in one file because job_step needs the states of all of
- * them. A job is freed when its group WORK is empty.
+ * most one unit of work for each log at a time. Each event of a log puts the log into the queue of
+ * its job, and posts job_step. job_step advances the job and the logs in the queue, and calls
+ * waiting callers last. Jobs, logs and arrivals are in one file because job_step needs the states
+ * of all of them. A job is freed when its group WORK is empty.
  *
  *	job	| what is under way				| what ends it				| next
  *	NEW	| work of an earlier job of this name		| that work has ended			| LOADING
@@ -70,7 +70,8 @@
 /* Chunks of a log that were written while the log was being read from disk. */
 struct stash {
 	struct chunks chunks;
-	bool lost; /* some chunks were dropped, so the disk must be read again */
+	/* true if some chunks were dropped; kxfs must then read them from the disk */
+	bool lost;
 };
 
 enum log_life {
@@ -115,7 +116,7 @@ struct output_log {
 	uint64_t due;	   /* READINGS must reach this number, unless the log is fetched */
 	/* in FED: when the index on disk has this many records, it has all of the log */
 	uint64_t whole;
-	struct stash stash; /* READING */
+	struct stash stash; /* used in READING */
 	/* Called when the log's file exists, or when the disk has refused to create it; or NULL. */
 	loop_fn opened;
 	void *opened_data;
@@ -153,15 +154,15 @@ struct output_job {
 	 * may be incomplete.
 	 */
 	struct work_queue marks;
-	bool unmarked; /* the disk has refused to create the mark */
+	bool unmarked; /* true if the disk has refused to create the mark */
 	struct order *order;
 	struct index *index;	 /* before OPEN: a partial result of index_load, or NULL */
-	int refusal;		 /* REFUSED: the error */
+	int refusal;		 /* in REFUSED: the error of the refused operation */
 	struct loop_timer tick;	 /* runs while chunks wait */
 	struct loop_timer retry; /* runs after the disk has refused something */
-	bool posted;		 /* job_step is posted */
+	bool posted;		 /* true if job_step is posted */
 	bool closed;
-	uint64_t published; /* number of records that were published to readers */
+	uint64_t published; /* number of index records that readers can see */
 	enum job_trouble trouble;
 	enum job_end end;
 	size_t n_live;		    /* logs that have not ended */
@@ -535,8 +536,8 @@ static void log_make(struct output_log *l)
 /* --- a log: growing --- */
 
 /*
- * Pass CHUNKS to the order, except bytes that were passed before. Return false if the order is
- * full, or if it lacks output before a chunk.
+ * Pass CHUNKS to the order, except bytes that were passed before. Stop and return false if the
+ * order is full, or if bytes before the next chunk were not passed yet.
  */
 static bool log_give(struct output_log *l, const struct chunks *chunks)
 {
@@ -620,7 +621,7 @@ static void read_done(void *data)
 	order_read(l->source, false);
 	if (refused)
 		job_refused(l->job, r->work.err);
-	/* Let followers read new output of another process from memory. */
+	/* Another process has written this output. Let followers read it from memory. */
 	if (r->feed.bytes && !l->fetched)
 		file_show(l->file, r->feed.from, r->feed.bytes,
 			  (size_t)(r->feed.seen - r->feed.from));
@@ -1187,8 +1188,8 @@ void output_job_close(struct output_job *j)
 	for (struct output_log *l = j->logs; l; l = l->hh.next)
 		l->ended = NULL;
 	/*
-	 * A job whose end was requested remains until its index is complete. The next start of kxfs
-	 * continues any other job.
+	 * If the end of J was requested, J remains until its index is complete. Otherwise close J
+	 * now, and let the next start of kxfs continue it.
 	 */
 	if (j->end != END_NONE && !j->output->stopped)
 		job_wake(j);
@@ -1507,7 +1508,10 @@ static void stop_now(void *data)
 	return o->over(o->over_data);
 }
 
-/* Finish the stop if there is no more waiting output that the disk may accept. */
+/*
+ * Finish the stop if no output waits for the disk, or if the disk refuses all output that still
+ * waits.
+ */
 static void stop_if_drained(void *data)
 {
 	struct output *o = data;

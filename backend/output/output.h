@@ -66,12 +66,14 @@ void output_stop(struct output *o, loop_fn fn, void *data);
  */
 struct output_job *output_job_open(struct output *o, const char *id);
 /*
- * Begin the log KEY of J. Also call this when the log becomes known again after a restart of kxfs.
- * PREFIX is the prefix of its lines in the merged log, such as "trainer/0 ". If PREFIX is NULL, the
- * log is not part of the merged log, and a log_writer must write it. The pool creates the log's
- * file if needed. A log that has ended may begin and end again. In that case, kxfs adds only
- * missing output to the merged log. ANEW is true if the log was empty before this run of kxfs.
+ * Begin the log KEY of J. After a restart of kxfs, call this again as soon as the log is known.
  * Return 0, or -EINVAL if KEY or PREFIX is invalid.
+ *
+ * PREFIX is the text before each line of this log in the merged log, such as "trainer/0 ". If
+ * PREFIX is NULL, the merged log does not contain this log, and a log_writer must write this log.
+ * The pool creates the log's file if needed. ANEW is true if the log was empty before this run of
+ * kxfs. If the log has ended already, it begins again, and kxfs adds only missing output to the
+ * merged log.
  */
 int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew);
 /*

@@ -99,7 +99,8 @@ struct room_counting {
 	struct room *room;
 	struct room_walk walk;
 	long long before; /* the value of room.bytes when this count began */
-	bool again;	  /* this count repeats one during which files may have changed */
+	/* true if this count repeats an earlier one, during which files may have changed */
+	bool again;
 };
 
 /*

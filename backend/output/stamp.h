@@ -34,14 +34,14 @@ struct stamper {
  * Initialize S. FD is the log's table of lines, or -1 if there is none. The caller still owns FD.
  */
 void stamper_open(struct stamper *s, int fd);
-/* A stamp_fn, whose DATA is the stamper. */
+/* This function is a stamp_fn. DATA is the stamper. */
 void stamper_stamp(void *data, uint64_t offset, char ret[STAMP]);
 
 /* An offset in a log, and the number of lines that begin before it. */
 struct stamp_place {
 	uint64_t at;
 	uint64_t lines;
-	bool midline; /* the last of these lines continues at AT */
+	bool midline; /* true if the last of these lines continues at AT */
 };
 
 /*

@@ -36,8 +36,8 @@
 /*
  * Limits of the bytes that wait for the disk: PENDING_ONE for one log, PENDING_ALL for all logs
  * together. Even if all logs together have reached their limit, each log may have PENDING_LEAST.
- * The limits are this high because disks commonly pause for some tenths of a second, and kxfs must
- * fetch a line again if the line finds no space.
+ * The limits are this high because disks commonly pause for some tenths of a second. If a limit is
+ * reached, kxfs must fetch the refused lines again.
  */
 #define PENDING_ONE   (32u << 20)
 #define PENDING_ALL   (128u << 20)
@@ -52,7 +52,7 @@
 #define WRITE_ENOUGH   (1u << 20)
 /*
  * If a batch has at most this many bytes, followers of the log get the batch before it is written.
- * Without this, the write would take half of the time from the server to the reader.
+ * Otherwise the write would take half of the time that a line needs from the server to the reader.
  */
 #define EARLY_MAX (4u << 10)
 
@@ -79,8 +79,8 @@ struct log_writer {
 	enum writer_state state;
 	bool closed;
 	struct batch next;
-	bool flushed;	   /* NEXT was flushed, so it must be written */
-	bool proven;	   /* the last batch was written successfully */
+	bool flushed;	   /* true if NEXT was flushed, so that it must be written */
+	bool proven;	   /* true if the last batch was written successfully */
 	uint64_t began_ms; /* when the last write began */
 	size_t began_len;
 	struct loop_timer pause; /* runs until a busy log is written again */

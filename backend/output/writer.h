@@ -66,8 +66,8 @@ uint64_t log_writer_size(const struct log_writer *w);
 
 /*
  * The end of a log. BYTES are the bytes of the log from FROM to SIZE. LINES are the lines of the
- * table that contain these bytes. LINES may begin earlier: if lines before the first of these lines
- * have the same time, LINES begins with them. BYTES and LINES are malloc'ed. To take ownership of
+ * table that contain these bytes. If earlier lines have the same time as the first of these lines,
+ * LINES also contains those earlier lines. BYTES and LINES are malloc'ed. To take ownership of
  * them, set them to NULL.
  */
 struct log_known {
@@ -91,7 +91,7 @@ typedef void (*log_synced_fn)(void *data, int err);
  */
 void log_writer_sync(struct log_writer *w, log_synced_fn fn, void *data);
 /*
- * Close W. W calls no more events, but still writes flushed bytes. Call this before W's job is
- * closed. W may be NULL.
+ * Close W. From now on, W does not call its callbacks, but it still writes flushed bytes. Call this
+ * before W's job is closed. W may be NULL.
  */
 void log_writer_close(struct log_writer *w);
