@@ -43,8 +43,8 @@ struct sampler {
 	struct lock lock;	 /* protects USAGE */
 	struct task_usage usage; /* the newest sample */
 	int64_t returned;	 /* USAGE.samples at the last call of sampler_news */
-	/* The members below belong to the thread: */
-	bool shared; /* count only the processes' share of shared pages (descent_sample) */
+	/* Only the thread uses the members below. */
+	bool shared; /* true to count only the processes' share of shared pages (descent_sample) */
 	/*
 	 * Peak memory of the guard, in KiB. A forked child has the same peak before it executes the
 	 * program.
@@ -62,7 +62,7 @@ static int64_t clock_us(clockid_t clock)
 
 static void note_time(struct task_usage *u)
 {
-	/* The clock may have been set back. */
+	/* The clock may have been set back. Even then, LAST must not be before FIRST. */
 	u->last = max_of(clock_us(CLOCK_REALTIME) * 1000, u->first);
 	if (!u->first)
 		u->first = u->last;
@@ -306,7 +306,8 @@ static bool await_program(const struct guard_program *program, pid_t pid, pid_t 
 		}
 		if (due && (int64_t)loop_now_ms() >= due) {
 			kill(-pid, ret->timed_out ? SIGKILL : SIGTERM);
-			kill(-pid, SIGCONT); /* a stopped process does not see SIGTERM */
+			/* a stopped process handles SIGTERM only after SIGCONT */
+			kill(-pid, SIGCONT);
 			due = ret->timed_out ? 0 : (int64_t)loop_now_ms() + program->grace_ms;
 			ret->timed_out = true;
 		}

@@ -50,7 +50,7 @@ struct guard_news {
 	int value;
 	/* OVER: true if the program got SIGTERM at its time limit */
 	bool timed_out;
-	struct task_usage usage; /* USED */
+	struct task_usage usage; /* USED: the usage so far */
 };
 
 struct guard {

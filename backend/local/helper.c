@@ -51,8 +51,8 @@ struct helper {
 	pid_t program;
 	int dir_fd;		/* the job's folder */
 	int listen_fd, conn_fd; /* -1: no daemon is connected */
-	int guard_fd;		/* messages of the guard; -1: it has ended */
-	int in_fd;		/* the output; -1: it has ended */
+	int guard_fd;		/* the guard's messages; -1: the guard has ended */
+	int in_fd;		/* the pipe with the program's output; -1: the output has ended */
 	int log_fd, lines_fd;	/* lines_fd is -1 if the table of lines can't be written */
 	int end_fd;		/* the file NAME.new */
 	struct lines_encoder lines;
@@ -350,7 +350,10 @@ static int open_end(struct helper *h)
 	h->end_fd = disk_open(h->dir_fd, path, O_RDWR | O_CREAT | O_TRUNC);
 	if (h->end_fd < 0)
 		return h->end_fd;
-	/* On a filesystem without locks, only the socket shows that this process lives. */
+	/*
+	 * Ignore an error. On a filesystem without locks, only the socket shows that this process
+	 * lives.
+	 */
 	flock(h->end_fd, LOCK_EX);
 	return file_write_all(h->end_fd, blank, sizeof(blank));
 }

@@ -54,7 +54,7 @@ struct task_usage {
 
 enum task_how {
 	TASK_NOT_STARTED, /* see WHY and ERR */
-	TASK_ENDED,	  /* with EXIT_CODE or by SIG */
+	TASK_ENDED,	  /* the program has ended, with EXIT_CODE or because of the signal SIG */
 	/* a signal (SIG; 0 if unknown) killed the helper or the guard, and so the program */
 	TASK_KILLED,
 };
@@ -66,8 +66,8 @@ enum task_how {
 enum task_why { TASK_HELPER, TASK_OUTPUT, TASK_CWD, TASK_EXEC, TASK_SEARCH, TASK_APP };
 
 /*
- * How an attempt ended. Times are ns since 1970. Plain data. The helper fills it, or, if the helper
- * could not be started or is gone, the daemon.
+ * How an attempt ended. Times are ns since 1970. Plain data. Usually the helper fills it. The
+ * daemon fills it if the helper could not be started, or is gone.
  */
 struct task_end {
 	enum task_how how;
@@ -81,7 +81,7 @@ struct task_end {
 	int sig;       /* 0: none */
 	int lost;      /* why output was lost, an errno; 0 if no output was lost */
 	int late; /* 1: the output was still open after all processes of the attempt were gone */
-	int left; /* 1: some of its processes can't be killed */
+	int left; /* 1: some processes of the attempt can't be killed */
 	int64_t started, finished;
 };
 

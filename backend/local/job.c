@@ -41,7 +41,7 @@ struct local_job {
 	bool is_new;	/* true if the job is recorded on disk, but not launched yet */
 	uint64_t ended; /* number of the record change that ended the job, or 0 */
 	bool let_go;	/* true if the job outlives the mount */
-	bool blamed;	/* true if the job has the reason of a replica (blame) */
+	bool blamed;	/* true if the job has the reason of a failed replica (blame) */
 	/* true if the record has the last words of the replica that failed */
 	bool words_known;
 	struct last_words *words; /* the operation that reads the last words; NULL if none */
@@ -90,8 +90,8 @@ static void line_up(struct local_job *job)
 	struct local_jobs *jobs = job->jobs;
 
 	/*
-	 * Don't exceed the largest allowed number, which a damaged record may have. Jobs with equal
-	 * numbers are ordered by creation.
+	 * A damaged record may already have the largest allowed number. Don't exceed this number.
+	 * Jobs with equal numbers are ordered by creation.
 	 */
 	jobs->last_queue_number = min_of(jobs->last_queue_number + 1, SPEC_MAX_QUEUE_NUMBER);
 	local_record_spec(job->record)->queue_number = jobs->last_queue_number;
@@ -110,8 +110,8 @@ static void join_queue(struct local_job *job)
 }
 
 /*
- * True if JOB requests GPUs but has none, and no replica of JOB is live. This happens if an earlier
- * mount without GPUs has launched JOB.
+ * True if JOB requests GPUs but has none, and no replica of JOB is live. This happens if JOB was
+ * launched by an earlier mount that had no GPUs.
  */
 static bool lacks_gpus(const struct local_job *job)
 {
@@ -123,9 +123,9 @@ static bool lacks_gpus(const struct local_job *job)
 }
 
 /*
- * JOB is a job of an earlier daemon. If it was not launched yet, or still needs GPUs, append it to
- * the queue like a new job. Call this when all jobs are known, so that jobs that were already
- * waiting are ahead of JOB.
+ * Append JOB, a job of an earlier daemon, to the queue like a new job. Do this only if JOB was not
+ * launched yet, or still needs GPUs. Call this when all jobs are known. So jobs that were already
+ * waiting remain ahead of JOB.
  */
 static void join_late(struct local_job *job)
 {
@@ -319,7 +319,7 @@ static void on_settled(void *data)
 					.data = c};
 		work_start(&c->work, jobs->b->loop);
 	}
-	/* The events below may remove the job's folder. */
+	/* Close the output first, because the callback leaving() may remove the job's folder. */
 	output_job_close(take_ptr(job->common.output));
 	jobs->events.leaving(jobs->events.data, job);
 	job_free(job);
@@ -329,7 +329,7 @@ static void on_settled(void *data)
 
 /* --- failures of replicas --- */
 
-/* REP has failed and will not be restarted: copy the reason of REP to JOB. */
+/* Copy the reason of REP to JOB. Call this when REP has failed and will not be restarted. */
 static void blame(struct local_job *job, const struct local_replica *rep)
 {
 	const struct spec_replica *rec = local_replica_record(rep);
@@ -831,7 +831,7 @@ void local_jobs_stop(struct local_jobs *jobs, bool linger)
 	HASH_ITER(hh, jobs->all, job, next) {
 		local_record_last(job->record);
 		if (local_record_is_over(job->record))
-			/* The job is over, but its record was not written yet: retry once more. */
+			/* The job is over, but its record is not written yet. Retry the write. */
 			local_record_changed(job->record);
 		else if (!jobs->in_charge || (linger && job->rec->goal == SPEC_GOAL_RUN))
 			let_go(job);

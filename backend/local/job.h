@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The local jobs that are not over, or whose end is not on disk yet. A job owns its replicas
- * (replica.h) and its record (record.h). It decides which replicas are restarted, and when the job
- * is over. When its end is on disk, the object is freed. The job then remains as a snapshot in the
- * store and as a record on disk (saved.h). I/O thread.
+ * (replica.h) and its record (record.h). A job decides which of its replicas kxfs restarts, and
+ * when the job is over. When its end is on disk, the object is freed. The job then remains as a
+ * snapshot in the store and as a record on disk (saved.h). I/O thread.
  */
 #pragma once
 
@@ -51,8 +51,8 @@ struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
  */
 void local_jobs_take_charge(struct local_jobs *jobs);
 /*
- * Call this after the loop has stopped. Running programs continue, and the next start takes them
- * over. NULL is allowed.
+ * Call this after the loop has stopped. Running programs continue, and the next start of kxfs takes
+ * them over. NULL is allowed.
  */
 void local_jobs_free(struct local_jobs *jobs);
 /*

@@ -13,8 +13,9 @@ struct program {
 };
 
 /*
- * Set P to the arguments and the environment of replica REP of REC. The program may write a
- * structured error to ERROR_FILE, unless its role names another file.
+ * Set P to the arguments and the environment of replica REP of REC. The environment names a file
+ * into which the program may write a structured error. This file is ERROR_FILE, unless the
+ * environment of REP's role names another file.
  */
 void program_make(struct program *p, const struct spec_record *rec, const struct spec_replica *rep,
 		  const char *error_file);

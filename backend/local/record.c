@@ -44,7 +44,7 @@ struct local_record {
 	enum { SAVED, WRITING, UNSAVED } file;
 	/* true if the whole job is being restarted, and no program runs yet */
 	bool restarting;
-	bool last;		   /* local_record_last was called */
+	bool last;		   /* true if local_record_last was called */
 	struct spec_job *snapshot; /* the snapshot to publish once the record is written, or NULL */
 	struct loop_timer due;	   /* expires when the record must be written */
 	struct loop_timer used;	   /* expires when usage must be published */
@@ -227,8 +227,8 @@ static void on_used(void *data)
 	struct local_record *r = data;
 
 	/*
-	 * Publish usage only if no change must be on disk first. If one must, the next snapshot
-	 * includes the usage.
+	 * Publish usage only if no change must be on disk first. Otherwise the next snapshot will
+	 * include the usage.
 	 */
 	if (is_free(r) && !local_record_is_over(r))
 		local_record_publish(r);
@@ -240,7 +240,7 @@ void local_record_used(struct local_record *r)
 		loop_timer_set(&r->used, USED_MS);
 }
 
-/* True if the job must not be shown yet. The submitter of the job waits until it is shown. */
+/* True if kxfs must not show the job yet. The job's submitter waits until kxfs shows the job. */
 static bool is_hidden(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
@@ -365,7 +365,7 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, st
 	r->rec = rec;
 	r->made_ms = loop_now_ms();
 	r->to_try = rec->job->n_replicas;
-	/* If an earlier daemon was restarting the job, this one continues that. */
+	/* If an earlier daemon was restarting the job, this daemon continues the restart. */
 	r->restarting = streq(rec->job->phase, "Restarting");
 	loop_timer_init(&r->due, loop, write_now, r);
 	loop_timer_init(&r->used, loop, on_used, r);

@@ -97,15 +97,15 @@ void local_record_set_goal(struct local_record *r, enum spec_goal goal);
 /* Set the reason for the job's state: REASON is a word, MESSAGE a sentence. */
 void local_record_set_reason(struct local_record *r, const char *reason, const char *message);
 /*
- * Note that all replicas will be restarted. The job's phase is Restarting until local_record_runs
- * is called.
+ * Record that all replicas will be restarted. From now on, the job's phase is Restarting. This ends
+ * when local_record_runs is called.
  */
 void local_record_restart(struct local_record *r);
-/* Note that the first start of one more replica has succeeded or failed. */
+/* Record that the first start of one more replica has succeeded or failed. */
 void local_record_tried(struct local_record *r);
-/* Note that a program was started at TIME, in ns. The program may have ended since. */
+/* Record that a program was started at TIME, in ns. The program may have ended since. */
 void local_record_started(struct local_record *r, int64_t time);
-/* Note that a program runs now. */
+/* Record that a program runs now. */
 void local_record_runs(struct local_record *r);
 /*
  * Set the job's final state, which follows from the goal. Call this when no program of the job
@@ -115,6 +115,7 @@ void local_record_finish(struct local_record *r);
 /* True if local_record_finish was called. */
 bool local_record_is_over(const struct local_record *r);
 /*
- * Note that the mount is ending. From now on write changes immediately, and don't wait for retries.
+ * Record that the mount is ending. From now on write changes immediately, and don't wait for
+ * retries.
  */
 void local_record_last(struct local_record *r);

@@ -72,7 +72,7 @@ struct local_replica {
 	struct task *task;
 	struct loop_timer delay; /* in DELAYED: expires when the start is due */
 	struct loop_timer grace; /* in STARTING and RUNNING: expires when SIGKILL is due */
-	struct loop_timer older; /* expires when more logs of older attempts must be reopened */
+	struct loop_timer older; /* expires when kxfs must reopen the next logs of older attempts */
 	/*
 	 * Number of logs of older attempts: those that were reopened so far, and those that must be
 	 * reopened in total.
@@ -476,7 +476,8 @@ static void terminate(struct local_replica *rep)
 		return;
 	rep->terminated = true;
 	local_replica_signal(rep, SIGTERM);
-	local_replica_signal(rep, SIGCONT); /* a stopped process does not see SIGTERM */
+	/* a stopped process handles SIGTERM only after SIGCONT */
+	local_replica_signal(rep, SIGCONT);
 	loop_timer_set(&rep->grace, rep->job->all->grace_ms);
 }
 

@@ -101,7 +101,7 @@ void local_replica_let_go(struct local_replica *rep);
 /* Send SIG to the program of REP, if it runs. */
 void local_replica_signal(struct local_replica *rep, int sig);
 /*
- * Note that REP's job has got its slot. REP starts when the record on disk has the change number
+ * Record that REP's job has got its slot. REP starts when the record on disk has the change number
  * CHANGE.
  */
 void local_replica_admit(struct local_replica *rep, uint64_t change);
@@ -111,21 +111,21 @@ void local_replica_admit(struct local_replica *rep, uint64_t change);
  */
 void local_replica_resume(struct local_replica *rep);
 /*
- * REP has failed: return the pause before its next start, in ms. Each failure makes the pause
- * longer. An attempt that ran for long resets the pause.
+ * Return the pause before REP's next start, in ms. Call this when REP has failed. Each failure
+ * makes the pause longer. An attempt that ran for long resets the pause.
  */
 unsigned local_replica_slow_down(struct local_replica *rep);
 /* Return the last result of local_replica_slow_down. */
 unsigned local_replica_delay(const struct local_replica *rep);
 
 /*
- * Note that the record is on disk with all changes up to number CHANGE. If an attempt of REP waits
+ * Record that the record on disk has all changes up to number CHANGE. If an attempt of REP waits
  * for one of these changes, start the attempt.
  */
 void local_replica_recorded(struct local_replica *rep, uint64_t change);
 /*
- * Note that the record could not be written because of ERR. If an attempt of REP waits for that
- * write, show ERR in REP's message, and return true.
+ * Call this when the record could not be written because of ERR. If an attempt of REP waits for
+ * that write, show ERR in REP's message, and return true.
  */
 bool local_replica_is_delayed(struct local_replica *rep, int err);
 /* Make the log of REP's newest attempt before the program is started. */

@@ -52,7 +52,7 @@ struct local_requests {
 	struct local_jobs *jobs;
 	struct saved *saved;
 	unsigned gpus; /* number of GPUs for jobs */
-	bool stopping; /* no more jobs are launched, because the mount ends */
+	bool stopping; /* true if no more jobs are launched, because the mount is ending */
 	struct local_wait *waits;
 };
 
@@ -280,12 +280,13 @@ struct local_submit {
 	struct backend_request *rq;
 	struct work work;
 	char *asked; /* the working directory that the document names, or NULL */
-	bool looked; /* true if ASKED was looked up */
-	char *fault; /* the reason why jobs can't run in ASKED, or NULL */
+	bool looked; /* true if the lookup of ASKED has ended */
+	char *fault; /* the reason why jobs can't run in the directory ASKED, or NULL */
 	struct spec_record *rec;
 	char *plan, *snapshot; /* parts of the job's record */
 	struct record *entry;  /* the job's record */
-	bool left; /* true if the record could not be made, but may reappear after a power cut */
+	/* true if kxfs could not make the record, but the record may reappear after a power cut */
+	bool left;
 	char *id;
 	char *manifest; /* the manifest, for a dry run */
 	char *text;	/* the error text of the answer */
@@ -315,7 +316,7 @@ static void submit_free(struct local_submit *s)
 	free(s);
 }
 
-/* --- where jobs run --- */
+/* --- the working directory --- */
 
 struct job_dir {
 	char *dir;
@@ -365,7 +366,7 @@ static void job_dir_found(void *data, void *question)
 
 /*
  * Call this after WORK. If the document names a directory that was not looked up yet, start the
- * lookup, and return true. The lookup repeats WORK.
+ * lookup, and return true. After the lookup, WORK runs again.
  */
 static bool submit_looks(struct local_submit *s)
 {

@@ -39,10 +39,11 @@ struct recover;
 
 struct saved {
 	struct backend *b;
-	struct recover *recover; /* the recovery at the start; NULL after it */
+	/* the recovery at the start of kxfs; NULL when the recovery is over */
+	struct recover *recover;
 	struct group *group;
 	struct local_jobs *jobs;
-	struct expiry *expiry; /* NULL when the mount is ending */
+	struct expiry *expiry; /* set to NULL when the mount is ending */
 	struct saved_update *changes;
 	bool busy; /* true if the first change in the queue is in progress */
 };
@@ -377,8 +378,8 @@ static void read_finished(struct recover *r, struct item *item)
 }
 
 /*
- * ITEM is SUBMITTING. Return true if at least one program of its job was started or may have been
- * started.
+ * True if at least one program of ITEM's job was started, or may have been started. The record of
+ * ITEM must be SUBMITTING.
  */
 static bool was_started(const struct item *item)
 {
@@ -518,8 +519,9 @@ static void recover_done(void *data)
 }
 
 /*
- * H is the head of a record that records_load reads. If H belongs to a local job that was launched
- * or is being launched, parse the parts of H and free them. On the pool, before saved_recover.
+ * Called on the pool, before saved_recover is called, for each record that records_load reads. H is
+ * the head of the record. If the record belongs to a local job that was launched or is being
+ * launched, parse the parts of H, and then free these parts.
  */
 static int read_record(void *data, struct spec_head *h)
 {

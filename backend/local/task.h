@@ -27,8 +27,8 @@ struct task_config {
 };
 
 /*
- * Callbacks. ENDED is always the last one; the task is freed before it is called. All callbacks
- * except ENDED may be NULL. But for task_start PREPARED must be set, too.
+ * Callbacks. ended() is called last, after the task was freed, and must be set. prepared() must be
+ * set for task_start. All other callbacks may be NULL.
  */
 struct task_events {
 	/*
@@ -73,19 +73,20 @@ enum task_state {
 /* The result of task_find. Plain data. */
 struct task_found {
 	enum task_state state;
-	int fd; /* RUNS: a connection to the helper, for task_adopt; else -1 */
+	int fd; /* With TASK_RUNS: a connection to the helper, for task_adopt. Otherwise -1. */
 	/*
-	 * UNKNOWN: the reason, a negative errno; -EWOULDBLOCK if the helper lives but no longer
-	 * listens
+	 * With TASK_UNKNOWN: why the state is unknown, as a negative errno. -EWOULDBLOCK: the
+	 * helper lives, but no longer listens.
 	 */
 	int err;
 	/*
-	 * RUNS: the time at which the program was started, in ns; 0 if this is unknown or has not
-	 * happened yet
+	 * With TASK_RUNS: the time at which the program was started, in ns. 0 if the time is
+	 * unknown, or if the program was not started yet.
 	 */
 	int64_t started;
 	struct task_end end;
-	struct task_usage usage; /* OVER: the usage of the attempt; unknown if LAST is 0 */
+	/* With TASK_OVER: the usage of the attempt. If its LAST is 0, the usage is unknown. */
+	struct task_usage usage;
 };
 
 /*
