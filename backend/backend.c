@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The functions of the backend that fs/ calls. A backend owns the store of snapshots (jobs/), the
- * output of jobs (output/), and one implementation (local/ or kube/), which writes both and answers
- * requests. This file chooses the implementation, starts and stops all parts in the right order,
- * and posts requests to the I/O thread. Functions that read the store and the output run on the
- * calling thread. Start and stop block the calling thread until the I/O thread has reported the
- * result by backend_started or backend_stopped.
+ * output of jobs (output/), and one implementation (local/ or kube/), which fills the store and the
+ * output, and answers requests. This file chooses the implementation, starts and stops all parts in
+ * the right order, and posts requests to the I/O thread. Functions that read the store and the
+ * output run on the calling thread. Start and stop block the calling thread until the I/O thread
+ * has reported the result by backend_started or backend_stopped.
  */
 #include "backend/backend.h"
 

@@ -27,28 +27,29 @@ struct backend_config {
 	 * it is "", the mount shows all KINDS that the cluster serves.
 	 */
 	const char *kind;
-	const char *context;	/* context of the kubeconfig; "": the current context */
+	const char *context;	/* the context of the kubeconfig to use; "": its current context */
 	const char *namespace;	/* "": the namespace of the context */
 	const char *kubeconfig; /* path of a file; "": the files that kubectl uses */
-	const char *as;		/* user to impersonate, or "" */
+	const char *as;		/* the user to impersonate; "": none */
 	const char *selector;	/* label selector of the jobs to show; "": all jobs */
-	/* Show only the jobs that this user submitted through kxfs. */
+	/* True to show only the jobs that this user submitted through kxfs. */
 	bool mine;
 	/* The jobs whose output kxfs captures even if no process reads it. */
 	enum backend_capture capture;
 	/* absolute path; the directory exists, belongs to this user, and is locked */
 	const char *state_dir;
 	const char *work_dir;	/* where local replicas run */
-	const char *mountpoint; /* or NULL; local replicas must not run below it */
+	const char *mountpoint; /* local replicas must not run below it; may be NULL */
 	const char *submitter;	/* user@host of the user who mounts */
 	/* the path for a leading "~" in a job's bind mounts, or NULL */
 	const char *home;
 	const struct spec_pair *args; /* the mount's run options */
 	size_t n_args;
 	unsigned grace_ms; /* time between SIGTERM and SIGKILL, in ms */
-	bool linger;	   /* local jobs continue to run after backend_stop */
-	bool passive;	   /* do not launch or start any job: the mount is read-only */
-	unsigned jobs;	   /* largest number of running local jobs; 0: no limit */
+	bool linger;	   /* true if local jobs continue to run after backend_stop */
+	/* true if kxfs must not launch or start any job: the mount is read-only */
+	bool passive;
+	unsigned jobs; /* largest number of running local jobs; 0: no limit */
 	/* Number of GPUs for local jobs, at most 64; 0: none; -1: all of the machine's. */
 	int gpus;
 	uint64_t spool_limit; /* largest size of all output on disk, in bytes */
@@ -69,8 +70,9 @@ struct backend_events {
 	/* Called when the open log LOG has grown or ended. LOG is borrowed. */
 	void (*log)(void *data, struct log *log);
 	/*
-	 * Called when backend_file may find another job for FILE than before, or no job. The
-	 * callback may only remember FILE for later. It must not call the backend.
+	 * Called when the result of backend_file for FILE may have changed: it may now be another
+	 * job, or no job. The callback may only remember FILE for later. It must not call the
+	 * backend.
 	 */
 	void (*file)(void *data, const char *file);
 	/*
@@ -150,9 +152,9 @@ void backend_give_up(struct backend *b);
 void backend_take_charge(struct backend *b);
 /*
  * End the local jobs, unless they linger or backend_take_charge was not called. Write all pending
- * changes to disk. Wait for both for a limited time. Return true if both are done. Return false if
- * an operation is still in progress. In that case, the caller must end the process immediately,
- * without freeing anything.
+ * changes to disk. Wait for both operations, but only for a limited time. Return true if both are
+ * done. Return false if one is still in progress. In that case, the caller must end the process
+ * immediately, without freeing anything.
  */
 bool backend_stop(struct backend *b);
 /* Call this after loop_stop, if backend_stop returned true. */
@@ -167,9 +169,15 @@ void backend_helper(char **argv);
 
 /* --- jobs; any thread, from memory --- */
 
-/* Return the snapshot of ID, a new reference, or NULL. */
+/*
+ * Return a new reference to the snapshot of the job ID in the folder PLACE. Return NULL if there is
+ * no such job.
+ */
 const struct spec_job *backend_job(struct backend *b, enum backend_place place, const char *id);
-/* Return the snapshot of the job UID in any folder, a new reference, or NULL. */
+/*
+ * Return a new reference to the snapshot of the job with this UID, in whichever folder it is.
+ * Return NULL if there is no such job.
+ */
 const struct spec_job *backend_job_by_uid(struct backend *b, const char *uid);
 /*
  * Set *RET to all snapshots of the folder PLACE, ordered by the creation of their jobs. *RET is
@@ -285,7 +293,7 @@ void backend_metrics(struct backend *b, FILE *out);
  */
 int backend_queues(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 bool backend_has_queues(struct backend *b);
-/* Return the queue NAME, a new reference, or NULL. */
+/* Return a new reference to the queue NAME. Return NULL if there is no such queue. */
 struct spec_queue_view *backend_queue(struct backend *b, const char *name);
 
 /* The numbers of those jobs in jobs/ that are in one queue. */
@@ -344,7 +352,7 @@ struct backend_submission {
 	/* The mode bits S_IRGRP and S_IROTH: whether group and others may read the file. */
 	mode_t readable;
 	/*
-	 * If true, UID and GID are those of the submitter. If false, the submitter is the user who
+	 * True if UID and GID are those of the submitter. If false, the submitter is the user who
 	 * mounts.
 	 */
 	bool owned;
