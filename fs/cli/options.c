@@ -444,8 +444,8 @@ static bool is_helper(const char *name)
 }
 
 /*
- * Check LETTER, a result of getopt for mount.kxfs. Return NULL if kxfs can ignore LETTER: it
- * requests what kxfs does by default, or it only concerns mount(8) itself. Return an error text if
+ * Check LETTER, a result of getopt for mount.kxfs. Return NULL if kxfs can ignore LETTER: LETTER
+ * requests what kxfs does by default, or concerns only mount(8) itself. Return an error text if
  * LETTER is invalid, or requests something that kxfs can't do.
  */
 static const char *not_done(int letter)

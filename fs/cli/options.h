@@ -36,7 +36,7 @@ enum options_action {
 struct options {
 	enum options_action action;
 	struct spec_kinds kinds; /* the table of kinds */
-	/* SOURCE as the user gave it. If the user gave none, a text for messages. */
+	/* SOURCE as the user gave it. If the user gave none, this is a text for messages. */
 	char *source;
 	char *backend;	  /* "local", "volcano" ...; "" if not given */
 	char *context;	  /* "" if not given */

@@ -167,8 +167,8 @@ static void advise(const struct mount_run *r, int err, char **why)
 }
 
 /*
- * Set *RET to the path of the state directory, malloc'ed. It is the one in the options, or the
- * default for the source.
+ * Set *RET to the path of the state directory, malloc'ed. Use the directory that the options name.
+ * If they name none, use the default for the source.
  */
 static int choose_state(const struct mount_run *r, char **ret, char **why)
 {

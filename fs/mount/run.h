@@ -20,7 +20,7 @@
  */
 int run(struct options *o);
 /*
- * Return the configuration of the backend that follows from the options O. Its pointers are
+ * Make the configuration of the backend from the options O, and return it. Its pointers are
  * borrowed from O.
  */
 struct backend_config run_config(const struct options *o);

@@ -261,8 +261,8 @@ static int refuse_held(const struct state *s, const struct holder *h, char **ret
 /* --- the directory's contents --- */
 
 /*
- * True if the directory is empty, apart from lost+found and the files that a killed first start
- * leaves.
+ * True if the directory is empty, or contains only lost+found and the files that kxfs leaves if it
+ * is killed during its first start.
  */
 static bool is_empty(const struct state *s)
 {
@@ -451,7 +451,7 @@ static int take(struct state *s, unsigned wait_ms, char **ret_text)
 	s->locked = r == 0;
 	/*
 	 * Check the version again: until this process got the lock, another version of kxfs may
-	 * have had it and changed the directory.
+	 * have had the lock and changed the directory.
 	 */
 	if (r == 0)
 		r = check_ours(s, ret_text);

@@ -215,7 +215,10 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		fuse_reply_err(req, err == -EEXIST && !(fi->flags & O_EXCL) ? ESTALE : -err);
 		return;
 	}
-	/* A file whose name submits is saved when it is closed. Save any other file now. */
+	/*
+	 * Save the file now, unless it has a submitting name. Such a file is saved when it is
+	 * closed.
+	 */
 	if (!spec_name_submits(name))
 		save_soon(s, u);
 	node = submit_file_node(fs, dir, u);
@@ -330,8 +333,8 @@ static void dir_rename_go(void *data, int err)
 		return;
 	}
 	/*
-	 * Remove the NAME.error of the old name. It explains why that name does not submit, so it
-	 * is obsolete now.
+	 * The NAME.error of the old name explains why that name does not submit. This is obsolete
+	 * now, so remove the NAME.error.
 	 */
 	if (!spec_name_submits(c->name))
 		(void)names_remove_error(s->names, c->name);

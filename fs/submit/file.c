@@ -35,8 +35,8 @@ struct open_file {
 	struct upload_writer writer; /* in the upload's list of writers, if WRITABLE */
 	struct file_owner owner;
 	/*
-	 * WROTE_TID is the thread that wrote last. WROTE is the process of that thread, or, if
-	 * file_check_end has changed it, the parent of this process.
+	 * WROTE_TID is the thread that wrote last. WROTE is the process of this thread. Exception:
+	 * file_check_end may have set WROTE to the parent of this process.
 	 */
 	pid_t wrote_tid;
 	pid_t wrote;
@@ -158,7 +158,7 @@ static void file_loaded(void *data, int err)
 
 /*
  * Let the kernel cache the attributes of the file, except in two cases. If the file has writers,
- * each open file may have a different size. If it is in dryrun/, a manifest may replace its
+ * each open file may have a different size. If the file is in dryrun/, a manifest may replace its
  * contents at any time.
  */
 static void file_set_live(struct node *node)

@@ -176,8 +176,8 @@ static void launch_on_text(void *data, int err)
 }
 
 /*
- * Called with the result of a dry run. If the name of the file submits, replace the contents of the
- * file by the manifest.
+ * Called with the result of a dry run. If the file has a submitting name, replace the contents of
+ * the file by the manifest.
  */
 static void launch_on_made(void *data, const struct backend_result *r)
 {
@@ -372,8 +372,8 @@ void launch_show_flaw(struct submit *s, struct upload *u, struct upload_writer *
 }
 
 /*
- * If NAME does not submit, explain that in NAME.error, because the user may expect a job. Temporary
- * names of editors get no such error.
+ * If NAME is not a submitting name (spec_name_submits), explain in NAME.error that kxfs launches
+ * nothing, because the user may expect a job. Temporary names of editors get no such error.
  */
 static void launch_explain_name(struct submit *s, const char *name, struct file_owner owner)
 {

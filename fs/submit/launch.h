@@ -49,6 +49,9 @@ void launch_removed(struct submit *s, struct upload *u, pid_t process, uint64_t 
  */
 void launch_reply_rename(struct submit *s, uint64_t ticket, int err);
 
-/* If U's name submits, explain in NAME.error why the contents of W are incomplete (upload_flaw). */
+/*
+ * If U has a submitting name (spec_name_submits), explain in NAME.error why the contents of W are
+ * incomplete (upload_flaw).
+ */
 void launch_show_flaw(struct submit *s, struct upload *u, struct upload_writer *w,
 		      struct file_owner owner);

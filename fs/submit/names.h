@@ -39,7 +39,7 @@ enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1])
 
 /*
  * True if NAME is a temporary name of an editor or another program ("4913", "sedX3k9dw",
- * "app.yaml.1f3a", "app.yaml~", "tmp.x"). NAME must be a name that does not submit.
+ * "app.yaml.1f3a", "app.yaml~", "tmp.x"). NAME must not be a submitting name (spec_name_submits).
  */
 bool submit_name_is_passing(const char *name);
 
@@ -79,7 +79,8 @@ bool names_of(struct names *all, const struct upload *u, char ret[NAME_MAX + 1])
 
 /*
  * A writer that has lost its file, because another process has removed, replaced or renamed the
- * file. The functions below report this only if the name of the file submits (spec_name_submits).
+ * file. The functions below report this only for a file that had a submitting name
+ * (spec_name_submits).
  */
 struct name_loss {
 	pid_t writer; /* the writer's process; -1 if unknown; 0 if no writer has lost the file */
@@ -96,8 +97,8 @@ void names_drop(struct names *all, struct upload *u, pid_t process, struct name_
 /*
  * Change the name of U to TO, as PROCESS has requested. If another file has this name, that file
  * loses it, and is taken from all its writers, except those that PROCESS has opened. If U's old
- * name submits and the new one does not, take U from its writers in the same way. *RET reports a
- * writer that has lost a file.
+ * name is a submitting name and the new one is not, take U from its writers in the same way. *RET
+ * reports a writer that has lost a file.
  */
 void names_move(struct names *all, struct upload *u, const char *to, pid_t process,
 		struct name_loss *ret);

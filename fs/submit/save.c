@@ -222,8 +222,8 @@ static int found_file(void *data, int at, const char *name, unsigned char type)
 {
 	const struct submit *s = data;
 	/*
-	 * If a file's name submits, an earlier mount has launched or refused the file. So a rename
-	 * must not launch it again.
+	 * If a file has a submitting name, an earlier mount has launched or refused the file. So a
+	 * rename must not launch the file again.
 	 */
 	enum content_state state = spec_name_submits(name) ? CONTENT_LAUNCHED
 				   : s->dry		   ? CONTENT_NEW
@@ -254,7 +254,7 @@ void save_end(struct submit *s)
 
 	if (!saver)
 		return;
-	/* If a sync is still running, the disk hangs, so don't wait for it. */
+	/* A sync that is still running hangs at the disk, so don't wait for it. */
 	if (saver->waiting && !saver->running && !saver->queue.first) {
 		saver->running = take_ptr(saver->waiting);
 		sync_run(s);

@@ -74,7 +74,7 @@ void save_soon(struct submit *s, struct upload *u);
 /* Sync the file NAME soon, because its launch has ended. I/O thread. */
 void save_launched(struct submit *s, const char *name);
 
-/* --- the class of its files (file.c); FUSE thread --- */
+/* --- the class of the files (file.c); FUSE thread --- */
 
 /* Return a new reference to the node of U in DIR. */
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u);

@@ -2,9 +2,9 @@
 /*
  * The directories submit/ and dryrun/. When a user writes a file to submit/, kxfs submits it as a
  * job. When a user writes a file to dryrun/, kxfs launches nothing, but replaces the file's
- * contents by the manifest that it would launch. kxfs does either only if the name of the file
- * submits, which means that the name ends in .yaml, .yml or .json (spec_name_submits).
- * docs/kxfs-submit.7 has the rules for users.
+ * contents by the manifest that it would launch. kxfs does this only if the file has a submitting
+ * name, which is a name that ends in .yaml, .yml or .json (spec_name_submits). docs/kxfs-submit.7
+ * has the rules for users.
  *
  * An upload is a file with its bytes (upload.h). A name may have a file and a NAME.error (names.h).
  * One lock guards uploads and names. A launch sends the contents of an upload to the backend and

@@ -195,10 +195,10 @@ static struct content *content_of(const struct upload *u, const struct upload_wr
 }
 
 /*
- * Return the address of the pointer to the contents that a change by W must change. This is the
- * pointer in W if W has contents of its own, or needs them because U's name submits. In the second
- * case the pointer is still NULL. Otherwise, or if W is NULL, it is the pointer in U. W is NULL if
- * a change is made without a handle.
+ * Return the address of the pointer to the contents that W changes. This is the pointer in W if W
+ * has contents of its own, or if U has a submitting name. The pointer in W may still be NULL: then
+ * W gets contents of its own with this change. Otherwise, this is the pointer in U. W is NULL if a
+ * change is made without a handle.
  */
 static struct content **slot_to_change(struct upload *u, struct upload_writer *w)
 {
@@ -300,7 +300,7 @@ void upload_set_name(struct upload *u, const char *name)
 					     : UPLOAD_SCRATCH;
 	charge(u);
 	/*
-	 * If a scratch file gets a name that submits, each handle with unsubmitted changes gets
+	 * If a scratch file gets a submitting name, each handle with unsubmitted changes gets
 	 * contents of its own.
 	 */
 	DL_FOREACH(u->writers, w)

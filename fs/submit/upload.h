@@ -8,24 +8,24 @@
  * pool, one at a time, in the order of the directory's queue (save.h). Only this queue knows the
  * file's name on disk, because a queued rename may still change the name.
  *
- * kxfs launches only files whose name submits: it ends in .yaml, .yml or .json (spec_name_submits).
- * If the name of a file submits, each handle gets contents of its own at its first change: a copy
- * of the contents that the file shows. When the handle is closed (or synced), the file shows the
- * handle's contents. So contents never mix the writes of two processes, and a process that opens
- * the file reads the contents that were closed last. If the name does not submit, all handles
- * change the same contents, as on any file system: for example, a second vim must be able to read
- * the swap file of the first.
+ * kxfs launches only files with a submitting name, which is a name that ends in .yaml, .yml or
+ * .json (spec_name_submits). If a file has a submitting name, each handle gets contents of its own
+ * at its first change: a copy of the contents that the file shows. When the handle is closed (or
+ * synced), the file shows the handle's contents. So contents never mix the writes of two processes,
+ * and a process that opens the file reads the contents that were closed last. If a file has another
+ * name, all handles change the same contents, as on any file system: for example, a second vim must
+ * be able to read the swap file of the first.
  *
  * A file outlives its name, as on any file system. Each change of the contents gives them a new
  * version. A launch belongs to one version, so a late result does not apply to bytes that were
  * written after the launch began.
  *
  * A process takes a file from its writers if it removes the file, replaces it, or renames it to a
- * name that does not submit. Then the close of each writer fails, and kxfs launches nothing that
- * they wrote.
+ * name that is not a submitting name. Then the close of each writer fails, and kxfs launches
+ * nothing that they wrote.
  *
- * The contents that a file shows have a state. A rename to a name that submits launches contents
- * only if they are NEW:
+ * The contents that a file shows have a state. A rename to a submitting name launches contents only
+ * if they are NEW:
  *
  *	state     | the contents                             | next
  *	NEW       | were not launched, or were refused       | launch: LAUNCHING
@@ -157,8 +157,8 @@ void upload_set_flaw(struct upload *u, struct upload_writer *w, int flaw);
  */
 bool upload_is_whole(struct upload *u, const struct upload_writer *w);
 /*
- * Call this right after upload_add_writer, if the open of W has made the file U. If U's name
- * submits, give W contents of its own now, so that they never mix with writes of others.
+ * Call this right after upload_add_writer, if the open of W has made the file U. If U has a
+ * submitting name, give W contents of its own now, so that they never mix with writes of others.
  */
 void upload_begin(struct upload *u, struct upload_writer *w);
 /*
@@ -287,7 +287,7 @@ bool upload_is_idle(const struct upload *u);
  */
 pid_t upload_displace(struct upload *u, pid_t process);
 /*
- * Set U's name. NULL means that U has no name any more. If the name does not submit, U becomes a
- * scratch file, and counts towards the limits of scratch files.
+ * Set U's name. NULL means that U has no name any more. If the name is not a submitting name, U
+ * becomes a scratch file, and counts towards the limits of scratch files.
  */
 void upload_set_name(struct upload *u, const char *name);

@@ -126,7 +126,8 @@ static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uin
 }
 
 /*
- * True if the change from OLD to JOB needs a line. A change of a job in history/ does not need one.
+ * True if the change from OLD to JOB needs a line. No line is needed for a change of a job in
+ * history/.
  */
 static bool changes_differ(const struct spec_job *old, const struct spec_job *job)
 {

@@ -303,7 +303,7 @@ static void follow_stop(struct stream *s)
 
 	/*
 	 * Close the log on the pool, because closing may wait for the disk. When the mount ends,
-	 * the pool does not exist any more, so close it here.
+	 * the pool does not exist any more, so close the log here.
 	 */
 	if (f->log && loop_is_here(loop))
 		loop_work(loop, unref_work, NULL, f->log);

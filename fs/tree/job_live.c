@@ -99,7 +99,10 @@ const struct node_dir_class live_files_class = {
 
 /* --- the links to the files in .live/ --- */
 
-/* A link in live/ leads to ../.live/. Any other link is in the directory that contains .live/. */
+/*
+ * A link in live/ leads to ../.live/. Any other link is in the directory that contains .live/, and
+ * leads to .live/.
+ */
 static int live_readlink(struct fs *fs, struct node *node, char **ret)
 {
 	bool listed = streq(node_name(node->parent), "live");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Common code of all files in a job's directory: finding the job, times, removal. */
+/*
+ * Common code of all files in a job's directory. It finds the job, sets the times of files, and
+ * handles removals.
+ */
 #include "fs/tree/job_ref.h"
 
 #include <errno.h>

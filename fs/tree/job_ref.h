@@ -85,9 +85,9 @@ int job_ref_may_end(const struct tree *t, const struct spec_job *job);
 struct job_request;
 
 /*
- * Park REQ as park_add does. Later job_request_done answers it with the backend's error. If the
- * backend has succeeded, a write request returns SIZE to its process. For other requests, SIZE must
- * be 0. WHAT is the beginning of the message that is logged for an error. Take ownership of WHAT.
+ * Park REQ as park_add does. Later job_request_done answers REQ with the backend's error. If the
+ * backend has succeeded, and REQ is a write, the answer is SIZE. For other requests, SIZE must be
+ * 0. WHAT is the beginning of the message that is logged for an error. Take ownership of WHAT.
  * Return NULL if REQ was already answered.
  */
 struct job_request *job_request_new(struct fs *fs, fuse_req_t req, enum park_kind kind,

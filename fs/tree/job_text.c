@@ -293,7 +293,7 @@ static int job_ctl_check(const struct node *node, int action)
 	}
 	if (!job)
 		return -ENOENT;
-	/* -o cancel does not restrict `release`, because that does not end a job. */
+	/* -o cancel does not restrict `release`, because a release does not end a job. */
 	return action == SPEC_RELEASE ? 0 : job_ref_may_end(job_ref_of(node)->tree, job);
 }
 

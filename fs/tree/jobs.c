@@ -126,8 +126,8 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 }
 
 /*
- * Removing a file of history/, such as `list`, succeeds without an effect. So `rm -r` of history/
- * works.
+ * Let the removal of a file of history/, such as `list`, succeed without an effect, so that `rm -r`
+ * of history/ works.
  */
 static void jobs_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
 {

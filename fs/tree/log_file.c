@@ -529,8 +529,8 @@ static struct node *log_node_new(struct fs *fs, struct node *dir, const char *ta
 	struct log_node *ln = container_of(node, struct log_node, node);
 
 	/*
-	 * Set these members only in a new node: a handler that waits for a disk may be using an
-	 * existing one.
+	 * Set these members only in a new node. A handler that waits for a disk may be using them
+	 * in an existing node.
 	 */
 	if (fresh) {
 		ln->merged = merged;

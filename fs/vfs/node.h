@@ -99,7 +99,10 @@ struct node_class {
 	/* Set *RET to the target of a symbolic link, malloc'ed. Its length becomes st_size. */
 	int (*readlink)(struct fs *fs, struct node *node, char **ret);
 
-	/* EPERM if NULL. If `write` is NULL, opening for writing also fails with EPERM. */
+	/*
+	 * If `open` is NULL, opening fails with EPERM. If `write` is NULL, opening for writing also
+	 * fails with EPERM.
+	 */
 	void (*open)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
 	void (*read)(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
 		     struct fuse_file_info *fi);
@@ -118,7 +121,7 @@ struct node_class {
 	void (*setattr)(struct fs *fs, fuse_req_t req, struct node *node, struct stat *attr,
 			int to_set, struct fuse_file_info *fi);
 
-	/* Operations of directories. EPERM if NULL. */
+	/* Operations of directories. If an operation is NULL, its request fails with EPERM. */
 	void (*create)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 		       mode_t mode, struct fuse_file_info *fi);
 	void (*unlink)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The session, and its FUSE operations. Each operation finds the node and calls the same operation
- * of the node's class. If the class does not have it, the kernel gets the answer that node.h names.
- * No operation waits (rule T1). fs_ops deliberately omits extended attributes and locks, so that
- * the kernel handles these itself.
+ * of the node's class. If the class does not have this operation, the kernel gets the answer that
+ * node.h names. No operation waits (rule T1). fs_ops deliberately omits extended attributes and
+ * locks, so that the kernel handles these itself.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements parked requests. They are in a table by ticket. One leaf lock guards the table. The
- * thread that removes a request from the table answers it, so each request is answered exactly
- * once.
+ * Implements parked requests. All parked requests are in a table, indexed by ticket. One leaf lock
+ * guards the table. The thread that removes a request from the table answers it, so each request is
+ * answered exactly once.
  *
  * libfuse reports an interrupt on the FUSE thread, while libfuse holds a lock of the request. So
  * the interrupt handler only queues the answer, and park's own thread sends it. Park's thread also

@@ -151,7 +151,7 @@ static void handle(struct server *me, const struct fuse_buf *buf)
 
 /*
  * Return true if this thread must continue to serve. Return false if another thread is serving, or
- * if the session has ended. In that case, also remove this thread from the list.
+ * if the session has ended. In both of these cases, also remove this thread from the list.
  */
 static bool stay(struct server *me)
 {
