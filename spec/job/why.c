@@ -652,8 +652,8 @@ static void put_disk(FILE *out, const struct spec_job *job)
 }
 
 /*
- * If the logs of a finished job in a cluster may be incomplete, print the reason: pods still run, or
- * kxfs has not fetched all output yet.
+ * If the logs of a finished job in a cluster may be incomplete, print the reason: pods still run,
+ * or kxfs has not fetched all output yet.
  */
 static void put_behind(FILE *out, const struct spec_job *job)
 {
