@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a kind file. For each map in the file, a table describes its keys. A key that is not in the
- * table is an error, and so is a value of the wrong type. All errors of a file are reported. The
- * result is a kind (struct spec_kind).
+ * Reads a kind file. For each map in the file, a table lists its valid keys. A key that is not in
+ * the table is an error, and so is a value of the wrong type. All errors of a file are reported.
+ * The result is a kind (struct spec_kind).
  */
 #include "spec/kindfile/file.h"
 
@@ -14,14 +14,18 @@
 #include "spec/pods/suspend.h"
 #include "spec/yaml/yaml.h"
 
-#define FORMAT	    "kxfs-kind/1"
-#define MAX_ROWS    64 /* items of a list */
-#define MAX_PARTS   4
-#define MAX_IGNORED 31 /* bytes of a key; a splitter never drops longer keys (spec/api/split.h) */
+#define FORMAT	  "kxfs-kind/1"
+#define MAX_ROWS  64 /* items of a list */
+#define MAX_PARTS 4
+/*
+ * the longest name of an ignored member, in bytes; a splitter never drops longer keys
+ * (spec/api/split.h)
+ */
+#define MAX_IGNORED 31
 #define SPEC	    ".spec."
 #define STATUS	    ".status."
 
-/* What the value of a key may be. */
+/* The rule that the value of a key must obey. */
 enum rule {
 	ANY,
 	A_NAME,
@@ -39,8 +43,8 @@ enum rule {
 };
 
 /*
- * A position in the kind file F: the value NODE of a key. KEY describes this key, and WORD is the
- * key as written in the file. PATH is the path for errors.
+ * A position in the kind file F: the value NODE of a key. KEY is the key's row in its table, and
+ * WORD is the key as written in the file. PATH is the path for errors.
  */
 struct kindfile_place {
 	struct spec_errors *e;
@@ -52,16 +56,16 @@ struct kindfile_place {
 };
 
 /*
- * A key that a map may have. The last row of a table of keys has no NAME. If that row has a
- * function SET, this function reads all other keys. Otherwise, any other key is an error.
+ * A row of a table: a key that a map may have. The last row has no NAME. If the last row has a
+ * function SET, this function reads all keys without a row. Otherwise, such a key is an error.
  */
 struct kindfile_key {
 	const char *name;
 	void (*set)(const struct kindfile_place *p, void *field);
 	size_t at; /* offset of the key's field in the struct of its map */
 	/*
-	 * If SIZE is not 0, the field is a list (struct list). SET then reads each item, which has
-	 * SIZE bytes.
+	 * If SIZE is not 0, the field is a list (struct list). SET is then called for each item,
+	 * and SIZE is the size of an item in bytes.
 	 */
 	size_t size;
 	bool needed;
@@ -103,7 +107,7 @@ static void unknown_key(const struct kindfile_place *p, const struct kindfile_ke
 	    near ? "?" : "");
 }
 
-/* Set the list FIELD from the value at P, which is a list or a single item. */
+/* Set the list FIELD from the value at P. The value is a list, or a single item. */
 static void set_list(const struct kindfile_place *p, void *field)
 {
 	const struct spec_yaml *node = p->node;
@@ -161,8 +165,8 @@ static void set_map(const struct kindfile_place *p, void *structure)
 #define DIGIT  "0123456789"
 
 /*
- * The texts that a rule allows: FIRST has the valid first bytes, BYTES all valid bytes, and MAX is
- * the maximum length.
+ * The texts that each rule allows. FIRST has the valid first bytes, and BYTES has all valid bytes.
+ * MAX is the maximum length.
  */
 static const struct {
 	const char *first, *bytes;
@@ -177,7 +181,7 @@ static const struct {
 };
 
 /*
- * Return the text at P. If P does not have a text, or P's rule does not allow it, add an error and
+ * Return the text at P. If P has no text, or if P's rule does not allow the text, add an error and
  * return NULL.
  */
 static const char *text_at(const struct kindfile_place *p)
@@ -221,7 +225,7 @@ static void set_number(const struct kindfile_place *p, void *field)
 		*(int *)field = n;
 }
 
-/* Return NULL if RULE allows V. Otherwise return what RULE requires (static). */
+/* Return NULL if RULE allows V. Otherwise return a text that says what RULE requires (static). */
 static const char *wrong_value(const struct value *v, enum rule rule)
 {
 	bool names = v->from == FROM_PATH && !strchr(v->text, '[');
@@ -256,8 +260,8 @@ static void set_value(const struct kindfile_place *p, void *field)
 /* --- rows --- */
 
 /*
- * Add a test to FIELD (struct kind_tests). The key at P names what to test, and its value lists the
- * texts that pass.
+ * FIELD is a struct kind_tests. Add a test to it. The key at P names the value to test. The value
+ * at P lists the texts that pass.
  */
 static void set_test(const struct kindfile_place *p, void *field)
 {
@@ -277,7 +281,7 @@ static void set_test(const struct kindfile_place *p, void *field)
 	tests->first = test;
 }
 
-/* The tests of roles and pods. */
+/* The keys in the tests of roles and pods: any path. */
 static const struct kindfile_key test_keys[] = {{.set = set_test}};
 
 static const struct kindfile_key state_test_keys[] = {
@@ -428,7 +432,7 @@ static void set_part(const struct kindfile_place *p, void *row)
 
 	set_map(p, row);
 	core = part->part.api_version && !strchr(part->part.api_version, '/');
-	/* A part that is a pod needs no plural, since every mount watches pods. */
+	/* A part that is a pod needs no plural, since every mount watches pods anyway. */
 	if (core && !streq(part->part.kind, "Pod"))
 		bad(p, "kind must be Pod: other objects of the core group can't be parts");
 	else if (!core &&
@@ -481,7 +485,7 @@ static const struct kindfile_key file_keys[] = {
 	{0},
 };
 
-/* Check rules that concern several rows or keys. */
+/* Check the rules that concern several rows or keys together. */
 static void check(const struct kindfile_place *p)
 {
 	const struct spec_kind_file *f = p->f;
@@ -499,7 +503,7 @@ static void check(const struct kindfile_place *p)
 
 /* --- the kind --- */
 
-/* Return a table that shows where an object has its pod templates. */
+/* Return a table that shows where in an object the pod templates are. */
 static const struct spec_template *make_templates(struct spec_kind_file *f)
 {
 	struct spec_template *t = new0_n(struct spec_template, f->roles.n + 1);
@@ -515,8 +519,8 @@ static const struct spec_template *make_templates(struct spec_kind_file *f)
 }
 
 /*
- * Return the member at the path V, for the list of members that a copy of an object omits. If VALUE
- * is not NULL, a copy omits the member only if it has this value.
+ * Return a row for the list of members that a copy of an object omits: the member at the path V. If
+ * VALUE is not NULL, a copy omits the member only if it has this value.
  */
 static struct spec_member member_of(struct spec_kind_file *f, const struct value *v,
 				    const char *value)
@@ -524,7 +528,7 @@ static struct spec_member member_of(struct spec_kind_file *f, const struct value
 	size_t n = (size_t)(v->last - v->steps);
 	char *at = arena_own(&f->arena, mem_copy(v->steps, n));
 
-	/* Join the keys before the last one by dots. */
+	/* Replace the NUL between two keys by a dot. */
 	for (size_t i = 0; i + 1 < n; i++)
 		at[i] = at[i] ? at[i] : '.';
 	return (struct spec_member){at, v->last, value};
@@ -547,7 +551,9 @@ static const struct spec_member *make_members(struct spec_kind_file *f)
 	return arena_own(&f->arena, v);
 }
 
-/* Return the table of the members that the splitter keeps; NULL if it keeps all of them. */
+/*
+ * Return the table that selects the members that the splitter keeps; NULL if it keeps all of them.
+ */
 static const struct spec_pick *make_pick(struct spec_kind_file *f)
 {
 	struct spec_pick *status, *pick;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parsed contents of a kind file. Plain data: file.c makes it, and read.c uses it. Private to
- * spec/kindfile.
+ * The parsed contents of a kind file. Plain data: file.c fills it in, and read.c uses it. Private
+ * to spec/kindfile.
  */
 #pragma once
 
@@ -16,9 +16,9 @@ struct texts {
 };
 
 /*
- * A test of a row. If PHASE is true, the job's phase must be one of ANY; otherwise the value at
- * PATH must be. In ANY, "*" means that the value exists and is not empty, and "" means that it does
- * not exist.
+ * A test of a row. If PHASE is true, it tests the job's phase; otherwise it tests the value at
+ * PATH. The test passes if the tested value is one of ANY. In ANY, "*" stands for any value that is
+ * not empty, and "" stands for a missing value.
  */
 struct kind_test {
 	bool phase;
@@ -29,20 +29,26 @@ struct kind_test {
 
 /* The tests of a row. The row applies if all of them pass. */
 struct kind_tests {
-	/* one of these conditions must have the status True; empty if there is no such test */
+	/*
+	 * The object must have one of these conditions with the status True. Empty if there is no
+	 * such test.
+	 */
 	struct texts condition;
-	/* this condition must have one of these reasons; empty if there is no such test */
+	/*
+	 * The condition that was found must have one of these reasons. Empty if there is no such
+	 * test.
+	 */
 	struct texts reason;
 	const struct kind_test *first;
 };
 
 /*
- * A row of "roles". It makes a role from each item of a list, from each member of a map, or from
- * the object itself.
+ * A row of "roles". It makes one role from each item of a list or from each member of a map. It can
+ * also make a single role from the object itself.
  */
 struct kind_role {
 	struct kind_tests tests;
-	/* the list or the map; if its TEXT is NULL, the object itself is the role */
+	/* The list or the map. If its TEXT is NULL, the object itself is the role. */
 	struct value each;
 	struct values name, replicas, times, copies;
 	int replicas_default;
@@ -61,9 +67,9 @@ struct kind_pod {
 struct kindfile_reading;
 struct kind_state;
 
-/* A state that a row of "states" may have. */
+/* A state that the kind file may use in a row of "states". */
 struct kind_word {
-	const char *shown; /* the word that users see, unless the file gives another */
+	const char *shown; /* the word that users see, unless the file sets another one */
 	/*
 	 * Sets the reason and the message of the job V, which is in this state. NULL if jobs in
 	 * this state have neither.
@@ -71,8 +77,9 @@ struct kind_word {
 	void (*explain)(const struct kindfile_reading *r, const struct kind_state *state,
 			struct spec_job_view *v);
 	/*
-	 * How kxfs treats jobs in this state. A row's name is the state's name in the file. A
-	 * second row is for jobs to which the first one does not apply. An empty row ends the list.
+	 * How kxfs treats jobs in this state. The name of each row is the state's name in the file.
+	 * If the first row does not apply to a job, the second row does. An empty row ends the
+	 * list.
 	 */
 	struct spec_phase rows[3];
 };
@@ -84,16 +91,22 @@ extern const struct kind_word kind_words[];
 struct kind_state {
 	struct kind_tests tests;
 	const struct kind_word *is;
-	/* the word that users see; if NULL, they see the condition, the phase or the word of IS */
+	/*
+	 * The word that users see. If SHOWN is NULL, users see the condition, the phase or the word
+	 * of IS.
+	 */
 	const char *shown;
 	bool firm;
 	/*
-	 * reasons that mean only that pods have failed, so that the pods explain more; "true" means
-	 * all reasons
+	 * Reasons that only mean that pods have failed, so that the pods explain more. The text
+	 * "true" stands for all reasons.
 	 */
 	struct texts vague;
 	struct texts exact;
-	/* if a job's message contains one of these texts, its reason is not vague */
+	/*
+	 * If a job's message contains one of these texts, its reason is not vague, whatever VAGUE
+	 * contains.
+	 */
 	struct texts exact_message;
 };
 
@@ -101,11 +114,12 @@ struct kind_state {
 struct kind_part {
 	struct spec_part part;
 	/*
-	 * A value of a pod that has the uid of the part's owner. If the file gives OWNER_UID and
-	 * NAMED, the mount does not watch the part, since its pods already show everything.
+	 * A value of a pod that has the uid of the part's owner. If the file sets OWNER_UID and
+	 * NAMED, the mount does not watch the part, since the pods of the part already show
+	 * everything.
 	 */
 	struct values owner_uid;
-	struct values named; /* values of a pod that form the part's name, joined by dashes */
+	struct values named; /* the values of a pod that, joined by dashes, are the part's name */
 };
 
 /* How a kind counts attempts. */
@@ -121,7 +135,7 @@ struct kind_attempts {
 		size_t n;                                                                          \
 	}
 
-/* A kind file. If the file does not give a value, the value's TEXT is NULL. */
+/* A kind file. A value that the file does not set has a TEXT that is NULL. */
 struct spec_kind_file {
 	struct spec_kind kind;
 	struct spec_reader reader;
@@ -142,7 +156,7 @@ struct spec_kind_file {
 };
 
 /*
- * The initial value of a spec_kind_file's READER. Its functions find the spec_kind_file by the
- * address of this member.
+ * The initial value of the member READER of a spec_kind_file. The reader's functions find the
+ * spec_kind_file by the address of that member.
  */
 extern const struct spec_reader kind_file_reader;

@@ -26,8 +26,8 @@ void arena_clear(struct arena *arena)
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 /*
- * Parse the step at *P. Copy its key to *TO; the key of [*] is empty. Move *P past the step, and
- * *TO past the copied key. Return the error (static), or NULL.
+ * Parse the step of a path at *P. Copy its key to *TO; the key of [*] is empty. Move *P past the
+ * step, and *TO past the copied key. Return NULL, or the error (static).
  */
 static const char *parse_step(const char **p, char **to)
 {
@@ -58,7 +58,7 @@ static const char *parse_step(const char **p, char **to)
 }
 
 /*
- * Parse the path at P into V. TO has space for the path's keys. Return the error (static), or NULL.
+ * Parse the path at P into V. TO has space for the path's keys. Return NULL, or the error (static).
  */
 static const char *parse_path(struct value *v, const char *p, char *to)
 {
@@ -94,7 +94,9 @@ char *value_parse(struct arena *arena, const char *text, struct value *ret)
 		path = text_copy(text);
 	if (!path)
 		return NULL;
-	/* The text of a step is at least as long as its key and a NUL. */
+	/*
+	 * PATH has enough bytes for all keys: each step is at least as long as its key and a NUL.
+	 */
 	why = parse_path(ret, path, arena_own(arena, mem_zero(strlen(path) + 1)));
 	return why ? text_print("'%s' is not a path: %s", text, why) : NULL;
 }
@@ -107,8 +109,8 @@ static const char *next(const char *step)
 }
 
 /*
- * Return the value in O that has, or could have, a member with the last key of V. Return NULL if
- * there is no such value, or V is not a path.
+ * Return the value in O that contains the last key of the path V, or would contain it if it
+ * existed. Return NULL if there is no such value, or if V is not a path.
  */
 static const struct spec_value *parent(const struct value *v, const struct spec_value *o)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values of a kind file. A value is a path into an object, a label or an annotation, the number at
- * the end of the object's name, the key of a map, or a constant. Private to spec/kindfile.
+ * Values in a kind file. A value names one of these: a path into an object, a label, an annotation,
+ * the number at the end of the object's name, the key of a map, or a constant. Private to
+ * spec/kindfile.
  */
 #pragma once
 
@@ -18,27 +19,28 @@ void *arena_own(struct arena *arena, void *p);
 void arena_clear(struct arena *arena);
 
 /*
- * A value in a kind file. Plain data; an arena owns what it points to. If all members are zero, no
- * object has the value.
+ * A value in a kind file. Plain data. An arena owns the memory to which it points. If all members
+ * are zero, no object has the value.
  */
 struct value {
 	enum { FROM_CONSTANT, FROM_PATH, FROM_KEY, FROM_NAME } from;
 	const char *text; /* as written in the kind file */
 	/*
-	 * For a path: STEPS has its keys, each terminated by a NUL, and LAST is the last key. An
-	 * empty key stands for each item of a list ([*]). A label or an annotation is also a path.
+	 * For a path: STEPS has the keys of the path, each terminated by a NUL, and LAST is the
+	 * last key. An empty key means each item of a list ([*]). A label or an annotation is also
+	 * a path.
 	 */
 	const char *steps, *last;
-	bool many; /* true if the path has an empty key */
+	bool many; /* true if the path has a [*] */
 };
 
-/* Alternatives. The first of these values that an object has is used. */
+/* A list of alternatives. kxfs uses the first value in the list that an object has. */
 struct values {
 	struct value *v;
 	size_t n;
 };
 
-/* Parse TEXT into *RET. Return NULL, or the error if TEXT is not a value, malloc'ed. */
+/* Parse TEXT into *RET. Return NULL. If TEXT is not a value, return the error, malloc'ed. */
 char *value_parse(struct arena *arena, const char *text, struct value *ret);
 
 /*
@@ -46,22 +48,27 @@ char *value_parse(struct arena *arena, const char *text, struct value *ret);
  * value is absent or null, or V is not a path.
  */
 const struct spec_value *value_at(const struct value *v, const struct spec_value *object);
-/* Return the time at the path V in OBJECT; 0 if there is no valid time. See spec_read_time. */
+/*
+ * Return the time at the path V in OBJECT; 0 if there is no valid time there. See spec_read_time.
+ */
 int64_t value_time(const struct value *v, const struct spec_value *object);
 /*
- * Return the text of V in OBJECT, borrowed; "" if OBJECT does not have V. A number or a boolean has
- * the text as written.
+ * Return the text of V in OBJECT, borrowed; "" if OBJECT does not have V. For a number or a
+ * boolean, the text is as written in OBJECT.
  */
 const char *value_text(const struct value *v, const struct spec_value *object);
-/* Return the text of the first of the values V that OBJECT has; "" if it has none. */
+/*
+ * Find the first of the values V that OBJECT has, and return its text; "" if OBJECT has none of
+ * them.
+ */
 const char *values_text(const struct values *v, const struct spec_value *object);
 /*
- * Return the first number among the values V in OBJECT; NONE if there is none. Only numbers from 0
- * to INT32_MAX count.
+ * Find the first of the values V that is a number in OBJECT, and return it; NONE if there is none.
+ * Only numbers from 0 to INT32_MAX count.
  */
 int values_number(const struct values *v, const struct spec_value *object, int none);
 /*
- * Return the largest number at V in OBJECT; NONE if V does not exist. If V has a [*], a list item
- * without a number counts as EACH.
+ * Return the largest number at V in OBJECT; NONE if OBJECT does not have V. If V has a [*], a list
+ * item without a number counts as EACH.
  */
 int value_largest(const struct value *v, const struct spec_value *object, int each, int none);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads objects and pods as a kind file describes them. Each role becomes a task. Names of roles in
+ * Reads objects and pods as a kind file describes them. Each role becomes a task. The role names in
  * an object are converted to lower case, since some operators do the same in the labels of pods.
  */
 #include <ctype.h>
@@ -17,11 +17,14 @@ static const struct spec_kind_file *file_of(const struct spec_reader *reader)
 
 /* --- tests of a row --- */
 
-/* An object whose values are tested. */
+/* An object that is being read, and the file that describes it. */
 struct kindfile_reading {
 	const struct spec_kind_file *file;
 	const struct spec_value *object, *status;
-	/* The True condition that a row's test has found; NULL if the row tests no condition. */
+	/*
+	 * The condition with status True that the tests of a row have found; NULL if the row tests
+	 * none.
+	 */
 	const struct spec_value *condition;
 };
 
@@ -34,8 +37,8 @@ static bool has(const struct texts *texts, const char *text)
 }
 
 /*
- * True if ANY contains TEXT. THERE is true if the tested value exists; then "*" in ANY matches,
- * too.
+ * True if ANY contains TEXT. THERE is true if the tested value exists and is not empty. If THERE is
+ * true, "*" in ANY also matches.
  */
 static bool is_any(const struct texts *any, const char *text, bool there)
 {
@@ -89,8 +92,8 @@ static const struct spec_value *item_of(const struct kind_role *role,
 }
 
 /*
- * Write the name of a task. It is NAME.I for copy I of a role NAME with N copies, or NAME if N is
- * 1.
+ * Write the name of copy I of the role NAME, which has N copies. This is the name of its task:
+ * NAME.I, or NAME if N is 1.
  */
 static void name_task(const struct spec_kind_file *f, const char *name, int i, int n, char *ret,
 		      size_t size)
@@ -104,8 +107,8 @@ static void name_task(const struct spec_kind_file *f, const char *name, int i, i
 }
 
 /*
- * Append the tasks of ITEM to the N tasks in *TASKS. ITEM is a role that the row ROLE has made.
- * Return the new number of tasks.
+ * ITEM is a role that the row ROLE has made. Append its tasks to the array *TASKS, which has N
+ * tasks. Return the new number of tasks.
  */
 static size_t add_tasks(const struct spec_kind_file *f, const struct kind_role *role,
 			const struct spec_value *item, struct spec_task_source **tasks, size_t n)
@@ -157,7 +160,7 @@ static size_t read_tasks(const struct spec_kind_file *f, const struct spec_value
 	return n;
 }
 
-/* Read how often the job as a whole, or each of its replicas, may be retried. */
+/* Read how often the whole job may be retried, or how often each of its replicas may be retried. */
 static void read_attempts(const struct kind_attempts *a, const struct spec_value *object,
 			  struct spec_job_view *v)
 {
@@ -199,7 +202,9 @@ static const struct kind_state *state_of(struct kindfile_reading *r)
 	return NULL;
 }
 
-/* Return the name of the job's phase. STATE is the job's state, or NULL if no state fits. */
+/*
+ * Return the name of the job's phase. STATE is the job's state; NULL if no row of "states" applies.
+ */
 static const char *phase_of(const struct kindfile_reading *r, const struct kind_state *state)
 {
 	const char *phase = value_text(&r->file->phase, r->object);
@@ -284,7 +289,10 @@ const struct kind_word kind_words[] = {
 	   .suspended = true,
 	   .asked = true},
 	  {.name = "suspended", .state = SPEC_PENDING}}},
-	/* The pods of a paused job continue to run, but no more pods are created. */
+	/*
+	 * The existing pods of a paused job continue to run, but its controller creates no more
+	 * pods.
+	 */
 	{"Paused",
 	 explain_paused,
 	 {{.name = "paused", .state = SPEC_RUNNING, .between = true, .asked = true},
@@ -297,7 +305,7 @@ const struct kind_word kind_words[] = {
 	{0},
 };
 
-/* True if the kind file's released_by contains the kind of the job's controller. */
+/* True if the list released_by in the kind file contains the kind of the job's controller. */
 static bool is_released(const struct spec_kind_file *f, const struct spec_job_view *v)
 {
 	cleanup_free char *owner =
@@ -350,7 +358,10 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 
 /* --- pods --- */
 
-/* True if POD's controller has the name that PART's NAMED yields for POD. */
+/*
+ * Join by dashes the values of POD that PART's NAMED lists. True if the result is the name of POD's
+ * controller.
+ */
 static bool is_named(const struct kind_part *part, const struct spec_value *pod)
 {
 	cleanup_free char *name = text_copy("");
@@ -382,7 +393,7 @@ static const char *owner_of(const struct spec_reader *reader, const struct spec_
 	return NULL;
 }
 
-/* Return the first row whose tests POD passes; an empty row if there is none. */
+/* Return the first row of "pods" that applies to POD; an empty row if none applies. */
 static const struct kind_pod *row_of(const struct spec_kind_file *f, const struct spec_value *pod)
 {
 	static const struct kind_pod none;
@@ -395,9 +406,9 @@ static const struct kind_pod *row_of(const struct spec_kind_file *f, const struc
 }
 
 /*
- * Return ROLE, malloc'ed. If it begins with the name of POD's controller, remove that name. If the
- * rest is empty, or only the number of an attempt ("(1)"), put the name of the main CONTAINER
- * before it.
+ * Return ROLE, malloc'ed. If ROLE begins with the name of POD's controller, remove that name. If
+ * the rest is empty or only the number of an attempt ("(1)"), put CONTAINER, the name of the main
+ * container, before the rest.
  */
 static char *trim(const char *role, const struct spec_value *pod, const char *container)
 {

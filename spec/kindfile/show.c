@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints what a mount would show of one object and its pods, without a cluster. Authors of kind
- * files use this.
+ * Prints what a mount would show of one object and its pods. This does not need a cluster. Authors
+ * of kind files use it to test their files.
  */
 #include <errno.h>
 
@@ -26,8 +26,8 @@ static void shown_pods_clear(struct shown_pods *pods)
 }
 
 /*
- * UID is the uid of an object, and JOB is the uid of the job. True if the object is the job, or if
- * at most LINKS controllers in ITEMS lead from the object to the job.
+ * True if the object UID is the job JOB, or if at most LINKS controllers lead from the object to
+ * the job. ITEMS must contain the objects on this way. UID and JOB are uids.
  */
 static bool is_of_job(const struct spec_value *items, const char *uid, const char *job, int links)
 {
@@ -44,7 +44,8 @@ static bool is_of_job(const struct spec_value *items, const char *uid, const cha
 }
 
 /*
- * Read those ITEMS that are pods of JOB. Other items may be objects between the job and its pods.
+ * Read the pods of JOB that are in ITEMS. ITEMS may also contain objects between the job and its
+ * pods.
  */
 static void read_pods(struct shown_pods *pods, const struct spec_kind *kind,
 		      const struct spec_value *items, const char *job)
