@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removes fields from a manifest before kxfs submits it. From any manifest, it removes fields that
- * the server and kxfs set. From the manifest of an object that was in a cluster, it also removes
- * fields that controllers and webhooks have set, since a copy with these fields could fail. For
- * example, Kueue does not admit a copy with the annotations of an earlier admission (FailedToStart:
- * "conflict for annotations"). Volcano refuses a claim with a name that it has chosen itself.
+ * Removes fields from a manifest before kxfs submits the manifest. From any manifest, it removes
+ * fields that the server and kxfs set. If the object of a manifest was in a cluster before, it also
+ * removes fields that controllers and webhooks have set, since a copy with these fields could fail.
+ * For example, Kueue does not admit a copy that has the annotations of an earlier admission
+ * (FailedToStart: "conflict for annotations"). Volcano refuses a claim whose name Volcano itself
+ * has chosen.
  *
  * Kueue adds the node selectors and tolerations of a flavor. An AppWrapper has them in a list of
- * their own, which kxfs removes. In a JobSet they look like selectors and tolerations that the user
- * has requested, so they remain.
+ * their own, which kxfs removes. In a JobSet, kxfs can't distinguish them from selectors and
+ * tolerations that the user has requested. So they remain.
  */
 #include "spec/kinds/ready_manifest.h"
 
@@ -18,7 +19,9 @@
 #define ANNOTATIONS "metadata.annotations"
 #define LABELS	    "metadata.labels"
 
-/* Kueue sets this label and this annotation in the pod template of a job that it has admitted. */
+/*
+ * The label and the annotation that Kueue sets in the pod template of a job that it has admitted.
+ */
 #define PODSET	 SPEC_KUEUE_GROUP "/podset"
 #define WORKLOAD SPEC_KUEUE_GROUP "/workload"
 #define BATCH	 "batch.kubernetes.io/"
@@ -38,9 +41,10 @@ enum where {
 #define MAX_KEYS 10
 
 /*
- * Fields to remove: the members KEYS of the map at the path AT. If VALUE is not NULL, only members
- * with this value are removed. If AT leads to a list, the items called KEYS are removed; an item is
- * a text, or a map with a name or a manager.
+ * A row of the table: fields to remove. AT is the path of a map or a list. If AT leads to a map,
+ * the members KEYS of this map are removed. If VALUE is not NULL, only members with this value are
+ * removed. If AT leads to a list, the items called KEYS are removed. An item is called KEY if it is
+ * the text KEY, or a map whose name or manager is KEY.
  */
 struct added {
 	enum where where;
@@ -57,8 +61,8 @@ static const struct added table[] = {
 	},
 	{
 		/*
-		 * These include the owners, since a copy must not have the owners of the original
-		 * job.
+		 * These members include the owners, since a copy must not have the owners of the
+		 * original job.
 		 */
 		.where = ANY,
 		.at = "metadata",
@@ -68,8 +72,8 @@ static const struct added table[] = {
 	},
 	{
 		/*
-		 * The server sets some of these when a user deletes the object; controllers set the
-		 * others.
+		 * When a user deletes the object, the server sets some of these. Controllers set
+		 * the others.
 		 */
 		.where = LIVE,
 		.at = "metadata.finalizers",
@@ -84,8 +88,8 @@ static const struct added table[] = {
 	},
 	{
 		/*
-		 * Kueue (pkg/controller/jobframework/defaults.go: ApplyDefaultForSuspend) or ctl
-		 * sets this.
+		 * Kueue sets this (pkg/controller/jobframework/defaults.go:
+		 * ApplyDefaultForSuspend). ctl may also set it.
 		 */
 		.where = LIVE,
 		.at = "spec",
@@ -101,7 +105,7 @@ static const struct added table[] = {
 	},
 	{
 		/*
-		 * Kubernetes sets these (pkg/registry/batch/job/strategy.go: generateSelector), and
+		 * Kubernetes sets these (pkg/registry/batch/job/strategy.go: generateSelector).
 		 * kubectl copies the labels.
 		 */
 		.where = SELECTED,
@@ -203,7 +207,7 @@ static const struct added table[] = {
 };
 
 /*
- * True if ITEM is the text KEY, or a map whose name is KEY. In a map without a name, the manager
+ * True if ITEM is the text KEY, or a map with the name KEY. If the map has no name, its manager
  * must be KEY.
  */
 static bool is_called(struct json_object *item, const char *key)
@@ -248,7 +252,7 @@ static bool has(struct json_object *o, const char *at, const char *key)
 	return json_object_is_type(map, json_type_object) && json_object_object_get(map, key);
 }
 
-/* True if ITEM is of the type WHERE, so that the fields for WHERE must be removed from it. */
+/* True if the table's rows for WHERE apply to ITEM. */
 static bool fits(struct json_object *item, enum where where)
 {
 	return (where == POD && (has(item, LABELS, PODSET) || has(item, ANNOTATIONS, WORKLOAD))) ||
@@ -261,7 +265,7 @@ static void remove_in(struct json_object *item, enum where where)
 		remove_all(item, where);
 }
 
-/* Remove the fields for WHERE from each item of the list at the path LIST of O. */
+/* LIST is the path of a list in O. Remove the fields for WHERE from each item of this list. */
 static void remove_in_list(struct json_object *o, const char *list, enum where where)
 {
 	struct json_object *items = spec_tree_find(o, list);

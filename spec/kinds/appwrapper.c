@@ -3,7 +3,7 @@
  * Implements the kind appwrapper: AppWrappers of v1beta2, which succeed MCAD's AppWrappers.
  *
  * Reading: kxfs reads objects as the AppWrapper controller writes them. The controller deletes all
- * pods of an attempt before it creates the pods of the next one. It also deletes the pods of a
+ * pods of an attempt before it creates the pods of the next attempt. It also deletes the pods of a
  * failed job.
  *
  * Making: each pod, pod group and service is a component. The object has no queue of its own, but a
@@ -19,7 +19,7 @@
 
 /* --- reading --- */
 
-/* The number of retries if the annotation is missing, as in the controller. */
+/* The number of retries if the annotation is missing. The controller has the same default. */
 #define DEFAULT_RETRIES 3
 
 static const struct spec_phase phases[] = {
@@ -68,8 +68,8 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 /* --- data from the status --- */
 
 /*
- * Return the job's phase. If a finished job is being deleted, return the phase that it had when it
- * finished.
+ * Return the job's phase. If a job was finished and is now being deleted, return the phase that it
+ * had when it finished.
  */
 static const char *phase_of(const struct spec_value *status)
 {
@@ -82,8 +82,8 @@ static const char *phase_of(const struct spec_value *status)
 }
 
 /*
- * Return the time at which the phase began or, if this is unknown, the time at which the status
- * last changed in this phase. 0 if no time is known.
+ * Return the time at which the phase began. If that time is unknown, return the time at which the
+ * status last changed in this phase. Return 0 if no time is known.
  */
 static int64_t changed(const struct spec_value *status)
 {
@@ -92,14 +92,14 @@ static int64_t changed(const struct spec_value *status)
 	const char *phase = phase_of(status);
 
 	/*
-	 * The job's quota was released when the job finished. Use that time, since other conditions
-	 * still change while the controller cleans up.
+	 * The job has finished, and its quota was released at that time. Use the time of this
+	 * release, since other conditions still change while the controller cleans up.
 	 */
 	if (quota && streq(spec_read_text(quota, "reason"), phase))
 		return spec_read_time(quota, "lastTransitionTime");
 	/*
 	 * The controller sets this phase only a minute after pods have failed. No condition has the
-	 * time of their failure.
+	 * time at which they failed.
 	 */
 	if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&
 	    streq(spec_read_text(unhealthy, "reason"), "FoundFailedPods"))
@@ -107,7 +107,10 @@ static int64_t changed(const struct spec_value *status)
 	return spec_view_changed(status);
 }
 
-/* Return when the current attempt began. Older pods belong to an earlier attempt. */
+/*
+ * Return the time at which the current attempt began. Pods that are older belong to an earlier
+ * attempt.
+ */
 static int64_t began(const struct spec_value *status, const char *phase)
 {
 	const struct spec_value *deployed = spec_view_condition(status, "ResourcesDeployed");
@@ -140,8 +143,8 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 	v->began = began(status, phase);
 	spec_read_copy(&v->phase, phase, READ_MAX_WORD);
 	/*
-	 * In the following cases, the pods do not show why the job waits, is retried or has failed.
-	 * So set the reason here.
+	 * In the cases below, the pods do not show why the job waits, is retried or has failed. So
+	 * set the reason here.
 	 */
 	if (streq(phase, "Suspended") && *v->queue) {
 		spec_job_view_queued(v, v->queue);
@@ -190,8 +193,8 @@ static const struct spec_option options[] = {
 };
 
 /*
- * Make a component that contains OBJECT. Earlier versions of the controller require a list of the
- * component's pods; later versions find the pods themselves.
+ * Make a component that contains OBJECT. Earlier versions of the controller require that a
+ * component lists its pods; later versions find the pods themselves.
  */
 static struct json_object *make_component(struct json_object *object, bool is_pod)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes batch Jobs and JobSets (v1alpha2). Each role becomes an Indexed Job of Kubernetes, and each
- * of its replicas one completion. All pods of a role share one template, so the object does not
- * grow with the number of replicas. Replicas differ only in their index. The cluster sets an
- * environment variable to this index. Where an AppDef has the macro for the replica's number, kxfs
- * writes a reference to this variable.
+ * of its replicas becomes one completion of that Job. All pods of a role share one template, so the
+ * object does not grow with the number of replicas. Replicas differ only in their index. The
+ * cluster sets an environment variable to this index. If an AppDef uses the macro for the replica's
+ * number, kxfs writes a reference to this variable instead.
  *
  * The files in share/kinds/ describe how kxfs reads objects of these kinds.
  */
@@ -27,7 +27,9 @@
 /* A label that the Job controller sets in all pods. */
 #define INDEXED_POD_SELECTOR "batch.kubernetes.io/job-name"
 
-/* The run options that all kinds in this file have. The option table of each kind includes them. */
+/*
+ * The run options that all kinds in this file have. The table of each kind's options includes them.
+ */
 #define INDEXED_OPTIONS                                                                            \
 	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "Kueue queue for the jobs"},           \
 		{.name = "priority_class",                                                         \
@@ -36,8 +38,8 @@
 		POD_OPTIONS, SPEC_TIME_LIMIT_OPTION, SPEC_TTL_OPTION, POD_NO_ANNOTATIONS_OPTION
 
 /*
- * Prepare P for B. B's id must be set. RANK0_HOST (borrowed) is the host name of rank 0, which is
- * the same in all pods; NULL if pods have no host names.
+ * Prepare P for making the pods of B. B's id must be set. RANK0_HOST (borrowed) is the host name of
+ * rank 0, which is the same in all pods. RANK0_HOST is NULL if pods have no host names.
  */
 static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *rank0_host)
 {
@@ -46,7 +48,7 @@ static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *
 	p->rank0_env = "TORCHX_RANK0_HOST";
 	p->rank0_host = rank0_host;
 	p->replica_id = "$(" INDEX ")";
-	/* The Job controller writes the index into this annotation. */
+	/* The Job controller writes the index of the pod into this annotation. */
 	p->number = spec_tree_parse("{\"name\": \"" INDEX
 				    "\", \"valueFrom\": {\"fieldRef\": {\"fieldPath\": "
 				    "\"metadata.annotations['" NOTES "job-completion-index']\"}}}");
@@ -57,8 +59,8 @@ static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *
 }
 
 /*
- * Make the spec of the Job for role INDEX. RETRIES adds the fields for retries to it. If there is
- * an error, add it to the build's errors and return NULL.
+ * Make the spec of the Job for role INDEX. RETRIES adds to it the fields that control retries. If
+ * there is an error, add it to the build's errors and return NULL.
  */
 static struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_t parallelism,
 				       void (*retries)(struct json_object *spec,
@@ -87,7 +89,7 @@ static struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_
 	return ret;
 }
 
-/* Return the object of P's build, without its spec. Its labels include those for Kueue. */
+/* Make the object of P's build, but without its spec. Its labels include the labels for Kueue. */
 static struct json_object *indexed_object(struct spec_pods *p)
 {
 	const struct spec_build *b = p->build;
@@ -129,7 +131,7 @@ static void jobset_clear(struct jobset *j)
 
 /*
  * The names of pods are APP-SUFFIX-ROLE-0-K-xxxxx. JobSet's webhook refuses a JobSet if one of
- * these names would be longer than a label.
+ * these names would be longer than a label may be.
  */
 static size_t jobset_pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
@@ -138,8 +140,8 @@ static size_t jobset_pod_name_len(size_t app, size_t role, size_t k, size_t last
 }
 
 /*
- * If a replica fails without retries left, its Job fails. Then the JobSet fails or starts another
- * attempt.
+ * If a replica fails and has no retries left, its Job fails. Then the JobSet fails, or it starts
+ * another attempt.
  */
 static void jobset_retries(struct json_object *spec, const struct spec_role *role)
 {
@@ -178,8 +180,8 @@ static struct json_object *make_object(struct jobset *j)
 	int64_t least = INT32_MAX;
 
 	/*
-	 * The whole job may be restarted as often as each role allows. A role that retries single
-	 * replicas allows no such restart.
+	 * The whole job may be restarted as often as every role allows. If a role retries single
+	 * replicas, it does not allow a restart of the whole job.
 	 */
 	for (size_t i = 0; i < app->n_roles; i++)
 		least = min_of(least, app->roles[i].retry_policy == SPEC_RETRY_APPLICATION
@@ -189,8 +191,8 @@ static struct json_object *make_object(struct jobset *j)
 	spec_tree_add(spec, "failurePolicy", policy);
 	spec_build_ttl(j->build, spec);
 	/*
-	 * Publish host names of pods that are not ready, since replicas find each other before they
-	 * are ready.
+	 * Publish the host names of pods even before the pods are ready, since replicas find each
+	 * other before they are ready.
 	 */
 	spec_tree_add(spec, "network",
 		      spec_tree_parse("{\"enableDNSHostnames\": true,"
@@ -235,8 +237,9 @@ const struct spec_kind spec_jobset = {
 /* --- batch Job --- */
 
 /*
- * Every cluster serves batch Jobs. A batch Job has only one role, its pods have no DNS names, and
- * it can't restart all pods together. An AppDef that needs more must use one of the kinds below.
+ * Every cluster serves batch Jobs. A batch Job has only one role. Its pods have no DNS names, and
+ * it can't restart all pods together. An AppDef that needs more must use one of these kinds
+ * instead.
  */
 #define ELSEWHERE "jobset or volcano"
 
@@ -251,8 +254,9 @@ static const struct spec_option job_options[] = {
 };
 
 /*
- * Two names must not be longer than a label: APP-SUFFIX-K, the host name of a pod, and ROLE, the
- * name of the container. The names of pods don't matter, since the Job controller shortens them.
+ * Two names must not be longer than a label may be: APP-SUFFIX-K, which is the host name of a pod,
+ * and ROLE, which is the name of the container. The names of pods don't matter, since the Job
+ * controller shortens them.
  */
 static size_t job_pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
@@ -280,8 +284,8 @@ static int check_rank0(struct spec_build *b, const char *text, const char *path)
 }
 
 /*
- * Check that a batch Job can run the AppDef's roles and replicas. Return 0, or the errno of an
- * error that was added to the build's errors.
+ * Check that a batch Job can run the AppDef's roles and replicas. Return 0. If it can't, add an
+ * error to the build's errors and return its errno.
  */
 static int check_replicas(struct spec_build *b)
 {
@@ -352,7 +356,7 @@ static int job_build(struct spec_build *b)
 
 /* --- reading a batch Job: what its kind file can't express --- */
 
-/* Add details to the reason why the Job has failed or is about to fail. */
+/* The Job has failed or is about to fail. Add details to the reason. */
 static void explain(struct spec_job_view *v, const struct spec_value *status)
 {
 	const char *indexes = spec_read_text(status, "failedIndexes");
@@ -374,8 +378,8 @@ static void job_hook(const struct spec_value *object, struct spec_job_view *v)
 	if (*v->reason && !streq(v->phase, "Suspended"))
 		explain(v, status);
 	/*
-	 * By its successPolicy, a job may succeed although some pods have not. Only such a success
-	 * needs a reason.
+	 * A job with a successPolicy may succeed although some of its pods have not. Only such a
+	 * success needs a reason.
 	 */
 	if (spec_view_is_true(met) && streq(spec_read_text(met, "reason"), "SuccessPolicy")) {
 		spec_set(&v->reason, "SuccessPolicy");
@@ -384,8 +388,8 @@ static void job_hook(const struct spec_value *object, struct spec_job_view *v)
 	/* The job is finished, although the controller has not set the final condition yet. */
 	v->over |= streq(v->phase, "SuccessCriteriaMet");
 	/*
-	 * With a podFailurePolicy, a retry is not certain: the policy may forbid it for some exit
-	 * codes.
+	 * A retry is not certain if the job has a podFailurePolicy, which may forbid retries for
+	 * some exit codes.
 	 */
 	v->remakes = v->restarts && (v->alone || v->retries <= v->max_retries) &&
 		     !spec_read_map(spec_read_map(object, "spec"), "podFailurePolicy");

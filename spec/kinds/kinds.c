@@ -8,18 +8,19 @@
 #include "spec/base/mem.h"
 #include "spec/base/value.h"
 
-/* A sentence names at most this many kinds, and counts the others. */
+/* A text for users names at most this many kinds, and counts the others. */
 #define MAX_NAMED 5u
 
 /*
- * The kinds with a part in C, in the order of preference. Among kinds that share a slot (see
- * slot_of), the last one is the newest and is preferred. A row without a reader belongs to a kind
- * that a file in share/kinds/ describes. Such a row only makes the kind's objects from AppDefs.
+ * The kinds that are completely or partly written in C, in the order of preference. Some kinds
+ * share a slot (see slot_of). Among these, the last one is the newest and is preferred. If a kind
+ * has no reader here, a file in share/kinds/ describes how its objects are read. Its C code only
+ * makes the objects from AppDefs.
  */
 static const struct spec_kind *const compiled[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
 						   &spec_jobset, &spec_job};
 
-/* Return the part in C of the kind NAME; NULL if it has none. */
+/* Return the part of the kind NAME that is written in C; NULL if there is no such part. */
 static const struct spec_kind *find_compiled(const char *name)
 {
 	for (size_t i = 0; i < array_size(compiled); i++)
@@ -39,7 +40,7 @@ void spec_kinds_init(struct spec_kinds *ret)
 		struct spec_kind *kind = NULL;
 
 		spec_kind_file_read(s->text, strlen(s->text), find_compiled(s->name), &kind, &e);
-		/* a test checks that all shipped kind files can be read */
+		/* A test checks that all shipped kind files can be read. */
 		assert(kind && ret->n < SPEC_MAX_KINDS);
 		ret->v[ret->n++] = kind;
 	}
@@ -53,8 +54,8 @@ void spec_kinds_clear(struct spec_kinds *kinds)
 }
 
 /*
- * KIND is from a user's file. Return why it can't be stored at the index AT of KINDS, malloc'ed;
- * NULL if it can.
+ * KIND is from a user's file. Return the reason why it can't be stored at the index AT of KINDS,
+ * malloc'ed. Return NULL if it can be stored there.
  */
 static char *refusal_of(const struct spec_kinds *kinds, const struct spec_kind *kind, size_t at)
 {
@@ -154,8 +155,8 @@ void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kin
 							.torchx = compiled[i]->scheduler,
 							.pod_name_len = compiled[i]->pod_name_len};
 	/*
-	 * Local jobs follow the strictest rules, which are Volcano's. So the same AppDef can later
-	 * run in any cluster.
+	 * Local jobs follow the rules of Volcano, which are the strictest. So the same AppDef can
+	 * later run in any cluster.
 	 */
 	ret->known[n] = (struct spec_scheduler){.name = "local",
 						.torchx = "local_cwd",
@@ -164,7 +165,7 @@ void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kin
 
 /* --- the meaning of SOURCE --- */
 
-/* Return the word that selects KIND in SOURCE. Kinds that the same word selects share a slot. */
+/* Return the word in SOURCE that selects KIND. Kinds that the same word selects share a slot. */
 static const char *slot_of(const struct spec_kind *kind)
 {
 	return kind->source ? kind->source : kind->name;
@@ -247,7 +248,7 @@ int spec_kinds_served(const struct spec_kinds *kinds, const char *list, size_t l
 	return (int)n;
 }
 
-/* True if VIEW's controller is of KIND, in the API group of API_VERSION. */
+/* True if the controller of VIEW's object has the kind KIND and the API group of API_VERSION. */
 static bool is_of(const struct spec_job_view *view, const char *api_version, const char *kind)
 {
 	size_t group = strcspn(api_version, "/") + 1, word = strlen(kind);

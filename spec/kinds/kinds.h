@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of kinds. All lists and names of kinds are derived from it. A kind that is written in C
- * has a file of its own and a row in kinds.c.
+ * The table of kinds. All lists and names of kinds are derived from this table. A kind that is
+ * written in C has a file of its own and a row in kinds.c.
  */
 #pragma once
 
@@ -28,22 +28,24 @@ extern const struct spec_shipped_kind {
 void spec_kinds_init(struct spec_kinds *ret);
 void spec_kinds_clear(struct spec_kinds *kinds);
 /*
- * Add the kind that a user's kind file TEXT describes. It replaces the shipped kind with the same
- * name, unless that kind has a part in C. Return 0 and set *RET to the kind (borrowed). If the file
- * has errors, add them to E, return their errno and leave KINDS unchanged.
+ * Add the kind that a user's kind file TEXT describes. The kind replaces a shipped kind with the
+ * same name, unless a part of the shipped kind is written in C. Return 0 and set *RET to the kind
+ * (borrowed). If the file has errors, add them to E, return their errno and leave KINDS unchanged.
  */
 int spec_kinds_add(struct spec_kinds *kinds, const char *text, size_t len,
 		   const struct spec_kind **ret, struct spec_errors *e);
 /* Return the kind called NAME, or NULL. */
 const struct spec_kind *spec_kind_find(const struct spec_kinds *kinds, const char *name);
 /*
- * Return the I-th kind that a mount of SOURCE may show, or NULL after the last. SOURCE is "" for
- * all kinds, the name of one kind, or a word that several kinds share (source in struct spec_kind).
+ * Return the I-th kind that a mount of SOURCE may show; NULL after the last one. SOURCE is "" for
+ * all kinds, or the name of one kind. It may also be a word that several kinds share (the member
+ * source of struct spec_kind).
  */
 const struct spec_kind *spec_kind_meant(const struct spec_kinds *kinds, const char *source,
 					size_t i);
 /*
- * Return the first kind whose name, or whose name in TorchX, is SCHEDULER; NULL if there is none.
+ * Return the first kind that has the name SCHEDULER, or that TorchX calls SCHEDULER. Return NULL if
+ * there is none.
  */
 const struct spec_kind *spec_kind_of_scheduler(const char *scheduler);
 /* Return the first kind that has the run option NAME, or NULL. */
@@ -60,30 +62,31 @@ const struct spec_kind *spec_kind_default(const struct spec_kind *const *kinds, 
 void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind,
 			 const char *home);
 /*
- * Return a name for the jobs that a mount of SOURCE may show, for people: "Volcano jobs,
- * AppWrappers or Jobs"; malloc'ed.
+ * Return a phrase for the jobs that a mount of SOURCE may show, malloc'ed: "Volcano jobs,
+ * AppWrappers or Jobs".
  */
 char *spec_kinds_text(const struct spec_kinds *kinds, const char *source);
 
 /*
  * Find the kinds that a mount of SOURCE can show. LIST is the server's reply to "/apis" (an
- * APIGroupList), or NULL if it is unknown. Kinds that the same word in SOURCE selects share a slot.
- * RET gets one element for each slot, in the order of preference: the newest kind of the slot that
- * the server serves, or NULL if it serves none. If LIST is NULL, each element is the newest kind of
- * its slot. Return the number of slots, or -EINVAL if LIST is not an APIGroupList.
+ * APIGroupList), or NULL if the reply is unknown. Kinds that the same word in SOURCE selects share
+ * a slot. RET gets one element for each slot, in the order of preference. The element is the newest
+ * kind of the slot that the server serves, or NULL if the server serves none of them. If LIST is
+ * NULL, the element is the newest kind of the slot. Return the number of slots, or -EINVAL if LIST
+ * is not an APIGroupList.
  */
 int spec_kinds_served(const struct spec_kinds *kinds, const char *list, size_t len,
 		      const char *source, const struct spec_kind *ret[SPEC_MAX_KINDS]);
 /* True if PART and KIND are the same resource. */
 bool spec_part_is(const struct spec_part *part, const struct spec_kind *kind);
 /*
- * True if a job of KIND has created the object in VIEW, as a JobSet creates Jobs. kxfs does not
- * show such an object as a job.
+ * VIEW is a view of an object. True if a job of KIND has created this object, as a JobSet creates
+ * Jobs. kxfs does not show such an object as a job.
  */
 bool spec_kind_makes(const struct spec_kind *kind, const struct spec_job_view *view);
 /*
- * True if the pods of the object in VIEW, which is of kind OWN, belong to a job of KIND. The object
- * is then a watched part of this job, or a part of such a part.
+ * VIEW is a view of an object of kind OWN. True if the pods of this object belong to a job of KIND.
+ * The object is then a watched part of this job, or a part of such a part.
  */
 bool spec_kind_links(const struct spec_kind *kind, const struct spec_kind *own,
 		     const struct spec_job_view *view);

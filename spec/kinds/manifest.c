@@ -33,8 +33,8 @@
 #define JSON_FORM (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 
 /*
- * If an object would be larger than the limit times this factor, kxfs refuses it before making it.
- * A smaller one that exceeds the limit is made first, so that the error has its exact size.
+ * kxfs makes an object that exceeds the limit, so that the error has the object's exact size. But
+ * if the object would exceed the limit times this factor, kxfs refuses it before making it.
  */
 #define FAR_TOO_LARGE 4
 
@@ -56,8 +56,8 @@ static void build_clear(struct spec_build *b)
 }
 
 /*
- * Refuse an object that has SIZE bytes and is too large. If EXACT is false, SIZE is only a lower
- * bound. APP is NULL for a ready manifest, since its number of replicas is unknown.
+ * Refuse an object that is too large. It has SIZE bytes. If EXACT is false, it has at least SIZE
+ * bytes. APP is NULL for a ready manifest, since the number of its replicas is unknown.
  */
 static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, struct spec_errors *e)
 {
@@ -81,7 +81,9 @@ static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, st
 		(unsigned long long)replicas);
 }
 
-/* Build the object of B's app. OPTIONS has the mount's run options; add the job's own to them. */
+/*
+ * Make the object of B's app. OPTIONS has the mount's run options. Add the job's own options to it.
+ */
 static int build_app(struct spec_build *b, struct spec_options *options)
 {
 	const struct spec_app *app = b->app;
@@ -99,8 +101,8 @@ static int build_app(struct spec_build *b, struct spec_options *options)
 /* --- annotations and labels of kxfs --- */
 
 /*
- * Return the map in MAP's FIELD, and create it if it is absent. Return NULL if MAP or the field is
- * not a map; the server will then refuse the object.
+ * Return the map in the member FIELD of MAP. If the member is absent, create it. Return NULL if MAP
+ * or the member is not a map. The server will then refuse the object.
  */
 static struct json_object *need_map(struct json_object *map, const char *field)
 {
@@ -114,8 +116,8 @@ static struct json_object *need_map(struct json_object *map, const char *field)
 }
 
 /*
- * Set SPEC_LABEL_USER to USER in OBJECT's map at PATH. If USER is NULL, remove this label, since a
- * copy may have it from the original job.
+ * PATH is the path of a map in OBJECT. Set SPEC_LABEL_USER to USER in this map. If USER is NULL,
+ * remove the label, since a copy may have it from the original job.
  */
 static void put_user(struct json_object *object, const char *path, const char *user)
 {
@@ -131,8 +133,8 @@ static void put_user(struct json_object *object, const char *path, const char *u
 }
 
 /*
- * Set or remove the label of a pod or a pod template. Skip other objects, such as a Job in an
- * AppWrapper: kxfs does not show their pods.
+ * If POD is a pod or a pod template, set or remove its label. Skip any other object, such as a Job
+ * in an AppWrapper, because kxfs does not show the pods of such an object.
  */
 static void put_user_of_pod(struct json_object *pod, const void *user)
 {
@@ -194,7 +196,7 @@ static int finish(struct spec_build *b, struct spec_manifest **ret)
 	return 0;
 }
 
-/* True if SCHEDULER, from a document, names KIND. */
+/* A document names SCHEDULER. True if this is a name of KIND. */
 static bool is_meant(const struct spec_kind *kind, const char *scheduler)
 {
 	return streq(kind->name, scheduler) || streq(kind->scheduler, scheduler) ||
@@ -210,8 +212,8 @@ static const struct spec_kind *refuse_all(struct spec_errors *e)
 }
 
 /*
- * Return the kind of the manifest ROOT. If this mount does not have this kind, add an error and
- * return another kind of the mount, or NULL if it has none.
+ * Return the kind of the manifest ROOT. If the mount does not show this kind, add an error, and
+ * return another kind that the mount shows, or NULL if it shows none.
  */
 static const struct spec_kind *choose_ready(const struct spec_yaml *root,
 					    const struct spec_manifest_request *rq,
@@ -230,7 +232,10 @@ static const struct spec_kind *choose_ready(const struct spec_yaml *root,
 	return kinds[0];
 }
 
-/* Return the kind of the object that the document ROOT becomes; NULL after adding an error. */
+/*
+ * Return the kind of the object that the document ROOT becomes. If there is an error, add it to E.
+ * The result may then be NULL.
+ */
 static const struct spec_kind *choose_kind(const struct spec_yaml *root,
 					   const struct spec_manifest_request *rq,
 					   struct spec_errors *e)
@@ -281,7 +286,10 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 	bool bare;
 
 	for (size_t i = 0; i < rq->n_options; i++)
-		/* On a mount of several kinds, skip options that this kind does not have. */
+		/*
+		 * A mount of several kinds may have options that this kind does not have. Skip
+		 * them.
+		 */
 		if (rq->kind || spec_option_find(kind->options, rq->options[i].key))
 			spec_options_set(options, rq->options[i].key, rq->options[i].value, e);
 	if (spec_app_is_manifest(root)) {

@@ -2,7 +2,7 @@
 /*
  * Converts the text of a document into the object that kxfs sends to a cluster. An AppDef becomes
  * an object of one of the mount's kinds. A ready manifest (with apiVersion and kind) already is the
- * object: it is checked, and some fields are removed. Pure: randomness and all other input are
+ * object, so kxfs only checks it and removes some fields. Pure: randomness and all other input are
  * parameters.
  */
 #pragma once
@@ -12,21 +12,21 @@
 /* The input of spec_manifest_make besides the document. Plain data. */
 struct spec_manifest_request {
 	/*
-	 * The mount's kind. NULL on a mount of several kinds: kxfs then uses the kind in KINDS that
-	 * the document names or, if it names none, the first kind in KINDS that can make objects
-	 * from AppDefs.
+	 * The mount's kind. NULL on a mount of several kinds. kxfs then uses the kind in KINDS that
+	 * the document names. If the document names none, kxfs uses the first kind in KINDS that
+	 * can make objects from AppDefs.
 	 */
 	const struct spec_kind *kind;
 	const struct spec_kind *const *kinds;
 	size_t n_kinds;
-	/* all kinds, including kinds that this mount does not show */
+	/* All kinds that kxfs knows, even if this mount does not show them. */
 	const struct spec_kinds *known;
 	const struct spec_pair *options; /* the mount's run options: "-o key=value" */
 	size_t n_options;
 	const char *home; /* as in struct spec_app_rules */
 	/*
-	 * True for a mount with -o mine. Such a mount selects its jobs by SPEC_LABEL_USER, so
-	 * objects need this label.
+	 * True for a mount with -o mine. Such a mount finds its jobs by the label SPEC_LABEL_USER,
+	 * so kxfs sets this label in the objects.
 	 */
 	bool mine;
 	struct spec_identity identity;
@@ -39,15 +39,15 @@ struct spec_manifest {
 	char *json; /* the object as JSON on one line */
 	size_t json_len;
 	/*
-	 * The cluster removes the object this many seconds after the object has finished. -1 if it
-	 * does not.
+	 * The cluster removes the object this many seconds after the object has finished. -1 if the
+	 * cluster does not remove it.
 	 */
 	int64_t ttl;
 };
 
 /*
- * Set *RET to the object that the document TEXT becomes. Return 0, or the errno of the errors that
- * were added to E. It is -EFBIG if the object has more than SPEC_MAX_OBJECT bytes.
+ * Convert the document TEXT to an object, and set *RET to it. Return 0. If there are errors, add
+ * them to E and return their errno. It is -EFBIG if the object has more than SPEC_MAX_OBJECT bytes.
  */
 int spec_manifest_make(const char *text, size_t len, const struct spec_manifest_request *rq,
 		       struct spec_manifest **ret, struct spec_errors *e);

@@ -3,10 +3,10 @@
  * Implements the kind mcad: AppWrappers of v1beta1, which MCAD controls.
  *
  * Reading: kxfs reads objects as MCAD's controller writes them. The controller reports the end of a
- * job late or never, so kxfs does not use its counts of pods. The conditions are a list with one
- * entry for each type and reason. An entry keeps its position in the list. Some conditions have the
- * time at which they last occurred, others the time at which they first occurred. If the job waits,
- * a condition has the reason.
+ * job late or never, so kxfs does not use the controller's counts of pods. The conditions are a
+ * list with one entry for each type and reason. An entry keeps its position in the list. Some
+ * conditions have the time at which they last occurred, and others have the time at which they
+ * first occurred. If the job waits, a condition has the reason.
  *
  * Making: each pod group, each pod and one headless service is a generic item.
  */
@@ -27,12 +27,15 @@ static const struct spec_phase phases[] = {
 	{0},
 };
 
-/* The reason of a condition. MCAD may add a full stop to it. */
+/*
+ * The reason of a condition: MCAD can't create the job's pods. MCAD may add a full stop to this
+ * word.
+ */
 #define UNMADE "ItemCreationFailure"
 
 /*
- * What a condition of each type means for a user who waits for the job. Conditions of other types
- * are not shown.
+ * For each type of condition, what the condition means for a user who waits for the job. Conditions
+ * of other types are not shown.
  */
 static const struct {
 	const char *type;
@@ -73,10 +76,16 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 	return wrap_tasks(items, key, v, ret_tasks);
 }
 
-/* Return what a condition of TYPE means for a job in STATE; NULL if the condition is not shown. */
+/*
+ * STATE is the job's state. Return the meaning of a condition of TYPE for users; NULL if the
+ * condition is not shown in this state.
+ */
 static const char *text_of(const char *state, const char *type)
 {
-	/* When a job runs again, MCAD does not add a condition. So the last one is out of date. */
+	/*
+	 * When a job runs again, MCAD does not add a condition. So the last condition is out of
+	 * date now.
+	 */
 	if (strncmp(state, "Running", strlen("Running")) == 0 || streq(state, "Completed"))
 		return NULL;
 	if (streq(type, "Failed"))
@@ -90,7 +99,7 @@ static const char *text_of(const char *state, const char *type)
 }
 
 /*
- * If CONDITION explains why the job does not run or has ended, set V's message and reason from it.
+ * If CONDITION explains why the job waits or has ended, set V's message and reason from CONDITION.
  */
 static void explain(const struct spec_value *condition, struct spec_job_view *v)
 {
@@ -120,8 +129,8 @@ static bool is_unmade(const struct spec_value *condition)
 
 /*
  * Return the condition that reports that MCAD can't create the job's pods. Return NULL if there is
- * none, or if MCAD has dispatched the job since then. While MCAD can't create them, the job waits,
- * and MCAD alternates between the states Failed and Pending every 2-3 s.
+ * no such condition, or if MCAD has dispatched the job since then. As long as MCAD can't create the
+ * pods, the job waits, and MCAD alternates between the states Failed and Pending every 2-3 s.
  */
 static const struct spec_value *unmade(const struct spec_value *list)
 {
@@ -142,9 +151,9 @@ static const struct spec_value *unmade(const struct spec_value *list)
 }
 
 /*
- * Return the time at which MCAD last requeued the job; 0 if it never has. Pods that were created
- * earlier belong to an earlier attempt. The result is rounded down to a whole second, since the
- * creation times of pods are whole seconds.
+ * Return the time at which MCAD last requeued the job; 0 if MCAD never requeued it. Pods that were
+ * created before this time belong to an earlier attempt. The result is rounded down to a whole
+ * second, since the creation times of pods are whole seconds.
  */
 static int64_t began(const struct spec_value *list)
 {
@@ -189,8 +198,9 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 		last = trouble;
 	} else if (streq(state, "Failed") && n > 0 && is_unmade(spec_read_at(list, n - 1))) {
 		/*
-		 * The last condition belongs to an earlier attempt, and the job waits. MCAD appends
-		 * a condition of this type again only after one of another type.
+		 * The last condition in the list belongs to an earlier attempt, and the job waits
+		 * now. MCAD appends a condition of this type again only after it has appended a
+		 * condition of another type.
 		 */
 		state = "Pending";
 	}

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks ready manifests, and renames them if necessary. kxfs sends a manifest unchanged, except
- * for fields that others have added (added.c). So a job's manifest.yaml can be submitted again.
+ * Checks ready manifests, and renames their objects if necessary. kxfs sends a manifest unchanged,
+ * except for fields that others have added (added.c). So users can submit a job's manifest.yaml
+ * again.
  *
  * If the old name ends with a random suffix, kxfs replaces the name wherever it occurs: in the
- * names of objects that an AppWrapper wraps, in hosts, labels and arguments. If it has no such
- * suffix, it may be a common word, so kxfs renames only the object itself. kxfs also replaces
- * metadata.generateName by a name, so that it can retry the request.
+ * names of objects that an AppWrapper wraps, in hosts, labels and arguments. A name without a
+ * random suffix may be a common word, so kxfs then renames only the object itself. kxfs also
+ * replaces metadata.generateName by a name. With a fixed name, it can retry the request.
  */
 #include "spec/kinds/ready_manifest.h"
 
@@ -38,7 +39,7 @@ const struct spec_kind *spec_ready_kind(const struct spec_kinds *known,
 	return NULL;
 }
 
-/* Return the text of ROOT's top-level field KEY; NULL after adding an error. */
+/* Return the text of ROOT's top-level field KEY. If there is none, add an error and return NULL. */
 static const char *need_text(const struct spec_yaml *root, const char *key, struct spec_errors *e)
 {
 	const struct spec_yaml *node = spec_yaml_get(root, key);
@@ -84,8 +85,8 @@ static void refuse(struct spec_errors *e, const char *path, const char *text)
 }
 
 /*
- * Return the text of METADATA's field KEY; "" if it is absent or null. If it is not text, add an
- * error at PATH and return NULL.
+ * Return the text of METADATA's field KEY; "" if the field is absent or null. If its value is not a
+ * text, add an error at PATH and return NULL.
  */
 static const char *text_at(struct json_object *metadata, const char *key, const char *path,
 			   struct spec_errors *e)
@@ -131,8 +132,8 @@ static const char *suffix_of(const char *name)
 }
 
 /*
- * Return NAME with a suffix made from V, malloc'ed. If NAME has a random suffix, the new one
- * replaces it. The result is then at most as long as NAME, so other names that contain it do not
+ * Return NAME with a new suffix made from V, malloc'ed. If NAME has a random suffix, the new suffix
+ * replaces it. The result is then at most as long as NAME, so other names that contain NAME do not
  * become too long.
  */
 static char *renamed(const char *name, uint64_t v)
@@ -161,8 +162,8 @@ static bool is_word(char c)
 }
 
 /*
- * Return the next occurrence of FROM in TEXT that is not part of a longer word; NULL if there is
- * none. TEXT is a part of the text that starts at BEGIN.
+ * Return the next occurrence of FROM in TEXT that is not a part of a longer word; NULL if there is
+ * none. TEXT points into the longer text that starts at BEGIN.
  */
 static const char *find(const char *text, const char *begin, const char *from)
 {
@@ -192,8 +193,8 @@ static void replace_text(struct json_object *value, const struct manifest_names 
 }
 
 /*
- * Replace the name in all texts in VALUE. The recursion is bounded, since the nesting of any
- * document is.
+ * Replace the old name by the new name in all texts in VALUE. The recursion is bounded, since the
+ * nesting of every document is bounded.
  */
 static void replace_all(struct json_object *value, const struct manifest_names *names)
 {
@@ -212,9 +213,9 @@ static void replace_all(struct json_object *value, const struct manifest_names *
 }
 
 /*
- * OBJECT was renamed from OLD to ID. Check that the names of all objects in it have changed too:
- * each must contain ID. If a wrapped object still has its old name, an object of the job OLD has
- * the same name, so add the error -EEXIST.
+ * OBJECT was renamed from OLD to ID. Check that the names of all objects that it wraps have changed
+ * too. Each of them must contain ID. If a wrapped object still has its old name, an object of the
+ * job OLD has the same name. So add an error and return -EEXIST.
  */
 static int check_wrapped(struct json_object *object, const struct spec_kind *kind, const char *old,
 			 const char *id, struct spec_errors *e)
@@ -241,9 +242,9 @@ static int check_wrapped(struct json_object *object, const struct spec_kind *kin
 }
 
 /*
- * Rename B's object: keep its name but replace or add a random suffix. Return 0, or -EEXIST after
- * adding an error. This happens if the old object still exists, and an object wrapped in the new
- * one would have the same name as one wrapped in the old one.
+ * Rename B's object: keep its name, but replace the random suffix or add one. Return 0. Add an
+ * error and return -EEXIST if the old object still exists and both objects would wrap an object
+ * with the same name.
  */
 static int rename_object(struct spec_build *b)
 {

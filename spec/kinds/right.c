@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of rights. The rights for the jobs of a kind are derived from the kind; ROWS has all
+ * The table of rights. The rights for the jobs of a kind are derived from the kind. ROWS has all
  * other rights.
  */
 #include "spec/kinds/right.h"
@@ -17,7 +17,7 @@ static const struct right_row {
 	enum who who;
 	struct spec_right right;
 } rows[] = {
-	/* every mount needs this right */
+	/* Every mount needs this right. */
 	{ANY, {.group = "", .resource = "pods", .verbs = {"list", "watch"}}},
 	{ANY,
 	 {.group = "",
@@ -117,8 +117,8 @@ static bool is_for(const struct right_row *row, const struct spec_kind *const *k
 }
 
 /*
- * Return what ctl can't do without the right to patch jobs of KIND; NULL if ctl does not patch
- * jobs.
+ * Return what ctl can't do without the right to patch jobs of KIND. Return NULL if ctl does not
+ * patch such jobs.
  */
 static const char *cost_of_patch(const struct spec_kind *kind)
 {
@@ -130,7 +130,7 @@ static const char *cost_of_patch(const struct spec_kind *kind)
 		       : "ctl can't suspend or resume jobs";
 }
 
-/* Append RIGHT to the *M rights in V, for RESOURCE in the API group of API. */
+/* V has *M rights. Append RIGHT, for RESOURCE in the API group of API. */
 static void add(struct spec_right *v, size_t *m, struct spec_right right, const char *api,
 		const char *resource)
 {
@@ -139,7 +139,7 @@ static void add(struct spec_right *v, size_t *m, struct spec_right right, const 
 	v[(*m)++] = right;
 }
 
-/* For each of the N KINDS, append the right of_jobs[K] to the *M rights in V. */
+/* V has *M rights. Append the right of_jobs[K] for each of the N KINDS. */
 static void add_of_jobs(struct spec_right *v, size_t *m, size_t k,
 			const struct spec_kind *const *kinds, size_t n)
 {
@@ -165,7 +165,7 @@ static bool is_there(const struct spec_right *v, size_t m, const struct spec_par
 	return false;
 }
 
-/* Append the rights for the parts of the N KINDS to the *M rights in V. */
+/* V has *M rights. Append the rights for the parts of the N KINDS. */
 static void add_of_parts(struct spec_right *v, size_t *m, const struct spec_kind *const *kinds,
 			 size_t n)
 {

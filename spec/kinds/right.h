@@ -7,25 +7,25 @@
 
 #include "spec/pods/kind.h"
 
-/* A right. Plain data: its texts are static, or belong to a kind. */
+/* A right. Plain data. Its texts are static, or belong to a kind. */
 struct spec_right {
 	char group[128];      /* the API group; "" is the core group */
 	const char *resource; /* "pods/log" */
 	const char *verbs[4]; /* ends with NULL */
-	/* true if the mount does not show the jobs of a kind without this right */
+	/* true for a right to read a kind's jobs: without it, the mount does not show these jobs */
 	bool jobs;
 	bool cluster; /* true if the resource is cluster-wide, not in a namespace */
-	/* what users lack without this right; NULL if mounting fails without it */
+	/* What users lack without this right. NULL if mounting fails without it. */
 	const char *cost;
 };
 
 /*
- * Return the *RET_N rights that a mount of the N KINDS uses, malloc'ed. The rights without which
- * mounting fails come first.
+ * Return the rights that a mount of the N KINDS uses, malloc'ed. Set *RET_N to their number. The
+ * rights without which mounting fails come first.
  */
 struct spec_right *spec_rights(const struct spec_kind *const *kinds, size_t n, size_t *ret_n);
 /*
- * Return what users lack if the user may not list and watch RESOURCE; NULL if mounting fails
- * without this right. The text is static.
+ * Return what users lack without the right to list and watch RESOURCE. Return NULL if mounting
+ * fails without this right. The text is static.
  */
 const char *spec_right_cost(const char *resource);

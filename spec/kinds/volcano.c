@@ -2,9 +2,9 @@
 /*
  * Implements the kind volcano: Volcano's Job.
  *
- * Reading: kxfs reads jobs and their pods as Volcano's controller writes them. It does not use
- * Volcano's counts of pods, since Volcano removes them when a job has finished, and the pods show
- * more.
+ * Reading: kxfs reads jobs and their pods as Volcano's controller writes them. kxfs does not use
+ * Volcano's counts of pods. Volcano removes these counts when a job has finished, and the pods
+ * themselves show more.
  *
  * ctl: kxfs creates Commands. Volcano accepts any Command, ignores the uid of the Command's target,
  * and deletes the Command even if it does not obey it. So kxfs only creates Commands that Volcano
@@ -60,8 +60,8 @@ static bool any_restarts(const struct spec_value *policies)
 }
 
 /*
- * Find the first of POLICIES that applies when all pods of a task have succeeded. Return its
- * action; "" if there is no such policy.
+ * Find the first of POLICIES that applies when all pods of a task have succeeded. Return this
+ * policy's action; "" if there is no such policy.
  */
 static const char *action_of_success(const struct spec_value *policies)
 {
@@ -79,8 +79,8 @@ static const char *action_of_success(const struct spec_value *policies)
 }
 
 /*
- * True if Volcano does not simply complete the job when all pods of TASK have succeeded. POLICIES
- * are the job's policies. They apply if TASK has no policy of its own.
+ * True if Volcano does something else than complete the job when all pods of TASK have succeeded.
+ * POLICIES are the job's policies. They apply if no policy of TASK itself does.
  */
 static bool acts_on_success(const struct spec_value *task, const struct spec_value *policies)
 {
@@ -118,7 +118,8 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 	spec_read_copy_word(&v->reason, state, "reason");
 	spec_read_copy_message(&v->message, state);
 	/*
-	 * Each phase that the job has had has one condition. The newest condition is the last one.
+	 * There is one condition for each phase that the job has had. The last condition is the
+	 * newest.
 	 */
 	for (size_t i = 0; i < spec_read_count(conditions); i++) {
 		const struct spec_value *one = spec_read_at(conditions, i);
@@ -152,8 +153,8 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 		read_task(task, &(*ret_tasks)[i]);
 	}
 	/*
-	 * DEFAULT_ATTEMPTS is probably from Volcano's webhook and not from the user. It then limits
-	 * the retries only if a policy restarts the job.
+	 * If the number is DEFAULT_ATTEMPTS, it is probably from Volcano's webhook and not from the
+	 * user. It then limits the retries only if a policy restarts the job.
 	 */
 	if (attempts > 0 && (v->restarts || attempts != DEFAULT_ATTEMPTS))
 		v->max_retries = (unsigned)attempts - 1;
@@ -167,8 +168,8 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 /* --- pods --- */
 
 /*
- * Return the value of KEY in a pod's annotations, or else in its labels. Volcano writes its data
- * about a pod into annotations, and most of it also into labels.
+ * Return the value of KEY in a pod's annotations. If there is none, return its value in the pod's
+ * labels. Volcano writes its data about a pod into annotations, and most of it also into labels.
  */
 static const char *note_of(const struct spec_value *object, const char *key)
 {
@@ -217,7 +218,10 @@ static const char *const commands[SPEC_N_ACTIONS] = {
 	[SPEC_TERMINATE] = "TerminateJob",
 };
 
-/* The actions that Volcano obeys in a phase. In a phase without a row it obeys none. */
+/*
+ * For each phase, the actions that Volcano obeys in this phase. In a phase without a row, Volcano
+ * obeys none.
+ */
 static const struct {
 	const char *phase;
 	unsigned actions;
@@ -237,8 +241,8 @@ static unsigned in_phase(const char *phase)
 }
 
 /*
- * Return the actions that would make JOB fail. Each of them starts another attempt, and Volcano
- * fails a job that has no attempts left.
+ * Return the actions that would only make JOB fail. These actions start another attempt, and
+ * Volcano fails a job that has no attempts left.
  */
 static unsigned in_vain(const struct spec_job_view *job)
 {
@@ -280,9 +284,9 @@ static struct json_object *reference(const struct spec_job_view *job)
 }
 
 /*
- * Make a Command. Its owner is the job. If the job is deleted before Volcano has seen the Command,
- * the garbage collector removes the Command. The owner reference sets neither controller nor
- * blockOwnerDeletion, which would require another right.
+ * Make a Command. The job is its owner. So if the job is deleted before Volcano has seen the
+ * Command, the garbage collector removes the Command. The owner reference does not set controller
+ * or blockOwnerDeletion, because these would require another right.
  */
 static void request(const struct spec_control_asked *asked, struct spec_control_request *ret)
 {
@@ -311,8 +315,8 @@ static bool is_one_of(const char *phase, const char *a, const char *b)
 }
 
 /*
- * Find the outcome of ACTION. A watch may miss a short phase, but an increased count of retries
- * shows that the job was restarted.
+ * Find the outcome of ACTION. The watch may miss a short phase. But if the count of retries has
+ * increased, the job was restarted.
  */
 static enum spec_control_outcome outcome(enum spec_action action,
 					 const struct spec_control_mark *before,
@@ -335,8 +339,8 @@ static enum spec_control_outcome outcome(enum spec_action action,
 	if (there)
 		return SPEC_CONTROL_OBEYED;
 	/*
-	 * The action may still have an effect: the job is in the same phase as before, is
-	 * restarting, or is in a phase in which Volcano obeys the action.
+	 * The action may still have an effect in three cases: the job is in the same phase as
+	 * before, it is restarting, or it is in a phase in which Volcano obeys the action.
 	 */
 	if (is_one_of(now->phase, before->phase, "Restarting") ||
 	    in_phase(now->phase) & BIT(action))
@@ -347,8 +351,9 @@ static enum spec_control_outcome outcome(enum spec_action action,
 const struct spec_control spec_volcano_control = {
 	.known = (BIT(SPEC_N_ACTIONS) - 1) & ~BIT(SPEC_RELEASE),
 	/*
-	 * Volcano deletes a Command before it acts on it. So a second Command with the same name
-	 * could be created, and if the job had restarted by then, Volcano would restart it again.
+	 * Volcano deletes a Command before it acts on the Command. In between, kxfs could create a
+	 * second Command with the same name. If the job has restarted by then, Volcano would
+	 * restart it again.
 	 */
 	.once = BIT(SPEC_RESTART),
 	.actions = accepted,
@@ -409,8 +414,9 @@ static void volcano_clear(struct volcano *v)
 }
 
 /*
- * The names of pods are APP-SUFFIX-ROLE-K-0. Volcano's webhook computes the length of a name with
- * the index of the task in place of the 0. So from the 11th task on it assumes longer names.
+ * The names of pods are APP-SUFFIX-ROLE-K-0. When Volcano's webhook computes the length of a name,
+ * it uses the index of the task instead of the 0. So from the 11th task on, it assumes longer
+ * names.
  */
 static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
@@ -425,8 +431,8 @@ static void start(struct volcano *v)
 	cleanup_free char *name = spec_name_norm(b->app->roles[0].name);
 
 	/*
-	 * The variable in which Volcano puts the hosts of a task. In its name, the task's name has
-	 * upper-case letters, and "_" in place of each dash.
+	 * The name of the variable in which Volcano stores the hosts of a task. It contains the
+	 * task's name in upper case, with "_" for each dash.
 	 */
 	v->rank0_env = text_print("VC_%s_0_HOSTS", name);
 	for (char *at = v->rank0_env; *at; at++)
@@ -448,7 +454,7 @@ static void start(struct volcano *v)
 /* --- retries --- */
 
 /*
- * Return the action with which Volcano retries a failed replica of ROLE; NULL if Volcano does not
+ * Return the action by which Volcano retries a failed replica of ROLE; NULL if Volcano does not
  * retry it.
  */
 static const char *retry_action(const struct spec_role *role)
@@ -474,8 +480,8 @@ static int64_t max_retry(int64_t max_retries)
 /* --- tasks --- */
 
 /*
- * Make the task of replica K. NORM is the normal form of the role's name, with which the task's
- * name begins.
+ * Make the task of replica K. NORM is the normal form of the role's name. The task's name begins
+ * with NORM.
  */
 static struct json_object *make_task(struct spec_pod_role *r, const char *norm, unsigned k)
 {
@@ -539,8 +545,8 @@ static struct json_object *make_object(struct volcano *v)
 		spec_tree_text(spec, "priorityClassName", priority);
 	spec_build_ttl(b, spec);
 	/*
-	 * Publish host names of pods that are not ready, since replicas find each other before they
-	 * are ready.
+	 * Publish the host names of pods even before the pods are ready, since replicas find each
+	 * other before they are ready.
 	 */
 	spec_tree_add(spec, "plugins",
 		      spec_tree_parse(
