@@ -24,7 +24,9 @@
 
 #define WAITS_FOR_ROOM "It starts automatically when capacity becomes available."
 
-/* A class of causes. REASON is shown in `status`. ADVICE follows the sentence in `why`. */
+/*
+ * A class of causes. `status` shows REASON. In `why`, ADVICE follows the sentence about the cause.
+ */
 struct cause_class {
 	const char *reason;
 	const char *advice;
@@ -168,9 +170,9 @@ static bool has_waited(const struct facts *f, int64_t since)
 /* --- pods that can't be made --- */
 
 /*
- * Return an array with one element for each replica, malloc'ed. It is true if the replica has a pod
- * in the cluster now. The replica's member POD does not show this, since it may name a deleted pod
- * of an earlier attempt.
+ * Return an array with one element for each replica, malloc'ed. An element is true if its replica
+ * has a pod in the cluster now. The replica's member POD does not show this, since it may name a
+ * deleted pod of an earlier attempt.
  */
 static bool *made_replicas(const struct facts *f)
 {

@@ -110,7 +110,7 @@ struct spec_control {
 	unsigned (*actions)(const struct spec_control_job *job);
 	/*
 	 * Returns the errno for an ACTION that the controller would not accept now: -EOPNOTSUPP if
-	 * this mount can't request it at all, else -EINVAL. Sets *RET_WHY to the reason for the
+	 * this mount can't request ACTION at all, else -EINVAL. Sets *RET_WHY to the reason for the
 	 * user (static), or to NULL if the reason is the job's phase.
 	 */
 	int (*refusal)(const struct spec_control_job *job, enum spec_action action,

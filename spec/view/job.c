@@ -153,8 +153,8 @@ int spec_job_view_parse(const struct spec_reader *reader, const char *json, size
 		v->over |= !p->asked && (p->ending || spec_state_is_final(p->state));
 	}
 	/*
-	 * A controller with a limit of attempts counts failures. No retry follows the last failure,
-	 * so it is not counted here.
+	 * A controller that limits the number of attempts counts failures as retries. No retry
+	 * follows the last failure, so don't count the last failure.
 	 */
 	if (v->retry_limit > 0)
 		v->retries = min_of(v->retries, v->retry_limit - 1);

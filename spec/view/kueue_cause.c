@@ -33,7 +33,7 @@
 
 /* How kxfs explains one of Kueue's reasons to users. */
 struct kueue_meaning {
-	/* the reason of the condition; the last row has NULL, and is for all other reasons */
+	/* The reason of the condition. The last row has NULL here, and is for all other reasons. */
 	const char *kueue;
 	const char *reason; /* the reason that `status` shows */
 	const char *advice; /* the advice that follows the sentence in `why` */
@@ -90,7 +90,7 @@ static const struct kueue_meaning off_meanings[] = {
 	{NULL, "Deactivated", SUBMIT_AGAIN, "it was deactivated", QUOTE},
 };
 
-/* A cause that is being composed. */
+/* A cause whose text this file is writing. */
 struct kueue_text {
 	const struct spec_job_view *view;
 	const struct spec_view_context *ctx;
@@ -209,9 +209,9 @@ static void line(struct kueue_text *m)
 		      m->out);
 	else if (m->ctx->kueue.position > 1 && m->ctx->now - m->ctx->since >= SPEC_SETTLE_NS)
 		/*
-		 * The text names the version of Kueue, since kxfs can't find it out: no object
-		 * shows it. For the feature, see SchedulingEquivalenceHashing in Kueue's
-		 * pkg/features/kube_features.go.
+		 * The text names the version of Kueue, since kxfs can't find out which version
+		 * runs: no object shows this. For the feature, see SchedulingEquivalenceHashing in
+		 * Kueue's pkg/features/kube_features.go.
 		 */
 		fputs(", and Kueue has not tried to admit it yet: other jobs are ahead of it, "
 		      "and Kueue 0.18 and later skips a job if another job with the same "
@@ -346,7 +346,7 @@ static void unreserved(struct kueue_text *m)
 	}
 }
 
-/* The job has quota. Print why Kueue has not admitted it yet. */
+/* Called for a job that has quota. Print why Kueue has not admitted the job yet. */
 static void unadmitted(struct kueue_text *m)
 {
 	const char *sep = " and waits for admission check ";
@@ -424,8 +424,8 @@ static void explain(struct kueue_text *m)
 }
 
 /*
- * kxfs has not seen a Workload of the job. If Kueue has had time to create one, print why it may be
- * missing.
+ * Called if kxfs has not seen a Workload of the job. If Kueue has had time to create the Workload,
+ * print why it may be missing.
  */
 static void missing(struct kueue_text *m)
 {

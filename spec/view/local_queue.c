@@ -68,7 +68,7 @@ static void add_amount(struct spec_flavor_amounts *a, const char *flavor,
 	spec_read_copy(&to->text, text, READ_MAX_WORD);
 }
 
-/* Add the amounts in FLAVORS, a list [{name: FLAVOR, resources: [{name, KEY}]}]. */
+/* Add to A the amounts in the list FLAVORS: [{name: FLAVOR, resources: [{name, KEY}]}]. */
 static void read_amounts(struct spec_flavor_amounts *a, const struct spec_value *flavors,
 			 const char *key)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parses a pod: its state, why it waits or how it has ended, and its containers. Controllers record
- * in different ways to which task a pod belongs, so the kind's reader reads that.
+ * in different ways to which task a pod belongs, so the kind's reader finds the task.
  */
 #include "spec/view/steps.h"
 
@@ -410,9 +410,10 @@ static bool is_silent(const struct spec_value *c, bool any_ready)
 }
 
 /*
- * Return since when the node has not responded; 0 if it responds. When a node does not respond, the
- * node controller marks the node's pods as not ready. The status of their containers remains as the
- * kubelet last reported it. Minutes later, the node controller evicts the pods.
+ * Return the time since which the node has not responded. Return 0 if the node responds. When a
+ * node does not respond, the node controller marks the node's pods as not ready. The status of
+ * their containers remains as the kubelet last reported it. Minutes later, the node controller
+ * evicts the pods.
  */
 static int64_t lost_since(const struct spec_value *status)
 {

@@ -102,8 +102,8 @@ struct spec_reader {
 	const char *(*owner)(const struct spec_reader *reader, const struct spec_value *pod,
 			     bool *ret_part);
 	/*
-	 * Sets the members task, index, retry and main of V. OBJECT, a pod, may lack all members
-	 * that are not in the table spec_pod_pick of pod.c.
+	 * Sets the members task, index, retry and main of V. OBJECT is a pod. It has only those
+	 * members that the table spec_pod_pick in pod.c names.
 	 */
 	void (*pod)(const struct spec_reader *reader, const struct spec_value *object,
 		    struct spec_pod_view *v);
@@ -137,7 +137,7 @@ struct spec_reader {
 	bool impatient;
 };
 
-/* Set V's reason and message to those of a job that waits in QUEUE until Kueue admits it. */
+/* Set the reason and the message of V: the job waits in QUEUE until Kueue admits it. */
 void spec_job_view_queued(struct spec_job_view *v, const char *queue);
 /*
  * Return the owner reference of OBJECT that names its controller (borrowed), or NULL if OBJECT has

@@ -12,8 +12,8 @@
 #include "spec/base/words.h"
 
 /*
- * One sample of the usage covers the time since the previous sample, or since the start of the run.
- * If this time (ns) is longer, the usage is unknown.
+ * If a sample covers more than this time (ns), the usage during this time is unknown. A sample
+ * covers the time since the previous sample, or since the start of the run.
  */
 #define SAMPLE_SPAN INT64_C(45000000000)
 /* Exit codes of programs that SIGKILL or SIGTERM ended. */
@@ -98,8 +98,8 @@ static bool failed(const struct spec_container_view *c)
 }
 
 /*
- * Return the container that blocks POD, or whose failure ended POD. Prefer the main container. NULL
- * if there is no such container.
+ * Return the container that blocks POD, or whose failure ended POD. Prefer the main container.
+ * Return NULL if there is no such container.
  */
 static const struct spec_container_view *culprit(const struct spec_pod_view *pod)
 {
@@ -227,8 +227,8 @@ static void add_log(struct spec_replica *r, const struct spec_pod_view *pod,
 }
 
 /*
- * Add the logs of C's current run, if it has begun, and of the run before. The server does not keep
- * logs of earlier runs. If kxfs captured such logs, they are in the last snapshot.
+ * Add the logs of C's current run, if it has begun, and of the previous run. The server does not
+ * keep logs of earlier runs. If kxfs captured such logs, they are in the last snapshot.
  */
 static void add_logs(struct spec_replica *r, const struct spec_pod_view *pod,
 		     const struct spec_container_view *c)

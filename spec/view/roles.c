@@ -63,9 +63,9 @@ static bool same_role(const struct placed *a, const struct placed *b)
 }
 
 /*
- * Sort the N tasks at V into the order of the roles. If two tasks of a role have the same id, make
- * each task a role of its own and return false. TorchX never makes such a job. Otherwise return
- * true.
+ * Sort the N tasks at V into the order of the roles, and return true. Exception: if two tasks of a
+ * role have the same id, make each task a role of its own and return false. TorchX never makes such
+ * a job.
  */
 static bool place_tasks(struct placed *v, size_t n)
 {
@@ -116,7 +116,10 @@ static void part_dirs(struct spec_job_view *v)
 			first = i;
 			continue;
 		}
-		/* A directory name made from a role name never contains "~". */
+		/*
+		 * A directory name made from a role name never contains "~", so the new name is
+		 * unique.
+		 */
 		snprintf(dir, sizeof(dir), "%s~%td", sorted[i]->dir, sorted[i] - v->roles);
 		spec_set(&sorted[i]->dir, dir);
 	}

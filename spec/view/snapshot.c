@@ -123,8 +123,8 @@ static unsigned recount(const struct spec_job_view *view, struct spec_placed_pod
 }
 
 /*
- * For a job that retries each replica separately: return the largest number of retries of any
- * replica.
+ * Called for a job that retries each replica separately. Return the largest number of retries of
+ * any replica.
  */
 static unsigned most_retries(struct spec_placed_pods pods, const struct spec_job *before)
 {
@@ -492,7 +492,7 @@ static struct spec_job *make_snapshot(const struct spec_job_view *view,
 		job->cause = spec_cause_find(job, view, placed, ctx);
 	/*
 	 * kxfs requests positions only periodically. If the job has received quota since the last
-	 * request, its position is out of date.
+	 * request, its position is out of date, so don't show it.
 	 */
 	if ((job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED) && !has_quota(ctx))
 		job->queue_position = ctx->kueue.position;

@@ -218,8 +218,8 @@ static void explain(struct spec_judgement *v, const char *reason, const char *me
 /*
  * Return the replica whose reason becomes the job's reason, or NULL if there is none. `why` names
  * this replica. It is the first replica that failed. If none has failed, it is the first replica
- * that waits for a known reason. If there is none of these either, it is the first replica that is
- * PENDING and has a message.
+ * that waits for a known reason. If no replica waits for a known reason, it is the first replica
+ * that is PENDING and has a message.
  */
 static const struct spec_replica *spokesman(const struct spec_job *job, enum spec_state state)
 {

@@ -85,7 +85,8 @@ struct spec_pod_view {
 	char *node;
 	char *reason; /* the pod's own reason (Evicted, ...), or why it is not scheduled */
 	char *message;
-	char *main; /* the container whose output is the replica's */
+	/* name of the main container, whose output kxfs shows as the replica's output */
+	char *main;
 	/*
 	 * When the kubelet will end the pod because of its time limit. 0 if it has no limit, or if
 	 * the time is unknown.
@@ -157,7 +158,7 @@ struct spec_job_view {
 	char *user;	 /* value of the label by which `-o mine` selects jobs, or "" */
 	/* Digest of an AppDef that did not fit into the object, or "". */
 	char *appdef_sha256;
-	/* number of attempts after the first one: so far, and at most */
+	/* number of retries: so far, and at most */
 	unsigned retries, max_retries;
 	/*
 	 * The controller's limit, if it is a number of attempts instead of a number of retries.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Views of the other objects that kxfs watches if the user has the right to: pod groups, events and
+ * Views of the other objects that kxfs watches if the user may watch them: pod groups, events and
  * queues. The conventions of view.h apply. Events and queues do not change after parsing and are
  * reference counted, so any thread may hold them.
  */
@@ -36,7 +36,7 @@ struct spec_group_view {
 	char *phase;		   /* "" if no scheduler has processed it */
 	unsigned minimum;	   /* pods that must start together */
 	struct spec_amounts needs; /* the resources that MINIMUM pods request together */
-	/* true if the scheduler reports insufficient capacity for these pods */
+	/* true if the scheduler reports that there is not enough capacity for the group's pods */
 	bool is_short;
 	/*
 	 * The time at which kxfs first saw the group. For a group that existed before the mount,
