@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the last words from the lines of a text, or from a structured error: {"message":
- * {"message": ..., "extraInfo": ...}}.
+ * Finds the last words of a failed program (status.h): in the lines of a text, or in a structured
+ * error, {"message": {"message": ..., "extraInfo": ...}}.
  */
 #include "spec/job/status.h"
 

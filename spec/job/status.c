@@ -33,7 +33,8 @@ static void put_action(struct json_object *o, const char *key, unsigned set)
 
 /*
  * Add TEXT, which may be untrusted. JSON and YAML escape the control characters of ASCII. But JSON
- * does not escape other characters that control a terminal, nor bytes that are not UTF-8.
+ * does not escape other characters that control a terminal, nor bytes that are not UTF-8, so this
+ * function escapes those.
  */
 static void put_text(struct json_object *o, const char *key, const char *text)
 {

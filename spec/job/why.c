@@ -708,7 +708,7 @@ void spec_status_why(const struct spec_job *job, unsigned allowed, char **ret, s
 	if (ftell(out) > 0)
 		fputc('\n', out);
 	text_stream_close(out);
-	/* The text contains quotations that are untrusted. */
+	/* The text contains quotations that are untrusted, so clean it. */
 	*ret = spec_utf8_is_clean(text, "\n\t") ? take_ptr(text)
 						: spec_utf8_clean_copy(text, "\n\t");
 	*ret_len = strlen(*ret);
