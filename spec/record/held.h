@@ -57,7 +57,10 @@ struct spec_held_place {
 int spec_held_read(const char *text, size_t len, const struct spec_held_place *place,
 		   struct spec_held **ret, struct spec_errors *e);
 
-/* Return the unmet conditions of H as JSON text, for the part `hold` of a record. malloc'ed. */
+/*
+ * Return the unmet conditions of H as JSON text, for the part `hold` of a record. The text is
+ * malloc'ed.
+ */
 char *spec_held_part(const struct spec_held *h);
 /*
  * Set *RET to the conditions in PART, a text of spec_held_part. If PART is NULL, no conditions are
@@ -89,7 +92,7 @@ enum spec_sending {
 	SPEC_SENDING_LOST,  /* unknown whether the job was launched, and kxfs can't find out */
 };
 
-/* Data that a snapshot shows besides the record. Plain data. */
+/* The data that the snapshot of a job shows in addition to the job's record. Plain data. */
 struct spec_held_progress {
 	/* Why the server refused the last launch, which kxfs will retry; or NULL. */
 	const char *refusal;
@@ -105,8 +108,8 @@ struct spec_held_progress {
  */
 struct spec_job *spec_held_shape(const char *text, size_t len, const char *home);
 /*
- * Return the snapshot to publish of a job. HEAD is the job's record, H has its conditions, and
- * SHAPE has its roles. H is NULL if the job was not held.
+ * Return the snapshot of a job, to be published. HEAD is the job's record, H has its conditions,
+ * and SHAPE has its roles. H is NULL if the job was not held.
  */
 struct spec_job *spec_held_job(const struct spec_head *head, const struct spec_held *h,
 			       const struct spec_job *shape,

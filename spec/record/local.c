@@ -123,7 +123,9 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 	if (!app->scheduler || streq(app->scheduler, "local")) {
 		const int64_t need = spec_slots_need(app);
 
-		/* A job that needs more GPUs than the mount has would wait forever. */
+		/*
+		 * A job that needs more GPUs than the mount has would wait forever, so refuse it.
+		 */
 		if (m->gpus && need > m->gpus)
 			spec_errors_add(
 				e, -EINVAL, 0, 0, "roles",
