@@ -26,7 +26,7 @@ struct lookup {
 	 */
 	loop_fn look;
 	void *question; /* the lookup owns it from lookup_start on */
-	loop_fn free;	/* Free a question; called in any thread. */
+	loop_fn free;	/* frees a question; called on any thread */
 	/*
 	 * Called once on the I/O thread, never from within lookup_start. QUESTION contains the
 	 * answer, and is freed after this call. QUESTION is NULL if no answer arrived within MS, if

@@ -216,8 +216,8 @@ static void timer_take(struct loop *loop, struct loop_timer *t)
 /*
  * Run the expired timers, but not those that their callbacks set. Otherwise a timer that always
  * sets itself to 0 ms again would block the loop for ever. SEQ numbers the timers in the order in
- * which they were set. Timers with the same time are in the heap in this order. So if the first
- * timer in the heap was set by a callback, no older timer is expired.
+ * which they were set. A timer that a callback sets expires now or later, and has a higher SEQ. So
+ * the heap has it after all timers that had expired before.
  */
 static void loop_on_tick(uv_timer_t *uv)
 {
