@@ -33,14 +33,14 @@
 #include "spec/base/mem.h"
 
 /*
- * Use an answer of the plugin for at least ANSWER_MS, even if it expires earlier. Cache a failure
- * for FAILED_MS.
+ * After the plugin has answered, use the answer for at least ANSWER_MS, even if the answer expires
+ * earlier. Cache a failure for FAILED_MS.
  */
 #define ANSWER_MS 10000
 #define FAILED_MS 5000
 /* After refusals by the server, refresh the credential at most once in this time. */
 #define REFUSED_MS 5000
-/* Read the files again after FILES_MS. Requests wait for this at most FILES_LIMIT_MS. */
+/* Read the files again after FILES_MS. Requests wait for this read, but at most FILES_LIMIT_MS. */
 #define FILES_MS       60000
 #define FILES_LIMIT_MS 10000
 /*
@@ -67,13 +67,11 @@ struct credential_files {
 	char *cert_pem, *key_pem;
 };
 
-/*
- * One read of the files. While this read is in progress, only the pool uses its members, except CR.
- */
+/* One read of the files. Until the read has ended, only the pool uses these members, except CR. */
 struct credential_reading {
 	struct credential *cr; /* NULL: the result is not needed any more */
 	const struct spec_connection *c;
-	/* as in credential_set_load; NULL: do not read the kubeconfig */
+	/* LOAD of credential_set_load; NULL if the kubeconfig need not be read */
 	int (*load)(void *data, struct spec_connection *ret);
 	void *load_data;
 	/* true if LOAD has succeeded; FRESH and INFO then replace the old connection */
@@ -143,7 +141,10 @@ static void clear_secret(char **p)
 
 /* --- the result of the sources --- */
 
-/* Return the Authorization header, malloc'ed; NULL if there is no credential for it. */
+/*
+ * Return the Authorization header line, malloc'ed. Return NULL if there is no token and no
+ * password.
+ */
 static char *make_line(const struct credential *cr)
 {
 	const struct spec_connection *c = cr->c;
@@ -461,7 +462,10 @@ static void files_refresh(struct credential *cr)
 	loop_work(cr->loop, read_work, read_done, r);
 }
 
-/* --- the plugin --- */
+/*
+ * True if the files must be read now. If the kubeconfig must be read, too, this is false until the
+ * plugin's process has ended: that process still uses the old connection.
+ */
 
 static bool answer_is_good(const struct credential *cr, int64_t now)
 {

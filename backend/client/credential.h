@@ -46,7 +46,7 @@ int credential_new(struct loop *loop, const struct spec_connection *c, struct cr
 void credential_set_load(struct credential *cr,
 			 int (*load)(void *data, struct spec_connection *ret), void *data);
 /*
- * Kill a running plugin, and forget all waiting callers without calling them. Do not call
+ * Kill a running plugin, and drop all waiting callers without calling their FN. Do not call
  * credential_get afterwards.
  */
 void credential_stop(struct credential *cr);
@@ -66,12 +66,12 @@ uint64_t credential_get(struct credential *cr, credential_fn fn, void *data);
 void credential_cancel(struct credential *cr, uint64_t ticket);
 
 /*
- * Handle a 401 reply to a request that had the credential of GENERATION: refresh the credential,
- * but at most once in 5 s. Return true if a retry of the request may succeed.
+ * Call this after a 401 reply to a request that had the credential of GENERATION. Refresh the
+ * credential, but at most once in 5 s. Return true if a retry of the request may succeed.
  */
 bool credential_refused(struct credential *cr, uint64_t generation);
 /*
- * Prepare for a request for which a user waits. The user may have just logged in, so forget an
+ * Call this before a request for which a user waits. The user may have just logged in, so forget an
  * earlier failure, and let credential_refused refresh again even within 5 s.
  */
 void credential_retry_now(struct credential *cr);

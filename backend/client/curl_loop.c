@@ -5,9 +5,9 @@
  * curl_multi_socket_action, and then collects the transfers that have ended.
  *
  * While bytes arrive without pause, curl always asks to be called again after 0 ms. kxfs uses an
- * idle handle for that, because libuv runs it only once in each round of the loop. With a timer of
- * 0 ms, which would be set again each time, libuv would run only timers, and nothing else on the
- * loop, until the bytes pause.
+ * idle handle for that, because libuv runs an idle handle only once in each round of the loop. kxfs
+ * does not use a timer of 0 ms, because curl would set this timer again and again. libuv would then
+ * run only timers, and nothing else on the loop, until the bytes pause.
  */
 #include "backend/client/curl_loop.h"
 
@@ -239,8 +239,8 @@ static struct curl_socket *socket_new(struct curl_loop *l, curl_socket_t fd)
 	}
 	/*
 	 * The sockets that http_easy.c opens are close-on-exec already. But FD may be a socket of
-	 * curl's resolver, on which the resolver's thread reports that it has ended. That socket is
-	 * not close-on-exec yet.
+	 * curl's resolver, with which the resolver's thread reports its end. That socket is not
+	 * close-on-exec yet.
 	 */
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	s->fd = fd;

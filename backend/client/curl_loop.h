@@ -34,8 +34,8 @@ void curl_loop_add(struct curl_loop *l, CURL *easy, void *data);
 /* Remove EASY, whether it has ended or not. ENDED is not called for it afterwards. */
 void curl_loop_remove(struct curl_loop *l, CURL *easy);
 /*
- * Count a chunk of bytes that curl has delivered. curl_loop reads again from sockets that had
- * bytes, until several such reads deliver no chunk.
+ * Call this when curl has delivered a chunk of bytes. After a socket has had bytes, curl_loop reads
+ * from it again, until several such reads deliver no chunk.
  */
 void curl_loop_count_chunk(struct curl_loop *l);
 /* Read again from all sockets. Call this when a paused transfer has continued. */

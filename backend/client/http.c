@@ -65,7 +65,7 @@
  * All calls share one budget of retries, so that a server in trouble does not get more retries when
  * there are more jobs.
  */
-#define BUDGET_MAX  32	/* largest number of retries without a pause */
+#define BUDGET_MAX  32	/* largest number of retries that may follow each other without a pause */
 #define BUDGET_MS   500 /* the time after which one more retry is allowed */
 #define BACKOFF_MIN 250u
 #define BACKOFF_MAX 10000u
@@ -73,7 +73,7 @@
 /*
  * A queue of requests for one multi handle. With HTTP/2, requests can share a connection, but only
  * after the connection is established. So if a burst of requests finds all connections full, curl
- * would open a connection for each of them. To avoid this, kxfs passes one request at a time to
+ * would open a connection for each request. To avoid this, kxfs passes one request at a time to
  * curl, and the next one when the previous one has its connection. If the server is known to
  * support only HTTP/1.1, kxfs does not queue requests.
  */
@@ -235,7 +235,7 @@ static void drop_try(struct http_request *rq)
 }
 
 /*
- * Record that RQ has a connection, or no longer needs one. So the next request of its lane can
+ * Call this when RQ has a connection, or no longer needs one. Then the next request of its lane can
  * start.
  */
 static void started(struct http_request *rq)

@@ -158,8 +158,9 @@ struct http_call {
 int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
 	     struct http **ret, char **ret_text);
 /*
- * Set the function FN(DATA), which is called when the server is reachable again: after a failure, a
- * request has succeeded. At that moment, kxfs also sends the requests that wait for a retry.
+ * Set a function. FN(DATA) is called whenever the server is reachable again, that is, when a
+ * request has succeeded after a failure. At that moment, kxfs also sends the requests that wait for
+ * a retry.
  */
 void http_set_recovered(struct http *http, loop_fn fn, void *data);
 /* Cancel all requests without calling done(). Call FN(DATA) when all transfers have ended. */

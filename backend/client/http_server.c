@@ -164,7 +164,7 @@ static bool domain_matches(const char *rule, const char *host)
 	return n == m ? !below : host[m - n - 1] == '.';
 }
 
-/* Remove ":PORT" and brackets from *RULE. Return false if *RULE is for a port other than PORT. */
+/* Remove ":PORT" and brackets from *RULE. Return false if *RULE names a port other than PORT. */
 static bool port_matches(char **rule, unsigned port)
 {
 	char *colon = strrchr(*rule, ':'), *end = strchr(*rule, ']');

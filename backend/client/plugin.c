@@ -54,11 +54,11 @@ struct plugin_source {
 struct plugin {
 	struct loop *loop;
 	const struct spec_connection *c;
-	struct plugin_events events; /* done() is not called any more in ENDING */
+	struct plugin_events events; /* in ENDING, done() is not called any more */
 	enum { STARTING, RUNNING, EXITED, ENDING } state;
 	struct plugin_source sources[N_SOURCES];
 	unsigned eofs;
-	struct loop_timer timer; /* not set in ENDING */
+	struct loop_timer timer; /* in ENDING, the timer is not set */
 	/*
 	 * True if the pool has started the process, or could not start it. Before that, SOURCES and
 	 * PID belong to the pool.

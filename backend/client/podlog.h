@@ -98,8 +98,8 @@ struct podlog_config {
 	/* Called when the server has accepted the request. Output follows. */
 	void (*begun)(void *data);
 	/*
-	 * Called for new output: bytes of one line, which has the time NS. Return 0, or a negative
-	 * errno to end the request (-ENOBUFS: PODLOG_SLOW).
+	 * Called for new output. BYTES are N bytes of one line, and NS is the time of this line.
+	 * Return 0, or a negative errno to end the request (-ENOBUFS: PODLOG_SLOW).
 	 */
 	int (*bytes)(void *data, int64_t ns, const char *bytes, size_t n);
 	/*

@@ -81,8 +81,11 @@
 #define PAGE_BYTES (4u << 20)
 #define PAGE_MAX   500
 #define PAGE_MS	   300000 /* time limit of one page */
-#define EMPTY_MAX  100	  /* a list with more empty pages than this fails */
-/* After this many pages with less than half of the requested objects, pause before each page. */
+#define EMPTY_MAX  100	  /* if a list has more empty pages than this, the list fails */
+/*
+ * When a list has had this many pages with less than half of the requested objects, pause before
+ * each further page.
+ */
 #define MEAGER_MAX     20
 #define MEAGER_MS      50
 #define RETRY_EARLY_MS 2000 /* at most one early retry in this time */
@@ -337,8 +340,8 @@ static int on_item(void *data, const char *json, size_t len, int wrong)
 }
 
 /*
- * Handle a failed page: notify the owner, and retry later. If the page was too slow, request fewer
- * objects then.
+ * Call this when a page has failed: notify the owner, and retry later. If the page was too slow,
+ * the retry requests fewer objects.
  */
 static void page_failed(struct watch *w, const struct http_reply *reply)
 {
@@ -532,8 +535,8 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
 	w->reply_err = reply->err;
 	/*
-	 * A watch that lasted long may have ended because it was silent. Do not count this end if
-	 * the server sends no bookmarks, because then silence is normal.
+	 * Count this end, except in one case: a watch that lasted long has ended because it was
+	 * silent, and the server sends no bookmarks. Then silence is normal.
 	 */
 	if (!silent || !steady || w->bookmarks)
 		count_end(w, reply);
@@ -626,7 +629,7 @@ static struct watch_part *send_page(struct watch *w, const char *token)
 		.metadata = w->config.metadata ? HTTP_METADATA_LIST : HTTP_WHOLE,
 		.idle_ms = LIST_IDLE_MS,
 		/*
-		 * Let http retry only until the first result. After that, the watch itself retries,
+		 * Until the first result, let http.c retry. After that, the watch itself retries,
 		 * and reports failures to the owner.
 		 */
 		.retry = w->err == ERR_NONE_YET,

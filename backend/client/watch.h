@@ -100,8 +100,9 @@ void watch_free(struct watch *w);
 void watch_retry_now(struct watch *w);
 
 /*
- * Make W relist. The owner calls this within object() if it needs an object that it has ignored
- * before.
+ * Call this when the server may be reachable again, or when a user is interested. If W waits after
+ * a failed request, retry now, but not within 2 s after the last early retry. If the server has
+ * refused the request, or has asked for a pause, do not retry early.
  */
 void watch_list_anew(struct watch *w);
 
