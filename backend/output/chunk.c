@@ -194,7 +194,7 @@ void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struc
 /* --- reading chunks from the disk --- */
 
 #define FEED_BUFFER (256u << 10)
-#define FEED_MAX    (4u << 20) /* bytes read in one run */
+#define FEED_MAX    (4u << 20) /* largest number of bytes read in one run */
 
 /* The state of one run of a feed. */
 struct feed_run {

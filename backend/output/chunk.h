@@ -96,9 +96,9 @@ void cutter_pause(struct cutter *c, struct chunks *ret);
 void cutter_end(struct cutter *c, struct chunks *ret);
 
 /*
- * A feed reads chunks of a log from the disk, on the pool. It is for output that a local job's
- * helper has written, for output from before kxfs started, and for output that exceeds the memory
- * limit. The log's writer delivers all other chunks from memory.
+ * A feed reads chunks of a log from the disk, on the pool. kxfs uses feeds for output that a local
+ * job's helper has written, for output from before kxfs started, and for output that exceeds the
+ * memory limit. The log's writer delivers all other chunks from memory.
  */
 struct feed {
 	int dir_fd;

@@ -28,7 +28,9 @@ int folder_open(int dir_fd, const char *id, const char *sub, const char *name, i
 int folder_read(int dir_fd, const char *id, const char *name, char **ret, size_t *ret_len);
 /* Create ID, ID/logs and ID/lines if needed. */
 int folder_make(int dir_fd, const char *id);
-/* Create the folder NAME in DIR_FD, if it does not exist, with mode 0700 whatever the umask is. */
+/*
+ * Create the folder NAME in DIR_FD, if it does not exist. Its mode is 0700, whatever the umask is.
+ */
 int folder_make_one(int dir_fd, const char *name);
 /*
  * Open the log KEY for appending, and create it if needed. Set *RET_SIZE to its size. RET_SIZE may

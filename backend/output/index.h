@@ -46,8 +46,8 @@ int index_load(int dir_fd, const char *id, struct index **ret);
  */
 int index_read_keys(int dir_fd, const char *id, struct merge_keys *ret, uint64_t *ret_len);
 /*
- * True if X has the sizes that the logs had at the first attempt. X is the partial result of a
- * failed index_load, or NULL.
+ * True if X has the sizes that the logs had when index_load was first tried. X is the partial
+ * result of a failed index_load, or NULL.
  */
 bool index_knows_logs(const struct index *x);
 /* Free X, which may be NULL. Do not call this while a batch is being written. */

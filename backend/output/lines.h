@@ -12,9 +12,10 @@
  * byte 0 is where a record would begin, it ends the block early. So a record is found by bisection
  * over the blocks, and the end of the table can be read without the rest.
  *
- * Successive lines that have the same time, or whose time is unknown, share one record: that of the
- * first of them. But if a line begins LINES_SPAN bytes or more after the last record's line, it
- * gets a record of its own. So the bytes between two records can be searched in bounded time.
+ * Successive lines that have the same time, or whose time is unknown, share one record: the record
+ * of the first of these lines. But if a line begins LINES_SPAN bytes or more after the last
+ * record's line, it gets a record of its own. So the bytes between two records can be searched in
+ * bounded time.
  *
  * A line is a run of bytes that ends with '\n'. The last line may lack the '\n', because it is not
  * complete yet. Any thread of any process may call these functions.
@@ -49,9 +50,9 @@ struct lines_encoder {
 };
 
 /*
- * Add N bytes (0 < N <= LINES_SPAN) that were printed at NS. The caller will append these bytes to
- * the log. Set RET to the bytes that the caller must append to the table before that. Return the
- * number of bytes in RET, which may be 0.
+ * Add N bytes (0 < N <= LINES_SPAN) that were printed at NS. Set RET to the bytes that the caller
+ * must append to the table. Return the number of bytes in RET, which may be 0. The caller first
+ * appends these bytes to the table, and then the N bytes to the log.
  */
 size_t lines_add(struct lines_encoder *e, int64_t ns, const char *bytes, size_t n,
 		 uint8_t ret[LINES_ADDED_MAX]);
@@ -90,7 +91,8 @@ void lines_open(struct lines_reader *r, int fd);
 int lines_find(struct lines_reader *r, uint64_t weight, uint64_t place, struct lines_record *ret);
 /*
  * Set *RET to the next record: the one after the record that lines_find or lines_next returned
- * last. Return -ENOENT if there is no next record yet. The table ends before an implausible record.
+ * last. Return -ENOENT if there is no next record yet. If a record is implausible, the table ends
+ * before it.
  */
 int lines_next(struct lines_reader *r, struct lines_record *ret);
 

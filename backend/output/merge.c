@@ -165,8 +165,8 @@ struct merge_record merge_next(const struct merge_record *last, uint32_t log, co
 }
 
 /*
- * A part of a stream of bytes that is written to OUT. The first SKIP bytes are dropped. At most
- * ROOM of the following bytes are written.
+ * A window on a stream of bytes. The first SKIP bytes of the stream are dropped. Of the following
+ * bytes, at most ROOM bytes are written to OUT.
  */
 struct merge_window {
 	uint64_t skip;
@@ -256,7 +256,7 @@ static inline uint64_t merge_ends(const char *block)
 	return nl | (cr & ~(nl >> 1 | (uint64_t)(block[MERGE_BLOCK] == '\n') << 63));
 }
 
-/* A prefix with space after it, so that whole steps can be copied. */
+/* A prefix. The unused bytes after it allow code to copy whole steps of MERGE_STEP bytes. */
 struct merge_prefix {
 	size_t len;
 	char text[MERGE_PREFIX_MAX + MERGE_STEP];

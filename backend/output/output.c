@@ -92,7 +92,7 @@ struct output_log {
 	uint32_t number;	     /* the log's number in the index */
 	struct order_source *source; /* NULL before its job is open, and if PREFIX is NULL */
 	enum log_life life;
-	bool ending; /* true after output_log_end, when the log is complete */
+	bool ending; /* true after output_log_end was called, because the log is complete */
 	/*
 	 * True if kxfs itself writes the log (writer.h). In this case, the log's chunks have times,
 	 * and SIZE is the whole size of the log.
@@ -301,7 +301,7 @@ static void on_retry(void *data)
 }
 
 /*
- * Handle ERR, the error of an operation of J that the disk has refused. Log the first such error,
+ * Call this when the disk has refused an operation of J because of ERR. Log the first such error,
  * and retry every second.
  */
 static void job_refused(struct output_job *j, int err)
@@ -753,8 +753,8 @@ struct marking {
 /*
  * Create the mark. It need not be synced: after a crash of the machine, kxfs reads the mark only if
  * all logs are recorded as complete. That record is written later than the mark, and synced
- * together with the folder. If the disk refuses the mark, the job continues without it, and the
- * next log that begins creates it.
+ * together with the folder. If the disk refuses the mark, the job continues without the mark. When
+ * the next log begins, kxfs tries to create the mark again.
  */
 static int mark(int dir_fd, const char *id)
 {
@@ -898,7 +898,7 @@ static void load_done(void *data)
 	free(l);
 }
 
-/* Load J, but not while work of an earlier job of that name is in progress. */
+/* Load J. But wait while work of an earlier job of the same name is in progress. */
 static void job_load(struct output_job *j)
 {
 	struct loading *l;
@@ -934,7 +934,7 @@ static void job_free(struct output_job *j)
 	free(j);
 }
 
-/* Free J; called when no work of J is in progress any more. */
+/* Called when no work of J is in progress any more: free J. */
 static void job_over(void *data)
 {
 	struct output_job *j = data, *heir;

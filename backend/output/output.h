@@ -60,9 +60,9 @@ void output_stop(struct output *o, loop_fn fn, void *data);
 
 /*
  * Return the output of job ID, and create it if needed. For new output, the pool creates the folder
- * and reads the index. Logs that begin meanwhile wait for that. If the disk refuses this work, kxfs
- * logs the error and retries every second. If ID is not a valid name, return NULL and set errno to
- * EINVAL.
+ * and reads the index. Logs that begin meanwhile wait until this is done. If the disk refuses this
+ * work, kxfs logs the error and retries every second. If ID is not a valid name, return NULL and
+ * set errno to EINVAL.
  */
 struct output_job *output_job_open(struct output *o, const char *id);
 /*
@@ -116,9 +116,9 @@ bool output_is_unmerged(const struct output *o, const char *id);
  */
 void output_job_close(struct output_job *j);
 /*
- * Remove the directory of job ID on the pool. The output of the job must be closed, but readers
- * that have opened a log can continue. Then call DONE with 0, or with a negative errno if the
- * directory could not be removed. If DONE is NULL, log the error instead.
+ * Remove the directory of job ID on the pool. Then call DONE with 0, or with a negative errno if
+ * the directory could not be removed. If DONE is NULL, log the error instead. The output of the job
+ * must be closed, but readers that have opened a log can continue.
  */
 void output_job_remove(struct output *o, const char *id, void (*done)(void *data, int err),
 		       void *data);

@@ -66,7 +66,7 @@ struct room_walk {
 };
 
 /*
- * Add the size of NAME, with all its contents, to W->bytes. If W->remove, also remove it. Never
+ * Add the size of NAME, with all its contents, to W->bytes. If W->remove, also remove NAME. Never
  * follow a link.
  */
 static int room_entry(void *data, int at, const char *name, unsigned char type)
@@ -104,8 +104,8 @@ struct room_counting {
 };
 
 /*
- * Count the folder NAME of a job. But if NAME is what remains of a removal that a crash has
- * interrupted, remove it.
+ * Count the folder NAME of a job. But if a crash has interrupted the removal of NAME, remove the
+ * rest of NAME.
  */
 static int count_folder(void *data, int at, const char *name, unsigned char type)
 {

@@ -29,7 +29,8 @@
 #include "spec/base/mem.h"
 
 /*
- * While a log is busy, buffers of up to KEPT_BUFFER bytes are reused. They are freed KEPT_MS later.
+ * While a log is busy, its buffers of up to KEPT_BUFFER bytes are reused. They are freed KEPT_MS
+ * after all lines were written.
  */
 #define KEPT_BUFFER (4u << 20)
 #define KEPT_MS	    200
@@ -194,8 +195,8 @@ static int append(int fd, const struct bytes *b)
 }
 
 /*
- * Write the batch, and its part of the table first. When kxfs receives the last lines of the log
- * again, it recognizes them by their times. So the table must have all lines of the log.
+ * First write the batch's part of the table, and then the batch. When kxfs receives the last lines
+ * of the log again, it recognizes them by their times. So the table must have all lines of the log.
  */
 static void write_work(void *data)
 {

@@ -44,7 +44,7 @@ struct log_writer *log_writer_new(struct output_job *j, const char *key,
 bool log_writer_has_room(const struct log_writer *w, size_t n);
 /*
  * Add N > 0 bytes of one line. NS is the time of the line (ns since 1970; 0 or less if unknown). W
- * must be open. The bytes are written in order, after the next log_writer_flush.
+ * must be open. kxfs writes the bytes in order, but not before the next log_writer_flush.
  */
 void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t n);
 /* Write all lines added so far. */
