@@ -34,8 +34,8 @@
  */
 #define SHARE 600
 /*
- * If a sample takes more CPU time than this, later samples count all resident pages instead of
- * shares of shared pages, which is faster (descent_sample).
+ * Counting all resident pages is faster than counting shares of shared pages (descent_sample). So
+ * if a sample takes more CPU time than this, later samples count all resident pages.
  */
 #define DEAR_US 20000
 
@@ -69,8 +69,8 @@ static void note_time(struct task_usage *u)
 }
 
 /*
- * If the peak memory of the ended processes is higher than that of U, raise U's. Return the CPU
- * time of all ended processes.
+ * Return the CPU time of all ended processes. Also, if their peak memory is higher than U's peak
+ * memory, raise U's peak memory.
  */
 static int64_t count_ended(const struct sampler *sampler, struct task_usage *u)
 {

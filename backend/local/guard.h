@@ -24,7 +24,7 @@
 
 /*
  * The kernel sends this signal to the guard when the helper has ended. Helper and guard block it.
- * By default, processes ignore this signal, so it never kills one.
+ * By default, processes ignore this signal, so the signal never kills a process.
  */
 #define GUARD_ORPHAN_SIGNAL SIGURG
 

@@ -100,8 +100,8 @@ struct helper_news {
 
 /*
  * The message HELPER_USED, which is longer than struct helper_news. While the program runs, the
- * helper sends it only if the daemon has read all earlier messages, so that usage never fills the
- * connection. It sends the final usage before HELPER_ENDED.
+ * helper sends this message only if the daemon has read all earlier messages. So usage never fills
+ * the connection. The helper sends the final usage before HELPER_ENDED.
  */
 struct helper_used {
 	enum helper_kind kind;

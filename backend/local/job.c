@@ -383,8 +383,8 @@ static void restart_role(struct local_job *job, struct role *role, unsigned dela
 }
 
 /*
- * Handle the failure of REP. Restart the replicas that REP's retry policy selects, or, if no
- * restart is left, end the job.
+ * Called when REP has failed. If a restart is left, restart the replicas that REP's retry policy
+ * selects. Otherwise end the job.
  */
 static void on_failed(void *data, struct local_replica *rep)
 {

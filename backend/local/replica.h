@@ -91,9 +91,9 @@ void local_replica_begin(struct local_replica *rep, unsigned delay_ms);
 /* End the program of REP, or cancel its planned start. */
 void local_replica_end(struct local_replica *rep);
 /*
- * End the program of REP, because the job will restart REP. The job must then call
- * local_replica_begin. Depending on the retry policy, it waits until REP, all replicas of REP's
- * role, or all replicas of the job are no longer live.
+ * End the program of REP, because the job will restart REP. After that, the job must call
+ * local_replica_begin. Depending on the retry policy, the job first waits until REP, all replicas
+ * of REP's role, or all replicas of the job are no longer live.
  */
 void local_replica_restart(struct local_replica *rep);
 /* Drop the planned start of REP. Its program continues, and a later daemon takes it over. */
@@ -132,7 +132,7 @@ bool local_replica_is_delayed(struct local_replica *rep, int err);
 void local_replica_open_log(struct local_replica *rep);
 /*
  * End the log of REP's newest attempt, because the job is over. If that attempt was never started,
- * make its log first, which remains empty.
+ * first make its log. This log remains empty.
  */
 void local_replica_close_log(struct local_replica *rep);
 

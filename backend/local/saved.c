@@ -63,8 +63,8 @@ bool saved_is_busy(const struct saved *saved)
 static void next_change(struct saved *saved);
 
 /*
- * Answer the request for C, and begin the next change. The answer is success if ERR is 0, otherwise
- * ERR with the reason TEXT.
+ * Answer the request that waits for C, and begin the next change. The answer is success if ERR is
+ * 0, otherwise ERR with the reason TEXT.
  */
 static void end_change(struct saved_update *c, int err, const char *text)
 {

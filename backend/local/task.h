@@ -32,8 +32,8 @@ struct task_config {
  */
 struct task_events {
 	/*
-	 * Called first for a task that task_start has made, when its start no longer waits for the
-	 * disk.
+	 * Called when the start of the task no longer waits for the disk. Only a task of task_start
+	 * calls this, and before all other callbacks.
 	 */
 	void (*prepared)(void *data);
 	void (*started)(void *data, int64_t time);
