@@ -54,8 +54,8 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 	if (!old || !new_job || old->history != new_job->history || !streq(old->id, new_job->id))
 		records_show(b->records, spec_job_key(new_job ? new_job : old), new_job);
 	/*
-	 * Don't archive a job whose output this kxfs does not capture: another kxfs may capture and
-	 * archive it. Don't archive a job that was never launched: it has no output.
+	 * Archive only jobs whose output this kxfs captures: another kxfs may capture and archive
+	 * the others. A held job was not launched yet, so it has no output.
 	 */
 	if (b->config.archives && (taken || !new_job))
 		archive_job(b->archive, old, new_job);
@@ -665,9 +665,9 @@ static void on_removed(void *data, const struct backend_result *result)
 }
 
 /*
- * Make a request of KIND. Such a request removes a job. Other jobs may be held until that job has
- * ended. So call REPLY only when the records of these held jobs are on disk and show how the
- * removed job ended.
+ * Make a request of KIND, a kind of request that removes a job. Other jobs may be held until that
+ * job has ended. So call REPLY only when the records of these held jobs are on disk and show how
+ * the removed job ended.
  */
 static struct backend_request *removal_new(struct backend *b, enum backend_request_kind kind,
 					   backend_reply_fn reply, void *data)

@@ -161,8 +161,8 @@ bool backend_stop(struct backend *b);
 void backend_free(struct backend *b);
 
 /*
- * Call this first in main() of every program with a backend. The backend starts its own executable
- * under another name to run a helper process: one that outlives the backend, or one that changes
+ * Call this first in main() of every program with a backend. To run a helper process, the backend
+ * starts its own executable under another name. A helper process outlives the backend, or changes
  * its limits and executes another program. In a helper process this function does not return.
  */
 void backend_helper(char **argv);
@@ -224,8 +224,8 @@ int backend_unlink_file(struct backend *b, const char *file);
 bool backend_knows_digest(struct backend *b, const char *digest);
 
 /*
- * Return 0 while the server confirms that jobs/ is up to date. Otherwise return the time in ns from
- * which jobs/ may be out of date.
+ * Return 0 while the server confirms that jobs/ is up to date. Otherwise return the time in ns
+ * since which jobs/ may be out of date.
  */
 int64_t backend_stale_since(struct backend *b);
 
@@ -359,8 +359,8 @@ struct backend_submission {
 	uid_t uid;
 	gid_t gid;
 	/*
-	 * True if the submitter still waits for the reply. Called on the I/O thread. DATA is that
-	 * of backend_submit. NULL: the submitter always waits.
+	 * True if the submitter still waits for the reply. Called on the I/O thread. DATA is the
+	 * DATA that was passed to backend_submit. NULL: the submitter always waits.
 	 */
 	bool (*waits)(void *data);
 };
