@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each finished job has an entry. The entry waits in the queue until kxfs has copied the job.
- * Afterwards the entry remains, to mark that DIR has the job. After a restart kxfs does not know
- * which jobs DIR has, so it queues each finished job again. If DIR already has a job, the copy of
- * that job ends early.
+ * Each finished job has an entry. The entry waits in the queue until kxfs has copied the job to DIR
+ * (archive.h). Afterwards the entry remains, to mark that DIR has the job. After a restart kxfs
+ * does not know which jobs DIR has, so it queues each finished job again. If DIR already has a job,
+ * the copy of that job ends early.
  *
  * A copy (copy.c) has two parts, which run on the pool. Between them the I/O thread checks that the
  * job has not changed while its output was read. After an error the job moves to the end of the
@@ -38,7 +38,7 @@ struct archive_entry {
 	char *uid;
 	/* NULL if DIR has the job; the entry is then not in the queue */
 	const struct spec_job *job;
-	uint64_t at; /* when the copy is due, by loop_now_ms */
+	uint64_t at; /* loop_now_ms() when the copy is due */
 	bool failed; /* true if the last copy of this job failed */
 	struct archive_entry *prev, *next;
 	UT_hash_handle hh; /* by uid */
@@ -50,13 +50,13 @@ struct archive {
 	struct archive_entry *all, *queue;
 	struct copy copy; /* a copy is in progress if its JOB (a reference) is not NULL */
 	struct work work;
-	unsigned failing; /* number of entries with FAILED set */
+	unsigned failing; /* number of entries whose FAILED is true */
 	bool away;	  /* true if the last copy failed because of DIR, not because of the job */
 	struct backoff pause;
-	uint64_t retry_at; /* by loop_now_ms */
+	uint64_t retry_at; /* loop_now_ms() when the next copy may start */
 	struct loop_timer timer, late;
 	bool ended;	 /* true if no new copy may start */
-	loop_fn stopped; /* the callback of archive_stop; NULL if archive_stop is not in progress */
+	loop_fn stopped; /* the callback of archive_stop; NULL unless archive_stop is in progress */
 	void *stopped_data;
 	struct lock lock; /* protects TROUBLE */
 	char *trouble;	  /* the last error of a copy, or NULL */
@@ -96,7 +96,7 @@ static void set_trouble(struct archive *a, char *text)
 	free(old);
 }
 
-/* True if a copy is in progress and DIR has not answered it for CHECK_S seconds. */
+/* True if a copy is in progress and DIR has not responded to it for CHECK_S seconds. */
 static bool hangs(const struct archive *a)
 {
 	uint64_t answered = atomic_load(&a->copy.answered);
@@ -217,8 +217,8 @@ static bool is_settled(const struct archive *a, const struct spec_job *job)
 /* --- a copy --- */
 
 /*
- * Note that the copy of E has failed, and set the pause before the next copy. E is NULL if the job
- * was deleted during the copy.
+ * Record that the copy of E has failed, and set the pause before the next copy. E is NULL if the
+ * job was deleted during the copy.
  */
 static void failed(struct archive *a, struct archive_entry *e, int err)
 {
@@ -319,8 +319,8 @@ static void on_stopped(void *data)
 }
 
 /*
- * Start to copy the first job that is due and settled. If there is no such job, set the timer for
- * the job that will be due next.
+ * Start to copy the first job whose copy is due and whose output is settled. If there is no such
+ * job, set the timer for the job whose copy will be due next.
  */
 static void step(void *data)
 {

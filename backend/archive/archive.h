@@ -23,8 +23,8 @@ struct archive_config {
 	const char *state_dir;
 	unsigned stop_ms; /* how long archive_stop continues to copy */
 	/*
-	 * True if all available output of JOB is on disk, and kxfs is not removing any of it. JOB
-	 * has ended.
+	 * Called only for a JOB that has ended. True if all available output of JOB is on disk, and
+	 * kxfs is not removing any of it.
 	 */
 	bool (*is_settled)(void *data, const struct spec_job *job);
 	/*
@@ -42,10 +42,10 @@ struct archive *archive_new(const struct archive_config *config);
 void archive_free(struct archive *a); /* A may be NULL. Call this after the loop has stopped. */
 /*
  * Check that DIR exists. If the last start with STATE_DIR used the same path, also check that the
- * path still leads to the same directory. It does not if the file system with the archive is not
- * mounted. If STATE_DIR is NULL, check only that DIR is writable. Return 0, or a negative errno
- * with *RET_TEXT, malloc'ed; -ETIMEDOUT if DIR does not answer in time. Call this before the loop
- * starts its threads.
+ * path still leads to the same directory. This check fails if, for example, the file system of the
+ * archive is not mounted. If STATE_DIR is NULL, check only that DIR is writable. Return 0, or a
+ * negative errno with *RET_TEXT, malloc'ed. Return -ETIMEDOUT if DIR does not respond in time. Call
+ * this before the loop starts its threads.
  */
 int archive_check(const char *dir, const char *state_dir, char **ret_text);
 /* Start to copy jobs to DIR/NAMESPACE. NAMESPACE is copied. */
@@ -59,8 +59,8 @@ void archive_job(struct archive *a, const struct spec_job *old, const struct spe
  */
 bool archive_lacks(const struct archive *a, const char *uid);
 /*
- * True if DIR is not available now, and kxfs is not copying job UID. If kxfs then needs the disk
- * space, it may remove job UID without a copy.
+ * True if DIR is not available now, and kxfs is not copying job UID. In this case kxfs may remove
+ * job UID without a copy if it needs the disk space.
  */
 bool archive_gives_up(const struct archive *a, const char *uid);
 

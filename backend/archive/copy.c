@@ -28,10 +28,13 @@
 #include "spec/job/status.h"
 
 #define MARK ".kxfs-archive"
-/* name of a file in the state directory, which contains the path of the marked DIR */
+/*
+ * Name of a file in the state directory. The file contains the path of the DIR in which kxfs has
+ * put its mark.
+ */
 #define KNOWN	 "archive"
 #define CHUNK	 ((size_t)256 << 10)
-#define LONG_ID	 246 /* before kxfs appends "~UID8" to an id, it cuts the id to this length */
+#define LONG_ID	 246 /* kxfs cuts an id to this length before it appends "~UID8" */
 #define STALE_NS (86400 * NS_PER_S)
 
 /* Return ERR. If ERR is negative and *WHY is NULL, set *WHY to a sentence about the error. */
@@ -43,9 +46,9 @@ static int explain(char **why, int err, const char *dir, const char *name)
 }
 
 /*
- * Return ERR. If ERR is an error, set C->why. Use there() for an operation on the file NAME in DIR;
- * it counts the error against DIR. Use here() for an operation on the job's file NAME in the state
- * directory.
+ * Return ERR. If ERR is an error, set C->why. Use there() for an operation on the file NAME in DIR.
+ * After an error, there() also records that DIR has failed (C->away). Use here() for an operation
+ * on the job's file NAME in the state directory.
  */
 static int there(struct copy *c, int err, const char *name)
 {
@@ -167,8 +170,8 @@ static int remove_tree(int at, const char *name)
 }
 
 /*
- * Remove NAME if it is a temporary directory of this writer. Also remove it if it is one of another
- * writer and older than a day.
+ * Remove NAME if it is a temporary directory of this writer. Also remove a temporary directory of
+ * another writer if it is older than a day.
  */
 static int clean_one(void *data, int at, const char *name, unsigned char type)
 {
@@ -217,7 +220,10 @@ static void report_damage(const struct copy *c, const char *name)
 	     c->job->id, name);
 }
 
-/* Copy the log KEY (NULL: the merged log) to the file NAME. If there is no such log, do nothing. */
+/*
+ * Copy the log KEY to the file NAME. If KEY is NULL, copy the merged log. If there is no such log,
+ * do nothing.
+ */
 static int put_log(struct copy *c, int at, const char *name, const char *key)
 {
 	cleanup_free char *chunk = mem_grow(NULL, CHUNK, 1);
@@ -315,9 +321,9 @@ static int put_files(struct copy *c, int at)
 /* --- the job's directory --- */
 
 /*
- * Return the name of JOB's directory in the archive, malloc'ed: the job's id or, if SECOND, the id
- * followed by ~UID8. The id may already end in ~UID8, because another job had the same name in
- * history/. Cut that end off first, since no other job may have the name in the archive.
+ * Return the name of JOB's directory in the archive, malloc'ed. The name is the job's id or, if
+ * SECOND is true, the id followed by ~UID8. If another job had the same id in history/, the id
+ * already ends in ~UID8. Cut ~UID8 off first, because the short name may be free in the archive.
  */
 static char *name_of(const struct spec_job *job, bool second)
 {
@@ -331,8 +337,8 @@ static char *name_of(const struct spec_job *job, bool second)
 }
 
 /*
- * Return 0 if DAY has no directory NAME. If NAME is a copy of this job, set C->found and return 0.
- * If NAME is a copy of another job, return -EEXIST.
+ * Return 0 if DAY has no directory NAME. If NAME contains a copy of this job, set C->found and
+ * return 0. If NAME contains a copy of another job, return -EEXIST.
  */
 static int check_name(struct copy *c, int day, const char *name)
 {
@@ -350,8 +356,8 @@ static int check_name(struct copy *c, int day, const char *name)
 }
 
 /*
- * If DAY has a copy of the job, set C->found. Otherwise, if the copy has a temporary directory in
- * AT, rename this directory to a free name in DAY.
+ * If DAY has a copy of the job, set C->found. Otherwise, if AT has a temporary directory of this
+ * copy, rename that directory to a free name in DAY.
  */
 static int place(struct copy *c, int at, int day)
 {

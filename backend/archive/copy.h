@@ -15,7 +15,7 @@ struct copy {
 	const char *namespace;
 	const struct spec_job *job;
 	atomic_bool cancel; /* if true, the copy ends with -ECANCELED */
-	/* when DIR last answered, by loop_now_ms; 0 if no copy is in progress */
+	/* loop_now_ms() when DIR last responded; 0 if no copy is in progress */
 	atomic_ullong answered;
 	bool cleaned;  /* true if old temporary directories were removed */
 	char temp[64]; /* name of the temporary directory in DIR/NAMESPACE, or "" */
@@ -30,9 +30,9 @@ struct copy {
 
 /*
  * Open DIR, and return a descriptor, which the caller closes. The first start with STATE_DIR
- * creates a mark file in DIR. A later start with the same path fails if DIR has no mark file,
- * because the path then leads to another directory, such as an empty mount point. If STATE_DIR is
- * NULL, only check that DIR is writable.
+ * creates a mark file in DIR. A later start with the same path fails if DIR has no mark file. The
+ * path then leads to another directory, for example to an empty mount point. If STATE_DIR is NULL,
+ * only check that DIR is writable.
  */
 int copy_open(const char *dir, const char *state_dir, char **why);
 /*
