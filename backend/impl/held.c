@@ -64,9 +64,10 @@
 #include "spec/record/held.h"
 
 #define HELD_MAX 10000u /* largest number of held jobs */
-#define SOON_MS	 20	/* how long kxfs collects changes of jobs before it considers them */
-#define CLOCK_MS 5000	/* how often kxfs reads the clock */
-#define RAN_MS	 60000	/* how often kxfs touches RAN_FILE */
+/* how long kxfs collects changes of jobs before it checks the conditions that depend on them */
+#define SOON_MS	 20
+#define CLOCK_MS 5000  /* how often kxfs reads the clock */
+#define RAN_MS	 60000 /* how often kxfs touches RAN_FILE */
 /* If RAN_FILE is older than this at a start, kxfs reports that it did not run for a while. */
 #define PAUSE_NS INT64_C(180000000000)
 /*
@@ -106,8 +107,9 @@ struct held_entry {
 	 */
 	struct backend_request *asker;
 	/*
-	 * How many conditions of the job are met. MET: in memory. SAVED: according to the record on
-	 * disk. WRITING: according to the record that is being written.
+	 * MET: how many conditions of the job are met, in memory. SAVED: how many are met according
+	 * to the record on disk. WRITING: how many are met according to the version of the record
+	 * that is being written.
 	 */
 	unsigned met, saved, writing;
 	bool unsettled; /* true if look_up() must look up the jobs for which this job waits */
@@ -116,21 +118,21 @@ struct held_entry {
 	bool begun;
 	bool written; /* true if the record is LIVE on disk, not only in memory */
 	/*
-	 * Valid if the record is SUBMITTING. In RESTS, SPEC_SENDING means that the job was
-	 * certainly not launched.
+	 * Whether kxfs has sent the launch request. Valid if the record is SUBMITTING. In RESTS,
+	 * SPEC_SENDING means that the job was certainly not launched.
 	 */
 	enum spec_sending sending;
 	/*
-	 * If SENDING is SPEC_SENDING_ASKED or the record is LIVE: kxfs waits until this time
-	 * (loop_now_ms) for the job to appear.
+	 * Valid if SENDING is SPEC_SENDING_ASKED or the record is LIVE. kxfs waits for the job to
+	 * appear until loop_now_ms() reaches this time.
 	 */
 	uint64_t asked;
 	char *refusal;	      /* why the last launch was refused, or NULL */
 	struct backoff again; /* the pauses after refused launches */
-	uint64_t next;	      /* when the next step is due, by loop_now_ms */
+	uint64_t next;	      /* loop_now_ms() when the next step is due */
 	int64_t from, until;  /* see struct spec_held_progress */
 	struct held_waiting *waiting;
-	/* The pool uses these members in LAUNCHES: */
+	/* The pool uses WORK, TEXT and LEN in LAUNCHES. */
 	struct work work;
 	char *text;
 	size_t len;
@@ -139,8 +141,8 @@ struct held_entry {
 };
 
 /*
- * The answer to the removal of a job, delayed because other jobs may have waited for that job. kxfs
- * sends the answer when the new records of the other jobs are on disk.
+ * A delayed answer to the removal of a job. Other jobs may have waited for the removed job, so kxfs
+ * sends the answer when the new records of these jobs are on disk.
  */
 struct answer {
 	struct held *h;
@@ -161,7 +163,7 @@ struct held {
 	struct loop_timer timer; /* fires at DUE */
 	uint64_t due;
 	struct loop_timer ran_timer;
-	struct work ran; /* touches RAN_FILE; it is in progress if NOTING */
+	struct work ran; /* touches RAN_FILE; in progress if NOTING is true */
 	bool noting;
 	int64_t last_ran; /* when kxfs last ran before this start, in ns; 0 if unknown */
 	enum { HELD_NEW, HELD_LOADS, HELD_SHOWS, HELD_LAUNCHES, HELD_STOPS } phase;
@@ -200,9 +202,9 @@ static enum record_state state_of(const struct held_entry *e)
 	return record_head(e->r)->state;
 }
 
-/* A reason in a record: the user has removed the job, but kxfs has not deleted the record yet. */
+/* A reason in a record. The user has removed the job, but the record still exists. */
 #define REMOVED "Removed"
-/* A reason in a record: the job was not held, and the server does not have it. */
+/* A reason in a record. The job was not held, and the server does not have the job. */
 #define NOT_LAUNCHED "NotLaunched"
 
 /* True if the job was certainly launched. */
@@ -329,7 +331,7 @@ static void entry_free(struct held_entry *e)
 	free(e);
 }
 
-/* True if a request about E's job must wait until an operation on E has ended. */
+/* True if a request about E's job must wait, because an operation on E is in progress. */
 static bool is_busy(const struct held_entry *e)
 {
 	return e->state != ENTRY_RESTS || is_gone(e) || is_launched(e);
@@ -362,7 +364,7 @@ static void rest(struct held_entry *e)
 	consider_within(e->h, 0);
 }
 
-/* Return the part `hold` of the record R. NEXT will be the new head of R. */
+/* Return the text of the part `hold` of the record R. NEXT will be the new head of R. */
 static char *hold_part(void *data, const struct record *r, const struct spec_head *next)
 {
 	const struct held *h = data;
@@ -381,8 +383,7 @@ static void commit(struct held_entry *e, const struct record_change *change,
 		   struct backend_request *asker);
 
 /*
- * If a request has asked for the change of E, answer that request. ERR is 0 if the change is on
- * disk.
+ * If a request has caused the change of E, answer that request. ERR is 0 if the change is on disk.
  */
 static void answer_asker(struct held_entry *e, int err)
 {
@@ -391,9 +392,9 @@ static void answer_asker(struct held_entry *e, int err)
 	if (rq && rq->kind == BACKEND_CANCEL && !err) {
 		store_remove(e->h->b->store, record_head(e->r)->key);
 	} else if (rq && rq->kind == BACKEND_CONTROL) {
-		/* if the release could not be recorded on disk, the job stays held */
+		/* After an error the disk does not have the release, so the job stays held. */
 		e->rec->hold = err;
-		/* before the answer, so that the writer sees the new snapshot */
+		/* Do this before the answer, so that the writer sees the new snapshot. */
 		show(e, loop_time_ns());
 	}
 	if (rq)
@@ -503,7 +504,7 @@ static void end_for(struct held_entry *e, const char *reason, const char *why)
 		      NULL);
 }
 
-/* Note that the job of E was launched. This is final, even if the record can't be written now. */
+/* Record that the job of E was launched. This is final, even if the record can't be written now. */
 static void was_launched(struct held_entry *e)
 {
 	const struct spec_job *job cleanup_job = job_of(e);
@@ -579,7 +580,10 @@ static void read_done(void *data)
 	} else if (!b->up) {
 		launch_ended(e, -ECANCELED, "kxfs is shutting down");
 	} else if (is_launched(e)) {
-		/* kxfs has seen the job meanwhile, and its head has no MORE. */
+		/*
+		 * kxfs has seen the job meanwhile, so the launch has succeeded. The LIVE record has
+		 * no MORE, which a request would need.
+		 */
 		launch_ended(e, 0, "");
 	} else {
 		backend_pass_held(b, record_head(e->r), BACKEND_SUBMIT, again, text, e->len,
@@ -668,8 +672,8 @@ static uint64_t consider_sent(struct held_entry *e, bool whole)
 }
 
 /*
- * Take the next step of E, if a step is due. E's record is HELD. JOB is E's job if it was launched
- * although the record is HELD; normally NULL. Return the same value as consider().
+ * Take the next step of E, if a step is due. E's record is HELD. JOB is normally NULL. If E's job
+ * was launched although the record is HELD, JOB is that job. Return the same value as consider().
  */
 static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, int64_t now,
 			      bool whole)
@@ -710,8 +714,8 @@ static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, 
 }
 
 /*
- * Take the next step of E, if a step is due. E is in RESTS. Return the time in ms after which E
- * must be considered again; 0 if E needs no timer.
+ * Take the next step of E, if a step is due. E is in RESTS. Return the number of ms after which the
+ * caller must call consider() again; 0 if E needs no timer.
  */
 static uint64_t consider(struct held_entry *e, int64_t now, bool whole)
 {
@@ -870,7 +874,7 @@ static struct held_entry *find(const struct held *h, const struct record *r)
 }
 
 /*
- * Return the entry of the record R, whose job was not held. If R has no entry yet, create one from
+ * Return the entry of the record R. R's job was not held. If R has no entry yet, create one from
  * the document TEXT.
  */
 static struct held_entry *need_sent(struct held *h, struct record *r, const char *text, size_t len)
@@ -930,7 +934,9 @@ static void ran_work(void *data)
 	cleanup_free char *path = text_print("%s/" RAN_FILE, h->b->config.state_dir);
 	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT);
 
-	/* Ignore errors, because kxfs uses RAN_FILE only to report how long it did not run. */
+	/*
+	 * Ignore errors, because kxfs uses RAN_FILE only to report for how long it was not running.
+	 */
 	if (fd >= 0)
 		(void)disk_touch(fd, "", -1);
 }
@@ -1075,8 +1081,8 @@ static bool find_job(void *data, const char *name, struct spec_held_after *ret)
 }
 
 /*
- * UTC is the moment at which a clock in UTC shows a certain date and time. Return the moment at
- * which the local clock shows the same date and time. Both moments are in ns since 1970.
+ * UTC is the time at which a clock in UTC shows a date and a time of day. Return the time at which
+ * the local clock shows the same date and time of day. Both times are in ns since 1970.
  */
 static int64_t local_moment(int64_t utc)
 {
@@ -1152,9 +1158,7 @@ static bool may_hold(const struct backend_request *rq)
 
 /* --- requests --- */
 
-/*
- * Return true if the job of RQ still exists. Otherwise answer RQ with an error, and return false.
- */
+/* True if the job of RQ still exists. Otherwise answer RQ with an error, and return false. */
 static bool check_job(struct backend_request *rq)
 {
 	bool history = rq->kind == BACKEND_FORGET;
@@ -1183,9 +1187,8 @@ static bool check_job(struct backend_request *rq)
 }
 
 /*
- * Return true if this file handles RQ: RQ is about a held job, or its document may have conditions.
- * This file then answers RQ or passes it on, now or later. Return false if the caller must pass RQ
- * on.
+ * True if this file handles RQ: RQ is about a held job, or the document of RQ may have conditions.
+ * This file then answers RQ or passes it on, now or later. If false, the caller must pass RQ on.
  */
 static bool takes(struct held *h, struct backend_request *rq)
 {
@@ -1279,8 +1282,8 @@ struct held_load {
 };
 
 /*
- * For each record that was found, read the document, and make the shape of the job from the
- * document. Runs on the pool.
+ * Read the document of each record that was found. From the document make a job with only the app
+ * name, roles and replicas (spec_held_shape). Runs on the pool.
  */
 static void load_work(void *data)
 {
@@ -1359,8 +1362,8 @@ static void find_record(void *data, struct record *r)
 	struct spec_held *rec = NULL;
 
 	/*
-	 * Skip jobs that the implementation knows. A local job that was started is in the store,
-	 * unless the user has removed it completely.
+	 * Skip jobs that the implementation knows. If a local job was started, the store has it,
+	 * unless the user has removed the job completely.
 	 */
 	if (record_is_going(r) || head->state == RECORD_LIVE || head->state == RECORD_HISTORY ||
 	    (is_local_head(head) && job))

@@ -70,10 +70,10 @@ struct held_answer {
 	size_t len;
 };
 /*
- * Record the result of the submission of R. If the job was not launched and ANSWER->heard is set,
- * remove the record. If the job was not launched and ANSWER->heard is not set, make the record
- * NEVER, and show the job in history/. If the result is not known yet, show the job as SUBMITTED
- * until it is.
+ * Record the result of the submission of R. If the job was not launched and ANSWER->heard is true,
+ * remove the record. If the job was not launched and ANSWER->heard is false, make the record NEVER,
+ * and show the job in history/. If the result is not known yet, show the job as SUBMITTED until the
+ * result is known.
  */
 void held_answered(struct held *h, struct record *r, const struct held_answer *answer);
 

@@ -21,29 +21,32 @@
 struct backend_request;
 
 struct backend_ops {
-	/* Return the name of the default state directory: see backend_key. */
+	/* See backend_key. Return the name of the default state directory. */
 	int (*key)(const struct backend_config *config, char **ret, char **ret_text);
 	/* Called before the loop runs. Must call backend_set_impl(), and must not wait. */
 	int (*init)(struct backend *b, char **ret_text);
 	/*
-	 * On the I/O thread. Must call backend_started() when the first list has arrived, or has
-	 * failed.
+	 * Called on the I/O thread. Must call backend_started() when the first list has arrived, or
+	 * has failed.
 	 */
 	void (*start)(struct backend *b);
-	/* On the I/O thread, after backend_started(): see backend_take_charge. May be NULL. */
-	void (*take_charge)(struct backend *b);
-	bool start_asks; /* true if START waits for a server; backend_give_up may then cancel it */
 	/*
-	 * On the I/O thread. Must call backend_stopped() when no operation of the implementation is
-	 * in progress.
+	 * See backend_take_charge. Called on the I/O thread, after backend_started(). May be NULL.
+	 */
+	void (*take_charge)(struct backend *b);
+	/* true if START waits for a server; backend_give_up may then cancel the start */
+	bool start_asks;
+	/*
+	 * Called on the I/O thread. Must call backend_stopped() when no operation of the
+	 * implementation is in progress.
 	 */
 	void (*stop)(struct backend *b);
 	void (*fini)(struct backend *b);
 	/*
-	 * Handle RQ on the I/O thread. Answer RQ with backend_answer() exactly once, now or later.
-	 * If RQ is about an existing job, the store has the job with RQ's id and uid: in history/
-	 * for BACKEND_FORGET, otherwise in jobs/. Check that the job allows the action, because the
-	 * implementation may have newer data than the snapshot in the store.
+	 * Called on the I/O thread. Must answer RQ with backend_answer() exactly once, now or
+	 * later. If RQ is about an existing job, the store has the job with RQ's id and uid: in
+	 * history/ for BACKEND_FORGET, otherwise in jobs/. The implementation must check that the
+	 * job allows the action, because it may have newer data than the snapshot in the store.
 	 */
 	void (*request[BACKEND_N_REQUESTS])(struct backend *b, struct backend_request *rq);
 	/* See backend_text. Any thread. */
@@ -54,8 +57,8 @@ struct backend_ops {
 		      int64_t *ret_changed);
 	int64_t (*stale_since)(struct backend *b);
 	/*
-	 * True if all available output of JOB, which has ended, is on disk, and kxfs is not
-	 * removing any of it. On the I/O thread.
+	 * Called only for a JOB that has ended. True if all available output of JOB is on disk, and
+	 * kxfs is not removing any of it. On the I/O thread.
 	 */
 	bool (*is_settled)(struct backend *b, const struct spec_job *job);
 	/*
@@ -63,8 +66,8 @@ struct backend_ops {
 	 */
 	const char *(*namespace)(struct backend *b);
 	/*
-	 * True if the store has every existing job. This member may be NULL; after the start, the
-	 * store then always has every existing job. On the I/O thread.
+	 * True if the store has every existing job. On the I/O thread. If this member is NULL, the
+	 * store always has every existing job after the start.
 	 */
 	bool (*is_whole)(struct backend *b);
 	/* See backend_trouble. This member may be NULL. */
@@ -72,14 +75,14 @@ struct backend_ops {
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
 	/*
-	 * Set *RET (malloc'ed) to the text of a queue. JOBS are the N snapshots in jobs/. This
-	 * member is NULL if backend.c can make the text from the queue's view.
+	 * Set *RET (malloc'ed) to the text of a queue. JOBS are the N snapshots in jobs/. If this
+	 * member is NULL, backend.c makes the text from the queue's view.
 	 */
 	void (*queue_text)(struct backend *b, const struct spec_job *const *jobs, size_t n,
 			   char **ret, size_t *ret_len);
 	/* Return a new reference to the ClusterQueue NAME; NULL if the ClusterQueue is unknown. */
 	struct spec_cluster_queue_view *(*cluster_queue)(struct backend *b, const char *name);
-	/* See backend_wanted. This member is NULL if the backend requests no data on demand. */
+	/* See backend_wanted. NULL if the backend has no data that it requests only for readers. */
 	void (*wanted)(struct backend *b, const struct spec_job *job);
 	/* See backend_usage_wanted. This member may be NULL. */
 	void (*usage_wanted)(struct backend *b);
@@ -104,12 +107,12 @@ struct backend {
 	/* Only for backend.c and request.c: */
 	struct wait started, stopped;
 	/*
-	 * UP: true between the start and the stop. STOPPING: true once the stop was requested. I/O
+	 * UP: true from the start to the stop. STOPPING: true after the stop was requested. I/O
 	 * thread.
 	 */
 	bool up, stopping;
 	/*
-	 * Numbers of answered requests of each kind. [0]: requests that succeeded. [1]: requests
+	 * How many requests of each kind were answered. [0]: requests that succeeded. [1]: requests
 	 * that failed.
 	 */
 	atomic_ullong answered[BACKEND_N_REQUESTS][2];
@@ -130,7 +133,8 @@ struct backend_request {
 	bool owned;
 	uid_t owner;
 	gid_t group;
-	uint64_t seed[2]; /* if HELD is set: kxfs derives the job's name from this seed */
+	/* the seed from which kxfs derives the job's name; used only if HELD is true */
+	uint64_t seed[2];
 	/*
 	 * In a SUBMIT, true if the job was held and must be launched now. The close() of its file
 	 * returned long ago. If kxfs chooses the job's uid, it uses SUBMISSION. An earlier kxfs
@@ -139,11 +143,11 @@ struct backend_request {
 	 */
 	bool held;
 	/*
-	 * true if HELD is set and an earlier request may have launched the job, although kxfs has
-	 * not seen the job
+	 * Used only if HELD is true. True if an earlier request may have launched the job, although
+	 * kxfs has not seen the job.
 	 */
 	bool again;
-	/* if HELD is set in a SUBMIT: the backend that the dry run reported; otherwise NULL */
+	/* In a SUBMIT with HELD: the backend that the dry run reported. Otherwise NULL. */
 	char *backend;
 	char *id;
 	char *uid;
@@ -163,7 +167,7 @@ struct backend_made {
 	const char *id, *backend, *namespace, *manifest;
 };
 void backend_answer_dry_run(struct backend_request *rq, const struct backend_made *made);
-/* Refuse RQ with -EINVAL, because its action has no effect on a job in PHASE. */
+/* Refuse RQ with -EINVAL. A job in PHASE ignores the action of RQ. */
 void backend_answer_no_effect(struct backend_request *rq, const char *phase);
 
 /*
@@ -257,7 +261,7 @@ static inline void backend_stopped(void *backend)
 	held_stop(b->held, backend_held_stopped, b);
 }
 
-/* Call backend_events.expired for the job whose record has KEY. */
+/* Call backend_events.expired for the job whose record has the key KEY. */
 static inline void backend_expired(const struct backend *b, const char *key)
 {
 	const struct record *r = records_by_key(b->records, key);

@@ -43,7 +43,7 @@ static void request_log_done(const struct backend_request *rq, const char *id)
 	case BACKEND_SUBMIT:
 		job = store_get(rq->b->store, BACKEND_JOBS, id);
 		/*
-		 * A held job is PENDING. When kxfs has requested the launch, it shows the job as
+		 * A held job is PENDING until kxfs has requested the launch. Then the job is
 		 * SUBMITTED.
 		 */
 		diag(DIAG_INFO, "%s: %s from %s", id,
