@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kxfs checks every minute which finished jobs, or which output, it can remove. It also checks when
- * the next job is due, and soon after a change. It does not check while a removal is in progress;
- * the next check follows that removal.
+ * kxfs checks every minute which finished jobs it can remove, and which output. It also checks when
+ * the next job is due, and soon after a change. While a removal is in progress, kxfs makes no
+ * check. The next check follows the end of the removal.
  */
 #include "backend/jobs/expiry.h"
 
@@ -20,14 +20,14 @@
 struct expiry {
 	struct expiry_config config;
 	struct loop_timer timer; /* runs until the next check */
-	uint64_t at;		 /* the time of the next check, by loop_now_ms */
-	bool warned;		 /* kxfs has logged that it can't free space */
-	bool failed;		 /* kxfs has logged that the last removal failed */
+	uint64_t at;		 /* loop_now_ms() when the next check is due */
+	bool warned;		 /* true if kxfs has logged that it can't free space */
+	bool failed;		 /* true if kxfs has logged that the last removal failed */
 };
 
 /*
- * Check in DELAY_MS. If a check is already due earlier, keep that time, so that frequent calls
- * don't delay the check.
+ * Make the next check in DELAY_MS. If the next check is due earlier than that, keep its time, so
+ * that frequent calls don't delay the check.
  */
 static void check_in(struct expiry *x, unsigned delay_ms)
 {
@@ -77,9 +77,9 @@ static bool may_go(const struct expiry *x, const struct spec_job *job)
 }
 
 /*
- * JOBS are all jobs in history/. Remove those that were there for history_keep. If RETIRES is true,
- * JOBS are all jobs in jobs/ instead. Move those whose ttl has passed to history/. Return the time
- * until the next job is due, in ms.
+ * If RETIRES is false, JOBS are all jobs in history/: remove those that have been there for
+ * history_keep. If RETIRES is true, JOBS are all jobs in jobs/: move those whose ttl has passed to
+ * history/. Return the time until the next job is due, in ms.
  */
 static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retires)
 {
@@ -105,10 +105,10 @@ static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retir
 }
 
 /*
- * Return the job in JOBS whose output kxfs should remove next: the one with the oldest last change.
- * Return NULL if there is no such job. Skip jobs that still must be archived. If LOST is true,
- * consider only jobs that still must be archived and can't be archived, because the archive is not
- * available.
+ * Return the job in JOBS whose output kxfs should remove next; NULL if there is none. This is the
+ * job with the oldest last change. If LOST is false, skip jobs that are not archived yet. If LOST
+ * is true, consider only jobs that are not archived yet and can't be archived now, because the
+ * archive is not available.
  */
 static const struct spec_job *oldest(const struct expiry *x, const struct jobs *jobs, bool lost)
 {
@@ -129,8 +129,8 @@ static const struct spec_job *oldest(const struct expiry *x, const struct jobs *
 }
 
 /*
- * Free space by removing the output of one job. kxfs removes the output of one job at a time,
- * because it knows how much space a removal has freed only afterwards.
+ * Free space by removing the output of one job. kxfs does not remove the output of several jobs at
+ * the same time, because it learns only after a removal how much space was freed.
  */
 static void make_room(struct expiry *x, const struct jobs *history)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides how long kxfs keeps finished jobs and their output. Jobs remain in history/ for
- * history_keep. Output remains until it exceeds the spool limit. Then kxfs removes the output of
- * the oldest jobs in history/ first, and next the output of the oldest finished jobs in jobs/. The
- * jobs themselves remain, with their results.
+ * This object decides how long kxfs keeps finished jobs and their output. Jobs remain in history/
+ * for history_keep. Output remains until it exceeds the spool limit. Then kxfs removes the output
+ * of the oldest jobs in history/ first, and next the output of the oldest finished jobs in jobs/.
+ * The jobs themselves remain, with their results.
  *
- * kxfs never removes the output of a job that may still run. If there is an archive, kxfs removes
- * the output of a job before it is archived only if the archive is not available and no other
- * output can be removed. I/O thread only.
+ * kxfs never removes the output of a job that may still run. If there is an archive, kxfs normally
+ * archives a job before it removes the job's output. If the archive is not available and no other
+ * output can be removed, kxfs removes output that is not archived. I/O thread only.
  */
 #pragma once
 
@@ -27,27 +27,28 @@ struct expiry_config {
 	 */
 	const struct archive *archive;
 	uint64_t spool_limit; /* in bytes */
-	int64_t history_keep; /* in seconds */
+	int64_t history_keep; /* how many seconds a job remains in history/ */
 	/*
-	 * Called for a finished JOB. Return true if kxfs may remove it: all its data are on disk,
-	 * and no write is in progress.
+	 * Called for a finished JOB. True if kxfs may remove JOB: all data of JOB are on disk, and
+	 * no write is in progress.
 	 */
 	bool (*may_go)(void *data, const struct spec_job *job);
-	/* Return true if output of JOB is on disk. */
+	/* True if output of JOB is on disk. */
 	bool (*has_output)(void *data, const struct spec_job *job);
 	/*
-	 * Return true if a removal is in progress. kxfs then starts no other one. expiry_now,
-	 * expiry_soon or expiry_dropped must be called when the removal has ended.
+	 * True if a removal is in progress. kxfs then does not start another one. When the removal
+	 * has ended, the owner must call expiry_now, expiry_soon or expiry_dropped.
 	 */
 	bool (*is_busy)(void *data);
 	/*
-	 * Called when the ttl of JOB has passed. Start to move JOB to history/, and call
+	 * Called when the ttl of JOB has passed. Must start to move JOB to history/, and call
 	 * expiry_soon when the move has ended. NULL if no job has a ttl.
 	 */
 	void (*retire)(void *data, const struct spec_job *job);
 	/*
-	 * remove: start to remove JOB, and call expiry_now when the removal has ended. drop: start
-	 * to remove only JOB's output, and call expiry_dropped when the removal has ended.
+	 * REMOVE must start to remove JOB, and call expiry_now when the removal has ended. DROP
+	 * must start to remove only JOB's output, and call expiry_dropped when the removal has
+	 * ended.
 	 */
 	void (*remove)(void *data, const struct spec_job *job);
 	void (*drop)(void *data, const struct spec_job *job);
@@ -62,9 +63,9 @@ struct expiry *expiry_new(const struct expiry_config *config);
 void expiry_free(struct expiry *x); /* NULL is allowed */
 
 /*
- * Check what can be removed: in a second (expiry_soon) or immediately (expiry_now). Call this after
- * a job has finished, moved to history/, or been removed. Several calls may lead to only one check.
- * If X is NULL, because the mount is ending, do nothing.
+ * Check what can be removed. expiry_soon checks in a second, expiry_now immediately. Call this
+ * after a job has finished, moved to history/, or been removed. Several calls may lead to only one
+ * check. X is NULL while the mount is ending; then do nothing.
  */
 void expiry_soon(struct expiry *x);
 void expiry_now(struct expiry *x);

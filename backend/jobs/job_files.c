@@ -34,8 +34,8 @@ struct job_files {
 /* --- the number in a UUID --- */
 
 /*
- * The UUID of a launch has version 8, whose other bits may be chosen freely. Its first 48 bits are
- * the number.
+ * A UUID of version 8 has bits that an application may choose freely. In the UUID of a launch, the
+ * first 48 bits are the number.
  */
 int job_files_next_uuid(struct job_files *f, char ret[JOB_FILES_UUID])
 {
@@ -79,8 +79,8 @@ static bool is_sending(const struct job_launch *l)
 
 /*
  * Return the launch that NAME.job shows. If NAME.job was removed, return the launch that it would
- * show otherwise. Return NULL if there is no such launch. While a launch is in progress, NAME.job
- * shows the launch before it, until the new job is in the store.
+ * show if it still existed. Return NULL if there is no such launch. While a launch is in progress,
+ * NAME.job shows the previous launch, until the new job is in the store.
  */
 static struct job_launch *newest(const struct job_files_name *n)
 {

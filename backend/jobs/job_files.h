@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of the files of submit/ and the records of the jobs that each file launched. kxfs
- * computes NAME.job from it. The UUIDs of launches increase, even across mounts, so the newest
- * launch of a file is found without a clock. records.c owns the table and changes it on the I/O
- * thread. Any thread may read it, under its lock.
+ * A table of the files of submit/. For each file it has the records of the jobs that the file
+ * launched. From this table kxfs computes NAME.job. The UUIDs of launches increase, even from mount
+ * to mount, so kxfs needs no clock to find the newest launch of a file. records.c owns the table
+ * and changes it on the I/O thread. Any thread may read the table under its lock.
  */
 #pragma once
 
@@ -21,8 +21,8 @@ struct backend_file {
 	int64_t time;		   /* the time of the submission, in ns */
 	char digest[65];	   /* SHA-256 of the document */
 	/*
-	 * true if UID and GID are those of the submitter; false if the mounting user has submitted
-	 * the job
+	 * True if UID and GID are those of the user who submitted the job. False if the mounting
+	 * user submitted the job.
 	 */
 	bool owned;
 	uid_t uid;
@@ -37,7 +37,10 @@ struct job_launch {
 	const struct spec_head *head;
 	struct job_files_name *name; /* NULL if the launch is not in the table */
 	bool shown;		     /* true if the job is in the store */
-	/* true if NAME.job was removed, before HEAD->unlinked is set */
+	/*
+	 * true if NAME.job was removed; HEAD->unlinked becomes true later, when the record is
+	 * written
+	 */
 	bool hidden;
 	struct job_launch *prev, *next; /* launches of the same file, the newest first */
 };
@@ -45,8 +48,8 @@ struct job_launch {
 struct job_files *job_files_new(void);
 void job_files_free(struct job_files *f); /* Call this after all launches were removed. */
 /*
- * From now on call FN on the I/O thread whenever FILE may link to another job, or to no job any
- * more.
+ * Set the callback FN. FN is called on the I/O thread when FILE.job may have changed: it may link
+ * to another job, or may have disappeared.
  */
 void job_files_set_changed(struct job_files *f, void (*fn)(void *data, const char *file),
 			   void *data);
@@ -54,32 +57,33 @@ void job_files_set_changed(struct job_files *f, void (*fn)(void *data, const cha
 /* --- I/O thread --- */
 
 /*
- * If L's job was submitted as a file, add L to the table. L must be zeroed before. HEAD is the head
- * of the job's record, which must be on disk already; HEAD must keep its address. Adding records in
- * the order of their keys is fastest.
+ * If L's job was submitted as a file, add L to the table. The caller has set all of L to zero. HEAD
+ * is the head of the job's record, which must be on disk already. HEAD must stay at the same
+ * address. Adding records in the order of their keys is fastest.
  */
 void job_files_add(struct job_files *f, struct job_launch *l, const struct spec_head *head);
 /*
- * Give later launches larger numbers than the launch UUID has. Its record is damaged and may remain on disk. If a later
- * launch had the same number, the next start could take the damaged record for the newer one. Any thread.
+ * UUID belongs to a launch whose record is damaged and may remain on disk. Give later launches
+ * larger numbers than this launch has. If a later launch had the same number, the next start could
+ * take the damaged record for the newer one. Any thread.
  */
 void job_files_skip(struct job_files *f, const char *uuid);
 /*
- * Return the lock that protects the heads of launches, which any thread reads. Hold it to change a
- * head.
+ * Return the lock that protects the heads of launches. Any thread may read a head under this lock.
+ * The I/O thread takes the lock to change a head.
  */
 struct lock *job_files_lock(struct job_files *f);
 /*
- * Report that the head of L has changed. This function and those below do nothing if L is not in
- * the table.
+ * Call this when the head of L has changed. This function and the functions below do nothing if L
+ * is not in the table.
  */
 void job_files_update(struct job_files *f, const struct job_launch *l);
-/* Note whether the job of L is in the store now (SHOWN). */
+/* Record whether the job of L is in the store now (SHOWN). */
 void job_files_show(struct job_files *f, struct job_launch *l, bool shown);
 /*
- * True if NAME.job shows L, or would show L if NAME.job had not been removed. Exception: false
- * while the launch L is in progress, unless NAME.job was removed. If L fails, NAME.job shows the
- * launch before L.
+ * True if NAME.job shows L, or would show L if NAME.job had not been removed. While the launch L is
+ * in progress, NAME.job shows the previous launch. The result is then false, unless NAME.job was
+ * removed.
  */
 bool job_files_is_newest(struct job_files *f, const struct job_launch *l);
 /* Remove L from the table, because its record is being removed. */

@@ -11,14 +11,14 @@
 struct last_words;
 
 /*
- * Read the last words from the file ERROR, which the program may have written. If ERROR is NULL or
- * the file has none, read them from the end of the log LOG. Both are absolute paths. Call FN(DATA,
- * words) once, after this function has returned. WORDS is NULL if the log is empty. WORDS is "" if
- * the log has no last words, or if the disk does not answer within some seconds. WORDS is borrowed.
- * The operation is in GROUP until the disk has answered.
+ * Read the last words from the file ERROR, which the program may have written. If ERROR is NULL, or
+ * if the file has no last words, read them from the end of the log LOG. ERROR and LOG are absolute
+ * paths. Call FN(DATA, words) once, after this function has returned. WORDS is NULL if the log is
+ * empty. WORDS is "" if the log has no last words, or if the disk does not respond within some
+ * seconds. WORDS is borrowed. The operation is in GROUP until the disk has responded.
  */
 struct last_words *last_words_read(struct loop *loop, struct group *group, const char *error,
 				   const char *log, void (*fn)(void *data, const char *words),
 				   void *data);
-/* Cancel W: FN is not called any more. W must not have called FN yet. NULL is allowed. */
+/* Cancel W, so that FN is never called. Call this only before FN was called. W may be NULL. */
 void last_words_drop(struct last_words *w);

@@ -143,8 +143,8 @@ int record_file_read(const char *state_dir, const char *key, struct spec_head **
 	if (err)
 		return err;
 	/*
-	 * record_file_mark writes only the state letter, and sets the file's mtime to the time of
-	 * the move. So the mtime is SINCE.
+	 * record_file_mark changes only the state letter and the file's mtime. It sets the mtime to
+	 * the time of the move to history/. So take SINCE from the mtime.
 	 */
 	if (h->state == RECORD_HISTORY)
 		h->since = o.mtime;
@@ -184,7 +184,10 @@ int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
 	return 0;
 }
 
-/* If H has a plan, reserve space for the last change of H's record. The file has N bytes now. */
+/*
+ * If H has a plan, reserve space for the last change of H's record. N is the current size of the
+ * file in bytes.
+ */
 static int keep_room(const char *dir, const struct spec_head *h, size_t n)
 {
 	return h->more->parts[RECORD_PLAN] ? file_keep_room(dir, h->key, ROOM_TIMES * n + ROOM) : 0;
@@ -255,7 +258,10 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 		err = -EINVAL;
 	if (err)
 		return err;
-	/* What describes the job does not change, and is not in the copy of a head that forgot it. */
+	/*
+	 * OLD has the data that describe the job. These data never change, and H lacks them after
+	 * spec_head_forget.
+	 */
 	more = *old->more;
 	m = h->more ? h->more : old->more;
 	more.reason = m->reason;
@@ -280,8 +286,8 @@ int record_file_write(const char *state_dir, const struct spec_head *h)
 	if (!err)
 		err = (h->over && !old->over ? file_write_last : file_write)(dir, h->key, all, n);
 	/*
-	 * The file's mtime is the time when the job moved to history/. The rewrite has changed it,
-	 * so restore it.
+	 * The file's mtime is the time when the job moved to history/. This write has changed the
+	 * mtime, so restore it.
 	 */
 	if (!err && h->state == RECORD_HISTORY)
 		err = record_file_mark(state_dir, h->key, h->since);

@@ -35,8 +35,8 @@ int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
 		     unsigned *ret_readable);
 /*
  * Create the file for the new record H. If H has a plan, also reserve space for the record's last
- * change. After an error the file does not exist. Then *RET_LEFT is true if it may reappear after a
- * power cut.
+ * change. After an error the file does not exist. Then set *RET_LEFT to true if the file may
+ * reappear after a power cut.
  */
 int record_file_make(const char *state_dir, const struct spec_head *h,
 		     const struct record_rest *rest, bool *ret_left);
@@ -44,8 +44,8 @@ int record_file_make(const char *state_dir, const struct spec_head *h,
  * Replace the head on disk by H. If a part of H is NULL, keep the part on disk. If a part of H is
  * "", remove the part. Always keep the document. Keep the manifest while the job is held, or is
  * being launched after it was held. Keep a damaged document, but fail if the document is damaged
- * and the job is not LIVE or HISTORY. The first write with H->over may use the reserved space, if
- * the disk is full, and then releases that space.
+ * and the job is not LIVE or HISTORY. If the disk is full, the first write whose H->over is true
+ * may use the reserved space. After a success this write releases the space.
  */
 int record_file_write(const char *state_dir, const struct spec_head *h);
 /*
@@ -70,8 +70,8 @@ char *record_file_of_damaged(const char *state_dir, const char *key);
  */
 void record_file_put_aside(const char *state_dir, const char *key, bool passive, int err);
 /*
- * If the record KEY was moved to STATE/aside earlier, move the output of KEY there, too, and return
- * true. Set *RET_PLACE to the new place of the output, malloc'ed, or to NULL if the output could
- * not be moved. Return false if the record is not in STATE/aside.
+ * True if the record KEY was moved to STATE/aside earlier. In this case move the output of KEY
+ * there, too. Set *RET_PLACE to the new place of the output, malloc'ed, or to NULL if the output
+ * could not be moved. False if the record is not in STATE/aside.
  */
 bool record_file_output_aside(const char *state_dir, const char *key, char **ret_place);

@@ -77,7 +77,7 @@ struct writer {
 	struct spec_head *next;		  /* the head that the pool writes */
 	const struct spec_job *snapshot;  /* the snapshot that the pool writes, or NULL */
 	/*
-	 * The older record of the same file that must be marked before R is removed, so that
+	 * The older record of the same file. It must be marked before R is removed, so that
 	 * NAME.job does not show the older job afterwards. Pinned.
 	 */
 	struct record *older;
@@ -133,7 +133,7 @@ static const unsigned allowed[] = {
 	[RECORD_NEVER] = 1u << RECORD_LIVE,
 };
 
-/* The only function that changes a state. */
+/* Set the state of H to TO. No other function changes a state. */
 static void set_state(struct spec_head *h, enum record_state to)
 {
 	if (h->state == to)
@@ -427,7 +427,8 @@ static struct spec_head *render(struct record *r, const struct records_request *
 }
 
 /*
- * True if Q is a COMMIT or a MARK, and the state of R in memory has changed since Q was requested.
+ * True if the state of R in memory has changed since Q was requested. Always false unless Q is a
+ * COMMIT or a MARK.
  */
 static bool is_overtaken(const struct record *r, const struct records_request *q)
 {
@@ -439,9 +440,10 @@ static void on_timer(void *data);
 static void remove_file(struct writer *w);
 
 /*
- * Return the record that NAME.job would show after the removal of R: the newest older record of the
- * same file whose removal was not requested. Return NULL if there is no such record, if it is
- * already marked as unlinked, or if R is not the newest launch of its file.
+ * Return the record that NAME.job would show after the removal of R. Skip records whose removal was
+ * requested. The result is the newest remaining record of the same file that is older than R.
+ * Return NULL if there is no such record, if it is already marked as unlinked, or if R is not the
+ * newest launch of its file.
  */
 static struct record *older_to_hide(const struct record *r)
 {
@@ -495,8 +497,8 @@ static void remove_file(struct writer *w)
 }
 
 /*
- * Start the first request of W. If W has neither a request nor a change that must be written later,
- * free W.
+ * Start the first request of W. If W has no request and no change that must be written later, free
+ * W.
  */
 static void write_next(struct writer *w)
 {
@@ -583,7 +585,10 @@ static void add_request(struct record *r, struct records_request *q)
 		write_next(w);
 }
 
-/* Log that a write of R has failed with ERR. Before that, FAILURES writes in a row have failed. */
+/*
+ * Log that a write of R has failed with ERR. FAILURES is the number of writes that had failed in a
+ * row before.
+ */
 static void report_failure(const struct record *r, int err, unsigned failures)
 {
 	if (!failures)
@@ -602,7 +607,7 @@ static void retry_later(struct writer *w, int err)
 	w->dirty &= !w->r->rs->stopping;
 }
 
-/* Apply ERR, the result of the request Q, to R. Return true if R must be freed. */
+/* Apply ERR, the result of the request Q, to R. Return true if the caller must free R. */
 static bool conclude(struct record *r, struct records_request *q, int err)
 {
 	struct writer *w = r->writer;
@@ -650,7 +655,7 @@ static void write_done(void *data)
 	if (conclude(r, q, err)) {
 		/*
 		 * The queue has no other request of this record, because a caller that removes a
-		 * record makes no further requests for it.
+		 * record makes no further requests for the record.
 		 */
 		record_free(r);
 		request_free(q);
@@ -748,7 +753,10 @@ void records_mark(struct record *r, records_fn done, void *data)
 	add_request(r, q);
 }
 
-/* Write R to its file within MS, because the two differ. Retry until the disk accepts the write. */
+/*
+ * Write R to its file within MS, because R differs from its file. Retry until the disk accepts the
+ * write.
+ */
 static void records_save(struct record *r, unsigned ms)
 {
 	struct writer *w = writer_of(r);
@@ -798,7 +806,10 @@ struct records_load {
 	void *data;
 };
 
-/* True unless NAME, a file in the directory AT, reserves space for a record that does not exist. */
+/*
+ * NAME is a file in the directory AT. False if NAME reserves space for a record that does not
+ * exist. Otherwise true.
+ */
 static bool is_room_of_record(int at, const char *name)
 {
 	cleanup_free char *key = text_copy(name + 1);
@@ -853,7 +864,7 @@ static int by_key(const void *a, const void *b)
 
 /*
  * Move the damaged file D to STATE/aside. Afterwards NAME.job must not show an older job of the
- * same file. So first mark the newest older record of that file as unlinked.
+ * same file in submit/. So first mark the newest older record of that file as unlinked.
  */
 static void put_aside(const struct records_load *l, const struct records_damaged *d)
 {
@@ -881,8 +892,8 @@ static void load_work(void *data)
 	int err = disk_mkdir(AT_FDCWD, dir);
 
 	/*
-	 * Sync STATE. Otherwise a power cut may remove the name jobs/: writing a record syncs only
-	 * jobs/ itself.
+	 * Sync STATE. Writing a record syncs only jobs/ itself, so without this sync the entry
+	 * jobs/ in STATE might be lost after a power cut.
 	 */
 	if ((!err || err == -EEXIST) && !l->rs->passive)
 		err = file_sync_dir(l->rs->state_dir);
@@ -904,8 +915,8 @@ static void load_work(void *data)
 		free(l->damaged[i].name);
 	}
 	/*
-	 * A power cut must not bring a damaged record back: later launches may get lower numbers
-	 * than it has.
+	 * After a power cut a damaged record must not come back, because a later launch may get a
+	 * lower number than the damaged record has.
 	 */
 	if (l->n_damaged && !l->rs->passive)
 		(void)file_sync_dir(dir);
@@ -982,7 +993,9 @@ void records_free(struct records *rs)
 	if (!rs)
 		return;
 	job_files_set_changed(rs->files, NULL, NULL);
-	/* Stay at the same slot: the removal of a record may move another record into it. */
+	/*
+	 * Stay at the same slot, because the removal of a record may move another record into it.
+	 */
 	for (size_t i = 0; (r = key_table_next(&rs->by_key, &i)); i--)
 		record_free(r);
 	key_table_clear(&rs->by_key);

@@ -30,36 +30,37 @@ void records_free(struct records *rs); /* NULL is allowed */
  * has called DONE.
  */
 struct job_files *records_files(struct records *rs);
-/* Note whether the job of the record KEY is in the store now (SHOWN). */
+/* Record whether the job of the record KEY is in the store now (SHOWN). */
 void records_show(struct records *rs, const char *key, bool shown);
 
 /*
- * Make FN the function that renders PART of all records. FN is called each time a record R is
- * rewritten, and returns the JSON text of R's PART, malloc'ed. NEXT is the head that will be
- * written. If FN returns NULL, the part on disk is kept. If FN returns "", the part is removed.
+ * Set FN as the function that renders PART of all records. FN is called each time a record R is
+ * written. FN returns the JSON text of R's PART, malloc'ed. NEXT is the head that will be written.
+ * If FN returns NULL, the part on disk is kept. If FN returns "", the part is removed.
  */
 typedef char *(*record_part_fn)(void *data, const struct record *r, const struct spec_head *next);
 void records_set_part(struct records *rs, enum record_part part, record_part_fn fn, void *data);
 
 /*
- * Make FN the function that provides snapshots. FN is called each time a record R is rewritten, and
- * returns a new reference to the snapshot to write with R. The pool renders this snapshot. If FN
- * returns NULL, the snapshot on disk is kept.
+ * Set FN as the function that provides snapshots. FN is called each time a record R is written. FN
+ * returns a new reference to the snapshot that is written with R, and the pool renders this
+ * snapshot. If FN returns NULL, the snapshot on disk is kept.
  */
 typedef const struct spec_job *(*record_snapshot_fn)(void *data, const struct record *r);
 void records_set_snapshot(struct records *rs, record_snapshot_fn fn, void *data);
 
 /*
- * From now on call FN after each rewrite of a record R. ERR is 0 or a negative errno. records.c
- * retries a failed rewrite, except one that records_commit has requested.
+ * Set FN as the callback for writes. FN is called each time a record R was written, or could not be
+ * written. ERR is 0 or a negative errno. records.c retries a failed write, unless records_commit
+ * has requested the write.
  */
 typedef void (*record_written_fn)(void *data, struct record *r, int err);
 void records_set_written(struct records *rs, record_written_fn fn, void *data);
 
 /*
- * Call FN for each head H that records_load reads. The calls are on the pool, one at a time. FN may
- * take the parts of H. H keeps its address until its record changes. FN returns 0, or -EINVAL if
- * the parts are damaged.
+ * Set FN as the function that receives each head H that records_load reads. FN is called on the
+ * pool, once at a time. FN may take the parts of H. H keeps its address until its record changes.
+ * FN returns 0, or -EINVAL if the parts are damaged.
  */
 typedef int (*record_read_fn)(void *data, struct spec_head *h);
 void records_set_reader(struct records *rs, record_read_fn fn, void *data);
@@ -80,15 +81,15 @@ void records_stop(struct records *rs, loop_fn fn, void *data);
 /* Return the current head of R. It is valid until the caller returns to the loop. */
 const struct spec_head *record_head(const struct record *r);
 /*
- * Return the PART of R that records_load has read, malloc'ed, and pass its ownership to the caller.
- * Return NULL if R does not have this part, or it was taken before.
+ * Return the PART of R that records_load has read, malloc'ed. The caller gets ownership of the
+ * text. Return NULL if R does not have this part, or if an earlier call has returned it.
  */
 char *record_take_part(struct record *r, enum record_part part);
 /* True if the removal of R was requested. */
 bool record_is_going(const struct record *r);
 /*
- * Pin R, so that a removal of R waits until record_unpin was called once for each call of
- * record_pin. Other requests don't wait.
+ * Pin R, so that a removal of R waits. The wait ends when record_unpin was called once for each
+ * call of record_pin. Other requests don't wait.
  */
 void record_pin(struct record *r);
 void record_unpin(struct record *r);
@@ -122,16 +123,16 @@ struct record_change {
 	bool unlinked; /* true if NAME.job was removed */
 	bool over;     /* true if the job is over */
 	/*
-	 * The new texts of these parts, only for records_commit. If a text is NULL, the functions
-	 * of records_set_part and records_set_snapshot provide it.
+	 * The new texts of these two parts. Used only by records_commit. If a text is NULL, the
+	 * functions of records_set_part and records_set_snapshot provide the text.
 	 */
 	const char *plan, *snapshot;
 };
 
 /*
  * Change R on disk, then in memory, then call DONE (may be NULL). After an error R is unchanged.
- * The error is -ESTALE if records_note has changed R's state in the meantime; then R has the state
- * that records_note has set.
+ * The error is -ESTALE if records_note has changed R's state in the meantime. R then keeps the
+ * state that records_note has set.
  */
 void records_commit(struct record *r, const struct record_change *change, records_fn done,
 		    void *data);
@@ -147,8 +148,8 @@ void records_note(struct record *r, const struct record_change *change, unsigned
  */
 void records_mark(struct record *r, records_fn done, void *data);
 /*
- * Remove the file, free R, then call DONE (may be NULL). R must not be HELD: change it to NEVER
- * first, so that no start of kxfs launches the job. After an error R is unchanged. SYNC: see
- * record_file_remove.
+ * Remove the file, free R, then call DONE (may be NULL). R must not be HELD, because a start of
+ * kxfs could then launch the job. So the caller first changes a HELD record to NEVER. After an
+ * error R is unchanged. SYNC: see record_file_remove.
  */
 void records_remove(struct record *r, bool sync, records_fn done, void *data);

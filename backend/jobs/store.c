@@ -32,7 +32,7 @@ struct store_place {
 	struct store_entry **list;
 	size_t n;
 	int64_t changed;
-	uint64_t revision; /* STORE's revision at the last change of a job in this place */
+	uint64_t revision; /* the store's revision when a job in this place last changed */
 };
 
 struct store {
@@ -41,8 +41,8 @@ struct store {
 	uint64_t revision; /* counts the changes of all jobs */
 	struct key_table by_uid;
 	/*
-	 * The entries of jobs that were submitted here and have another uid now, by the UUID of the
-	 * submission.
+	 * By the UUID of the submission: the entries of jobs that were submitted here and now have
+	 * another uid.
 	 */
 	struct key_table aliases;
 	struct store_place place[BACKEND_N_PLACES];
@@ -122,8 +122,8 @@ static int store_order(const struct store_entry *a, const struct store_entry *b)
 }
 
 /*
- * Return the position of E in the list of P, or the position at which to insert E if it is not in
- * the list.
+ * Return the position of E in the list of P. If E is not in the list, return the position at which
+ * E must be inserted.
  */
 static size_t store_position(const struct store_place *p, const struct store_entry *e)
 {
@@ -187,8 +187,8 @@ static void store_remove_alias(struct store *store, struct store_entry *e)
 }
 
 /*
- * If E was submitted here, make store_find_uid find E by the UUID of its submission, too. Don't if
- * another entry has that key.
+ * If E was submitted here, make store_find_uid find E by the UUID of its submission, too. Do
+ * nothing if that UUID already leads to another entry.
  */
 static void store_add_alias(struct store *store, struct store_entry *e)
 {
@@ -249,8 +249,8 @@ static struct store_entry *store_find_uid(struct store *store, const char *uid)
 #define UID_SHORT 8
 
 /*
- * Set RET to UID8: the first characters of UID, at most 8, up to the first one that is not allowed
- * in an id. UID is untrusted.
+ * Set RET to UID8, the first characters of UID. UID8 has at most 8 characters, and ends before the
+ * first character that is not allowed in an id. UID is untrusted.
  */
 static void store_short(const char *uid, char ret[UID_SHORT + 1])
 {
@@ -261,7 +261,10 @@ static void store_short(const char *uid, char ret[UID_SHORT + 1])
 		 uid);
 }
 
-/* Return the id of JOB, malloc'ed. If an earlier mount has appended ~UID8 to it, leave that out. */
+/*
+ * Return the id of JOB, malloc'ed. If an earlier mount has appended ~UID8 to the id, leave ~UID8
+ * out.
+ */
 static char *store_plain(const struct spec_job *job)
 {
 	char uid8[UID_SHORT + 1];
@@ -328,9 +331,9 @@ static void store_set_id(struct store_entry *f, const char *id)
 }
 
 /*
- * Choose the id of F, which will be added to its place. In jobs/ the entry that arrives last gets
- * the id, because only one job of each name can exist in a cluster. Return the other entry, which
- * has the same id and must be renamed, or NULL if there is no such entry.
+ * Choose the id of F, which will be added to its place. If another entry in this place has the same
+ * id and must be renamed, return that entry; otherwise return NULL. In jobs/ the entry that arrives
+ * last gets the id, because a cluster has only one job of each name.
  */
 static struct store_entry *store_name(struct store *store, struct store_entry *f)
 {
@@ -346,14 +349,14 @@ static struct store_entry *store_name(struct store *store, struct store_entry *f
 	return newer ? e : NULL;
 }
 
-/* A job that was renamed, because another job got its id. */
+/* A job that was renamed because another job got its id. */
 struct store_renamed {
 	const struct spec_job *old, *now;
 };
 
 /*
- * Set the id of F, whose snapshot will replace that of E in the same place. In history/, F gets the
- * id of E. In jobs/, F keeps its own id. If a third job has that id, rename the third job.
+ * Set the id of F. The snapshot of F will replace that of E in the same place. In history/, F gets
+ * the id of E. In jobs/, F keeps its own id. If a third job has that id, rename the third job.
  */
 static void store_keep_id(struct store *store, struct store_entry *e, struct store_entry *f,
 			  struct store_renamed *renamed)
@@ -368,8 +371,8 @@ static void store_keep_id(struct store *store, struct store_entry *e, struct sto
 
 /*
  * Make the snapshot of *FRESH the current one of its uid, and set *OLD to the previous snapshot. If
- * the uid has an entry in the other place (jobs/ or history/), remove that entry from all tables
- * and set *GONE to it. If another job has the same id, rename that job and set *RENAMED.
+ * the other place (jobs/ or history/) has an entry of the same uid, remove that entry from all
+ * tables and set *GONE to it. If another job has the same id, rename that job and set *RENAMED.
  */
 static void store_swap(struct store *store, struct store_entry **fresh, struct store_entry **gone,
 		       struct store_renamed *renamed, const struct spec_job **old)
