@@ -2,7 +2,7 @@
 /*
  * struct capture has a table of jobs (by uid), and the slots that all logs share. Each job has a
  * table of its followed logs (by key, see follow.c). The snapshots of a job show which runs of its
- * containers have begun, and which have ended.
+ * containers have begun and which have ended.
  */
 #include "backend/kube/capture.h"
 
@@ -24,7 +24,8 @@
  */
 #define STREAM_FDS 2
 /*
- * kxfs keeps this many descriptors for everything else: connections, files of readers, urgent logs
+ * kxfs keeps this many descriptors for everything else: for connections, files of readers and
+ * urgent logs
  */
 #define OTHER_FDS  256
 #define PREFIX_MAX 300
@@ -46,8 +47,8 @@ struct all {
 };
 
 /*
- * A reader who opened a log while kxfs was removing old output of the job. After the removal kxfs
- * opens the log again for this reader.
+ * A reader who opened a log while kxfs was removing old output of the job. When the removal has
+ * ended, kxfs opens the log again for this reader.
  */
 struct capture_opening {
 	char *key; /* key of the log; NULL for the merged log */
@@ -63,7 +64,8 @@ struct capture_job {
 	struct output_job *output; /* NULL until the output was opened */
 	struct captured *logs;
 	struct capture_opening *openings;
-	bool awaits_folder; /* true if the output can't be opened before old output is removed */
+	/* true if old output must be removed before this output can be opened */
+	bool awaits_folder;
 	/* the error that prevents capture and that kxfs has already logged; 0 if none */
 	int reported;
 	bool output_ended; /* true if output_job_end was called after the last output_job_resume */
@@ -165,8 +167,8 @@ static int need_output(struct capture_job *job)
 }
 
 /*
- * Return the prefix "ROLE/K " of the lines that log L of R has in the merged log. The prefix is
- * printed into BUF. ROLE is the name of the replica's directory without the number at the end; the
+ * Return the prefix "ROLE/K " that the merged log has before each line of log L of R. The prefix is
+ * printed into BUF. ROLE is the name of the replica's directory without the number at the end. The
  * replica's label is not used, because it may contain any bytes. Return NULL if L is not the log of
  * the replica's own container, since the merged log contains only the logs of own containers.
  */
@@ -181,10 +183,10 @@ static const char *prefix_of(const struct spec_replica *r, const struct spec_log
 }
 
 /*
- * Start to follow log J of R. If FIRST, only a reader has requested the log. Otherwise the job is
- * captured, and earlier runs of the container that kxfs never saw count as gaps. Gaps that an
- * earlier mount has counted are kept. Return NULL if the run has not begun, if its log is no longer
- * available, or if the output can't be opened.
+ * Start to follow log J of R. FIRST is true if only a reader has requested the log. If FIRST is
+ * false, the job is captured, and earlier runs of the container that kxfs never saw count as gaps.
+ * Keep the gaps that an earlier mount has counted. Return NULL if the run has not begun, if its log
+ * is no longer available, or if the output can't be opened.
  */
 static struct follow *follow_log(struct capture *c, const struct spec_job *snapshot,
 				 const struct spec_replica *r, size_t j, bool first)
@@ -248,8 +250,8 @@ static void check_run(struct capture *c, const char *uid, struct follow *f)
 }
 
 /*
- * Notify each followed log whose run or job has ended. If WANTED, also start to follow the logs of
- * runs that have begun.
+ * Notify each followed log whose run or job has ended. If WANTED is true, also start to follow the
+ * logs of runs that have begun.
  */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			bool outlived)
@@ -258,7 +260,10 @@ static void update_logs(struct capture *c, const struct spec_job *snapshot, bool
 
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
-		/* the last followed log of the replica's own container before L */
+		/*
+		 * The last log before L that kxfs follows and that belongs to the replica's own
+		 * container.
+		 */
 		struct follow *before = NULL;
 
 		for (size_t j = 0; j < r->n_logs; j++) {
@@ -300,8 +305,8 @@ static void one_of_all(void *data)
 }
 
 /*
- * The readers in OPENINGS need not wait any longer. Open the logs that they wait for in SNAPSHOT.
- * If SNAPSHOT is NULL, only call the readers' callbacks. Free OPENINGS.
+ * The wait of the readers in OPENINGS is over. For each reader, open in SNAPSHOT the log that the
+ * reader waits for. If SNAPSHOT is NULL, only call the readers' callbacks. Free OPENINGS.
  */
 static void end_openings(struct capture *c, struct capture_opening *openings,
 			 const struct spec_job *snapshot)
@@ -342,7 +347,8 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 }
 
 /*
- * Return the capture_job of SNAPSHOT, and open the output that an earlier mount has left on disk.
+ * Return the capture_job of SNAPSHOT. If an earlier mount has left output of the job on disk, open
+ * that output.
  */
 static struct capture_job *need_earlier(struct capture *c, const struct spec_job *snapshot)
 {
@@ -354,8 +360,8 @@ static struct capture_job *need_earlier(struct capture *c, const struct spec_job
 }
 
 /*
- * Add to the merged log those lines of log L of R that are on disk but not merged yet. No more
- * output of L will arrive.
+ * No more output of log L of R will arrive. Some lines of L are on disk but not in the merged log:
+ * add them to the merged log.
  */
 static void merge_rest(struct capture_job *job, const struct spec_replica *r,
 		       const struct spec_log *l)
@@ -415,8 +421,8 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 				snapshot->outlived |= ended && state.outlived;
 			} else if (dropped) {
 				/*
-				 * The captured output was removed. Readers now get the output that
-				 * the cluster still has, so forget the state and the gaps of the
+				 * The captured output was removed, so readers now get the output
+				 * that the cluster still has. Forget the state and the gaps of the
 				 * removed log.
 				 */
 				l->complete = false;
@@ -444,8 +450,8 @@ bool capture_has(const struct capture *c, const char *uid)
 }
 
 /*
- * True if all followed logs of job UID have ended. If REFUSED, a log that is paused because the
- * server has refused it counts as ended.
+ * True if all followed logs of job UID have ended. If REFUSED is true, a log also counts as ended
+ * while it is paused because the server has refused it.
  */
 static bool are_over(const struct capture *c, const char *uid, bool refused)
 {
@@ -536,7 +542,10 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 			const struct spec_log *l = &r->logs[j];
 			struct follow *f;
 
-			/* The merged log has only the output of the replicas' own containers. */
+			/*
+			 * The merged log has only the output of the replicas' own containers, so
+			 * skip all other logs.
+			 */
 			if (key ? !streq(l->key, key) : *l->container)
 				continue;
 			f = find_log(find_job(c, snapshot->uid), l->key);

@@ -15,19 +15,19 @@ struct capture;
 
 struct capture_events {
 	/*
-	 * Prepare the output folder of job UID. Return 0, or -EBUSY if another job has the same
-	 * key. Return -EINPROGRESS if kxfs is removing old output. The owner calls capture_update
-	 * when the removal has ended.
+	 * Must prepare the output folder of job UID. Return 0, or -EBUSY if another job has the
+	 * same key. Return -EINPROGRESS if kxfs is removing old output. The owner then calls
+	 * capture_update when the removal has ended.
 	 */
 	int (*claim)(void *data, const char *uid);
 	/*
-	 * Return the pod that has the N bytes at POD as its own uid, and whose logs belong to job
-	 * UID. Return NULL if the cluster does not have this pod any more.
+	 * Return the pod whose own uid is the N bytes at POD, and whose logs belong to job UID.
+	 * Return NULL if the cluster does not have this pod any more.
 	 */
 	const struct spec_pod_view *(*pod)(void *data, const char *uid, const char *pod, size_t n);
 	/*
-	 * Called when capture_fill would give a new result for job UID, or when all logs of job UID
-	 * have ended. This callback must not call functions of capture.
+	 * Called when capture_fill would mark the snapshot of job UID differently than before, or
+	 * when all logs of job UID have ended. Must not call functions of capture.
 	 */
 	void (*changed)(void *data, const char *uid);
 	void *data;
@@ -39,8 +39,8 @@ struct capture_config {
 	struct output *output;
 	const char *namespace; /* borrowed */
 	/*
-	 * True if the mount has an archive. Each captured job then needs an output folder, so that
-	 * kxfs keeps the job until it is archived.
+	 * True if the mount has an archive. Each captured job then needs an output folder. With
+	 * this folder, kxfs keeps the job until it is archived.
 	 */
 	bool archives;
 };
@@ -56,23 +56,24 @@ void capture_free(struct capture *c);
 /* --- jobs that are published --- */
 
 /*
- * Call this before SNAPSHOT is published. Notify each followed log whose container has ended. If
- * WANTED, the job is captured: also start to follow the logs of containers that have started.
- * OUTLIVED has the same meaning as in follow_job_ended.
+ * Call this before SNAPSHOT is published. Notify each followed log whose container has ended.
+ * WANTED is true if the job is captured. In this case also start to follow the logs of containers
+ * that have started. OUTLIVED has the same meaning as in follow_job_ended.
  */
 void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted, bool outlived);
 /*
  * Mark in SNAPSHOT which logs are complete, which logs are waiting, and where output is missing.
- * WANTED has the same meaning as in capture_update. DROPPED: the job's output was removed to free
- * space. UNMERGED: an earlier mount may have ended before it had added all captured lines to the
- * job's merged log. If so, add the missing lines of each log whose end is lost.
+ * WANTED has the same meaning as in capture_update. DROPPED is true if the job's output was removed
+ * to free space. UNMERGED is true if an earlier mount may have ended before it had added all
+ * captured lines to the job's merged log. If UNMERGED is true, add the missing lines of each log
+ * whose end is lost.
  */
 void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped,
 		  bool unmerged);
 /*
- * An earlier mount ended before it had added all lines to the merged log of SNAPSHOT. Add the
- * missing lines of each log that is complete or whose end is lost. If GONE, the cluster no longer
- * has the job, so add the missing lines of all its logs.
+ * Call this if an earlier mount ended before it had added all lines to the merged log of SNAPSHOT.
+ * Add the missing lines of each log that is complete or whose end is lost. GONE is true if the
+ * cluster no longer has the job. In this case add the missing lines of all logs of the job.
  */
 void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone);
 /* True if this mount has opened the output of job UID. */
@@ -80,14 +81,14 @@ bool capture_has(const struct capture *c, const char *uid);
 /* True if all followed logs of job UID have ended. */
 bool capture_is_over(const struct capture *c, const char *uid);
 /*
- * True if each followed log of job UID has ended, or is paused because the server has refused it.
- * kxfs may retry a paused log later.
+ * True if each followed log of job UID has ended or is paused. A log is paused after the server has
+ * refused it, and kxfs may retry it later.
  */
 bool capture_is_quiet(const struct capture *c, const char *uid);
 /*
- * True if more output of SNAPSHOT's job is expected soon. Call this only for a job that has ended,
- * and after capture_fill for SNAPSHOT. WANTED has the same meaning as in capture_update, and EARLY
- * the same as in follow_is_fetching.
+ * Call this only for a job that has ended, and only after capture_fill for SNAPSHOT. True if more
+ * output of SNAPSHOT's job is expected soon. WANTED has the same meaning as in capture_update, and
+ * EARLY has the same meaning as in follow_is_fetching.
  */
 bool capture_is_fetching(struct capture *c, const struct spec_job *snapshot, bool wanted,
 			 bool early);
@@ -97,23 +98,24 @@ void capture_forget(struct capture *c, const char *uid);
 /* --- readers --- */
 
 /*
- * Call this when a reader opens the log KEY (NULL: the merged log) of SNAPSHOT. If kxfs is removing
- * old output, wait for the end of the removal. Then start to follow the log. Call DONE(ARG) once
- * the log on disk has all output that existed at this call and is available.
+ * Call this when a reader opens a log of SNAPSHOT. KEY is the key of the log; NULL means the merged
+ * log. If kxfs is removing old output, wait for the end of the removal. Then start to follow the
+ * log. Call DONE(ARG) once the log on disk has all available output that was printed before this
+ * call.
  */
 void capture_open(struct capture *c, const struct spec_job *snapshot, const char *key, loop_fn done,
 		  void *arg);
 /*
- * Call DONE(ARG) once the followed logs of job UID have, on disk, all output that existed at this
- * call and is available.
+ * Call DONE(ARG) once the followed logs of job UID on disk have all available output that was
+ * printed before this call.
  */
 void capture_wait(struct capture *c, const char *uid, loop_fn done, void *arg);
 
 /* --- the server --- */
 
 /*
- * Note whether the server is unreachable (AWAY). While it is, failures do not count as refusals.
- * When the server can be reached again, end the pauses of all logs.
+ * Record whether the server is unreachable (AWAY). While the server is unreachable, failures do not
+ * count as refusals. When the server can be reached again, end the pauses of all logs.
  */
 void capture_away(struct capture *c, bool away);
 
@@ -124,7 +126,8 @@ struct capture_counts {
 
 void capture_count(const struct capture *c, struct capture_counts *ret);
 /*
- * If the server denies this user access to logs, return the server's error text, malloc'ed. Return
- * NULL if the server never denied access, or if it has returned a log since then. Any thread.
+ * If the server denies this user access to logs, return the text of the server's refusal,
+ * malloc'ed. Return NULL if the server never denied access, or if it has returned a log since the
+ * last refusal. Any thread.
  */
 char *capture_forbidden(struct capture *c);

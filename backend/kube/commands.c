@@ -34,8 +34,8 @@ struct command {
 	char *id;
 	enum step step;
 	enum spec_action action;
-	unsigned ignored; /* the bits that spec_job.ignored must have */
-	/* The phase that the job had when the command was sent; NULL before that. */
+	unsigned ignored; /* 1 << ACTION if the job has ignored the command, otherwise 0 */
+	/* The phase of the job when the command was sent. NULL until then. */
 	char *phase;
 	unsigned retries; /* how many retries the job had when the command was sent */
 	char *argument;	  /* the argument that was sent, or NULL */
@@ -45,7 +45,7 @@ struct command {
 	 * Set when the command becomes TAKEN. If the timer fires, the job has ignored the command.
 	 */
 	struct loop_timer timer;
-	command_ended_fn ended; /* NULL if the writer does not wait any longer */
+	command_ended_fn ended; /* NULL if no writer waits for the result */
 	void *data;
 	UT_hash_handle hh; /* by uid */
 };
@@ -85,8 +85,8 @@ static void set_none(struct command *cmd)
 }
 
 /*
- * End the command with the result HOW. Call the command's callback last, because the callback may
- * begin the next command of the job.
+ * End the command with the result HOW. The command's callback may begin the next command of the
+ * job, so call the callback last.
  */
 static void end(struct command *cmd, enum command_end how, const char *text)
 {

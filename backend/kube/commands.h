@@ -13,21 +13,22 @@ struct commands;
 
 enum command_end {
 	COMMAND_OBEYED,
-	COMMAND_LATE,	 /* the job has reached a phase in which it ignores the action */
-	COMMAND_IGNORED, /* the job has not shown an outcome within the time limit */
+	COMMAND_LATE,	 /* the job is now in a phase in which it ignores the action */
+	COMMAND_IGNORED, /* no outcome was seen within the time limit */
 	COMMAND_GONE,	 /* the job is no longer in jobs/ */
 };
 
 /*
- * Called once, when the command has ended with the result END. TEXT has details for users; it may
- * be NULL.
+ * Called once, when the command has ended with the result END. TEXT is NULL or has details for
+ * users.
  */
 typedef void (*command_ended_fn)(void *data, enum command_end end, const char *text);
 
 struct commands *commands_new(struct loop *loop);
 /*
- * Call this once, before any command begins. CHANGED is called when the command of job UID changes
- * its state. It must publish the job's snapshot again.
+ * Set the callback CHANGED. Call this once, before any command begins. CHANGED(DATA, UID) is called
+ * when the command of job UID changes its state. CHANGED must make sure that the job is published
+ * again.
  */
 void commands_set_changed(struct commands *cs, void (*changed)(void *data, const char *uid),
 			  void *data);
@@ -44,26 +45,29 @@ void commands_free(struct commands *cs); /* NULL is allowed */
 int commands_begin(struct commands *cs, const char *uid, const char *id, enum spec_action action,
 		   command_ended_fn ended, void *data);
 /*
- * Note that the request is being sent. ARGUMENT is the argument of the command, or NULL. VIEW is
- * the job before the command.
+ * Record that kxfs is sending the request. ARGUMENT is the argument of the command, or NULL. VIEW
+ * is the state of the job before the command.
  */
 void commands_sent(struct commands *cs, const char *uid, const struct spec_job_view *view,
 		   const char *argument);
-/* Note that the server has accepted the command. If UNSURE, it may have accepted the command. */
+/*
+ * Record that the server has accepted the command. UNSURE is true if the server may not have
+ * accepted it.
+ */
 void commands_taken(struct commands *cs, const char *uid, bool unsure);
 /*
- * Forget the command without calling its callback, because the server has refused the command, or
- * because no request was sent.
+ * Forget the command without calling its callback. Call this if the server has refused the command,
+ * or if kxfs has sent no request.
  */
 void commands_drop(struct commands *cs, const char *uid);
-/* Do not call the callback any more, because the writer no longer waits. */
+/* Never call the callback of the command, because the writer no longer waits. */
 void commands_detach(struct commands *cs, const char *uid);
 
 /* --- for publish.c --- */
 
 /*
- * JOB is the version of job UID that will be published next. If this version shows the outcome of
- * the job's command, note the outcome and return true.
+ * JOB is the version of job UID that will be published next. If JOB shows the outcome of the
+ * command of job UID, record the outcome and return true. Otherwise return false.
  */
 bool commands_check(struct commands *cs, const char *uid, const struct spec_control *control,
 		    const struct spec_control_job *job);
@@ -71,8 +75,8 @@ bool commands_check(struct commands *cs, const char *uid, const struct spec_cont
 unsigned commands_pending(const struct commands *cs, const char *uid);
 unsigned commands_ignored(const struct commands *cs, const char *uid);
 /*
- * Call this when the store has a new snapshot of job UID, in PHASE. If the snapshot shows the
- * outcome of the job's command, end the command.
+ * Call this when the store has a new snapshot of job UID. PHASE is the phase in this snapshot. If
+ * the snapshot shows the outcome of the job's command, end the command.
  */
 void commands_shown(struct commands *cs, const char *uid, const char *phase);
 /* Call this when the job is no longer in jobs/. End the job's command. */

@@ -40,24 +40,28 @@
 #define LOOK_MS	 2000
 #define CALL_MS	 4000
 /*
- * If the server has accepted the request, kxfs answers the write at most this long after the write
- * began.
+ * If the server has accepted the request, kxfs answers the write no later than WAIT_MS after the
+ * write began.
  */
 #define WAIT_MS 5000
 /*
- * If a reply was lost, kxfs retries, and answers the write at most this long after the write began.
+ * If a reply was lost, kxfs retries. It answers the write no later than GIVE_UP_MS after the write
+ * began.
  */
 #define GIVE_UP_MS 8000
 #define REPLY_MAX  (8u << 20)
 
 struct kube_control;
 
-/* A wait until the job's existing output is on disk. The wait may last longer than the request. */
+/*
+ * A wait until the existing output of the job is on disk. The struct kube_control may be freed
+ * before this wait ends.
+ */
 struct drain {
-	struct kube_control *c; /* NULL if the request has ended */
+	struct kube_control *c; /* NULL if the struct kube_control was freed */
 };
 
-/* One write to ctl, until it is answered. */
+/* One write to ctl. It exists until kxfs has answered the write. */
 struct kube_control {
 	struct request r;
 	const struct kube_parts *k;
@@ -71,8 +75,8 @@ struct kube_control {
 	bool has_command;		     /* true if on_ended will be called */
 	struct spec_control_request request; /* made after the first GET */
 	/*
-	 * The error of a request for which no clear reply arrived, so that the server may have
-	 * carried it out. NULL if there was no such request.
+	 * NULL, or the error of a request for which no clear reply arrived. The server may have
+	 * carried out that request.
 	 */
 	char *lost;
 	struct drain *drain;
@@ -107,7 +111,7 @@ static void answer(struct kube_control *c, int err, const char *text)
 	request_answer(&c->r, err, NULL, text);
 }
 
-/* Answer with ERR and TEXT. kxfs has not changed the job, so forget the command. */
+/* Answer with ERR and TEXT. The request has not changed the job, so forget the command. */
 static void refuse(struct kube_control *c, int err, const char *text)
 {
 	if (c->has_command)
@@ -135,7 +139,9 @@ static void on_ended(void *data, enum command_end end, const char *text)
 
 /* --- waiting --- */
 
-/* Answer that it is unknown whether the server has accepted the request. */
+/*
+ * End the write with this answer: kxfs does not know whether the server has accepted the request.
+ */
 static void give_up(struct kube_control *c)
 {
 	cleanup_free char *text =
@@ -171,7 +177,7 @@ static bool is_once(const struct kube_control *c)
 	return c->control->once & 1u << c->action;
 }
 
-/* After a pause, read the job again to find out whether it has obeyed. */
+/* After a pause, read the job again to find out whether the job has obeyed. */
 static void read_later(struct kube_control *c, unsigned wait_ms)
 {
 	commands_taken(c->k->commands, c->uid, true);
@@ -220,9 +226,10 @@ static void on_asked(void *data, const struct http_reply *reply)
 	bool done = http_succeeded(reply) &&
 		    spec_object_is(reply->body, reply->len, &(struct spec_object_wanted){0});
 	/*
-	 * UNCHECKED: the API server replied that a webhook did not answer it, and so did not
-	 * execute the action. But a proxy for Kubernetes may send the same Status after its own
-	 * failure. So, if the action must not be executed twice, don't trust this Status.
+	 * UNCHECKED: the API server has replied that a webhook did not respond, so the server did
+	 * not execute the action. But a proxy for Kubernetes may send the same Status after a
+	 * failure of the proxy. So don't trust this Status if the action must not be executed
+	 * twice.
 	 */
 	bool unchecked =
 		!reply->err && spec_reply_is_unchecked(reply->status, reply->body, reply->len);
@@ -233,8 +240,8 @@ static void on_asked(void *data, const struct http_reply *reply)
 
 	c->r.call = NULL;
 	/*
-	 * An object with this name exists. The name is random, so this command must have created
-	 * the object. The server has accepted an earlier request, whose reply was lost.
+	 * An object with this name exists. Only this command can have created the object, because
+	 * the name is random. So the server has accepted an earlier request, whose reply was lost.
 	 */
 	if (err == -EEXIST && !c->request.patch && !unknown)
 		err = 0;
@@ -260,7 +267,10 @@ static void on_asked(void *data, const struct http_reply *reply)
 
 static void ask(struct kube_control *c);
 
-/* Refuse the action if the object that it needs does not exist. Otherwise send the request. */
+/*
+ * Called with the reply to the GET of the object that the action needs. Refuse the action if the
+ * object does not exist. Otherwise send the request.
+ */
 static void on_needed(void *data, const struct http_reply *reply)
 {
 	struct kube_control *c = data;
@@ -326,8 +336,8 @@ static int make_request(struct kube_control *c, const struct spec_control_job *j
 }
 
 /*
- * Decide from JOB, the current state of the job, whether to send the request, to wait, or to
- * refuse.
+ * JOB is the current state of the job. Send the request, wait, or refuse the action, depending on
+ * JOB.
  */
 static void decide(struct kube_control *c, const struct spec_control_job *job)
 {
@@ -438,8 +448,9 @@ static void on_drained(void *data)
 }
 
 /*
- * The action may delete pods, so first wait until all existing output is on disk. After that, a
- * stream is open for each log. These streams capture what the pods print until they are deleted.
+ * The action may delete pods, so first wait until all existing output is on disk. After this wait,
+ * kxfs has an open stream for each log. These streams capture the output until the pods are
+ * deleted.
  */
 static void drain(struct kube_control *c)
 {

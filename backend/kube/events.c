@@ -117,8 +117,9 @@ static struct event *find_same(struct event *list, const struct spec_event_view 
 }
 
 /*
- * Return the last event of JOB that has the same object and the same reason as V; NULL if there is
- * no such event. Skip noise (events that also healthy jobs have), unless V itself is noise.
+ * Return the last event of JOB that has the same object and the same reason as V. Return NULL if
+ * there is no such event. Events that healthy jobs have, too, are noise. Skip noise, unless V
+ * itself is noise.
  */
 static const struct spec_event_view *last_like(const struct event_job *job,
 					       const struct spec_event_view *v)
@@ -134,8 +135,8 @@ static const struct spec_event_view *last_like(const struct event_job *job,
 }
 
 /*
- * LAST is an event of a job, and V is the next event with the same object and reason. True if V
- * changes the `why` of the job. BEGAN is the time when the job's phase began.
+ * LAST is an event of a job, and V is the next event with the same object and the same reason. True
+ * if V changes the `why` of the job. BEGAN is the time when the job's phase began.
  */
 static bool is_other(const struct spec_event_view *v, const struct spec_event_view *last,
 		     int64_t began)
@@ -151,7 +152,7 @@ static bool put_event(struct events *ev, struct event_job *job, int64_t began, s
 	const struct spec_event_view *last = last_like(job, e->v);
 	bool changes = spec_event_view_explains(e->v) && (!last || is_other(e->v, last, began));
 
-	/* If E is noise, only the first event with this object and reason can change `why`. */
+	/* If E is noise, `why` changes only if E is the first event with its object and reason. */
 	if (last && spec_event_view_is_noise(e->v))
 		changes = false;
 	if (old) {

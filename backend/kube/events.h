@@ -12,8 +12,8 @@
 #define EVENTS_JOB_MAX	   64
 #define EVENTS_WAITING_MAX 512
 /*
- * the largest number of events of all jobs together; beyond it, kxfs drops the oldest event for
- * each new one
+ * The largest number of events of all jobs together. If this number is reached, kxfs drops the
+ * oldest event for each new one.
  */
 #define EVENTS_MAX 32768
 
@@ -23,15 +23,16 @@ struct events *events_new(void);
 void events_free(struct events *ev); /* NULL is allowed */
 
 /*
- * Add V, an event of JOB. Take ownership of the caller's reference to V. JOB is a uid, or NULL if
- * the job is unknown. BEGAN is the time when the job's phase began. Return true if `why` of JOB may
- * change.
+ * Add V, an event of JOB. Take ownership of the caller's reference to V. JOB is the uid of the job,
+ * or NULL if the job is unknown. BEGAN is the time when the job's phase began. Return true if `why`
+ * of JOB may change.
  */
 bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v);
 /*
- * Call this when kxfs has learned of another object that belongs to JOB. Move the waiting events
- * about objects of JOB to JOB. IS(DATA, ABOUT) must return true if the object with the uid ABOUT
- * belongs to JOB. Return true if `why` of JOB may change.
+ * Call this when kxfs has found another object that belongs to JOB. Some events wait until the job
+ * of their object is known. If such an event is about an object of JOB, move the event to JOB.
+ * IS(DATA, ABOUT) must return true if the object with the uid ABOUT belongs to JOB. Return true if
+ * `why` of JOB may change.
  */
 typedef bool (*events_is_fn)(void *data, const char *about);
 bool events_adopt(struct events *ev, const char *job, events_is_fn is, void *data);

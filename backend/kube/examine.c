@@ -54,10 +54,11 @@ struct examine {
 	struct http *http;
 	struct interrupt interrupt;
 	struct loop_watch *watch; /* watches INTERRUPT until STATE is OVER */
-	sem_t done; /* posted when STATE becomes OVER, and again when all operations have stopped */
+	/* posted when STATE becomes OVER, and posted again when all operations have ended */
+	sem_t done;
 	enum state state;
 	size_t i, verb;	  /* row and verb of the current request */
-	int64_t asked_at; /* when the version was requested, in seconds */
+	int64_t asked_at; /* when kxfs requested the version, in seconds */
 	/* The kinds whose jobs the mount would show. */
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n_kinds;
@@ -67,7 +68,7 @@ struct examine {
 	bool has_metrics;
 	struct spec_right *rights; /* the N_RIGHTS rights that a mount of KINDS needs */
 	size_t n_rights;
-	/* For each verb of row I: true if the user lacks the right to it. */
+	/* MISSING[V] is true if the user lacks the right to use verb V of row I. */
 	bool missing[array_size(((struct spec_right *)NULL)->verbs)];
 	struct http_request *request;
 };
@@ -93,7 +94,10 @@ static void enter(struct examine *e, enum state state)
 	e->i = state == RIGHTS ? right_from(e, 0) : 0;
 	if (state != OVER)
 		return ask(e);
-	/* Free the watch. Otherwise it would fire again, because the signal remains pending. */
+	/*
+	 * The signal remains pending, so the watch would fire again. Free the watch to prevent
+	 * this.
+	 */
 	loop_watch_free(take_ptr(e->watch));
 	if (!over)
 		sem_post(&e->done);
@@ -118,8 +122,8 @@ static void print_refusal(const struct examine *e, const struct http_reply *repl
 /* --- the server: its version and its clock --- */
 
 /*
- * Compare the clocks of the server and of this machine. THEIRS is the server's time, in seconds,
- * when it made its reply; 0 if unknown.
+ * Compare the clock of the server with the clock of this machine. THEIRS is the server's time in
+ * seconds when it made its reply; 0 if unknown.
  */
 static void check_clock(const struct examine *e, int64_t theirs)
 {
@@ -157,7 +161,7 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 
 /* --- the served kinds --- */
 
-/* Continue with the next check, because the served kinds are known now. */
+/* The served kinds are known now, so continue with the next check. */
 static void served_over(struct examine *e)
 {
 	cleanup_free char *jobs = spec_kinds_text(e->config->kinds, e->config->kind);
@@ -218,9 +222,9 @@ static void kueue_replied(struct examine *e, const struct http_reply *reply)
 }
 
 /*
- * Report the queues of the namespace. Warn if the mount's queue (-o queue=) does not exist: Kueue
- * accepts a job for a missing queue, but the job then waits until the queue is created. Don't warn
- * if Kueue does not manage the kind of the jobs that the mount creates. If the user may not list
+ * Report the queues of the namespace. Kueue accepts a job for a missing queue, but the job then
+ * waits until the queue is created. So warn if the mount's queue (-o queue=) does not exist. Don't
+ * warn if Kueue does not manage the jobs that the mount creates. If the user has no right to list
  * queues, report nothing here, because the check of rights reports that.
  */
 static void queues_replied(struct examine *e, const struct http_reply *reply)
@@ -303,7 +307,7 @@ static void say_right(struct examine *e, const struct spec_right *right)
 		    resource, missing);
 }
 
-/* Return the index of the first needed row of RIGHTS. Start at row I. */
+/* Starting at row I, find the first row of RIGHTS that the mount needs, and return its index. */
 static size_t right_from(const struct examine *e, size_t i)
 {
 	while (i < e->n_rights && !is_needed(e, &e->rights[i]))
@@ -398,7 +402,8 @@ static void ask(struct examine *e)
 		.path = path,
 		.deadline_ms = DEADLINE_MS,
 		.max_body = REPLY_MAX,
-		.retry = e->state != VERSION, /* report an unreachable server immediately */
+		/* no retry in VERSION: an unreachable server must be reported immediately */
+		.retry = e->state != VERSION,
 		.done = on_reply,
 		.data = e,
 	};
@@ -456,8 +461,8 @@ static void await(struct examine *e)
 
 /*
  * Run the loop until all operations have ended. Return false if a disk operation hangs, for example
- * because a token's file can't be read. Then E must not be freed, because the operation may still
- * return and use E.
+ * while it reads a token file. In this case E must not be freed, because the operation may still
+ * use E.
  */
 static bool run(struct examine *e)
 {

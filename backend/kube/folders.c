@@ -25,10 +25,7 @@
 #include "spec/job/status.h"
 
 #define SOON_MS 1000
-/*
- * After a watch has shown the job of a submission, kxfs makes the record of the submission LIVE
- * within this time.
- */
+/* kxfs makes the record of a submission LIVE within this time after a watch has shown the job */
 #define SEEN_MS 500
 
 /* The output of one job on disk. */
@@ -37,8 +34,8 @@ struct folder_entry {
 	char *key, *uid;
 	struct folder_removal *removals; /* a queue; the first removal is in progress */
 	bool full;			 /* true if output is on disk now */
-	bool unmerged;			 /* see struct folder */
-	/* true if kxfs can't make the job's record, and has already reported that */
+	bool unmerged;			 /* see folder.unmerged */
+	/* true if kxfs can't make the job's record, and has already reported this error */
 	bool refused;
 	UT_hash_handle hh; /* by key */
 };
@@ -47,7 +44,7 @@ struct folder_removal {
 	struct folders *f;
 	char *key;
 	bool all;	 /* true: remove the record and the output; false: only the output */
-	bool recorded;	 /* true if the record on disk shows that the output is removed */
+	bool recorded;	 /* true if the record on disk shows that kxfs has removed the output */
 	folders_fn done; /* may be NULL */
 	void *data;
 	struct folder_removal *next;
@@ -59,7 +56,7 @@ struct folders {
 	loop_fn saved;
 	void *saved_data;
 	struct folder_entry *all;
-	/* Set while kxfs must retry to make some records. */
+	/* Set while kxfs must retry to make a record. */
 	struct loop_timer retry;
 	bool stopping;
 };
@@ -103,9 +100,9 @@ static bool is_going(const struct folder_entry *e)
 /* --- the record of a job --- */
 
 /*
- * True if VIEW is the job of the submission R. If VIEW's object does not contain the UUID of a
- * submission (option no_annotations), compare the names instead. Equal names count only if the name
- * in R has a random suffix.
+ * True if VIEW is the job of the submission R. The object of VIEW normally contains the UUID of its
+ * submission. If it does not (option no_annotations), compare the names instead. Equal names count
+ * only if the name in R has a random suffix.
  */
 static bool is_submission(const struct record *r, const struct spec_job_view *view)
 {
@@ -280,7 +277,7 @@ static void on_retry(void *data)
 			folders_save(f, e->uid, false);
 }
 
-/* A new record, which is being made for a job that was not submitted with this state directory. */
+/* A new record that is being made. Its job was not submitted with this state directory. */
 struct made {
 	struct folders *f;
 	char *key;
@@ -307,7 +304,10 @@ static void on_made(void *data, int err)
 	free(m);
 }
 
-/* Make a record of JOB. JOB has output, and was not submitted with this state directory. */
+/*
+ * Make a record of JOB. JOB has output but no record, because it was not submitted with this state
+ * directory.
+ */
 static void make_record(struct folders *f, const struct spec_job *job)
 {
 	struct spec_head *head = spec_head_new();
@@ -402,8 +402,8 @@ static void on_removed(void *data, int err)
 }
 
 /*
- * ERR is 0 if the record was removed, or if there was no record. In this case remove the output
- * next. If the record could not be removed, end R with ERR.
+ * Called when the removal of the record has ended. ERR is 0 if the record was removed, or if there
+ * was no record. In this case remove the output next. Otherwise end R with ERR.
  */
 static void on_unlinked(void *data, int err)
 {
@@ -427,10 +427,10 @@ static void on_output_dropped(void *data, int err)
 }
 
 /*
- * Remove the output, because the record on disk now shows that it is dropped. Without this record,
- * the next mount would fetch the removed output again, or would not report that output is missing.
- * If the disk was too full to write the record, remove the output first, and write the record
- * afterwards.
+ * Called when a write of the record has ended. If the record on disk now shows that the output is
+ * removed, remove the output. Without this record, the next mount would fetch the removed output
+ * again, or would not report that output is missing. If the disk was too full for the record,
+ * remove the output first, and write the record again afterwards.
  */
 static void on_drop_recorded(void *data, int err)
 {
@@ -440,7 +440,7 @@ static void on_drop_recorded(void *data, int err)
 
 	if (err == -ESTALE)
 		return drop_record(r);
-	/* The output was already removed, so this was the second attempt to write the record. */
+	/* The output was already removed, so this was the second write of the record. */
 	if (e && !e->full) {
 		if (err && record && !record_is_going(record))
 			records_note(record,
@@ -554,8 +554,9 @@ static int by_key(const void *a, const void *b)
 }
 
 /*
- * Handle the output KEY, which has no record. If the job's record is damaged, move the output
- * aside. Otherwise a crash has interrupted a removal of the output, so remove the output later.
+ * Handle the output KEY, for which kxfs found no usable record. If a damaged record of KEY was
+ * moved aside, move the output aside, too. Otherwise a crash has interrupted a removal of the
+ * output, so remove the output later.
  */
 static void find_stray(struct folder_load *l, const char *key)
 {
@@ -630,7 +631,7 @@ static void take_found(struct folders *f, struct folder_found *found)
 		e->full = found->output;
 		e->unmerged = found->unmerged && !head->dropped;
 	}
-	/* A job that has output was launched, so change SUBMITTING to LIVE. */
+	/* The job has output, so it was launched. Change SUBMITTING to LIVE. */
 	if (head->state == RECORD_SUBMITTING && found->output)
 		records_note(found->r, &(struct record_change){.state = RECORD_LIVE}, SOON_MS);
 	if (found->job) {

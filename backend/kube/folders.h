@@ -32,7 +32,7 @@ struct folder {
 	 * history/.
 	 */
 	bool output;
-	/* true if the output was removed to free space; kxfs then does not capture it again */
+	/* true if kxfs has removed the output to free space; kxfs then does not capture it again */
 	bool dropped;
 	/* True if an earlier mount ended before it had added all lines to the job's merged log. */
 	bool unmerged;
@@ -40,8 +40,8 @@ struct folder {
 
 struct folders_events {
 	/*
-	 * Called when a removal of files of job UID has ended. The owner may then call
-	 * folders_claim again. This callback must not call functions of folders.
+	 * Called when a removal of files of job UID has ended. After this call, the owner may call
+	 * folders_claim again. Must not call functions of folders.
 	 */
 	void (*freed)(void *data, const char *uid);
 	void *data;
@@ -60,8 +60,8 @@ struct folders_config {
 
 struct folders *folders_new(const struct folders_config *config);
 /*
- * Set the callbacks. Call each of the two functions once, before folders_load. SAVED(DATA) is
- * called whenever folders is going to write a new snapshot.
+ * Set the callbacks. Call each of these two functions once, before folders_load. SAVED(DATA) is
+ * called each time a snapshot is about to be written to a record.
  */
 void folders_set_events(struct folders *f, const struct folders_events *events);
 void folders_set_saved(struct folders *f, loop_fn saved, void *data);
@@ -78,35 +78,41 @@ void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data
 /* --- lookups --- */
 
 /*
- * Return the files of a job: folders_of for the job that VIEW shows, folders_find for the job with
- * KEY (spec_job_key).
+ * Return the files of a job. folders_of returns those of the job that VIEW shows, and folders_find
+ * those of the job with the key KEY (spec_job_key).
  */
 struct folder folders_of(const struct folders *f, const struct spec_job_view *view);
 struct folder folders_find(const struct folders *f, const char *key);
-/* True if a submission other than KEY has chosen the name ID, and its job has not been seen yet. */
+/*
+ * True if another submission than KEY has chosen the name ID, and the job of that submission has
+ * not been seen yet.
+ */
 bool folders_awaits(const struct folders *f, const char *id, const char *key);
 /* Call FN for each job that was launched. FN may remove the job's files. */
 void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),
 		  void *data);
-/* True if JOB has output, or had some. False if kxfs is removing JOB's record and output. */
+/*
+ * True if JOB has output or had some. But false if kxfs is removing the record and the output of
+ * JOB.
+ */
 bool folders_holds(const struct folders *f, const struct spec_job *job);
 /* True if JOB has output now. */
 bool folders_has_output(const struct folders *f, const struct spec_job *job);
-/* If VIEW is the job of a submission that has a record, mark the record as LIVE. */
+/* If VIEW is the job of a submission that has a record, make the record LIVE. */
 void folders_bind(struct folders *f, const struct spec_job_view *view);
 /*
  * Prepare the output folder of VIEW's job. Return 0, -EBUSY if another job has the same key, or
- * -EINVAL if the key can't be a file name. Return -EINPROGRESS if kxfs is removing old files.
- * folders_events.freed is called when the removal has ended.
+ * -EINVAL if the key can't be a file name. Return -EINPROGRESS if kxfs is removing old files. In
+ * this case folders_events.freed is called when the removal has ended.
  */
 int folders_claim(struct folders *f, const struct spec_job_view *view);
 
 /* --- changes --- */
 
 /*
- * Write the current snapshot of job UID from the store to the job's record: immediately if NOW,
- * otherwise soon. If the job has no record but has output, make a record first. If it has neither,
- * write nothing.
+ * Write the current snapshot of job UID from the store to the job's record. If NOW is true, write
+ * it immediately, otherwise soon. If the job has output but no record, make a record first. If the
+ * job has neither, write nothing.
  */
 void folders_save(struct folders *f, const char *uid, bool now);
 /*
@@ -115,7 +121,7 @@ void folders_save(struct folders *f, const char *uid, bool now);
  */
 void folders_remove(struct folders *f, const char *key, folders_fn done, void *data);
 /*
- * Remove the output of KEY, whose job has finished, and note this in the job's record. Then call
- * DONE. DONE may be NULL.
+ * The job of KEY has finished. Remove the output of KEY, and record in the job's record that the
+ * output is removed. Then call DONE. DONE may be NULL.
  */
 void folders_drop_output(struct folders *f, const char *key, folders_fn done, void *data);

@@ -47,8 +47,8 @@
 #include "spec/base/mem.h"
 
 /*
- * The first pause before a retry. Each further pause is twice as long, up to a limit. The limit is
- * one of the next four constants.
+ * The first pause before a retry. Each further pause is twice as long as the previous one, up to a
+ * limit. DELAY_MAX_MS is the usual limit.
  */
 #define DELAY_MS	 1000
 #define DELAY_MAX_MS	 30000
@@ -56,8 +56,8 @@
 #define DELAY_ENDED_MS	 5000  /* the limit after the run has ended */
 #define DELAY_LEAVING_MS 1000  /* the limit while the pod is being deleted */
 /*
- * The first pause of a PAUSED log, and the limit of its further pauses. But each pause is at least
- * REFUSED_ALL_MS times the number of PAUSED logs.
+ * REFUSED_MS is the first pause of a PAUSED log. REFUSED_MAX_MS is the limit of its further pauses.
+ * But each pause is at least REFUSED_ALL_MS times the number of PAUSED logs.
  */
 #define REFUSED_MS     2000
 #define REFUSED_MAX_MS 45000
@@ -68,51 +68,51 @@
 #define GONE_MS	   30000  /* replaces ENDING_MS if no further request is possible */
 #define FLOW_MS	   600000 /* after this time kxfs ends a stream even if it is not silent */
 /*
- * If the log was complete less than this long before the pod disappeared, assume that no output is
- * missing.
+ * If the log was last known to be complete at most this long before the pod disappeared, assume
+ * that no output is missing.
  */
 #define LATELY_MS 5000
 /*
- * kxfs assumes that all existing output has arrived when the stream was silent for QUIET_MS, and in
- * any case after QUIET_CHECKS times QUIET_MS.
+ * kxfs assumes that all existing output has arrived if the stream was silent for QUIET_MS. kxfs
+ * assumes this in any case after QUIET_CHECKS times QUIET_MS.
  */
 #define QUIET_MS     100
 #define QUIET_CHECKS 20
 /*
- * If the job has ended but the run has not, a reader who opens the log waits at most this long for
- * the end of the run.
+ * If the job has ended but the run has not, a reader who opens the log waits for the end of the
+ * run, but at most for ENDED_MS.
  */
 #define ENDED_MS 1000
 /*
- * If the run has ended, a reader who opens the log waits at most this long for the rest of the
- * output.
+ * If the run has ended, a reader who opens the log waits for the rest of the output, but at most
+ * for REST_MS.
  */
 #define REST_MS 8000
 /*
- * If a run continues for this long after the end of its job, kxfs stops following the run, unless
+ * If a run has not ended this long after the end of its job, kxfs stops following the run, unless
  * the pod is being deleted.
  */
 #define OUTLIVED_MS 60000
 /*
- * After this many failed requests in a row, kxfs accepts the last result as final, or begins the
- * long pauses of PAUSED.
+ * After this many failed requests in a row, kxfs accepts the last result as final. If the server
+ * refuses the requests, kxfs begins the long pauses of PAUSED instead.
  */
 #define FAILURES_MAX 12
-/* kxfs believes that there is no output when this many replies in a row report that. */
+/* If this many replies in a row report that there is no output, kxfs believes it. */
 #define EMPTY_MAX 3
-/* A kubelet keeps a stream open longer than this only while the container is running. */
+/* If a kubelet keeps a stream open for longer than this, the container is running. */
 #define OPEN_MS	   2000
 #define AT_ONCE_MS 1000
 /*
- * kxfs compares a stream with the last bytes of the log. It begins with WINDOW bytes. After each
- * failed comparison it compares WINDOW_MORE times as many, up to WINDOW_MAX.
+ * kxfs compares a stream with the last bytes of the log. First it compares WINDOW bytes. After each
+ * failed comparison it compares WINDOW_MORE times as many bytes, but at most WINDOW_MAX.
  */
 #define WINDOW	    (64u << 10)
 #define WINDOW_MORE 32
 #define WINDOW_MAX  (64u << 20)
 /*
- * kxfs pauses a stream when the writer has less free space than this. The space must not be 0,
- * because lines may still arrive after the pause.
+ * kxfs pauses a stream when the writer has less free space than this. SLACK must not be 0, because
+ * lines may still arrive after kxfs has paused the stream.
  */
 #define SLACK (128u << 10)
 
@@ -132,20 +132,20 @@ enum step {
 
 /*
  * Whether streams repeat the known end of the log. FITS: they do. DOUBTED: the last stream did not,
- * so the next request is a PROBE. FORCED: kxfs accepts a stream that does not.
+ * so the next request is a PROBE. FORCED: kxfs also accepts a stream that does not.
  */
 enum fit { FITS, DOUBTED, FORCED };
 
 /*
- * The worst problem that kxfs has reported since the log last had no problem. DENIED: the user may
- * not read the log. DISK: writing to the disk fails.
+ * The worst problem since the log was last without a problem. DENIED: the user is not allowed to
+ * read the log. DISK: writing to the disk fails.
  */
 enum trouble { FINE, TROUBLE, DENIED, DISK };
 
 /*
- * The state of the output that readers wait for. EXPECTED: it has not arrived yet. FETCHED: a
- * request of kind FIRST has received all of it, but it is not written yet. ARRIVED: it is on disk,
- * or not available.
+ * The state of the output that readers wait for. EXPECTED: the output has not arrived yet. FETCHED:
+ * a request of kind FIRST has received all of it, but has not written it yet. ARRIVED: the output
+ * is on disk, or not available.
  */
 enum printed { EXPECTED, FETCHED, ARRIVED };
 
@@ -201,25 +201,26 @@ struct follow {
 	uint64_t ended_ms; /* when the run ended */
 	uint64_t came_ms;  /* when the last byte of an earlier request arrived; 0 if none arrived */
 	/*
-	 * when the log was last known to have all output of its run, by loop_now_ms; 0 if it never
+	 * loop_now_ms() when the log was last known to have all output of its run; 0 if it never
 	 * was
 	 */
 	uint64_t all_ms;
 	unsigned failures; /* number of requests in a row without output */
 	unsigned empty;	   /* number of replies in a row that report that there is no output */
-	unsigned failed;   /* number of requests in a row in which the disk failed */
+	/* number of requests in a row during which a write to the disk has failed */
+	unsigned failed;
 
 	struct log_writer *writer; /* NULL until the writer is opened */
 	/*
-	 * Ends the pause in PAUSING and PAUSED. In ASKING and SLOWED the timer is the deadline of
-	 * the request, if it is set.
+	 * In PAUSING and PAUSED the timer ends the pause. In ASKING and SLOWED it is the deadline
+	 * of the request, if the request has one.
 	 */
 	struct loop_timer timer;
-	/* The arguments of finish(), in CLOSING: */
+	/* TEXT and ERR are the arguments of finish(), in CLOSING. */
 	char *text;
 	int err;
 
-	/* Ends the wait of readers for output that may not arrive soon. */
+	/* Ends the wait of readers, because the output that they wait for may not arrive soon. */
 	struct loop_timer quiet_timer;
 	struct loop_timer outlived; /* set while the run continues after the end of its job */
 	struct waiter *waiters;
@@ -227,21 +228,23 @@ struct follow {
 	unsigned quiet_checks;
 
 	/*
-	 * These members describe the current request, or the next one if no request is in progress.
+	 * KIND and the members below describe the current request. If no request is in progress,
+	 * they describe the next one.
 	 */
 	enum kind kind;
 	struct podlog *podlog; /* the request in ASKING and SLOWED, otherwise NULL */
-	/* how many bytes at the end of the log kxfs compares with the stream */
+	/* number of bytes at the end of the log that kxfs compares with the stream */
 	size_t window;
-	uint64_t from; /* offset of these bytes in the log; 0 if they are the whole log */
-	bool early;    /* true if the last stream ended cleanly although the run had not ended */
+	/* offset in the log of the bytes that kxfs compares; 0 if it compares the whole log */
+	uint64_t from;
+	bool early; /* true if the last stream ended cleanly although the run had not ended */
 	/*
-	 * true if the request must use a separate connection, because the disk was too slow for the
-	 * last one
+	 * true if the request must use a connection of its own, because the disk was too slow for
+	 * the last request
 	 */
 	bool alone;
-	uint64_t came; /* the value of podlog_came when the deadline was set */
-	unsigned lost; /* number of streams in a row that the kubelet seemed to have lost */
+	uint64_t came;		       /* what podlog_came returned when the deadline was set */
+	unsigned lost;		       /* number of requests in a row that ended as PODLOG_SILENT */
 	struct spec_logline_past past; /* what earlier streams have shown about the log */
 };
 
@@ -257,7 +260,7 @@ size_t run_pod_len(const char *key)
 	return strcspn(key, ".");
 }
 
-/* True if the bytes between the pointers FROM and TO are NAME. */
+/* True if the text between the pointers FROM and TO is equal to NAME. */
 static bool is_part(const char *from, const char *to, const char *name)
 {
 	return strncmp(from, name, (size_t)(to - from)) == 0 && !name[to - from];
@@ -280,8 +283,8 @@ bool run_find(const struct spec_pod_view *pod, const char *key, struct run *ret)
 }
 
 /*
- * True if the container is between two runs. It then waits for the next start, and its restart
- * count is still that of the earlier run.
+ * True if the container is between two runs. The container then waits for its next start, and its
+ * restart count is still that of the earlier run.
  */
 static bool is_between(const struct run *run)
 {
@@ -297,7 +300,7 @@ bool run_has_begun(const struct run *run)
 enum run_end run_end(const struct run *run)
 {
 	if (run->restart + 1 < run->container->restarts)
-		/* the kubelet keeps the log of only one earlier run, the last one */
+		/* The kubelet keeps the log of only one earlier run, which is the last one. */
 		return RUN_GONE;
 	if (run->restart < run->container->restarts)
 		return RUN_PREVIOUS;
@@ -367,7 +370,10 @@ struct slot *slots_next(struct slots *all)
 
 	DL_FOREACH(all->queue, s) {
 		if (all->n[SLOT_TAKEN] >= all->max + (s->urgent ? SLOTS_URGENT : 0))
-			/* the logs further back in the queue can't get a slot either */
+			/*
+			 * All slots that this log may use are taken. The logs behind it are not
+			 * more urgent, so they can't get a slot either.
+			 */
 			return NULL;
 		if ((s->first && all->n_first >= SLOTS_FIRST) ||
 		    (s->retried && !s->leaving && all->n_retried >= SLOTS_RETRIED))
@@ -407,7 +413,10 @@ static void changed(struct follow *f)
 	f->context->changed(f->data);
 }
 
-/* Call the waiting readers, because the output that they wait for is on disk or not available. */
+/*
+ * Call the callbacks of the waiting readers. The output that they wait for is on disk or not
+ * available.
+ */
 static void arrived(struct follow *f)
 {
 	struct waiter *w, *next;
@@ -431,8 +440,8 @@ static void report(struct follow *f, enum diag_level level, const char *text)
 }
 
 /*
- * If the log had no problem before, log TEXT. Log it as information, not as a warning, because kxfs
- * retries.
+ * F has the problem TROUBLE. If F had no problem before, write TEXT to .kxfs/log, as information
+ * and not as a warning, because kxfs retries.
  */
 static void trouble(struct follow *f, enum trouble trouble, const char *text)
 {
@@ -443,7 +452,7 @@ static void trouble(struct follow *f, enum trouble trouble, const char *text)
 	f->trouble = max_of(f->trouble, trouble);
 }
 
-/* Note that the problem is over, because the log is COMPLETE or has grown. */
+/* Record that the problem is over, because the log is COMPLETE or has grown. */
 static void mended(struct follow *f)
 {
 	if (f->trouble != FINE)
@@ -475,8 +484,9 @@ static void on_begun(void *data)
 }
 
 /*
- * Raise GAPS to the number of gaps found so far, and never lower it. So each gap counts only once.
- * An earlier mount may have counted it already, or an earlier request whose bytes were not written.
+ * Raise GAPS to the number of gaps found so far, but never lower it. So each gap counts only once.
+ * An earlier mount may have counted a gap already. An earlier request whose bytes were not written
+ * may have counted it, too.
  */
 static void count_gaps(struct follow *f)
 {
@@ -498,8 +508,8 @@ static void on_gap(void *data)
 	log_writer_lost(f->writer);
 	f->log_gaps++;
 	/*
-	 * the end of the log had a gap, and on_gap has counted this gap at the current position
-	 * instead
+	 * The end of the log was a gap. This gap is now inside the log, and on_gap has counted it
+	 * there.
 	 */
 	f->lost_end = false;
 	count_gaps(f);
@@ -507,7 +517,7 @@ static void on_gap(void *data)
 
 /* --- time --- */
 
-/* Proceed in the next round of the loop, when the caller has returned. */
+/* Call proceed() in the next round of the loop, after the caller has returned. */
 static void pause_shortly(struct follow *f)
 {
 	f->step = PAUSING;
@@ -515,9 +525,9 @@ static void pause_shortly(struct follow *f)
 }
 
 /*
- * Pause before the next request. N is the number of pauses in a row before this one. Each of them
- * makes this pause longer, up to MAX ms. If the run has ended, the limit is lower, because the
- * output may soon be gone. ASKED is the server's Retry-After in ms, or 0.
+ * Pause before the next request. N is the number of pauses in a row before this one. With each of
+ * them the pause becomes longer, up to MAX ms. If the run has ended, the limit is lower, because
+ * the output may soon be gone. ASKED is the server's Retry-After in ms; 0 if the server sent none.
  */
 static void pause_after(struct follow *f, unsigned n, unsigned max, unsigned asked)
 {
@@ -528,15 +538,13 @@ static void pause_after(struct follow *f, unsigned n, unsigned max, unsigned ask
 	loop_timer_set(&f->timer, backoff_next(&pause, asked));
 }
 
-/* Pause after a request that returned no output. Each further such pause in a row is longer. */
+/* Pause because a request has returned no output. Each further such pause in a row is longer. */
 static void back_off(struct follow *f, unsigned asked)
 {
 	pause_after(f, f->failures++, DELAY_MAX_MS, asked);
 }
 
-/*
- * Set a deadline for the request, because the server should end the request soon but may not do so.
- */
+/* Set a deadline for the request. The server should end the request soon, but might not. */
 static void set_deadline(struct follow *f)
 {
 	f->came = podlog_came(f->podlog);
@@ -546,8 +554,8 @@ static void set_deadline(struct follow *f)
 }
 
 /*
- * True if the request still makes progress. Also true if bytes wait for the disk, because then no
- * other request could begin. False if the run ended FLOW_MS ago or earlier.
+ * True if kxfs must let the request continue: the request makes progress, or bytes wait for the
+ * disk, so that no other request could begin. Always false if the run ended FLOW_MS ago or earlier.
  */
 static bool makes_progress(const struct follow *f)
 {
@@ -556,7 +564,7 @@ static bool makes_progress(const struct follow *f)
 	       loop_now_ms() - f->ended_ms < FLOW_MS;
 }
 
-/* Return when the last byte arrived, by loop_now_ms; 0 if no byte has arrived. */
+/* Return the loop_now_ms() time at which the last byte arrived; 0 if no byte has arrived. */
 static uint64_t came_ms(const struct follow *f)
 {
 	return f->podlog ? max_of(f->came_ms, podlog_came_ms(f->podlog)) : f->came_ms;
@@ -577,8 +585,8 @@ static void stop(struct follow *f)
 }
 
 /*
- * End the readers' wait in three cases: the run or its job has ended, the stream was silent, or the
- * stream was open for long enough.
+ * End the readers' wait if one of these is true: the run or its job has ended, the stream was
+ * silent, or the stream was open for long enough.
  */
 static void on_quiet(void *data)
 {
@@ -598,8 +606,8 @@ static void on_quiet(void *data)
 }
 
 /*
- * The run has ended, or will end soon. Make readers who open the log from now on wait for the rest
- * of the output, but at most MS.
+ * Call this when the run has ended or will end soon. From now on, a reader who opens the log waits
+ * for the rest of the output, but at most MS.
  */
 static void await_rest(struct follow *f, unsigned ms)
 {
@@ -619,7 +627,7 @@ static void over(struct follow *f, enum step end)
 	stop(f);
 	if (f->slot.state != SLOT_PAUSED || !f->slot.retried)
 		output_log_end(f->output, f->key, NULL, NULL);
-	/* Clear the denial, because no more output would arrive even if the user had the right. */
+	/* Clear the denial. Even if the user had the right, no more output would arrive. */
 	output_log_deny(f->output, f->key, NULL);
 	arrived(f);
 	if (end == COMPLETE) {
@@ -634,10 +642,7 @@ static void over(struct follow *f, enum step end)
 	follow_fill(f->context);
 }
 
-/*
- * Give up the slot, and pause, because the server has refused the log too often or can't be
- * reached.
- */
+/* The server has refused the log too often, or can't be reached. So release the slot, and pause. */
 static void pause_long(struct follow *f)
 {
 	struct slots *slots = &f->context->slots;
@@ -675,8 +680,8 @@ static void closed(struct follow *f)
 	if (f->err == -EAGAIN && f->run != RUN_GONE)
 		return pause_long(f);
 	/*
-	 * Sync the log before the job's record is synced, because the record will show that the log
-	 * is complete.
+	 * Sync the log before the job's record is synced, because the record will show the log as
+	 * complete.
 	 */
 	if (!f->err && f->writer && log_writer_size(f->writer) > 0)
 		return log_writer_sync(f->writer, on_synced, f);
@@ -685,8 +690,8 @@ static void closed(struct follow *f)
 
 /*
  * End the log when all bytes are written. TEXT is the reason, for users. ERR is 0 if the log has
- * all output of its run; -ENODATA if the run never printed anything; -ENOENT if some output may be
- * lost; -EAGAIN if kxfs will request the rest later.
+ * all output of its run. ERR is -ENODATA if the run never printed anything, -ENOENT if some output
+ * may be lost, or -EAGAIN if kxfs will request the rest later.
  */
 static void finish(struct follow *f, int err, const char *text)
 {
@@ -700,8 +705,8 @@ static void finish(struct follow *f, int err, const char *text)
 }
 
 /*
- * Call finish() with ERR and TEXT. But if the log had all output less than LATELY_MS ago, call
- * finish() with 0 instead.
+ * Call finish() with ERR and TEXT. But if the log was known to be complete less than LATELY_MS ago,
+ * call finish() with 0 instead of ERR.
  */
 static void lost(struct follow *f, int err, const char *text)
 {
@@ -730,14 +735,14 @@ void follow_ended(struct follow *f, enum run_end end)
 	if (end <= f->run || is_over(f))
 		return;
 	go_forward(f, end);
-	/* Stop the request if it may now return the output of the next run. */
+	/* Stop the request if it may return the output of the next run from now on. */
 	if (f->podlog && end == RUN_PREVIOUS && (podlog_is_unsure(f->podlog) || f->kind == REST)) {
 		stop_request(f);
 		pause_shortly(f);
 	} else if (f->podlog) {
 		set_deadline(f);
 	} else if (f->step == PAUSED && end == RUN_GONE) {
-		/* the timer ends the log after the caller has returned */
+		/* the timer fires after the caller has returned, and ends the log */
 		loop_timer_set(&f->timer, 0);
 	} else if (f->step == PAUSED) {
 		follow_resume(f, false);
@@ -835,8 +840,8 @@ static void on_failed(struct follow *f, int err)
 	f->all_ms = 0; /* kxfs must request the unwritten bytes again */
 	stop(f);
 	/*
-	 * Call the waiting readers. But if the run has just ended, let them continue to wait for
-	 * the rest of the output.
+	 * Call the callbacks of the waiting readers. But if the run has just ended, let the readers
+	 * wait on for the rest of the output.
 	 */
 	if (!has_ended(f) || !loop_timer_is_set(&f->quiet_timer))
 		arrived(f);
@@ -875,10 +880,9 @@ static void on_written(void *data, int err)
 /* --- the outcomes of requests --- */
 
 /*
- * Called when a stream has ended cleanly although the run has not ended, as far as kxfs knows. If
+ * Called when a stream has ended cleanly although, as far as kxfs knows, the run has not ended. If
  * the stream was open for long, request another stream immediately. If the container still runs,
- * the kubelet keeps the new stream open, too. If the new stream ends quickly, the log has all
- * output.
+ * the kubelet keeps that stream open. If that stream ends quickly, the log has all output.
  */
 static void ended_early(struct follow *f, uint64_t open_ms)
 {
@@ -899,8 +903,8 @@ static void ended_early(struct follow *f, uint64_t open_ms)
 static void got_all(struct follow *f, const struct podlog_result *r)
 {
 	/*
-	 * Only a STREAM shows that no output is missing. During a request of another kind, the
-	 * program may have printed more.
+	 * Only a STREAM shows that no output is missing. While a request of another kind was in
+	 * progress, the program may have printed more.
 	 */
 	if (f->kind == STREAM && (has_ended(f) || f->slot.leaving))
 		f->all_ms = loop_now_ms();
@@ -919,8 +923,8 @@ static void got_all(struct follow *f, const struct podlog_result *r)
 
 /*
  * Called when a request has returned no output. ERR is 0 if the server refused the request.
- * Otherwise the server reported that there is no output; after EMPTY_MAX such replies in a row,
- * kxfs believes that and ends the log with ERR.
+ * Otherwise the server has reported that there is no output. After EMPTY_MAX such reports in a row,
+ * kxfs believes them and ends the log with ERR.
  */
 static void got_nothing(struct follow *f, int err, const struct podlog_result *r)
 {
@@ -940,8 +944,8 @@ static void got_nothing(struct follow *f, int err, const struct podlog_result *r
 }
 
 /*
- * Called when the server refuses, or when the connection broke. If the connection broke in the
- * middle of a stream (PODLOG_CUT), don't report that.
+ * Called when the server has refused the request, or when the connection broke. Don't report a
+ * connection that broke in the middle of a stream (PODLOG_CUT).
  */
 static void got_refusal(struct follow *f, const struct podlog_result *r)
 {
@@ -965,8 +969,8 @@ static void got_less(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * From now on, accept a stream of this run even if it does not repeat the end of the log, because
- * log rotation may have removed that end.
+ * From now on, accept a stream of this run even if the stream does not repeat the known end of the
+ * log. Log rotation may have removed that end.
  */
 static void force(struct follow *f)
 {
@@ -978,7 +982,7 @@ static void force(struct follow *f)
 /* Called when the stream does not repeat the known end of the log. */
 static void got_other(struct follow *f, const struct podlog_result *r)
 {
-	/* true if the stream may have the output of the next run */
+	/* true if the stream may contain the output of the next run */
 	bool may_be_next = f->kind < PREVIOUS && f->reruns;
 
 	if (f->from > 0 && f->window < WINDOW_MAX) {
@@ -996,16 +1000,19 @@ static void got_other(struct follow *f, const struct podlog_result *r)
 		f->fit = DOUBTED;
 		proceed(f);
 	} else {
-		/* log rotation removed the known end, so the stream has later output */
+		/*
+		 * log rotation has removed the known end of the log, so the stream has only later
+		 * output
+		 */
 		force(f);
 		proceed(f);
 	}
 }
 
 /*
- * Called when the probe has returned no output. kxfs then does not know whether this log belongs to
- * the previous run, so it sends the probe again. If no probe returns output, assume that this log
- * does not belong to the previous run.
+ * Called when the probe has returned no output. kxfs then still does not know whether this log
+ * belongs to the previous run. So it sends the probe again. If no probe returns output, assume that
+ * this log does not belong to the previous run.
  */
 static void probed_nothing(struct follow *f, const struct podlog_result *r)
 {
@@ -1016,8 +1023,8 @@ static void probed_nothing(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * Called when the probe has found no previous run, so this log belongs to the newest run. If there
- * is none because the pod is gone, the next request will show that.
+ * Called when the probe has found no previous run. This log then belongs to the newest run. If the
+ * pod is gone, the probe can't find any run, but the next request will show that.
  */
 static void probed_none(struct follow *f, const struct podlog_result *r)
 {
@@ -1032,7 +1039,7 @@ static void got_slow(struct follow *f, const struct podlog_result *r)
 	proceed(f);
 }
 
-/* Called when the server has shown the end of the run before the watch reported it. */
+/* Called when the server has shown that the run has ended, before the watch has reported it. */
 static void got_next_run(struct follow *f, const struct podlog_result *r)
 {
 	if (f->run < RUN_PREVIOUS)
@@ -1046,9 +1053,9 @@ static void got_gone(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * Called when the server reports that the pod never ran, that there is no such run, or that the run
- * has not begun. Don't believe the last two if kxfs has received output of the newest run, even if
- * that output could not be written.
+ * Called when the server reports one of three things: the pod never ran, there is no such run, or
+ * the run has not begun. Don't believe the last two if kxfs has received output of the newest run.
+ * This holds even if kxfs could not write that output.
  */
 static void got_no_run(struct follow *f, const struct podlog_result *r)
 {
@@ -1059,8 +1066,8 @@ static void got_no_run(struct follow *f, const struct podlog_result *r)
 }
 
 /*
- * The handlers of each outcome. PROBE handles the outcomes of a probe, and OTHER those of all other
- * requests.
+ * The handlers of each outcome. PROBE handles the outcomes of a request of kind PROBE, and OTHER
+ * handles the outcomes of all other requests.
  */
 static const struct {
 	void (*other)(struct follow *f, const struct podlog_result *r);
@@ -1089,12 +1096,12 @@ static void on_done(void *data, const struct podlog_result *r)
 
 	f->podlog = NULL;
 	f->came_ms = r->more ? loop_now_ms() : f->came_ms;
-	if (r->forbidden) { /* do this before readers are called, so that they find the refusal */
+	if (r->forbidden) { /* do this before calling readers, so that they find the refusal */
 		set_forbidden(f, r->text);
 		trouble(f, DENIED, r->text);
 	}
 	loop_timer_stop(&f->timer);
-	/* Reset FIT, because the container may run again before the next request. */
+	/* Set FIT back to FITS, because the container may run again before the next request. */
 	if (r->more || (r->outcome != PODLOG_OTHER && r->outcome != PODLOG_AGAIN))
 		f->fit = FITS;
 	if (r->more) {
@@ -1103,7 +1110,7 @@ static void on_done(void *data, const struct podlog_result *r)
 		f->failures = f->empty = f->lost = 0;
 	}
 	if (r->begun && f->kind == STREAM && (r->more || r->open_ms >= AT_ONCE_MS))
-		f->all_ms = 0; /* the run has printed more, or may have */
+		f->all_ms = 0; /* the run has printed more output, or may have printed more */
 	if (f->kind == PROBE)
 		meanings[r->outcome].probe(f, r);
 	else
@@ -1127,7 +1134,10 @@ static void on_paused(void *data)
 	struct follow *f = data;
 
 	log_writer_flush(f->writer);
-	/* A writer without free space still has bytes to write, so on_written will be called. */
+	/*
+	 * This pause will end. A writer without free space still has bytes to write, so on_written
+	 * will be called.
+	 */
 	if (f->step == ASKING && !log_writer_has_room(f->writer, SLACK) && podlog_pause(f->podlog))
 		f->step = SLOWED;
 }
@@ -1249,10 +1259,10 @@ struct follow *follow_new(struct follow_context *context, const struct follow_ru
 	return f;
 }
 
-/* Start the requests of F, which has a slot now. */
+/* F has got a slot. Start its requests. */
 static void begin(struct follow *f)
 {
-	/* Readers saw the paused log as ended, so begin it again. */
+	/* Readers saw the paused log as ended, so begin the log again. */
 	if (f->slot.retried)
 		output_log_begin(f->output, f->key, f->prefix, false);
 	changed(f); /* follow_state.waiting becomes false */

@@ -20,25 +20,25 @@
 /* --- runs: pure functions --- */
 
 /*
- * Where the rest of a run's output is available. RUN_RUNNING: in the container's log; the run has
- * not ended. RUN_LAST: in the container's log; the run has ended. RUN_PREVIOUS: in the container's
- * previous log, because the container runs again. RUN_GONE: nowhere, because the pod is gone, or
- * because the container has had more than one later run. The state of a run only moves forward, in
- * the order of these values.
+ * Where kxfs can get the rest of a run's output. RUN_RUNNING: from the container's log, and the run
+ * has not ended. RUN_LAST: from the container's log, and the run has ended. RUN_PREVIOUS: from the
+ * container's previous log, because the container runs again. RUN_GONE: from nowhere, because the
+ * pod is gone, or because the container has had more than one later run. The state of a run only
+ * moves forward, in the order of these values.
  */
 enum run_end { RUN_RUNNING, RUN_LAST, RUN_PREVIOUS, RUN_GONE };
 
 struct run {
 	const struct spec_pod_view *pod;
 	const struct spec_container_view *container;
-	unsigned restart; /* how many runs of the container were before this one */
+	unsigned restart; /* number of runs of this container before this run */
 };
 
 /* Return the length of the pod's uid at the beginning of KEY. */
 size_t run_pod_len(const char *key);
 /*
- * Find the run KEY in POD. Return false if POD is NULL, if POD has no such container, or if KEY is
- * malformed.
+ * Find the run KEY in POD, and set *RET. Return false if POD is NULL, if POD has no such container,
+ * or if KEY is malformed.
  */
 bool run_find(const struct spec_pod_view *pod, const char *key, struct run *ret);
 bool run_has_begun(const struct run *run);
@@ -48,7 +48,10 @@ enum run_end run_end(const struct run *run);
  * output.
  */
 bool run_was_started(const struct run *run);
-/* Return how many runs of the container kxfs never saw between log I of R and the log before it. */
+/*
+ * Between log I of R and the log before it, the container may have had runs that kxfs never saw.
+ * Return their number.
+ */
 unsigned run_missed_before(const struct spec_replica *r, size_t i);
 
 /* --- slots --- */
@@ -81,8 +84,11 @@ enum slot_state {
  * set the others.
  */
 struct slot {
-	bool first; /* true if only a reader has requested the log, and still waits for it */
-	/* true if the server has refused the log before; set this only while the log has no slot */
+	bool first; /* true while a reader waits for the log and nothing else has requested it */
+	/*
+	 * true if the server has refused the log before; the owner sets this only while the log has
+	 * no slot
+	 */
 	bool retried;
 	bool leaving; /* true if the log's pod is being deleted */
 	bool urgent;  /* true if slots_hasten was called */
@@ -101,11 +107,11 @@ struct slots {
 void slots_set(struct slots *all, struct slot *s, enum slot_state state);
 /* Make S urgent. */
 void slots_hasten(struct slots *all, struct slot *s);
-/* Call this when the readers of S have got the output that they waited for. Clear FIRST of S. */
+/* Clear FIRST of S. Call this when the readers have got the output that they waited for. */
 void slots_arrived(struct slots *all, struct slot *s);
 /*
- * Give a slot to the first log of the queue that may have one. Return the struct slot of this log;
- * NULL if there is no such log.
+ * Give a slot to the first log in the queue that is allowed to have one. Return the struct slot of
+ * this log; NULL if there is no such log.
  */
 struct slot *slots_next(struct slots *all);
 
@@ -113,7 +119,7 @@ struct slot *slots_next(struct slots *all);
 
 struct follow;
 
-/* The data that all logs of a mount share. It must outlive them. */
+/* The data that all logs of a mount share. The data must outlive the logs. */
 struct follow_context {
 	struct loop *loop;
 	struct http *http;
@@ -121,32 +127,33 @@ struct follow_context {
 	struct slots slots;
 	bool away; /* true if the server can't be reached; failures then do not count as refusals */
 	/*
-	 * Called when follow_state would return a new result for the log with this DATA
-	 * (follow_run.data). This callback must not call functions of follow.
+	 * Called when follow_state would return a new result for a log. DATA is follow_run.data of
+	 * this log. Must not call functions of follow.
 	 */
 	void (*changed)(void *data);
 	/*
-	 * Called with the server's refusal TEXT when the server denies this user access to logs.
-	 * Called with NULL when the server has returned a log. This member may be NULL.
+	 * Called with the server's refusal TEXT if the server denies this user access to logs.
+	 * Called with NULL if the server has returned a log. May be NULL.
 	 */
 	void (*forbidden)(void *data, const char *text);
 	void *data;    /* the argument of FORBIDDEN */
-	bool stopping; /* true if no more logs may get a slot */
+	bool stopping; /* true if kxfs must not give a slot to any log */
 };
 
 struct follow_run {
 	const char *job; /* the name of the job, for messages */
 	struct output_job *output;
-	/* the KEY and PREFIX that were passed to output_log_begin */
+	/* KEY and PREFIX are arguments of output_log_begin. */
 	const char *key, *prefix;
-	const char *pod, *uid, *container; /* UID is the uid of the pod */
-	unsigned restart;		   /* how many runs of the container were before this one */
-	/* true if the kubelet restarts containers of this pod that have ended */
+	/* names of the pod and the container; UID is the pod's uid */
+	const char *pod, *uid, *container;
+	unsigned restart; /* number of runs of this container before this run */
+	/* true if the kubelet restarts the containers of this pod after they have ended */
 	bool reruns;
 	/*
 	 * True if only a reader has requested the log. The first request then returns only the
-	 * existing output. If FIRST is false, the first request is a stream. The bytes before the
-	 * stream's first pause then count as existing output.
+	 * existing output. If FIRST is false, the first request is a stream. In this case the bytes
+	 * that arrive before the stream's first pause count as existing output.
 	 */
 	bool first;
 	unsigned gaps;	 /* number of known gaps in the output of this run */
@@ -161,8 +168,8 @@ struct follow_run {
  */
 struct follow *follow_new(struct follow_context *context, const struct follow_run *run);
 /*
- * Cancel the request of F, call the waiting readers, and free F. The bytes that were written remain
- * on disk.
+ * Cancel the request of F, call the callbacks of the waiting readers, and free F. The bytes that
+ * were written remain on disk.
  */
 void follow_free(struct follow *f);
 /*
@@ -172,39 +179,40 @@ void follow_free(struct follow *f);
 void follow_fill(struct follow_context *context);
 
 /*
- * Note that the pod's status shows END for the run. Ignore END if an earlier call had a later END.
+ * Record that the run is in the state END, according to the status of its pod. Ignore END if an
+ * earlier call had a later END.
  */
 void follow_ended(struct follow *f, enum run_end end);
-/* Note that the pod is being deleted. From now on requests have shorter timeouts. */
+/* Record that the pod is being deleted. From now on requests have shorter timeouts. */
 void follow_leaving(struct follow *f);
 /*
- * Note whether the job has finished (OVER). Job and pod events come from different watches, so this
- * call may precede follow_ended. OUTLIVED: pods of this kind may continue to run after the job, as
- * the pods of a RayJob's cluster do. If OUTLIVED, the log ends a minute after the job, unless the
- * pod is being deleted.
+ * Record whether the job has finished (OVER). Job and pod events come from different watches, so
+ * this call may precede follow_ended. OUTLIVED is true if pods of this kind may continue to run
+ * after the job, as the pods of a RayJob's cluster do. In this case the log ends a minute after the
+ * job, unless the pod is being deleted.
  */
 void follow_job_ended(struct follow *f, bool over, bool outlived);
 /*
- * If F is PAUSED and so has no slot, end the pause. OPENED: a reader is opening the log, and waits
- * for its output.
+ * If F is PAUSED, end the pause. OPENED is true if a reader is opening the log, and waits for its
+ * output.
  */
 void follow_resume(struct follow *f, bool opened);
 /*
  * Call this when kxfs also follows a later run of the container. If the rest of F arrives soon, the
- * merged log shows it before the output of the later run.
+ * merged log then shows this rest before the output of the later run.
  */
 void follow_precedes(struct follow *f);
 /*
- * Call DONE(ARG) once all output that was printed before this call is on disk, or known to be lost.
+ * Call DONE(ARG) once all output that was printed before this call is on disk or known to be lost.
  * If the run has ended, wait for all output of the run, but only up to a time limit.
  */
 void follow_wait(struct follow *f, loop_fn done, void *arg);
 
 /*
- * True if more output of this log is expected soon, because in the last seconds the run has ended
- * or bytes have arrived. If EARLY, always expect more output, because the end of the run may not be
- * reported yet. Always false if the log has ended, if the server refuses it, or if it can't be
- * written.
+ * True if more output of this log is expected soon. This is the case if the run has ended, or bytes
+ * have arrived, in the last seconds. If EARLY is true, always expect more output, because kxfs may
+ * not know yet that the run has ended. Always false if the log has ended, if the server refuses it,
+ * or if it can't be written.
  */
 bool follow_is_fetching(const struct follow *f, bool early);
 
@@ -212,11 +220,12 @@ const char *follow_key(const struct follow *f); /* valid as long as F */
 
 struct follow_state {
 	bool over;
-	bool complete; /* true if OVER is set and no output is missing except at the GAPS */
-	/* true if OVER is set although the run had not ended a minute after the job */
+	bool complete; /* true if OVER is true and no output is missing except at the GAPS */
+	/* true if OVER is true although the run had not ended a minute after the job */
 	bool outlived;
 	/*
-	 * true if the log is paused because the server has refused it; readers see the log as ended
+	 * true if the log is paused because the server has refused it; readers then see the log as
+	 * ended
 	 */
 	bool refused;
 	bool waiting;  /* true if the log waits for a slot, for the server or for the disk */

@@ -45,13 +45,13 @@ struct kind_slot {
 	struct kinds *k;
 	const struct spec_kind *served; /* the version that the cluster serves, or NULL */
 	/*
-	 * the version that the current probe lists, or that the last probe listed; NULL if there
-	 * was no probe
+	 * The version of the kind that the current probe lists. If no probe is in progress: the
+	 * version that the last probe listed; NULL if there was no probe.
 	 */
 	const struct spec_kind *probing;
 	struct http_request *request;
 	bool wanted;   /* true if this survey must probe the kind */
-	char *refused; /* the server's refusal to list the kind, or NULL; protected by kinds.lock */
+	char *refused; /* the server's refusal to list the kind, or NULL; kinds.lock protects it */
 };
 
 struct kinds {
@@ -65,11 +65,12 @@ struct kinds {
 	size_t last_probed; /* index of the excluded slot that kxfs probed last */
 	bool no_rules;	    /* true if the server can't report all rules of the user */
 	bool found;	    /* true if the first survey has ended */
-	bool early;	    /* true if kxfs has made an early survey since the last regular one */
+	/* true if kxfs has made an early survey since the last regular survey */
+	bool early;
 	/*
-	 * The result of the current survey so far. UNSERVED: no slot has changed, but the cluster
-	 * no longer serves a kind that the user was not allowed to list. CHANGED: a slot now shows
-	 * another kind, or no kind.
+	 * The result of the current survey so far. SAME: nothing has changed. CHANGED: a slot now
+	 * shows another kind, or no kind. UNSERVED: no slot has changed, but the cluster no longer
+	 * serves a kind that the user was not allowed to list.
 	 */
 	enum { SAME, UNSERVED, CHANGED } survey;
 	struct lock lock;
@@ -86,7 +87,7 @@ static void report_found(struct kinds *k, int err, const char *text)
 	k->config.events.found(k->config.events.data, err, text);
 }
 
-/* Make AT show the jobs of KIND. If KIND is NULL, make AT show no jobs. */
+/* Make the slot AT show the jobs of KIND. If KIND is NULL, make AT show no jobs. */
 static void set_slot(struct kind_slot *at, const struct spec_kind *kind)
 {
 	struct kinds *k = at->k;
@@ -119,8 +120,8 @@ static void surveyed(struct kinds *k)
 	if (k->found && k->survey == CHANGED)
 		watches_switch(k->config.watches);
 	/*
-	 * Report the change, so that the owner can settle jobs of an earlier mount whose kind is no
-	 * longer served.
+	 * Report the change. An earlier mount may have left jobs whose kind is no longer served,
+	 * and the owner settles these jobs now.
 	 */
 	if (k->found && k->survey != SAME)
 		k->config.events.changed(k->config.events.data);
@@ -209,7 +210,7 @@ static void probe(struct kind_slot *at)
 						});
 }
 
-/* True if the kind of AT was probed and is excluded. */
+/* True if the last probe of AT's kind has excluded the kind. */
 static bool is_kept_out(const struct kind_slot *at)
 {
 	return at->served && at->served == at->probing &&
@@ -217,8 +218,8 @@ static bool is_kept_out(const struct kind_slot *at)
 }
 
 /*
- * Probe all slots with WANTED set. If IN_TURN, also probe one excluded slot: the next one after
- * LAST_PROBED.
+ * Probe all slots whose WANTED is true. If IN_TURN is true, also probe one excluded slot: the next
+ * one after LAST_PROBED.
  */
 static void probe_all(struct kinds *k, bool in_turn)
 {
@@ -232,7 +233,10 @@ static void probe_all(struct kinds *k, bool in_turn)
 		break;
 	}
 	k->state = PROBES;
-	/* count one more probe, so that N_PROBES does not become 0 before all probes are sent */
+	/*
+	 * Count one more probe until all probes are sent, so that N_PROBES does not become 0 too
+	 * early.
+	 */
 	k->n_probes = 1;
 	for (size_t i = 0; i < k->n_slots; i++)
 		if (k->slots[i].wanted)
@@ -263,8 +267,8 @@ static void on_rules(void *data, const struct http_reply *reply)
 }
 
 /*
- * Find out which of the served kinds the user may list. OPEN is true if the cluster has returned
- * its API groups.
+ * Find out which of the served kinds this user is allowed to list. OPEN is true if the cluster has
+ * returned its API groups.
  */
 static void check_rights(struct kinds *k, bool open)
 {

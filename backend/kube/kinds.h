@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This object finds the kinds of jobs that a mount shows. These are the kinds that the mount's
- * SOURCE selects, that the cluster serves, and that the user may list. This object also sets the
- * kinds of the world. I/O thread, unless noted otherwise.
+ * This object finds the kinds of jobs that a mount shows. A mount shows a kind if SOURCE selects
+ * it, the cluster serves it, and the user is allowed to list it. This object also sets the kinds of
+ * the world. I/O thread, unless noted otherwise.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ struct kinds_events {
 	/*
 	 * Called once, after kinds_start. If ERR is 0, the world has the kinds of the mount. If ERR
 	 * is negative, the mount shows no kind, for the reason TEXT. If the kinds change later,
-	 * this object notifies the watches, and then calls changed().
+	 * this object notifies the watches and then calls changed().
 	 */
 	void (*found)(void *data, int err, const char *text);
 	void (*changed)(void *data);
@@ -29,7 +29,7 @@ struct kinds_config {
 	struct world *world;
 	struct watches *watches;
 	const struct spec_kinds *kinds; /* the table of all kinds */
-	/* the mount's SOURCE, which selects some of KINDS; "" selects all kinds */
+	/* the mount's SOURCE; "" selects all KINDS, any other value selects some of them */
 	const char *source;
 	const char *namespace;
 	struct kinds_events events;
@@ -38,8 +38,8 @@ struct kinds_config {
 struct kinds *kinds_new(const struct kinds_config *config);
 void kinds_start(struct kinds *k);
 /*
- * Make an early survey. Call this when a watch reports that the server no longer serves the jobs of
- * some kind.
+ * Make an early survey. Call this when a watch reports that the server no longer serves a kind of
+ * jobs.
  */
 void kinds_unserved(struct kinds *k);
 void kinds_stop(struct kinds *k);

@@ -56,7 +56,7 @@ static struct kube *kube_of(struct backend *b)
 	return container_of(kube_parts_of(b), struct kube, parts);
 }
 
-/* True if jobs of a shown kind can be in queues of Kueue. */
+/* True if the mount shows a kind whose jobs can be in Kueue queues. */
 static bool is_in_kueue(const struct kube *k)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -97,7 +97,7 @@ int kube_connection(const struct backend_config *config, struct spec_connection 
 
 /*
  * The key contains a hash of the server's address, because the address itself can't be a file name.
- * Servers that differ only in their path get different keys.
+ * Two servers whose addresses differ only in the path have different keys.
  */
 static int kube_key(const struct backend_config *config, char **ret, char **ret_text)
 {
@@ -113,9 +113,9 @@ static int kube_key(const struct backend_config *config, char **ret, char **ret_
 }
 
 /*
- * Check the run options again, because the KINDS of the mount are known now. So far, kxfs has
- * accepted an option if any kind that SOURCE selects has it. Now an option is wrong if none of the
- * KINDS has it, or if one of them does not accept its value.
+ * Check the run options again, because the KINDS of the mount are known now. Until now, kxfs has
+ * accepted an option if at least one kind that SOURCE selects has this option. Now an option is
+ * wrong in two cases: none of the KINDS has it, or one of them does not accept its value.
  */
 static int check_options(const struct kube *k, const struct spec_kind *const *kinds, size_t n,
 			 char **ret_text)
@@ -184,7 +184,7 @@ static void on_running(void *data, bool any, bool captured)
 	samples_set_running(kube_parts_of(data)->samples, any, captured);
 }
 
-/* Return the queue of the mount's own jobs (-o queue), or "". */
+/* Return the queue of the mount's own jobs (-o queue); "" if the mount has none. */
 static const char *own_queue(const struct backend_config *c)
 {
 	for (size_t i = 0; i < c->n_args; i++)
@@ -462,7 +462,10 @@ static int kube_queues(struct backend *b, struct spec_queue_view ***ret, size_t 
 	return 0;
 }
 
-/* Return the queue NAME. If Volcano and Kueue both have a queue NAME, return Volcano's. */
+/*
+ * Return the queue NAME. If both Volcano and Kueue have a queue of this name, return Volcano's
+ * queue.
+ */
 static struct spec_queue_view *kube_queue(struct backend *b, const char *name)
 {
 	struct world *w = kube_parts_of(b)->world;

@@ -41,7 +41,7 @@
 /* The largest number of wanted queues. */
 #define QUEUES_MAX 64
 #define ASK_MS	   5000 /* the shortest time between two requests for the same queue */
-/* after a user has read a position, the queue is wanted for this long */
+/* kxfs requests the positions in a queue for this long after a user has read one of them */
 #define WANTED_MS 30000
 /* the pause after a failure, unless one of the next three pauses applies */
 #define AGAIN_MS     60000
@@ -53,22 +53,24 @@ static const char resource[] = "localqueues/pendingworkloads." SPEC_KUEUE_VISIBI
 
 struct wanted {
 	char *name;
-	uint64_t read;	/* when a user last read a position, by loop_now_ms */
-	uint64_t asked; /* when kxfs last sent a request for this queue; 0 if never */
+	uint64_t read;	/* loop_now_ms() when a user last read a position */
+	uint64_t asked; /* loop_now_ms() when kxfs last sent a request for this queue; 0 if never */
 	struct wanted *prev, *next;
 };
 
 struct kueue {
 	struct kueue_config config;
 	enum { UNASKED, ASKING, WAITING, SERVED, ABSENT } state;
-	/* runs in WAITING and ABSENT, and in SERVED until the next review */
+	/* Runs in WAITING and ABSENT. In SERVED it runs until the next review. */
 	struct loop_timer retry;
 	struct http_request *review;
-	struct http_request *request; /* the request for the API group, or for positions */
-	struct loop_timer timer;      /* set until the next request for positions */
-	char *asked;		      /* the queue whose positions REQUEST is about, or NULL */
-	const char *visibility;	      /* the version of the visibility API; NULL if unknown */
-	uint64_t not_before;	      /* the earliest time of the next request for positions */
+	/* the request for the API group, for the visibility API, or for positions */
+	struct http_request *request;
+	struct loop_timer timer; /* set until the next request for positions */
+	char *asked;		 /* the queue whose positions REQUEST is about, or NULL */
+	const char *visibility;	 /* the version of the visibility API; NULL if unknown */
+	/* kxfs sends no request for positions before loop_now_ms() reaches this time */
+	uint64_t not_before;
 	bool stopped;
 	struct lock lock; /* protects all members below it */
 	const char *version;
@@ -102,8 +104,8 @@ static void on_review(void *data, const struct http_reply *reply)
 	struct kueue *k = data;
 	bool allowed = true;
 	/*
-	 * If the review fails, assume that the user has the right. If the user lacks it, a later
-	 * request will show that.
+	 * If the review fails, assume that the user has the right. If the user does not have it, a
+	 * later request will show that.
 	 */
 	bool known =
 		http_succeeded(reply) && spec_review_reply(reply->body, reply->len, &allowed) == 0;
@@ -115,8 +117,8 @@ static void on_review(void *data, const struct http_reply *reply)
 }
 
 /*
- * Ask the server whether this user may patch Workloads. kxfs patches Workloads to suspend and
- * resume jobs in a queue.
+ * Ask the server whether this user has the right to patch Workloads. kxfs patches Workloads to
+ * suspend and resume jobs in a queue.
  */
 static void ask_right(struct kueue *k)
 {
@@ -144,7 +146,10 @@ static void on_group(void *data, const struct http_reply *reply)
 	int status = reply->err ? 0 : reply->status;
 
 	k->request = NULL;
-	/* Ignore a successful reply without a known version, because it may come from a proxy. */
+	/*
+	 * Even a successful reply may come from a proxy. It then contains no version, and counts as
+	 * a failure.
+	 */
 	if (http_succeeded(reply))
 		version = spec_kueue_version(reply->body, reply->len);
 	k->state = version ? SERVED : status == 404 ? ABSENT : WAITING;
@@ -193,8 +198,8 @@ static void wanted_free(struct kueue *k, struct wanted *q)
 }
 
 /*
- * Set REFUSED to TEXT, and take ownership of TEXT. TEXT is the server's refusal to return
- * positions, or NULL.
+ * Set k->refused to TEXT, and take ownership of TEXT. TEXT is NULL or the reason why the server
+ * refuses to return positions.
  */
 static void set_refused(struct kueue *k, char *text)
 {
@@ -237,7 +242,7 @@ static void on_positions(void *data, const struct http_reply *reply)
 		world_set_positions(k->config.world, k->asked, v, n);
 	} else if (!reply->err && reply->status == 404) {
 		world_set_kueue_away(k->config.world, false);
-		/* The queue, or its ClusterQueue, does not exist. */
+		/* The queue does not exist, or its ClusterQueue does not exist. */
 		world_set_positions(k->config.world, k->asked, NULL, 0);
 	} else {
 		positions_failed(k, reply);
@@ -283,16 +288,15 @@ static void forget_unwanted(struct kueue *k, uint64_t now)
 	} while (name);
 	if (none)
 		/*
-		 * from now on kxfs sends no requests that show whether the API server can reach
-		 * Kueue
+		 * kxfs now sends no requests that could show whether the API server can reach Kueue
 		 */
 		world_set_kueue_away(k->config.world, false);
 }
 
 /*
- * Return the name, malloc'ed, of the queue whose positions kxfs must request now. If there is no
- * such queue, return NULL, and set *RET_WAIT to the time in ms until the state of a queue changes:
- * the queue is due, or is not wanted any more. Set *RET_WAIT to 0 if no queue is wanted.
+ * Return the name of the queue whose positions kxfs must request now, malloc'ed. If there is no
+ * such queue, return NULL, and set *RET_WAIT. *RET_WAIT is the time in ms until a queue is due or
+ * is not wanted any more; 0 if no queue is wanted.
  */
 static char *due_queue(struct kueue *k, uint64_t now, uint64_t *ret_wait)
 {
@@ -381,7 +385,7 @@ void kueue_wanted(struct kueue *k, const char *name)
 		if (q)
 			q->read = loop_now_ms();
 	}
-	/* If the queue was wanted already, the timer is already set. */
+	/* If the queue was wanted already, the timer is set already. */
 	if (post)
 		loop_post(k->config.loop, on_wanted, k);
 }

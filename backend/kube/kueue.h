@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * This object finds out whether the cluster has Kueue, and in which version. If the cluster has no
- * Kueue, kxfs sends no other request about Kueue. This object also finds the positions of jobs in
- * Kueue's queues. The positions come from Kueue's visibility API, which can't be watched, so kxfs
- * requests them while a user reads them. It puts the positions into the world, from where they get
- * into the snapshots. I/O thread, unless noted otherwise.
+ * Kueue, kxfs sends no other requests about Kueue. This object also finds the positions of jobs in
+ * Kueue's queues. The positions come from Kueue's visibility API, which can't be watched. So kxfs
+ * requests the positions while a user reads them, and puts them into the world. The snapshots get
+ * the positions from the world. I/O thread, unless noted otherwise.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ struct kueue_config {
 	struct loop *loop;
 	struct http *http;
 	struct world *world;
-	struct watches *watches; /* kueue.c calls its watches_start_kueue with the version */
+	struct watches *watches; /* kueue.c calls watches_start_kueue with the version */
 	const char *namespace;
 };
 
@@ -28,7 +28,7 @@ void kueue_stop(struct kueue *k);
 void kueue_free(struct kueue *k); /* NULL is allowed */
 
 /*
- * Note that a user reads a position in LocalQueue NAME. For some time after each read, kxfs
+ * Call this when a user reads a position in LocalQueue NAME. For some time after each call, kxfs
  * requests the positions of that queue every 5 s. Never blocks. Any thread.
  */
 void kueue_wanted(struct kueue *k, const char *name);

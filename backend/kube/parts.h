@@ -55,12 +55,12 @@ void kube_forget(struct backend *b, struct backend_request *rq);
 /* --- removal.c --- */
 
 /*
- * Create the object that removes old jobs. From now on FOLDERS notifies this object of each written
- * snapshot.
+ * Create the object that removes old jobs. From now on FOLDERS notifies this object of each
+ * snapshot that is written.
  */
 struct removals *removals_new(struct backend *b, struct folders *folders, struct capture *capture,
 			      struct publish *publish);
-/* Check soon whether kxfs must remove any job. Call this when every job is known. */
+/* Check soon whether kxfs must remove any jobs. Call this when all jobs are known. */
 void removals_soon(void *removals);
 /* See backend_ops. */
 bool kube_is_settled(struct backend *b, const struct spec_job *job);
@@ -71,9 +71,9 @@ void removals_free(struct removals *r); /* NULL is allowed */
 /* --- requests.c: the common part of submissions, cancellations and ctl --- */
 
 /*
- * A user's request in progress. It may take several calls to the server, because kxfs repeats a
- * call if its reply was lost. kxfs pauses between the calls. When the mount ends, requests_stop
- * answers the remaining requests.
+ * A user's request in progress. A request may take several calls to the server, because kxfs
+ * repeats a call if its reply was lost. kxfs pauses between the calls. When the mount ends,
+ * requests_stop answers the requests that are still in progress.
  */
 struct request;
 
@@ -86,22 +86,24 @@ struct request_ops {
 };
 
 /*
- * The common part of all requests. The owner embeds it in its own struct, and sets it to zeros at
- * first. Plain data: the owner sets WORKING and UNCLEAR, and clears CALL in done(). requests.c sets
- * the other members.
+ * The common part of all requests. The owner embeds it in its own struct, and first sets all of it
+ * to zero. Plain data: the owner sets WORKING and UNCLEAR, and clears CALL in done(). requests.c
+ * sets the other members.
  */
 struct request {
 	const struct request_ops *ops;
 	struct backend_request *rq; /* NULL after the request was answered */
 	const struct spec_kind *kind;
 	char *resource; /* for example "jobs.batch.volcano.sh" */
-	/* true if the pool works for the request, so that it must not be answered now */
+	/*
+	 * True while the pool works for the request. The request must not be answered in this time.
+	 */
 	bool working;
 	bool unclear; /* true if the request is a submission that may have launched its job */
 	struct requests *all;
 	struct http_request *call; /* the call in progress, or NULL */
 	struct loop_timer timer;   /* set until the next call */
-	uint64_t since;		   /* when the request began, by loop_now_ms */
+	uint64_t since;		   /* loop_now_ms() when the request began */
 	struct backoff backoff;
 	struct request *prev, *next;
 };
@@ -112,11 +114,14 @@ struct request {
  */
 struct requests *requests_new(struct loop *loop, struct http *http, struct group *group,
 			      const char *namespace);
-/* Answer all requests. If the pool works for a request, answer it when the pool has finished. */
+/*
+ * Answer all requests. If the pool is working for a request, answer that request when the pool has
+ * finished.
+ */
 void requests_stop(struct requests *all);
 void requests_free(struct requests *all); /* NULL is allowed */
 
-/* Begin R, which handles RQ. Later, the owner of R answers RQ with request_answer. */
+/* Begin R, the request that handles RQ. Later, the owner of R answers RQ with request_answer. */
 void request_begin(struct requests *all, struct request *r, struct backend_request *rq,
 		   const struct request_ops *ops);
 /* Set the kind of the jobs that R is about. Call this before the first request_call. */
@@ -124,20 +129,20 @@ void request_set_kind(struct request *r, const struct spec_kind *kind);
 /* Return the time since R began, in ms. */
 uint64_t request_age(const struct request *r);
 /*
- * Describe the call VERB ("get", ...) for the job NAME, in the form that spec_reply_errno needs.
- * The strings of the result are borrowed.
+ * Describe the call VERB ("get", ...) for the job NAME, so that spec_reply_errno can explain an
+ * error. The strings of the result are borrowed.
  */
 struct spec_asked request_asked(const struct request *r, const char *verb, const char *name);
 /*
  * Send CALL for the object NAME, with QUERY ("?..." or ""). If NAME is NULL, send CALL for the
- * collection of jobs. If CALL has a path, send it to that path instead. CALL's done() must clear
- * R->call first.
+ * collection of jobs. If CALL has a path, send CALL to that path instead. CALL's done() must clear
+ * R->call before it does anything else.
  */
 void request_call(struct request *r, const char *name, const char *query,
 		  const struct http_call *call);
 /*
- * After a pause of at least WAIT_MS, call send() of R->ops. Return true. But if R began more than
- * REQUEST_FIND_OUT_MS ago, do nothing and return false.
+ * Call send() of R->ops after a pause of at least WAIT_MS, and return true. But if R began more
+ * than REQUEST_FIND_OUT_MS ago, do nothing and return false.
  */
 bool request_again(struct request *r, unsigned wait_ms);
 /* Answer R's request, and free R. */

@@ -52,28 +52,30 @@
 #include "spec/job/status.h"
 
 #define PUBLISH_MS 20
-/* if only the usage has changed, kxfs saves the snapshot at most once in this time */
+/* if only the usage has changed, kxfs saves a job's snapshot at most once in this time */
 #define SAMPLED_MS 60000
 #define AWAIT_MS   1000
 #define LATE_MS	   ((uint64_t)SPEC_SETTLE_NS / 1000000)
 
 enum shown_state { UNLISTED, SHOWN, LEFT, GONE };
 
-/* How much of a queued job has changed. */
+/* What has changed in a job that is in the queue. */
 enum change { UNCHANGED, USAGE_CHANGED, CHANGED };
 
 /* Why a job that has ended must be published again. */
 enum shown_wait {
 	WAIT_NOT,
-	/* publish the job again in a second, since events of its pods may still arrive */
+	/* publish again in a second, since events of the job's pods may still arrive */
 	WAIT_PODS,
-	WAIT_OUTPUT, /* publish the job again when no more of its output is expected */
+	WAIT_OUTPUT, /* publish again when no more output of the job is expected */
 };
 
-/* The state of the last words of a job if they come from a log. */
+/* If a job's last words come from a log: whether kxfs has read them. */
 enum words_state { WORDS_UNREAD, WORDS_READING, WORDS_READ, WORDS_SILENT /* the log is empty */ };
 
-/* Bits of publish_shown.counted: which counters of struct publish include the job. */
+/*
+ * Bits of publish_shown.counted. Each bit means that a counter of struct publish includes the job.
+ */
 enum { IN_RUNNING = 1, IN_CAPTURED = 2 };
 
 /* A job. It exists as long as the world has the job. */
@@ -82,18 +84,18 @@ struct publish_shown {
 	char *uid;
 	char *id; /* name of the job's directory; NULL until a name is chosen */
 	enum shown_state state;
-	enum change change; /* the job is in the queue unless this member is UNCHANGED */
+	enum change change; /* UNCHANGED if the job is not in the queue */
 	enum shown_wait wait;
-	bool unsaved;	  /* true if the usage has changed since the snapshot was saved */
+	bool unsaved;	  /* true if the usage has changed since the snapshot was last saved */
 	unsigned counted; /* bits: IN_RUNNING, IN_CAPTURED */
-	uint64_t saved;	  /* when the snapshot was saved, by loop_now_ms */
+	uint64_t saved;	  /* loop_now_ms() when the snapshot was last saved */
 	unsigned round;	  /* the value of world_rounds when the job left jobs/ */
-	/* when the job was first published as ended, by loop_now_ms; 0 if that has not happened */
+	/* loop_now_ms() when the job was first published as ended; 0 if it was not */
 	uint64_t ended;
 	struct {
 		enum words_state state;
-		char *key;  /* NULL if STATE is WORDS_UNREAD */
-		char *text; /* valid if STATE is WORDS_READ */
+		char *key;  /* NULL if WORDS.STATE is WORDS_UNREAD */
+		char *text; /* valid if WORDS.STATE is WORDS_READ */
 		struct last_words *reading;
 	} words;
 	struct publish_shown *prev, *next; /* neighbours in the queue */
@@ -109,12 +111,12 @@ struct publish {
 	bool stopping;
 	int64_t stale_since;
 	/*
-	 * for each type of jobs: since when its jobs are not confirmed, in ns; 0 if they are
-	 * confirmed
+	 * For each type of jobs: the time in ns since which the jobs are not confirmed; 0 if they
+	 * are confirmed.
 	 */
 	int64_t stale[WORLD_N_TYPES];
-	uint64_t confirmed;	   /* when STALE_SINCE was last cleared, by loop_now_ms */
-	struct loop_timer waiting; /* runs while WAIT of any job is not WAIT_NOT */
+	uint64_t confirmed;	   /* loop_now_ms() when STALE_SINCE last became 0 */
+	struct loop_timer waiting; /* runs while the WAIT of at least one job is not WAIT_NOT */
 	size_t n_running;	   /* number of jobs in jobs/ that are running */
 	size_t n_captured;	   /* number of running jobs whose output is captured */
 };
@@ -146,7 +148,7 @@ static bool has_left(const struct publish_shown *s)
 	return s->state == LEFT || s->state == GONE;
 }
 
-/* Count S in the counters whose bits are set in the mask IN, and in no other counter. */
+/* Make the counters in the mask IN include S, and all other counters not include S. */
 static void count(struct publish_shown *s, unsigned in)
 {
 	struct publish *p = s->p;
@@ -177,8 +179,8 @@ static void shown_free(struct publish_shown *s)
 /* --- ids --- */
 
 /*
- * True if the name of JOB is already the id of a job of another kind. Also true if a submission has
- * chosen this name, and its job has not been seen yet.
+ * True if a job of another kind already has the name of JOB as its id. Also true if a submission
+ * has chosen this name, and its job has not been seen yet.
  */
 static bool is_taken(const struct publish *p, const struct world_job *job)
 {
@@ -191,7 +193,7 @@ static bool is_taken(const struct publish *p, const struct world_job *job)
 	return !folders_of(c->folders, job->view).own && folders_awaits(c->folders, name, "");
 }
 
-/* Return the id of JOB; S is the same job. If the job has no id yet, choose one. */
+/* Return the id of JOB. If the job has no id yet, choose one. S and JOB are the same job. */
 static const char *need_id(const struct publish *p, struct publish_shown *s,
 			   const struct world_job *job)
 {
@@ -221,7 +223,10 @@ static struct folder folder_of(const struct publish *p, const struct world_job *
 
 /* --- snapshots --- */
 
-/* Return the time since which JOB has not been confirmed, in ns; 0 if it is confirmed. */
+/*
+ * If JOB is not confirmed, return the time since which it is not, in ns. If JOB is confirmed,
+ * return 0.
+ */
 static int64_t stale_since(const struct publish *p, const struct world_job *job)
 {
 	return p->stale_since ? p->stale_since : p->stale[job->type];
@@ -234,7 +239,7 @@ static bool is_wanted(const struct publish *p, const struct spec_job *snapshot)
 }
 
 /*
- * True if events of JOB's pods may still arrive. S is the same job as JOB. BEFORE is the last
+ * True if events of JOB's pods may still arrive. S and JOB are the same job. BEFORE is the last
  * snapshot of the job, or NULL.
  */
 static bool pods_are_late(const struct publish *p, const struct publish_shown *s,
@@ -245,8 +250,9 @@ static bool pods_are_late(const struct publish *p, const struct publish_shown *s
 	if (stale_since(p, job) || world_awaits_pods(p->config.world, job->kind))
 		return true;
 	/*
-	 * This mount has not published S as ended yet. If S has no earlier snapshot, the job had
-	 * ended before this mount began, so the first lists contained all its pods.
+	 * This mount has not published S as ended yet. If S has an earlier snapshot, events of its
+	 * pods may still arrive. If it has none, the job had ended before this mount began, so the
+	 * first lists contained all its pods.
 	 */
 	if (!s->ended)
 		return before || loop_time_ns() - job->since < SPEC_SETTLE_NS;
@@ -267,7 +273,8 @@ static void on_words(void *data, const char *words)
 
 /*
  * If the pods of JOB have no last words, take the last words of JOB from a log. JOB is the new
- * snapshot of S. CAPTURED: the logs of JOB are captured, so wait until that log is complete.
+ * snapshot of S. If CAPTURED is true, the logs of JOB are captured. In this case wait until that
+ * log is complete.
  */
 static void find_last_words(struct publish *p, struct publish_shown *s, struct spec_job *job,
 			    bool captured)
@@ -300,8 +307,8 @@ static void find_last_words(struct publish *p, struct publish_shown *s, struct s
 }
 
 /*
- * True if the job of S has ended so recently that events about the ends of its runs may still
- * arrive.
+ * True if kxfs has known for only a short time that the job of S has ended. Events about the ends
+ * of the job's runs may then still arrive.
  */
 static bool is_early(const struct publish_shown *s)
 {
@@ -324,7 +331,7 @@ static void find_rest(struct publish *p, const struct publish_shown *s, struct s
 }
 
 /*
- * Make a snapshot of JOB. S is the same job as JOB. BEFORE is the last snapshot of the job, or
+ * Make a snapshot of JOB. S and JOB are the same job. BEFORE is the last snapshot of the job, or
  * NULL.
  */
 static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
@@ -377,7 +384,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 	ctx.events = events.v;
 	ctx.n_events = events.n;
 	snapshot = spec_view_job(job->view, pods, n, &ctx);
-	/* the object may lack the submission's UUID, or may have the UUID of another submission */
+	/* the object may lack the UUID of the submission, or have the UUID of another submission */
 	if (ctx.own)
 		spec_set(&snapshot->submission, folder.key);
 	snapshot->object = spec_text_ref(job->object);
@@ -394,8 +401,8 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 /* --- lists that have not arrived --- */
 
 /*
- * True if the first list of JOB's kind has not arrived, or the user may not list that kind. If JOB
- * is NULL, return true if this applies to any kind.
+ * True if the first list of JOB's kind has not arrived, or if the user is not allowed to list that
+ * kind. If JOB is NULL, true if this applies to at least one kind.
  */
 static bool is_unlisted(const struct publish *p, const struct spec_job *job)
 {
@@ -437,7 +444,7 @@ static void on_waited(void *data)
 
 /*
  * Decide whether to publish the job of S again later. This is necessary if the job has ended, and
- * events of its pods or output may still arrive. SNAPSHOT is the new snapshot of S.
+ * more output or events of its pods may arrive. SNAPSHOT is the new snapshot of S.
  */
 static void await_pods(struct publish *p, struct publish_shown *s, const struct spec_job *snapshot)
 {
@@ -454,7 +461,7 @@ static void await_pods(struct publish *p, struct publish_shown *s, const struct 
 	pods |= snapshot->fetching && !snapshot->behind;
 	s->wait = pods ? WAIT_PODS : snapshot->fetching ? WAIT_OUTPUT : WAIT_NOT;
 	/*
-	 * While the jobs are stale, no timer is needed, because all jobs are published again when
+	 * While no job is confirmed, late pods need no timer. kxfs publishes all jobs again when
 	 * they are confirmed.
 	 */
 	if ((snapshot->fetching || (pods && !p->stale_since)) && !loop_timer_is_set(&p->waiting) &&
@@ -472,8 +479,8 @@ static bool runs(const struct spec_job *job)
 }
 
 /*
- * Save the snapshot of S. SAMPLED: only the usage has changed, so save the snapshot at most once in
- * SAMPLED_MS.
+ * Save the snapshot of S. SAMPLED is true if only the usage has changed. In this case save the
+ * snapshot at most once in SAMPLED_MS.
  */
 static void save(struct publish *p, struct publish_shown *s, bool sampled)
 {
@@ -487,8 +494,8 @@ static void save(struct publish *p, struct publish_shown *s, bool sampled)
 }
 
 /*
- * True if any log of JOB must be marked as truncated, because the rest of it will not be captured.
- * Call this only if no more output of JOB will be captured.
+ * True if at least one log of JOB is incomplete and must be marked as truncated. Call this only if
+ * no more output of JOB will be captured.
  */
 static bool lacks_ends(const struct publish *p, const struct spec_job *job)
 {
@@ -510,7 +517,7 @@ static void lose_ends(struct spec_job *job)
 				spec_log_lose_end(&job->replicas[i].logs[j]);
 }
 
-/* Move OLD to history/. OLD is a job of an earlier mount, and the cluster no longer has it. */
+/* OLD is a job of an earlier mount, and the cluster no longer has it. Move OLD to history/. */
 static void make_history(struct publish *p, const struct spec_job *old)
 {
 	struct spec_job *job = spec_job_copy(old);
@@ -525,7 +532,7 @@ static void make_history(struct publish *p, const struct spec_job *old)
 		job->state = SPEC_CANCELLED;
 		job->finished = job->changed;
 	}
-	/* Finish each replica, so that blocking reads of its `follow` end. */
+	/* Finish each replica, so that processes that read its `follow` get the end of the file. */
 	for (size_t i = 0; i < job->n_replicas; i++) {
 		struct spec_replica *r = &job->replicas[i];
 
@@ -540,9 +547,8 @@ static void make_history(struct publish *p, const struct spec_job *old)
 }
 
 /*
- * JOB is new. The store may still have a job of an earlier mount with the same id and kind. The
- * cluster no longer has that job, because the object of JOB now has its name. Move that job to
- * history/.
+ * JOB is new. The store may have a job of an earlier mount with the same id and kind. The cluster
+ * no longer has that old job, because JOB's object now has its name. Move the old job to history/.
  */
 static void displace(struct publish *p, const struct spec_job *job)
 {
@@ -570,7 +576,7 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 	(void)need_id(p, s, job);
 	folders_bind(c->folders, job->view);
 	folder = folder_of(p, job);
-	/* Don't show a job without output in history/. */
+	/* The job has left jobs/ and has no output, so don't show it in history/. */
 	if (has_left(s) && !folder.output)
 		return;
 	commands_check(c->commands, job->uid, job->kind->control,
@@ -583,14 +589,14 @@ static void show(struct publish *p, struct publish_shown *s, const struct world_
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
 	captured = !has_left(s) && is_wanted(p, snapshot);
 	/*
-	 * If kxfs can build jobs of this kind, their pods never outlive the job, because the
-	 * controller ends them together with it.
+	 * If kxfs can build jobs of this kind, the pods never outlive the job, because the
+	 * controller ends the pods together with the job.
 	 */
 	capture_update(c->capture, snapshot, captured && !folder.dropped, !job->kind->build);
 	count(s, has_left(s) || !runs(snapshot) ? 0 : IN_RUNNING | (captured ? IN_CAPTURED : 0));
 	/*
-	 * Save the end of a job even if its output is not captured now, because the cluster may no
-	 * longer have the job when the next mount starts.
+	 * Save the end of a job even if its output is not captured now. When the next mount starts,
+	 * the cluster may no longer have the job.
 	 */
 	kept = has_left(s) || capture_has(c->capture, job->uid) ||
 	       (before && before->history != snapshot->history) ||
@@ -619,18 +625,18 @@ static void leave(struct publish *p, struct publish_shown *s, const struct world
 	unqueue(s);
 	store_remove(c->store, s->uid);
 	/*
-	 * Keep the record while the cluster still has the job. If kxfs shows the job again, the
-	 * record shows that the job was submitted with this state directory.
+	 * Keep the record while the cluster still has the job. If kxfs shows the job again later,
+	 * it learns from the record that the job was submitted with this state directory.
 	 */
 	if (folder.key && s->state == GONE)
 		folders_remove(c->folders, folder.key, NULL, NULL);
 }
 
 /*
- * True if the job of S must not be published yet because its pods are not listed. JOB is the same
- * job; it may be NULL. Pods may be missing after the kind of the job was added, or while the list
- * of a part fails. If kxfs published a job of an earlier mount without its pods, it would declare
- * the unfetched output lost.
+ * True if the job of S must not be published yet, because its pods are not listed. JOB is the same
+ * job, or NULL. Pods may be missing after the kind of the job was added, or while the list of a
+ * part fails. If kxfs published a job of an earlier mount without its pods, it would report all
+ * output that is not fetched yet as lost.
  */
 static bool lacks_pods(const struct publish *p, const struct publish_shown *s,
 		       const struct world_job *job)
@@ -645,8 +651,8 @@ static bool lacks_pods(const struct publish *p, const struct publish_shown *s,
 }
 
 /*
- * Make all parts forget the job of S, unless one of the parts still needs it. JOB is the same job;
- * it may be NULL.
+ * Make all parts of the mount forget the job of S, unless one of the parts still needs it. JOB is
+ * the same job, or NULL.
  */
 static void forget(struct publish *p, struct publish_shown *s, const struct world_job *job)
 {
@@ -654,7 +660,9 @@ static void forget(struct publish *p, struct publish_shown *s, const struct worl
 
 	if (s->change || lacks_pods(p, s, job) || s->words.reading ||
 	    (job && (job->n_pods || (job->view && !job->gone))))
-		/* the last change of the job is not published yet, or a part still needs the job */
+		/*
+		 * kxfs must still publish the last change of the job, or a part still needs the job
+		 */
 		return;
 	if (!capture_is_over(c->capture, s->uid))
 		return;
@@ -713,7 +721,10 @@ static void enqueue(struct publish *p, struct publish_shown *s)
 	post_turn(p);
 }
 
-/* Put S at the front of the queue. Its job leaves jobs/, so that a new job can get its id. */
+/*
+ * Put S at the front of the queue. The job of S leaves jobs/, and afterwards a new job can get its
+ * id.
+ */
 static void enqueue_first(struct publish *p, struct publish_shown *s)
 {
 	unqueue(s);
@@ -820,8 +831,8 @@ static void settle_folder(void *data, const struct folder *folder)
 		return;
 	if (is_there || is_unlisted(p, job)) {
 		/*
-		 * Show the job's old snapshot, marked as unconfirmed, until the job and its pods
-		 * are listed.
+		 * Show the old snapshot of the job until the job and its pods are listed. Mark the
+		 * snapshot as unconfirmed.
 		 */
 		if (job && !job->stale_since) {
 			old = spec_job_copy(job);
@@ -840,8 +851,8 @@ static void settle_folder(void *data, const struct folder *folder)
 }
 
 /*
- * Mark the incomplete logs of OLD as truncated. OLD left jobs/ in an earlier mount, which may have
- * ended before it had captured all output of OLD.
+ * OLD left jobs/ in an earlier mount. That mount may have ended before it had captured all output
+ * of OLD. Mark the incomplete logs of OLD as truncated.
  */
 static void end_history(struct publish *p, const struct spec_job *old)
 {
@@ -870,7 +881,7 @@ static void begin_folder(void *data, const struct folder *folder)
 	settle_folder(p, folder);
 }
 
-/* Compare two jobs by age, so that the older one chooses its id first. */
+/* Compare two jobs by age. The older job comes first, so that it chooses its id first. */
 static int by_age(const struct publish_shown *x, const struct publish_shown *y)
 {
 	const struct world_job *a = world_find(x->p->config.world, x->uid);
@@ -934,8 +945,8 @@ static void on_changed(void *data, const struct world_job *job)
 	struct publish *p = data;
 	struct publish_shown *s = need(p, job->uid);
 	/*
-	 * true if a deleted job is back: it has the labels of the selector again, or etcd was
-	 * restored
+	 * True if a deleted job exists again: it has the labels of the selector again, or etcd was
+	 * restored.
 	 */
 	bool again = s->state == GONE && !job->gone;
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * This object publishes each job that has changed in the world, once per round of the loop. It
- * compares the job's pending command with the new state. It notifies capture which logs have begun
- * or ended. It puts the new snapshot into the store, and saves the snapshot if the job has files in
- * the state directory. When no part needs the job any more, it makes all parts forget the job. No
- * other file uses all of these parts. I/O thread only.
+ * checks whether the new state of the job shows the outcome of the job's command. It notifies
+ * capture of the logs that have begun or ended. It puts the new snapshot into the store, and saves
+ * the snapshot if the job has files in the state directory. When no part of the mount needs the job
+ * any more, it makes all parts forget the job. No other file uses all of these parts. I/O thread
+ * only.
  */
 #pragma once
 
@@ -43,8 +44,8 @@ struct publish_config {
  */
 struct publish *publish_new(const struct publish_config *config);
 /*
- * Call this when the first lists have arrived. Publish all jobs. If the cluster no longer has a job
- * of an earlier mount, move that job to history/.
+ * Call this when the first lists have arrived. Publish all jobs. If a job of an earlier mount is no
+ * longer in the cluster, move it to history/.
  */
 void publish_begin(struct publish *p);
 /* Stop publishing. */
@@ -56,18 +57,19 @@ bool publish_has_shown(const struct publish *p, const char *uid);
 /* Queue job UID to be published again, because its snapshot would be different now. */
 void publish_again(void *publish, const char *uid);
 /*
- * Queue JOB in the same way as publish_again does, because one of its pods has a new sample. If
- * nothing else has changed, kxfs saves the snapshot at most once a minute.
+ * Call this if one of JOB's pods has a new sample. Queue JOB to be published again. If nothing else
+ * has changed, kxfs saves the snapshot at most once a minute.
  */
 void publish_sampled(void *publish, const struct world_job *job);
 /*
- * Note that the jobs of TYPE have not been confirmed since SINCE, in ns. If SINCE is 0, note that
- * they are confirmed. WORLD_N_TYPES stands for all jobs.
+ * Record that the jobs of TYPE have not been confirmed since SINCE (in ns). If SINCE is 0, record
+ * that these jobs are confirmed. If TYPE is WORLD_N_TYPES, do this for all jobs.
  */
 void publish_set_stale(struct publish *p, enum world_type type, int64_t since);
 /*
- * Call this when the first list of a kind or of its pods has arrived after publish_begin. Publish
- * the jobs that wait for their pods, and settle the jobs of an earlier mount.
+ * Call this when the first list of a kind, or of the pods of a kind, has arrived after
+ * publish_begin. Publish the jobs that wait for their pods, and settle the jobs of an earlier
+ * mount.
  */
 void publish_listed(struct publish *p);
 
@@ -77,8 +79,8 @@ bool publish_is_whole(const struct publish *p);
 /* Publish JOB immediately, so that its snapshot is in the store before a request is answered. */
 void publish_now(struct publish *p, const struct world_job *job);
 /*
- * Take job UID out of jobs/ immediately. If the job has output, move it to history/, otherwise
- * remove it.
+ * Take job UID out of jobs/ immediately. If the job has output, move the job to history/, otherwise
+ * remove the job.
  */
 void publish_leave(struct publish *p, const char *uid);
 /*

@@ -9,7 +9,8 @@
  * hide a job that still runs.
  *
  * From history/: kxfs removes a job on request, or because of its age. If the spool limit is
- * reached, kxfs removes the output of jobs that have ended. backend/jobs/expiry.h decides which.
+ * reached, kxfs removes the output of jobs that have ended. backend/jobs/expiry.h selects the jobs
+ * and the output to remove.
  */
 #include <errno.h>
 
@@ -37,7 +38,9 @@ struct cancel {
 	const struct kube_parts *k;
 	char *name; /* name of the object */
 	char *body;
-	/* true if the server may have carried out a request whose reply was lost or unclear */
+	/*
+	 * true if the server may have carried out an earlier DELETE whose reply was lost or unclear
+	 */
 	bool lost;
 };
 
@@ -69,9 +72,9 @@ static void on_deleted(void *data, const struct http_reply *reply)
 
 	c->r.call = NULL;
 	/*
-	 * The DELETE has succeeded if the job is being deleted, or is gone. -ESTALE means that
-	 * another job now has the name. Then the DELETE has succeeded only if an earlier DELETE may
-	 * have deleted the job.
+	 * The DELETE has succeeded if the job is being deleted, or no longer exists. -ESTALE means
+	 * that another job now has the name. In this case the DELETE has succeeded only if an
+	 * earlier DELETE may have deleted the job.
 	 */
 	if (!err ||
 	    (!unknown && (err == -ENOENT || (err == -ESTALE && (c->lost || reply->again))))) {
@@ -106,8 +109,8 @@ static void send_delete(struct request *r)
 static const struct request_ops cancel_ops = {.send = send_delete, .free = cancel_free};
 
 /*
- * After a DELETE, the owner of JOB may create JOB again. For example, a TrainJob creates its JobSet
- * again. In this case return a text that explains this, malloc'ed. Otherwise return NULL. Users may
+ * If the owner of JOB would create JOB again after a DELETE, return a text that explains this,
+ * malloc'ed. For example, a TrainJob creates its JobSet again. Otherwise return NULL. Users may
  * paste the command in the text into a shell, so include a command only if the owner's name is
  * valid.
  */
@@ -147,7 +150,7 @@ void kube_cancel(struct backend *b, struct backend_request *rq)
 		return;
 	}
 	/*
-	 * Fail immediately if the server can't be reached, because an rmdir that waits blocks the
+	 * Fail immediately if the server can't be reached. An rmdir that waits would block the
 	 * directory for all processes.
 	 */
 	if (offline) {
@@ -209,13 +212,13 @@ static void on_removed(void *data, int err)
 	free(r);
 }
 
-/* Called when the job had no files on disk, so that nothing was to be removed. */
+/* Called if the job had no files on disk, so there was nothing to remove. */
 static void on_none(void *data)
 {
 	on_removed(data, 0);
 }
 
-/* Remove JOB if WHOLE; otherwise remove only its output. */
+/* If WHOLE is true, remove JOB; otherwise remove only JOB's output. */
 static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		  struct backend_request *rq)
 {
@@ -237,7 +240,10 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		folders_remove(all->folders, key, on_removed, r);
 	else
 		folders_drop_output(all->folders, key, on_removed, r);
-	/* If publish keeps the job only because of this output, it forgets the job now. */
+	/*
+	 * Publish may have kept the job only because of this output. In this case publish forgets
+	 * the job now.
+	 */
 	publish_again(all->publish, job->uid);
 }
 
@@ -253,7 +259,7 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 
 /* --- removals because of age or size --- */
 
-/* True if each log of JOB is complete, or its end is marked as lost. */
+/* True if each log of JOB is complete or has LOST_END set. */
 static bool has_its_ends(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -265,8 +271,9 @@ static bool has_its_ends(const struct spec_job *job)
 }
 
 /*
- * While the mount is ending, a job is not settled if one of its logs is neither complete nor marked
- * as lost, because the next mount may fetch the rest of that log.
+ * True if JOB has or had output, all its followed logs have ended, and its snapshot is up to date.
+ * While the mount is ending, each log must also be complete or have LOST_END set, because the next
+ * mount may fetch the rest of any other log.
  */
 bool kube_is_settled(struct backend *b, const struct spec_job *job)
 {
@@ -277,8 +284,8 @@ bool kube_is_settled(struct backend *b, const struct spec_job *job)
 }
 
 /*
- * True if kxfs may remove JOB because of its age or size. A log that kxfs still retries, because
- * the server has refused it so far, does not prevent that.
+ * True if kxfs may remove JOB because of its age or size. kxfs may still retry a log of JOB that
+ * the server has refused so far. Such a log does not prevent the removal.
  */
 static bool may_go(void *data, const struct spec_job *job)
 {

@@ -41,14 +41,15 @@ struct samples {
 	struct http_request *request; /* the request in ASKING and LISTING */
 	struct spec_split *split;     /* splits the reply into objects; used in LISTING */
 	const char *version;	      /* the version of the API; NULL if unknown */
-	uint64_t not_before;	      /* the time of the next request, by loop_now_ms */
-	unsigned failures;	      /* number of failures since the last successful list */
+	/* kxfs sends no request before loop_now_ms() reaches this time */
+	uint64_t not_before;
+	unsigned failures; /* number of failures since the last successful list */
 	enum { NONE_RUNS, SOME_RUN, SOME_CAPTURED } running;
 	bool stopped;
 	struct lock lock; /* protects all members below it */
-	uint64_t read;	  /* when a user last read samples, by loop_now_ms; 0 if never */
+	uint64_t read;	  /* loop_now_ms() when a user last read samples; 0 if never */
 	bool posted;	  /* true if on_wanted is posted to the loop */
-	/* the version of the API from which the last list came; NULL if the list failed */
+	/* the version of the API that returned the last list; NULL if the list failed */
 	const char *source;
 	char *failed;	/* the reason why there are no samples; NULL if there are samples */
 	bool forbidden; /* true if the reason in FAILED is that the user lacks a right */
@@ -82,8 +83,8 @@ static void set_source(struct samples *l, const char *version, char *failed, boo
 }
 
 /*
- * Note that a request has failed: REPLY is not the expected reply. TEXT is the reason; take
- * ownership of it. If TEXT is NULL, take the reason from REPLY.
+ * Handle the failure of a request whose reply is REPLY. TEXT is the reason; take ownership of it.
+ * If TEXT is NULL, take the reason from REPLY.
  */
 static void failed(struct samples *l, const struct http_reply *reply, char *text)
 {

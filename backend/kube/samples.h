@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * This object requests samples of the CPU and memory that pods use, from metrics.k8s.io. It sends
- * one LIST of the namespace every 15 s. It does so in two cases: a job runs and a user has read
- * samples in the last minutes, or the output of a running job is captured. In the second case the
- * saved snapshot of the job keeps the samples. If the server does not return samples (no
+ * one LIST of the namespace every 15 s in two cases. In the first case a job runs and a user has
+ * read samples in the last minutes. In the second case the output of a running job is captured, and
+ * the job's saved snapshot keeps the samples. If the server does not return samples (no
  * metrics-server, or no right), kxfs sends the next request after ten minutes. The samples go into
  * the world, and from there into the snapshots. I/O thread, unless noted otherwise.
  */
@@ -27,14 +27,14 @@ struct samples_config {
 
 struct samples *samples_new(const struct samples_config *config);
 /*
- * Note whether any job runs (ANY), and whether the output of any running job is captured
+ * Record whether any job runs (ANY), and whether the output of any running job is captured
  * (CAPTURED).
  */
 void samples_set_running(struct samples *l, bool any, bool captured);
 void samples_stop(struct samples *l);
 void samples_free(struct samples *l); /* NULL is allowed */
 
-/* Note that a user reads the samples. Never blocks. Any thread. */
+/* Call this when a user reads the samples. Never blocks. Any thread. */
 void samples_wanted(struct samples *l);
 /*
  * samples_info prints the keys of .kxfs/info about the samples. samples_refused appends to LIST the

@@ -52,8 +52,8 @@
 
 #define POST_MS	  25000
 #define REPLY_MAX (8u << 20)
-#define SHOWN_MS  5000 /* if no reply has arrived for this long, kxfs shows the job as SUBMITTED */
-/* after internal errors of the server, kxfs repeats a POST at most this often */
+#define SHOWN_MS  5000 /* if no reply arrives for this long, kxfs shows the job as SUBMITTED */
+/* kxfs repeats a POST at most this often after internal errors of the server */
 #define SERVER_TRIES 4
 /*
  * The largest number of names that kxfs tries. Each name has 64 random bits, so the second name is
@@ -62,15 +62,19 @@
 #define NAME_TRIES 16
 
 /*
- * What the POSTs so far may have done. Each value includes the possibilities of the values above
- * it.
+ * What the POSTs so far may have done. A value further down also includes all possibilities of the
+ * values above it.
  */
 enum tried {
-	TRIED_NOTHING, /* no POST had an effect */
-	TRIED_LOST,    /* a POST may have succeeded, although no reply arrived */
-	/* the connection broke, here or behind a proxy, so a POST may still arrive at the server */
+	TRIED_NOTHING, /* no POST has had an effect */
+	TRIED_LOST,    /* a POST may have succeeded, but its reply was lost */
+	/*
+	 * the connection broke, here or behind a proxy, so the POST may still be on its way to the
+	 * server
+	 */
 	TRIED_IN_FLIGHT,
-	TRIED_MAYBE_GONE, /* the job may have been launched, finished and removed since then */
+	/* the job may have been launched, but may have finished and been removed meanwhile */
+	TRIED_MAYBE_GONE,
 };
 
 struct kube_submit {
@@ -83,20 +87,24 @@ struct kube_submit {
 	char uuid[37]; /* UUID of the submission */
 	/* the record of the submission, pinned; NULL if it does not exist yet */
 	struct record *record;
-	/* true if the job was held; held.c has then made the record, and keeps or removes it */
+	/*
+	 * True if the job was held. held.c has then made the record, and decides whether to keep
+	 * it.
+	 */
 	bool held;
 	bool concluded; /* true if held_answered was called */
 	struct loop_timer shown;
 	enum tried tried;
 	/*
-	 * true if kxfs must send a GET (HOLDER) next; if the job is already gone, another POST
-	 * would launch it a second time
+	 * True if kxfs must send a GET (HOLDER) next. If the job was launched and is already gone,
+	 * another POST would launch it a second time.
 	 */
 	bool asks;
-	unsigned names;	 /* number of names that were tried */
-	bool old_exists; /* true if the cluster has another job with the first of these names */
-	int err;	 /* the current error */
-	char *text;	 /* the error text for users or, after a successful dry run, the manifest */
+	unsigned names; /* number of names that were tried */
+	/* true if the cluster already has another job with the first of these names */
+	bool old_exists;
+	int err;    /* the current error */
+	char *text; /* the error text for users or, after a successful dry run, the manifest */
 };
 
 static struct kube_submit *submit_of(struct request *r)
@@ -177,7 +185,7 @@ static void prepare(void *data)
 
 static void prepared(void *data);
 
-/* Write the manifest as YAML. Runs on the pool, since a large manifest takes a while. */
+/* Write the manifest as YAML. Runs on the pool, because a large manifest takes a while. */
 static void render(void *data)
 {
 	struct kube_submit *s = data;
@@ -199,8 +207,9 @@ static void rendered(void *data)
 /* --- answers --- */
 
 /*
- * Report the result to held.c. ERR is 0 if the job was launched, and -EINPROGRESS if that is
- * unknown. Otherwise the job was not launched, for the reason WHY.
+ * Report the result to held.c. ERR is 0 if the job was launched. ERR is -EINPROGRESS if kxfs does
+ * not know whether the job was launched. After any other error the job was not launched, for the
+ * reason WHY.
  */
 static void conclude(struct kube_submit *s, int err, const char *why)
 {
@@ -218,7 +227,7 @@ static void conclude(struct kube_submit *s, int err, const char *why)
 	s->concluded = true;
 }
 
-/* Answer that it is unknown whether the job was launched. */
+/* End the request with this answer: kxfs does not know whether the job was launched. */
 static void give_up(struct kube_submit *s, int err, const char *why)
 {
 	cleanup_free char *text = text_print(
@@ -232,8 +241,8 @@ static void give_up(struct kube_submit *s, int err, const char *why)
 }
 
 /*
- * Answer that the job was not launched. But if a POST may still arrive at the server, answer that
- * the outcome is unknown.
+ * End the request with this answer: the job was not launched. But if a POST may still arrive at the
+ * server, answer that the outcome is unknown.
  */
 static void refuse(struct kube_submit *s, int err)
 {
@@ -258,7 +267,7 @@ static void launched(struct kube_submit *s, const char *object, size_t len)
 		publish_now(s->k->publish, job);
 	} else if (len && type != WORLD_N_TYPES) {
 		/*
-		 * The watch is already past the version of this object, but has not reported the
+		 * The watch has already passed the version of this object without reporting the
 		 * object. So the server may have been restored from a backup.
 		 */
 		watches_doubt(s->k->watches, type);
@@ -270,8 +279,8 @@ static void launched(struct kube_submit *s, const char *object, size_t len)
 /* --- calls --- */
 
 /*
- * True if the job is known to exist: no reply to a POST has shown the job, but a watch has reported
- * it.
+ * True if a watch has reported the job. kxfs then knows that the job exists, although no reply to a
+ * POST has shown it.
  */
 static bool is_known(const struct kube_submit *s)
 {
@@ -280,7 +289,8 @@ static bool is_known(const struct kube_submit *s)
 }
 
 /*
- * Repeat the call after a pause. WHY is the text of the reply, or the error if there was no reply.
+ * Repeat the call after a pause. WHY is the text of the reply; if there was no reply, WHY is the
+ * error.
  */
 static void send_again(struct kube_submit *s, const struct http_reply *reply, const char *why)
 {
@@ -290,7 +300,8 @@ static void send_again(struct kube_submit *s, const struct http_reply *reply, co
 
 /*
  * Which job has the name, according to the reply to a GET. HOLDER_OURS: the job of this submission.
- * HOLDER_OTHER: another job. HOLDER_NONE: no job. HOLDER_UNCLEAR: the reply does not show it.
+ * HOLDER_OTHER: another job. HOLDER_NONE: no job. HOLDER_UNCLEAR: the reply does not show which
+ * job.
  */
 enum holder { HOLDER_OURS, HOLDER_OTHER, HOLDER_NONE, HOLDER_UNCLEAR };
 
@@ -320,7 +331,7 @@ static void set_exists(struct kube_submit *s)
 		 s->r.rq->file, s->m->id);
 }
 
-/* The name is taken, and HOLDER shows by which job. Answer the request, or choose another name. */
+/* The name is taken. HOLDER shows which job has it. Answer the request, or choose another name. */
 static void taken(struct kube_submit *s, enum holder holder, const struct http_reply *reply)
 {
 	if (s->tried == TRIED_MAYBE_GONE) {
@@ -334,20 +345,23 @@ static void taken(struct kube_submit *s, enum holder holder, const struct http_r
 			   "had no such job");
 	} else if (!s->m->named && !s->held && holder != HOLDER_OTHER) {
 		/*
-		 * The name is random, so no other job can have it. So the job of this submission
-		 * was launched. It is already gone, or the user may not read it.
+		 * The name is random, so only the job of this submission can have it. This job was
+		 * launched. It is already gone, or the user is not allowed to read it.
 		 */
 		launched(s, "", 0);
 	} else if (s->tried) {
 		/*
-		 * The job of this submission may be gone, and another job may have got the name
-		 * since.
+		 * The job of this submission may be gone, and another job may have got its name
+		 * since then.
 		 */
 		give_up(s, -EEXIST,
 			"a job with this name exists, or existed recently; it may come from "
 			"another submission");
 	} else if (s->m->named && s->names < NAME_TRIES) {
-		/* The document contains the name, and another job has it, so use another name. */
+		/*
+		 * The document contains the name, and another job has this name. So use another
+		 * name.
+		 */
 		s->names++;
 		s->old_exists = true;
 		s->asks = false;
@@ -406,7 +420,7 @@ static void tried(struct kube_submit *s, enum tried how)
 	s->tried = max_of(s->tried, how);
 }
 
-/* Handle a POST that has failed, at the server or on the way to it. */
+/* Handle a POST that has failed. The error may have occurred at the server or on the way to it. */
 static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 {
 	struct spec_asked asked = request_asked(&s->r, "create", s->m->id);
@@ -516,7 +530,10 @@ static void post(struct request *r)
 	r->unclear = !is_dry(s);
 }
 
-/* Called when the pool has prepared S. Send the manifest, or answer with the error. */
+/*
+ * Called when the pool has prepared S. Send the manifest. If the pool has failed, answer with the
+ * error.
+ */
 static void ready(struct kube_submit *s)
 {
 	s->r.working = false;
@@ -558,7 +575,7 @@ static void name_is_taken_here(struct kube_submit *s)
 	ready(s);
 }
 
-/* Show the job as SUBMITTED, because the server has not replied for SHOWN_MS. */
+/* Called if the server has not replied for SHOWN_MS. Show the job as SUBMITTED. */
 static void on_shown(void *data)
 {
 	const struct kube_submit *s = data;
@@ -583,8 +600,8 @@ static void recorded(void *data, int err)
 }
 
 /*
- * Write the record, because it must be on disk before kxfs sends the manifest. The name of S is
- * free.
+ * The name of S is free, so write the record. The record must be on disk before kxfs sends the
+ * manifest.
  */
 static void make_record(struct kube_submit *s)
 {
@@ -630,7 +647,7 @@ static const struct request_ops submit_ops = {.send = post, .free = submit_free}
 /*
  * Remove from S all kinds except the kind NAME. The dry run of the held job has chosen this kind,
  * and an earlier POST may have created a job of this kind. Return false if the mount does not show
- * this kind now.
+ * the kind NAME now.
  */
 static bool keep_kind(struct kube_submit *s, const char *name)
 {
@@ -673,8 +690,8 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 	loop_timer_init(&s->shown, b->loop, on_shown, s);
 	request_begin(k->requests, &s->r, rq, &submit_ops);
 	/*
-	 * AGAIN is set if an earlier POST may have succeeded, although no watch had reported the
-	 * job when the user released it.
+	 * AGAIN is true if an earlier POST may have succeeded, although no watch had reported the
+	 * job when the user released the job.
 	 */
 	s->tried = rq->again ? TRIED_LOST : TRIED_NOTHING;
 	s->r.working = true;

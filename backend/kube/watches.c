@@ -2,8 +2,8 @@
 /*
  * This file has a table of watches, with a row for each type of object. Optional watches start
  * after the first lists. The watch of events starts only when the watch of groups works or has
- * failed. Otherwise events about groups would arrive first. They would have to wait for their
- * groups, and only few events can wait. Queues are cluster-scoped. If the server refuses the watch
+ * failed. Otherwise events about groups would arrive first. Such events would wait for their
+ * groups, but only few events can wait. Queues are cluster-scoped. If the server refuses the watch
  * of all queues, kxfs watches only the queue of the mount's own jobs. The file is long because most
  * of its functions change rows of the table.
  */
@@ -23,15 +23,15 @@
 #include "spec/kinds/right.h"
 
 /*
- * The size of the first page of a list, in objects. The pages are small, since a pod of a large job
- * has hundreds of KiB.
+ * The number of objects in the first page of a list. The number is small, since one pod of a large
+ * job has hundreds of KiB.
  */
 #define PAGE_JOBS  100
 #define PAGE_PODS  50
 #define PAGE_OTHER 500
 
 /*
- * At the start kxfs waits for the queues for at most this long after everything else has arrived.
+ * At the start, kxfs waits for the queues for at most this long after all other lists have arrived.
  */
 #define READY_MS 5000
 
@@ -42,8 +42,8 @@ static const struct watch_def {
 	enum api api;
 	bool cluster; /* true if the objects are not in a namespace */
 	/*
-	 * True if the objects have the label of the user who submitted the job. (Volcano copies the
-	 * label to groups.)
+	 * True if the objects have a label with the user who submitted the job. (Volcano copies
+	 * this label to groups.)
 	 */
 	bool of_user;
 	unsigned page;
@@ -71,12 +71,12 @@ struct watched {
 	struct watches *w;
 	enum world_type type;
 	struct watch *watch; /* NULL if this type is not watched */
-	/* for example "podgroups.scheduling.volcano.sh"; set when the watch is made */
+	/* For example "podgroups.scheduling.volcano.sh". Set when kxfs creates the watch. */
 	char *resource;
 	bool listed; /* true if the first list has arrived */
 	int err;     /* the last error of the watch; 0 if there is none */
 	/*
-	 * For types of jobs: true if publish has been notified that these jobs are not confirmed
+	 * For types of jobs: true if kxfs has notified publish that these jobs are not confirmed
 	 * (publish_set_stale).
 	 */
 	bool stale;
@@ -96,7 +96,8 @@ struct watches {
 	enum phase phase;
 	/* The version of Kueue's API; NULL if Kueue was not found. */
 	const char *kueue;
-	bool finding;		 /* true if the start must wait for a call of watches_start_kueue */
+	/* true if the start must wait until watches_start_kueue is called */
+	bool finding;
 	struct loop_timer ready; /* runs in PHASE_LISTED */
 	struct lock lock;	 /* protects the members that other threads read */
 	int64_t stale_since;
@@ -107,7 +108,10 @@ struct watches {
 	struct tally ends;
 };
 
-/* Return what users lack without the watch of TYPE; NULL if that watch is required. */
+/*
+ * Return a text that explains what users lack if TYPE is not watched. Return NULL if the watch of
+ * TYPE is required.
+ */
 static const char *cost_of(const struct watches *w, enum world_type type)
 {
 	const struct spec_part *part =
@@ -127,8 +131,8 @@ static const char *api_version(const struct watches *w, enum world_type type);
 /* --- whether the jobs are confirmed --- */
 
 /*
- * If the watches of all kinds of jobs fail, return the first of these watches. Return NULL if at
- * least one of them works.
+ * If the watches of all kinds of jobs fail, return the first of these watches. If at least one of
+ * them works, return NULL.
  */
 static const struct watched *failing_jobs(const struct watches *w)
 {
@@ -154,7 +158,7 @@ static bool has_listed_jobs(const struct watches *w)
 	return false;
 }
 
-/* Notify publish, for each kind, whether the jobs of the kind are confirmed. */
+/* Report to publish, for each kind, whether the jobs of the kind are confirmed. */
 static void check_confirmed_kinds(struct watches *w)
 {
 	for (enum world_type i = WORLD_JOBS; i < WORLD_N_TYPES; i++) {
@@ -164,7 +168,10 @@ static void check_confirmed_kinds(struct watches *w)
 		if (failing == x->stale)
 			continue;
 		x->stale = failing;
-		/* If the jobs of no kind are confirmed, check_confirmed logs only one message. */
+		/*
+		 * Log this only if another kind is confirmed. If the jobs of no kind are confirmed,
+		 * check_confirmed logs a single message instead.
+		 */
 		if (failing && !w->stale_since)
 			diag(DIAG_WARNING, "%s: kxfs can't confirm that its list is current: %s",
 			     x->resource, x->text);
@@ -234,7 +241,9 @@ static void check_ready(struct watches *w)
 		return on_ready(w);
 }
 
-/* Start the optional watches that depend on the kinds, unless they are running already. */
+/*
+ * Start the optional watches that depend on the kinds. Don't start a watch that is already running.
+ */
 static void start_others(struct watches *w)
 {
 	bool scheduling = api_version(w, WORLD_GROUPS);
@@ -248,8 +257,8 @@ static void start_others(struct watches *w)
 }
 
 /*
- * True if the start has all lists that it needs. Pods and at least one kind must be listed. All
- * other kinds and all parts must be listed or have failed.
+ * True if kxfs has all lists that it needs for the start. Pods and at least one kind must be
+ * listed. Each other kind and each part must be listed, or its list must have failed.
  */
 static bool needed_known(const struct watches *w)
 {
@@ -297,7 +306,7 @@ static void optional_state(struct watched *x, bool first, bool lost)
 
 	if (lost)
 		world_forget_type(w->config.world, x->type);
-	/* Some reasons in `why` are available only while the objects of this type are known. */
+	/* `why` shows some reasons only while the objects of this type are known. */
 	if (first || lost)
 		world_waiting_changed(w->config.world);
 	if (x->type == WORLD_QUEUES) {
@@ -407,9 +416,9 @@ static void on_state(void *data, int err, const char *text)
 	if (cost_of(x->w, x->type))
 		return optional_state(x, first, lost);
 	/*
-	 * During the start, the first error of a required watch makes the start fail. There are two
-	 * exceptions. BREAKS: the watch has its first list, and will retry. OTHERS: the watch of
-	 * another kind has not failed.
+	 * During the start, the first error of a required watch normally makes the start fail.
+	 * There are two exceptions. BREAKS is true if the watch has its first list and will retry.
+	 * OTHERS is true if the watch of another kind has not failed.
 	 */
 	breaks = x->listed && err == -EAGAIN;
 	others = world_is_of_jobs(x->type) && !failing_jobs(w);
@@ -423,8 +432,8 @@ static void on_state(void *data, int err, const char *text)
 		return;
 	check_confirmed(w);
 	/*
-	 * The objects of this list may be parts of jobs of another kind, and these jobs wait for
-	 * the list. The list has failed, so publish these jobs without it.
+	 * Jobs of another kind may wait for this list, because its objects may be parts of these
+	 * jobs. The list has failed, so publish these jobs without it.
 	 */
 	if (world_is_of_jobs(x->type) && err && !world_has_listed(w->config.world, x->type))
 		publish_listed(w->config.publish);
@@ -435,7 +444,7 @@ static void on_state(void *data, int err, const char *text)
 /* --- life --- */
 
 /*
- * Return the API version of the objects of TYPE. Return NULL if no kind of the mount needs these
+ * Return the API version of the objects of TYPE. Return NULL if no kind of the mount needs such
  * objects, or if the version is unknown.
  */
 static const char *api_version(const struct watches *w, enum world_type type)
@@ -470,7 +479,7 @@ static char *selector_of(const struct watches *w, enum world_type type)
 						    : "";
 	bool unlabelled = false;
 
-	/* If the pods of the kinds have no label in common, select all pods. */
+	/* If the pods of the kinds have no label in common, the watch selects all pods. */
 	for (size_t i = 0; i < n; i++)
 		if (!streq(kinds[i]->pod_selector, labels) && !streq(kinds[i]->pods_also, labels))
 			labels = "";
@@ -482,7 +491,8 @@ static char *selector_of(const struct watches *w, enum world_type type)
 }
 
 /*
- * Return the mount options that would reduce the number of objects of TYPE; NULL if there are none.
+ * Return the mount options that would reduce the number of objects of TYPE. Return NULL if there
+ * are no such options.
  */
 static const char *fewer_of(const struct watches *w, enum world_type type)
 {
@@ -540,8 +550,8 @@ static void start(struct watches *w, enum world_type type)
 }
 
 /*
- * True if the objects of PART are jobs of a shown kind, and the watch of this kind returns all
- * these objects.
+ * True if PART is the resource of a shown kind, and the watch of this kind returns all objects of
+ * PART.
  */
 static bool is_fed(const struct watches *w, const struct spec_part *part)
 {
@@ -566,7 +576,7 @@ static enum world_type type_of_part(const struct watches *w, const struct spec_p
 	return i;
 }
 
-/* Watch the parts of the shown kinds, and stop watching all other parts. */
+/* Watch the parts of the shown kinds. Stop watching all other parts. */
 static void start_parts(struct watches *w)
 {
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
@@ -713,7 +723,7 @@ const char *watches_version(const struct watches *w, enum world_type type)
 char *watches_offline(struct watches *w)
 {
 	const struct watched *jobs = failing_jobs(w), *pods = &w->all[WORLD_PODS];
-	/* The watch of pods may find out before the others that the server can't be reached. */
+	/* The watch of pods may be the first one to find out that the server can't be reached. */
 	const struct watched *x = jobs ? jobs : pods->err == -EHOSTUNREACH ? pods : NULL;
 
 	if (!x)
@@ -762,7 +772,7 @@ size_t watches_n_objects(const struct watches *w)
 	return atomic_load(&w->n_objects);
 }
 
-/* If the server refuses the watch X, print an item about it in LIST. */
+/* If the server refuses the watch X, add an item about X to LIST. */
 static void print_refused(struct watched *x, struct watches_refused *list)
 {
 	struct watches *w = x->w;
@@ -772,8 +782,8 @@ static void print_refused(struct watched *x, struct watches_refused *list)
 	{
 		lock_scope(&w->lock);
 		/*
-		 * true if LIST must have no item for X, because two watches are about queues and
-		 * the other one gets the item
+		 * Two watches are about queues. True if X is one of them and the other one gets the
+		 * item in LIST.
 		 */
 		bool twice = x->type == WORLD_QUEUES &&
 			     status_of(&w->all[WORLD_OWN_QUEUE]) == WORLD_FORBIDDEN;

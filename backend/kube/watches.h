@@ -4,7 +4,8 @@
  * pods and of at least one kind of jobs are required. The start waits for the first lists of the
  * required watches. Later, the errors of these watches show whether the jobs are confirmed. The
  * other watches (pod groups, events, queues) are optional. .kxfs/info shows which resources the
- * user may not watch, and what users lack without them. I/O thread, unless noted otherwise.
+ * user is not allowed to watch, and what is missing for users without them. I/O thread, unless
+ * noted otherwise.
  */
 #pragma once
 
@@ -18,14 +19,14 @@ struct watches_events {
 	/* Called when the first lists of jobs and pods have arrived. */
 	void (*listed)(void *data);
 	/*
-	 * Called once. If ERR is 0, listed() was called before, and the queues and Kueue's
+	 * Called once. If ERR is 0, listed() was called before. In this case the queues and Kueue's
 	 * Workloads are listed, or kxfs has stopped waiting for them. If ERR is a negative errno,
 	 * the first lists have failed, for the reason TEXT.
 	 */
 	void (*started)(void *data, int err, const char *text);
 	/*
-	 * Called when the server no longer serves the jobs of some kind. Called only after
-	 * listed(), and repeatedly while the server does not serve these jobs.
+	 * Called when the server no longer serves a kind of jobs. Called only after listed().
+	 * Called repeatedly until the server serves the kind again.
 	 */
 	void (*unserved)(void *data);
 	void *data;
@@ -40,8 +41,8 @@ struct watches_config {
 	const char *namespace;
 	const char *selector; /* label selector of jobs; "" selects all jobs */
 	/*
-	 * Watch only jobs, pods and groups with this value of SPEC_LABEL_USER; "" means no
-	 * restriction.
+	 * If USER is not "", watch only jobs, pods and groups whose label SPEC_LABEL_USER has this
+	 * value.
 	 */
 	const char *user;
 	const char *own_queue; /* the queue of the mount's own jobs, or "" */
@@ -51,11 +52,11 @@ struct watches_config {
 struct watches *watches_new(const struct watches_config *config);
 /* Start the required watches. Call this when the kinds of the world are set. */
 void watches_start(struct watches *w);
-/* From now on, the start also waits for a call of watches_start_kueue. */
+/* From now on, the start also waits until watches_start_kueue is called. */
 void watches_await_kueue(struct watches *w);
 /*
- * Watch Kueue's objects. VERSION, a static string, is the version of Kueue's API. VERSION is NULL
- * if Kueue was not found; this function may then be called again later.
+ * Watch Kueue's objects. VERSION is a static string, the version of Kueue's API. If Kueue was not
+ * found, VERSION is NULL. In this case this function may be called again later.
  */
 void watches_start_kueue(struct watches *w, const char *version);
 /*
@@ -66,46 +67,51 @@ void watches_switch(struct watches *w);
 /* Stop watching the jobs of TYPE, and forget these jobs. The caller then calls watches_switch. */
 void watches_drop(struct watches *w, enum world_type type);
 /*
- * Make watches that pause after a failure retry now. Call this when the server has answered another
- * request.
+ * If a watch is pausing after a failure, let it retry now. Call this when the server has answered
+ * another request.
  */
 void watches_retry_now(void *watches);
 void watches_stop(struct watches *w);
 void watches_free(struct watches *w); /* NULL is allowed */
 
-/* Note that the reply to a request contained a job of TYPE with the resource version VERSION. */
+/*
+ * Call this when the reply to a request contained a job of TYPE. VERSION is the resource version of
+ * this job.
+ */
 void watches_replied(struct watches *w, enum world_type type, const char *version);
 /*
- * Make the watch of the jobs of TYPE compare its resource version with the server's. Call this when
- * somebody may have restored the server from a backup.
+ * Make the watch of the jobs of TYPE compare its resource version with the server's. Call this if
+ * the server may have been restored from a backup.
  */
 void watches_doubt(struct watches *w, enum world_type type);
 /*
- * Return the resource version up to which the watch of the jobs of TYPE has reported everything; ""
- * while the watch relists.
+ * The watch of the jobs of TYPE has reported everything up to some resource version. Return this
+ * version. Return "" while the watch relists.
  */
 const char *watches_version(const struct watches *w, enum world_type type);
 /*
- * If the server can't be reached, return the reason, malloc'ed; otherwise NULL. The last results of
- * the watches of jobs and pods decide. The caller needs the server, so watches that fail retry
- * immediately.
+ * If the server can't be reached, according to the watches of jobs and pods, return the reason,
+ * malloc'ed. Otherwise return NULL. The caller needs the server, so also make the watches that fail
+ * retry immediately.
  */
 char *watches_offline(struct watches *w);
 
 /*
- * If the jobs of TYPE are not confirmed, return the reason, malloc'ed; otherwise NULL. Any thread.
+ * Return the reason why the jobs of TYPE are not confirmed, malloc'ed. Return NULL if they are
+ * confirmed. Any thread.
  */
 char *watches_trouble(struct watches *w, enum world_type type);
 /*
- * True if the objects of TYPE are known, either as they are now, or as they were when kxfs last
- * reached the server. Any thread.
+ * True if the world has the objects of TYPE, as they are now or as they were when kxfs last reached
+ * the server. Any thread.
  */
 bool watches_know(struct watches *w, enum world_type type);
-/* The next functions provide data for .kxfs/info and .kxfs/metrics. Any thread. */
+/* The functions below provide data for .kxfs/info and .kxfs/metrics. Any thread may call them. */
 int64_t watches_stale_since(struct watches *w); /* in ns; 0 if all jobs are confirmed */
 void watches_info(struct watches *w, FILE *out);
 /*
- * The list `refused` of .kxfs/info while kxfs prints it. N is the number of items printed so far.
+ * The list `refused` of .kxfs/info while kxfs prints it. N is the number of items that are printed
+ * so far.
  */
 struct watches_refused {
 	FILE *out;

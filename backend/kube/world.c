@@ -33,27 +33,30 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
-/* The largest number of unreadable objects that kxfs remembers, and names in .kxfs/log. */
+/*
+ * The largest number of unreadable objects that kxfs remembers. kxfs names each of them in
+ * .kxfs/log.
+ */
 #define PASSED_MAX 1000
 /*
- * The largest number of deleted pods that kxfs remembers per job. Beyond it, kxfs forgets the
- * oldest ones.
+ * The largest number of deleted pods that kxfs remembers for each job. If a job has more of them,
+ * kxfs forgets the oldest ones.
  */
 #define GONE_MAX 4096
 #define TICK_MS	 5000
 /* The largest number of parts between a pod and its job. */
 #define MAX_LINKS 4
 /*
- * The largest number of deleted parts that kxfs remembers, because pods of a deleted part may still
- * arrive or change.
+ * The largest number of deleted parts that kxfs remembers. It remembers them because pods of a
+ * deleted part may still arrive or change.
  */
 #define PAST_MAX 10000
 
 struct pod {
 	struct spec_pod_view *view;
 	/*
-	 * The pod's JSON while the pod's job is not known, since kxfs may have to parse it again.
-	 * Otherwise NULL.
+	 * The JSON of the pod while the pod's job is not known, because kxfs may have to parse the
+	 * JSON again. Otherwise NULL.
 	 */
 	char *json;
 	struct job *job;
@@ -61,8 +64,8 @@ struct pod {
 	struct pod *prev, *next; /* neighbours in the list of the job's pods */
 	UT_hash_handle hh;	 /* by uid */
 	/*
-	 * The handle by name, used while the pod is in the cluster. Two pods have the same name
-	 * only during a list. The older one is not in the list.
+	 * The handle by name, used while the pod is in the cluster. Two pods can have the same name
+	 * only during a list. In this case the handle leads to the newer pod.
 	 */
 	UT_hash_handle by_name;
 };
@@ -74,11 +77,12 @@ struct job {
 	size_t n_gone;
 	size_t n_open;	   /* number of pods in PODS whose job is not known yet */
 	unsigned position; /* the job's position in its Kueue queue; 0 if unknown */
-	bool waits;	   /* true if the job was last published as not started */
+	bool waits;	   /* true if the job was last published as not started yet */
 	bool waited;	   /* true if SPEC_SETTLE_NS has passed since the job was first seen */
 	/*
-	 * If this is an unknown part: the uid of the job whose logs its pods have, according to an
-	 * earlier mount; or NULL.
+	 * Used if this struct is not a job but an unknown part between pods and their job.
+	 * According to an earlier mount, the logs of these pods belong to the job with this uid.
+	 * Otherwise NULL.
 	 */
 	char *log_job;
 	UT_hash_handle hh; /* by uid */
@@ -88,13 +92,13 @@ struct job {
 struct object {
 	const struct type_ops *type;
 	void *view;
-	const struct spec_meta *meta; /* the meta of VIEW */
+	const struct spec_meta *meta; /* the metadata in VIEW */
 	unsigned round;
-	/* for a group: true if SPEC_SETTLE_NS has passed since it was first seen */
+	/* For a group: true if SPEC_SETTLE_NS has passed since the group was first seen. */
 	bool waited;
-	/* for a queue: true if the jobs that wait in it must be reported */
+	/* For a queue: true if the world must report the jobs that wait in it. */
 	bool changed;
-	UT_hash_handle hh;	 /* by uid or name, see BY_NAME */
+	UT_hash_handle hh;	 /* by uid; by name if type_ops.by_name is true */
 	UT_hash_handle hh_owner; /* by the uid of its job */
 };
 
@@ -111,18 +115,18 @@ struct type_ops {
 	enum world_type table;
 	bool by_name; /* true if the key is the name; false if it is the uid */
 	/*
-	 * true if the controller of each object must be a job or a part of one; objects without a
-	 * controller are then ignored
+	 * True if each object must have a controller that is a job or a part of a job. The world
+	 * then ignores objects without a controller.
 	 */
 	bool owned;
 	/*
-	 * Return true if NOW differs from OLD in something that jobs show. OLD is NULL if NOW is a
-	 * new object. If this member is NULL, every change of an object counts.
+	 * True if NOW differs from OLD in something that jobs show. OLD is NULL if NOW is a new
+	 * object. If this member is NULL, every change of an object is reported.
 	 */
 	bool (*differs)(struct world *w, struct object *now, const struct object *old);
 	/*
-	 * Report the jobs that change because NOW has replaced OLD. OLD is NULL if NOW is a new
-	 * object. NOW is NULL if OLD was deleted.
+	 * Report the jobs that change because NOW has replaced OLD. If NOW is a new object, OLD is
+	 * NULL. If OLD was deleted, NOW is NULL.
 	 */
 	void (*report)(struct world *w, struct object *now, const struct object *old);
 };
@@ -132,7 +136,7 @@ struct type_ops {
  * exceeds a limit.
  */
 struct passed {
-	char *uid; /* the uid of the object; its name if the uid can't be read */
+	char *uid; /* the uid of the object, or its name if the uid can't be read */
 	enum world_type type;
 	unsigned round;
 	UT_hash_handle hh; /* by uid */
@@ -140,20 +144,20 @@ struct passed {
 
 /*
  * Whether the first list of a type has ended. UNLISTED: it has not begun. LISTING: it is in
- * progress. LISTED: it has ended. RELISTING: it has ended, and a later list is in progress. An
- * object that arrives after the first list was created recently.
+ * progress. LISTED: it has ended. RELISTING: it has ended, and a later list is in progress. If an
+ * object arrives after the first list, it was created recently.
  */
 enum listing { UNLISTED, LISTING, LISTED, RELISTING };
 
 struct world {
 	world_changed_fn changed;
 	void *data;
-	/* KINDS and REFUSED: the kinds of the types from WORLD_JOBS on. */
+	/* The index of KINDS and REFUSED is the type minus WORLD_JOBS. */
 	const struct spec_kind *_Atomic kinds[SPEC_MAX_KINDS];
 	const struct spec_kind *refused[SPEC_MAX_KINDS];
 	const struct spec_reader *readers[SPEC_MAX_KINDS]; /* the readers of the KINDS */
 	size_t n_readers;
-	/* The resources of the types from WORLD_PARTS on. */
+	/* The resources of the parts. The index is the type minus WORLD_PARTS. */
 	const struct spec_part *_Atomic parts[SPEC_MAX_PARTS];
 	unsigned settling; /* number of nested calls of settle() */
 	unsigned rounds[WORLD_N_TYPES];
@@ -162,8 +166,8 @@ struct world {
 	struct job *jobs;
 	struct pod *pods, *named;
 	/*
-	 * Deleted pods, by uid. kxfs needs them because a deleted driver may be the owner of an
-	 * executor.
+	 * Deleted pods, by uid. kxfs needs them, because a deleted driver pod may be the owner of
+	 * an executor pod.
 	 */
 	struct pod *gone;
 	/* The tables of objects, indexed by type_ops.table. Only changed under LOCK. */
@@ -172,13 +176,15 @@ struct world {
 	struct object *past; /* deleted parts, by uid, the oldest first */
 	struct events *events;
 	struct passed *passed;
-	struct loop_timer tick; /* runs while a job must be reported later */
+	struct loop_timer tick; /* runs while the world must report a job later */
 	bool stopped;
 	struct spec_kueue_facts kueue; /* only the members FIXED, AWAY and ABSENT are used */
-	/* True if a queue was deleted. The jobs whose queue is unknown must then be reported. */
+	/*
+	 * True if a queue was deleted. The world must then report the jobs whose queue is unknown.
+	 */
 	bool queue_gone;
 	struct lock lock; /* protects OBJECTS; only the I/O thread changes OBJECTS */
-	/* For each type: true if objects were passed over because there were too many. */
+	/* For each type: true if the world has passed over objects because there were too many. */
 	bool full[WORLD_N_TYPES];
 	size_t n_live;	     /* number of jobs in the cluster */
 	unsigned n_passings; /* number of calls of world_pass_over */
@@ -233,8 +239,8 @@ static bool is_listing(const struct world *w, enum world_type type)
 }
 
 /*
- * If the world already has the largest number of objects of TYPE, pass over the new object JSON,
- * and return true. Otherwise return false.
+ * If the world already has the largest number of objects of TYPE, pass over the new object that
+ * JSON contains, and return true. Otherwise return false.
  */
 static bool is_full(struct world *w, enum world_type type, const char *json, size_t len, bool gone)
 {
@@ -254,7 +260,7 @@ static struct object *find_object(const struct world *w, enum world_type table, 
 	return object;
 }
 
-/* Return the object of TYPE that belongs to the job with uid OWNER. */
+/* Return the object of TYPE that belongs to the job whose uid is OWNER. */
 static struct object *find_owned(const struct world *w, enum world_type type, const char *owner)
 {
 	struct object *object;
@@ -266,9 +272,9 @@ static struct object *find_owned(const struct world *w, enum world_type type, co
 /* --- owners --- */
 
 /*
- * VIEW is an object of TYPE. True if a job of another kind on this mount owns this object; always
- * false if the mount has only one kind. Set *RET_LINK to true if the pods of the object belong to
- * that job.
+ * VIEW is an object of TYPE. True if this object is owned by a job of another kind on this mount.
+ * Always false if the mount has only one kind. Set *RET_LINK to true if the pods of this object
+ * belong to the owning job.
  */
 static bool is_part(const struct world *w, enum world_type type, const struct spec_job_view *view,
 		    bool *ret_link)
@@ -285,7 +291,7 @@ static bool is_part(const struct world *w, enum world_type type, const struct sp
 	return ret;
 }
 
-/* Return the uid of the owner of the object UID; NULL if the owner is unknown. */
+/* Return the uid of the owner of the object UID. Return NULL if the owner is unknown. */
 static const char *next_of(const struct world *w, const char *uid)
 {
 	static const enum world_type tables[] = {WORLD_PARTS, WORLD_GROUPS, WORLD_WORKLOADS};
@@ -305,9 +311,9 @@ static const char *next_of(const struct world *w, const char *uid)
 }
 
 /*
- * Return the uid of the job to which the object UID belongs. If the object is itself a job, return
- * UID. If the job is unknown, return the uid of the last known owner. If the owners form a circle,
- * return UID.
+ * Return the uid of the job to which the object UID belongs. If the object itself is a job, return
+ * UID. If the job is unknown, follow the owners and return the uid of the last one that is known.
+ * If the owners form a circle, return UID.
  */
 static const char *resolve(const struct world *w, const char *uid)
 {
@@ -343,7 +349,7 @@ static const struct spec_reader *reader_of(void *data, const char *uid)
 		       : NULL;
 }
 
-/* Return the job to which the object ABOUT belongs; NULL if unknown. */
+/* Return the job to which the object ABOUT belongs. Return NULL if this job is unknown. */
 static struct job *job_about(struct world *w, const char *about)
 {
 	struct job *job = find_job(w, resolve(w, about));
@@ -359,8 +365,8 @@ static bool is_about(void *data, const char *about)
 }
 
 /*
- * Call this when more objects of JOB are known than before. Give JOB the waiting events about these
- * objects.
+ * Call this when kxfs has found more objects of JOB. Move the waiting events about these objects to
+ * JOB.
  */
 static void adopt_events(struct job *job)
 {
@@ -375,8 +381,8 @@ static void on_object(struct world *w, enum world_type type, const char *json, s
 /* --- jobs --- */
 
 /*
- * The argument of known_view, which gives the reader of KIND access to the jobs that were parsed as
- * KIND.
+ * The argument of known_view. The reader of KIND calls known_view to find other jobs of the same
+ * kind.
  */
 struct world_known {
 	const struct world *w;
@@ -392,8 +398,8 @@ static const struct spec_job_view *known_view(void *data, const char *uid)
 }
 
 /*
- * Parse JSON as a job of TYPE. Return NULL if JSON can't be parsed, or if TYPE has no kind any
- * more.
+ * Parse JSON as a job of TYPE. Return NULL if JSON can't be parsed, or if the kind of TYPE was
+ * removed.
  */
 static struct spec_job_view *read_job(struct world *w, enum world_type type, const char *json,
 				      size_t len, bool gone)
@@ -449,7 +455,7 @@ static struct job *take_job(struct world *w, enum world_type type, struct spec_j
 	job->j.view = view;
 	job->j.object = spec_text_new(json, len);
 	job->j.round = w->rounds[type];
-	/* If the job was gone, it is back, because it has the labels of the selector again. */
+	/* A job that was gone is back, because it has the labels of the selector again. */
 	job->j.gone = false;
 	if (first) {
 		settle(w, job->j.uid);
@@ -478,9 +484,10 @@ const struct world_job *world_reply(struct world *w, enum world_type type, const
 }
 
 /*
- * A watch has returned VIEW. True if VIEW must be ignored because an earlier reply had a newer
- * version of the job; the watch will return that version, too. Never ignore the objects of a list,
- * because versions may start again after the server was restored from a backup.
+ * VIEW has arrived from a watch. True if VIEW must be ignored, because an earlier reply contained a
+ * newer version of the job. The watch will return the newer version, too. Never ignore an object of
+ * a list. After a restore from a backup, the server may count its versions from a lower number
+ * again.
  */
 static bool is_late(struct world *w, enum world_type type, const struct spec_job_view *view)
 {
@@ -540,7 +547,7 @@ static void set_json(struct pod *pod, char *json)
 	pod->json = json;
 }
 
-/* Remove POD from all tables, but do not change POD. */
+/* Remove POD from all tables, but do not change POD itself. */
 static void pod_leaves(struct pod *pod)
 {
 	struct job *job = pod->job;
@@ -591,7 +598,7 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const c
 	HASH_FIND_STR(w->pods, view->meta.uid, pod);
 	first = !pod || pod->json;
 	if (pod) {
-		/* remove POD first, because the tables use strings of the old view as keys */
+		/* Remove POD first, because strings of the old view are keys in the tables. */
 		HASH_DEL(w->pods, pod);
 		HASH_DELETE(by_name, w->named, pod);
 		spec_pod_view_inherit(view, pod->view);
@@ -615,9 +622,9 @@ static struct pod *pod_seen(struct world *w, struct spec_pod_view *view, const c
 }
 
 /*
- * True if POD belongs to another job than before, according to its new VIEW. False if POD is NULL.
- * The new job may be unknown. But a pod moves from a known job to an unknown one only if its owner
- * has changed.
+ * True if the new VIEW of POD shows that POD belongs to another job than before. False if POD is
+ * NULL. The new job may be unknown. But a pod moves from a known job to an unknown one only if the
+ * pod's owner has changed.
  */
 static bool pod_moves(const struct world *w, const struct pod *pod,
 		      const struct spec_pod_view *view)
@@ -648,13 +655,10 @@ static void on_pod(struct world *w, const char *json, size_t len, bool gone)
 		spec_pod_view_free(view);
 		return;
 	}
-	/* When the mount shows other kinds than before, a pod may move to another job. */
+	/* If the mount shows other kinds than before, the pod may belong to another job now. */
 	if (pod_moves(w, pod, view))
 		pod_gone(pod);
-	/*
-	 * Take VIEW even if the pod was deleted, because this last state shows how the pod has
-	 * ended.
-	 */
+	/* Take VIEW even if the pod was deleted, because VIEW then shows how the pod has ended. */
 	pod = pod_seen(w, view, json);
 	if (gone)
 		pod_gone(pod);
@@ -678,7 +682,8 @@ static void read_again(struct world *w, struct pod *old)
 }
 
 /*
- * The job to which the object UID belongs is known now. Parse again the pods that wait under UID.
+ * Call this when the job to which the object UID belongs is known. Some pods have waited for that,
+ * under UID. Parse these pods again.
  */
 static void settle(struct world *w, const char *uid)
 {
@@ -753,8 +758,8 @@ static void object_free(struct object *object)
 }
 
 /*
- * Put OBJECT into its tables. If the job already has an object of this type in OWNED, replace that
- * object by OBJECT, since the older one will be deleted soon.
+ * Put OBJECT into its tables. OWNED has one object of this type for each job. If OWNED already has
+ * an object of this job, replace it by OBJECT, because the older object will be deleted soon.
  */
 static void enter_table(struct world *w, struct object *object)
 {
@@ -817,7 +822,7 @@ static void on_object(struct world *w, enum world_type type, const char *json, s
 	now->round = w->rounds[type];
 	old = find_object(w, s->table, key_of(now));
 	if (gone || (s->owned && !*now->meta->owner_uid)) {
-		/* If OLD is another, newer object with the same name, keep it. */
+		/* If OLD is a newer object with the same name, keep OLD. */
 		if (old && streq(old->meta->uid, now->meta->uid))
 			object_gone(w, old);
 		object_free(now);
@@ -850,7 +855,8 @@ static void objects_listed(struct world *w, enum world_type type)
 /* --- the types of other objects --- */
 
 /*
- * Return when OBJECT was first seen. If OBJECT was in the first list, return when it was created.
+ * Return the time at which OBJECT was first seen. If OBJECT was in the first list, return the time
+ * at which it was created.
  */
 static int64_t first_seen(const struct world *w, const struct object *object)
 {
@@ -874,8 +880,8 @@ static void owned_report(struct world *w, struct object *now, const struct objec
 	struct job *job = find_job(w, owner);
 
 	/*
-	 * If OWNER is not a job, it may be the owner of jobs, as a TrainJob is. Report the jobs
-	 * that it owns.
+	 * If OWNER is not a shown job, it may be an object that owns jobs, as a TrainJob does.
+	 * Report the jobs that it owns.
 	 */
 	for (struct job *other = job ? NULL : w->jobs; other; other = other->hh.next)
 		if (other->j.view && streq(other->j.view->meta.owner_uid, owner))
@@ -937,8 +943,8 @@ static void cluster_queue_report(struct world *w, struct object *now, const stru
 }
 
 /*
- * Define the functions NAME_parse and NAME_unref for a row of types[]. The views of this row are of
- * struct TYPE.
+ * Define the functions NAME_parse and NAME_unref for a row of types[]. The views in this row have
+ * the type struct TYPE.
  */
 #define VIEW(name, type, parse, unref)                                                             \
 	static int name##_parse(const char *json, size_t len, void **ret)                          \
@@ -996,14 +1002,14 @@ static void on_event(struct world *w, const char *json, size_t len, bool gone)
 	int err;
 
 	/*
-	 * Keep the event. The server deletes an event after an hour, but the event still describes
-	 * what happened.
+	 * Ignore the deletion of an event. The server deletes each event after an hour, but the
+	 * event still describes what happened.
 	 */
 	if (gone)
 		return;
 	err = spec_event_view_parse(json, len, &view);
 	if (err) {
-		/* -EINVAL means that the event is about an object that is not shown */
+		/* -EINVAL means that the event is about an object that kxfs does not show */
 		if (err != -EINVAL)
 			world_pass_over(w, WORLD_EVENTS, json, len, gone, err);
 		return;
@@ -1070,8 +1076,8 @@ static void unpass(struct world *w, struct passed *passed)
 }
 
 /*
- * Called when the object with this UID or NAME is passed over. Keep its last readable version. If
- * GONE, remove that version.
+ * Called when the world passes over the object with this UID or NAME. If GONE is false, keep the
+ * last readable version of the object. If GONE is true, remove that version.
  */
 static void keep_known(struct world *w, enum world_type type, const char *uid, const char *name,
 		       bool gone)
@@ -1147,8 +1153,8 @@ bool world_has_room_again(struct world *w, enum world_type type)
 {
 	size_t n = n_kept(w, type), passed = HASH_COUNT(w->passed);
 	/*
-	 * PASSED has at most PASSED_MAX objects. If it is full, more objects may have been passed
-	 * over.
+	 * PASSED has room for PASSED_MAX objects. If PASSED is full, the world may have passed over
+	 * more objects.
 	 */
 	size_t room = passed < PASSED_MAX ? passed : SPEC_MAX_LISTED / 8;
 
@@ -1198,7 +1204,7 @@ void world_object(struct world *w, enum world_type type, const char *json, size_
 		on_event(w, json, len, gone);
 	else
 		on_object(w, type, json, len, gone);
-	if (passed && w->n_passings == before) /* kxfs has now been able to read the object */
+	if (passed && w->n_passings == before) /* kxfs could read the object this time */
 		unpass(w, passed);
 }
 
@@ -1236,8 +1242,8 @@ void world_forget_type(struct world *w, enum world_type type)
 /* --- changes with time --- */
 
 /*
- * Report the jobs that have waited for SPEC_SETTLE_NS. Return true if any other job has waited for
- * a shorter time.
+ * Report the jobs that have waited for SPEC_SETTLE_NS. Return true if at least one job has waited
+ * for less than that.
  */
 static bool report_settled(struct world *w)
 {
@@ -1266,7 +1272,7 @@ static void on_tick(void *data)
 
 	/*
 	 * Report the jobs that wait in a changed queue. If a queue was deleted, also report the
-	 * jobs whose queue is unknown.
+	 * jobs whose queue is not known.
 	 */
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
 		const struct object *queue = NULL;
@@ -1353,7 +1359,11 @@ const struct spec_pod_view *world_pod(struct world *w, const char *job, const ch
 	if (!pod || streq(pod->job->j.uid, job))
 		return pod ? pod->view : NULL;
 	if (pod->job->j.view)
-		return NULL; /* another job's, because the mount shows other kinds than an earlier one */
+		/*
+		 * the mount shows other kinds than an earlier mount, so this pod now belongs to
+		 * another job
+		 */
+		return NULL;
 	text_set(&pod->job->log_job, "%s", job);
 	return pod->view;
 }
@@ -1381,7 +1391,9 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 	};
 }
 
-/* Set FACT to NOW, and report the change. FACT is a fact about Kueue that any job may show. */
+/*
+ * FACT is one of the facts about Kueue that any job may show. Set it to NOW, and report the change.
+ */
 static void set_kueue_fact(struct world *w, bool *fact, bool now)
 {
 	if (now == *fact)

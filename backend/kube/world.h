@@ -2,9 +2,9 @@
 /*
  * A cache of the cluster's objects, as watches and replies have returned them: jobs, their pods,
  * the scheduler's pod groups, events, queues, and Kueue's Workloads. The world joins these objects.
- * A pod, a group or a Workload belongs to the job that is its controller, directly or through parts
- * in between. An event belongs to the same job as the object that it is about. Objects may arrive
- * in any order. The world reports only which jobs have changed. I/O thread, unless noted otherwise.
+ * A pod, a group or a Workload belongs to the job that controls it, directly or through parts in
+ * between. An event belongs to the same job as the object that it is about. Objects may arrive in
+ * any order. The world reports only which jobs have changed. I/O thread, unless noted otherwise.
  */
 #pragma once
 
@@ -20,8 +20,9 @@ enum world_type {
 	WORLD_PODS,
 	WORLD_GROUPS,
 	WORLD_EVENTS,
-	WORLD_QUEUES,	 /* all queues of the cluster */
-	WORLD_OWN_QUEUE, /* only the queue of the mount, if the user may not list all queues */
+	WORLD_QUEUES, /* all queues of the cluster */
+	/* only the queue of the mount; used if the user is not allowed to list all queues */
+	WORLD_OWN_QUEUE,
 	WORLD_WORKLOADS, /* an object of Kueue, like the next two types */
 	WORLD_LOCAL_QUEUES,
 	WORLD_CLUSTER_QUEUES,
@@ -41,9 +42,9 @@ static inline bool world_is_of_jobs(enum world_type type)
 }
 
 /*
- * A job. It exists from the time when its object or one of its pods is first seen, until
- * world_forget. Only world.c writes the members. The world keeps a deleted pod as long as the pod's
- * job, since the last state of the pod shows how its run has ended.
+ * A job. It exists from the time when its object or one of its pods is first seen until
+ * world_forget is called. Only world.c writes the members. The world keeps a deleted pod as long as
+ * the pod's job, since the last state of the pod shows how its run has ended.
  */
 struct world_job {
 	char *uid;
@@ -51,21 +52,21 @@ struct world_job {
 	 * NULL while only pods of the job have been seen. KIND and TYPE are set together with VIEW.
 	 */
 	struct spec_job_view *view;
-	const struct spec_kind *kind; /* the kind as which VIEW was parsed */
+	const struct spec_kind *kind; /* VIEW was parsed as a job of this kind */
 	enum world_type type;
 	struct spec_text *object; /* the JSON from which VIEW was parsed */
 	bool gone;		  /* true if the job's object was deleted */
-	unsigned round;		  /* the value of world_rounds when the object last arrived */
+	unsigned round;		  /* the value of world_rounds when the job's object last arrived */
 	size_t n_pods;		  /* number of the job's pods in the cluster */
 	/*
-	 * When the job was first seen, in ns. If the first list contained the job: when it was
-	 * created.
+	 * The time in ns when the job was first seen. If the first list contained the job, the time
+	 * when the job was created.
 	 */
 	int64_t since;
 };
 
 /*
- * Called when JOB has changed. It is called in the middle of the change, so it must not call
+ * Called when JOB has changed. The change is still in progress, so this callback must not call
  * functions of world.
  */
 typedef void (*world_changed_fn)(void *data, const struct world_job *job);
@@ -74,44 +75,46 @@ struct world *world_new(struct loop *loop);
 /* Call this once, before any object arrives. */
 void world_set_changed(struct world *w, world_changed_fn fn, void *data);
 /*
- * Set the kind of the jobs of TYPE. KIND is NULL, as at first, if TYPE has no jobs. Call this
- * before any object of TYPE arrives. Call it again when the cluster serves another kind instead;
- * the next list then shows which jobs remain. After it has added a kind, the caller must relist all
- * jobs, because an object that is part of a job of the new kind no longer counts as a job of its
+ * Set the kind of the jobs of TYPE. If KIND is NULL, TYPE has no jobs; this is the initial state.
+ * Call this before any object of TYPE arrives. Call it again when the cluster serves another kind
+ * instead; the next list then shows which jobs remain. After adding a kind, the caller must relist
+ * all jobs. An object that is part of a job of the new kind then no longer counts as a job of its
  * own.
  */
 void world_set_kind(struct world *w, enum world_type type, const struct spec_kind *kind);
 /*
- * Note that the user may not list the jobs of KIND, which would be objects of TYPE. KIND is NULL,
- * as at first, if the user may list them.
+ * Record that the user is not allowed to list the jobs of KIND, which would be objects of TYPE.
+ * KIND is NULL if the user is allowed to list them; this is the initial state.
  */
 void world_set_refused(struct world *w, enum world_type type, const struct spec_kind *kind);
 /*
- * True if the user may not list the jobs of the kind NAME. If NAME is NULL, return true if this
- * applies to any kind.
+ * True if the user is not allowed to list the jobs of the kind NAME. If NAME is NULL, true if there
+ * is at least one such kind.
  */
 bool world_is_refused(const struct world *w, const char *name);
-/* Return the kind of the jobs of TYPE; NULL if there is none. Any thread. */
+/* Return the kind of the jobs of TYPE. Return NULL if TYPE has no kind. Any thread. */
 const struct spec_kind *world_kind(const struct world *w, enum world_type type);
 /* Put all kinds into RET, in the order of their types. Return their number. Any thread. */
 size_t world_kinds(const struct world *w, const struct spec_kind *ret[SPEC_MAX_KINDS]);
 /* Return the type of the jobs of KIND; WORLD_N_TYPES if KIND has no type. */
 enum world_type world_type_of(const struct world *w, const struct spec_kind *kind);
-/* Set PART as the resource of TYPE, which must be a type of parts. Call this once per type. */
+/* Make PART the resource of TYPE, which must be a type of parts. Call this once per type. */
 void world_set_part(struct world *w, enum world_type type, const struct spec_part *part);
-/* Return the resource of TYPE that world_set_part has set; NULL if there is none. Any thread. */
+/*
+ * Return the resource of TYPE. Return NULL if world_set_part was not called for TYPE. Any thread.
+ */
 const struct spec_part *world_part(const struct world *w, enum world_type type);
 /*
- * Return the type whose watch returns the objects of PART. Normally this is the type of PART
- * itself. If the objects are jobs of a shown kind, it is the type of that kind. Return
+ * Return the type whose watch returns the objects of PART. If these objects are jobs of a shown
+ * kind, this is the type of that kind. Otherwise this is the type of PART itself. Return
  * WORLD_N_TYPES if there is no such type. Any thread.
  */
 enum world_type world_feed(const struct world *w, const struct spec_part *part);
-/* True if pods of the jobs of KIND may be missing because a part of these jobs can't be listed. */
+/* True if pods of KIND's jobs may be missing, because a part of these jobs can't be listed. */
 bool world_hides_pods(const struct world *w, const struct spec_kind *kind);
 /*
- * True if pods of the jobs of KIND may be missing because the first list of pods, or of a part, has
- * not arrived. KIND is NULL for the jobs of any kind.
+ * True if pods of KIND's jobs may be missing, because the first list of pods or of a part has not
+ * arrived. If KIND is NULL, consider the jobs of all kinds.
  */
 bool world_awaits_pods(const struct world *w, const struct spec_kind *kind);
 /* Stop the timers of W. */
@@ -121,25 +124,26 @@ void world_free(struct world *w); /* NULL is allowed */
 /* --- lists and objects --- */
 
 /*
- * Call this when a list of TYPE begins. Objects of TYPE that do not arrive before world_list_ends
- * then count as deleted.
+ * Call this when a list of TYPE begins. If an object of TYPE does not arrive before
+ * world_list_ends, it then counts as deleted.
  */
 void world_list_begins(struct world *w, enum world_type type);
 /*
- * Add or update the object of TYPE that JSON contains. If GONE, the object was deleted, and JSON is
- * its last version.
+ * Add or update the object of TYPE that JSON contains. GONE is true if the object was deleted. JSON
+ * is then the last version of the object.
  */
 void world_object(struct world *w, enum world_type type, const char *json, size_t len, bool gone);
 /*
  * Pass over the object of TYPE that JSON contains. WRONG is the reason, as in spec_split_fn, or
- * another errno. The last readable version of the object remains until the object is GONE. kxfs
+ * another errno. The world keeps the last readable version of the object until GONE is true. kxfs
  * names the object once in .kxfs/log.
  */
 void world_pass_over(struct world *w, enum world_type type, const char *json, size_t len, bool gone,
 		     int wrong);
 /*
- * True if TYPE must be relisted. This is the case if objects of TYPE were passed over because there
- * were more than SPEC_MAX_LISTED, and now there is space for them. Further calls then return false.
+ * True if TYPE must be relisted. This is the case if the world has passed over objects of TYPE
+ * because there were more than SPEC_MAX_LISTED, and now has space for them. The next calls then
+ * return false.
  */
 bool world_has_room_again(struct world *w, enum world_type type);
 void world_list_ends(struct world *w, enum world_type type);
@@ -148,28 +152,28 @@ unsigned world_rounds(const struct world *w, enum world_type type);
 /* True if a list of TYPE has ended. */
 bool world_has_listed(const struct world *w, enum world_type type);
 /*
- * Treat TYPE as not listed until its next list has ended. Call this when more objects of TYPE than
- * before belong to jobs, since only the next list contains all of them.
+ * Treat TYPE as not listed until its next list has ended. Call this when the mount shows more kinds
+ * of jobs than before, because the lists so far may lack objects of TYPE that belong to these jobs.
  */
 void world_await_list(struct world *w, enum world_type type);
 /*
- * Forget all objects of TYPE, because the mount can't see them any more. The effect is the same as
- * that of an empty list.
+ * Forget all objects of TYPE, because the mount no longer gets these objects from the cluster. The
+ * effect is the same as that of an empty list.
  */
 void world_forget_type(struct world *w, enum world_type type);
 /*
  * Update a job of TYPE from JSON, which was in the reply to a request. JSON may be older than the
- * cache. WATCHED is the resource version up to which the watch of these jobs has reported
- * everything; "" while the watch relists. Return the job as it is now. Return NULL if JSON can't be
- * parsed, or if the job is already deleted.
+ * cache. The watch of these jobs has reported everything up to the resource version WATCHED; ""
+ * while the watch relists. Return the job as it is now. Return NULL if JSON can't be parsed, or if
+ * the job is already deleted.
  */
 const struct world_job *world_reply(struct world *w, enum world_type type, const char *json,
 				    size_t len, const char *watched);
 
 /*
- * Take a sample of a pod. JSON is the pod's PodMetrics. Return the job of the pod; NULL if the
- * sample is not new, or if there is no such pod. JSON may be about an earlier pod of the same name.
- * That is found out later from the time of the sample, when a snapshot is made.
+ * Take a sample of a pod. JSON is the PodMetrics of the pod. Return the job of the pod. Return NULL
+ * if the sample is not new, or if there is no such pod. JSON may be about an earlier pod of the
+ * same name. kxfs detects this later, when it makes a snapshot, from the time of the sample.
  */
 const struct world_job *world_sample(struct world *w, const char *json, size_t len);
 
@@ -177,10 +181,10 @@ const struct world_job *world_sample(struct world *w, const char *json, size_t l
 
 enum world_watch_status {
 	WORLD_UNCONFIRMED,
-	/* the last list was complete, so objects that the world does not have do not exist */
+	/* the last list was complete: the world has all objects that exist */
 	WORLD_CONFIRMED,
 	WORLD_FORBIDDEN, /* the user has no right to list such objects */
-	WORLD_AWAY,	 /* the server can't be reached, or returns errors */
+	WORLD_AWAY,	 /* the server can't be reached, or it returns errors */
 	/* the server does not serve such objects, or kxfs does not watch them any more */
 	WORLD_ABSENT,
 };
@@ -195,34 +199,40 @@ void world_each(struct world *w, void (*fn)(void *data, const struct world_job *
  */
 const struct spec_pod_view **world_pods(const struct world_job *job, size_t *ret_n);
 /*
- * Return the pod that has the N bytes at UID as its own uid. This mount, or an earlier one, has seen
- * it as a pod of JOB. Return NULL if the cluster does not have the pod any more, or if the pod
- * belongs to another job now. If the parts between the pod and JOB are unknown, because they were
- * deleted or may not be watched, a change of the pod also reports JOB.
+ * Return the pod whose own uid is the N bytes at UID. This mount or an earlier one has seen it as a
+ * pod of JOB. Return NULL if the cluster does not have the pod any more, or if the pod belongs to
+ * another job now. The parts between the pod and JOB may be unknown, because they were deleted or
+ * because the user is not allowed to watch them. In this case the world, from now on, also reports
+ * JOB when the pod changes.
  */
 const struct spec_pod_view *world_pod(struct world *w, const char *job, const char *uid, size_t n);
 /* Return the pod group of JOB, or NULL. */
 const struct spec_group_view *world_group(const struct world *w, const struct world_job *job);
-/* Return Kueue's facts about JOB, except the facts about its ClusterQueue. */
+/* Return the facts about JOB that come from Kueue, except those about the ClusterQueue. */
 struct spec_kueue_facts world_kueue(const struct world *w, const struct world_job *job);
 /*
- * Set the positions of the jobs in the LocalQueue NAME to the N items of V. The other jobs of this
+ * V has the positions of N jobs in the LocalQueue NAME. Set these positions. All other jobs in this
  * queue then have no position.
  */
 void world_set_positions(struct world *w, const char *name, const struct spec_queue_position *v,
 			 size_t n);
-/* Note whether this user lacks the right to patch Workloads (FIXED). */
+/* Record whether this user lacks the right to patch Workloads (FIXED). */
 void world_set_fixed(struct world *w, bool fixed);
-/* Note whether the API server was unable to reach Kueue when kxfs last asked it (AWAY). */
+/*
+ * Record whether the API server could not reach Kueue when kxfs last sent it a request for Kueue
+ * (AWAY).
+ */
 void world_set_kueue_away(struct world *w, bool away);
-/* Note whether the server lacks Kueue's API (ABSENT). */
+/* Record whether the server lacks Kueue's API (ABSENT). */
 void world_set_kueue_absent(struct world *w, bool absent);
 /*
- * Note whether JOB was published as not started (WAITS). If so, a change of its queue or its group
- * also counts as a change of JOB.
+ * Record whether JOB was published as not started yet (WAITS). If so, a change of its queue or its
+ * group also counts as a change of JOB.
  */
 void world_set_waiting(const struct world_job *job, bool waits);
-/* Report each job that waits. Call this when a fact about all queues or all groups has changed. */
+/*
+ * Report each waiting job. Call this when a fact about all queues or about all groups has changed.
+ */
 void world_waiting_changed(struct world *w);
 /* Free JOB and its pods. */
 void world_forget(const struct world_job *job);
@@ -230,8 +240,9 @@ void world_forget(const struct world_job *job);
 /* Get the events of job UID. Release them with events_release. Any thread. */
 void world_events_of(struct world *w, const char *uid, struct events_list *ret);
 /*
- * Return a new reference to the queue NAME of TYPE, or NULL. TYPE is WORLD_QUEUES or
- * WORLD_LOCAL_QUEUES, since queues of these types may have the same name. Any thread.
+ * Return a new reference to the queue NAME of TYPE. Return NULL if there is no such queue. TYPE is
+ * WORLD_QUEUES or WORLD_LOCAL_QUEUES, since queues of both types may have the same name. Any
+ * thread.
  */
 struct spec_queue_view *world_queue(struct world *w, enum world_type type, const char *name);
 /* Return the type of the queues that jobs of KIND use: WORLD_QUEUES or WORLD_LOCAL_QUEUES. */
@@ -244,8 +255,8 @@ struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char 
  */
 struct spec_queue_view **world_queues(struct world *w, size_t *ret_n);
 /*
- * world_n_pods returns the number of pods in the cluster, and world_n_passed_over the number of
- * objects that were passed over. Any thread.
+ * world_n_pods returns the number of pods in the cluster. world_n_passed_over returns the number of
+ * objects that the world has passed over. Any thread.
  */
 size_t world_n_pods(const struct world *w);
 size_t world_n_passed_over(const struct world *w);
