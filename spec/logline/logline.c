@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads one stream of a log and removes the times of its lines. The first bytes of a stream usually
- * repeat known output, so overlap.c compares them with that output. All output after the known
- * output is delivered.
+ * repeat known output, so overlap.c compares the stream with the known output. All output after
+ * the known output is delivered.
  *
  *	STATE	the next byte belongs to	ends with			next
  *	BEFORE	a time, or a message		a time and its blank		CONTENT
@@ -26,31 +26,32 @@
 #define TEXT_MAX     512
 #define SECOND_CHARS 20 /* "2026-11-21T09:08:40." */
 /*
- * The maximum difference between the times of two parts of a line. A program may print a time
- * exactly where the runtime may cut a line. With this limit, kxfs is unlikely to mistake that time
- * for the time of a part.
+ * The maximum difference between the times of two parts of a line. By chance, a program may print a
+ * time exactly where the runtime may cut a line. With this limit, kxfs is unlikely to mistake that
+ * time for the time of a part.
  */
 #define PART_MAX (INT64_C(30) * 86400 * NS_PER_S)
 
 enum line_state { BEFORE, CONTENT, MIDDLE, OTHER };
 
 struct spec_logline {
-	/* NULL once all known output has passed; every further byte is new */
+	/* NULL after all known output has arrived. Every further byte is then new. */
 	struct overlap *overlap;
 	struct spec_logline_past *past;
 	/*
-	 * The stream was requested from this time on; 0 if it was requested from the log's start.
+	 * The time from which the stream was requested. 0 if it was requested from the log's start.
 	 */
 	int64_t since;
 	bool force, gap;
 	enum line_state state;
-	uint64_t n;   /* bytes of the stream so far */
+	uint64_t n;   /* number of bytes of the stream that have arrived */
 	size_t entry; /* bytes of output since the last time, counted up to SPEC_LOGLINE_ENTRY */
 	bool any;     /* true if a line has begun */
 	int64_t line_ns;
-	char prefix[PREFIX_MAX]; /* bytes that may be a time, kept until the next chunk arrives */
+	/* bytes that may be the beginning of a time, kept until more bytes arrive */
+	char prefix[PREFIX_MAX];
 	size_t n_prefix;
-	char second[SECOND_CHARS]; /* the text of the last time up to its seconds */
+	char second[SECOND_CHARS]; /* the text of the last time, up to its seconds */
 	int64_t second_ns;
 	char text[TEXT_MAX];
 	size_t n_text;
@@ -110,8 +111,8 @@ static void add_text(struct spec_logline *l, const char *bytes, size_t n)
 /* --- lines and their contents --- */
 
 /*
- * End the comparison with the known output: all of that output has arrived, or it is missing.
- * Deliver the held bytes. The rest of the stream is new.
+ * End the comparison with the known output. Either all of that output has arrived, or the stream
+ * does not have it. Deliver the held bytes. The rest of the stream is new.
  */
 static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
@@ -122,9 +123,9 @@ static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
 }
 
 /*
- * Handle a stream that does not include the known end. If LINE is true, a line begins now, and it
- * is the first line that is newer than the known end. If LINE is false, newer output was mistaken
- * for known output and skipped, so the caller needs another stream.
+ * Handle a stream that does not include the known end. If LINE is true, the line that begins now is
+ * the first one that is newer than the known end. If LINE is false, newer output was mistaken for
+ * known output and skipped, so the caller needs another stream.
  */
 static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void *data)
 {
@@ -137,10 +138,7 @@ static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void
 	return begin_new(l, fn, data);
 }
 
-/*
- * Begin a line that has the time NS. If PART is true, begin a part of a line instead. NEXT has the
- * first N bytes of the line or part.
- */
+/* Begin a line, or a part of a line if PART is true. NS is its time. NEXT has its first N bytes. */
 static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char *next, size_t n,
 		      spec_logline_fn fn, void *data)
 {
@@ -168,7 +166,7 @@ static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char 
 	}
 }
 
-/* Process N bytes of a line's output. */
+/* Process N bytes of output. They belong to one line. */
 static int take_content(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data)
 {
@@ -208,9 +206,8 @@ static int64_t parse_fraction(const char *text)
 }
 
 /*
- * Parse the time at BYTES, like spec_time_parse but faster. Most times have the same second as the
- * time before them and a fraction of nine digits. For such a time, this function parses only the
- * fraction.
+ * Parse the time at BYTES, like spec_time_parse but faster. Usually only the fraction differs from
+ * the last time, and it has nine digits. In that case, this function parses only the fraction.
  */
 static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, int64_t *ret_ns)
 {
@@ -232,8 +229,8 @@ static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, in
 }
 
 /*
- * Process C, a byte that may belong to the time of a line. This function handles a time that
- * arrives in several chunks, which take_time can't do. NEXT has the N bytes after C.
+ * Process C, a byte that may belong to the time of a line. NEXT has the N bytes after C. Unlike
+ * take_time, this function can process a time that arrives in several chunks.
  */
 static int take_prefix(struct spec_logline *l, char c, const char *next, size_t n,
 		       spec_logline_fn fn, void *data)
@@ -255,8 +252,8 @@ static int take_prefix(struct spec_logline *l, char c, const char *next, size_t 
 }
 
 /*
- * If BYTES begin with a time and a blank, process these and return their number. Otherwise, or if
- * fewer than PREFIX_MAX bytes are in this chunk, return 0.
+ * If BYTES begin with a time and a blank, process the time and the blank, and return their length.
+ * Otherwise return 0. Also return 0 if the chunk has fewer than PREFIX_MAX bytes.
  */
 static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
@@ -276,7 +273,9 @@ static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spe
 
 /* --- times in the middle of lines --- */
 
-/* True if the N bytes at TEXT can be the beginning of a kubelet's time and the blank after it. */
+/*
+ * True if the N bytes at TEXT can be the beginning of a time of the kubelet and the blank after it.
+ */
 static bool may_be_time(const char *text, size_t n)
 {
 	static const char form[] = "0000-00-00T00:00:00.";
@@ -292,7 +291,9 @@ static bool may_be_time(const char *text, size_t n)
 	return n < PREFIX_MAX && !memchr(text, '\0', n);
 }
 
-/* The collected bytes looked like a time but are not a time. Deliver them as output. */
+/*
+ * PREFIX has bytes that looked like the time of a part, but are not a time. Deliver them as output.
+ */
 static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
 	size_t n = l->n_prefix;
@@ -304,7 +305,7 @@ static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data
 
 /*
  * Process C, a byte after a position where the runtime may have cut a line. C belongs to the time
- * of the line's next part, or it is output. NEXT has the N bytes after C.
+ * of the line's next part, or C is output. NEXT has the N bytes after C.
  */
 static int take_middle(struct spec_logline *l, char c, const char *next, size_t n,
 		       spec_logline_fn fn, void *data)
@@ -401,8 +402,8 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 }
 
 /*
- * Record where the stream ended. Return true if the previous stream ended at the same byte; then
- * both streams are probably complete.
+ * Record where the stream ended. True if the previous stream ended at the same byte. Then both
+ * streams are probably complete.
  */
 static bool has_ended_again(struct spec_logline *l)
 {
@@ -420,7 +421,10 @@ int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data)
 	bool again;
 
 	if (l->state == MIDDLE && l->n_prefix > 0) {
-		/* The stream ends within some bytes that may be the time of a line's next part. */
+		/*
+		 * The last bytes of the stream may be the beginning of the time of a line's next
+		 * part.
+		 */
 		if (!has_ended_again(l))
 			return -EAGAIN;
 		if (!l->overlap)

@@ -3,14 +3,14 @@
  * Reads one stream of one container's log. The API server sends it ("timestamps=true") as the bytes
  * that the program printed, with a time before each line. A stream may break at any byte, so kxfs
  * fetches a log by several streams, one after the other. Each stream repeats some output that kxfs
- * has already. This module compares that output with the end of the stored log (struct
- * spec_logline_known), and delivers only what follows. So it delivers every byte once, however
- * often streams break. Pure; a stream belongs to one thread.
+ * already has. This module compares that output with the end of the stored log (struct
+ * spec_logline_known), and delivers only the output after it. So it delivers every byte once,
+ * however often streams break. Pure; a stream belongs to one thread.
  *
- * kxfs requests a stream from a given time on: the second in which the earliest line of the known
- * end was printed. So the stream includes all lines of the known end, unless they were rotated
- * away. It may begin with even earlier lines, which this module skips. overlap.h describes how the
- * first new byte is found.
+ * kxfs requests a stream from a given time on. This time is the second in which the earliest line
+ * of the known end was printed. So the stream includes all lines of the known end, unless the
+ * kubelet has rotated them away. The stream may begin with even earlier lines, which this module
+ * skips. overlap.h describes how this module finds the first new byte.
  *
  * Format of a stream: a time and a blank precede each line that begins in the stream. The runtime
  * cuts a line of more than 16 KiB into parts, and records a time for each part. The times of parts
@@ -20,7 +20,7 @@
  *
  * Kubelets before 1.26 also send the time of each part, in the middle of a line. So this module
  * removes a time if it is at a position where the runtime cuts lines, and is not earlier than the
- * time of the part before. It stops doing so once a line of this log has continued at such a
+ * time of the part before. It stops doing so after a line of this log has continued at such a
  * position without a time.
  */
 #pragma once
@@ -40,10 +40,11 @@ struct spec_line {
 
 /*
  * The known end of the log. Plain data: the caller of spec_logline_new fills it in. BYTES are the
- * log's bytes from the offset FROM to SIZE. LINES are in the order of the log. The first one
- * contains the byte at FROM, or is earlier. If there are no LINES, no time is known. Adjacent lines
- * with the same time share one record, which describes the first of them. Lines after the last
- * record may have other times, since a crash of the machine may have lost records.
+ * log's bytes from the offset FROM to SIZE. LINES are in the order of the log. The first record of
+ * LINES is for the line that contains the byte at FROM, or for an earlier line. If LINES is empty,
+ * no time is known. Adjacent lines with the same time share one record, which describes the first
+ * of them. Lines after the last record may have other times, since a crash of the machine may have
+ * lost records.
  */
 struct spec_logline_known {
 	uint64_t from, size;
@@ -53,19 +54,19 @@ struct spec_logline_known {
 };
 
 /*
- * What earlier streams of the log have shown. All members are 0 at first. The caller owns the
- * struct, and keeps it for the next stream.
+ * What earlier streams of the log have shown. Initially all members are 0. The caller owns the
+ * struct, and passes it to spec_logline_new for each stream of the log.
  */
 struct spec_logline_past {
-	bool plain; /* true if a line has continued after SPEC_LOGLINE_ENTRY bytes without a time */
+	bool plain; /* true if the kubelet does not send the times of a line's parts */
 	/*
-	 * True if the last stream did not include the known end. If the next stream is started with
-	 * FORCE, its newer lines are accepted without a comparison.
+	 * True if the last stream did not include the known end. With FORCE, the next stream then
+	 * accepts a line that is newer than the known end without comparing it.
 	 */
 	bool blind;
 	/*
-	 * True if the last stream ended within the known end. It then ended after N bytes, and was
-	 * requested from the time SINCE.
+	 * True if the last stream ended before it had reached the end of the known output. N is the
+	 * number of bytes that it had then. It was requested from the time SINCE.
 	 */
 	bool ended;
 	uint64_t n;
@@ -73,7 +74,7 @@ struct spec_logline_past {
 };
 
 /*
- * Call this when new output has arrived. The next stream is then compared with the known end, even
+ * Call this when new output has arrived. Then the next stream is compared with the known end, even
  * if the last stream did not include that end.
  */
 void spec_logline_compare_again(struct spec_logline_past *past);
@@ -81,28 +82,28 @@ void spec_logline_compare_again(struct spec_logline_past *past);
 struct spec_logline;
 
 /*
- * Start a stream. Take ownership of KNOWN: its BYTES and LINES (malloc'ed) are freed as soon as
- * they are not needed any more. PAST is borrowed.
+ * Start a stream. Take ownership of KNOWN: its BYTES and LINES (malloc'ed) are freed as soon as the
+ * stream does not need them any more. PAST is borrowed.
  *
- * If FORCE is false, a stream fails with -ESTALE if it does not include the known end, or if it may
- * begin in the middle of a known line. If FORCE is true, a stream without the known end has a gap,
- * and all its newer output is accepted. If FORCE is true, a stream that may begin in the middle of
- * a known line is assumed to do so.
+ * A stream may lack the known end. It may also begin in the middle of a known line. If FORCE is
+ * false, the stream fails with -ESTALE in both cases. If FORCE is true, the stream continues: in
+ * the first case, it has a gap, and all its newer output is accepted. In the second case, kxfs
+ * assumes that it does begin in the middle of that line.
  */
 struct spec_logline *spec_logline_new(struct spec_logline_known *known, bool force,
 				      struct spec_logline_past *past);
 void spec_logline_free(struct spec_logline *l);
 
 /*
- * Return true and set *RET_NS to the time (a whole second) from which to request the stream. Return
- * false if the stream must be requested from the log's start.
+ * Return true and set *RET_NS to the time (a whole second) from which the caller must request the
+ * stream. Return false if the caller must request the stream from the log's start.
  */
 bool spec_logline_since(const struct spec_logline *l, int64_t *ret_ns);
 
 /*
- * Called with N bytes of output to append to the log; borrowed. NS is the time of the line that
- * began last. Return 0. If the function returns a negative errno, spec_logline_feed stops and
- * returns it.
+ * Called with N bytes of output to append to the log. BYTES is borrowed. NS is the time of the line
+ * that began last. The function returns 0. If it returns a negative errno, spec_logline_feed stops
+ * and returns that errno.
  */
 typedef int (*spec_logline_fn)(void *data, int64_t ns, const char *bytes, size_t n);
 
@@ -117,14 +118,19 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 		      void *data);
 
 /*
- * End a stream that the server has ended without an error. FN may be called with its last output.
- * Return 0 if the log now has all output of the stream; -EAGAIN if the stream ended within the
- * known end, so that there may be more output; -ESTALE if the stream had no part of the known end;
- * or the error of FN.
+ * Call this when the server has ended the stream without an error. FN may be called with the last
+ * output. Return 0 if the log now has all output of the stream. Return -EAGAIN if the stream ended
+ * within the known end; there may then be more output. Return -ESTALE if the stream had no part of
+ * the known end. Otherwise return the error of FN.
  */
 int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data);
 
-/* True if output before the delivered output was lost or, if FORCE is true, may have been lost. */
+/*
+ * True if output before the delivered output was lost. With FORCE, also true if it may have been
+ * lost.
+ */
 bool spec_logline_gap(const struct spec_logline *l);
-/* Return the beginning of the message that the stream had instead of output; "" if it had none. */
+/*
+ * If the stream had a message instead of output, return the beginning of the message; otherwise "".
+ */
 const char *spec_logline_text(const struct spec_logline *l);

@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes guesses of the position at which a stream begins in its log, and checks them; see
- * overlap.h.
- */
+/* Guesses at which offset of its log a stream begins, and checks these guesses; see overlap.h. */
 #include "spec/logline/overlap.h"
 
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
 #define GUESSES_MAX 256
-/* If the time of a line is unknown, a guess must match at least this many bytes. */
+/* The number of bytes that a guess must match if no time has confirmed the guess. */
 #define PROOF 256
 
 struct guess {
-	uint64_t at; /* the offset in the log of the stream's next byte */
+	uint64_t at; /* the offset in the log to which the stream's next byte belongs */
 	uint64_t n;  /* bytes that the guess has matched so far */
 	bool timed;  /* true if the time of a line has confirmed the guess */
 	/*
-	 * True if the guess was made for a part of a line. The time of a part may be any time after
-	 * the line's time.
+	 * True if the guess was made for a part of a line. The time of a part may be later than the
+	 * line's time.
 	 */
 	bool part;
 };
@@ -27,20 +24,22 @@ struct overlap {
 	struct spec_logline_known known;
 	bool force;
 	/*
-	 * the earliest and the latest time of the known lines; EARLIEST is 0 if one of the times is
-	 * unknown
+	 * The earliest and the latest time of the known lines. EARLIEST is 0 if one of the times is
+	 * unknown.
 	 */
 	int64_t earliest, latest;
 	bool begun; /* true if a line of the stream has begun */
 	int64_t ns; /* the time of the line that began last */
-	/* true if a line that is newer than the known end was mistaken for a known line */
+	/*
+	 * true if a line that is newer than the known end may have been mistaken for a known line
+	 */
 	bool skipped;
 	struct guess guesses[GUESSES_MAX];
 	size_t n_guesses;
 	/*
-	 * True if a guess for a part of a line has reached the end of the known output. If FORCE is
-	 * false, such a guess does not count: the next bytes may be new, or may belong to another
-	 * run.
+	 * True if a guess for a part of a line has reached the end of the known output. Such a
+	 * guess does not count if FORCE is false, because the next bytes may be new or may belong
+	 * to another run.
 	 */
 	bool doubtful;
 
@@ -51,7 +50,7 @@ struct overlap {
 	bool reached;
 	char *held;
 	size_t n_held, held_room;
-	struct spec_line *held_lines; /* AT is relative to the first held byte */
+	struct spec_line *held_lines; /* the held lines; AT is relative to the first held byte */
 	size_t n_held_lines, held_lines_room;
 };
 
@@ -64,9 +63,9 @@ struct overlap *overlap_new(struct spec_logline_known *known, bool force)
 	size_t n = 0;
 
 	/*
-	 * Copy one record for adjacent lines with the same time. If the first record begins after
-	 * FROM, put a record before it for the line that contains the byte at FROM. Its time is
-	 * unknown.
+	 * Adjacent lines with the same time share one record. If the first record begins after
+	 * FROM, insert a record before it, with an unknown time. The inserted record is for the
+	 * line that contains the byte at FROM.
 	 */
 	if (known->n_lines == 0 || known->lines[0].at > known->from)
 		n++;
@@ -102,13 +101,13 @@ void overlap_free(struct overlap *o)
 int64_t overlap_since(const struct overlap *o)
 {
 	/*
-	 * If all known output is in memory, request the whole log: if the clock was set back, newer
-	 * output has times before EARLIEST.
+	 * If all known output is in memory, request the whole log. This also works if the clock was
+	 * set back and newer output has times before EARLIEST.
 	 */
 	return o->known.from == 0 ? 0 : o->earliest / NS_PER_S * NS_PER_S;
 }
 
-/* Return the index of the record for the line that contains the byte at AT. */
+/* Return the index of the record of the line that contains the byte at the offset AT. */
 static size_t record_of(const struct overlap *o, uint64_t at)
 {
 	size_t low = 0, high = o->known.n_lines;
@@ -159,14 +158,14 @@ static void add_guess(struct overlap *o, struct guess g, const struct line_start
 }
 
 /*
- * Add guesses for the known lines between the offsets LINE and END. A guess is that the stream's
- * line S is one of these lines, or a part that the runtime may have cut from one of them. If EACH
- * is true, any of these lines may have the time of S. If TIMED is true, all of them have it.
+ * Guess that the stream's line S is one of the known lines between the offsets LINE and END, or a
+ * part that the runtime may have cut from one of them. Add a guess for each line and part. If EACH
+ * is true, any of these lines may have the time of S. If TIMED is true, all of them have that time.
  */
 static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool each, bool timed,
 			 const struct line_start *s)
 {
-	/* It is unknown where lines before FROM begin. */
+	/* It is unknown where the lines before FROM begin. */
 	uint64_t at = max_of(line, o->known.from);
 	bool is_start = at == line;
 
@@ -186,14 +185,14 @@ static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool ea
 }
 
 /*
- * Add a guess for each known line that the stream's line S may be. FIRST is true if S is the first
+ * Add a guess for each known line that may be the stream's line S. FIRST is true if S is the first
  * line of the stream.
  */
 static void make_guesses(struct overlap *o, const struct line_start *s, bool first)
 {
 	const struct spec_logline_known *k = &o->known;
 
-	/* S is older than the known end. A stream may begin with up to a second of such lines. */
+	/* S is older than the known end. A stream may begin with such lines for up to a second. */
 	if (s->ns < o->earliest)
 		return;
 	for (size_t i = 0; i < k->n_lines; i++) {
@@ -214,8 +213,8 @@ static void make_guesses(struct overlap *o, const struct line_start *s, bool fir
 }
 
 /*
- * A line with the time NS begins in the stream. If PART is true, it is only a part of a line.
- * Return true if the guess G allows this. If the time confirms G, record that in G.
+ * A line with the time NS begins in the stream. If PART is true, only a part of a line begins. True
+ * if the guess G allows this. If the time confirms G, record this in G.
  */
 static bool may_begin(const struct overlap *o, struct guess *g, int64_t ns, bool part)
 {
@@ -322,8 +321,8 @@ enum overlap_answer overlap_bytes(struct overlap *o, const char *bytes, size_t n
 	}
 	if (o->reached) {
 		/*
-		 * The number of held bytes is bounded: a guess remains by which each of them equals
-		 * a byte of the known end.
+		 * The number of held bytes is bounded. At least one other guess remains, and
+		 * according to it, each held byte equals a known byte.
 		 */
 		if (o->n_held + n > o->held_room) {
 			o->held_room = max_of(2 * o->held_room, o->n_held + n);
@@ -365,7 +364,7 @@ bool overlap_is_found(const struct overlap *o)
 enum overlap_answer overlap_end(struct overlap *o, bool again)
 {
 	/*
-	 * A stream may break at any byte. But if two streams end at the same byte, both are
+	 * A stream may break at any byte. But if two streams end at the same byte, both streams are
 	 * probably complete.
 	 */
 	return o->reached && again ? OVERLAP_NEW : OVERLAP_KNOWN;
