@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Becomes a daemon in two steps. daemon_fork forks, before there is any thread. daemon_ready
- * detaches from the terminal when the start has succeeded. Between the two steps, the user sees the
- * child's messages. The parent waits until the child is up or has failed, and its exit status shows
- * which of the two happened.
+ * Becomes a daemon in two steps. daemon_fork forks before any thread exists. daemon_ready detaches
+ * from the terminal when the start has succeeded. Between the two steps, the user sees the child's
+ * messages. The parent waits until the child is up or has failed, and its exit status shows which
+ * of the two happened.
  *
  * Also notifies systemd, or any other parent that has set NOTIFY_SOCKET, by the protocol of
  * sd_notify.

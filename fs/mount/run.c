@@ -61,8 +61,8 @@ struct mount_run {
 	struct state *state;
 	struct session *session;
 	/*
-	 * The next members are only used by kxfs capture, which does not use fs, tree, submit,
-	 * dryrun and session:
+	 * Only kxfs capture uses the next members. It uses none of fs, tree, submit, dryrun and
+	 * session.
 	 */
 	sem_t over; /* posted when a signal ends the capture */
 	struct loop_timer metrics_timer;

@@ -239,7 +239,8 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 /* An unlink or rename request that waits for the disk. */
 struct dir_change {
 	struct submit *s;
-	struct upload *upload; /* a reference; a rename also has the upload open (upload_open) */
+	/* a reference; for a rename, the upload is also open (upload_open) */
+	struct upload *upload;
 	char name[NAME_MAX + 1];
 	char newname[NAME_MAX + 1];
 	pid_t process;

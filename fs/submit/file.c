@@ -434,7 +434,7 @@ static void file_on_getattr_open(struct fs *fs, struct node *node, struct fuse_f
 /* A truncate that waits until the bytes of the file are in memory. */
 struct sizing {
 	struct submit *s;
-	struct upload *upload; /* a reference; the truncate also has the upload open */
+	struct upload *upload; /* a reference; the upload is also open (upload_open) */
 	uint64_t ticket;
 	off_t size;
 	struct stat st; /* attributes of the node */

@@ -30,7 +30,7 @@
 
 struct launch {
 	struct submit *s;
-	struct upload *upload; /* a reference; the launch also has the upload open */
+	struct upload *upload; /* a reference; the upload is also open (upload_open) */
 	/*
 	 * true for a launch by rename: if the backend accepts the launch while the request still
 	 * waits, rename UPLOAD to NAME

@@ -15,8 +15,8 @@
 #include "spec/base/name.h"
 
 /*
- * How long to collect names of files that must be synced, in ms. Then kxfs syncs all these files
- * together.
+ * How long kxfs collects the names of files that must be synced, in ms. Then it syncs all these
+ * files together.
  */
 #define SYNC_MS 500
 
@@ -150,8 +150,8 @@ static void sync_path(const char *dir, const char *name, int flags)
 	int err = fd < 0 ? 0 : disk_sync(fd);
 
 	/*
-	 * Don't report a file that was removed. The request was already answered, so an error can
-	 * only be logged.
+	 * A file that can't be opened was removed, so it needs no sync. Other errors can only be
+	 * logged, because the request was already answered.
 	 */
 	if (err)
 		diag(DIAG_WARNING, "%s can't be synced: %s", path, strerror(-err));

@@ -64,8 +64,8 @@ enum save_what {
 };
 
 /*
- * Queue WHAT for the file U. It runs after everything that was queued before. TEXT is copied. FN
- * gets the result. If FN is NULL, an error is only logged. Any thread.
+ * Queue WHAT for the file U. The queue runs WHAT after everything that was queued before. TEXT is
+ * copied. FN gets the result. If FN is NULL, an error is only logged. Any thread.
  */
 void save_file(struct submit *s, struct upload *u, enum save_what what, const char *text,
 	       save_fn fn, void *data);

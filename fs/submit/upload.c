@@ -852,7 +852,7 @@ static int save_part(struct upload *u, const struct upload_part *p)
 	if (!err && (st.st_mode & 07777) != p->attr.mode)
 		err = disk_chmod(fd, "", p->attr.mode);
 	/*
-	 * Only root can change owners on disk. If kxfs is not root, it has the owner only in
+	 * Only root can change owners on disk. If kxfs is not root, it keeps the owner only in
 	 * memory.
 	 */
 	if (!err && geteuid() == 0 &&

@@ -90,7 +90,8 @@ static int follow_step(struct tail_follow *f)
 	got = log_read(f->log, c->bytes, c->n, c->at);
 	c->n = (size_t)max_of(got, (ssize_t)0);
 	/*
-	 * If log_read returns 0, the log has fewer bytes than its size, because it was truncated.
+	 * If log_read returns 0, the log was truncated: it has fewer bytes than log_stat has
+	 * returned.
 	 */
 	return got < 0 ? (int)got : got == 0 ? -ENODATA : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The files in the directories of jobs and replicas, and these directories. */
+/* Declares the files in the directories of jobs and replicas, and these directories themselves. */
 #pragma once
 
 #include "fs/tree/job_ref.h"

@@ -278,8 +278,8 @@ static int job_ctl_parse(const char *buf, size_t size, char **ret)
 }
 
 /*
- * Return 0 if this mount allows ACTION for the job of NODE; otherwise a negative errno. If ACTION
- * is negative, it is the error of job_ctl_parse.
+ * Return 0 if this mount allows ACTION for the job of NODE; otherwise a negative errno. A negative
+ * ACTION is an error of job_ctl_parse: return it.
  */
 static int job_ctl_check(const struct node *node, int action)
 {

@@ -79,7 +79,7 @@ void lists_free(struct lists *lists)
 	free(lists);
 }
 
-/* Render LIST into T, with ages as of T->made. */
+/* Render LIST into T. The ages of the jobs are those at the time T->made. */
 static void list_make(struct spec_list *list, struct backend *b, enum backend_place place,
 		      struct list_text *t)
 {

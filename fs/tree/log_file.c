@@ -194,7 +194,7 @@ static void ahead_on_post(void *data)
 }
 
 /*
- * Queue the work that fills A's ring on the pool. The caller must have set the state FILL_WANTED,
+ * Let the pool run the work that fills A's ring. The caller must have set the state FILL_WANTED,
  * and counted a reference for the work item.
  */
 static void ahead_post(struct ahead *a)

@@ -34,8 +34,9 @@ struct tree {
 	const char *submitter;	   /* user@host of the mount */
 	struct rendered *rendered; /* cache of texts of jobs */
 	/*
-	 * Which jobs this mount may cancel and control (-o cancel). "own" jobs were submitted with
-	 * this state directory, "mine" jobs by this user. "others" are all other jobs.
+	 * These members record which jobs this mount may cancel and control (-o cancel). "own" jobs
+	 * were submitted with this state directory, "mine" jobs by this user. "others" are all
+	 * other jobs.
 	 */
 	bool may_end_own, may_end_mine, may_end_others;
 	bool read_only;	     /* true if the kernel refuses all changes */

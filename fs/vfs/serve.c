@@ -51,8 +51,8 @@ struct serve {
 	struct fuse_session *se;
 	int err; /* the error that ended the session; 0 if there was none */
 	/*
-	 * The session lock. It is not a struct lock, because its holder calls back, replies and
-	 * renders, which a struct lock forbids.
+	 * The session lock. It is not a struct lock, because the thread that holds it calls
+	 * callbacks, replies to requests and renders texts. A struct lock forbids all of these.
 	 */
 	pthread_mutex_t session;
 	struct lock lock;
