@@ -633,7 +633,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	 */
 	if (*view->phase && *spec_kueue_queue(view, ctx))
 		ret = spec_kueue_cause(job, view, ctx);
-	/* If a replica has failed, its reason explains more than what other replicas wait for. */
+	/* A failed replica's own reason explains more than what other replicas wait for. */
 	if (*ret.reason || spec_job_first_failed(job, NULL))
 		return ret;
 	if (!*view->phase) {

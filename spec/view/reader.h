@@ -60,9 +60,9 @@ enum spec_pods_decide {
 	/* If all pods have succeeded, the job has succeeded. */
 	SPEC_PODS_DECIDE_SUCCESS,
 	/*
-	 * The controller may report the end of a running job minutes late, or never. So the job has
-	 * ended as soon as all its pods have ended by themselves and the controller will not restart
-	 * the job.
+	 * The controller may report the end of a running job minutes late, or never. So kxfs
+	 * concludes that the job has ended as soon as all its pods have ended by themselves and the
+	 * controller will not restart the job.
 	 */
 	SPEC_PODS_DECIDE_END,
 	/*
@@ -161,6 +161,6 @@ int spec_view_time_limit(const struct spec_value *pod);
 /*
  * Return the name (borrowed) of the main container of OBJECT, a pod. It is the container named
  * TASK. If there is no such container, it is the container that the annotation default-container
- * names, else the first.
+ * names, else the first container.
  */
 const char *spec_pod_choose_main(const struct spec_value *object, const char *task);

@@ -234,8 +234,8 @@ static void add_logs(struct spec_replica *r, const struct spec_pod_view *pod,
 		     const struct spec_container_view *c)
 {
 	/*
-	 * While a container waits, its restart count is the number of the last run. So a container
-	 * that waits for its first run has no log.
+	 * A container that waits for its first run has no log. If a container waits for a later
+	 * run, its restart count is still the number of the last run, which has a log.
 	 */
 	if (c->state == SPEC_WAITING && c->last_exit_code < 0)
 		return;

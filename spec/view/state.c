@@ -16,7 +16,7 @@ static const struct spec_phase *phase_of(const struct spec_job_view *view,
 {
 	/*
 	 * Kueue suspends all jobs that wait in its queue. If such a job is suspended, a user has
-	 * requested this only if the job's Workload is deactivated.
+	 * requested the suspension only if the job's Workload is deactivated.
 	 */
 	bool asked = view->asked || spec_kueue_is_off(ctx);
 

@@ -20,7 +20,7 @@ struct spec_queue_view;
 struct spec_workload_view; /* kueue.h declares this struct and the next one */
 struct spec_cluster_queue_view;
 
-/* A missing object is shown in `why` only after this time (ns), since most objects appear soon. */
+/* `why` reports a missing object only after this time (ns), since most objects appear soon. */
 #define SPEC_SETTLE_NS INT64_C(5000000000)
 
 /* The metadata common to all objects. Plain data. */
@@ -92,7 +92,7 @@ struct spec_pod_view {
 	 * the time is unknown.
 	 */
 	int64_t deadline;
-	int64_t lost;	  /* since when the node has not responded; 0 if it responds */
+	int64_t lost;	  /* the time since which the node has not responded; 0 if it responds */
 	bool reruns;	  /* true if a container that has ended may start again */
 	bool main_reruns; /* true if the main container may start again after a failure */
 	bool ended;	  /* true if kxfs saw the pod end before its deletion was requested */
@@ -166,7 +166,7 @@ struct spec_job_view {
 	 */
 	unsigned retry_limit;
 	unsigned minimum; /* pods that the gang needs to start */
-	/* Time limit of each pod, in seconds. 0 if pods have no limit, or different ones. */
+	/* Time limit of each pod, in seconds. 0 if the pods have no limit, or different limits. */
 	int time_limit;
 	/*
 	 * True if REASON and MESSAGE report only that pods have failed. The pods then have more
@@ -271,9 +271,9 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
  */
 const char *spec_metrics_version(const char *json, size_t len);
 /*
- * Parse JSON, a PodMetrics object. It has the name of its pod, but not the pod's uid. FIND returns
- * the view of the pod with this name, or NULL. If the sample in JSON is newer than the sample in
- * that view, store it in the view and return the view. Otherwise return NULL.
+ * Parse JSON, a PodMetrics object. This object has the name of its pod, but not the pod's uid. FIND
+ * returns the view of the pod with this name, or NULL. If the sample in JSON is newer than the
+ * sample in that view, store it in the view and return the view. Otherwise return NULL.
  */
 typedef struct spec_pod_view *(*spec_pod_view_find)(void *data, const char *name);
 const struct spec_pod_view *spec_pod_view_sample(const char *json, size_t len,
@@ -283,7 +283,7 @@ extern const struct spec_pick spec_metrics_pick[];
 
 /* What kxfs knows of a job from Kueue's objects. Plain data. */
 struct spec_kueue_facts {
-	/* true if the user may watch Workloads; WORKLOAD is then NULL only if there is none */
+	/* true if the user may watch Workloads; WORKLOAD is then NULL only if the job has none */
 	bool known;
 	const struct spec_workload_view *workload; /* the job's Workload, or NULL */
 	/* The ClusterQueue of the job's queue; NULL if unknown. */
@@ -335,7 +335,10 @@ struct spec_view_context {
 	unsigned unseen;
 #define SPEC_UNSEEN_EVENTS 1u
 #define SPEC_UNSEEN_GROUPS 2u
-/* Objects between jobs and pods. This bit is also set if the server does not list them. */
+/*
+ * For the objects that are between a job and its pods. The bit is also set if the server does not
+ * list these objects.
+ */
 #define SPEC_UNSEEN_PARTS 4u
 	/* The last snapshot, or NULL. Data that the pods no longer show is copied from it. */
 	const struct spec_job *before;
