@@ -65,7 +65,7 @@ struct spec_transitions {
  */
 void spec_transitions_add(struct spec_transitions *t, enum spec_state state, const char *phase,
 			  int64_t time);
-/* Copy FROM to TO, which is empty. */
+/* Copy FROM to TO, which must be empty. */
 void spec_transitions_copy(struct spec_transitions *to, const struct spec_transitions *from);
 void spec_transitions_clear(struct spec_transitions *t);
 

@@ -31,8 +31,8 @@ static bool is_blank(const struct line *l)
 }
 
 /*
- * Split the N bytes at TEXT into lines. Return the first lines that are not blank, or the last ones
- * if FIRST is false. A '\r' also ends a line.
+ * Split the N bytes at TEXT into lines. If FIRST is true, return the first lines that are not
+ * blank, otherwise the last ones. A '\r' also ends a line.
  */
 static struct lines split(const char *text, size_t n, bool first)
 {

@@ -119,9 +119,9 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 
 /*
  * Print the age of a job, "12m", and return the length of the text. CREATED is in ns, NOW in
- * seconds. Print "-" if CREATED is 0. If CREATED is after NOW, since it is from another clock, the
- * age is 0. *UNTIL is in seconds: if the age changes before that time, set *UNTIL to the time of
- * the change.
+ * seconds. Print "-" if CREATED is 0. CREATED may be after NOW, because it is from the clock of
+ * another machine; then the age is 0. If the age changes before the time *UNTIL (in seconds), set
+ * *UNTIL to the time of that change.
  */
 static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *until)
 {

@@ -48,8 +48,8 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 }
 
 /*
- * Remove keys without values, for status, which people read. status.json is for programs, so there
- * each job has all keys.
+ * Remove keys without values. This is for status, which people read. status.json is for programs,
+ * so it always has all keys.
  */
 static void drop_unfilled(struct json_object *o)
 {
@@ -73,7 +73,10 @@ static void drop_unfilled(struct json_object *o)
 	};
 
 	for (size_t i = 0; i < array_size(of_clusters); i++) {
-		/* json-c converts null, an empty text and 0 to false. */
+		/*
+		 * json-c converts null, an empty text and 0 to false, so this deletes keys with any
+		 * of these values.
+		 */
 		if (!json_object_get_boolean(json_object_object_get(o, of_clusters[i])))
 			json_object_object_del(o, of_clusters[i]);
 	}

@@ -80,8 +80,8 @@ const struct spec_log *spec_last_log(const struct spec_job *job);
 /*
  * --- snapshot.c: snapshots in the state directory ---
  *
- * From such a snapshot, kxfs can still show a job with captured output after the cluster has
- * deleted the job.
+ * If the cluster has deleted a job whose output was captured, kxfs shows the job from such a
+ * snapshot.
  */
 
 /* Return JOB as JSON text, with a newline at its end; malloc'ed. */
