@@ -69,7 +69,7 @@ struct spec_head {
 	 * its own block
 	 */
 	unsigned size;
-	/* true if USER and GROUP submitted the job; false if the user who mounts did */
+	/* true if USER and GROUP submitted the job; false if the mounting user submitted it */
 	bool owned;
 	bool own; /* true if the job was submitted through this state directory */
 	/* Members about the job's state: */
@@ -92,8 +92,8 @@ define_cleanup(spec_head_freep, struct spec_head *, spec_head_free)
 /* Set FIELD, a text of H, to a copy of VALUE. */
 void spec_head_set(struct spec_head *h, char **field, const char *value);
 /*
- * If H is LIVE or HISTORY, and MORE contains no snapshot, free MORE. The file of H still has the
- * data of MORE.
+ * If the state of H is LIVE or HISTORY, and MORE contains no snapshot, free MORE. The file of H
+ * still has the data of MORE.
  */
 void spec_head_forget(struct spec_head *h);
 

@@ -11,7 +11,7 @@
 #include "spec/job/job.h"
 #include "spec/record/head.h"
 
-/* The progress of waiting for another job. */
+/* The state of a wait for another job. */
 enum spec_wait { SPEC_WAIT_OPEN, SPEC_WAIT_MET, SPEC_WAIT_NEVER };
 
 /*

@@ -53,7 +53,10 @@ struct spec_record {
 	char *work_dir;
 	unsigned goal; /* enum spec_goal */
 	bool again;    /* true if all replicas must be restarted when none of them runs any more */
-	/* orders the jobs that wait for a slot (slots.h); 0 if the job does not wait */
+	/*
+	 * the job's sort key among the jobs that wait for a slot (slots.h); 0 if the job does not
+	 * wait
+	 */
 	int64_t queue_number;
 	/* the AppDef; NULL if it was not read yet, or if it can't be read (then FAULT says why) */
 	struct spec_app *app;

@@ -28,10 +28,10 @@ int64_t spec_slots_need(const struct spec_app *app);
  */
 void spec_slots_take(struct spec_slots *t, const struct spec_record *r);
 /*
- * Decide whether the waiting job R may start. Call this for all waiting jobs, in their order. If
- * R may start, give GPUs to its replicas and return true. Otherwise set the reason in R's
- * snapshot, and set *RET_MOVED to true if this reason differs from the previous one, otherwise
- * to false. A job that can never start does not delay others.
+ * Decide whether the waiting job R may start. Call this for all waiting jobs, in their order. If R
+ * may start, give GPUs to its replicas and return true. Otherwise set the reason in R's snapshot,
+ * and set *RET_MOVED. *RET_MOVED is true if this reason differs from the previous one. A job that
+ * can never start does not delay others.
  */
 bool spec_slots_give(struct spec_slots *t, struct spec_record *r, bool *ret_moved);
 
@@ -41,7 +41,7 @@ uint64_t spec_slots_first(uint64_t set, int64_t n);
 char *spec_slots_numbers(uint64_t gpus);
 /*
  * Set *RET to the text of queues/local/status as YAML: the limits and counts of T, and the jobs of
- * the N snapshots V. V are the jobs in jobs/.
+ * the N snapshots V. V has the snapshots of all jobs in jobs/.
  */
 void spec_slots_text(const struct spec_slots *t, const struct spec_job *const *v, size_t n,
 		     char **ret, size_t *ret_len);
