@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds and applies pod overlays. Applying an overlay copies only the maps on the way to a change
- * and shares everything else. So an overlay for a thousand replicas costs little.
+ * Finds and applies pod overlays. When an overlay is applied, this file copies only the maps that
+ * contain a change, and shares all other values. So an overlay for a thousand replicas costs
+ * little.
  */
 #include "spec/pods/overlay.h"
 
@@ -37,8 +38,8 @@ static bool has_prefix(const char *key, const char *prefix)
 }
 
 /*
- * A position in the overlay: KEY is a key of the map at the position UP. If UP is NULL, this is the
- * overlay itself, and KEY is its path.
+ * A position in the overlay. KEY is a key of the map at the position UP. If UP is NULL, the
+ * position is the overlay itself, and KEY is the overlay's path.
  */
 struct overlay_place {
 	const struct overlay_place *up;
@@ -67,8 +68,8 @@ static char *place_text(const struct overlay_place *at)
 }
 
 /*
- * Return the name of the field in KEY: the part after the operator, such as "__put__:". Return KEY
- * if it has no operator.
+ * Return the name of the field in KEY. KEY may begin with an operator, such as "__put__:". The name
+ * is the text after the operator.
  */
 static const char *key_field(const char *key)
 {
@@ -83,7 +84,7 @@ static const char *key_field(const char *key)
 
 /*
  * True if the member KEY only declares that the overlay is for a pod (apiVersion: v1, kind: Pod).
- * Such a member is not applied to the pod.
+ * kxfs does not apply such a member to the pod.
  */
 static bool is_type(const char *key, struct json_object *value)
 {
@@ -94,8 +95,8 @@ static bool is_type(const char *key, struct json_object *value)
 }
 
 /*
- * Check that the overlay has only members that a pod has. TorchX ignores any other member without
- * an error.
+ * Check that the overlay has only members that a pod has. (TorchX ignores any other member without
+ * an error.)
  */
 static int check_top(struct json_object *overlay, const char *path, struct spec_errors *e)
 {
@@ -123,8 +124,8 @@ static int check_top(struct json_object *overlay, const char *path, struct spec_
 }
 
 /*
- * Check KINDS, a map that should have only the member V1Pod (FORMAT_KEY is allowed, too). OVERLAY
- * is the value of V1Pod.
+ * Check KINDS, the map that contains the overlay. It should have only the member V1Pod, whose value
+ * is OVERLAY. FORMAT_KEY is allowed, too.
  */
 static int check_kind(struct json_object *kinds, struct json_object *overlay, const char *path,
 		      const char *at, struct spec_errors *e)
@@ -167,8 +168,8 @@ int spec_overlay_find(struct json_object *metadata, const char *path, struct jso
 	} else if (json_object_object_get_ex(found, FORMAT_KEY, NULL) ||
 		   json_object_object_length(found) == 0) {
 		/*
-		 * FORMAT_KEY means that the members are overlays for kinds of objects, but none of
-		 * them is V1Pod.
+		 * A map with FORMAT_KEY contains overlays by kinds of objects. This one has no
+		 * V1Pod, so there is no overlay for pods.
 		 */
 		return 0;
 	} else {
@@ -194,7 +195,7 @@ static void refuse(struct merge *m, const struct overlay_place *at, const char *
 	m->err = spec_errors_add(m->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* Return a new map with MAP's members. Omit nulls, which count as absent. */
+/* Return a new map with MAP's members. Omit members that are null, since they count as absent. */
 static struct json_object *copy_map(struct json_object *map)
 {
 	struct json_object *ret = spec_tree_map();
@@ -210,8 +211,8 @@ static void merge_into(struct merge *m, const struct overlay_place *at, struct j
 		       struct json_object *overlay);
 
 /*
- * Return a new value for a field: BASE with OVER merged into it. BASE is the field's value in the
- * pod, or NULL if the pod lacks the field.
+ * Return the new value of a field: BASE with OVER merged into it. BASE is the field's value in the
+ * pod. It is NULL if the pod does not have the field.
  */
 static struct json_object *merge_value(struct merge *m, const struct overlay_place *at,
 				       struct json_object *base, struct json_object *over)
@@ -246,8 +247,8 @@ static struct json_object *merge_value(struct merge *m, const struct overlay_pla
 }
 
 /*
- * Return the index of the last item of LIST that has the same value of KEY as ITEM; SIZE_MAX if
- * there is none. TorchX takes the last one too.
+ * Return the index of the last item of LIST that has the same value of KEY as ITEM. Return SIZE_MAX
+ * if there is none. TorchX also uses the last one.
  */
 static size_t find_item(struct json_object *list, const char *key, struct json_object *item)
 {
@@ -273,8 +274,8 @@ static bool all_maps(struct json_object *list)
 }
 
 /*
- * Return the items of LIST, followed by the items of OVER. But if an item of OVER has the same
- * value of KEY as an item of LIST, merge it into that item instead.
+ * Return a list with the items of LIST, followed by the items of OVER. But if an item of OVER has
+ * the same value of KEY as an item of LIST, merge the two into one item.
  */
 static struct json_object *join(struct json_object *list, struct json_object *over, const char *key)
 {
@@ -301,7 +302,10 @@ static struct json_object *join(struct json_object *list, struct json_object *ov
 	return ret;
 }
 
-/* Apply the member KEY of an overlay, "__join__:FIELD:ON". OVER is its value. */
+/*
+ * Apply the member "__join__:FIELD:ON" of an overlay. KEY is this key, and OVER is the member's
+ * value.
+ */
 static void apply_join(struct merge *m, const struct overlay_place *at, struct json_object *map,
 		       const char *key, struct json_object *over)
 {
@@ -363,8 +367,8 @@ static void merge_into(struct merge *m, const struct overlay_place *at, struct j
 }
 
 /*
- * Replace POD's FIELD, a map, by a copy that no other object shares. It is an error if FIELD is not
- * a map.
+ * Replace POD's FIELD, which must be a map, by a copy that no other object shares. If FIELD is not
+ * a map, add an error.
  */
 static void own_map(struct merge *m, const struct overlay_place *at, struct json_object *pod,
 		    const char *field)

@@ -59,9 +59,10 @@ int spec_build_retries(struct spec_build *b, size_t index, const char *controlle
 }
 
 /*
- * The time limit in the pods applies to each attempt, from the start of its pods. Kueue's time
- * limit applies to all attempts together, from the job's admission, so it must be longer. Usually
- * the pods' limit ends the job first, and gives a clearer reason.
+ * The time limit in the pods applies to each attempt, from the start of the pods. Kueue's time
+ * limit applies to all attempts together, from the job's admission. So set Kueue's limit to a
+ * longer time than the pods' limit. Usually the pods' limit then ends the job first, and gives a
+ * clearer reason.
  */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels)
 {
@@ -97,7 +98,7 @@ static struct json_object *label(const char *value)
 
 /*
  * Return an environment variable of a container. If VALUE begins with POD_FIELD_PATH, the rest of
- * VALUE is the path of the pod's field that the variable gets.
+ * VALUE is the path of a field of the pod. The variable then gets the value of this field.
  */
 static struct json_object *variable(const char *name, const char *value)
 {
@@ -142,8 +143,7 @@ void spec_pods_init(struct spec_pods *p)
 	spec_tree_add(p->labels, "torchx.pytorch.org/app-name", label(p->app_name));
 	p->annotations = spec_tree_map();
 	/*
-	 * Don't let Istio add a sidecar, which would continue to run after the replica has
-	 * finished.
+	 * Don't let Istio add a sidecar. It would continue to run after the replica has finished.
 	 */
 	spec_tree_add(p->annotations, "sidecar.istio.io/inject", spec_tree_string("false"));
 	if (p->network)
@@ -228,7 +228,7 @@ static void make_resources(struct spec_pod_role *r)
 		spec_tree_set(limits, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
 		spec_tree_set(requests, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
 	}
-	/* Set devices last, so that the device "cpu" replaces the limit of the same name. */
+	/* Set devices last. Then the device "cpu" replaces the limit of the same name. */
 	devices = &r->role->resource.devices;
 	for (size_t i = 0; i < devices->n; i++)
 		spec_tree_set(limits, devices->v[i].key,
@@ -252,7 +252,10 @@ static void make_mounts(struct spec_pod_role *r)
 	struct json_object *security = spec_tree_map();
 	bool privileged = false;
 
-	/* Mount a memory volume at /dev/shm in every pod, since the default one has only 64 MB. */
+	/*
+	 * Mount a volume in memory at /dev/shm in every pod, since the default /dev/shm has only 64
+	 * MB.
+	 */
 	spec_tree_append(volumes,
 			 spec_tree_parse(
 				 "{\"name\": \"dshm\", \"emptyDir\": {\"medium\": \"Memory\"}}"));
@@ -306,8 +309,8 @@ static int make_node_selector(struct spec_pod_role *r)
 }
 
 /*
- * Make R's image, container and spec. Return 0, or the errno of an error that was added to the
- * build's errors.
+ * Make R's image, container and spec. Return 0. If there is an error, add it to the build's errors
+ * and return its errno.
  */
 static int make_parts(struct spec_pod_role *r)
 {
@@ -431,10 +434,11 @@ static struct json_object *make_command(struct spec_pod_role *r, const struct sp
 }
 
 /*
- * Return the environment variables: first the one to which other variables refer, then the user's
- * in their order, then TorchX's, then the kind's. If the user sets a variable that TorchX also
- * sets, the variable keeps its position but gets TorchX's value. The exception is a TORCHX_JOB_ID
- * that is a handle of TorchX's scheduler kxfs: the user's value is kept.
+ * Return the environment variables in this order: the variable to which other variables refer, the
+ * user's variables in their order, TorchX's, and the kind's. If the user sets a variable that
+ * TorchX also sets, the variable keeps its position but gets TorchX's value. There is one
+ * exception: if the user's TORCHX_JOB_ID is a handle of TorchX's scheduler kxfs, it keeps the
+ * user's value.
  */
 static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)
@@ -500,7 +504,7 @@ static struct json_object *make_spec(struct spec_pod_role *r, bool rank0, const 
 
 /*
  * Return a copy of VALUE in which the macros in all texts are expanded. Macros in keys are not
- * expanded. Parts without macros are shared with VALUE.
+ * expanded. The copy shares the parts without macros with VALUE.
  */
 static struct json_object *expand_all(struct json_object *value, const struct spec_macros *m)
 {
@@ -525,7 +529,7 @@ static struct json_object *expand_all(struct json_object *value, const struct sp
 	return ret;
 }
 
-/* True if the role's overlay differs between replicas when its macros are expanded. */
+/* True if macros make the role's overlay differ between replicas. */
 static bool overlay_names_replica(struct spec_pod_role *r, const struct spec_macros *m)
 {
 	struct spec_macros other = *m;
@@ -537,8 +541,8 @@ static bool overlay_names_replica(struct spec_pod_role *r, const struct spec_mac
 }
 
 /*
- * Apply the role's overlay to *POD. Return 0, or the errno of an error that was added to the
- * build's errors.
+ * Apply the role's overlay to *POD. Return 0. If there is an error, add it to the build's errors
+ * and return its errno.
  */
 static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 			 struct json_object **pod)
@@ -565,8 +569,8 @@ static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 }
 
 /*
- * Set the labels of replica K's pod. If the overlay sets a label that TorchX also sets, TorchX's
- * value wins.
+ * Set the labels of replica K's pod. If the overlay also sets a label of TorchX, the label gets
+ * TorchX's value.
  */
 static int set_labels(struct spec_pod_role *r, struct json_object *metadata, unsigned k)
 {
@@ -621,8 +625,8 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 /* --- pods in an object --- */
 
 /*
- * Return the I-th item of the list AT, or the I-th member of the map AT (with MAP). A single value
- * AT counts as its own only item. Return NULL after the last item.
+ * Return the I-th item of AT. AT is a list, a map (if MAP is true) or a single value. The items of
+ * a map are its members. A single value is its own only item. Return NULL after the last item.
  */
 static struct json_object *item_of(struct json_object *at, bool map, size_t i)
 {
@@ -662,7 +666,7 @@ uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_a
 
 	for (size_t i = 0; i < app->n_roles; i++) {
 		const struct spec_role *r = &app->roles[i];
-		uint64_t bytes = 500; /* bytes of a pod apart from the texts in the AppDef */
+		uint64_t bytes = 500; /* the bytes of a pod without the texts from the AppDef */
 
 		bytes += strlen(r->image) + strlen(r->entrypoint);
 		bytes += r->metadata ? strlen(r->metadata) : 0;

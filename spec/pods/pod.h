@@ -32,27 +32,27 @@
 		.help = "leave the annotations and the label kxfs/... out"                         \
 	}
 
-/* Input and result of spec_kind.build. Plain data. */
+/* The input and the result of making a job's object. Plain data: the caller fills in the input. */
 struct spec_build {
 	const struct spec_kind *kind;
 	const struct spec_app *app;
 	const struct spec_options *options;
 	const struct spec_identity *identity;
 	struct spec_errors *errors;
-	char *id; /* the object's name; build() sets it */
-	/* true to use the name in a ready manifest instead of a random one */
+	char *id; /* the object's name; spec_kind.build sets it */
+	/* True if the name comes from a ready manifest. False if kxfs has chosen a random name. */
 	bool named;
-	struct json_object *object; /* build() sets it */
+	struct json_object *object; /* the result; spec_kind.build sets it */
 };
 
-/* Add an error about the field at PATH to B's errors. Return -EINVAL. */
+/* Add an error to B's errors. It is about the field at PATH. Return -EINVAL. */
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
 	printf_like(3, 4);
 
 /*
- * Choose the job's name. CONTROLLER is the controller of B's kind. It makes a Service with the name
- * of the job, so the name must begin with a letter. Return 0, or -EINVAL after adding an error to
- * B's errors.
+ * Choose the job's name. CONTROLLER is the name of the controller of B's kind. The controller makes
+ * a Service with the job's name, so the name must begin with a letter. Return 0. If the name is
+ * invalid, add an error to B's errors and return -EINVAL.
  */
 int spec_build_name(struct spec_build *b, const char *controller);
 /*
@@ -60,50 +60,63 @@ int spec_build_name(struct spec_build *b, const char *controller);
  */
 int spec_build_retries(struct spec_build *b, size_t index, const char *controller);
 
-/* If B's options name a queue of Kueue, set the object's LABELS for it. */
+/*
+ * If B's options name a queue of Kueue, set the labels for this queue in LABELS, the object's
+ * labels.
+ */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels);
 /*
- * If B's options have a ttl, set it in SPEC. The cluster then removes the object this long after it
- * has finished.
+ * If B's options have a ttl, set it in SPEC. The cluster then removes the object this long after
+ * the object has finished.
  */
 void spec_build_ttl(const struct spec_build *b, struct json_object *spec);
 
 /*
  * The parts that all pods of a job share. Plain data: the kind sets the texts and numbers, and
- * pod.c makes all else.
+ * pod.c makes all other members.
  */
 struct spec_pods {
 	struct spec_build *build;
 	const char *app_name; /* for labels */
-	/* name of the variable with rank 0's host, in all pods but rank 0's */
+	/*
+	 * Name of the variable that has the host of rank 0. All pods except the pod of rank 0 have
+	 * it.
+	 */
 	const char *rank0_env;
 	/*
-	 * If all pods of a role share one template: the text in the template that the cluster
-	 * replaces by the replica's number. RANK0_HOST is then the host name of rank 0, which is
-	 * the same in all pods. REPLICA_ID is NULL if each replica has a pod of its own in the
-	 * object.
+	 * A text that the cluster replaces by the replica's number. It is set if all pods of a role
+	 * share one template, and the template contains it. RANK0_HOST is then the host name of
+	 * rank 0, which is the same in all pods. REPLICA_ID is NULL if the object has a pod for
+	 * each replica.
 	 */
 	const char *replica_id;
-	const char *rank0_host; /* NULL if unknown: pods then don't get the variable */
-	const char *network;	/* Multus network, or NULL */
+	const char *rank0_host; /* NULL if the host is unknown; pods then do not get the variable */
+	const char *network;	/* name of a Multus network, or NULL */
 	/* directory where the controller mounts lists of host names, or NULL */
 	const char *hosts_dir;
-	int64_t reserved_cpu;	 /* a CPU request is this many millicores below its limit */
-	int64_t reserved_memory; /* a memory request is this many MB below its limit */
-	/* number of vpc.amazonaws.com/efa devices; -1 to use the number in the role */
+	/* number of millicores by which the CPU request of a pod is below its limit */
+	int64_t reserved_cpu;
+	/* number of MB by which the memory request of a pod is below its limit */
+	int64_t reserved_memory;
+	/* Number of vpc.amazonaws.com/efa devices in each pod. -1 to use the number in the role. */
 	int64_t efa;
 	struct json_object *labels;
 	struct json_object *annotations;
 	struct json_object *job_id; /* the variable TORCHX_JOB_ID */
-	struct json_object *rank0;  /* the variable RANK0_HOST in rank 0's pod, or in all pods */
-	struct json_object *number; /* the variable to which REPLICA_ID refers, or NULL */
+	/* the variable RANK0_HOST; in the pod of rank 0, or in all pods */
+	struct json_object *rank0;
+	/* the variable that REPLICA_ID contains a reference to, or NULL */
+	struct json_object *number;
 };
 
-/* Make those members of P that the kind does not set. The kind has set the build's id before. */
+/*
+ * Make the members of P that the kind does not set. Before this, the kind must set the id of the
+ * build.
+ */
 void spec_pods_init(struct spec_pods *p);
 void spec_pods_clear(struct spec_pods *p);
 
-/* Return the labels of any object of the job: name, managed-by, instance. */
+/* Return the labels that every object of the job has: name, managed-by, instance. */
 struct json_object *spec_pods_object_labels(struct spec_pods *p);
 
 /*
@@ -115,15 +128,17 @@ struct spec_pod_role {
 	const struct spec_role *role;
 	size_t index;
 	struct json_object *labels;
-	/* The pod's spec without its container. */
+	/* The pod's spec, but without its container. */
 	struct json_object *spec;
-	struct json_object *container; /* without name, image, command and environment */
+	/* the container without its name, image, command and environment */
+	struct json_object *container;
 	struct json_object *image;
-	struct json_object *image_env; /* the environment variable with the image */
-	struct json_object *command;   /* NULL if it has macros */
+	/* the environment variable that contains the name of the image */
+	struct json_object *image_env;
+	struct json_object *command; /* NULL if the command has macros */
 	/*
-	 * For each environment variable of the role, the finished variable; NULL if its value has
-	 * macros.
+	 * For each environment variable of the role, the finished JSON object of the variable. NULL
+	 * if the value of the variable has macros.
 	 */
 	struct json_object **env;
 	struct json_object *more_env; /* environment variables that the kind appends */
@@ -134,8 +149,8 @@ struct spec_pod_role {
 };
 
 /*
- * Prepare role INDEX. Return 0, or the errno of an error that was added to the build's errors. The
- * caller must clear *R even after an error.
+ * Prepare role INDEX. Return 0. If there is an error, add it to the build's errors and return its
+ * errno. The caller must clear *R even after an error.
  */
 int spec_pod_role_init(struct spec_pod_role *r, struct spec_pods *p, size_t index);
 void spec_pod_role_clear(struct spec_pod_role *r);
@@ -151,27 +166,27 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 void spec_each_template(const struct spec_kind *kind, struct json_object *object,
 			void (*fn)(struct json_object *pod, const void *data), const void *data);
 
-/* Return how often the whole job may be retried: the smallest max_retries of its roles. */
+/* Return how often the whole job may be retried. This is the smallest max_retries of its roles. */
 int64_t spec_pods_least_retries(const struct spec_app *app);
-/* Return the number of digits of N. */
+/* Return the number of decimal digits of N. */
 size_t spec_pods_digits(size_t n);
 
 /*
- * Return a lower bound for the size in bytes of APP's pods in an object of KIND. kxfs uses it to
- * refuse a far too large object before it makes the object.
+ * Return a lower bound for the size of APP's pods in an object of KIND, in bytes. With this bound,
+ * kxfs refuses a far too large object before it makes the object.
  */
 uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_app *app);
 
 /* --- pod_check.c, for pod.c --- */
 
-/* a variable whose value has this prefix gets a field of the pod */
+/* If the value of a variable has this prefix, the variable gets the value of a field of the pod. */
 #define POD_FIELD_PATH "[FIELD_PATH]"
 #define POD_GPU	       "nvidia.com/gpu"
 
 /*
  * Check R's mounts, devices and environment variables. Refuse what the API server would refuse, and
- * what would keep the pod from starting. Unlike the server's error, an error from here has its
- * position in the document. Return 0, or the errno of an error that was added to the build's
- * errors.
+ * what would keep the pod from starting. Unlike an error from the server, an error from this
+ * function has its position in the document. Return 0. If there are errors, add them to the build's
+ * errors and return their errno.
  */
 int pod_check(struct spec_pod_role *r);

@@ -14,7 +14,10 @@
 
 #define HUGE_PAGES "hugepages-"
 
-/* Add an error about the role's FIELD or, if KEY is not NULL, about the entry KEY in this field. */
+/*
+ * Add an error about the role's FIELD. If KEY is not NULL, the error is about the entry KEY in
+ * FIELD.
+ */
 printf_like(4, 5) static int refuse(struct spec_pod_role *r, const char *field, const char *key,
 				    const char *fmt, ...)
 {
@@ -87,8 +90,8 @@ static int check_mounts(struct spec_pod_role *r)
 /* --- devices --- */
 
 /*
- * True if NAME is a valid name of a resource of a container: one of Kubernetes' own names, or
- * DOMAIN/NAME. The prefix "requests.", which quotas use, is invalid.
+ * True if NAME is a valid name of a resource that a container can request: one of Kubernetes' own
+ * names, or DOMAIN/NAME. The prefix "requests." is invalid, because quotas use it.
  */
 static bool is_resource(const char *name)
 {
@@ -107,8 +110,9 @@ static bool is_resource(const char *name)
 }
 
 /*
- * Return how much of KEY the role requests with its fields cpu or memMB, in the unit of a device's
- * count. The count of the device KEY is then the limit.
+ * KEY is a device of the role, and its count is a limit. Return the request that the role makes for
+ * the same resource with its field cpu or memMB, in the unit of the count. Return 0 if there is
+ * none.
  */
 static double requested(const struct spec_pod_role *r, const char *key)
 {
@@ -121,7 +125,10 @@ static double requested(const struct spec_pod_role *r, const char *key)
 	return 0;
 }
 
-/* Return the error, malloc'ed, if the role can't request COUNT devices KEY; NULL if it can. */
+/*
+ * Return NULL if the role can request COUNT devices called KEY. Otherwise return the error,
+ * malloc'ed.
+ */
 static char *device_error(const struct spec_pod_role *r, const char *key, int64_t count)
 {
 	const struct spec_resource *have = &r->role->resource;
@@ -170,7 +177,7 @@ static int check_devices(struct spec_pod_role *r)
 
 /* --- variables --- */
 
-/* True if an environment variable can have the value of the pod's field at PATH. */
+/* True if the field of a pod at PATH can be the value of an environment variable. */
 static bool is_field(const char *path)
 {
 	static const char *const fields[] = {

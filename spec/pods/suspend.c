@@ -14,8 +14,8 @@
 #include "spec/view/view.h"
 
 /*
- * Names the right that a user needs to suspend or resume a job in a queue, and what the user can do
- * without it.
+ * A text for users. It names the right that a user needs to suspend or resume a job in a queue, and
+ * explains what the user can do without this right.
  */
 static const char no_right[] =
 	"the job is in a Kueue queue, so kxfs has to set spec.active of the job's Workload, "
@@ -27,7 +27,7 @@ static bool is_over(const struct spec_job_view *job)
 	return job->over || job->meta.deleted;
 }
 
-/* True if JOB is in a queue of Kueue. Its Workload then determines whether it is suspended. */
+/* True if JOB is in a queue of Kueue. JOB's Workload then determines whether JOB is suspended. */
 static bool in_queue(const struct spec_control_job *job)
 {
 	return *job->view->queue;
@@ -49,8 +49,8 @@ static bool is_out_for_good(const struct spec_control_job *job)
 }
 
 /*
- * True if JOB waits in its queue: it is active and suspended, and has no quota reservation. Kueue
- * allows a change of the queue only for such a job.
+ * True if JOB waits in its queue. Its Workload is then active and has no quota reservation, and the
+ * job is suspended. Kueue allows a change of the queue only for such a job.
  */
 static bool is_waiting(const struct spec_control_job *job)
 {
@@ -62,7 +62,9 @@ static bool is_waiting(const struct spec_control_job *job)
 	       (view->suspends || !*view->phase);
 }
 
-/* True if Kueue would act on the label that ACTION sets. JOB must have a Workload. */
+/*
+ * ACTION sets a label of JOB. True if Kueue would act on this label now. JOB must have a Workload.
+ */
 static bool takes_label(const struct spec_control_job *job, enum spec_action action)
 {
 	bool waits = is_waiting(job);
@@ -88,7 +90,7 @@ unsigned suspend_actions(const struct spec_control_job *job)
 	       (job->kueue->fixed ? 0 : suspend);
 }
 
-/* A suspended job has no running pods that could be terminated. */
+/* A suspended job can't be terminated, since it has no running pods. */
 unsigned suspend_or_terminate_actions(const struct spec_control_job *job)
 {
 	const struct spec_job_view *view = job->view;
@@ -145,10 +147,10 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 }
 
 /*
- * Make a JSON merge patch of the object with the metadata META. PLURAL and API_VERSION name its
- * resource. The patch sets the label KEY to JSON. If KEY is NULL, it sets those members of the spec
- * that are in JSON. If VERSION is not "", the server refuses the patch unless the object has this
- * resourceVersion.
+ * Make a JSON merge patch for an object. META is the object's metadata. PLURAL and API_VERSION name
+ * its resource. If KEY is not NULL, the patch sets the label KEY to JSON. If KEY is NULL, JSON has
+ * members of the object's spec, and the patch sets these. If VERSION is not "", the server refuses
+ * the patch unless the object has this resourceVersion.
  */
 static void patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		  const char *api_version, const char *plural, const struct spec_meta *meta,
@@ -163,7 +165,7 @@ static void patch(struct spec_control_request *ret, const struct spec_control_as
 			       *version ? "\"" : "", key ? key : "spec", json);
 }
 
-/* Make a patch of the job's own object. KEY and JSON are as in patch(). */
+/* Make a patch for the job's own object. KEY and JSON are as in patch(). */
 static void patch_job(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		      const char *key, const char *json)
 {
@@ -175,8 +177,8 @@ static void patch_job(struct spec_control_request *ret, const struct spec_contro
 }
 
 /*
- * Make the patch that sets the job's FIELD to VALUE (JSON). FIELD is a path below spec
- * ("runPolicy.suspend"). The server refuses the patch if the job has changed since kxfs read it.
+ * Make the patch that sets FIELD of the job to VALUE (JSON). FIELD is a path below spec
+ * ("runPolicy.suspend"). If the job has changed since kxfs read it, the server refuses the patch.
  */
 static void patch_spec(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		       const char *field, const char *value)
@@ -200,9 +202,9 @@ void suspend_request(const struct spec_control_asked *asked, struct spec_control
 
 	*ret = (struct spec_control_request){.resource = asked->control->resource};
 	/*
-	 * Set NEEDED, so that kxfs first checks that the LocalQueue or priority class exists. If
-	 * the LocalQueue did not exist, the job would wait forever. If the class did not exist,
-	 * Kueue would ignore the label.
+	 * Set NEEDED, so that kxfs first checks that the LocalQueue or the priority class exists.
+	 * In a LocalQueue that does not exist, the job would wait forever. Kueue would ignore a
+	 * priority class that does not exist.
 	 */
 	if (asked->action == SPEC_QUEUE) {
 		patch_job(ret, asked, SPEC_KUEUE_QUEUE, value);
@@ -242,7 +244,7 @@ void suspend_request(const struct spec_control_asked *asked, struct spec_control
 	patch_spec(ret, asked, asked->control->suspend, suspend ? "true" : "false");
 }
 
-/* True if WORKLOAD already has the value WANTED that ACTION sets in the job's label. */
+/* ACTION sets a label of the job to WANTED. True if WORKLOAD already has this value. */
 static bool follows_label(const struct spec_workload_view *workload, enum spec_action action,
 			  const char *wanted)
 {
@@ -250,8 +252,8 @@ static bool follows_label(const struct spec_workload_view *workload, enum spec_a
 }
 
 /*
- * A resumed job in a queue may still be Suspended, because it waits for quota. So it counts as
- * resumed as soon as its Workload is active.
+ * A resumed job may still be suspended, because it waits for quota in its queue. So a job in a
+ * queue counts as resumed as soon as its Workload is active.
  */
 enum spec_control_outcome suspend_outcome(enum spec_action action,
 					  const struct spec_control_mark *before,
@@ -272,7 +274,7 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
 		if (workload && follows_label(workload, action, before->argument))
 			return SPEC_CONTROL_OBEYED;
 		/*
-		 * If Kueue admitted the job before the label changed, the job stays in its old
+		 * If Kueue admitted the job before the label changed, the job remains in its old
 		 * queue.
 		 */
 		return action == SPEC_QUEUE && workload &&

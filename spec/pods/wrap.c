@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes the objects in an AppWrapper of any version: pod groups, pods and the service. Also finds
- * the pods in an AppWrapper's object, and recognizes them in the cluster. Names are those that
- * TorchX would choose, except where such a name would not work.
+ * the pods in an AppWrapper's object, and recognizes them in the cluster. kxfs chooses the same
+ * names as TorchX, except where TorchX's name would not work.
  */
 #include "spec/pods/wrap.h"
 
@@ -16,11 +16,13 @@
 #define DEFAULT_PORT 29500 /* port of the service if no role has a port */
 #define MAX_SUFFIX   ((int64_t)14)
 #define MIN_SUFFIX   ((int64_t)8) /* characters; 3e11 different suffixes */
-/* at least this many characters are left for name and suffix, whatever the number of roles */
+/*
+ * At least this many characters remain for the name and the suffix, even if there are many roles.
+ */
 #define MIN_ROOM ((int64_t)24)
 /*
- * A name has at most 63 characters. This many are reserved for suffixes, and one more for each
- * role.
+ * A name has at most 63 characters. This many of them are reserved for suffixes. One more is
+ * reserved for each role.
  */
 #define NAME_RESERVE 7
 
@@ -55,8 +57,8 @@ static size_t count_chars(const char *s)
 }
 
 /*
- * Make a random suffix of N characters in TorchX's alphabet. It needs two random numbers, since one
- * does not always yield 14 characters.
+ * Make a random suffix of N characters in TorchX's alphabet. Two random numbers are necessary,
+ * since a single one does not always yield 14 characters.
  */
 static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX + 1])
 {
@@ -72,10 +74,10 @@ static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX 
 }
 
 /*
- * Choose the job's id. It must be short enough for each role's suffix to fit. TorchX would shorten
- * the random suffix to as few as 3 characters, which are too few to distinguish jobs. kxfs shortens
- * the app's name instead. It cuts the normal form of the name, since later steps remove nothing
- * from that.
+ * Choose the job's id. It must be so short that each role's suffix fits. TorchX would shorten the
+ * random suffix, to as few as 3 characters. With so few characters, two jobs may get the same
+ * suffix. So kxfs shortens the app's name instead. It shortens the name's normal form, since later
+ * steps remove no more characters from the normal form.
  */
 static void make_id(struct wrap *w)
 {
@@ -115,8 +117,8 @@ static char *hosts_env(const char *role)
 }
 
 /*
- * Return the name of the pod of replica K. In role 0, TorchX would give the pod the same name. In
- * any other role, kxfs adds the index of the role, so that names are distinct.
+ * Return the name of the pod of replica K. In role 0, the name is the same as in TorchX. In any
+ * other role, kxfs adds the index of the role, so that all names differ.
  */
 static struct json_object *pod_name(struct wrap *w, size_t role, unsigned k)
 {
@@ -165,7 +167,9 @@ static void add_pod_group(struct wrap *w, size_t index)
 	add_item(w, group, false);
 }
 
-/* Names can be printed into this JSON without escapes, since they are DNS labels. */
+/*
+ * This function prints names into JSON without escapes. It may do so because names are DNS labels.
+ */
 static void add_service(struct wrap *w)
 {
 	const char *id = w->build->id;
@@ -206,7 +210,7 @@ static struct json_object *hosts_variable(struct wrap *w, const char *name, size
 	return ret;
 }
 
-/* Add the members that a pod's spec has only in an AppWrapper. */
+/* Add the members that the spec of a pod has only in an AppWrapper. */
 static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 {
 	const struct spec_build *b = w->build;
@@ -225,8 +229,8 @@ static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 }
 
 /*
- * Add the pod of replica K. Pods find each other by name, namespace and host name, so the overlay
- * can't change these.
+ * Add the pod of replica K. Pods find each other by name, namespace and host name. So the overlay
+ * is not allowed to change these.
  */
 static int add_pod(struct wrap *w, struct spec_pod_role *r, unsigned k)
 {
@@ -258,8 +262,8 @@ static int add_pods(struct wrap *w, size_t index)
 	if (err)
 		return err;
 	/*
-	 * the variable with the host of rank 0 (rank0_env), and the one with the host of the role's
-	 * replica 0
+	 * The kind appends two variables: the host of rank 0 (rank0_env), and the host of the
+	 * role's replica 0.
 	 */
 	r.more_env = spec_tree_list(2);
 	spec_tree_append(r.more_env, hosts_variable(w, w->rank0_env, 0));
@@ -300,9 +304,9 @@ static void start(struct wrap *w)
 }
 
 /*
- * Check that the label by which TorchX and kxfs identify the role INDEX is unique. NAMES has the
- * labels of the roles before it. Return 0, or the errno of an error that was added to the build's
- * errors.
+ * TorchX and kxfs identify the role INDEX by a label. Check that no earlier role has the same
+ * label. NAMES has the labels of the earlier roles. Return 0. If the label is not unique, add an
+ * error to the build's errors and return its errno.
  */
 static int check_label(struct wrap *w, size_t index, struct json_object *names)
 {
@@ -349,9 +353,9 @@ int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_obj
 /* --- reading --- */
 
 /*
- * Return the key that identifies a pod in its job. For a pod of TorchX or kxfs, write
- * "ROLE.REPLICA" to KEY, from the pod's labels, and return KEY: TorchX's pod names do not contain
- * the role. For any other pod, return its name.
+ * Return the key that identifies a pod in its job. TorchX's pod names do not contain the role. So
+ * for a pod of TorchX or kxfs, make the key "ROLE.REPLICA" from the pod's labels, write it to KEY
+ * and return KEY. For any other pod, return the pod's name.
  */
 static const char *key_of(const struct spec_value *object, char *key, size_t size)
 {

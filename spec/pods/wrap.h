@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes the objects in an AppWrapper of any version, as TorchX makes them for MCAD: pod groups,
- * pods and one headless service. Also reads its pods. The form of an AppWrapper's list of objects
- * depends on the version; appwrapper.c and mcad.c handle it.
+ * pods and one headless service. Also reads the pods of AppWrappers. The form of an AppWrapper's
+ * list of objects depends on the version, so appwrapper.c and mcad.c handle this list.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "spec/view/reader.h"
 
 /*
- * The run options that all versions of AppWrapper support. The option tables of these kinds include
+ * The run options that AppWrappers of all versions have. The option tables of these kinds include
  * this macro.
  */
 #define WRAP_OPTIONS                                                                               \
@@ -30,7 +30,7 @@
 		.name = "network", .help = "additional network of the pods (Multus)"               \
 	}
 
-/* The state of making an AppWrapper. */
+/* The AppWrapper that is being made. */
 struct wrap {
 	struct spec_build *build;
 	/*
@@ -42,27 +42,29 @@ struct wrap {
 	struct json_object *items;
 	const char *coscheduler;	  /* or NULL */
 	struct json_object *pull_secrets; /* or NULL */
-	char *app_name;			  /* the app's name for labels, perhaps shortened */
+	/* the app's name as it is in labels; it may be shortened */
+	char *app_name;
 	char *rank0_env;
 };
 
 /*
- * Implement spec_kind.build. Choose the job's name, make all items with ITEM (see struct wrap), and
- * make the AppWrapper from these items with OBJECT.
+ * Implement spec_kind.build. Choose the job's name. Make all items with ITEM (see struct wrap), and
+ * then make the AppWrapper from these items with OBJECT.
  */
 int wrap_build(struct spec_build *b, struct json_object *(*item)(struct json_object *, bool is_pod),
 	       struct json_object *(*object)(struct wrap *w));
 
 /*
- * Make an object that has apiVersion VERSION, KIND and metadata with NAME. Set *METADATA to the
- * metadata. The caller adds labels to it, and then adds it to the object.
+ * Make an object that has apiVersion VERSION and the kind KIND. Set *METADATA to new metadata that
+ * has the name NAME. The caller adds labels to the metadata, and then adds the metadata to the
+ * object.
  */
 struct json_object *wrap_object(struct wrap *w, const char *version, const char *kind,
 				struct json_object *name, struct json_object **metadata);
 /*
- * Implement spec_reader.job for LIST, the items of an AppWrapper. Each item has its object under
- * KEY. Each object that is a pod is a task. Objects that create pods, such as a batch Job, are not
- * inspected. Also set the app's name in V.
+ * Implement spec_reader.job. LIST has the items of an AppWrapper. Each item has its object under
+ * KEY. Each object that is a pod is a task. This function does not look for pods in other objects,
+ * such as a batch Job. Also set the app's name in V.
  */
 size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_job_view *v,
 		  struct spec_task_source **ret_tasks);
