@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes and reads structs by a table. For each field, the table has the name in JSON, the type and
- * the range. Writing and reading use the same table, so they can't differ.
+ * the range. Writing and reading use the same table, so both always agree.
  */
 #include "spec/yaml/field.h"
 
@@ -14,7 +14,7 @@
 
 /*
  * JSON is UTF-8, but a path on disk may contain other bytes. A text with such bytes is written as a
- * map with this member, whose value is the text in base64.
+ * map that has only this member. Its value is the text in base64.
  */
 #define BYTES "base64"
 

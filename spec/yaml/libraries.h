@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The libraries that parse JSON and YAML. */
+/* Names the libraries that parse JSON and YAML. */
 #pragma once
 
 /*
- * Return the versions of these libraries in this process: "json-c 0.16, libyaml 0.2.5". malloc'ed.
+ * Return the versions of json-c and libyaml that this process uses, malloc'ed: "json-c 0.16,
+ * libyaml 0.2.5".
  */
 char *spec_libraries(void);

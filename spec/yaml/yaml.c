@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parses a document into a tree of nodes. libyaml scans and parses, and this file builds the tree
- * from libyaml's events. libyaml can make a tree itself, but that tree lacks data that kxfs checks
- * (plain or quoted, tags), and aliases share its nodes. This file checks limits while the tree
- * grows, so a small hostile document can't make a large tree. It checks the keys of a map when the
- * map is complete. It checks tags and expands merge keys ("<<") only when the whole tree is
- * complete: the rules for them depend on the kind of document, which only the caller knows.
+ * from libyaml's events. libyaml can make a tree itself. But that tree lacks data that kxfs checks
+ * (tags, and whether a scalar is quoted), and an alias shares a node with its original. This file
+ * checks limits while the tree grows, so a small hostile document can't make a large tree. It
+ * checks the keys of a map when the map is complete. It checks tags and expands merge keys ("<<")
+ * when the whole tree is complete. The rules for these depend on the kind of document, which only
+ * the caller knows.
  */
 #include "spec/yaml/yaml.h"
 
@@ -57,7 +58,7 @@ static void free_anchor(struct lh_entry *entry)
 	free(lh_entry_v(entry));
 }
 
-/* Create a hash table with text keys and capacity for N entries. FREE_ENTRY may be NULL. */
+/* Create a hash table whose keys are texts, with capacity for N entries. FREE_ENTRY may be NULL. */
 static struct lh_table *new_table(size_t n, lh_entry_free_fn *free_entry)
 {
 	struct lh_table *table = lh_kchar_table_new((int)n, free_entry);
@@ -103,7 +104,7 @@ static int new_node(struct yaml_reader *r, enum spec_yaml_type type, unsigned li
 	return 0;
 }
 
-/* Append CHILD to PARENT, which then owns it. */
+/* Append CHILD to PARENT. PARENT takes ownership of CHILD. */
 static void append(struct spec_yaml *parent, struct spec_yaml *child)
 {
 	parent->v = mem_more(parent->v, parent->n, sizeof(struct spec_yaml *));
@@ -111,8 +112,8 @@ static void append(struct spec_yaml *parent, struct spec_yaml *child)
 }
 
 /*
- * Store NODE as the anchor NAME; do nothing if NAME is NULL. As YAML's specification requires, the
- * anchor replaces an earlier one with the same name.
+ * Store NODE as the anchor NAME. If there is an earlier anchor with this name, replace it, as
+ * YAML's specification requires. If NAME is NULL, do nothing.
  */
 static struct anchor *set_anchor(struct yaml_reader *r, const yaml_char_t *name,
 				 struct spec_yaml *node)
@@ -189,7 +190,9 @@ static int read_alias(struct yaml_reader *r, const yaml_event_t *event, unsigned
 
 /* --- the tags of YAML's core schema ("!!str 1") --- */
 
-/* True if TAG fits the scalar NODE. TAG must not be !!str, which fits every scalar. */
+/*
+ * True if the scalar NODE is valid for TAG. TAG must not be !!str, for which every scalar is valid.
+ */
 static bool tag_fits(const char *tag, const struct spec_yaml *node)
 {
 	enum spec_yaml_value value = spec_yaml_resolve(node);
@@ -201,8 +204,8 @@ static bool tag_fits(const char *tag, const struct spec_yaml *node)
 }
 
 /*
- * Check the tag of NODE. Also set NODE's member PLAIN, since a tag determines whether a scalar is
- * text.
+ * Check the tag of NODE. If NODE is a scalar, a tag determines whether it is text. So also set
+ * NODE's member PLAIN.
  */
 static void check_tag(struct spec_yaml *node, struct spec_errors *e)
 {
@@ -256,8 +259,9 @@ static bool is_merge_key(const struct spec_yaml *key)
 }
 
 /*
- * Check the keys of a complete map. Return an errno if a key is not text. If a key is a duplicate,
- * add an error but return 0, so that reading continues. A map may have several merge keys.
+ * Check the keys of a complete map. If a key is not text, add an error and return its errno. If a
+ * key is a duplicate, add an error but return 0, so that reading continues. A map may have several
+ * merge keys.
  */
 static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 {
@@ -289,18 +293,19 @@ static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
 }
 
 /*
- * A map that is being built from a map with merge keys. If a key occurs again, it keeps its
+ * A map that is being built from a map with merge keys. If a key occurs again, the pair keeps its
  * position but gets the later value. If the value of a merge key is a list of maps, the last map is
- * merged first, so the first map wins. In PyYAML, the merged pairs come before the map's own pairs,
- * so its own keys win. In kubectl, the merged pairs come at the position of the merge key, so they
- * replace the map's own keys before that position.
+ * merged first. So the first map in the list takes precedence. In PyYAML, the merged pairs come
+ * before the map's own pairs. So the map's own pairs take precedence. In kubectl, the merged pairs
+ * come at the position of the merge key. So they replace those of the map's own pairs that come
+ * before it.
  */
 struct yaml_merged {
 	struct spec_yaml *map;
-	struct lh_table *index; /* key -> position in map->v */
+	struct lh_table *index; /* the position of each key in map->v */
 };
 
-/* Add a pair, and take ownership of KEY and VALUE. */
+/* Add a pair to M, and take ownership of KEY and VALUE. If M has KEY already, replace its value. */
 static void put_pair(struct yaml_merged *m, struct spec_yaml *key, struct spec_yaml *value)
 {
 	struct lh_entry *found = lh_table_lookup_entry(m->index, key->text);
@@ -317,7 +322,7 @@ static void put_pair(struct yaml_merged *m, struct spec_yaml *key, struct spec_y
 	insert(m->index, key->text, (void *)(uintptr_t)at);
 }
 
-/* Move all pairs of FROM to M. FROM is empty afterwards. */
+/* Move all pairs of FROM to M. Afterwards FROM is empty. */
 static void put_all(struct yaml_merged *m, struct spec_yaml *from)
 {
 	for (size_t i = 0; i < from->n; i += 2)
@@ -336,7 +341,7 @@ static bool is_source(const struct spec_yaml *value)
 	return true;
 }
 
-/* Merge VALUE, the value of a merge key. */
+/* VALUE is the value of a merge key. Merge it into M. */
 static void put_source(struct yaml_merged *m, struct spec_yaml *value, struct spec_errors *e)
 {
 	if (!is_source(value))
@@ -379,7 +384,7 @@ static void merge_map(struct spec_yaml *map, enum spec_yaml_rules rules, struct 
 	free(old.v);
 }
 
-/* In all maps of the tree ROOT, replace merge keys by the merged pairs. */
+/* In each map of the tree ROOT, replace the merge keys by the pairs that they merge. */
 static void merge(struct spec_yaml *root, enum spec_yaml_rules rules, struct spec_errors *e)
 {
 	bool merges = false;
@@ -581,8 +586,8 @@ const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key
 /* --- paths such as "roles[0].env.A", for errors that are found after parsing --- */
 
 /*
- * If PATH begins with KEY, written as "key", ".key" or "[\"key\"]", return the length of that
- * beginning. Otherwise return 0.
+ * PATH may begin with KEY, written as "key", ".key" or "[\"key\"]". Return the length of this
+ * beginning, or 0 if PATH does not begin with KEY.
  */
 static size_t match_key(const char *path, const char *key)
 {
@@ -598,8 +603,8 @@ static size_t match_key(const char *path, const char *key)
 }
 
 /*
- * Return the node below NODE that the first step of *PATH names, and move *PATH after that step.
- * NULL if there is no such node.
+ * Return the child of NODE that the first step of *PATH names, and move *PATH past this step.
+ * Return NULL if there is no such child.
  */
 static const struct spec_yaml *step(const struct spec_yaml *node, const char **path)
 {

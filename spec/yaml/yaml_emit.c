@@ -20,12 +20,12 @@
 #include "spec/yaml/yaml_input.h"
 
 /*
- * Longer keys are written as "? key". For a key without "?", readers expect the ":" within 1024
- * characters.
+ * A key that is longer than this is written as "? key". For a key without "?", readers expect the
+ * ":" within 1024 characters.
  */
 #define SIMPLE_KEY_MAX 1000
 
-/* A string that is a time has the address of this variable as its userdata (json-c). */
+/* If a json-c string has the address of this variable as its userdata, the string is a time. */
 static const char time_mark[] = "time";
 
 struct emitter {
@@ -51,7 +51,7 @@ void spec_yaml_add_time(struct json_object *o, const char *key, int64_t ns)
 
 /* --- the style of a string --- */
 
-/* True if some parser reads the word TEXT as null, a boolean, a number, or a special key. */
+/* True if some parser reads TEXT as null, a boolean, a number, or a special key. */
 static bool is_word(const char *text, size_t len)
 {
 	static const char *const words[] = {"~",     "null", "true", "false", "yes",  "no",
@@ -66,8 +66,8 @@ static bool is_word(const char *text, size_t len)
 }
 
 /*
- * True if some parser may read TEXT as a number or a date: all characters of TEXT occur in these,
- * and TEXT has a digit or no letter.
+ * True if some parser may read TEXT as a number or a date. This is so if TEXT consists only of
+ * characters that occur in numbers and dates, and has a digit or no letter.
  */
 static bool is_numeric(const char *text, size_t len)
 {
@@ -84,7 +84,7 @@ static bool is_numeric(const char *text, size_t len)
 	return digit || !letter;
 }
 
-/* True if plain text with this beginning can't be mistaken for syntax. */
+/* True if a plain text that begins like TEXT can't be mistaken for syntax. */
 static bool begins_plain(const char *text, size_t len)
 {
 	if (strchr("?:,[]{}#&*!|>'\"%@` ", text[0]))
@@ -94,7 +94,7 @@ static bool begins_plain(const char *text, size_t len)
 	return text[0] != '-' || (len > 1 && text[1] != ' ');
 }
 
-/* True if every character of TEXT is printable, or in EXTRA. */
+/* True if every character of TEXT is printable or is in EXTRA. */
 static bool is_printable(const char *text, size_t len, const char *extra)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + len;
@@ -128,7 +128,7 @@ static bool is_plain(const char *text, size_t len, bool flow)
 	return !is_word(text, len) && !is_numeric(text, len);
 }
 
-/* True if TEXT can be written as a literal block without loss, and is easier to read that way. */
+/* True if a literal block can express TEXT exactly, and is easier to read than quoted text. */
 static bool is_literal(const char *text, size_t len)
 {
 	bool content = false;
@@ -148,8 +148,8 @@ static void put_indent(struct emitter *em, unsigned indent)
 }
 
 /*
- * Write the characters of TEXT, escaped for double quotes. Replace bytes that are not UTF-8 by
- * U+FFFD.
+ * Write the characters of TEXT as they are written within double quotes. Replace bytes that are not
+ * UTF-8 by U+FFFD.
  */
 static void put_double_quoted(FILE *out, const char *text, size_t len)
 {
@@ -176,8 +176,8 @@ static void put_double_quoted(FILE *out, const char *text, size_t len)
 }
 
 /*
- * Write TEXT on the current line: plain if possible, else quoted. FLOW is true if it is inside []
- * or {}.
+ * Write TEXT on the current line. Write it as a plain scalar if possible, else in quotes. FLOW is
+ * true if TEXT is inside [] or {}.
  */
 static void put_inline(struct emitter *em, const char *text, size_t len, bool flow)
 {
@@ -187,8 +187,8 @@ static void put_inline(struct emitter *em, const char *text, size_t len, bool fl
 		fwrite(text, 1, len, em->out);
 	} else if (printable && (memchr(text, '"', len) || memchr(text, '\\', len))) {
 		/*
-		 * In double quotes, the text would need escapes. In single quotes it does not, and
-		 * is easier to read.
+		 * In double quotes, the text would need escapes. In single quotes, it needs none
+		 * and is easier to read.
 		 */
 		fputc('\'', em->out);
 		for (size_t i = 0; i < len; i++) {
@@ -214,8 +214,8 @@ static void put_string(struct emitter *em, struct json_object *value, bool flow)
 
 /*
  * Write TEXT as a literal block. INDENT is the column of the collection around the block, and the
- * lines begin at INDENT + 2. If TEXT begins with white space, also write the indentation as a
- * number, since a parser could not tell indentation and text apart.
+ * lines begin at the column INDENT + 2. If TEXT begins with white space, a parser could not
+ * distinguish the indentation from the text. In this case, also write the indentation as a number.
  */
 static void put_literal(struct emitter *em, const char *text, size_t len, unsigned indent)
 {
@@ -285,7 +285,7 @@ static void put_flow(struct emitter *em, struct json_object *value)
 	}
 }
 
-/* True if VALUE is written on lines of its own, below a key or dash. */
+/* True if VALUE is written on its own lines, below its key or dash. */
 static bool is_block(const struct emitter *em, struct json_object *value, unsigned level)
 {
 	if (em->flow_depth && level > em->flow_depth)
@@ -295,7 +295,9 @@ static bool is_block(const struct emitter *em, struct json_object *value, unsign
 	return json_object_is_type(value, json_type_array) && json_object_array_length(value) > 0;
 }
 
-/* Write the pairs of a block map at INDENT. Its first line is already indented. */
+/*
+ * Write the pairs of a map in block style at the column INDENT. The first line is already indented.
+ */
 static void emit_map(struct emitter *em, struct json_object *map, unsigned level, unsigned indent)
 {
 	bool first = true;
@@ -330,9 +332,9 @@ static void emit_list(struct emitter *em, struct json_object *list, unsigned lev
 }
 
 /*
- * Write VALUE after a ":" or "-", to the end of VALUE's last line. INDENT is the column of the
- * collection around VALUE. If VALUE is a collection in a list, it begins on the line of the dash.
- * In a map, it begins on the next line; a list in a map is not indented further.
+ * Write VALUE after a ":" or "-", up to the end of VALUE's last line. INDENT is the column of the
+ * collection around VALUE. A collection in a list begins on the line of the dash. A collection in a
+ * map begins on the next line. A list in a map is not indented further than the map.
  */
 static void emit_value(struct emitter *em, struct json_object *value, unsigned level,
 		       unsigned indent, bool in_list)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks a document's bytes before libyaml parses it, and explains libyaml's errors. This file
- * checks encoding and characters itself, so that these errors have a position and a remedy. It
- * replaces JSON's surrogate pairs, which YAML does not have. libyaml's errors are fixed texts about
- * its scanner and parser. A table has an explanation of each for the author of the document. An
- * error that is not in the table is shown unchanged.
+ * Checks a document's bytes before libyaml parses them, and explains libyaml's errors. This file
+ * checks encoding and characters itself, so that errors about these have a position and a remedy.
+ * It replaces JSON's surrogate pairs, which YAML does not have. libyaml's errors are fixed texts
+ * about libyaml's scanner and parser. For each of these texts, a table has an explanation for the
+ * author of the document. An error that is not in the table is shown unchanged.
  */
 #include "spec/yaml/yaml_input.h"
 
@@ -20,8 +20,8 @@ bool yaml_input_is_printable(uint32_t c)
 	if (c < 0xa0)
 		return c >= 0x20 && c < 0x7f;
 	/*
-	 * Exclude characters that some readers take for line breaks, the byte order mark, and
-	 * noncharacters up to U+FFFF.
+	 * Exclude three things: characters that some readers take for line breaks, the byte order
+	 * mark, and noncharacters up to U+FFFF.
 	 */
 	return c != 0x2028 && c != 0x2029 && c != 0xfeff && c != 0xfffe && c != 0xffff;
 }
@@ -33,7 +33,10 @@ static int refuse_char(uint32_t c, unsigned line, unsigned column, struct spec_e
 	if (c == 0)
 		return spec_errors_add(e, -EINVAL, line, column, "",
 				       "the file contains a NUL byte; is it text?");
-	/* Programs and archives often begin with a control character. */
+	/*
+	 * The file begins with a control character. Programs and archives often do, so ask whether
+	 * it is text.
+	 */
 	if (line == 1 && column == 1 && (c < 0x20 || c == 0x7f))
 		return spec_errors_add(
 			e, -EINVAL, line, column, "",
@@ -110,8 +113,8 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 }
 
 /*
- * True if TEXT has characters that are valid in JSON but not in YAML: surrogate pairs, or
- * characters that YAML requires to be escaped.
+ * True if TEXT has characters that JSON allows but YAML does not: surrogate pairs, or characters
+ * that YAML requires to be escaped.
  */
 static bool needs_adapting(const char *text, size_t len)
 {
@@ -130,7 +133,10 @@ static bool needs_adapting(const char *text, size_t len)
 	return false;
 }
 
-/* Copy one character or escape of JSON from S to OUT, as YAML. Return its length in S. */
+/*
+ * Copy one character or one escape from the JSON text S to OUT, written as YAML. Return its length
+ * in S.
+ */
 static size_t adapt(const char *s, const char *end, FILE *out)
 {
 	uint32_t c = 0;
@@ -144,7 +150,10 @@ static size_t adapt(const char *s, const char *end, FILE *out)
 		return 12;
 	}
 	if (*s == '\\' && s + 1 < end) {
-		/* Copy both characters, so that the second one does not begin another escape. */
+		/*
+		 * Copy the backslash and the character after it together. If the second character
+		 * is also a backslash, it does not begin an escape.
+		 */
 		fwrite(s, 1, 2, out);
 		return 2;
 	}
@@ -183,8 +192,8 @@ static const char *skip_map(const char *s, const char *end)
 }
 
 /*
- * If TEXT has several JSON maps in a row, return a copy with "---" between them. Otherwise return
- * NULL.
+ * If TEXT consists of several JSON maps without separators, return a copy with "---" between them.
+ * Otherwise return NULL.
  */
 static char *split_maps(const char *text, size_t *len)
 {
@@ -214,7 +223,7 @@ char *yaml_input_from_json(const char *text, size_t *len)
 
 	if (s == end || (*s != '{' && *s != '['))
 		return NULL;
-	/* adapt() must get only valid JSON, in which every backslash is in a string. */
+	/* Call adapt() only for valid JSON. In valid JSON, every backslash is in a string. */
 	if (!needs_adapting(text, *len) || spec_value_parse(text, *len, &json) < 0)
 		return *s == '{' ? split_maps(text, len) : NULL;
 	out = text_stream(&ret, len);
@@ -228,8 +237,8 @@ char *yaml_input_from_json(const char *text, size_t *len)
 
 enum error_position {
 	HERE,	   /* where libyaml stopped */
-	BEGINNING, /* where the part begins that libyaml was parsing */
-	HERE_FROM, /* where libyaml stopped; the text also names the position BEGINNING */
+	BEGINNING, /* the beginning of the part that libyaml was parsing */
+	HERE_FROM, /* where libyaml stopped; the text also names the position of BEGINNING */
 };
 
 #define TAB_TEXT "a tab can't be used to indent; use spaces"
@@ -239,7 +248,7 @@ enum error_position {
 
 static const struct {
 	const char *problem;
-	const char *context; /* NULL matches any context */
+	const char *context; /* NULL if the row is for any context */
 	enum error_position position;
 	const char *text;
 } explanations[] = {
@@ -289,7 +298,10 @@ static const struct {
 	 "the document has ended before this; check the indentation and the brackets"},
 };
 
-/* If the problem of an error is not in the table above, its context selects the explanation. */
+/*
+ * If the table above has no row for the problem of an error, the error's context selects the
+ * explanation.
+ */
 static const struct {
 	const char *context;
 	const char *text;
@@ -308,13 +320,13 @@ static int add_at(struct spec_errors *e, yaml_mark_t mark, const char *text)
 			       "%s", text);
 }
 
-/* P has stopped at a character that can't begin a text. Add an error with that character. */
+/* P has stopped at a character that can't begin a text. Add an error that names this character. */
 static int explain_char(const yaml_parser_t *p, const char *text, size_t len, struct spec_errors *e)
 {
 	size_t n = p->problem_mark.index, i = 0;
 	char c;
 
-	/* Skip N characters: libyaml's index counts characters, not bytes. */
+	/* Skip N characters. libyaml's index counts characters, not bytes. */
 	while (i < len && (((unsigned char)text[i] & 0xc0) == 0x80 || n-- > 0))
 		i++;
 	c = i < len ? text[i] : '\0';

@@ -39,8 +39,8 @@ static const char *skip_digits(const char *s)
 }
 
 /*
- * Return INT for [-+]?(0|[1-9][0-9]*). Return FLOAT if a fraction or an exponent follows that, and
- * for [-+]?.[0-9]+. Otherwise return TEXT.
+ * TEXT may be a number. Return INT if it has the form [-+]?(0|[1-9][0-9]*). Return FLOAT if it has
+ * a fraction or an exponent after that, or if it has the form [-+]?.[0-9]+. Otherwise return TEXT.
  */
 static enum spec_yaml_value number(const char *text)
 {
@@ -81,7 +81,7 @@ enum spec_yaml_value spec_yaml_resolve(const struct spec_yaml *node)
 
 	if (node->type != SPEC_YAML_SCALAR || !node->plain || strlen(node->text) != node->len)
 		return SPEC_YAML_TEXT;
-	/* The order of these tests does not matter, since no word below is a number. */
+	/* No word in the code below is a number, so the order of the tests does not matter. */
 	value = number(node->text);
 	if (value != SPEC_YAML_TEXT)
 		return value;
@@ -100,7 +100,7 @@ struct json_object *spec_yaml_to_json(const struct spec_yaml *node)
 	struct json_object *ret;
 
 	if (node->type == SPEC_YAML_SCALAR) {
-		/* json-c's value for null is NULL. */
+		/* json-c represents null by a NULL pointer. */
 		switch (spec_yaml_resolve(node)) {
 		case SPEC_YAML_NULL:
 			return NULL;
@@ -170,8 +170,8 @@ static bool is_digit(char c)
 }
 
 /*
- * WORD is in lower case. True if TEXT is the same word in lower case, in upper case, or with one
- * capital letter at its beginning. ".NaN" is a form of ".nan", too.
+ * WORD is in lower case. True if TEXT is this word in lower case, in upper case, or with a capital
+ * letter at its beginning. For the word ".nan", also true if TEXT is ".NaN".
  */
 static bool is_form_of(const char *text, const char *word)
 {
@@ -197,8 +197,8 @@ static unsigned digit_of(char c)
 
 /*
  * Parse TEXT, an optional sign and digits of BASE, like Go's strconv.ParseInt. If the number is too
- * large for an int64_t, parse it like ParseUint. If BASE is 0, a prefix in TEXT determines the
- * base.
+ * large for an int64_t, parse it like Go's strconv.ParseUint. If BASE is 0, a prefix in TEXT
+ * determines the base.
  */
 static bool read_whole(const char *text, unsigned base, struct scalar *ret)
 {
@@ -252,7 +252,7 @@ static bool read_float(const char *text, struct scalar *ret)
 	return !*s && isfinite(ret->number);
 }
 
-/* True if each "_" of TEXT is between two digits. */
+/* True if each "_" in TEXT is between two digits. */
 static bool separates_digits(const char *text)
 {
 	for (const char *c = text; (c = strchr(c, '_')); c++) {
@@ -296,8 +296,8 @@ static bool is_tag(const struct spec_yaml *node, const char *tag)
 }
 
 /*
- * Set *RET to the value of NODE, by its tag or its text. If the tag is unknown, NODE is text.
- * Return false if the text does not fit the tag.
+ * Set *RET to the value of NODE. The tag of NODE determines its type. Without a tag, the text does.
+ * If the tag is unknown, NODE is text. Return false if the text is not valid for the tag.
  */
 static bool resolve(const struct spec_yaml *node, struct scalar *ret)
 {
@@ -345,8 +345,8 @@ static void refuse_tag(const struct spec_yaml *node, struct spec_errors *e)
 }
 
 /*
- * Return the text of NODE, malloc'ed, and its length. If its tag is !!binary, decode the text.
- * Return NULL if an error was added.
+ * Return the text of NODE, malloc'ed, and set *RET_LEN to its length. If NODE's tag is !!binary,
+ * decode the text. If there is an error, add it to E and return NULL.
  */
 static char *text_of(const struct spec_yaml *node, size_t *ret_len, struct spec_errors *e)
 {
@@ -366,7 +366,7 @@ static char *text_of(const struct spec_yaml *node, size_t *ret_len, struct spec_
 }
 
 /*
- * Return NUMBER as the text of a key: the shortest form of the 32-bit float, as in
+ * Convert NUMBER to the text of a key. The text is the shortest form of the 32-bit float, as in
  * sigs.k8s.io/yaml.
  */
 static char *float_key(double number)
@@ -385,7 +385,7 @@ static char *float_key(double number)
 	return text_copy(text);
 }
 
-/* Return KEY as text, malloc'ed. NULL if an error was added. */
+/* Return KEY as text, malloc'ed. If there is an error, add it to E and return NULL. */
 static char *key_of(const struct spec_yaml *key, struct spec_errors *e)
 {
 	struct scalar s;
@@ -437,7 +437,10 @@ static struct json_object *scalar_of(const struct spec_yaml *node, struct spec_e
 	case SPEC_YAML_BOOL:
 		return spec_tree_bool(s.truth);
 	case SPEC_YAML_INT:
-		/* JSON readers parse numbers beyond a signed 64-bit integer as doubles. */
+		/*
+		 * JSON readers parse a number that is larger than a signed 64-bit integer as a
+		 * double.
+		 */
 		if (!s.negative && s.whole > INT64_MAX)
 			return spec_tree_double((double)s.whole);
 		return spec_tree_int((int64_t)(s.negative ? -s.whole : s.whole));
@@ -449,7 +452,7 @@ static struct json_object *scalar_of(const struct spec_yaml *node, struct spec_e
 			       e);
 			return NULL;
 		}
-		/* Write 1.0 as 1: the server does not accept 1.0 for an integer. */
+		/* Write 1.0 as 1, since the server does not accept 1.0 for an integer. */
 		if (trunc(s.number) == s.number && fabs(s.number) < 0x1p63)
 			return spec_tree_int((int64_t)s.number);
 		return spec_tree_double(s.number);
@@ -469,7 +472,10 @@ static struct json_object *map_of(const struct spec_yaml *node, struct spec_erro
 
 		if (!key)
 			continue;
-		/* The parser has already reported duplicate keys with the same spelling. */
+		/*
+		 * If two keys have the same spelling, the parser has already reported them as
+		 * duplicates.
+		 */
 		other |= !streq(key, node->v[i]->text);
 		if (other && json_object_object_get_ex(ret, key, NULL))
 			spec_errors_add(e, -EINVAL, node->v[i]->line, node->v[i]->column, "",
