@@ -23,8 +23,8 @@ struct spec_control_asked {
 	const struct spec_control_job *job; /* the job's current version on the server */
 	const char *namespace;
 	/*
-	 * The version of Kueue's API that the server has, as "kueue.x-k8s.io/v1beta2"; NULL if
-	 * none.
+	 * The version of Kueue's API that the server has, as "kueue.x-k8s.io/v1beta2"; NULL if the
+	 * server has none.
 	 */
 	const char *kueue;
 	enum spec_action action;

@@ -57,7 +57,7 @@ static inline bool spec_phase_is(const struct spec_job_view *v, const struct spe
  * What kxfs concludes about the end of a job from its pods, before the job's phase shows the end.
  */
 enum spec_pods_decide {
-	/* If all pods have succeeded, the job has succeeded. */
+	/* kxfs concludes that the job has succeeded if all its pods have succeeded. */
 	SPEC_PODS_DECIDE_SUCCESS,
 	/*
 	 * The controller may report the end of a running job minutes late, or never. So kxfs
@@ -93,10 +93,10 @@ struct spec_reader {
 	 */
 	const char *of_group, *of_kind;
 	/*
-	 * Returns the uid of the object to which POD belongs, from POD's owner reference to its
-	 * controller. That object is the job, or an object between POD and its job; in the second
-	 * case, the function sets *RET_PART to true. Returns NULL if POD does not belong to this
-	 * kind. If the pointer OWNER is NULL, POD belongs to its controller if that controller
+	 * Returns the uid of the object to which POD belongs, which is the controller in POD's
+	 * owner references. That object is the job, or an object between POD and its job; in the
+	 * second case, the function sets *RET_PART to true. Returns NULL if POD does not belong to
+	 * this kind. If the pointer OWNER is NULL, POD belongs to its controller if that controller
 	 * matches OF_GROUP and OF_KIND.
 	 */
 	const char *(*owner)(const struct spec_reader *reader, const struct spec_value *pod,
