@@ -315,7 +315,10 @@ struct spec_job {
 	 * directory.
 	 */
 	int64_t changed;
-	/* the time since which the cluster has not confirmed the snapshot; 0 if it has */
+	/*
+	 * the time since which the cluster has not confirmed the snapshot; 0 if the snapshot is
+	 * confirmed
+	 */
 	int64_t stale_since;
 	/*
 	 * The store gives each published snapshot of a mount a different number. 0 if the snapshot

@@ -19,8 +19,8 @@ void spec_list_free(struct spec_list *list); /* NULL is allowed */
 
 /*
  * Return the text for the N snapshots JOBS at the time NOW, with a new reference. STALE_SINCE is
- * the time since which the cluster has not confirmed the snapshots, or 0 if it has. Both times are
- * in ns. If no job changes, the text remains valid until *RET_UNTIL.
+ * the time since which the cluster has not confirmed the snapshots. It is 0 if the snapshots are
+ * confirmed. Both times are in ns. If no job changes, the text remains valid until *RET_UNTIL.
  *
  * In a table, each job has one line. Each field is one word of printable ASCII, or "-" if it is
  * empty. Other characters become "?". A field that is too long ends in "...".
