@@ -270,8 +270,9 @@ static void made(void *data)
 	const struct archive_entry *e = find(a, a->copy.job->uid);
 
 	/*
-	 * While copy_make was reading the output, the job may have been deleted, or got another id,
-	 * or kxfs may have begun to remove the output. In all these cases cancel the copy.
+	 * While copy_make was reading the output, the job may have been deleted or may have got
+	 * another id. kxfs may also have begun to remove the output. In all these cases cancel the
+	 * copy.
 	 */
 	if (!a->work.err &&
 	    !(e && e->job && streq(e->job->id, a->copy.job->id) && is_settled(a, e->job)))

@@ -211,7 +211,7 @@ static int put_text(struct copy *c, int at, const char *name, char *text, size_t
 }
 
 /*
- * Report that NAME is damaged. The rest of the job is copied anyway, since the damage can't be
+ * Report that NAME is damaged. kxfs copies the rest of the job anyway, since the damage can't be
  * repaired.
  */
 static void report_damage(const struct copy *c, const char *name)
