@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry is a job that the implementation does not know. Each entry has a record (backend/jobs/records.h), whose
- * key is the UUID of the submission. If the job is held, the record has conditions (spec/record/held.h). At most
- * one operation on an entry is in progress. A making is a submission that becomes a held job. kxfs reads the
- * document of the making, the implementation makes a dry run of it, and kxfs writes the record.
+ * An entry is a job that is unknown to the implementation. Each entry has a record
+ * (backend/jobs/records.h), whose key is the UUID of the submission. If the job is held, the record
+ * has conditions (spec/record/held.h). At most one operation on an entry is in progress. A making
+ * is a submission that becomes a held job. First kxfs reads the document of the making. Then the
+ * implementation makes a dry run of the document, and kxfs writes the record.
  *
  *	making  | what is in progress              | what ends it           | next
  *	LOOK    | the pool reads its conditions    | no condition           | the request is passed on
@@ -28,20 +29,18 @@
  *	REMOVES  | the record is being removed | it is removed                             | (freed)
  *	         |                             | the removal has failed                    | RESTS
  *
- * A job is launched at most once. Its record is SUBMITTING on disk, without conditions, before a request is sent or
- * a process is started. If the launch of a held job is refused temporarily, the record becomes HELD again, still
- * without conditions. If the outcome is unknown, because the reply was lost or kxfs was killed, the record remains
- * SUBMITTING until the job is seen. kxfs repeats the request only if the user writes `release`. If all jobs are
- * listed after ten minutes and the job is still not seen, kxfs stops waiting: the record of a job that was not held
- * becomes NEVER, and a job that was held waits for the user. A local job whose record is SUBMITTING at a start was
- * certainly not started if this machine does not have it. Its record then becomes HELD again, or NEVER if the job
- * was not held.
+ * A job is launched at most once. Its record is SUBMITTING on disk, without conditions, before a
+ * request is sent or a process is started. If the launch of a held job is refused temporarily, the
+ * record becomes HELD again, still without conditions. If the outcome is unknown, because the reply
+ * was lost or kxfs was killed, the record remains SUBMITTING until the job is seen. kxfs repeats
+ * the request only if the user writes `release`. If all jobs are listed after ten minutes and the
+ * job is still not seen, kxfs stops waiting: the record of a job that was not held becomes NEVER,
+ * and a job that was held waits for the user. A local job whose record is SUBMITTING at a start was
+ * certainly not started if this machine does not have it. Its record then becomes HELD again, or
+ * NEVER if the job was not held.
  *
- * A held job may wait for other jobs. store_events.changed reports how these change. Once after the start, when all
- * jobs are listed, kxfs also looks them up itself. When a condition is met, kxfs removes it from the record
- * immediately. If the user removes a job for which other jobs wait, kxfs answers only after their new records are
- * on disk, because the next start could not find out how the removed job ended. kxfs reads the clock every few
- * seconds, because the user may set it, and the machine may sleep.
+ * A held job may wait for other jobs. When a condition is met, kxfs removes it from the record
+ * immediately.
  */
 #include "backend/impl/held.h"
 
@@ -65,8 +64,12 @@
 
 #define HELD_MAX 10000u /* largest number of held jobs */
 /* how long kxfs collects changes of jobs before it checks the conditions that depend on them */
-#define SOON_MS	 20
-#define CLOCK_MS 5000  /* how often kxfs reads the clock */
+#define SOON_MS 20
+/*
+ * How often kxfs reads the clock. The user may set the clock, and the machine may sleep, so a timer
+ * is not enough.
+ */
+#define CLOCK_MS 5000
 #define RAN_MS	 60000 /* how often kxfs touches RAN_FILE */
 /* If RAN_FILE is older than this at a start, kxfs reports that it did not run for a while. */
 #define PAUSE_NS INT64_C(180000000000)
@@ -141,8 +144,9 @@ struct held_entry {
 };
 
 /*
- * A delayed answer to the removal of a job. Other jobs may have waited for the removed job, so kxfs
- * sends the answer when the new records of these jobs are on disk.
+ * A delayed answer to the removal of a job. Other jobs may have waited for the removed job. kxfs
+ * sends the answer when the new records of these jobs are on disk, because the next start could not
+ * find out how the removed job ended.
  */
 struct answer {
 	struct held *h;
@@ -625,8 +629,9 @@ static bool is_whole(const struct held *h)
 }
 
 /*
- * Look up the jobs for which E waits. They may have ended or been removed before kxfs received
- * events about them.
+ * Look up the jobs for which E waits. store_events.changed reports later changes of these jobs. But
+ * they may have ended, or been removed, before kxfs received events about them. So kxfs calls this
+ * function once after the start, when all jobs are listed.
  */
 static void look_up(struct held_entry *e)
 {

@@ -82,7 +82,9 @@ struct backend_ops {
 			   char **ret, size_t *ret_len);
 	/* Return a new reference to the ClusterQueue NAME; NULL if the ClusterQueue is unknown. */
 	struct spec_cluster_queue_view *(*cluster_queue)(struct backend *b, const char *name);
-	/* See backend_wanted. NULL if the backend has no data that it requests only for readers. */
+	/*
+	 * See backend_wanted. NULL if the backend never requests data because a reader wants them.
+	 */
 	void (*wanted)(struct backend *b, const struct spec_job *job);
 	/* See backend_usage_wanted. This member may be NULL. */
 	void (*usage_wanted)(struct backend *b);

@@ -145,7 +145,7 @@ struct spec_head *backend_head(const struct backend_request *rq)
 	return h;
 }
 
-/* --- making requests --- */
+/* --- new requests --- */
 
 void backend_pass(struct backend_request *rq)
 {
