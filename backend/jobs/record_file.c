@@ -43,7 +43,7 @@ static int read_exactly(int fd, char *buf, size_t n, uint64_t off)
 	return got < 0 ? (int)got : (size_t)got == n ? 0 : -EINVAL;
 }
 
-/* An open file of a record. Its contents are read up to the end of the head. */
+/* An open record file. kxfs has read it up to the end of the head. */
 struct opened {
 	int fd;
 	struct spec_head_line line;

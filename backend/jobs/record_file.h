@@ -65,8 +65,8 @@ int record_file_remove(const char *state_dir, const char *key, bool sync);
  */
 char *record_file_of_damaged(const char *state_dir, const char *key);
 /*
- * Move the file of the record KEY, which can't be used because of ERR, to STATE/aside, and log a
- * warning. If PASSIVE is true, only log.
+ * The record KEY can't be used because of ERR. Move its file to STATE/aside, and log a warning. If
+ * PASSIVE is true, only log the warning.
  */
 void record_file_put_aside(const char *state_dir, const char *key, bool passive, int err);
 /*

@@ -55,15 +55,15 @@ enum request_kind { REQUEST_MAKE, REQUEST_COMMIT, REQUEST_MARK, REQUEST_SAVE, RE
 /* A request to make, change or remove the file of a record. */
 struct records_request {
 	enum request_kind kind;
-	struct record_change change; /* COMMIT, MARK */
-	enum record_state from;	     /* COMMIT, MARK: the state at the time of the request */
-	int64_t time;		     /* MARK: the time of the mark */
-	struct record_rest rest;     /* MAKE */
+	struct record_change change; /* for COMMIT and MARK */
+	enum record_state from;	     /* for COMMIT and MARK: the state at the time of the request */
+	int64_t time;		     /* for MARK: the time of the mark */
+	struct record_rest rest;     /* for MAKE */
 	char *texts[MAX_TEXTS];	     /* the strings of CHANGE and REST */
 	size_t n_texts;
-	bool *left;	 /* MAKE */
+	bool *left;	 /* for MAKE */
 	bool ret_left;	 /* the value for *LEFT, set by the pool */
-	bool sync;	 /* REMOVE */
+	bool sync;	 /* for REMOVE */
 	records_fn done; /* may be NULL */
 	void *data;
 	struct records_request *next;
@@ -73,7 +73,7 @@ struct records_request {
 struct writer {
 	struct record *r;
 	struct work work;
-	struct records_request *requests; /* the first one is in progress if WRITING */
+	struct records_request *requests; /* the first request is in progress if WRITING is true */
 	struct spec_head *next;		  /* the head that the pool writes */
 	const struct spec_job *snapshot;  /* the snapshot that the pool writes, or NULL */
 	/*

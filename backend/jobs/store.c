@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each job has an entry. The store finds an entry by its uid, or by its id within its place. Each
- * place also has an array of its entries in the order of their creation, so that a listing is a
- * single pass. A new job is usually the newest, so it is appended to the array. The store calls the
- * listener after it has updated all tables and released the lock.
+ * Each job has an entry. The store finds an entry by its uid, or by its place (jobs/ or history/)
+ * and its id. Each place also has an array of its entries in the order of their creation, so that a
+ * listing is a single pass. A new job is usually the newest, so it is appended to the array. The
+ * store calls the listener after it has updated all tables and released the lock.
  */
 #include "backend/jobs/store.h"
 
