@@ -66,7 +66,7 @@ struct capture_job {
 	struct capture_opening *openings;
 	/* true if old output must be removed before this output can be opened */
 	bool awaits_folder;
-	/* the error that prevents capture and that kxfs has already logged; 0 if none */
+	/* 0, or the error that prevents capture; kxfs has logged this error */
 	int reported;
 	bool output_ended; /* true if output_job_end was called after the last output_job_resume */
 	UT_hash_handle hh; /* by uid */
@@ -389,7 +389,10 @@ void capture_merge_again(struct capture *c, const struct spec_job *snapshot, boo
 		capture_forget(c, snapshot->uid);
 }
 
-/* Return an enum run_end: where the rest of the output of run KEY of job UID is available. */
+/*
+ * Return the state of the run KEY of job UID. It shows where the rest of the run's output is
+ * available.
+ */
 static enum run_end end_of(struct capture *c, const char *uid, const char *key)
 {
 	struct run run;

@@ -38,7 +38,7 @@
 #define DEADLINE_MS 15000
 #define REPLY_MAX   (1u << 20)
 /*
- * kxfs ignores smaller differences of the clocks, since the date of a reply has only whole seconds
+ * Smaller differences of the clocks don't count, since the date of a reply has only whole seconds.
  */
 #define CLOCK_S 3
 
@@ -62,7 +62,7 @@ struct examine {
 	/* The kinds whose jobs the mount would show. */
 	const struct spec_kind *kinds[SPEC_MAX_KINDS];
 	size_t n_kinds;
-	/* true if a reply has shown that the user may list jobs of at least one kind */
+	/* true if a reply has shown that the user is allowed to list at least one kind of jobs */
 	bool may_list;
 	const char *kueue; /* the version of Kueue's group; NULL if the cluster has no Kueue */
 	bool has_metrics;

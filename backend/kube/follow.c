@@ -168,7 +168,7 @@ static const enum kind next_kind[][3] = {
 	[RUN_GONE] = {REST, REST, REST},
 };
 
-/* A waiting reader. Each call of follow_wait makes one. */
+/* A waiting reader. Each call of follow_wait creates one waiter. */
 struct waiter {
 	loop_fn done;
 	void *arg;
@@ -187,7 +187,7 @@ struct follow {
 	 * opened
 	 */
 	unsigned log_gaps;
-	bool lost_end; /* true if the output after the end of the log is lost */
+	bool lost_end; /* true if output that followed the last byte of the log is lost */
 
 	enum step step;
 	enum run_end run;

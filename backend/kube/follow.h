@@ -158,7 +158,7 @@ struct follow_run {
 	bool first;
 	unsigned gaps;	 /* number of known gaps in the output of this run */
 	unsigned missed; /* number of earlier runs that kxfs never saw */
-	bool lost_end;	 /* true if one of the GAPS is after the end of the log */
+	bool lost_end;	 /* true if one of the GAPS follows the last byte of the log */
 	void *data;
 };
 
@@ -231,7 +231,7 @@ struct follow_state {
 	bool waiting;  /* true if the log waits for a slot, for the server or for the disk */
 	int disk;      /* the negative errno if writing fails; 0 if it works */
 	unsigned gaps; /* number of places where output is missing or may be missing */
-	bool lost_end; /* true if the last gap is after the end of the log */
+	bool lost_end; /* true if the last gap follows the last byte of the log */
 };
 
 struct follow_state follow_state(const struct follow *f);

@@ -4,17 +4,19 @@
  * cache of the cluster's objects, and kxfs publishes each change of a job. The files:
  *
  *	kinds     which kinds of jobs the cluster serves, surveyed regularly
- *	watches   of jobs, pods, groups, events and queues; their objects go into the world
+ *	watches   watches of jobs, pods, groups, events and queues; they fill the world
  *	world     the tables of these objects, joined (events.h has the events)
  *	capture   follows the logs of containers (follow.h), as many as there are slots
  *	folders   the record (jobs/records.h) and the output of a job on disk
  *	commands  the commands of ctl, until the job shows their outcome
- *	publish   checks the command and the logs of each changed job, puts its new snapshot into the store and onto
- *		  the disk, and makes all parts forget a job that has ended; only publish uses all of these
- *	kueue     whether the cluster has Kueue, and the positions in its queues while a user reads them
+ *	publish   checks the command and the logs of each changed job; puts its new snapshot into
+ *		  the store and onto the disk; makes all parts forget a job that has ended;
+ *		  only publish uses all of these parts
+ *	kueue     whether the cluster has Kueue; positions in its queues, while a user reads them
  *	samples   CPU and memory of pods, while a user reads them
- *	requests  users' requests in progress: submit, cancel, control; and removal, which needs no server
- *	kube      (this file) makes and owns all of them, starts and stops them, and implements backend_ops
+ *	requests  users' requests in progress; submit, control and removal handle them
+ *	kube      (this file) makes and owns all of them, starts and stops them, and implements
+ *		  backend_ops
  *	examine   checks a cluster for kxfs doctor, without using the others
  *
  * World, capture, folders and commands do not use each other. Each has its own data about a job,

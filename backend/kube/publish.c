@@ -1,31 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job may change many times in one round of the loop, for example when all pods of a gang start. So kxfs queues a
- * changed job, and publishes it once. Making snapshots takes time, so a round publishes for at most PUBLISH_MS.
- * kxfs publishes no job before the first lists have arrived, since a job without its pods would look changed.
+ * A job may change many times in one round of the loop, for example when all pods of a gang start.
+ * So kxfs queues a changed job, and publishes it once. Making snapshots takes time, so a round
+ * publishes for at most PUBLISH_MS. kxfs publishes no job before the first lists have arrived,
+ * since a job without its pods would look changed.
  *
- * Job and pod events come from different watches. If the end of a job arrives first, kxfs waits SPEC_SETTLE_NS for
- * events of the job's pods. This time begins when all watches are confirmed. Then kxfs publishes the job again, so
- * that readers of `wait` get its final state even if the reason is unknown.
+ * Job and pod events come from different watches. If the end of a job arrives first, kxfs waits
+ * SPEC_SETTLE_NS for events of the job's pods. This time begins when all watches are confirmed.
+ * Then kxfs publishes the job again, so that readers of `wait` get its final state even if the
+ * reason is unknown.
  *
- * The last words of a failed job come from its pod. If the pod has none, kxfs takes them from the end of a log: the
- * log of the replica that failed first. Until that log is on disk, the job has no last words, and is marked as
- * unexplained.
- *
- * Readers of `wait` usually read the log next. So kxfs marks a job that has ended as fetching while more of its
- * output is expected soon. A timer checks that each second.
- *
- * kxfs publishes each new sample of a running job's usage immediately. Only the next mount needs samples on disk,
- * so kxfs saves them once a minute, together with any other change, and when the mount ends.
- *
- * The id of a job is the name of its object. If a job of another kind already has that id, the new job gets the id
- * NAME~KIND for good. The next mount finds that id in the job's snapshot on disk, since it loads all snapshots
- * before any job chooses an id. If several jobs are listed together, the oldest one chooses first.
- *
- * While the first list of a kind is missing (it may be forbidden), the other kinds are shown. Jobs on disk that may
- * be of the missing kind remain unchanged until its list arrives.
- *
- * A job (struct publish_shown) has these states. When a job becomes UNLISTED again, it chooses its id again.
+ * A job (struct publish_shown) has these states. When a job becomes UNLISTED again, it chooses its
+ * id again.
  *
  *   state     meaning                           what ends it                                         next
  *   UNLISTED  this mount has not shown it; its  its pods are listed                                  SHOWN
@@ -78,7 +64,7 @@ enum words_state { WORDS_UNREAD, WORDS_READING, WORDS_READ, WORDS_SILENT /* the 
  */
 enum { IN_RUNNING = 1, IN_CAPTURED = 2 };
 
-/* A job. It exists as long as the world has the job. */
+/* The data about a job. They exist as long as the world has the job. */
 struct publish_shown {
 	struct publish *p;
 	char *uid;
@@ -193,7 +179,13 @@ static bool is_taken(const struct publish *p, const struct world_job *job)
 	return !folders_of(c->folders, job->view).own && folders_awaits(c->folders, name, "");
 }
 
-/* Return the id of JOB. If the job has no id yet, choose one. S and JOB are the same job. */
+/*
+ * Return the id of JOB. If the job has no id yet, choose one. S and JOB are the same job. The id is
+ * normally the name of the job's object. If a job of another kind already has this id, the new job
+ * gets the id NAME~KIND, and keeps it. The next mount finds this id in the job's snapshot on disk,
+ * because it loads all snapshots before any job chooses an id. If several jobs are listed together,
+ * the oldest one chooses first.
+ */
 static const char *need_id(const struct publish *p, struct publish_shown *s,
 			   const struct world_job *job)
 {
@@ -223,10 +215,7 @@ static struct folder folder_of(const struct publish *p, const struct world_job *
 
 /* --- snapshots --- */
 
-/*
- * If JOB is not confirmed, return the time since which it is not, in ns. If JOB is confirmed,
- * return 0.
- */
+/* Return the time since which JOB has not been confirmed, in ns. Return 0 if JOB is confirmed. */
 static int64_t stale_since(const struct publish *p, const struct world_job *job)
 {
 	return p->stale_since ? p->stale_since : p->stale[job->type];
@@ -272,9 +261,10 @@ static void on_words(void *data, const char *words)
 }
 
 /*
- * If the pods of JOB have no last words, take the last words of JOB from a log. JOB is the new
- * snapshot of S. If CAPTURED is true, the logs of JOB are captured. In this case wait until that
- * log is complete.
+ * If the pods of a failed job have no last words, take the last words from the end of a log: the
+ * log of the replica that failed first. JOB is the new snapshot of S. If CAPTURED is true, the logs
+ * of JOB are captured. In this case wait until that log is complete. Until then, the job has no
+ * last words, and is marked as unexplained.
  */
 static void find_last_words(struct publish *p, struct publish_shown *s, struct spec_job *job,
 			    bool captured)
@@ -316,8 +306,9 @@ static bool is_early(const struct publish_shown *s)
 }
 
 /*
- * Mark in SNAPSHOT whether more output of the job is expected. SNAPSHOT is the new snapshot of S.
- * CAPTURED has the same meaning as in find_last_words. PODS_LATE is the result of pods_are_late.
+ * Mark in SNAPSHOT whether more output of the job is expected soon. Users who wait for the end of a
+ * job usually read its log next. SNAPSHOT is the new snapshot of S. CAPTURED has the same meaning
+ * as in find_last_words. PODS_LATE is the result of pods_are_late.
  */
 static void find_rest(struct publish *p, const struct publish_shown *s, struct spec_job *snapshot,
 		      bool captured, bool pods_late)
@@ -402,7 +393,8 @@ static struct spec_job *snapshot_of(struct publish *p, struct publish_shown *s,
 
 /*
  * True if the first list of JOB's kind has not arrived, or if the user is not allowed to list that
- * kind. If JOB is NULL, true if this applies to at least one kind.
+ * kind. If JOB is NULL, true if this applies to at least one kind. kxfs shows the other kinds
+ * meanwhile. Jobs on disk that may be of the missing kind remain unchanged until its list arrives.
  */
 static bool is_unlisted(const struct publish *p, const struct spec_job *job)
 {
@@ -479,8 +471,8 @@ static bool runs(const struct spec_job *job)
 }
 
 /*
- * Save the snapshot of S. SAMPLED is true if only the usage has changed. In this case save the
- * snapshot at most once in SAMPLED_MS.
+ * Save the snapshot of S. SAMPLED is true if only the usage has changed. Only the next mount needs
+ * samples on disk. So in this case save the snapshot at most once in SAMPLED_MS.
  */
 static void save(struct publish *p, struct publish_shown *s, bool sampled)
 {

@@ -31,7 +31,7 @@
  */
 #define SERVER_TRIES 4
 
-/* --- from jobs/ --- */
+/* --- removals from jobs/ --- */
 
 struct cancel {
 	struct request r;
@@ -169,7 +169,7 @@ void kube_cancel(struct backend *b, struct backend_request *rq)
 	send_delete(&c->r);
 }
 
-/* --- from history/ --- */
+/* --- removals from history/ --- */
 
 struct removals {
 	struct backend *b;

@@ -464,8 +464,8 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 }
 
 /*
- * True if REPLY contains the object that was sent. A success status alone does not prove this,
- * since a page from a proxy may have one.
+ * True if REPLY contains the object that was sent. A success status is not enough, because a page
+ * from a proxy may have one, too.
  */
 static bool is_created(const struct kube_submit *s, const struct http_reply *reply)
 {

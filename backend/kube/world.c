@@ -925,7 +925,7 @@ static void queue_report(struct world *w, struct object *now, const struct objec
 }
 
 /*
- * Report the jobs in the LocalQueues of this ClusterQueue, since they may wait because of the
+ * Report the jobs in the LocalQueues of this ClusterQueue, since these jobs may wait because of the
  * ClusterQueue.
  */
 static void cluster_queue_report(struct world *w, struct object *now, const struct object *old)

@@ -219,8 +219,8 @@ void world_set_positions(struct world *w, const char *name, const struct spec_qu
 /* Record whether this user lacks the right to patch Workloads (FIXED). */
 void world_set_fixed(struct world *w, bool fixed);
 /*
- * Record whether the API server could not reach Kueue when kxfs last sent it a request for Kueue
- * (AWAY).
+ * Record whether the API server was unable to reach Kueue (AWAY), according to its last reply about
+ * Kueue.
  */
 void world_set_kueue_away(struct world *w, bool away);
 /* Record whether the server lacks Kueue's API (ABSENT). */
