@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Accesses the state directory. Each function except disk_list makes one system call, and repeats
- * it after EINTR.
+ * this call after EINTR.
  */
 #include "backend/base/disk.h"
 #include "spec/base/time.h"

@@ -3,8 +3,8 @@
  * Reads and writes whole files. kxfs replaces small files in the state directory atomically, and
  * syncs them: after a crash, or if the disk is full, a file has either its old or its new contents,
  * never only a part of the new ones. Any thread that may wait for the disk may call these
- * functions. Unless a comment states otherwise, they return 0 or a negative errno. Public: fs/ also
- * uses this header.
+ * functions. Unless a comment states otherwise, these functions return 0 or a negative errno.
+ * Public: fs/ also uses this header.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The only type of lock in kxfs. A thread holds at most one lock at a time (rule T4). While a
- * thread holds a lock, it calls no function that may wait, reply, call back, parse or render. Debug
- * builds assert this. Public: fs/ also uses this header.
+ * thread holds a lock, the thread calls no function that may wait, reply, call back, parse or
+ * render. Debug builds assert this. Public: fs/ also uses this header.
  *
  *	struct lock l = LOCK_INIT;
  *	{

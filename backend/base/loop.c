@@ -217,7 +217,7 @@ static void timer_take(struct loop *loop, struct loop_timer *t)
  * Run the expired timers, but not those that their callbacks set. Otherwise a timer that always
  * sets itself to 0 ms again would block the loop for ever. SEQ numbers the timers in the order in
  * which they were set. A timer that a callback sets expires now or later, and has a higher SEQ. So
- * the heap has it after all timers that had expired before.
+ * in the heap, such a timer is after all timers that had expired before.
  */
 static void loop_on_tick(uv_timer_t *uv)
 {
@@ -695,8 +695,8 @@ static void *loop_main(void *data)
 }
 
 /*
- * Check that three descriptors are available for libuv's first loop. If libuv can open only the
- * first one, it calls abort().
+ * Check that three descriptors are available for libuv's first loop. If libuv could open only the
+ * first of them, it would call abort().
  */
 static int loop_check_descriptors(void)
 {

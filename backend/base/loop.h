@@ -100,8 +100,8 @@ int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data);
 /*
  * Run WORK(DATA) on a thread of the pool, then DONE(DATA) on the I/O thread. DONE may be NULL. This
  * is for calls that may wait for a disk; most callers use work.h instead. WORK must not use data
- * that another thread writes. The pool runs a few calls at the same time. If all of these hang, it
- * starts more threads, up to a limit.
+ * that another thread writes. The pool runs a few calls at the same time. If all these calls hang,
+ * the pool starts more threads, up to a limit.
  */
 void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data);
 /*

@@ -3,9 +3,9 @@
  * The format of /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... UTIME
  * STIME CUTIME CSTIME ... RSS ... EXIT_CODE"; see proc(5).
  *
- * kxfs raises its limit of descriptors, but starts other programs with the old limit. So it stores
- * the old limit first. When kxfs starts a program, a pipe shows whether the exec succeeded: a
- * successful exec closes the pipe.
+ * kxfs raises its limit of descriptors, but starts other programs with the old limit. So kxfs
+ * stores the old limit first. When kxfs starts a program, a pipe shows whether the exec succeeded:
+ * a successful exec closes the pipe.
  */
 #include "backend/base/process.h"
 
@@ -112,8 +112,8 @@ void process_boot(char ret[37])
 }
 
 /*
- * The soft limit of descriptors before process_allow_descriptors raised it; 0 if that did not
- * happen.
+ * The soft limit of descriptors before process_allow_descriptors raised it. 0 if
+ * process_allow_descriptors was not called.
  */
 static _Atomic rlim_t given;
 

@@ -99,7 +99,7 @@ int spawn_self(char *const *argv, char *const *env, const int fds[3], pid_t *ret
  *
  * kxfs starts itself as an intermediate process, which lowers the limit, searches PATH, and execs
  * the program. If a directory of PATH is on a disk that hangs, only the intermediate process hangs.
- * SIGKILL can end it.
+ * SIGKILL can end that process.
  *
  * The program's standard input is /dev/null. FDS[0] is the write end of a pipe, on which the
  * intermediate process reports a failure. If the intermediate process can't run the program, it

@@ -56,7 +56,7 @@ static inline unsigned backoff_next(struct backoff *b, unsigned asked_ms)
 	return max_of(pause, asked_ms ? random_about(asked_ms + asked_ms / 3 + 1) : 0);
 }
 
-/* Do not count the last failure, so that the next pause is as long as the last one. */
+/* Do not count the last failure, so that the next pause is as long as the last pause. */
 static inline void backoff_undo(struct backoff *b)
 {
 	b->failures -= b->failures > 0;
