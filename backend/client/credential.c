@@ -435,7 +435,7 @@ static void read_is_late(void *data)
 
 /*
  * True if the files must be read now. If the kubeconfig must be read, too, this is false until the
- * plugin's process has ended, because this process uses the old connection.
+ * plugin's process has ended: that process still uses the old connection.
  */
 static bool files_due(const struct credential *cr)
 {
@@ -462,10 +462,7 @@ static void files_refresh(struct credential *cr)
 	loop_work(cr->loop, read_work, read_done, r);
 }
 
-/*
- * True if the files must be read now. If the kubeconfig must be read, too, this is false until the
- * plugin's process has ended: that process still uses the old connection.
- */
+/* --- the plugin --- */
 
 static bool answer_is_good(const struct credential *cr, int64_t now)
 {

@@ -105,7 +105,7 @@ static int set_timer(CURLM *curl, long ms, void *data)
 		return 0;
 	/*
 	 * uv_timer_start counts from the loop's time, which may be old after a long callback.
-	 * Update it, so that the timer does not fire too early.
+	 * Update the loop's time, so that the timer does not fire too early.
 	 */
 	uv_update_time(l->timer.loop);
 	return uv_timer_start(&l->timer, on_timer, (uint64_t)ms, 0);
@@ -196,11 +196,12 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 		flags |= CURL_CSELECT_OUT;
 	/*
 	 * With HTTP/2, curl may read bytes of one request while it serves another request on the
-	 * same connection. It may then keep these bytes until the socket gets more bytes, or until
-	 * one of curl's timers expires. (This was seen with curl 7.88. With 50 streams, curl kept
-	 * the bytes for 10 s in about one of six runs. With two streams on a busy machine, it kept
-	 * them for minutes.) So after a moment, kxfs makes curl read from the socket again. If such
-	 * a read delivers nothing, kxfs repeats it several times. Idle sockets cost nothing.
+	 * same connection. Curl may then keep these bytes until the socket gets more bytes, or
+	 * until one of curl's timers expires. (This was seen with curl 7.88. With 50 streams, curl
+	 * kept the bytes for 10 s in about one of six runs. With two streams on a busy machine, it
+	 * kept them for minutes.) So after a moment, kxfs makes curl read from the socket again. If
+	 * such a read delivers nothing, kxfs repeats the read several times. Idle sockets cost
+	 * nothing.
 	 */
 	if (events & UV_READABLE)
 		read_again(s);
@@ -343,8 +344,8 @@ void curl_loop_free(struct curl_loop *l)
 		return;
 	assert(!l->inside);
 	/*
-	 * Remove curl's callbacks. Otherwise curl would call them while it closes its connections
-	 * and descriptors.
+	 * Remove curl's callbacks. Otherwise curl would call these callbacks while it closes its
+	 * connections and descriptors.
 	 */
 	curl_multi_setopt(l->curl, CURLMOPT_SOCKETFUNCTION, NULL);
 	curl_multi_setopt(l->curl, CURLMOPT_TIMERFUNCTION, NULL);
@@ -371,9 +372,9 @@ static size_t take_none(char *bytes, size_t size, size_t n, void *data)
 }
 
 /*
- * Curl may keep received bytes of a paused stream, up to 64 MiB, until it delivers them. If the
- * stream is removed while other streams use the same connection, curl 7.88 never frees these bytes.
- * So before the removal, let curl deliver these bytes to a function that discards them.
+ * Curl may keep received bytes of a paused stream in memory, up to 64 MiB. If the stream is removed
+ * while other streams use the same connection, curl 7.88 never frees these bytes. So before the
+ * removal, let curl deliver these bytes to a function that discards them.
  */
 void curl_loop_remove(struct curl_loop *l, CURL *easy)
 {

@@ -31,7 +31,7 @@ void curl_loop_free(struct curl_loop *l);
 
 /* Start the transfer EASY. The caller still owns EASY, but must not use its CURLOPT_PRIVATE. */
 void curl_loop_add(struct curl_loop *l, CURL *easy, void *data);
-/* Remove EASY, whether it has ended or not. ENDED is not called for it afterwards. */
+/* Remove EASY, whether the transfer has ended or not. ENDED is not called for EASY afterwards. */
 void curl_loop_remove(struct curl_loop *l, CURL *easy);
 /*
  * Call this when curl has delivered a chunk of bytes. After a socket has had bytes, curl_loop reads

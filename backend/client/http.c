@@ -74,7 +74,7 @@
  * A queue of requests for one multi handle. With HTTP/2, requests can share a connection, but only
  * after the connection is established. So if a burst of requests finds all connections full, curl
  * would open a connection for each request. To avoid this, kxfs passes one request at a time to
- * curl, and the next one when the previous one has its connection. If the server is known to
+ * curl. When this request has its connection, kxfs passes the next one. If the server is known to
  * support only HTTP/1.1, kxfs does not queue requests.
  */
 struct lane {
@@ -113,7 +113,7 @@ struct http {
 	void *recovered_data;
 	unsigned tokens;       /* the number of retries allowed now */
 	uint64_t tokens_since; /* loop_now_ms when the last token was added */
-	struct tally answers;  /* counts by verb, resource and code */
+	struct tally answers;  /* counts of replies by verb, resource and code */
 	atomic_ullong n_failed, n_retried;
 	atomic_uint n_connections;
 };
@@ -327,7 +327,7 @@ static void arm(struct http_request *rq, uint64_t at)
 
 	/*
 	 * uv_timer_start counts from the loop's time, which may be old after a long callback.
-	 * Update it, so that the timer does not fire too early.
+	 * Update the loop's time, so that the timer does not fire too early.
 	 */
 	uv_update_time(rq->timer.loop);
 	uv_timer_start(&rq->timer, on_timer, at > now ? at - now : 0, 0);
@@ -378,8 +378,8 @@ static int before_sending(void *data, char *remote_ip, char *local_ip, int remot
 }
 
 /*
- * If LINE, which has N bytes, is the header NAME, return its value, malloc'ed. Otherwise return
- * NULL.
+ * LINE has N bytes. If LINE is the header NAME, return the header's value, malloc'ed. Otherwise
+ * return NULL.
  */
 static char *value_of(const char *line, size_t n, const char *name)
 {

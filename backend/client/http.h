@@ -53,13 +53,17 @@ struct http_reply {
 	 */
 	bool again;
 	unsigned wait_ms; /* Retry-After in ms, at most 60 s; 0 if there is none */
-	int64_t date;	  /* the Date header, in s since 1970; 0 if there is none */
-	/* for people: if there is no HTTP reply, the reason (from curl or the plugin); else "" */
+	/* the Date header, in s since 1970; 0 if there is none */
+	int64_t date;
+	/*
+	 * If there is no HTTP reply, the reason as a text for people (from curl or the plugin).
+	 * Otherwise "".
+	 */
 	const char *text;
 	/*
-	 * If the reply is an error (not 2xx), BODY has the first 64 KiB of its body. If it is 2xx
-	 * and the call's BYTES is NULL, BODY has the whole body. Otherwise BODY is empty, because
-	 * bytes() got the whole body.
+	 * If the reply is an error (not 2xx), BODY has the first 64 KiB of its body. If the reply
+	 * is 2xx and the call's BYTES is NULL, BODY has the whole body. Otherwise BODY is empty,
+	 * because bytes() got the whole body.
 	 */
 	const char *body;
 	size_t len;
@@ -73,7 +77,7 @@ static inline bool http_succeeded(const struct http_reply *reply)
 
 /*
  * Return the negative errno for REPLY, which must be a failure. Set *RET_TEXT to a text for people,
- * malloc'ed. Set it to NULL if the errno describes the failure well enough.
+ * malloc'ed. Set *RET_TEXT to NULL if the errno describes the failure well enough.
  */
 static inline int http_refusal(const struct http_reply *reply, const struct spec_asked *asked,
 			       char **ret_text)
@@ -134,16 +138,16 @@ struct http_call {
 	 * True to retry the call after a reply of 429 or 503, and after a broken connection. The
 	 * pause is the server's Retry-After, or else grows with each retry. The call's deadline,
 	 * and a budget that all calls share, limit the retries. kxfs retries a call only if the
-	 * server certainly did not carry it out (spec_reply_did_nothing), or if it may be repeated
-	 * (GET, HARMLESS). After a 401, kxfs retries the call once with a new credential, even if
-	 * RETRY is false.
+	 * server certainly did not carry it out (spec_reply_did_nothing), or if the call may be
+	 * repeated (GET, HARMLESS). After a 401, kxfs retries the call once with a new credential,
+	 * even if RETRY is false.
 	 */
 	bool retry;
 	/* Called when a 2xx reply begins. May be NULL. */
 	void (*head)(void *data, int status);
 	/*
-	 * Called for each chunk of the body of a 2xx reply. If it returns a negative errno, the
-	 * call ends with that error. If BYTES is NULL, the body is kept for DONE.
+	 * Called for each chunk of the body of a 2xx reply. If this callback returns a negative
+	 * errno, the call ends with that error. If BYTES is NULL, the body is kept for DONE.
 	 */
 	int (*bytes)(void *data, const char *bytes, size_t n);
 	/* Called exactly once at the end, never from within http_send. */
@@ -152,8 +156,8 @@ struct http_call {
 };
 
 /*
- * Create a client. C and CR are borrowed, and must outlive it. Return 0, or a negative errno with
- * *RET_TEXT, malloc'ed; for example, if a CA file can't be read.
+ * Create a client. C and CR are borrowed, and must outlive the client. Return 0, or a negative
+ * errno with *RET_TEXT, malloc'ed; for example, if a CA file can't be read.
  */
 int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
 	     struct http **ret, char **ret_text);
@@ -172,7 +176,7 @@ void http_free(struct http *http);
 struct http_request *http_send(struct http *http, const struct http_call *call);
 /* Cancel RQ; done() is not called any more. */
 void http_cancel(struct http_request *rq);
-/* Cancel *RQ, which may be NULL, and set it to NULL. */
+/* Cancel *RQ, which may be NULL, and set *RQ to NULL. */
 static inline void http_drop(struct http_request **rq)
 {
 	if (*rq)
@@ -206,8 +210,8 @@ struct http_counts {
 	/*
 	 * Numbers of requests by verb, resource and code. kxfs counts a request when the head of
 	 * its reply arrives. If it is certain that no reply will arrive, kxfs counts the request
-	 * with the code "none". It does not count a request that was cancelled before that. The
-	 * tally is valid as long as the struct http.
+	 * with the code "none". kxfs does not count a request that was cancelled earlier. The tally
+	 * is valid as long as the struct http.
 	 */
 	const struct tally *answers;
 	uint64_t failed, retried;

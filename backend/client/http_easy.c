@@ -77,8 +77,8 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	SET(code, e, CURLOPT_TCP_KEEPIDLE, PROBE_AFTER_S);
 	SET(code, e, CURLOPT_TCP_KEEPINTVL, PROBE_EACH_S);
 	/*
-	 * kxfs can't know in advance whether a server without TLS supports HTTP/2, so it uses
-	 * HTTP/1.1.
+	 * kxfs can't know in advance whether a server without TLS supports HTTP/2. So kxfs uses
+	 * HTTP/1.1 for such a server.
 	 */
 	SET(code, e, CURLOPT_HTTP_VERSION,
 	    s->tls && !c->call->alone ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);

@@ -243,7 +243,7 @@ static int server_proxy(struct http_server *s, const struct spec_connection *c, 
 
 	/*
 	 * Replace socks5: by socks5h:, so that the proxy resolves the server's name, as with
-	 * kubectl. With socks5:, curl would resolve it on this machine.
+	 * kubectl. With socks5:, curl would resolve the name on this machine.
 	 */
 	if (strncmp(proxy, "socks5://", 9) == 0) {
 		s->proxy = text_print("socks5h://%s", proxy + 9);

@@ -9,10 +9,10 @@
 
 /*
  * Set *RET to the connection of CONTEXT ("": the current context) in the kubeconfig. The kubeconfig
- * is the file OPTION. If OPTION is NULL or "", it consists of the files of $KUBECONFIG, some of
- * which may be missing. If this variable is not set, it is ~/.kube/config. If that file does not
- * exist, use the service account of the pod in which kxfs runs. Relative paths are below DIR (NULL
- * or "": the working directory).
+ * is the file OPTION. If OPTION is NULL or "", the kubeconfig consists of the files of $KUBECONFIG,
+ * some of which may be missing. If this variable is not set, the kubeconfig is ~/.kube/config. If
+ * that file does not exist, use the service account of the pod in which kxfs runs. Relative paths
+ * are below DIR (NULL or "": the working directory).
  *
  * Return 0, or a negative errno with *RET_TEXT, malloc'ed. The text names the file, the line, the
  * error and its remedy. The caller clears *RET in both cases.

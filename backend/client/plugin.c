@@ -66,7 +66,7 @@ struct plugin {
 	bool started;
 	struct work work;
 	char **argv, **env;
-	pid_t pid;  /* 0 if there is no process, or it has been reaped */
+	pid_t pid;  /* 0 if there is no process, or the process has been reaped */
 	int status; /* as returned by waitpid */
 	char *answer;
 	size_t len, room;
@@ -119,7 +119,7 @@ static void source_close(struct plugin_source *s)
 /*
  * Call this when P becomes ENDING, and after each later event. Do nothing until the pool has
  * started the process, or could not start it. After that, close the pipes. If the process still
- * exists, kill it. Otherwise post plugin_gone.
+ * exists, kill the process. Otherwise post plugin_gone.
  */
 static void plugin_leave(struct plugin *p)
 {
@@ -150,7 +150,7 @@ static void plugin_finish(struct plugin *p, int err, struct spec_credential *ans
 	cleanup_free char *text = NULL;
 	size_t n = p->words_len;
 
-	/* Remove white space at the end of stderr, because TEXT, which people read, quotes it. */
+	/* Remove white space at the end of stderr: TEXT quotes stderr, and people read TEXT. */
 	while (n > 0 && strchr(" \t\r\n", p->words[n - 1]))
 		n--;
 	text = err ? text_print("credential plugin \"%s\" %s%s%.*s", p->c->exec.command, what,

@@ -253,13 +253,14 @@ static char *path_of(const struct podlog *p, const char *rest)
  *
  * A kubelet notices that a log was rotated only when it has read the current file to its end. If
  * the file is rotated before that, the kubelet follows the old file for ever, although nothing is
- * written to it any more. (Before version 1.29, it does so after every rotation.) The stream then
- * does not end, but has no more output. So a stream is in doubt when it begins, and again after
- * many bytes.
+ * written to it any more. (Before version 1.29, a kubelet does so after every rotation.) The stream
+ * then does not end, but has no more output. So a stream is in doubt when it begins, and again
+ * after many bytes.
  *
- * If a stream in doubt is silent, kxfs asks the kubelet for the last line of the log. If this is
- * also the last line on disk, the kubelet has read the current file to its end, and the doubt is
- * over. If it is another line, and the stream remains silent, kxfs abandons the stream.
+ * If a stream in doubt is silent, kxfs asks the kubelet for the last line of the log. If this line
+ * is also the last line on disk, the kubelet has read the current file to its end, and the doubt is
+ * over. If the kubelet returns another line, and the stream remains silent, kxfs abandons the
+ * stream.
  */
 static void set_doubt(struct podlog *p, unsigned ms)
 {
@@ -268,7 +269,7 @@ static void set_doubt(struct podlog *p, unsigned ms)
 	loop_timer_set(&p->doubt, random_about(ms));
 }
 
-/* If the stream is in doubt, set the timer that checks whether it is silent. */
+/* If the stream is in doubt, set the timer that checks whether the stream is silent. */
 static void begin_doubt(struct podlog *p)
 {
 	if (p->config.follow && !loop_timer_is_set(&p->doubt) && !p->question &&
@@ -368,7 +369,7 @@ static void on_end(void *data, const struct http_reply *reply)
 
 /* --- the run and the pod of the stream --- */
 
-/* Pass on the held output: it is from this run, and so is all later output of the stream. */
+/* Pass on the held output. The held output and all later output of the stream are from this run. */
 static void accept_held(struct podlog *p)
 {
 	cleanup_free char *held = take_ptr(p->held);

@@ -72,8 +72,8 @@ struct podlog_config {
 	const char *namespace, *pod, *container;
 	bool follow; /* true if the stream continues while the container runs */
 	/*
-	 * Number of requests in a row that ended as PODLOG_SILENT. The higher it is, the longer
-	 * this stream may be silent.
+	 * Number of requests in a row that ended as PODLOG_SILENT. The higher this number is, the
+	 * longer this stream may be silent.
 	 */
 	unsigned lost;
 	/*
@@ -88,9 +88,9 @@ struct podlog_config {
 	const char *uid;
 	unsigned restart;
 	/*
-	 * The known end of the log, as in spec/logline/logline.h. The podlog takes ownership of it.
-	 * If no line is known, or with FORCE, kxfs holds output back until the server has confirmed
-	 * the run.
+	 * The known end of the log, as in spec/logline/logline.h. The podlog takes ownership of
+	 * KNOWN. If no line is known, or with FORCE, kxfs holds output back until the server has
+	 * confirmed the run.
 	 */
 	struct spec_logline_known known;
 	bool force;

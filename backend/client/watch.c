@@ -76,7 +76,7 @@
 #define REFUSALS_MAX 5
 /*
  * A pod of a large job may have hundreds of KiB. So the first page is small. kxfs chooses the
- * number of objects of each later page so that it has about PAGE_BYTES.
+ * number of objects of each later page so that the page has about PAGE_BYTES.
  */
 #define PAGE_BYTES (4u << 20)
 #define PAGE_MAX   500
@@ -92,7 +92,7 @@
 #define CONFIRM_MS     600000
 /*
  * When another watch finds that the server was restored from a backup, this watch must relist or
- * check the server's version, unless it did so within this time.
+ * check the server's version, unless this watch did so within this time.
  */
 #define DOUBT_MS  10000
 #define ABSENT_MS 60000 /* pause before retrying a resource that is not served */
@@ -141,7 +141,7 @@ struct watch {
 	 * forbidden.
 	 */
 	unsigned refusals;
-	/* The pauses before retries. Only a watch that lasts STEADY_MS resets them. */
+	/* The pauses before retries. Only a watch that lasts STEADY_MS resets these pauses. */
 	struct backoff backoff;
 	unsigned silent;  /* kxfs restarts the watch after this time without a byte, in ms */
 	unsigned head_ms; /* the time limit for the head of the next reply, in ms */
@@ -181,7 +181,7 @@ static void ask_ahead(struct watch *w);
 
 /*
  * Notify the owner whether its cache is confirmed. If ERR is 0, the cache is confirmed. Otherwise
- * ERR and TEXT are the reason why it is not.
+ * ERR and TEXT are the reason why the cache is not confirmed.
  */
 static void notify(struct watch *w, int err, const char *text)
 {
@@ -279,7 +279,7 @@ static void failed(struct watch *w, const struct http_reply *reply)
 		w->refusals--;
 		err = -EAGAIN;
 	}
-	/* Log only later failures: the owner reports the first one to users. */
+	/* Log only later failures: the owner reports the first failure to users. */
 	if (w->err != err && w->err != ERR_NONE_YET)
 		diag(DIAG_WARNING, "%s", text ? text : strerror(-err));
 	if (err == -EOPNOTSUPP) {
@@ -617,7 +617,7 @@ static struct watch_part *send_call(struct watch *w, struct http_call *call)
 }
 
 /*
- * Request the page that TOKEN identifies. TOKEN is already escaped. If it is NULL, request the
+ * Request the page that TOKEN identifies. TOKEN is already escaped. If TOKEN is NULL, request the
  * first page.
  */
 static struct watch_part *send_page(struct watch *w, const char *token)
@@ -761,8 +761,8 @@ static void send_version(struct watch *w)
 
 /*
  * True if the server's version must be checked before the next watch. A server that was restored
- * from a backup continues with lower versions. It accepts a watch from a version that it does not
- * have yet, and sends no events until it reaches that version.
+ * from a backup continues with lower versions. Such a server accepts a watch from a version that
+ * the server does not have yet. The server then sends no events until it reaches that version.
  *
  * So kxfs checks the version in three cases. First, after the server was unreachable, or when the
  * cache was not confirmed for CONFIRM_MS; but at most once in CONFIRM_MS. Second, when a watch was

@@ -2,7 +2,7 @@
 /*
  * Keeps the owner's cache of one resource of one namespace up to date. A watch requests a list,
  * page by page, and then watches from the version of the list. When the request for events ends,
- * the watch sends it again. If the server no longer has the version (410), the watch relists.
+ * the watch sends a new one. If the server no longer has the version (410), the watch relists.
  * Objects that are not in the new list were deleted. I/O thread only.
  */
 #pragma once
@@ -93,16 +93,15 @@ struct watch *watch_new(const struct watch_config *config);
 void watch_free(struct watch *w);
 
 /*
- * Retry early, because the server may be reachable again, or because a user is interested. If W
- * waits after a failed request, retry now, but not within 2 s after the last early retry. Do not
- * retry early if the server has refused the request, or has asked for a pause.
+ * Call this when the server may be reachable again, or when a user is interested. If W waits after
+ * a failed request, retry now, but not within 2 s after the last early retry. If the server has
+ * refused the request, or has asked for a pause, do not retry early.
  */
 void watch_retry_now(struct watch *w);
 
 /*
- * Call this when the server may be reachable again, or when a user is interested. If W waits after
- * a failed request, retry now, but not within 2 s after the last early retry. If the server has
- * refused the request, or has asked for a pause, do not retry early.
+ * Make W relist. The owner calls this within object() if it needs an object that it has ignored
+ * before.
  */
 void watch_list_anew(struct watch *w);
 
