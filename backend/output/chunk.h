@@ -114,7 +114,7 @@ struct feed {
 	bool final;
 
 	struct chunks chunks;
-	/* The bytes from FROM to SEEN, malloc'ed, if there are only a few of them. Else NULL. */
+	/* The bytes from FROM to SEEN, malloc'ed, if these are only a few bytes. Else NULL. */
 	char *bytes;
 	uint64_t size; /* size of the log */
 	/*

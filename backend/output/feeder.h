@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The interface between a log's writer (writer.c) and the log's job (output.c). The job notifies
- * the writer when it may begin. The writer notifies the job of the bytes that it has written, so
- * that the merged log gets them from memory. Only writer.c and output.c use this header. I/O
- * thread.
+ * the writer when the writer may begin. The writer notifies the job of the bytes that it has
+ * written. So the merged log gets these bytes from memory. Only writer.c and output.c use this
+ * header. I/O thread.
  */
 #pragma once
 
@@ -27,8 +27,8 @@ struct feeder {
 /* Return the feeder of the log KEY of J. The log must have begun. */
 struct feeder output_log_feeder(struct output_job *j, const char *key);
 /*
- * Call FN(DATA) when the file of L exists, or when the disk has refused to create it. If one of
- * these has already happened, call FN within this call. If FN is NULL, cancel an earlier call. Only
+ * Call FN(DATA) when the file of L exists, or when the disk has refused to create that file. If
+ * this has already happened, call FN within this call. If FN is NULL, cancel an earlier call. Only
  * one caller can wait.
  */
 void output_log_when_open(struct output_log *l, loop_fn fn, void *data);

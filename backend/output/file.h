@@ -3,8 +3,8 @@
  * A struct file is one container's log on disk (logs/KEY, and the table of its lines, lines/KEY),
  * or a job's merged log (KEY is NULL). A lookup finds a struct file by the name of the log. Each
  * reader of the log has a reference to the file. While the job is open, the job (output.c) has a
- * reference, too. All of them share the file's state. Any thread may call these functions, unless
- * noted otherwise. All functions may wait for the disk.
+ * reference, too. The readers and the job share the file's state. Any thread may call these
+ * functions, unless noted otherwise. All functions may wait for the disk.
  */
 #pragma once
 
@@ -29,8 +29,8 @@ int files_dir(const struct files *all);
  */
 void files_expect_more(struct files *all);
 /*
- * Mark logs of job ID as cut (log_is_cut), because they are about to be removed. Do not mark logs
- * that have already ended. I/O thread.
+ * Mark logs of job ID as cut (log_is_cut), because these logs are about to be removed. Do not mark
+ * logs that have already ended. I/O thread.
  */
 void files_cut(struct files *all, const char *id);
 /*
@@ -91,8 +91,8 @@ void file_lost(struct file *f, uint64_t at);
  */
 unsigned file_fetch(struct file *f, int more);
 /*
- * Open the files that the merged log F refers to, because their names are about to be removed. Keep
- * these files open.
+ * Open the files that the merged log F refers to, because the names of these files are about to be
+ * removed. Keep these files open.
  */
 void file_hold(struct file *f);
 

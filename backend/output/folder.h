@@ -33,8 +33,8 @@ int folder_make(int dir_fd, const char *id);
  */
 int folder_make_one(int dir_fd, const char *name);
 /*
- * Open the log KEY for appending, and create it if needed. Set *RET_SIZE to its size. RET_SIZE may
- * be NULL.
+ * Open the log KEY for appending, and create it if needed. Set *RET_SIZE to the size of the log.
+ * RET_SIZE may be NULL.
  */
 int folder_open_log(int dir_fd, const char *id, const char *key, uint64_t *ret_size);
 

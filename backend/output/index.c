@@ -149,8 +149,8 @@ static int index_log_sizes(struct index *x)
 }
 
 /*
- * Read the records. Stop at the first one that is not plausible, or that refers to bytes that a
- * crash of the machine has lost. New records will replace that record and all after it.
+ * Read the records. Stop at the first record that is not plausible, or that refers to bytes that a
+ * crash of the machine has lost. New records will replace that record and all records after it.
  */
 static int index_load_records(struct index *x, int fd)
 {
@@ -417,8 +417,8 @@ static int index_write_keys(const struct index *x)
 	if (fd < 0)
 		return fd;
 	/*
-	 * Remove a torn line at the end of the file. Otherwise it would be read as a part of the
-	 * next line.
+	 * Remove a torn line at the end of the file. Otherwise kxfs would read that line as a part
+	 * of the next line.
 	 */
 	err = disk_truncate(fd, x->keys_len);
 	return err < 0 ? err

@@ -25,7 +25,7 @@ struct index_size {
 
 /*
  * Set *RET to the size of the index in the open file FD. Count its records up to the last plausible
- * one. Any thread. Return 0 or a negative errno.
+ * record. Any thread. Return 0 or a negative errno.
  */
 int index_size_read(int fd, struct index_size *ret);
 

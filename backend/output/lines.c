@@ -26,8 +26,8 @@ static size_t put_varint(uint8_t *to, uint64_t v)
 }
 
 /*
- * Parse the varint at FROM, of at most LEN bytes. Return its length; 0 if it is incomplete or
- * exceeds 64 bits.
+ * Parse the varint at FROM, of at most LEN bytes. Return its length. Return 0 if the varint is
+ * incomplete or exceeds 64 bits.
  */
 static size_t get_varint(const uint8_t *from, size_t len, uint64_t *ret)
 {

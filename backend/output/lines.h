@@ -8,14 +8,14 @@
  *
  * The file is a sequence of blocks of LINES_BLOCK bytes. The last block may be shorter. Each block
  * begins with a whole record (at, ns, number: 8 bytes each, little-endian). Each further record has
- * the differences to the record before it (at: varint, ns: zigzag varint, number: varint). If a
- * byte 0 is where a record would begin, it ends the block early. So a record is found by bisection
- * over the blocks, and the end of the table can be read without the rest.
+ * the differences to the record before it (at: varint, ns: zigzag varint, number: varint). A byte 0
+ * in place of a record ends the block early. So a record is found by bisection over the blocks, and
+ * the end of the table can be read without the rest.
  *
  * Successive lines that have the same time, or whose time is unknown, share one record: the record
  * of the first of these lines. But if a line begins LINES_SPAN bytes or more after the last
- * record's line, it gets a record of its own. So the bytes between two records can be searched in
- * bounded time.
+ * record's line, this line gets a record of its own. So the bytes between two records can be
+ * searched in bounded time.
  *
  * A line is a run of bytes that ends with '\n'. The last line may lack the '\n', because it is not
  * complete yet. Any thread of any process may call these functions.

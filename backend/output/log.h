@@ -73,8 +73,8 @@ ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off);
  */
 struct log_early {
 	/*
-	 * The follower has read bytes up to this offset. When it read them, some of these bytes
-	 * were not on disk yet. END is 0 if all bytes that the follower has read are on disk.
+	 * The follower has read bytes up to this offset. At that time, some of these bytes were not
+	 * on disk yet. END is 0 if all bytes that the follower has read are on disk.
 	 */
 	uint64_t end;
 	unsigned losses;
@@ -82,8 +82,8 @@ struct log_early {
 
 /*
  * If the bytes at OFF are in memory, set *RET to their address, and record in E that the follower
- * has read them. Return their number, at most N. Return 0 if they are not in memory. The address is
- * valid until the next event. If RET is NULL, only return the number.
+ * has read these bytes. Return the number of these bytes, at most N. Return 0 if the bytes are not
+ * in memory. The address is valid until the next event. If RET is NULL, only return the number.
  */
 size_t log_read_early(struct log *log, struct log_early *e, const char **ret, size_t n,
 		      uint64_t off);

@@ -115,8 +115,9 @@ size_t merge_keys_parse(struct merge_keys *keys, const char *text, size_t len)
 struct merge_lines {
 	const char *buf;
 	size_t len;
-	size_t at;    /* where the next line begins */
-	size_t whole; /* offset after the next '\n' at or after AT; 0 if not known yet */
+	size_t at; /* where the next line begins */
+	/* offset of the byte after the next '\n' (at or after AT); 0 if not known yet */
+	size_t whole;
 };
 
 /* AT is where a line begins. Move AT to the end of this line, and return the new AT. */
@@ -270,8 +271,8 @@ struct merge_run {
 };
 
 /*
- * Drop the next line, which ends before NEXT. If a part of it must be kept, do nothing and return
- * false.
+ * Drop the next line, which ends before NEXT. If a part of the line must be kept, do nothing and
+ * return false.
  */
 static inline bool merge_drop_line(struct merge_run *run, const struct merge_prefix *prefix,
 				   const char *next)

@@ -79,7 +79,7 @@ int merge_follow(struct merge_keys *keys, const struct merge_record *last,
 
 /*
  * Parse TEXT, the contents of `merged.keys`, and append its lines to KEYS. Stop at a line that is
- * incomplete or invalid. Return the length of the lines before it.
+ * incomplete or invalid. Return the length of the lines before that line.
  */
 size_t merge_keys_parse(struct merge_keys *keys, const char *text, size_t len);
 void merge_keys_add(struct merge_keys *keys, const char *key, const char *prefix);

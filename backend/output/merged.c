@@ -92,7 +92,7 @@ static int merged_index(struct merged *m)
 	lock_scope(m->lock);
 	if (m->fd < 0)
 		m->fd = take_fd(&fd);
-	return m->fd; /* another thread may have opened it meanwhile */
+	return m->fd; /* another thread may have opened the index meanwhile */
 }
 
 /*
@@ -135,7 +135,7 @@ static int merged_find(int fd, const struct index_size *size, enum log_form form
 			*ret_base = record_end(&r, form);
 			/*
 			 * First try the record after HINT, because a sequential reader often needs
-			 * it.
+			 * that record.
 			 */
 			mid = mid == hint && low < high ? low : low + (high - low) / 2;
 		} else {

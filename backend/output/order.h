@@ -37,8 +37,8 @@ void *order_data(const struct order_source *s);
 void order_open(struct order_source *s);
 void order_close(struct order_source *s);
 /*
- * If EXPECTED, earlier output of S is about to arrive, so all other sources wait for S. If not,
- * they no longer wait for S.
+ * If EXPECTED, earlier output of S is about to arrive, so all other sources wait for S. Otherwise,
+ * the other sources no longer wait for S.
  */
 void order_expect(struct order_source *s, bool expected);
 /*

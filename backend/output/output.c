@@ -114,7 +114,7 @@ struct output_log {
 	uint64_t given;	   /* number of bytes that were passed to the order */
 	uint64_t readings; /* number of times that the log was read to its end */
 	uint64_t due;	   /* READINGS must reach this number, unless the log is fetched */
-	/* in FED: when the index on disk has this many records, it has all of the log */
+	/* in FED: the index has all of the log when it has this many records on disk */
 	uint64_t whole;
 	struct stash stash; /* used in READING */
 	/* Called when the log's file exists, or when the disk has refused to create it; or NULL. */
@@ -124,7 +124,7 @@ struct output_log {
 	void *ended_data;
 	/*
 	 * Links of the job's list QUEUE. The job's next step advances the logs in this list. PREV
-	 * is NULL if the log is not in it.
+	 * is NULL if the log is not in the list.
 	 */
 	struct output_log *prev, *next;
 	/* Links of the job's list CALLING of logs whose ENDED is due. */
@@ -176,8 +176,8 @@ struct output_job {
 
 /*
  * UNAIMED: some logs of the job are not open yet, so the required bytes are not known. COLLECTING:
- * some required bytes are not in the index yet. SYNCING: the index has all of them, but must still
- * be written to disk.
+ * some required bytes are not in the index yet. SYNCING: the index has all required bytes, but must
+ * still be written to disk.
  */
 enum arrival_state { ARRIVAL_UNAIMED, ARRIVAL_COLLECTING, ARRIVAL_SYNCING };
 
@@ -525,7 +525,7 @@ static void log_make(struct output_log *l)
 	l->life = LOG_MAKING;
 	/*
 	 * The mark must exist before a log has its first byte. So if the mark is being created,
-	 * create the file after it.
+	 * create the file after the mark.
 	 */
 	if (j->marks.first)
 		work_enqueue(&m->work, j->output->loop, &j->marks);
@@ -602,7 +602,9 @@ static void log_take(struct output_log *l, const struct output_reading *r)
 		log_set_size(l, f->size);
 	if (whole && f->size < min_of(f->limit, l->size))
 		l->size = f->size; /* the log was truncated */
-	/* Output that was written during the read is in the stash, unless it did not fit. */
+	/*
+	 * Output that was written during the read is in the stash, unless this output did not fit.
+	 */
 	if (l->stash.chunks.n > 0 && !l->stash.lost && l->seen >= f->size &&
 	    log_give(l, &l->stash.chunks))
 		l->seen = l->size;
@@ -815,8 +817,8 @@ static void unmark_work(void *data)
 }
 
 /*
- * If WHOLE, record on disk that J's merged log is complete. Otherwise record that it may be
- * incomplete.
+ * If WHOLE, record on disk that J's merged log is complete. Otherwise record that the merged log
+ * may be incomplete.
  */
 static void job_mark(struct output_job *j, bool whole)
 {
@@ -1189,7 +1191,7 @@ void output_job_close(struct output_job *j)
 		l->ended = NULL;
 	/*
 	 * If the end of J was requested, J remains until its index is complete. Otherwise close J
-	 * now, and let the next start of kxfs continue it.
+	 * now, and let the next start of kxfs continue J.
 	 */
 	if (j->end != END_NONE && !j->output->stopped)
 		job_wake(j);
@@ -1348,8 +1350,8 @@ void output_job_remove(struct output *o, const char *id, room_fn done, void *dat
 	assert(!j || j->closed);
 	*r = (struct output_removal){o, text_copy(id), done, data};
 	/*
-	 * Mark the logs as cut now. If a fetch finishes before the logs are removed, it ends its
-	 * log (see fetched). After that, files_cut would not mark this log any more.
+	 * Mark the logs as cut now. If a fetch finishes before the logs are removed, the fetch ends
+	 * its log (see fetched). After that, files_cut would not mark this log any more.
 	 */
 	files_cut(o->files, id);
 	if (j)
@@ -1490,7 +1492,8 @@ void output_start(struct output *o)
 }
 
 /*
- * Finish the stop. By now, all waiting output is in the indexes on disk, or else kxfs abandons it.
+ * Finish the stop. Either all waiting output is now in the indexes on disk, or kxfs abandons the
+ * output that still waits.
  */
 static void stop_now(void *data)
 {

@@ -42,7 +42,7 @@ void output_free(struct output *o); /* Call this after loop_stop; NULL is allowe
  * on the I/O thread whenever a log is opened. The KEY is NULL for the merged log. FETCH begins the
  * required logs (output_log_begin). FETCH must call DONE(ARG) once on the I/O thread, when all
  * output that was printed before the call of FETCH is on disk, or is not available. Until then,
- * log_has_arrived is false. If a log has not begun when DONE is called, it has ended.
+ * log_has_arrived is false. If a log has not begun when DONE is called, that log has ended.
  */
 typedef void (*output_fetch_fn)(void *data, const char *id, const char *key, loop_fn done,
 				void *arg);
@@ -94,8 +94,8 @@ void output_log_expect(struct output_job *j, const char *key, bool expected);
 void output_log_deny(struct output_job *j, const char *key, bool denied);
 /*
  * Call this when the log KEY is complete. kxfs then adds the rest of the log to the merged log.
- * When this is done, or the disk has refused it, kxfs calls FN(DATA), but never within this call.
- * FN may be NULL. Readers see the end of the log as soon as all of it can be read.
+ * When the rest was added, or the disk has refused it, kxfs calls FN(DATA), but never within this
+ * call. FN may be NULL. Readers see the end of the log as soon as all of the log can be read.
  */
 void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *data);
 /*
@@ -127,8 +127,8 @@ void output_job_remove(struct output *o, const char *id, void (*done)(void *data
 
 /*
  * Open a log. If its job is not open (output_job_open), the log has the contents of its files, and
- * has ended. There may be 10 000 jobs that are not open. They use no memory until one of their logs
- * is opened.
+ * has ended. There may be 10 000 jobs that are not open. Such a job uses no memory until one of its
+ * logs is opened.
  */
 int output_log(struct output *o, const char *id, const char *key, enum log_form form,
 	       struct log **ret);

@@ -41,7 +41,7 @@ static void stamper_find(struct stamper *s, uint64_t offset)
 	if (s->known && s->now.line.at <= offset) {
 		/*
 		 * Try the next few records before searching: a sequential reader usually needs one
-		 * of them.
+		 * of these records.
 		 */
 		for (unsigned i = 0; i < 64; i++) {
 			if (!s->has_next)

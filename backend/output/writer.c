@@ -29,8 +29,8 @@
 #include "spec/base/mem.h"
 
 /*
- * While a log is busy, its buffers of up to KEPT_BUFFER bytes are reused. They are freed KEPT_MS
- * after all lines were written.
+ * While a log is busy, its buffers of up to KEPT_BUFFER bytes are reused. The buffers are freed
+ * KEPT_MS after all lines were written.
  */
 #define KEPT_BUFFER (4u << 20)
 #define KEPT_MS	    200
@@ -45,8 +45,8 @@
 #define PENDING_LEAST (256u << 10)
 /*
  * A log is busy if the last batch and the next one together have WRITE_BUSY bytes or more. For a
- * busy log, writes begin at least WRITE_PAUSE_MS apart, so that each of them is larger. But if the
- * next batch has WRITE_ENOUGH bytes, kxfs writes it without a pause.
+ * busy log, writes begin at least WRITE_PAUSE_MS apart, so that each write is larger. But if the
+ * next batch has WRITE_ENOUGH bytes, kxfs writes that batch without a pause.
  */
 #define WRITE_PAUSE_MS 5
 #define WRITE_BUSY     (16u << 10)
@@ -186,7 +186,7 @@ static int open_gaps(const struct log_writer *w, int flags)
 	return folder_open(w->dir_fd, w->id, "lines", name, flags | O_NONBLOCK);
 }
 
-/* Append B to the file FD, and close FD. If FD is a negative errno, return it. */
+/* Append B to the file FD, and close FD. If FD is a negative errno, return FD. */
 static int append(int fd, const struct bytes *b)
 {
 	cleanup_fd int file = fd;
@@ -196,7 +196,8 @@ static int append(int fd, const struct bytes *b)
 
 /*
  * First write the batch's part of the table, and then the batch. When kxfs receives the last lines
- * of the log again, it recognizes them by their times. So the table must have all lines of the log.
+ * of the log again, it recognizes these lines by their times. So the table must have all lines of
+ * the log.
  */
 static void write_work(void *data)
 {
@@ -276,7 +277,7 @@ static void open_work(void *data)
 
 /*
  * Find the record of the line that contains byte AT. If the records before it have the same time,
- * find the first of them.
+ * find the first of these records.
  */
 static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *ret)
 {
@@ -292,8 +293,8 @@ static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *
 }
 
 /*
- * Read the lines at the end of the log from the table FD. Add TORN if it is after the last line of
- * the table.
+ * Read the lines at the end of the log from the table FD. Add TORN if TORN is after the last line
+ * of the table.
  */
 static int read_lines(int fd, struct log_line torn, struct log_known *k)
 {
@@ -393,7 +394,7 @@ static void writer_free(void *data)
 	free(w);
 }
 
-/* Close the files of W, which is not used any more, and free it. */
+/* Close the files of W, and free W. Call this when W is not used any more. */
 static void writer_end(struct log_writer *w)
 {
 	output_log_enter(w->feeder.log);

@@ -25,7 +25,7 @@ struct log_writer_events {
 	/*
 	 * Called when all flushed lines are written (ERR is 0), or when the disk has failed with
 	 * ERR (-ENOSPC, -EDQUOT, -EIO ...). After a failure, this writer writes nothing more. Close
-	 * it, and create another one when the disk may work again.
+	 * this writer, and create another one when the disk may work again.
 	 */
 	void (*written)(void *data, int err);
 	void *data;
