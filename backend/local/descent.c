@@ -18,7 +18,7 @@
 #define CHILDREN_MAX (1u << 20)
 #define ROLLUP_MAX   4096
 
-/* A process of /proc. */
+/* A process, as found in /proc. */
 struct process {
 	pid_t pid, parent;
 	bool wanted;

@@ -20,9 +20,9 @@ struct descent {
 void descent_signal(pid_t root, int sig);
 
 /*
- * Sample all descendants of the calling process. The first thread of this process must have started
- * its children. If SHARED is true, count only each process's share of shared pages (Pss). That
- * takes longer, and waits while a process has its memory map locked. Otherwise count all resident
- * pages (Rss). Return false if the kernel does not list child processes.
+ * Sample all descendants of the calling process. All children of this process must have been
+ * started by its first thread. If SHARED is true, count only each process's share of shared pages
+ * (Pss). That takes longer, and waits while a process has its memory map locked. Otherwise count
+ * all resident pages (Rss). Return false if the kernel does not list child processes.
  */
 bool descent_sample(bool shared, struct descent *ret);

@@ -87,7 +87,7 @@ static int64_t count_ended(const struct sampler *sampler, struct task_usage *u)
 static int64_t sampler_once(struct sampler *sampler, int64_t *seen_us)
 {
 	int64_t cost = clock_us(CLOCK_THREAD_CPUTIME_ID), now, ended_us, was_us;
-	struct task_usage u = sampler->usage; /* no other thread writes it */
+	struct task_usage u = sampler->usage; /* no other thread writes USAGE */
 	struct descent all;
 	bool known = descent_sample(sampler->shared, &all);
 
@@ -274,8 +274,8 @@ static void start_program(const struct guard_program *program, int out_fd, struc
 		become_program(program, out_fd, fds[1]);
 	close(fds[1]);
 	/*
-	 * If the exec succeeds, it closes the pipe. So if the pipe ends without a message, the
-	 * program was started.
+	 * If the exec succeeds, the exec closes the pipe. So if the pipe ends without a message,
+	 * the program was started.
 	 */
 	if (read(fds[0], ret, sizeof(*ret)) != sizeof(*ret))
 		*ret = (struct guard_news){.kind = GUARD_STARTED, .value = pid};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The guard of an attempt: a child of the helper, and the parent of the program. It starts the
- * program, ends it at its time limit, and kills all remaining processes when the program has ended.
- * It never waits for a disk, so a hanging disk can't delay the time limit. Only the helper, which
- * has one thread, calls these functions.
+ * The guard of an attempt: a child of the helper, and the parent of the program. The guard starts
+ * the program, and ends the program at its time limit. When the program has ended, the guard kills
+ * all remaining processes. The guard never waits for a disk, so a hanging disk can't delay the time
+ * limit. Only the helper, which has one thread, calls these functions.
  *
  * Helper and guard are subreapers. When a process of the attempt ends, its children become children
  * of the guard, even if they have started a new session or changed their environment. If the guard
@@ -23,8 +23,8 @@
 #include "spec/base/base.h"
 
 /*
- * The kernel sends this signal to the guard when the helper has ended. Helper and guard block it.
- * By default, processes ignore this signal, so the signal never kills a process.
+ * The kernel sends this signal to the guard when the helper has ended. Helper and guard block this
+ * signal. By default, processes ignore this signal, so the signal never kills a process.
  */
 #define GUARD_ORPHAN_SIGNAL SIGURG
 

@@ -2,8 +2,9 @@
 /*
  * The helper of one attempt of a replica. A helper is a separate process, which continues when the
  * daemon ends. It reads the program's output from a pipe, and writes the output to logs/KEY and the
- * times of the lines to lines/KEY. It exchanges messages with the daemon (helper.h). Before it
- * exits, it writes to disk how the attempt ended. The helper's guard starts the program (guard.h).
+ * times of the lines to lines/KEY. The helper exchanges messages with the daemon (helper.h). Before
+ * the helper exits, it writes to disk how the attempt ended. The helper's guard starts the program
+ * (guard.h).
  *
  * The helper loses output only if the disk is full, or if the helper gets SIGKILL.
  */
@@ -67,7 +68,7 @@ struct helper {
 	 */
 	int64_t late_at;
 	struct task_end end;
-	struct task_usage usage; /* unknown if its LAST is 0 */
+	struct task_usage usage; /* the usage so far; unknown if USAGE.last is 0 */
 	char bytes[COPY_MAX];	 /* bytes from the pipe, on their way to the log */
 };
 
@@ -192,7 +193,7 @@ static void copy_output(struct helper *h, size_t max)
 							 (size_t)n, table);
 
 		/*
-		 * If the table of lines can't be written, stop writing it. The log continues
+		 * If the table of lines can't be written, stop writing the table. The log continues
 		 * without the table.
 		 */
 		if (len > 0 && file_write_all(h->lines_fd, (const char *)table, len) < 0) {

@@ -46,7 +46,8 @@
  */
 struct task_usage {
 	int64_t cpu_us;
-	int64_t cpu_now; /* thousandths of a core, between the last two samples; -1: unknown */
+	/* CPU usage between the last two samples, in thousandths of a core; -1: unknown */
+	int64_t cpu_now;
 	int64_t memory_now, memory_peak; /* bytes; -1: unknown */
 	int64_t samples;		 /* samples so far */
 	int64_t first, last;		 /* times of the first and the last sample, ns; 0: none */
@@ -60,7 +61,7 @@ enum task_how {
 };
 
 /*
- * The step of a start that has failed. TASK_APP is only used by the daemon, when it can't read the
+ * The step of a start that has failed. Only the daemon uses TASK_APP, if the daemon can't read the
  * AppDef.
  */
 enum task_why { TASK_HELPER, TASK_OUTPUT, TASK_CWD, TASK_EXEC, TASK_SEARCH, TASK_APP };
@@ -110,8 +111,8 @@ struct helper_used {
 
 /*
  * A message to the helper is a signal or HELPER_SEEN. The signal is SIGTERM, SIGKILL, SIGSTOP or
- * SIGCONT; the helper delivers it once the program runs. HELPER_SEEN reports that the daemon has
- * received HELPER_GROWN.
+ * SIGCONT; the helper delivers the signal once the program runs. HELPER_SEEN reports that the
+ * daemon has received HELPER_GROWN.
  */
 #define HELPER_SEEN 0
 
@@ -140,6 +141,6 @@ int helper_end_read(const char *dir, const char *name, struct task_end *ret,
 		    struct task_usage *ret_usage);
 /*
  * Return the GPUs of the attempt NAME in the folder DIR, one bit for each GPU. Return 0 if the
- * attempt has no GPUs, or if its file can't be read.
+ * attempt has no GPUs, or if the attempt's file can't be read.
  */
 uint64_t helper_gpus_read(const char *dir, const char *name);

@@ -23,7 +23,7 @@
 #include "spec/record/slots.h"
 
 struct role {
-	size_t first, n; /* its replicas are N items of REPS from FIRST */
+	size_t first, n; /* the role's replicas are N items of REPS, from index FIRST */
 	size_t live;
 	unsigned delay_ms;
 	bool again; /* true if all replicas of the role must be restarted when none is live */
@@ -34,7 +34,7 @@ struct local_job {
 	struct local_record *record;
 	const struct spec_record *rec; /* the contents of RECORD */
 	struct local_replica_job common;
-	struct local_replica **reps; /* one for each replica in its snapshot */
+	struct local_replica **reps; /* one item for each replica in the job's snapshot */
 	struct role *roles;
 	size_t live;
 	unsigned delay_ms;
@@ -45,7 +45,7 @@ struct local_job {
 	/* true if the record has the last words of the replica that failed */
 	bool words_known;
 	struct last_words *words; /* the operation that reads the last words; NULL if none */
-	UT_hash_handle hh;	  /* by its id */
+	UT_hash_handle hh;	  /* the key is the job's id */
 };
 
 struct local_jobs {
@@ -465,7 +465,7 @@ static void on_words(void *data, const char *words)
 
 /*
  * Call this when JOB is ending and no replica is live. Return true if the last words of JOB are
- * known or not needed. Otherwise start to read them, and return false.
+ * known or not needed. Otherwise start to read the last words, and return false.
  */
 static bool has_last_words(struct local_job *job)
 {
@@ -567,7 +567,9 @@ static uint64_t job_restart(struct local_job *job, unsigned delay_ms)
 
 uint64_t local_job_restart(struct local_job *job)
 {
-	/* The restart also resumes the job, because it sends SIGCONT to end the programs. */
+	/*
+	 * The restart also resumes the job, because the restart sends SIGCONT to end the programs.
+	 */
 	local_record_spec(job->record)->job->suspended = false;
 	local_record_set_reason(job->record, "", "");
 	return job_restart(job, 0);

@@ -24,12 +24,12 @@ struct local_jobs_events {
 	void (*published)(void *data, struct local_job *job, const struct spec_job *snap);
 	/*
 	 * Called after a write of JOB's record has failed because of ERR. The write had all changes
-	 * up to number CHANGE. records.c retries it. Not called if the disk is full and the end of
-	 * JOB must still be written, because kxfs has reserved space for that last write.
+	 * up to number CHANGE. records.c retries the write. Not called if the disk is full and the
+	 * end of JOB must still be written, because kxfs has reserved space for that last write.
 	 */
 	void (*unwritten)(void *data, struct local_job *job, int err, uint64_t change);
 	/*
-	 * Called before JOB is freed. Either JOB is over, as the disk and the store show, or it
+	 * Called before JOB is freed. Either JOB is over, as the disk and the store show, or JOB
 	 * outlives the mount.
 	 */
 	void (*leaving)(void *data, struct local_job *job);
@@ -105,7 +105,7 @@ bool local_job_is_ending(const struct local_job *job);
 /* The next five functions change the job's record, and return the number of the change. */
 
 /*
- * End JOB and all its processes, with the goal GOAL. If JOB is being ended already, it keeps its
+ * End JOB and all its processes, with the goal GOAL. If JOB is being ended already, JOB keeps its
  * first goal.
  */
 uint64_t local_job_end(struct local_job *job, enum spec_goal goal);

@@ -187,8 +187,8 @@ static int read_visible(const char *list, uint64_t *ret)
 }
 
 /*
- * Choose the GPUs that jobs may use, and set *RET to one bit for each. If WANTED is -1, choose all
- * GPUs that this process may use. Otherwise choose WANTED of these.
+ * Choose the GPUs that jobs may use, and set *RET to one bit for each GPU. If WANTED is -1, choose
+ * all GPUs that this process may use. Otherwise choose WANTED of these.
  */
 static int choose_gpus(int wanted, uint64_t *ret, char **ret_text)
 {

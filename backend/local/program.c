@@ -132,7 +132,7 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 		/*
 		 * Set both variables, for NVIDIA's and for AMD's libraries. Don't set
 		 * ROCR_VISIBLE_DEVICES, too: it would hide devices, and the numbers in
-		 * HIP_VISIBLE_DEVICES would then count only the visible ones.
+		 * HIP_VISIBLE_DEVICES would then count only the visible devices.
 		 */
 		add(&env, text_print("CUDA_VISIBLE_DEVICES=%s", numbers));
 		add(&env, text_print("HIP_VISIBLE_DEVICES=%s", numbers));

@@ -157,8 +157,8 @@ void local_replica_open_log(struct local_replica *rep)
 	int err = log_begin(rep);
 
 	/*
-	 * Don't report the error: the start of the program makes the log if it is still missing,
-	 * and reports an error then.
+	 * Don't report the error. If the log is still missing when the program is started, the
+	 * start makes the log and reports an error.
 	 */
 	if (err < 0)
 		diag(DIAG_DEBUG, "%s: a log file can't be created yet: %s", id_of(rep),
@@ -394,7 +394,7 @@ static void start(struct local_replica *rep)
 	return on_ended(rep, &end);
 }
 
-/* Make the next attempt of REP, and write it to the record before it is started. */
+/* Make the next attempt of REP. Write the attempt to the record before the attempt is started. */
 static void renew(struct local_replica *rep)
 {
 	struct spec_replica *rec = rep->rec;
@@ -525,10 +525,10 @@ static void on_log_ended(void *data)
 }
 
 /*
- * If the start of REP failed because memory, processes or descriptors were short, retry it and
- * return true. Return false if it failed for another reason, or failed too often. The number of
- * retries is not limited if descriptors are short, because descriptors become free when other jobs
- * end.
+ * If the start of REP failed because memory, processes or descriptors were short, retry the start
+ * and return true. Return false if the start failed for another reason, or failed too often. The
+ * number of retries is not limited if descriptors are short, because descriptors become free when
+ * other jobs end.
  */
 static bool try_again(struct local_replica *rep, const struct task_end *end)
 {

@@ -30,7 +30,7 @@ struct local_replica_events {
 	/*
 	 * Called when an attempt of REP has failed. In this callback, the job may call
 	 * local_replica_restart for REP, for all replicas of its role, or for all replicas of the
-	 * job. If it does not, REP remains FAILED.
+	 * job. If the job does not call it, REP remains FAILED.
 	 */
 	void (*failed)(void *data, struct local_replica *rep);
 	/* Called when REP is no longer live. The job decides what REP does next. */

@@ -101,7 +101,7 @@ static void answer(struct local_wait *w, int err, const char *text)
 
 /*
  * Called at the deadline of the answer. If the change is on disk, report success. Otherwise wait
- * for the same time again.
+ * once more for the same time.
  */
 static void on_late(void *data)
 {
@@ -491,7 +491,7 @@ static void dry_run_work(void *data)
 	struct spec_terms terms cleanup(spec_terms_clear) = {0};
 
 	s->work.err = 0;
-	/* If this mount can't launch the job, refuse it before it is held. */
+	/* If this mount can't launch the job, refuse the job before it is held. */
 	if (s->rq->held) {
 		s->work.err = parse(s, &app, &terms);
 		if (!s->work.err && !s->id)

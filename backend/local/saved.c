@@ -125,8 +125,8 @@ static void commit_drop(struct saved_update *c, records_fn done)
 }
 
 /*
- * If the disk was too full to write the record before the removal, write it now, because the
- * removal has freed space. If that fails, too, the next start sees that there are no logs.
+ * If the disk was too full to write the record before the removal, write the record now, because
+ * the removal has freed space. If that fails, too, the next start sees that there are no logs.
  */
 static void on_dropped(void *data, int err)
 {

@@ -284,7 +284,9 @@ static void hear(struct task *task, const struct helper_news *news)
 	}
 }
 
-/* Handle the end of the connection: the helper has ended, or it could not send a message. */
+/*
+ * Handle the end of the connection: the helper has ended, or the helper could not send a message.
+ */
 static void connection_over(struct task *task)
 {
 	if (task->has_end)
@@ -661,7 +663,7 @@ struct helper_of {
 	struct orphan *orphan;
 	char *name;
 	int fd;		   /* -1 if the helper lives, but no longer listens */
-	struct task *task; /* NULL if it has ended, or is not watched yet */
+	struct task *task; /* NULL if the task has ended, or the helper is not watched yet */
 };
 
 struct orphan {

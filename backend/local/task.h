@@ -64,10 +64,10 @@ struct task *task_start(struct tasks *tasks, const struct task_config *config,
 
 enum task_state {
 	TASK_NONE,    /* the attempt has not started a program */
-	TASK_RUNS,    /* its helper lives */
+	TASK_RUNS,    /* the attempt's helper lives */
 	TASK_OVER,    /* the attempt is over; END describes how it ended */
-	TASK_DROPPED, /* its helper was killed, or the machine was down */
-	TASK_UNKNOWN, /* its helper may live, but ERR keeps kxfs from reaching it */
+	TASK_DROPPED, /* the attempt's helper was killed, or the machine was down */
+	TASK_UNKNOWN, /* the attempt's helper may live, but ERR keeps kxfs from reaching it */
 };
 
 /* The result of task_find. Plain data. */
@@ -96,8 +96,8 @@ struct task_found {
 void task_find(struct tasks *tasks, const char *dir, const char *name, struct task_found *ret);
 /*
  * Make a task for an attempt of an earlier daemon. If task_find has returned TASK_RUNS, FD is the
- * connection that it has made. If task_find has returned TASK_UNKNOWN, FD is -1, and the task
- * repeats task_find. If the program runs, started() is called, even if the earlier daemon has
+ * connection that task_find has made. If task_find has returned TASK_UNKNOWN, FD is -1, and the
+ * task repeats task_find. If the program runs, started() is called, even if the earlier daemon has
  * received that message already.
  */
 struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, int fd,
