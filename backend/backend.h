@@ -153,8 +153,8 @@ void backend_take_charge(struct backend *b);
 /*
  * End the local jobs, unless they linger or backend_take_charge was not called. Write all pending
  * changes to disk. Wait for both operations, but only for a limited time. Return true if both are
- * done. Return false if one is still in progress. In that case, the caller must end the process
- * immediately, without freeing anything.
+ * done. Return false if one of the operations is still in progress. In that case, the caller must
+ * end the process immediately, without freeing anything.
  */
 bool backend_stop(struct backend *b);
 /* Call this after loop_stop, if backend_stop returned true. */
