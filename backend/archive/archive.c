@@ -29,8 +29,8 @@
 #define PAUSE_MS  1000 /* first pause after an error; each further error doubles it */
 #define PAUSE_MAX 60000
 /*
- * At the start kxfs waits this long for DIR. Later, if DIR does not answer a copy for this long,
- * .kxfs/info shows an error.
+ * At the start, kxfs waits CHECK_S seconds for DIR. Later, .kxfs/info shows an error if DIR has not
+ * responded to a copy for CHECK_S seconds.
  */
 #define CHECK_S 10
 
@@ -48,7 +48,7 @@ struct archive {
 	struct archive_config config;
 	char *namespace; /* NULL until archive_begin is called */
 	struct archive_entry *all, *queue;
-	struct copy copy; /* a copy is in progress if its JOB (a reference) is not NULL */
+	struct copy copy; /* COPY.JOB is a reference; it is not NULL while a copy is in progress */
 	struct work work;
 	unsigned failing; /* number of entries whose FAILED is true */
 	bool away;	  /* true if the last copy failed because of DIR, not because of the job */
@@ -76,8 +76,8 @@ static struct archive_entry *find(const struct archive *a, const char *uid)
 /* --- reports --- */
 
 /*
- * Set the error that .kxfs/info shows to TEXT, and take ownership of TEXT. If TEXT is NULL, clear
- * the error.
+ * Make TEXT the error in .kxfs/info, and take ownership of TEXT. If TEXT is NULL, .kxfs/info shows
+ * no error.
  */
 static void set_trouble(struct archive *a, char *text)
 {

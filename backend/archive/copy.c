@@ -372,8 +372,8 @@ static int place(struct copy *c, int at, int day)
 		err = disk_rename(at, c->temp, day, name);
 		c->found = err ? COPY_ABSENT : COPY_RENAMED;
 		/*
-		 * Another writer has just made this directory. The next copy checks whether it
-		 * contains the same job.
+		 * Another writer has just made the directory NAME. The next copy checks whether
+		 * that directory contains the same job.
 		 */
 		if (err == -EEXIST || err == -ENOTEMPTY)
 			return -ECANCELED;
