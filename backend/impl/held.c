@@ -92,7 +92,7 @@
 
 enum entry_state { ENTRY_RESTS, ENTRY_COMMITS, ENTRY_LAUNCHES, ENTRY_SENDS, ENTRY_REMOVES };
 
-/* A request that waits for the end of the operation on its entry. */
+/* A request that waits until the operation on its entry has ended. */
 struct held_waiting {
 	struct backend_request *rq;
 	struct held_waiting *next;
@@ -116,7 +116,7 @@ struct held_entry {
 	 */
 	unsigned met, saved, writing;
 	bool unsettled; /* true if look_up() must look up the jobs for which this job waits */
-	bool changed;	/* true if the snapshot must be made again */
+	bool changed;	/* true if kxfs must make the snapshot again */
 	/* true if the begin time of the job had passed when the snapshot was made */
 	bool begun;
 	bool written; /* true if the record is LIVE on disk, not only in memory */
@@ -160,7 +160,7 @@ struct held {
 	struct backend *b;
 	struct group group;
 	struct held_entry *all;	 /* by key */
-	struct held_entry *list; /* the same entries, in the order of submission */
+	struct held_entry *list; /* the entries of ALL, in the order of submission */
 	struct answer *answers;
 	size_t unsaved; /* number of entries whose MET differs from SAVED */
 	size_t launching;
@@ -282,8 +282,8 @@ static void on_late(void *data)
 }
 
 /*
- * Set how many of E's conditions are met (MET), and how many the record on disk shows as met
- * (SAVED).
+ * Set two counters of E. MET is the number of conditions that are met. SAVED is the number of
+ * conditions that the record on disk shows as met.
  */
 static void count_met(struct held_entry *e, unsigned met, unsigned saved)
 {
@@ -438,7 +438,8 @@ static void on_committed(void *data, int err)
 			return launch(e);
 		h->launching--;
 		/*
-		 * kxfs is stopping, and has not sent the launch request yet, so hold the job again.
+		 * Without an error, kxfs is stopping, and has not sent the launch request yet. So
+		 * hold the job again.
 		 */
 		if (!err)
 			return commit(e, &(struct record_change){.state = RECORD_HELD}, NULL);
@@ -693,7 +694,7 @@ static uint64_t consider_held(struct held_entry *e, const struct spec_job *job, 
 		look_up(e);
 	e->changed |= begun != e->begun;
 	e->begun = begun;
-	if (job) { /* The job exists, so begin_launch sends no request. It makes the record LIVE. */
+	if (job) { /* The job exists, so begin_launch makes the record LIVE and sends no request. */
 		begin_launch(e);
 		return 0;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The interface between the backend and its implementations, local/ and kube/. struct backend_ops
- * has the functions that an implementation provides, and struct backend has the data that it may
- * use. Only local/, kube/, backend.c and the files of this folder include this header. Other files
- * of the backend get what they need as arguments.
+ * has the functions that an implementation provides, and struct backend has the data that the
+ * implementation may use. Only local/, kube/, backend.c and the files of this folder include this
+ * header. Other files of the backend get what they need as arguments.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This file makes requests and answers them. backend.c posts requests, and held.c runs them. It
- * writes a message to .kxfs/log for each change of a job, and debug messages for each request and
- * its answer. It also makes the head of a submission's record.
+ * This file makes requests and answers them. backend.c posts requests, and held.c runs them. This
+ * file writes a message to .kxfs/log for each change of a job, and debug messages for each request
+ * and its answer. It also makes the head of a submission's record.
  *
  *	state   | owner                       | what ends it                        | next
  *	posted  | the loop, then held.c       | held.c answers it                   | answered (freed)
