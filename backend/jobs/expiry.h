@@ -21,7 +21,7 @@ struct output;
 struct expiry_config {
 	struct loop *loop;
 	struct store *store;
-	struct output *output; /* kxfs compares its size on disk with SPOOL_LIMIT */
+	struct output *output; /* kxfs compares the size of this output on disk with SPOOL_LIMIT */
 	/*
 	 * NULL if there is no archive. With an archive, kxfs keeps each job until it is archived.
 	 */
@@ -70,8 +70,8 @@ void expiry_free(struct expiry *x); /* NULL is allowed */
 void expiry_soon(struct expiry *x);
 void expiry_now(struct expiry *x);
 /*
- * Report that the removal of the output of job ID has ended with ERR. If ERR is 0, log the removal,
- * and check whether enough space is free now. Otherwise log the error, unless the previous removal
- * has failed, too.
+ * Call this when the removal of job ID's output has ended with ERR. If ERR is 0, log the removal,
+ * and check whether enough space is free now. Otherwise log the error. But don't log it if the
+ * previous removal has failed, too.
  */
 void expiry_dropped(struct expiry *x, const char *id, int err);

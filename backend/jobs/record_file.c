@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of records: reading, making, replacing, removing them. */
+/* Reads, makes, replaces and removes the files of records. */
 #include "backend/jobs/record_file.h"
 
 #include <errno.h>

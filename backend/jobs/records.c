@@ -461,7 +461,8 @@ static struct record *older_to_hide(const struct record *r)
 }
 
 /*
- * Called when the write of the mark in the older record has ended with ERR. Continue the removal.
+ * Called when the mark was written into the older record, or could not be written. Continue the
+ * removal. ERR is 0 or a negative errno.
  */
 static void on_older_hidden(void *data, int err)
 {
@@ -898,7 +899,7 @@ static void load_work(void *data)
 	if ((!err || err == -EEXIST) && !l->rs->passive)
 		err = file_sync_dir(l->rs->state_dir);
 	/*
-	 * A passive start reads the records even if jobs/ can't be created, because its disk may be
+	 * A passive start reads the records even if jobs/ can't be created, because the disk may be
 	 * read-only.
 	 */
 	if (!err || l->rs->passive)

@@ -78,7 +78,7 @@ void records_load(struct records *rs, void (*done)(void *data, int err, const ch
  */
 void records_stop(struct records *rs, loop_fn fn, void *data);
 
-/* Return the current head of R. It is valid until the caller returns to the loop. */
+/* Return the current head of R. The head is valid until the caller returns to the loop. */
 const struct spec_head *record_head(const struct record *r);
 /*
  * Return the PART of R that records_load has read, malloc'ed. The caller gets ownership of the

@@ -307,7 +307,7 @@ static struct spec_job *store_named(const struct spec_job *job, const char *id)
 
 /*
  * Rename E, because another job gets its id. Set *OLD to the old snapshot of E, and return the new
- * one.
+ * snapshot.
  */
 static const struct spec_job *store_rename(struct store *store, struct store_entry *e,
 					   const struct spec_job **old)
@@ -472,8 +472,8 @@ const struct spec_job *store_get_uid(struct store *store, const char *uid)
 }
 
 /*
- * Fill LIST with the snapshots of PLACE, and set *N to their number. Return false if PLACE has more
- * than ROOM snapshots, which is the capacity of LIST.
+ * Fill LIST with the snapshots of PLACE, and set *N to their number. ROOM is the capacity of LIST.
+ * If PLACE has more snapshots than that, return false.
  */
 static bool store_fill(struct store *store, enum backend_place place, const struct spec_job **list,
 		       size_t room, size_t *n)

@@ -29,9 +29,9 @@ void store_free(struct store *store);
 
 /*
  * Make JOB the current snapshot of its uid, and take ownership of the reference to JOB.
- * JOB->history determines the place of the job. If the job was in the other place, it is removed
- * there. If JOB was submitted here, it replaces the held job whose uid is JOB->submission. The
- * store sets JOB->revision. I/O thread.
+ * JOB->history determines the place of the job. If the job was in the other place, the store
+ * removes it there. If JOB was submitted here, JOB replaces the held job whose uid is
+ * JOB->submission. The store sets JOB->revision. I/O thread.
  *
  * An id is unique in each place. If two jobs have the same id, one keeps it: in jobs/ the job that
  * was put last, in history/ the newest job (by creation, then uid). The store renames the other job
