@@ -162,7 +162,7 @@ static void on_waited(void *data)
 		answer(c, 0, NULL);
 }
 
-/* Answer no later than UNTIL ms after the request began. */
+/* Make sure that kxfs answers the write no later than UNTIL ms after the request began. */
 static void answer_after(struct kube_control *c, uint64_t until)
 {
 	uint64_t age = request_age(&c->r);
@@ -198,7 +198,7 @@ static void on_lost(struct kube_control *c, const struct http_reply *reply, cons
 static void read_job(struct request *r);
 
 /*
- * Answer that the server has refused the request with ERR and TEXT. If the status is 403 and the
+ * The server has refused the request, so answer with ERR and TEXT. If the status is 403 and the
  * kind can explain the refusal, add the explanation.
  */
 static void refuse_request(struct kube_control *c, const struct http_reply *reply, int err,

@@ -225,7 +225,9 @@ void folders_bind(struct folders *f, const struct spec_job_view *view)
 
 	if (e && !*e->uid)
 		text_set(&e->uid, "%s", view->meta.uid);
-	/* If the job was held, held.c makes the record LIVE when the store has the job. */
+	/*
+	 * If the job was held, do nothing: held.c makes the record LIVE when the store has the job.
+	 */
 	if (!head || *head->uid || head->state == RECORD_HELD)
 		return;
 	records_note(r,

@@ -27,7 +27,7 @@
  *
  * (proceed) is the first of these that applies: OPENING if no writer is open; WRITING if bytes must
  * still be written; CLOSING if the run is gone; ASKING if the log is empty; else READING.
- * next_kind[] selects the kind of the next request. It depends on the state of the run (enum
+ * next_kind[] selects the kind of the next request. This kind depends on the state of the run (enum
  * run_end), which the owner reports, and on whether the last stream repeated the known end of the
  * log (enum fit). Readers see a PAUSED log as ended, unless the server can't be reached.
  *
@@ -464,8 +464,8 @@ static void mended(struct follow *f)
 }
 
 /*
- * Report that the server denies this user the log; TEXT is the server's refusal. If TEXT is NULL,
- * report that the server returns the log.
+ * If TEXT is the server's refusal, report that the server denies this user the log. If TEXT is
+ * NULL, report that the server has returned the log.
  */
 static void set_forbidden(struct follow *f, const char *text)
 {

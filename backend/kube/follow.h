@@ -99,7 +99,7 @@ struct slot {
 struct slots {
 	size_t max;
 	struct slot *queue; /* has the urgent logs first */
-	size_t n_first;	    /* number of logs with a slot and with FIRST set */
+	size_t n_first;	    /* number of logs that have a slot and whose FIRST is true */
 	size_t n_retried;
 	atomic_size_t n[SLOT_STATES];
 };

@@ -2,7 +2,8 @@
 /*
  * A mount has a slot for each kind that SOURCE selects, and each slot has a world type for its
  * jobs. A survey finds out which of these kinds the cluster serves. kxfs makes a survey at the
- * start, then every SURVEY_MS. In between, it makes one early survey if a kind is no longer served:
+ * start, then every SURVEY_MS. In between, kxfs makes one early survey if a kind is no longer
+ * served. The states:
  *
  *	state   | what is in progress              | what ends it            | next
  *	IDLE    | a timer                          | it fires; a kind is not | GROUPS
@@ -33,7 +34,7 @@
 #include "spec/api/review.h"
 #include "spec/base/mem.h"
 
-/* The time between two surveys. So kxfs shows a newly installed kind within ten minutes. */
+/* kxfs makes a survey every SURVEY_MS. So it shows a newly installed kind within ten minutes. */
 #define SURVEY_MS   600000
 #define DEADLINE_MS 30000
 #define GROUPS_MAX  (4u << 20)

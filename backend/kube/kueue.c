@@ -67,7 +67,7 @@ struct kueue {
 	/* the request for the API group, for the visibility API, or for positions */
 	struct http_request *request;
 	struct loop_timer timer; /* set until the next request for positions */
-	char *asked;		 /* the queue whose positions REQUEST is about, or NULL */
+	char *asked;		 /* the queue for which REQUEST gets positions, or NULL */
 	const char *visibility;	 /* the version of the visibility API; NULL if unknown */
 	/* kxfs sends no request for positions before loop_now_ms() reaches this time */
 	uint64_t not_before;

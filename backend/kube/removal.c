@@ -26,8 +26,8 @@
 #define DELETE_MS 25000
 #define REPLY_MAX (8u << 20) /* the reply may be the whole object */
 /*
- * How often kxfs retries a DELETE after unclear replies, which may come from a proxy. If the server
- * can't be reached, only request_again limits the retries.
+ * kxfs retries a DELETE at most this many times after unclear replies, which may come from a proxy.
+ * If the server can't be reached, only request_again limits the retries.
  */
 #define SERVER_TRIES 4
 

@@ -53,7 +53,7 @@
 #define POST_MS	  25000
 #define REPLY_MAX (8u << 20)
 #define SHOWN_MS  5000 /* if no reply arrives for this long, kxfs shows the job as SUBMITTED */
-/* kxfs repeats a POST at most this often after internal errors of the server */
+/* after internal errors of the server, kxfs repeats a POST at most this many times */
 #define SERVER_TRIES 4
 /*
  * The largest number of names that kxfs tries. Each name has 64 random bits, so the second name is
@@ -547,7 +547,7 @@ static void ready(struct kube_submit *s)
 		post(&s->r);
 }
 
-/* True if JOB is not the job of S. False if JOB is NULL. */
+/* True if JOB is another job than that of S. False if JOB is NULL. */
 static bool is_other(const struct kube_submit *s, const struct spec_job *job)
 {
 	return job && !streq(job->uid, s->uuid) && !(job->own && streq(job->submission, s->uuid));

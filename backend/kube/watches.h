@@ -90,8 +90,8 @@ void watches_doubt(struct watches *w, enum world_type type);
  */
 const char *watches_version(const struct watches *w, enum world_type type);
 /*
- * If the server can't be reached, according to the watches of jobs and pods, return the reason,
- * malloc'ed. Otherwise return NULL. The caller needs the server, so also make the watches that fail
+ * Return the reason why the server can't be reached, malloc'ed. Return NULL if the watches of jobs
+ * and pods show that it can be reached. The caller needs the server, so also make failing watches
  * retry immediately.
  */
 char *watches_offline(struct watches *w);

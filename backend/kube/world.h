@@ -23,7 +23,7 @@ enum world_type {
 	WORLD_QUEUES, /* all queues of the cluster */
 	/* only the queue of the mount; used if the user is not allowed to list all queues */
 	WORLD_OWN_QUEUE,
-	WORLD_WORKLOADS, /* an object of Kueue, like the next two types */
+	WORLD_WORKLOADS, /* objects of Kueue; so are the next two types */
 	WORLD_LOCAL_QUEUES,
 	WORLD_CLUSTER_QUEUES,
 	WORLD_PARTS, /* objects between jobs and pods; there is one type for each resource */
