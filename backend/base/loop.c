@@ -663,7 +663,9 @@ static void loop_wait_for_work(struct loop *loop)
 	loop_timer_init(&deadline, loop, loop_on_late, &late);
 	timer_set(loop, &deadline, LOOP_HANG_MS);
 	timer_set(loop, &loop->check, LOOP_CHECK_MS);
-	/* Repeat this, because a posted function may start more work. */
+	/*
+	 * Run posted functions until none is left, because a posted function may start more work.
+	 */
 	while ((loop_run_posts(loop) || loop->working) && !late) {
 		loop_close_all(loop);
 		uv_run(&loop->uv, loop->working ? UV_RUN_ONCE : UV_RUN_NOWAIT);

@@ -134,5 +134,5 @@ struct interrupt {
  * whose action is not the default.
  */
 void interrupt_hold(struct interrupt *i);
-/* Unblock the signals. If one has arrived, the process ends here. */
+/* Unblock the signals. If a signal has arrived, the process ends here. */
 void interrupt_release(struct interrupt *i);

@@ -62,7 +62,7 @@ static inline void backoff_undo(struct backoff *b)
 	b->failures -= b->failures > 0;
 }
 
-/* Forget all failures, after a success. */
+/* Forget all failures. Call this after a success. */
 static inline void backoff_reset(struct backoff *b)
 {
 	b->failures = 0;
