@@ -69,7 +69,7 @@ struct credential_files {
 
 /* One read of the files. Until the read has ended, only the pool uses these members, except CR. */
 struct credential_reading {
-	struct credential *cr; /* NULL: the result is not needed any more */
+	struct credential *cr; /* NULL if the result is not needed any more */
 	const struct spec_connection *c;
 	/* LOAD of credential_set_load; NULL if the kubeconfig need not be read */
 	int (*load)(void *data, struct spec_connection *ret);
@@ -88,7 +88,7 @@ struct credential {
 	/* the current connection: FRESH, or the one that was passed to credential_new */
 	const struct spec_connection *c;
 	struct spec_connection fresh;
-	int (*load)(void *data, struct spec_connection *ret); /* NULL: C never changes */
+	int (*load)(void *data, struct spec_connection *ret); /* NULL if C never changes */
 	void *load_data;
 	char *info; /* the plugin's KUBERNETES_EXEC_INFO */
 	struct credential_waiter *waiters;

@@ -38,5 +38,5 @@ void curl_loop_remove(struct curl_loop *l, CURL *easy);
  * from it again, until several such reads deliver no chunk.
  */
 void curl_loop_count_chunk(struct curl_loop *l);
-/* Read again from all sockets. Call this when a paused transfer has continued. */
+/* Make curl read again from all sockets. Call this when a paused transfer has continued. */
 void curl_loop_read_again(struct curl_loop *l);

@@ -45,8 +45,8 @@
 #define BURST_MAX   (1u << 20)
 #define WAIT_MAX_MS 60000
 /*
- * largest numbers of connections, for calls and for streams; the limit of file descriptors may
- * allow fewer for streams
+ * The largest numbers of connections for calls and for streams. The limit of file descriptors may
+ * allow fewer connections for streams.
  */
 #define CALL_SOCKETS   64
 #define STREAM_SOCKETS 16384

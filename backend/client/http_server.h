@@ -17,7 +17,7 @@ struct http_server {
 	char *host;   /* the Host header line if CONNECT_TO is set; else NULL */
 	char *name;   /* for messages: HOST:PORT */
 	char *proxy;  /* "" if there is none */
-	char *ca_pem; /* NULL: use the certificate authorities of the system */
+	char *ca_pem; /* NULL to use the certificate authorities of the system */
 	bool tls, insecure;
 	struct curl_slist *impersonate; /* header lines */
 };

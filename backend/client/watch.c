@@ -65,7 +65,7 @@
  * at the same time.
  */
 #define WATCH_S	      384
-#define WATCH_LATE_S  60 /* a watch that lasts this much longer than requested is dead */
+#define WATCH_LATE_S  60 /* if a watch lasts this much longer than requested, it is dead */
 #define SILENT_MAX_MS ((WATCH_S + WATCH_S / 4 + WATCH_LATE_S) * 1000u)
 #define BACKOFF_MIN   250u
 #define BACKOFF_MAX   24000u
@@ -125,8 +125,8 @@ struct watch {
 	char *version;	  /* the version from which to watch; NULL: a list comes first */
 	char *before;	  /* the last VERSION before this list began, or NULL */
 	/*
-	 * The highest version that replies to other requests contained since VERSION was last
-	 * forgotten; NULL if none did.
+	 * The highest version that was in replies to other requests since VERSION was last
+	 * forgotten. NULL if no reply had a version.
 	 */
 	char *replied;
 	char *next; /* token of the next page, escaped; NULL at the start of a list */
@@ -297,7 +297,7 @@ static void failed(struct watch *w, const struct http_reply *reply)
 	return notify(w, err, text ? text : strerror(-err));
 }
 
-/* The server no longer has the known version: relist, now or after a pause. */
+/* Call this when the server no longer has the known version. Relist, now or after a pause. */
 static void expired(struct watch *w)
 {
 	diag(DIAG_INFO, "%s: the resource version of the watch has expired; relisting",
