@@ -199,7 +199,7 @@ void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struc
 /* The state of one run of a feed. */
 struct feed_run {
 	struct feed *f;
-	int fd, lines_fd; /* LINES_FD: -1 without a table */
+	int fd, lines_fd; /* LINES_FD is -1 if there is no table */
 	struct cutter cutter;
 	struct lines_reader lines;
 	struct lines_record next; /* the first record after the cutter's position, if HAS_NEXT */

@@ -23,9 +23,9 @@ struct chunk {
 	int64_t ns;	 /* the time of the chunk's first line */
 	uint32_t length; /* length in bytes, at most CHUNK_MAX */
 	/*
-	 * Number of prefixes that the merged log shows after the chunk's first byte. It shows one
-	 * at the beginning of each line except the first. Here, a '\r' without '\n' also ends a
-	 * line.
+	 * Number of prefixes that the merged log shows after the chunk's first byte. The merged log
+	 * shows a prefix at the beginning of each line except the first. Here, a '\r' without '\n'
+	 * also ends a line.
 	 */
 	uint32_t starts;
 	uint32_t lines; /* number of '\n' in the chunk */

@@ -32,8 +32,8 @@ int index_size_read(int fd, struct index_size *ret);
 /*
  * Load the index of the job whose folder is ID in DIR_FD, and remove its torn end. Return 0 or a
  * negative errno. At the first attempt, *RET must be NULL. After an error, *RET is a partial
- * result. Pass this result to the next attempt. Any thread may call index_load. Apart from that,
- * *RET belongs to the I/O thread.
+ * result. Pass this result to the next attempt. Any thread may call index_load. In all other
+ * respects, *RET belongs to the I/O thread.
  *
  * Once index_knows_logs is true, logs may be written between attempts. index_load checks records
  * against the sizes that the logs had at the first attempt. So a record whose bytes were lost is

@@ -120,7 +120,7 @@ struct merge_lines {
 	size_t whole;
 };
 
-/* AT is where a line begins. Move AT to the end of this line, and return the new AT. */
+/* Move AT from the beginning of a line to the end of this line. Return the new AT. */
 static size_t merge_line(struct merge_lines *l)
 {
 	if (l->at >= l->whole) {

@@ -46,7 +46,8 @@ struct order {
 	size_t n_open;	       /* sources that are open */
 	size_t n_open_waiting; /* open sources in the heap */
 	size_t n_due;	       /* sources in the heap with a chunk that is due */
-	size_t n_awaited;      /* sources that are expected or read */
+	/* sources that are expected (order_expect) or being read (order_read) */
+	size_t n_awaited;
 	uint64_t last_seq;
 	uint32_t now; /* the tick, counted from 0 */
 	bool draining;

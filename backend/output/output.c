@@ -193,7 +193,7 @@ struct arrival {
 		uint64_t size; /* all bytes of the log before this offset must be in the index */
 	} * targets;
 	size_t n;
-	uint64_t records; /* SYNCING: number of records that the index must have on disk */
+	uint64_t records; /* in SYNCING: the number of records that the index must have on disk */
 	struct arrival *next;
 };
 
@@ -201,7 +201,7 @@ struct output {
 	struct loop *loop;
 	struct files *files;
 	struct room *room;
-	output_fetch_fn fetch; /* NULL: output need not be fetched */
+	output_fetch_fn fetch; /* NULL if output need not be fetched */
 	void *fetch_data;
 	struct output_job *jobs; /* jobs that are open, by id */
 	struct output_job *gone;

@@ -34,7 +34,7 @@ struct stamper {
  * Initialize S. FD is the log's table of lines, or -1 if there is none. The caller still owns FD.
  */
 void stamper_open(struct stamper *s, int fd);
-/* This function is a stamp_fn. DATA is the stamper. */
+/* This function has the type stamp_fn. DATA is a struct stamper. */
 void stamper_stamp(void *data, uint64_t offset, char ret[STAMP]);
 
 /* An offset in a log, and the number of lines that begin before it. */
