@@ -223,7 +223,7 @@ static bool is_on_path(const char *file)
 	}
 }
 
-/* In the child: become the program. If that fails, write the reason to FD. */
+/* Called in the child: execute the program. If that fails, write the reason to FD. */
 static _Noreturn void become_program(const struct guard_program *program, int out_fd, int fd)
 {
 	struct guard_news news = {.kind = GUARD_FAILED, .why = TASK_EXEC};

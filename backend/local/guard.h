@@ -46,11 +46,14 @@ enum guard_kind { GUARD_STARTED, GUARD_FAILED, GUARD_USED, GUARD_OVER, GUARD_LEF
 struct guard_news {
 	enum guard_kind kind;
 	enum task_why why;
-	/* STARTED: the program's pid; FAILED: an errno; OVER: the program's status from waitpid */
+	/*
+	 * With STARTED: the program's pid. With FAILED: an errno. With OVER: the status from
+	 * waitpid.
+	 */
 	int value;
-	/* OVER: true if the program got SIGTERM at its time limit */
+	/* with OVER: true if the program got SIGTERM at its time limit */
 	bool timed_out;
-	struct task_usage usage; /* USED: the usage so far */
+	struct task_usage usage; /* with USED: the usage so far */
 };
 
 struct guard {

@@ -74,8 +74,8 @@ struct task_end {
 	enum task_how how;
 	enum task_why why;
 	/*
-	 * TASK_NOT_STARTED: an errno. TASK_ENDED: ETIMEDOUT if the program reached its time limit,
-	 * else 0.
+	 * With TASK_NOT_STARTED: an errno. With TASK_ENDED: ETIMEDOUT if the program reached its
+	 * time limit, else 0.
 	 */
 	int err;
 	int exit_code; /* -1: none */
@@ -94,9 +94,9 @@ enum helper_kind { HELPER_STARTED, HELPER_GROWN, HELPER_LOST, HELPER_ENDED, HELP
 
 struct helper_news {
 	enum helper_kind kind;
-	int value;	     /* STARTED: the program's pid; LOST: the errno */
-	int64_t time;	     /* STARTED: the time of the start */
-	struct task_end end; /* ENDED: how the attempt ended */
+	int value;	     /* with STARTED: the program's pid; with LOST: the errno */
+	int64_t time;	     /* with STARTED: the time of the start */
+	struct task_end end; /* with ENDED: how the attempt ended */
 };
 
 /*

@@ -686,7 +686,7 @@ struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct
 	return found;
 }
 
-/* Plan again the starts that the last daemon had planned. */
+/* The last daemon had planned some starts. Plan these starts again. */
 static void plan(struct local_job *job)
 {
 	if (job->rec->again) {

@@ -67,8 +67,8 @@ void local_record_written(struct local_record *r, int err);
  */
 struct spec_record *local_record_spec(const struct local_record *r);
 /*
- * Derive the job's state and phase from the changed contents of R. Write and publish R after this
- * turn of the loop. Return the number of the change; the first one is 1.
+ * Derive the job's state and phase from the changed contents of R. After this turn of the loop,
+ * write and publish R. Return the number of the change. The first change has the number 1.
  */
 uint64_t local_record_changed(struct local_record *r);
 /* Return the newest change that is on disk; 0 if none was written since the start. */

@@ -79,8 +79,7 @@ struct local_replica {
 	 */
 	unsigned reopened, to_reopen;
 	/*
-	 * The number of a change of the record. The attempt is started only when this change is on
-	 * disk.
+	 * The number of a record change. The attempt is started only when this change is on disk.
 	 */
 	uint64_t change;
 	/* The pauses before restarts, which grow with each failed attempt in this mount. */

@@ -71,8 +71,8 @@ struct local_replica *local_replica_new(const struct local_replica_job *job, siz
 /* Free REP; its program continues. */
 void local_replica_free(struct local_replica *rep);
 /*
- * local_replica_record: return the part of the job's snapshot that describes REP.
- * local_replica_plan: return the part of the job's plan that describes REP.
+ * local_replica_record returns the part of the job's snapshot that describes REP.
+ * local_replica_plan returns the part of the job's plan that describes REP.
  */
 const struct spec_replica *local_replica_record(const struct local_replica *rep);
 struct spec_plan *local_replica_plan(const struct local_replica *rep);

@@ -43,7 +43,7 @@ struct local_wait {
 	enum wait_kind kind;
 	/* number of the change that the request made to the job's record, or 0 */
 	uint64_t change;
-	struct loop_timer timer; /* CONTROL: the deadline of the answer */
+	struct loop_timer timer; /* for a CONTROL request: the deadline of the answer */
 };
 
 struct local_requests {
@@ -616,7 +616,7 @@ static void refuse(struct local_submit *s, int err)
 
 /*
  * Answer that kxfs could neither complete nor remove the record, because of ERR. After a power cut,
- * the record may look like that of a launched job.
+ * the record may look like the record of a launched job.
  */
 static void leave(struct local_submit *s, int err)
 {

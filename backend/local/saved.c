@@ -448,8 +448,8 @@ static void resume(struct saved *saved, struct item *item)
 }
 
 /*
- * Complete the merged log of JOB, which is over. The log is incomplete if the disk was full when
- * the last kxfs ended.
+ * Call this for a JOB that is over. Complete its merged log, which is incomplete if the disk was
+ * full when the last kxfs ended.
  */
 static void merge_again(struct saved *saved, const struct spec_job *job)
 {

@@ -80,15 +80,15 @@ struct task {
 	struct tasks *tasks;
 	enum step step;
 	char *dir, *name;
-	char *instructions; /* PREPARING: the instructions for the helper */
+	char *instructions; /* in PREPARING: the instructions for the helper */
 	size_t instructions_len;
-	int instructions_fd, listen_fd; /* PREPARING: descriptors 0 and 1 of the helper */
+	int instructions_fd, listen_fd; /* in PREPARING: descriptors 0 and 1 of the helper */
 	int fd;				/* the connection to the helper; -1: none */
-	pid_t helper;			/* PREPARING: pid of the helper; 0: not started */
+	pid_t helper;			/* in PREPARING: the helper's pid; 0: not started */
 	struct loop_watch *watch;
-	struct work work;	 /* PREPARING, SEEKING: the work on the pool */
-	struct task_found found; /* SEEKING: the result of WORK */
-	struct loop_timer timer; /* PAUSING: the pause */
+	struct work work;	 /* in PREPARING and SEEKING: the work on the pool */
+	struct task_found found; /* in SEEKING: the result of WORK */
+	struct loop_timer timer; /* in PAUSING: the timer of the pause */
 	/* The pauses after failures to connect. A success resets them. */
 	struct backoff seek;
 	atomic_bool released;	      /* true if task_release was called during WORK */
