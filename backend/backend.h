@@ -265,10 +265,10 @@ int backend_text(struct backend *b, const struct spec_job *job, enum backend_tex
 int backend_text_size(struct backend *b, const struct spec_job *job, enum backend_text which,
 		      size_t *ret_len);
 /*
- * Return the mode bits S_IRGRP and S_IROTH for the texts of JOB: whether group and others may read
- * them, as in backend_submission.readable. If JOB was not submitted through this mount, return both
- * bits, because all users of the cluster can read JOB there. If JOB's record can't be read, return
- * 0.
+ * Return the mode bits for the texts of JOB: S_IRGRP if group may read them, S_IROTH if others may
+ * read them (see backend_submission.readable). If JOB was not submitted through this mount, return
+ * both bits, because all users of the cluster can read JOB there. If JOB's record can't be read,
+ * return 0.
  */
 mode_t backend_text_readable(struct backend *b, const struct spec_job *job);
 /*
@@ -349,7 +349,7 @@ struct backend_submission {
 	const char *text;
 	size_t len;
 	const char *submitter; /* user@host */
-	/* The mode bits S_IRGRP and S_IROTH: whether group and others may read the file. */
+	/* Mode bits: S_IRGRP if group may read the file, S_IROTH if others may read it. */
 	mode_t readable;
 	/*
 	 * True if UID and GID are those of the submitter. If false, the submitter is the user who
