@@ -396,7 +396,10 @@ static void answer_asker(struct held_entry *e, int err)
 	if (rq && rq->kind == BACKEND_CANCEL && !err) {
 		store_remove(e->h->b->store, record_head(e->r)->key);
 	} else if (rq && rq->kind == BACKEND_CONTROL) {
-		/* After an error the disk does not have the release, so the job stays held. */
+		/*
+		 * If ERR is not 0, the release could not be written to the disk, so the job stays
+		 * held.
+		 */
 		e->rec->hold = err;
 		/* Do this before the answer, so that the writer sees the new snapshot. */
 		show(e, loop_time_ns());
