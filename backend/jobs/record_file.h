@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads and writes the files STATE/jobs/KEY, one for each job (spec/record/head.h). A change
- * replaces the whole file and syncs it. Only record_file_mark changes the state letter in place.
- * While a job runs on this machine, the file .KEY.room beside its record reserves space for the
- * last change of the record. All functions wait for the disk, so they run on the pool. They return
- * 0 or a negative errno: -EINVAL if the file is damaged, -ENOTSUP if another version of kxfs wrote
- * it.
+ * replaces the whole file and syncs it. There is one exception: record_file_mark changes the state
+ * letter in place. While a job runs on this machine, the file .KEY.room beside its record reserves
+ * space for the last change of the record. All functions wait for the disk, so they run on the
+ * pool. They return 0 or a negative errno: -EINVAL if the file is damaged, -ENOTSUP if another
+ * version of kxfs wrote it.
  */
 #pragma once
 
@@ -35,8 +35,8 @@ int record_file_stat(const char *state_dir, const char *key, size_t *ret_len,
 		     unsigned *ret_readable);
 /*
  * Create the file for the new record H. If H has a plan, also reserve space for the record's last
- * change. After an error the file does not exist. Then set *RET_LEFT to true if the file may
- * reappear after a power cut.
+ * change. After an error the file does not exist. If it may nevertheless reappear after a power
+ * cut, *RET_LEFT is true.
  */
 int record_file_make(const char *state_dir, const struct spec_head *h,
 		     const struct record_rest *rest, bool *ret_left);

@@ -916,8 +916,8 @@ static void load_work(void *data)
 		free(l->damaged[i].name);
 	}
 	/*
-	 * After a power cut a damaged record must not come back, because a later launch may get a
-	 * lower number than the damaged record has.
+	 * Sync the removal of damaged records. After a power cut a damaged record must not come
+	 * back, because a later launch may get a lower number than the damaged record has.
 	 */
 	if (l->n_damaged && !l->rs->passive)
 		(void)file_sync_dir(dir);
