@@ -141,7 +141,7 @@ struct spec_asked request_asked(const struct request *r, const char *verb, const
 void request_call(struct request *r, const char *name, const char *query,
 		  const struct http_call *call);
 /*
- * Call send() of R->ops after a pause of at least WAIT_MS, and return true. But if R began more
+ * Return true, and call send() of R->ops after a pause of at least WAIT_MS. But if R began more
  * than REQUEST_FIND_OUT_MS ago, do nothing and return false.
  */
 bool request_again(struct request *r, unsigned wait_ms);

@@ -682,8 +682,8 @@ static void read_again(struct world *w, struct pod *old)
 }
 
 /*
- * Call this when the job to which the object UID belongs is known. Some pods have waited for that,
- * under UID. Parse these pods again.
+ * Call this when the job to which the object UID belongs is known. Until then, pods of this job are
+ * stored under UID. Parse these pods again.
  */
 static void settle(struct world *w, const char *uid)
 {
