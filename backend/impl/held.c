@@ -262,7 +262,7 @@ static void show(struct held_entry *e, int64_t now)
 				 spec_held_job(record_head(e->r), e->rec, e->shape, &progress));
 }
 
-/* --- answers that wait until the conditions of other jobs are on disk --- */
+/* --- delayed answers --- */
 
 static void answer_now(struct answer *a, int err)
 {
