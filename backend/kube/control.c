@@ -422,7 +422,7 @@ static void read_job(struct request *r)
 	request_call(r, c->name, "", &call);
 }
 
-/* --- the logs of pods that the action will delete --- */
+/* --- logs of pods that will be deleted --- */
 
 static void on_drain_over(void *data)
 {

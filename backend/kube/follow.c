@@ -406,7 +406,7 @@ static bool is_over(const struct follow *f)
 	return f->step >= COMPLETE;
 }
 
-/* --- events for the owner, messages for the user --- */
+/* --- events and messages --- */
 
 static void changed(struct follow *f)
 {

@@ -68,7 +68,7 @@ bool kube_is_settled(struct backend *b, const struct spec_job *job);
 void removals_stop(struct removals *r);
 void removals_free(struct removals *r); /* NULL is allowed */
 
-/* --- requests.c: the common part of submissions, cancellations and ctl --- */
+/* --- requests.c: the common part of all requests --- */
 
 /*
  * A user's request in progress. A request may take several calls to the server, because kxfs
