@@ -36,7 +36,7 @@ static void clear_list(char **v, size_t n)
 
 #define TEXT(name) offsetof(struct spec_connection, name)
 
-/* Offsets of the texts of a spec_connection. Each of them is "" by default. */
+/* The texts of a spec_connection, as offsets. Each text is "" by default. */
 static const size_t texts[] = {TEXT(context),
 			       TEXT(namespace),
 			       TEXT(server),
@@ -157,8 +157,8 @@ static void set_text(struct connection_reader *r, const struct spec_yaml *v, con
 }
 
 /*
- * Like set_text, for a text that becomes part of an HTTP header. Report an error if it has control
- * characters.
+ * Like set_text, for a text that becomes part of an HTTP header. Report an error if the text has
+ * control characters.
  */
 static void set_header(struct connection_reader *r, const struct spec_yaml *v, const char *key,
 		       char **ret)
@@ -231,8 +231,8 @@ static void read_pem(struct connection_reader *r, const char *key, char **ret)
 }
 
 /*
- * Return the list KEY; NULL if it is absent. If the field is not a list, report that it must be a
- * list of WHAT, and return NULL.
+ * Return the list in the field KEY; NULL if the field is absent. If the field is not a list, report
+ * that it must be a list of WHAT, and return NULL.
  */
 static const struct spec_yaml *read_list(struct connection_reader *r, const char *key,
 					 const char *what)
@@ -248,8 +248,8 @@ typedef void (*set_fn)(struct connection_reader *r, const struct spec_yaml *v, c
 		       char **ret);
 
 /*
- * Read the list KEY, and call SET for each item. In error messages, WHAT is the name of the items
- * ("texts"), and ITEM is the name of one item ("an argument").
+ * Read the list in the field KEY, and call SET for each item. In error messages, WHAT is the name
+ * of the items ("texts"), and ITEM is the name of one item ("an argument").
  */
 static void read_texts(struct connection_reader *r, const char *key, const char *what, set_fn set,
 		       const char *item, char ***ret, size_t *ret_n)

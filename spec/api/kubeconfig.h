@@ -14,7 +14,7 @@ struct spec_kubeconfig;
 
 /* An exec credential plugin. COMMAND is NULL if the user has no plugin. */
 struct spec_exec {
-	char *command; /* an absolute path, or a name without "/" to search in PATH */
+	char *command; /* an absolute path, or a name without "/" that is searched in PATH */
 	char **args;   /* N_ARGS arguments */
 	size_t n_args;
 	struct spec_pair *env;
@@ -74,9 +74,9 @@ int spec_kubeconfig_merge(struct spec_kubeconfig *k, const char *file, const cha
 
 /*
  * Set *RET to the connection that the context called CONTEXT describes; "" means the current
- * context. Return 0 or the errno of E. E must be empty. Only the first error is added to E. Its
- * text contains the remedy, and its path names the file and the line. The caller must clear *RET
- * even after an error.
+ * context. Return 0 or the errno of E. E must be empty. Only the first error is added to E. The
+ * text of the error contains the remedy, and the error's path names the file and the line. The
+ * caller must clear *RET even after an error.
  *
  * These are errors: an unknown context (the text suggests a similar name), cluster or user; a
  * server that is not a URL; data that is not base64; an auth-provider, which Kubernetes no longer

@@ -15,7 +15,10 @@ struct kubeconfig_entry {
 	const struct spec_yaml *body;
 };
 
-/* Find the entry NAME. KIND is "context", "cluster" or "user". */
+/*
+ * Find the entry NAME. KIND is "context", "cluster" or "user". Return false if there is no such
+ * entry.
+ */
 bool kubeconfig_find(const struct spec_kubeconfig *k, const char *kind, const char *name,
 		     struct kubeconfig_entry *ret);
 

@@ -14,7 +14,7 @@
 #include "spec/base/value.h"
 #include "spec/base/words.h"
 
-#define MESSAGE_MAX 600 /* bytes of a quoted message */
+#define MESSAGE_MAX 600 /* the largest number of bytes that are quoted from a message */
 #define MANY	    8	/* a message lists at most this many fields and counts the others */
 #define NOT_SERVED  "404 page not found\n"
 
@@ -211,8 +211,8 @@ static int strict(struct reply *r)
 }
 
 /*
- * Handle a webhook's refusal. Known messages of Volcano's webhook get a text of their own; any
- * other message is quoted.
+ * Handle a webhook's refusal. kxfs has its own texts for known messages of Volcano's webhook. It
+ * quotes any other message.
  */
 static int webhook(struct reply *r)
 {

@@ -104,7 +104,7 @@ struct spec_split {
 	size_t key_len; /* greater than MAX_KEY if the key is too long to be stored in KEY */
 
 	enum copying copying;
-	const char *run; /* input bytes that belong to OUT but are not copied yet */
+	const char *run; /* bytes of the input that are still to be copied to OUT */
 	size_t run_len;
 	const char *comma;	/* the comma before the current member; its address in the input */
 	struct where value;	/* position of the current value */
@@ -125,7 +125,8 @@ struct spec_split {
 };
 
 /*
- * Keeps all members except managedFields, in which the server records which client set which field.
+ * Keeps all members except managedFields. In managedFields, the server records which client set
+ * which field.
  */
 const struct spec_pick spec_metadata_pick[] = {
 	{.key = "managedFields", .keep = false},
@@ -286,7 +287,10 @@ static struct level *top(struct spec_split *s)
 	return &s->levels[s->depth - 1];
 }
 
-/* Return the row of PICK for the current key. */
+/*
+ * Return the row of PICK that applies to the current key. This is the last row if no other row
+ * does.
+ */
 static const struct spec_pick *row_of(const struct spec_split *s, const struct spec_pick *pick)
 {
 	while (pick->key && (strncmp(pick->key, s->key, s->key_len) != 0 || pick->key[s->key_len]))

@@ -24,9 +24,9 @@ struct spec_pick {
 	const char *key;
 	bool keep;
 	/*
-	 * The table that applies to the members of KEY's value if the value is an object, or to
-	 * each item if the value is a list. Any other value is kept. If OF is NULL, KEEP applies to
-	 * the whole value.
+	 * A table for the value of KEY. If the value is an object, the table applies to the value's
+	 * members. If the value is a list, the table applies to the members of each item. Any other
+	 * value is kept. If OF is NULL, KEEP determines whether the whole value is kept.
 	 */
 	const struct spec_pick *of;
 };
