@@ -519,8 +519,8 @@ struct checker {
 };
 
 /*
- * Return NAME normalized, as the names of jobs and pods contain it. If nothing remains, add an
- * error and return NULL.
+ * Return NAME in the normal form that the names of jobs and pods contain. If no character remains,
+ * add an error and return NULL.
  */
 static char *norm(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		  const char *name)
@@ -628,8 +628,8 @@ static void check_names(struct app_reader *r, const struct spec_app *app,
 	c.app_len = name ? strlen(name) : 0;
 	check_roles(&c);
 	/*
-	 * Refuse an app or role name with which the name of a pod would be too long. POD_LEN is 0
-	 * if the scheduler shortens names.
+	 * If the name of a pod would be too long, refuse the name of the app or of the role.
+	 * POD_LEN is 0 if the scheduler shortens names.
 	 */
 	if (name && c.pod_len > SPEC_MAX_NAME)
 		app_error(r, &path, node,

@@ -113,7 +113,7 @@ struct spec_scheduler {
 
 #define SPEC_MAX_SCHEDULERS 8
 
-/* The settings with which AppDefs are read. The caller fills them in. */
+/* The rules for reading an AppDef. The caller fills them in. */
 struct spec_app_rules {
 	/*
 	 * The directory that replaces a leading "~" in the source of a bind mount in string form.

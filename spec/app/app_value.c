@@ -330,7 +330,7 @@ void app_read_number(struct app_reader *r, const struct app_path *path,
 
 /* --- anything --- */
 
-/* Return true if NODE contains no NUL. Otherwise add errors. */
+/* True if NODE contains no NUL. Otherwise add errors and return false. */
 static bool check_any(struct app_reader *r, const struct app_path *path,
 		      const struct spec_yaml *node)
 {

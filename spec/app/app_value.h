@@ -94,7 +94,7 @@ bool app_int(struct app_reader *r, const struct app_path *path, const struct spe
 	     int64_t min, int64_t max, int64_t *ret);
 
 /*
- * Return the value of NODE as text, malloc'ed; a collection becomes JSON. If an error was added,
+ * Return the value of NODE as text, malloc'ed. A map or a list becomes JSON. If an error was added,
  * return NULL.
  */
 char *app_any(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node);
@@ -127,6 +127,6 @@ void spec_mount_parse(const struct spec_yaml *node, const struct app_path *path,
 int spec_named_resource(const char *name, struct spec_resource *ret, const char **suggestion);
 
 /*
- * Return the I-th name of a named resource; NULL after the last one. For documentation and tests.
+ * Return the name of the I-th named resource; NULL after the last one. For documentation and tests.
  */
 const char *spec_named_resource_name(size_t i);

@@ -2,8 +2,8 @@
 /*
  * The table of named resources, with TorchX's values: first the resources of TorchX 0.7.0, then the
  * resources of later versions. A resource "aws_TYPE" also requests a node of the instance type
- * TYPE. Its memory is 96 % of the machine's memory in MiB. As in TorchX, this number is then used
- * as a number of decimal megabytes.
+ * TYPE. The memory of such a resource is 96 % of the machine's memory in MiB. As in TorchX, this
+ * number is then used as a number of decimal megabytes.
  */
 #include "spec/app/app_value.h"
 
