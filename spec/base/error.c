@@ -22,7 +22,10 @@
 #define TEXT_TAIL 300
 
 #define SUGGEST_MAX 64
-/* Don't suggest a word because it contains a shorter text than this: too many words do. */
+/*
+ * A word that contains the given text is suggested only if the text has at least this many
+ * characters. Shorter texts occur in too many words.
+ */
 #define PART_MIN 4
 
 static void clear(struct spec_error *x)

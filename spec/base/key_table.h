@@ -12,8 +12,8 @@ struct key_table {
 	/* Return the key of ITEM. The key must not change while ITEM is in the table. */
 	const char *(*key)(const void *item);
 	void **slots; /* malloc'ed; a free slot is NULL */
-	size_t n;     /* items */
-	size_t room;  /* slots: 0 or a power of two */
+	size_t n;     /* number of items */
+	size_t room;  /* number of slots: 0 or a power of two */
 };
 
 /* Return the item that has KEY, or NULL. */

@@ -84,9 +84,9 @@ void mem_unset(char **const *fields); /* terminated by NULL */
 _Noreturn void mem_out(void);
 
 /*
- * A text with several owners. For example, the snapshots of one job are owners, or the processes
- * that have opened the same file. The text must not change after it is shared. The reference count
- * is atomic, so each owner may be on another thread. Plain data.
+ * A text with several owners. Its owners are, for example, the snapshots of one job, or the
+ * processes that have opened the same file. The text must not change after it is shared. The
+ * reference count is atomic, so each owner may be on another thread. Plain data.
  */
 struct spec_text {
 	unsigned refs; /* atomic; use only spec_text_ref and spec_text_unref to change it */

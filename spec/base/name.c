@@ -22,7 +22,8 @@ static const char suffix_alphabet[] = "bcdfghjklmnpqrstvwxz012345679";
 
 #define SUFFIX_LETTERS 20
 #define SUFFIX_ALL     29
-#define SUFFIX_USUAL   12 /* characters; only 1 in 2000 suffixes is shorter */
+/* the usual minimum length of a suffix; only 1 in 2000 suffixes is shorter */
+#define SUFFIX_USUAL 12
 
 void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX])
 {
@@ -179,7 +180,7 @@ bool spec_name_submits(const char *name)
 
 /* --- values of labels, in ASCII in any locale --- */
 
-#define HASH_LEN 16 /* hexadecimal digits; two users are unlikely to have the same hash */
+#define HASH_LEN 16 /* number of hexadecimal digits; two users are unlikely to have the same hash */
 
 static bool is_alnum(char c)
 {

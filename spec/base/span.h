@@ -49,8 +49,8 @@ bool spec_span_is(struct spec_span s, const char *text);
 struct spec_nest {
 	size_t depth;
 	/*
-	 * STRING is true if the next byte is in a string. ESCAPE is true if the byte before it is a
-	 * backslash in this string.
+	 * STRING is true if the next byte is in a string. ESCAPE is also true if a backslash
+	 * escapes that byte.
 	 */
 	bool string, escape;
 };

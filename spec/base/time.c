@@ -38,7 +38,8 @@ static bool take_number(struct cursor *c, size_t n, int min, int max, int *ret)
 }
 
 /*
- * Parse the offset from UTC ("Z" or "+01:00"), and set *RET to it in seconds, positive in the east.
+ * Parse the offset from UTC ("Z" or "+01:00"), and set *RET to this offset in seconds. An offset in
+ * the east is positive.
  */
 static bool take_offset(struct cursor *c, int *ret)
 {

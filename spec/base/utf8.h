@@ -19,9 +19,7 @@ size_t spec_utf8_char(const unsigned char *s, size_t len, uint32_t *ret);
  * digits.
  */
 int spec_utf8_hex4(const char *p);
-/*
- * Return the character that the surrogate pair HIGH and LOW encodes; 0 if they are not such a pair.
- */
+/* Return the character that HIGH and LOW encode together; 0 if they are not a surrogate pair. */
 uint32_t spec_utf8_pair(int high, int low);
 
 /* True if the LEN bytes at TEXT are valid UTF-8. */

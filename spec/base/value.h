@@ -30,7 +30,9 @@ struct spec_value {
 	 * twice.
 	 */
 	const struct spec_value *items;
-	/* the number of ITEMS; for a string, the bytes of TEXT, which may contain a NUL */
+	/*
+	 * the number of ITEMS; for a string, the number of bytes in TEXT, which may contain a NUL
+	 */
 	unsigned n;
 	enum spec_value_type type;
 };
