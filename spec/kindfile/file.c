@@ -15,7 +15,7 @@
 #include "spec/yaml/yaml.h"
 
 #define FORMAT	  "kxfs-kind/1"
-#define MAX_ROWS  64 /* items of a list */
+#define MAX_ROWS  64 /* the maximum number of items in a list */
 #define MAX_PARTS 4
 /*
  * the longest name of an ignored member, in bytes; a splitter never drops longer keys
@@ -281,7 +281,7 @@ static void set_test(const struct kindfile_place *p, void *field)
 	tests->first = test;
 }
 
-/* The keys in the tests of roles and pods: any path. */
+/* In the tests of roles and pods, any path is a valid key. */
 static const struct kindfile_key test_keys[] = {{.set = set_test}};
 
 static const struct kindfile_key state_test_keys[] = {
@@ -519,8 +519,8 @@ static const struct spec_template *make_templates(struct spec_kind_file *f)
 }
 
 /*
- * Return a row for the list of members that a copy of an object omits: the member at the path V. If
- * VALUE is not NULL, a copy omits the member only if it has this value.
+ * Make a row for the list of members that a copy of an object omits. The row is for the member at
+ * the path V. If VALUE is not NULL, a copy omits the member only if the member has this value.
  */
 static struct spec_member member_of(struct spec_kind_file *f, const struct value *v,
 				    const char *value)

@@ -59,9 +59,9 @@ struct kind_role {
 /* A row of "pods". Its values identify the replica to which a pod belongs. */
 struct kind_pod {
 	struct kind_tests tests;
-	int first; /* the lowest index */
+	int first; /* the lowest index of a replica */
 	struct values role, index, copy, copies, attempt, failures, main;
-	bool trim; /* true to remove the name of the pod's controller from the role's name */
+	bool trim; /* true if the name of the pod's controller is removed from the role's name */
 };
 
 struct kindfile_reading;
@@ -92,8 +92,8 @@ struct kind_state {
 	struct kind_tests tests;
 	const struct kind_word *is;
 	/*
-	 * The word that users see. If SHOWN is NULL, users see the condition, the phase or the word
-	 * of IS.
+	 * The word that users see. If SHOWN is NULL, users see the condition or the phase that the
+	 * row tests, or else the word of IS.
 	 */
 	const char *shown;
 	bool firm;
@@ -114,7 +114,7 @@ struct kind_state {
 struct kind_part {
 	struct spec_part part;
 	/*
-	 * A value of a pod that has the uid of the part's owner. If the file sets OWNER_UID and
+	 * The values of a pod that have the uid of the part's owner. If the file sets OWNER_UID and
 	 * NAMED, the mount does not watch the part, since the pods of the part already show
 	 * everything.
 	 */

@@ -109,8 +109,8 @@ static const char *next(const char *step)
 }
 
 /*
- * Return the value in O that contains the last key of the path V, or would contain it if it
- * existed. Return NULL if there is no such value, or if V is not a path.
+ * Return the value in O at the path V without V's last key. This value need not have that key.
+ * Return NULL if there is no such value, or if V is not a path.
  */
 static const struct spec_value *parent(const struct value *v, const struct spec_value *o)
 {

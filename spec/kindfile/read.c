@@ -107,8 +107,8 @@ static void name_task(const struct spec_kind_file *f, const char *name, int i, i
 }
 
 /*
- * ITEM is a role that the row ROLE has made. Append its tasks to the array *TASKS, which has N
- * tasks. Return the new number of tasks.
+ * ITEM is a role that the row ROLE has made. Append the tasks of ITEM to the array *TASKS, which
+ * has N tasks. Return the new number of tasks.
  */
 static size_t add_tasks(const struct spec_kind_file *f, const struct kind_role *role,
 			const struct spec_value *item, struct spec_task_source **tasks, size_t n)
@@ -359,8 +359,8 @@ static void read_status(const struct spec_reader *reader, const struct spec_valu
 /* --- pods --- */
 
 /*
- * Join by dashes the values of POD that PART's NAMED lists. True if the result is the name of POD's
- * controller.
+ * PART's NAMED lists values of a pod. Join these values of POD by dashes. True if the result is the
+ * name of POD's controller.
  */
 static bool is_named(const struct kind_part *part, const struct spec_value *pod)
 {

@@ -27,7 +27,8 @@ static void shown_pods_clear(struct shown_pods *pods)
 
 /*
  * True if the object UID is the job JOB, or if at most LINKS controllers lead from the object to
- * the job. ITEMS must contain the objects on this way. UID and JOB are uids.
+ * the job. ITEMS must contain the object, and all objects between the object and the job. UID and
+ * JOB are uids.
  */
 static bool is_of_job(const struct spec_value *items, const char *uid, const char *job, int links)
 {
