@@ -7,9 +7,9 @@
  * (FailedToStart: "conflict for annotations"). Volcano refuses a claim whose name Volcano itself
  * has chosen.
  *
- * Kueue adds the node selectors and tolerations of a flavor. An AppWrapper has them in a list of
- * their own, which kxfs removes. In a JobSet, kxfs can't distinguish them from selectors and
- * tolerations that the user has requested. So they remain.
+ * Kueue adds the node selectors and tolerations of a flavor. In an AppWrapper, they are in a
+ * separate list, and kxfs removes this list. In a JobSet, kxfs can't distinguish them from
+ * selectors and tolerations that the user has requested. So they remain.
  */
 #include "spec/kinds/ready_manifest.h"
 

@@ -92,8 +92,8 @@ static int64_t changed(const struct spec_value *status)
 	const char *phase = phase_of(status);
 
 	/*
-	 * The job has finished, and its quota was released at that time. Use the time of this
-	 * release, since other conditions still change while the controller cleans up.
+	 * When the job finished, its quota was released. Use the time of this release, since other
+	 * conditions still change while the controller cleans up.
 	 */
 	if (quota && streq(spec_read_text(quota, "reason"), phase))
 		return spec_read_time(quota, "lastTransitionTime");

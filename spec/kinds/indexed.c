@@ -59,7 +59,7 @@ static void indexed_init(struct spec_pods *p, struct spec_build *b, const char *
 }
 
 /*
- * Make the spec of the Job for role INDEX. RETRIES adds to it the fields that control retries. If
+ * Make the spec of the Job for role INDEX. Call RETRIES to add the fields that control retries. If
  * there is an error, add it to the build's errors and return NULL.
  */
 static struct json_object *indexed_job(struct spec_pods *p, size_t index, int64_t parallelism,
@@ -111,7 +111,8 @@ static struct json_object *indexed_object(struct spec_pods *p)
 
 /* --- JobSet: a replicated job for each role --- */
 
-#define POD_SUFFIX 6 /* characters of "-x7k2p", which the Job controller appends to a pod's name */
+/* length of a text like "-x7k2p", which the Job controller appends to a pod's name */
+#define POD_SUFFIX 6
 
 static const struct spec_option jobset_options[] = {INDEXED_OPTIONS, {0}};
 

@@ -14,8 +14,8 @@
 /*
  * The kinds that are completely or partly written in C, in the order of preference. Some kinds
  * share a slot (see slot_of). Among these, the last one is the newest and is preferred. If a kind
- * has no reader here, a file in share/kinds/ describes how its objects are read. Its C code only
- * makes the objects from AppDefs.
+ * has no reader here, a file in share/kinds/ describes how the kind's objects are read. The kind's
+ * C code then only makes objects from AppDefs.
  */
 static const struct spec_kind *const compiled[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
 						   &spec_jobset, &spec_job};

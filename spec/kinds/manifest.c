@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes objects from documents. This is the main file of the folder, which has the kinds of jobs
- * that kxfs can submit to a cluster:
+ * Makes objects from documents. This is the main file of the folder. The folder has the kinds of
+ * jobs that kxfs can submit to a cluster:
  *
  *   kinds.c           the table of kinds (struct spec_kind), and which of them a cluster serves
  *   volcano.c, mcad.c, appwrapper.c, indexed.c
@@ -9,7 +9,7 @@
  *                     ctl (struct spec_control); indexed.c has JobSet and the batch Job
  *   ready_manifest.c  checks documents that already are objects
  *   added.c           removes fields that others have added to such an object
- *   manifest.c        struct spec_manifest: parses a document, lets its kind make the object, adds
+ *   manifest.c        struct spec_manifest: parses a document, lets the kind make the object, adds
  *                     annotations and labels, checks the size
  *
  * spec/pods has what several kinds have in common.

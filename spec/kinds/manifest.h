@@ -46,8 +46,9 @@ struct spec_manifest {
 };
 
 /*
- * Convert the document TEXT to an object, and set *RET to it. Return 0. If there are errors, add
- * them to E and return their errno. It is -EFBIG if the object has more than SPEC_MAX_OBJECT bytes.
+ * Convert the document TEXT to an object, and set *RET to the object. Return 0. If there are
+ * errors, add them to E and return the errno of E. The errno is -EFBIG if the object has more than
+ * SPEC_MAX_OBJECT bytes.
  */
 int spec_manifest_make(const char *text, size_t len, const struct spec_manifest_request *rq,
 		       struct spec_manifest **ret, struct spec_errors *e);

@@ -4,10 +4,11 @@
  * except for fields that others have added (added.c). So users can submit a job's manifest.yaml
  * again.
  *
- * If the old name ends with a random suffix, kxfs replaces the name wherever it occurs: in the
- * names of objects that an AppWrapper wraps, in hosts, labels and arguments. A name without a
- * random suffix may be a common word, so kxfs then renames only the object itself. kxfs also
- * replaces metadata.generateName by a name. With a fixed name, it can retry the request.
+ * If kxfs renames an object whose name ends with a random suffix, it replaces the name wherever the
+ * name occurs: in the names of objects that an AppWrapper wraps, in hosts, labels and arguments. A
+ * name without a random suffix may be a common word, so kxfs then renames only the object itself.
+ * kxfs also replaces metadata.generateName by a name. With a fixed name, kxfs can retry the
+ * request.
  */
 #include "spec/kinds/ready_manifest.h"
 

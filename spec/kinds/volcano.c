@@ -80,7 +80,7 @@ static const char *action_of_success(const struct spec_value *policies)
 
 /*
  * True if Volcano does something else than complete the job when all pods of TASK have succeeded.
- * POLICIES are the job's policies. They apply if no policy of TASK itself does.
+ * POLICIES are the job's policies. They apply if no policy of TASK itself applies.
  */
 static bool acts_on_success(const struct spec_value *task, const struct spec_value *policies)
 {
@@ -153,8 +153,8 @@ static size_t read_job(const struct spec_reader *reader, const struct spec_value
 		read_task(task, &(*ret_tasks)[i]);
 	}
 	/*
-	 * If the number is DEFAULT_ATTEMPTS, it is probably from Volcano's webhook and not from the
-	 * user. It then limits the retries only if a policy restarts the job.
+	 * If the number of attempts is DEFAULT_ATTEMPTS, it is probably from Volcano's webhook and
+	 * not from the user. It then limits the retries only if a policy restarts the job.
 	 */
 	if (attempts > 0 && (v->restarts || attempts != DEFAULT_ATTEMPTS))
 		v->max_retries = (unsigned)attempts - 1;
