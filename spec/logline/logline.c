@@ -44,9 +44,10 @@ struct spec_logline {
 	int64_t since;
 	bool force, gap;
 	enum line_state state;
-	uint64_t n;   /* number of bytes of the stream that have arrived */
-	size_t entry; /* bytes of output since the last time, counted up to SPEC_LOGLINE_ENTRY */
-	bool any;     /* true if a line has begun */
+	uint64_t n; /* number of bytes of the stream that have arrived */
+	/* number of bytes of output since the last time, but at most SPEC_LOGLINE_ENTRY */
+	size_t entry;
+	bool any; /* true if a line has begun */
 	int64_t line_ns;
 	/* bytes that may be the beginning of a time, kept until more bytes arrive */
 	char prefix[PREFIX_MAX];
@@ -206,8 +207,8 @@ static int64_t parse_fraction(const char *text)
 }
 
 /*
- * Parse the time at BYTES, like spec_time_parse but faster. Usually only the fraction differs from
- * the last time, and it has nine digits. In that case, this function parses only the fraction.
+ * Parse the time at BYTES, like spec_time_parse but faster. Usually the time differs from the last
+ * one only in its fraction, which has nine digits. In that case, parse only the fraction.
  */
 static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, int64_t *ret_ns)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads one stream of one container's log. The API server sends it ("timestamps=true") as the bytes
- * that the program printed, with a time before each line. A stream may break at any byte, so kxfs
- * fetches a log by several streams, one after the other. Each stream repeats some output that kxfs
- * already has. This module compares that output with the end of the stored log (struct
- * spec_logline_known), and delivers only the output after it. So it delivers every byte once,
- * however often streams break. Pure; a stream belongs to one thread.
+ * Reads one stream of one container's log. The API server sends the log ("timestamps=true") as the
+ * bytes that the program printed, with a time before each line. A stream may break at any byte, so
+ * kxfs fetches a log by several streams, one after the other. Each stream repeats some output that
+ * kxfs already has. This module compares that output with the end of the stored log (struct
+ * spec_logline_known), and delivers only newer output. So it delivers every byte once, however
+ * often streams break. Pure; a stream belongs to one thread.
  *
  * kxfs requests a stream from a given time on. This time is the second in which the earliest line
  * of the known end was printed. So the stream includes all lines of the known end, unless the
@@ -20,8 +20,8 @@
  *
  * Kubelets before 1.26 also send the time of each part, in the middle of a line. So this module
  * removes a time if it is at a position where the runtime cuts lines, and is not earlier than the
- * time of the part before. It stops doing so after a line of this log has continued at such a
- * position without a time.
+ * time of the previous part. This module stops removing such times after a line of this log has
+ * continued at such a position without a time.
  */
 #pragma once
 
@@ -60,13 +60,13 @@ struct spec_logline_known {
 struct spec_logline_past {
 	bool plain; /* true if the kubelet does not send the times of a line's parts */
 	/*
-	 * True if the last stream did not include the known end. With FORCE, the next stream then
-	 * accepts a line that is newer than the known end without comparing it.
+	 * True if the last stream did not include the known end. If the next stream is started with
+	 * FORCE, it accepts lines that are newer than the known end without comparing them.
 	 */
 	bool blind;
 	/*
-	 * True if the last stream ended before it had reached the end of the known output. N is the
-	 * number of bytes that it had then. It was requested from the time SINCE.
+	 * True if the last stream ended before it had reached the end of the known output. The
+	 * stream had N bytes, and kxfs had requested it from the time SINCE.
 	 */
 	bool ended;
 	uint64_t n;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds the first byte of a stream that is after the known end of its log. If a line in the stream
- * may be a known line, by their times, this module makes a guess. A guess is an offset in the log:
- * the stream is assumed to be at this offset. A guess is dropped as soon as a byte differs from the
- * known byte at its offset, or as soon as the time of a line differs from the time of the known
+ * may have the time of a known line, this module makes a guess. The guess is the offset in the log
+ * at which the stream would then be. A guess is dropped as soon as a byte differs from the known
+ * byte at the guessed offset, or as soon as the time of a line differs from the time of the known
  * line. If a guess reaches the end of the known output, all later bytes are new according to this
  * guess. But other guesses may remain, and according to them some of these bytes are known. So this
  * module holds the bytes until every other guess has proved right or wrong, since no line may be
