@@ -20,11 +20,11 @@ struct spec_value;
  * randomness.
  */
 struct spec_identity {
-	uint64_t random[2];	/* for the job's name */
+	uint64_t random[2];	/* random numbers for the job's name */
 	const char *namespace;	/* the mount's namespace */
 	const char *submission; /* UUID of this submission */
 	const char *submitter;	/* user@host */
-	/* value of the label SPEC_LABEL_USER, which identifies the user who mounts */
+	/* value of the label SPEC_LABEL_USER, which identifies the user of this mount */
 	const char *user;
 	/*
 	 * true if a ready manifest needs a new name, because an object already has the manifest's
@@ -53,8 +53,8 @@ struct spec_part {
 
 /*
  * Where in an object pods or pod templates are. The path PODS ("spec.tasks") leads to a list, to a
- * map (if MAP is true) or to a single value. Each item of the list, each member of the map, or the
- * single value contains a pod or a template. The path POD ("template") leads from there to it.
+ * map (if MAP is true) or to a single value. From each item of the list, from each member of the
+ * map, or from the single value, the path POD ("template") leads to a pod or a template.
  */
 struct spec_template {
 	const char *pods, *pod;

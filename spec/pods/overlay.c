@@ -168,8 +168,8 @@ int spec_overlay_find(struct json_object *metadata, const char *path, struct jso
 	} else if (json_object_object_get_ex(found, FORMAT_KEY, NULL) ||
 		   json_object_object_length(found) == 0) {
 		/*
-		 * A map with FORMAT_KEY contains overlays by kinds of objects. This one has no
-		 * V1Pod, so there is no overlay for pods.
+		 * A map with FORMAT_KEY contains one overlay for each kind of object. This map has
+		 * no V1Pod, so there is no overlay for pods.
 		 */
 		return 0;
 	} else {

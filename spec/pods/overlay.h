@@ -26,8 +26,8 @@ int spec_overlay_find(struct json_object *metadata, const char *path, struct jso
  * of another type is an error. A key may begin with an operator: "__put__:" replaces the value,
  * "__del__:" removes it, and "__join__:" joins two lists by a key field.
  *
- * *RET shares parts of BASE and OVERLAY. So the caller may change only its top level and its
- * members "metadata" and "spec". PATH is the overlay's path. Errors are added to E.
+ * *RET shares parts of BASE and OVERLAY. So the caller may only change the top level of *RET and
+ * its members "metadata" and "spec". PATH is the overlay's path. Errors are added to E.
  */
 int spec_overlay_apply(struct json_object *base, struct json_object *overlay, const char *path,
 		       struct json_object **ret, struct spec_errors *e);

@@ -626,7 +626,8 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 
 /*
  * Return the I-th item of AT. AT is a list, a map (if MAP is true) or a single value. The items of
- * a map are its members. A single value is its own only item. Return NULL after the last item.
+ * a map are its members. If AT is a single value, this value is the only item. Return NULL after
+ * the last item.
  */
 static struct json_object *item_of(struct json_object *at, bool map, size_t i)
 {
@@ -666,7 +667,8 @@ uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_a
 
 	for (size_t i = 0; i < app->n_roles; i++) {
 		const struct spec_role *r = &app->roles[i];
-		uint64_t bytes = 500; /* the bytes of a pod without the texts from the AppDef */
+		/* a lower bound for the bytes of a pod without the texts from the AppDef */
+		uint64_t bytes = 500;
 
 		bytes += strlen(r->image) + strlen(r->entrypoint);
 		bytes += r->metadata ? strlen(r->metadata) : 0;

@@ -77,16 +77,16 @@ void spec_build_ttl(const struct spec_build *b, struct json_object *spec);
  */
 struct spec_pods {
 	struct spec_build *build;
-	const char *app_name; /* for labels */
+	const char *app_name; /* the app's name as it is in labels */
 	/*
 	 * Name of the variable that has the host of rank 0. All pods except the pod of rank 0 have
 	 * it.
 	 */
 	const char *rank0_env;
 	/*
-	 * A text that the cluster replaces by the replica's number. It is set if all pods of a role
-	 * share one template, and the template contains it. RANK0_HOST is then the host name of
-	 * rank 0, which is the same in all pods. REPLICA_ID is NULL if the object has a pod for
+	 * Set if all pods of a role share one template. The template then contains this text, and
+	 * the cluster replaces the text by the replica's number. RANK0_HOST is then the host name
+	 * of rank 0, which is the same in all pods. REPLICA_ID is NULL if the object has a pod for
 	 * each replica.
 	 */
 	const char *replica_id;
@@ -103,9 +103,9 @@ struct spec_pods {
 	struct json_object *labels;
 	struct json_object *annotations;
 	struct json_object *job_id; /* the variable TORCHX_JOB_ID */
-	/* the variable RANK0_HOST; in the pod of rank 0, or in all pods */
+	/* The variable RANK0_HOST. Either only the pod of rank 0 has it, or all pods have it. */
 	struct json_object *rank0;
-	/* the variable that REPLICA_ID contains a reference to, or NULL */
+	/* the variable to which the text REPLICA_ID refers, or NULL */
 	struct json_object *number;
 };
 

@@ -262,8 +262,8 @@ static int add_pods(struct wrap *w, size_t index)
 	if (err)
 		return err;
 	/*
-	 * The kind appends two variables: the host of rank 0 (rank0_env), and the host of the
-	 * role's replica 0.
+	 * Add two variables to each pod of the role: the host of rank 0 (rank0_env), and the host
+	 * of the role's replica 0.
 	 */
 	r.more_env = spec_tree_list(2);
 	spec_tree_append(r.more_env, hosts_variable(w, w->rank0_env, 0));

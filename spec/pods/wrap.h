@@ -68,6 +68,6 @@ struct json_object *wrap_object(struct wrap *w, const char *version, const char 
  */
 size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_job_view *v,
 		  struct spec_task_source **ret_tasks);
-/* Implements spec_reader.pod. */
+/* Implement spec_reader.pod. */
 void wrap_pod(const struct spec_reader *reader, const struct spec_value *object,
 	      struct spec_pod_view *v);
