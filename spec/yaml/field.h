@@ -36,7 +36,7 @@ struct spec_field {
 };
 
 /*
- * A row for the member NAME of the struct STRUCTURE. KIND is the type of the row. Further arguments
+ * A row for the member NAME of the struct STRUCTURE. KIND is the field's type. Further arguments
  * set other members of struct spec_field.
  */
 #define SPEC_FIELD(structure, name, kind, ...)                                                     \

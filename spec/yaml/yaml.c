@@ -297,8 +297,8 @@ static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
  * position but gets the later value. If the value of a merge key is a list of maps, the last map is
  * merged first. So the first map in the list takes precedence. In PyYAML, the merged pairs come
  * before the map's own pairs. So the map's own pairs take precedence. In kubectl, the merged pairs
- * come at the position of the merge key. So they replace those of the map's own pairs that come
- * before it.
+ * come at the position of the merge key. So a merged pair replaces an own pair with the same key
+ * that comes before the merge key.
  */
 struct yaml_merged {
 	struct spec_yaml *map;

@@ -136,9 +136,10 @@ int spec_yaml_to_object(const struct spec_yaml *node, struct json_object **ret,
 
 /*
  * Write VALUE as YAML text. Keys are in the object's order. Strings that look like another type are
- * quoted. A text of several lines is a literal block if no byte would be lost. Unicode is not
- * escaped. The root has level 1. Collections at a level above FLOW_DEPTH are in flow style, on one
- * line. If FLOW_DEPTH is 0, no collection is in flow style. *RET is malloc'ed and NUL-terminated.
+ * quoted. A text of several lines is written as a literal block if such a block can express it
+ * exactly. Unicode is not escaped. The root has level 1. Collections at a level above FLOW_DEPTH
+ * are in flow style, on one line. If FLOW_DEPTH is 0, no collection is in flow style. *RET is
+ * malloc'ed and NUL-terminated.
  */
 void spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, size_t *ret_len);
 

@@ -18,17 +18,18 @@ int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e);
 
 /*
  * Some JSON is not valid YAML. If TEXT is such JSON, convert it to YAML and return it (malloc'ed),
- * with the new length in *LEN. Return NULL if libyaml can parse TEXT as it is. JSON differs in
- * three ways. In JSON, two escapes may encode one character beyond U+FFFF: "\ud83d\ude00". JSON may
- * have unescaped characters that YAML requires to be escaped. And jq(1) writes several maps without
- * separators. The result has the same lines as TEXT, except where two maps were on one line.
+ * with the new length in *LEN. Return NULL if libyaml can parse TEXT as it is. JSON differs from
+ * YAML in three ways. In JSON, two escapes may encode one character beyond U+FFFF: "\ud83d\ude00".
+ * JSON may have unescaped characters that YAML requires to be escaped. And jq(1) writes several
+ * maps without separators. The result has the same lines as TEXT, except where two maps were on one
+ * line.
  */
 char *yaml_input_from_json(const char *text, size_t *len);
 
 /*
  * Refuse text that libyaml would refuse. Also refuse text that libyaml would parse differently from
- * what an editor shows. Such text has bytes that are not UTF-8, control characters, Unicode's own
- * line breaks or %TAG. Return 0 or -EINVAL.
+ * what an editor shows. Both kinds of text contain bytes that are not UTF-8, control characters,
+ * Unicode's own line breaks or %TAG. Return 0 or -EINVAL.
  */
 int yaml_input_check(const char *text, size_t len, struct spec_errors *e);
 

@@ -81,7 +81,7 @@ enum spec_yaml_value spec_yaml_resolve(const struct spec_yaml *node)
 
 	if (node->type != SPEC_YAML_SCALAR || !node->plain || strlen(node->text) != node->len)
 		return SPEC_YAML_TEXT;
-	/* No word in the code below is a number, so the order of the tests does not matter. */
+	/* None of the words below is a number, so the order of the tests does not matter. */
 	value = number(node->text);
 	if (value != SPEC_YAML_TEXT)
 		return value;
@@ -296,8 +296,9 @@ static bool is_tag(const struct spec_yaml *node, const char *tag)
 }
 
 /*
- * Set *RET to the value of NODE. The tag of NODE determines its type. Without a tag, the text does.
- * If the tag is unknown, NODE is text. Return false if the text is not valid for the tag.
+ * Set *RET to the value of NODE. The tag of NODE determines the value's type. If NODE has no tag,
+ * its text determines the type. If the tag is unknown, NODE is text. Return false if the text is
+ * not valid for the tag.
  */
 static bool resolve(const struct spec_yaml *node, struct scalar *ret)
 {
