@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All accesses to the state directory (STATE). Its disk may be slow, full or hang. kxfs accesses
- * the disk only with the functions below, and with the functions of file.h, which call the
+ * All accesses to the state directory (STATE). Its disk may be slow or full, or may hang. kxfs
+ * accesses the disk only with the functions below, and with the functions of file.h, which call the
  * functions below. All of them run on threads that may wait: on the pool, or on a FUSE thread
  * between serve_disk_begin and serve_disk_end, never on the I/O thread. Calls that must run in
  * order go through a queue (work.h).
@@ -34,8 +34,8 @@
 int disk_open(int at, const char *path, int flags);
 int disk_mkdir(int at, const char *path);
 /*
- * Set *RET to the stat(2) of PATH. If PATH is "", set *RET to that of AT, which may be any open
- * file.
+ * Set *RET to the stat(2) of PATH. If PATH is "", set *RET to the stat(2) of AT, which may be any
+ * open file.
  */
 int disk_stat(int at, const char *path, struct stat *ret);
 /*

@@ -87,7 +87,7 @@ struct loop {
 		bool closed; /* true if timers can't be set any more */
 	} timers;	     /* this and all members below: only for the I/O thread */
 	struct pool *pool;
-	/* The number of calls given to the pool whose DONE has not returned yet. */
+	/* The number of calls that were given to the pool and whose DONE has not returned yet. */
 	size_t working;
 	struct loop_timer check; /* checks whether the pool hangs */
 	struct loop_watch *watches;

@@ -181,8 +181,8 @@ char *process_submitter(void)
 static char installed[PATH_MAX];
 
 /*
- * Return the path with which kxfs starts itself again. BUF has PATH_MAX bytes. Usually this is
- * SELF: it is the running version, even if a package manager has replaced the file. But pip moves
+ * Return the path with which kxfs starts itself again. BUF has PATH_MAX bytes. Usually this path is
+ * SELF, which is the running version even if a package manager has replaced the file. But pip moves
  * the old file to another directory before it deletes the file. There the old program can't find
  * its libraries, because it searches them relative to its own directory. In this case, return the
  * original path, where pip has installed the new version.
