@@ -38,7 +38,7 @@
  */
 #define ANSWER_MS 10000
 #define FAILED_MS 5000
-/* After refusals by the server, refresh the credential at most once in this time. */
+/* When the server refuses the credential, refresh the credential, but at most once in this time. */
 #define REFUSED_MS 5000
 /* Read the files again after FILES_MS. Requests wait for this read, but at most FILES_LIMIT_MS. */
 #define FILES_MS       60000

@@ -26,7 +26,8 @@
 /* largest number of HTTP/2 streams on one connection; servers allow at least 100 */
 #define MAX_STREAMS 90
 #define AGAIN_MS    50
-#define AGAIN_READS 8 /* number of further reads without a byte; each waits twice as long */
+/* stop after this many reads in a row without a byte; each pause is twice as long */
+#define AGAIN_READS 8
 
 struct curl_socket {
 	uv_poll_t poll;

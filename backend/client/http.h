@@ -90,7 +90,7 @@ static inline int http_refusal(const struct http_reply *reply, const struct spec
 }
 
 /*
- * True if the server may have carried out a request although REPLY is a failure. REPLY must be a
+ * True if the server may have carried out the request although REPLY is a failure. REPLY must be a
  * failed reply to a request other than GET.
  */
 static inline bool http_is_unknown(const struct http_reply *reply)

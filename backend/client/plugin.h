@@ -18,7 +18,7 @@ struct plugin_events {
 	 * called within plugin_start, or after plugin_stop.
 	 */
 	void (*done)(void *data, int err, struct spec_credential *answer, const char *text);
-	/* Called last, when the process has ended and the struct plugin is freed. */
+	/* Called last. The process has ended, and the struct plugin is already freed. */
 	loop_fn gone;
 	void *data;
 };
