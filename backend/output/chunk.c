@@ -12,8 +12,8 @@
 #include "spec/base/mem.h"
 
 /*
- * A log is far behind if more than BEHIND_BYTES of it wait to be merged. Two times are near each
- * other if they differ by less than BEHIND_NS.
+ * A log is far behind if more than BEHIND_BYTES of its bytes wait to be merged. Two times are near
+ * each other if they differ by less than BEHIND_NS.
  */
 #define BEHIND_BYTES (256u << 10)
 #define BEHIND_NS    1000000u

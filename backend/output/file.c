@@ -152,7 +152,7 @@ struct file *file_find(struct files *all, const char *id, const char *key)
 }
 
 /*
- * Add F to the table. If the table has a file of that name already, free F. Return a reference to
+ * Add F to the table. If the table already has a file with F's name, free F. Return a reference to
  * the file in the table.
  */
 static struct file *file_list(struct files *all, struct file *f)

@@ -13,7 +13,8 @@
 #define FOLDER_PATH_MAX 600
 
 /*
- * Set RET to "ID/NAME", or to "ID/SUB/NAME" if SUB is not NULL. Return false if that is too long.
+ * Set RET to "ID/NAME", or to "ID/SUB/NAME" if SUB is not NULL. Return false if the path is too
+ * long.
  */
 bool folder_path(char ret[FOLDER_PATH_MAX], const char *id, const char *sub, const char *name);
 /*

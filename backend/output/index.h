@@ -54,8 +54,8 @@ bool index_knows_logs(const struct index *x);
 void index_free(struct index *x);
 
 /*
- * Return the number of the log KEY. If KEY is new, add KEY and PREFIX, and give KEY a number. Both
- * must be valid (merge_key_is_valid).
+ * Return the number of the log KEY. If KEY is new, add KEY and PREFIX, and give KEY a number. KEY
+ * and PREFIX must be valid (merge_key_is_valid).
  */
 uint32_t index_number(struct index *x, const char *key, const char *prefix);
 /*

@@ -84,9 +84,9 @@ struct lines_reader {
 
 void lines_open(struct lines_reader *r, int fd);
 /*
- * Find the last record for which line.at + WEIGHT * number <= PLACE. If WEIGHT is 0, this is the
- * record of the line that contains byte PLACE, or of an earlier line. Return -ENOENT if there is no
- * such record, or another negative errno.
+ * Find the last record for which line.at + WEIGHT * number <= PLACE. If WEIGHT is 0, the result is
+ * the record of the line that contains byte PLACE, or of an earlier line. Return -ENOENT if there
+ * is no such record, or another negative errno.
  */
 int lines_find(struct lines_reader *r, uint64_t weight, uint64_t place, struct lines_record *ret);
 /*

@@ -24,7 +24,8 @@ struct log_stat {
 };
 
 /*
- * Events of logs, for the owner of the output. They are called on the I/O thread, without a lock.
+ * Callbacks for events of logs. The owner of the output sets them. kxfs calls them on the I/O
+ * thread, without a lock.
  */
 struct output_events {
 	/*

@@ -26,5 +26,5 @@ uint64_t merged_size(const struct index_size *size, enum log_form form);
  */
 ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_form form, char *buf,
 		    size_t n, uint64_t off);
-/* Open all files that M refers to, because their names are about to be removed. */
+/* Open all files that M refers to, because the names of these files are about to be removed. */
 void merged_hold(struct merged *m);

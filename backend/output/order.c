@@ -8,7 +8,7 @@
 
 #define WAITING_MAX   16384 /* the largest number of waiting chunks of a source */
 #define WAITING_FIRST 16
-#define WAITING_KEPT  4096 /* the largest capacity of a queue that is kept while it is empty */
+#define WAITING_KEPT  4096 /* an empty queue keeps at most this capacity */
 
 struct order_waiting {
 	struct chunk chunk;

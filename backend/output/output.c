@@ -322,8 +322,8 @@ static void job_refused(struct output_job *j, int err)
 /* --- waiting for output to arrive --- */
 
 /*
- * Set the targets of A to all output that the logs have now. Return false if some logs are not open
- * yet.
+ * Set the targets of A, so that A waits for all output that the logs have now. Return false if some
+ * logs are not open yet.
  */
 static bool arrival_aim(struct output_job *j, struct arrival *a)
 {
@@ -680,7 +680,7 @@ static void log_show_end(struct output_log *l)
 	file_notify(l->file);
 }
 
-/* Set L, which is FED, to ENDED if the index on disk has all of L. */
+/* If the index on disk has all of L, set L to ENDED. L must be FED. */
 static void log_finish(struct output_log *l)
 {
 	struct output_job *j = l->job;
@@ -708,7 +708,7 @@ static bool log_is_behind(const struct output_log *l)
 	       (l->ending && l->writers == 0);
 }
 
-/* End L, which is not part of the merged log, as soon as its writer is done. */
+/* End L if L is ending and its writer is done. L must not be part of the merged log. */
 static void log_finish_alone(struct output_log *l)
 {
 	if (!l->ending || l->writers > 0)
@@ -967,7 +967,7 @@ static void job_go(struct output_job *j)
 	loop_timer_stop(&j->tick);
 	loop_timer_stop(&j->retry);
 	LL_PREPEND(o->gone, j);
-	/* Nothing can arrive for J any more: complete all arrivals of J. */
+	/* Nothing can arrive for J any more, so complete all arrivals of J. */
 	LL_FOREACH(o->arrivals, a) {
 		if (!streq(file_id(a->file), j->id))
 			continue;

@@ -54,7 +54,7 @@ void output_set_fetch(struct output *o, output_fetch_fn fetch, void *data);
 void output_start(struct output *o);
 /*
  * Stop the output. Write waiting chunks into the merged logs, for some seconds at most. Then call
- * the functions that still wait in log_when_arrived, and FN(DATA).
+ * the functions that were passed to log_when_arrived and still wait, and call FN(DATA).
  */
 void output_stop(struct output *o, loop_fn fn, void *data);
 

@@ -33,8 +33,8 @@ void stamper_open(struct stamper *s, int fd)
 }
 
 /*
- * Set S->now to the record for the line that contains byte OFFSET. If there is none, set S->known
- * to false.
+ * Set S->now to the record for the line that contains byte OFFSET. If there is no such record, set
+ * S->known to false.
  */
 static void stamper_find(struct stamper *s, uint64_t offset)
 {

@@ -4,7 +4,7 @@
  * All stamps have STAMP bytes. So the length of the stamped form follows from the size of the log
  * and the number of its lines. A line whose time is unknown gets the time of the line before it, or
  * 1970 if no time is known. Any thread may call these functions, but only one thread at a time may
- * use a struct.
+ * use the same struct.
  */
 #pragma once
 

@@ -74,7 +74,7 @@ struct batch {
 enum writer_state { WAITING, OPENING, READY, WRITING, LOOKING, SYNCING, FAILED };
 
 struct log_writer {
-	/* FEEDER's log is entered (output_log_enter) while the pool works on the log */
+	/* While the pool works on the log, the log is entered (output_log_enter). */
 	struct feeder feeder;
 	struct log_writer_events events;
 	enum writer_state state;
@@ -519,7 +519,7 @@ static void open_done(void *data)
 }
 
 /*
- * Open the log's file. Called when the file exists, or when the disk has refused to create it. If
+ * Called when the log's file exists, or when the disk has refused to create it: open the file. If
  * the disk has refused, opening the file fails with the same error.
  */
 static void writer_open(void *data)

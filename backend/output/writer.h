@@ -50,8 +50,8 @@ void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t 
 /* Write all lines added so far. */
 void log_writer_flush(struct log_writer *w);
 /*
- * Record that output is lost between the bytes added so far and the next ones. The record of this
- * gap is on disk before the next bytes.
+ * Record that output is lost between the bytes added so far and the next ones. kxfs writes the
+ * record of this gap to disk before the next bytes.
  */
 void log_writer_lost(struct log_writer *w);
 /*
