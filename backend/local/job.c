@@ -98,7 +98,7 @@ static void line_up(struct local_job *job)
 	post_slots(job->jobs);
 }
 
-/* Add a new job to the queue, if the mount has one. */
+/* Add a new job to the queue, if the mount has a queue. */
 static void join_queue(struct local_job *job)
 {
 	const struct spec_slots *limits = &job->jobs->limits;
@@ -744,7 +744,7 @@ static char *part_of(struct local_jobs *jobs, const struct record *entry,
 {
 	struct local_job *job = job_of(jobs, entry);
 
-	/* If a launch is refused, remove both parts from the record. */
+	/* If a launch is refused, remove both parts from the record: return an empty text. */
 	if (next->state == RECORD_HELD || next->state == RECORD_NEVER)
 		return text_copy("");
 	return job ? local_record_part(job->record, part) : NULL;

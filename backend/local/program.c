@@ -156,7 +156,10 @@ void program_clear(struct program *p)
 
 /* --- how an attempt ended --- */
 
-/* Return a text that describes why the program could not be started, with the name of the file. */
+/*
+ * Return a text that describes why the program could not be started. The text contains the name of
+ * the file.
+ */
 static char *why_not_started(const struct spec_record *rec, const struct spec_replica *rep,
 			     const struct task_end *end)
 {

@@ -205,7 +205,7 @@ static bool is_moved(const struct local_record *r)
 	return record_head(r->entry)->state == RECORD_HISTORY;
 }
 
-/* True if kxfs may publish the record now. False if one of its changes must be on disk first. */
+/* True if kxfs may publish the record now. False if one of R's changes must be on disk first. */
 static bool is_free(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;

@@ -71,7 +71,10 @@ struct spec_record *local_record_spec(const struct local_record *r);
  * write and publish R. Return the number of the change. The first change has the number 1.
  */
 uint64_t local_record_changed(struct local_record *r);
-/* Return the newest change that is on disk; 0 if none was written since the start. */
+/*
+ * Return the number of the newest change that is on disk; 0 if no change was written since the
+ * start.
+ */
 uint64_t local_record_saved(const struct local_record *r);
 /* True if the job is over, and its record on disk shows that. */
 bool local_record_is_done(const struct local_record *r);

@@ -58,7 +58,7 @@
 #define REOPENED_A_TURN 64
 /* The longest pause before a restart after a failure. */
 #define DELAY_MAX_MS 10000u
-/* If an attempt runs for this long, the pause after it is the shortest one again. */
+/* After an attempt that ran for this long, the pause is the shortest one again. */
 #define STEADY_MS 30000u
 
 enum step { IDLE, DELAYED, QUEUED, RECORDING, HELD, STARTING, RUNNING, CONCLUDING };

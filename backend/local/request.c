@@ -574,7 +574,10 @@ static void make_record(struct local_submit *s, struct spec_app *app,
 	s->snapshot = spec_record_snapshot(s->rec);
 }
 
-/* If the error has no text yet, because the document is not the cause, set its text. */
+/*
+ * If the document is not the cause of the error, the error has no text yet. In that case, set the
+ * text.
+ */
 static void explain(struct local_submit *s)
 {
 	if (!s->text)

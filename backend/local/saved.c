@@ -185,7 +185,10 @@ static void next_change(struct saved *saved)
 	if (!c || saved->busy)
 		return;
 	saved->busy = true;
-	/* An earlier change in the queue may have moved or removed the job. */
+	/*
+	 * Look the job up again, because an earlier change in the queue may have moved or removed
+	 * the job.
+	 */
 	c->job = store_get_uid(saved->b->store, c->uid);
 	c->entry = c->job ? records_by_key(saved->b->records, spec_job_key(c->job)) : NULL;
 	if (!c->entry || (c->kind == SAVED_CANCEL && c->job->history))
@@ -265,8 +268,8 @@ static void recover_free(struct recover *r)
 }
 
 /*
- * True if ERR is a temporary shortage of this process or of the machine. The start then fails, and
- * may succeed later.
+ * True if ERR is a temporary shortage of this process or of the machine. In that case, the start of
+ * kxfs fails, but a later start may succeed.
  */
 static bool is_shortage(int err)
 {
@@ -369,7 +372,10 @@ static void read_finished(struct recover *r, struct item *item)
 	const char *key = item->head->key;
 	cleanup_free char *dir = file_path(r->saved->b->config.state_dir, key, NULL);
 
-	/* After a power cut, a part of a removed folder may have reappeared. */
+	/*
+	 * If the logs are missing, the output was dropped. After a power cut, other parts of the
+	 * removed folder may have reappeared.
+	 */
 	job->dropped |= !item->has_output || !has(dir, "logs");
 	item->left = item->has_output && job->dropped;
 	item->unmerged = !job->dropped && output_is_unmerged(r->saved->b->output, key);

@@ -34,6 +34,6 @@ void saved_recover(struct saved *saved);
  * CANCEL: move the job to history/. FORGET, EXPIRE: remove the job. DROP: remove only its output.
  */
 enum saved_change { SAVED_CANCEL, SAVED_FORGET, SAVED_EXPIRE, SAVED_DROP };
-/* Change job UID, and then answer RQ (NULL for SAVED_EXPIRE and SAVED_DROP). */
+/* Change job UID, and then answer RQ. RQ is NULL for SAVED_EXPIRE and SAVED_DROP. */
 void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 		  struct backend_request *rq);

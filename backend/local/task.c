@@ -462,7 +462,7 @@ static int listen_for(const struct task *task)
 	if (fd < 0)
 		return -errno;
 	err = disk_mkdir(AT_FDCWD, folder);
-	/* The output (backend/output) may make the job's folder at the same time. */
+	/* Ignore EEXIST: the output (backend/output) may make the job's folder at the same time. */
 	if (err == -ENOENT) {
 		(void)disk_mkdir(AT_FDCWD, task->dir);
 		err = disk_mkdir(AT_FDCWD, folder);
