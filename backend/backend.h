@@ -56,10 +56,13 @@ struct backend_config {
 	int64_t history_keep; /* the time for which jobs remain in history/, in seconds */
 	/* absolute path of the directory for copies of finished jobs, or NULL */
 	const char *archive;
-	bool archives; /* true: copy finished jobs to ARCHIVE; false: only show its path */
+	bool archives; /* true to copy finished jobs to ARCHIVE; false to only show its path */
 };
 
-/* Events, called on the I/O thread without a lock. Set once, before backend_start. */
+/*
+ * Callbacks for events. kxfs calls them on the I/O thread, without a lock. Set once, before
+ * backend_start.
+ */
 struct backend_events {
 	/*
 	 * Called when a job is new (OLD is NULL), has changed, was moved to history
@@ -102,15 +105,16 @@ void backend_examine(const struct backend_config *config,
 		     void *data);
 
 /*
- * Check whether the directory DIR can be an archive. Wait for its disk for a limited time. Return
- * 0, or a negative errno with *RET_TEXT, malloc'ed.
+ * Check whether the directory DIR can be an archive. Wait for the disk of DIR, but only for a
+ * limited time. Return 0, or a negative errno with *RET_TEXT, malloc'ed.
  */
 int backend_examine_archive(const char *dir, char **ret_text);
 
 /*
- * Read the contexts of the file KUBECONFIG ("": of the files that kubectl uses). Set *RET to an
- * array of the strings "CONTEXT/NAMESPACE" that ends with NULL. The array and its strings are
- * malloc'ed. Return 0, or a negative errno with *RET_TEXT, malloc'ed. May be called at any time.
+ * Read the contexts of the file KUBECONFIG. If KUBECONFIG is "", read the contexts of the files
+ * that kubectl uses. Set *RET to an array of the strings "CONTEXT/NAMESPACE" that ends with NULL.
+ * The array and its strings are malloc'ed. Return 0, or a negative errno with *RET_TEXT, malloc'ed.
+ * May be called at any time.
  */
 int backend_contexts(const char *kubeconfig, char ***ret, char **ret_text);
 /*
@@ -236,7 +240,7 @@ int64_t backend_stale_since(struct backend *b);
  */
 void backend_wanted(struct backend *b, const struct spec_job *job);
 
-/* Like backend_wanted, for a process that reads the usage of all jobs in jobs/. */
+/* Like backend_wanted, but record that a process reads the usage of all jobs in jobs/. */
 void backend_usage_wanted(struct backend *b);
 
 /*
@@ -390,8 +394,8 @@ void backend_cancel(struct backend *b, const char *id, const char *uid, backend_
 void backend_control(struct backend *b, const char *id, const char *uid, enum spec_action action,
 		     const char *argument, backend_reply_fn reply, void *data);
 /*
- * Remove the job from history/ for good, with its output. The reply has the same errors as that of
- * backend_cancel.
+ * Remove the job from history/ for good, with its output. The reply has the same errors as the
+ * reply of backend_cancel.
  */
 void backend_forget(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
 		    void *data);
