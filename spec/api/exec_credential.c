@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes and parses ExecCredential objects: the input and the output of an exec plugin. The output
- * contains secrets. So errors about the output contain only positions and names of fields. They
- * never quote it.
+ * contains secrets. So errors about the output contain only positions and names of fields. These
+ * errors never quote the output.
  */
 #include <errno.h>
 

@@ -90,8 +90,8 @@ void spec_options_merge(struct spec_options *o, const char *json, const char *na
 void spec_options_check(const struct spec_options *o, struct spec_errors *e);
 
 /*
- * Return the value of the option NAME, which must be in the table. Return NULL or false if it is
- * not set.
+ * Return the value of the option NAME, which must be in the table. If the option is not set,
+ * spec_options_text returns NULL, and spec_options_bool returns false.
  */
 const char *spec_options_text(const struct spec_options *o, const char *name);
 /* Set *RET to the value of an INT or a TIME option. Return false if it is not set. */

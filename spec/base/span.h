@@ -20,7 +20,7 @@ static inline size_t spec_span_len(struct spec_span s)
 /*
  * Find the value of KEY in the map S. If S has several members KEY, use the last one, as a parser
  * would. A key with escapes is never found. Return false if S has no such member, or if the text
- * before it is not JSON.
+ * before this member is not JSON.
  */
 bool spec_span_member(struct spec_span s, const char *key, struct spec_span *ret);
 

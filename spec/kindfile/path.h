@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values in a kind file. A value names one of these: a path into an object, a label, an annotation,
+ * Values in a kind file. A value is one of these: a path into an object, a label, an annotation,
  * the number at the end of the object's name, the key of a map, or a constant. Private to
  * spec/kindfile.
  */
@@ -19,8 +19,8 @@ void *arena_own(struct arena *arena, void *p);
 void arena_clear(struct arena *arena);
 
 /*
- * A value in a kind file. Plain data. An arena owns the memory to which it points. If all members
- * are zero, no object has the value.
+ * A value in a kind file. Plain data. An arena owns the texts to which the members point. If all
+ * members are zero, no object has the value.
  */
 struct value {
 	enum { FROM_CONSTANT, FROM_PATH, FROM_KEY, FROM_NAME } from;

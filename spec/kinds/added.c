@@ -97,7 +97,8 @@ static const struct added table[] = {
 	},
 	{
 		/*
-		 * Kueue patches the runtime (pkg/controller/jobs/trainjob/trainjob_controller.go).
+		 * These are Kueue's patches of the runtime
+		 * (pkg/controller/jobs/trainjob/trainjob_controller.go).
 		 */
 		.where = LIVE,
 		.at = "spec.runtimePatches",

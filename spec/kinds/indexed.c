@@ -209,7 +209,10 @@ static int jobset_build(struct spec_build *b)
 	cleanup_free char *first = spec_name_norm(b->app->roles[0].name);
 	int ret = spec_build_name(b, "JobSet");
 
-	/* The host name of rank 0's pod is JOB-ROLE-0-0. Its subdomain is the name of the job. */
+	/*
+	 * The host name of rank 0's pod is JOB-ROLE-0-0. The pod's subdomain is the name of the
+	 * job.
+	 */
 	j.rank0_host = text_print("%s-%s-0-0.%s", b->id, first, b->id);
 	j.jobs = spec_tree_list(b->app->n_roles);
 	indexed_init(&j.pods, b, j.rank0_host);

@@ -241,8 +241,8 @@ static unsigned in_phase(const char *phase)
 }
 
 /*
- * Return the actions that would only make JOB fail. These actions start another attempt, and
- * Volcano fails a job that has no attempts left.
+ * If JOB is in its last attempt, return the actions that start another attempt. After such an
+ * action, Volcano would fail the job, because the job has no attempts left. Otherwise return 0.
  */
 static unsigned in_vain(const struct spec_job_view *job)
 {

@@ -22,7 +22,7 @@
 #include "spec/base/time.h"
 #include "spec/logline/overlap.h"
 
-#define PREFIX_MAX   48 /* bytes of a time; anything longer is not a time */
+#define PREFIX_MAX   48 /* the largest number of bytes of a time */
 #define TEXT_MAX     512
 #define SECOND_CHARS 20 /* "2026-11-21T09:08:40." */
 /*
