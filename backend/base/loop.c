@@ -397,7 +397,7 @@ struct pool {
 	/* All members below are under the lock. */
 	struct {
 		struct loop_job *first, **last;
-	} queues[2];	  /* waiting calls; [true]: calls with OF_MANY */
+	} queues[2];	  /* waiting calls; queues[true] has those with OF_MANY */
 	bool of_many;	  /* index in QUEUES of the queue that pool_take checks first */
 	unsigned waiting; /* number of waiting calls */
 	unsigned n, idle; /* numbers of threads, and of idle threads */
