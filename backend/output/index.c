@@ -201,9 +201,9 @@ static int index_load_file(struct index *x)
 	if (err)
 		return err;
 	/*
-	 * Remove the torn end, so that new records do not follow it. Then sync the file, so that
-	 * another crash of the machine does not restore the torn end. After such a crash, the log
-	 * could have other bytes at the offsets in the torn records.
+	 * Remove the torn end, so that new records do not follow it. Then sync the file. Otherwise
+	 * another crash of the machine could restore the torn end, although the log has other bytes
+	 * at these offsets by then.
 	 */
 	whole = index_place(x->size.records);
 	if ((uint64_t)st.st_size > whole) {

@@ -145,10 +145,10 @@ size_t lines_count(const char *p, size_t n)
 }
 
 /*
- * Add N bytes that contain ENDS newlines. FIRST is the offset, in these bytes, of the first line
- * that begins in them. FIRST is N if no line begins in them. MIDLINE is true if the last line is
- * incomplete after these bytes. Set RET to the bytes to append to the table, and return the number
- * of bytes in RET.
+ * Add N bytes to the log of E. These bytes contain ENDS newlines. FIRST is the offset in these
+ * bytes at which the first line begins; N if no line begins in them. MIDLINE is true if the bytes
+ * end within a line. Set RET to the bytes to append to the table. Return the number of bytes in
+ * RET.
  */
 static size_t lines_put(struct lines_encoder *e, int64_t ns, size_t n, size_t ends, size_t first,
 			bool midline, uint8_t ret[LINES_ADDED_MAX])
