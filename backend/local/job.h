@@ -109,7 +109,7 @@ bool local_job_is_ending(const struct local_job *job);
  * first goal.
  */
 uint64_t local_job_end(struct local_job *job, enum spec_goal goal);
-/* Move JOB to history/. If JOB is not over, cancel it first. */
+/* Move JOB to history/. If JOB is not over, first cancel JOB. */
 uint64_t local_job_cancel(struct local_job *job);
 uint64_t local_job_suspend(struct local_job *job);
 uint64_t local_job_resume(struct local_job *job);

@@ -15,9 +15,9 @@
 #include "spec/record/slots.h"
 
 /*
- * The names of the environment variables that kxfs sets for the program. The values are the job's
- * id, the host of rank 0 (the macro rank0_env expands to RANK0), and the path of the file for
- * TorchElastic's error.
+ * The names of the environment variables that kxfs sets for the program. JOB_ID: the job's id.
+ * RANK0: the host of rank 0 (the macro rank0_env expands to this name). ERROR_FILE: the path of the
+ * file for TorchElastic's error.
  */
 #define JOB_ID	   "TORCHX_JOB_ID"
 #define RANK0	   "TORCHX_RANK0_HOST"

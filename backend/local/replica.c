@@ -65,9 +65,9 @@ enum step { IDLE, DELAYED, QUEUED, RECORDING, HELD, STARTING, RUNNING, CONCLUDIN
 
 struct local_replica {
 	const struct local_replica_job *job;
-	struct spec_replica *rec; /* its part of the snapshot in the job's record */
-	struct spec_plan *plan;	  /* its part of the plan in the job's record */
-	size_t i;		  /* its index in the job's record */
+	struct spec_replica *rec; /* the replica's part of the snapshot in the job's record */
+	struct spec_plan *plan;	  /* the replica's part of the plan in the job's record */
+	size_t i;		  /* the replica's index in the job's record */
 	enum step step;
 	struct task *task;
 	struct loop_timer delay; /* in DELAYED: expires when the start is due */

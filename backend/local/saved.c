@@ -228,12 +228,13 @@ struct item {
 	const struct spec_head *head;
 	bool has_output; /* true if the job has a folder in STATE/output */
 	/* With ITEM_OVER: */
-	struct spec_job *job; /* its snapshot */
-	bool left;	      /* true if its output was dropped, but some of it is still on disk */
-	bool unmerged;	      /* true if its merged log may lack lines */
+	struct spec_job *job; /* the job's snapshot */
+	/* true if the job's output was dropped, but some of it is still on disk */
+	bool left;
+	bool unmerged; /* true if the job's merged log may lack lines */
 	/* With ITEM_RUNS: */
 	struct spec_record *rec;
-	struct task_found *found; /* the states of its replicas' newest attempts */
+	struct task_found *found; /* the states of the newest attempts of the job's replicas */
 };
 
 struct recover {
