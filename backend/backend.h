@@ -326,7 +326,7 @@ int backend_log(struct backend *b, const struct spec_job *job, const char *key, 
 int backend_log_stat(struct backend *b, const struct spec_job *job, const char *key,
 		     enum log_form form, struct log_stat *ret);
 
-/* --- requests; any thread; never wait; exactly one reply, on the I/O thread --- */
+/* --- requests: any thread; each gets one reply, on the I/O thread --- */
 
 struct backend_result {
 	/*
