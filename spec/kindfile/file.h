@@ -98,8 +98,8 @@ struct kind_state {
 	const char *shown;
 	bool firm;
 	/*
-	 * Reasons that only mean that pods have failed, so that the pods explain more. The text
-	 * "true" stands for all reasons.
+	 * Reasons that only mean that pods have failed. The pods explain more than such a reason.
+	 * The text "true" stands for all reasons.
 	 */
 	struct texts vague;
 	struct texts exact;

@@ -141,8 +141,8 @@ static size_t jobset_pod_name_len(size_t app, size_t role, size_t k, size_t last
 }
 
 /*
- * If a replica fails and has no retries left, its Job fails. Then the JobSet fails, or it starts
- * another attempt.
+ * Add the fields that control retries to the Job of a role. If a replica fails and has no retries
+ * left, this Job fails. Then the JobSet fails, or it starts another attempt.
  */
 static void jobset_retries(struct json_object *spec, const struct spec_role *role)
 {

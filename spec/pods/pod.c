@@ -59,10 +59,10 @@ int spec_build_retries(struct spec_build *b, size_t index, const char *controlle
 }
 
 /*
- * The time limit in the pods applies to each attempt, from the start of the pods. Kueue's time
- * limit applies to all attempts together, from the job's admission. So set Kueue's limit to a
- * longer time than the pods' limit. Usually the pods' limit then ends the job first, and gives a
- * clearer reason.
+ * If the options name a queue of Kueue, set the labels for it. The time limit in the pods applies
+ * to each attempt, from the start of the pods. Kueue's time limit applies to all attempts together,
+ * from the job's admission. So set Kueue's limit to a longer time than the pods' limit. Usually the
+ * pods' limit then ends the job first, and gives a clearer reason.
  */
 void spec_build_queue(const struct spec_build *b, struct json_object *labels)
 {

@@ -15,7 +15,7 @@
 #define TORCHX	     "torchx.pytorch.org/"
 #define DEFAULT_PORT 29500 /* port of the service if no role has a port */
 #define MAX_SUFFIX   ((int64_t)14)
-#define MIN_SUFFIX   ((int64_t)8) /* characters; 3e11 different suffixes */
+#define MIN_SUFFIX   ((int64_t)8) /* characters; this allows 3e11 different suffixes */
 /*
  * At least this many characters remain for the name and the suffix, even if there are many roles.
  */
