@@ -397,7 +397,7 @@ struct pool {
 	/* All members below are under the lock. */
 	struct {
 		struct loop_job *first, **last;
-	} queues[2];	  /* waiting calls; queues[true] has those with OF_MANY */
+	} queues[2];	  /* waiting calls; queues[true] has the calls with OF_MANY */
 	bool of_many;	  /* index in QUEUES of the queue that pool_take checks first */
 	unsigned waiting; /* number of waiting calls */
 	unsigned n, idle; /* numbers of threads, and of idle threads */
@@ -663,9 +663,7 @@ static void loop_wait_for_work(struct loop *loop)
 	loop_timer_init(&deadline, loop, loop_on_late, &late);
 	timer_set(loop, &deadline, LOOP_HANG_MS);
 	timer_set(loop, &loop->check, LOOP_CHECK_MS);
-	/*
-	 * Run posted functions until none is left, because a posted function may start more work.
-	 */
+	/* Repeat until none is left, because a posted function may start more work. */
 	while ((loop_run_posts(loop) || loop->working) && !late) {
 		loop_close_all(loop);
 		uv_run(&loop->uv, loop->working ? UV_RUN_ONCE : UV_RUN_NOWAIT);
@@ -729,10 +727,7 @@ int loop_start(struct loop *loop)
 	{
 		lock_scope(&loop->lock);
 		loop->awake = true;
-		/*
-		 * Wake the loop, so that it runs the functions that were posted before the thread
-		 * began.
-		 */
+		/* Wake the loop, so that it runs the functions that were posted earlier. */
 		uv_async_send(&loop->async);
 	}
 	err = thread_start(loop_main, loop, &loop->thread);
