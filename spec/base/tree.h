@@ -35,7 +35,7 @@ static inline struct json_object *spec_tree_append(struct json_object *list,
 	return value;
 }
 
-/* Create a json-c value of each type. A list gets capacity for N items. */
+/* Each of these functions creates a json-c value. A list gets capacity for N items. */
 struct json_object *spec_tree_map(void);
 struct json_object *spec_tree_list(size_t n);
 struct json_object *spec_tree_string(const char *text);

@@ -324,8 +324,9 @@ static int check_replicas(struct spec_build *b)
 }
 
 /*
- * With the policy REPLICA, each replica has its own number of retries. With any other policy, all
- * replicas share one number, and a failure after the last retry ends the job.
+ * Add the fields that control retries to the Job. With the policy REPLICA, each replica has its own
+ * number of retries. With any other policy, all replicas share one number, and a failure after the
+ * last retry ends the job.
  */
 static void job_retries(struct json_object *spec, const struct spec_role *role)
 {
