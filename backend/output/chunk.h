@@ -63,7 +63,7 @@ struct cutter {
 	int64_t ns;  /* time of the current line */
 	bool midline;
 	bool cr;	   /* true if the last byte was '\r' */
-	struct chunk open; /* the bytes that are not in a delivered chunk yet */
+	struct chunk open; /* the newest bytes, which no returned chunk has yet */
 	/*
 	 * The part of OPEN up to the last '\r' that is not followed by '\n'. A progress bar prints
 	 * such a '\r'. BAR may become a chunk before the line ends. The length of BAR is 0 if there
