@@ -68,7 +68,7 @@ struct helper {
 	 */
 	int64_t late_at;
 	struct task_end end;
-	struct task_usage usage; /* the usage so far; unknown if USAGE.last is 0 */
+	struct task_usage usage; /* the usage so far; if USAGE.last is 0, the usage is unknown */
 	char bytes[COPY_MAX];	 /* bytes from the pipe, on their way to the log */
 };
 

@@ -503,8 +503,8 @@ static void prepare_work(void *data)
 	if (err >= 0 && !leaves(task->tasks, task->fd, FDS_KEPT))
 		err = -EMFILE;
 	/*
-	 * A slow disk may have delayed this step for a long time. In the meantime, the task may
-	 * have been released or ended.
+	 * A slow disk may have delayed the start for a long time. So check whether the task was
+	 * released or ended meanwhile.
 	 */
 	if (err >= 0 && !atomic_load(&task->released) && !atomic_load(&task->end_sig))
 		err = spawn_self(argv, environ, (int[]){task->instructions_fd, task->listen_fd, -1},
