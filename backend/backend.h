@@ -300,7 +300,7 @@ bool backend_has_queues(struct backend *b);
 /* Return a new reference to the queue NAME. Return NULL if there is no such queue. */
 struct spec_queue_view *backend_queue(struct backend *b, const char *name);
 
-/* The numbers of those jobs in jobs/ that are in one queue. */
+/* How many of the jobs in jobs/ are in one queue, by state. */
 struct backend_queue_jobs {
 	size_t pending, running;
 	/* the time in ns at which a job of the queue, or the list of jobs in jobs/, last changed */

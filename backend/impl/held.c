@@ -195,7 +195,7 @@ static bool is_local_head(const struct spec_head *head)
 	return streq(head->backend, "local");
 }
 
-/* True if E's job is a local job. kxfs always knows whether a local job was launched. */
+/* True if E's job is a local job. Unlike a cluster job, it was certainly launched or certainly not. */
 static bool is_local(const struct held_entry *e)
 {
 	return is_local_head(record_head(e->r));
@@ -208,7 +208,7 @@ static enum record_state state_of(const struct held_entry *e)
 
 /* A reason in a record. The user has removed the job, but the record still exists. */
 #define REMOVED "Removed"
-/* A reason in a record. The job was not held, and the server does not have the job. */
+/* The reason in the record of a job that was not held and does not exist on the server. */
 #define NOT_LAUNCHED "NotLaunched"
 
 /* True if the job was certainly launched. */

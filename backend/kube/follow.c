@@ -68,7 +68,7 @@
 #define GONE_MS	   30000  /* replaces ENDING_MS if no further request is possible */
 #define FLOW_MS	   600000 /* after this time kxfs ends a stream even if it is not silent */
 /*
- * If the log was last known to be complete at most this long before the pod disappeared, assume
+ * If the pod disappeared no later than this after the log was last known to be complete, assume
  * that no output is missing.
  */
 #define LATELY_MS 5000

@@ -536,8 +536,8 @@ static void log_make(struct output_log *l)
 /* --- a log: growing --- */
 
 /*
- * Pass CHUNKS to the order, except bytes that were passed before. Stop and return false if the
- * order is full, or if bytes before the next chunk were not passed yet.
+ * Pass to the log's order those bytes of CHUNKS that it does not have yet. Stop and return false if
+ * the order is full, or if there is a gap between the bytes that it has and the next chunk.
  */
 static bool log_give(struct output_log *l, const struct chunks *chunks)
 {

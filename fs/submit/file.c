@@ -189,8 +189,8 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 }
 
 /*
- * Return the process of thread TID, which uses the handle H. Return 0 if this process, or the
- * process that opened H, is unknown.
+ * The thread TID uses the handle H. Return the id of the process to which TID belongs. Return 0 if
+ * that process, or the process that opened H, is unknown.
  */
 static pid_t file_process(const struct open_file *h, pid_t tid, bool *ret_in_exec)
 {

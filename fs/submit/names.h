@@ -32,8 +32,8 @@ enum submit_name { SUBMIT_NAME_FILE, SUBMIT_NAME_JOB, SUBMIT_NAME_ERROR };
  */
 int submit_name_check(const char *name);
 /*
- * Return whether NAME is the name of a file, of a NAME.job or of a NAME.error. If it is one of the
- * last two, set RET_BASE to the name of the file to which it belongs.
+ * Return the kind of NAME: the name of a file BASE, or BASE.job, or BASE.error. For the last two, set
+ * RET_BASE to BASE.
  */
 enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1]);
 

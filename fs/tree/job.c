@@ -143,8 +143,8 @@ static bool replica_log_is_due(const struct spec_replica *r)
 }
 
 /*
- * Return a new reference to the node of R's log NAME, or NULL. The file `stamped` is `log` with
- * timestamps.
+ * Return a new reference to the node of the log file NAME of R, or NULL if R has no such file. NAME
+ * may also be `stamped`, which is `log` with timestamps.
  */
 static struct node *replica_find_log(struct fs *fs, struct node *dir, const struct spec_replica *r,
 				     const char *name)

@@ -37,8 +37,8 @@ const char *spec_hold_name(size_t i);
 /* True if NAME is the name of a condition. */
 bool spec_hold_is(const char *name);
 /*
- * VALUE is a member of scheduler_args that has the name of a condition. Read it into H. Add errors
- * to E.
+ * Read VALUE into H. VALUE is the value of a member of scheduler_args whose key names a condition.
+ * Add errors to E.
  */
 void spec_hold_read(struct spec_hold *h, const struct spec_value *value, struct spec_errors *e);
 bool spec_hold_is_empty(const struct spec_hold *h);

@@ -19,8 +19,8 @@ void *arena_own(struct arena *arena, void *p);
 void arena_clear(struct arena *arena);
 
 /*
- * A value in a kind file. Plain data. An arena owns the texts to which the members point. If all
- * members are zero, no object has the value.
+ * A value in a kind file. Plain data. An arena owns the texts to which the members point. If the
+ * kind file does not define the value, all members are zero, and the value is missing in each object.
  */
 struct value {
 	enum { FROM_CONSTANT, FROM_PATH, FROM_KEY, FROM_NAME } from;

@@ -153,9 +153,9 @@ static void read_words(struct spec_container_view *c, const struct spec_value *o
 }
 
 /*
- * Set the last output of C's program. If the program failed, the kubelet may set MESSAGE to the end
- * of the program's output (at most 4096 bytes). If MESSAGE is the end of a JSON object and contains
- * no error, ignore it, since the log explains more.
+ * Set the last output of the program in container C. If the program failed, the kubelet may set
+ * MESSAGE to the end of the program's output (at most 4096 bytes). Ignore a MESSAGE that is the end
+ * of a JSON object and names no error, because the log explains more.
  */
 static void read_last_words(struct spec_container_view *c, const char *message)
 {
