@@ -24,26 +24,31 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_addoption(parser):
     parser.addoption("--seed", type=int, default=None, help="seed of tests that have one")
     parser.addoption("--of-each", metavar="N:SEED", default=None, help="N parameter sets of each test, chosen by SEED")
+    parser.addoption("--rest-of-each", metavar="N:SEED", default=None,
+                     help="the sets that --of-each does not choose, and tests that a sanitizer changes")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Select parameter sets for --of-each. All workers of a run select the same."""
-    if not config.getoption("--of-each"):
+    """Select parameter sets for --of-each, or the others for --rest-of-each. All workers of a run select the same."""
+    chosen = config.getoption("--of-each") or config.getoption("--rest-of-each")
+    if not chosen:
         return
-    count, seed = config.getoption("--of-each").split(":")
+    count, seed = chosen.split(":")
     sets = {}
     for item in items:
         sets.setdefault(item.nodeid.partition("[")[0], []).append(item)
     kept = set()
     for name, found in sets.items():
         kept.update(random.Random(f"{seed} {name}").sample(found, min(int(count), len(found))))
+    if not config.getoption("--of-each"):
+        kept = {item for item in items
+                if item not in kept or "sanitized" in item.fixturenames or item.get_closest_marker("plain")}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 
 
 def pytest_report_collectionfinish(config):
-    of_each = config.getoption("--of-each")
-    return f"--of-each {of_each}" if of_each else None
+    return [f"{name} {config.getoption(name)}" for name in ("--of-each", "--rest-of-each") if config.getoption(name)]
 
 
 class Progress:

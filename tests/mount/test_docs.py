@@ -245,6 +245,7 @@ def test_examples(kx, path):
 # --- the quickstart -----------------------------------------------------------------------------
 
 
+@pytest.mark.plain
 def test_quickstart(make_kx):
     """contrib/quickstart runs unchanged, twice, and is ended as it describes, although the usual state directory
     belongs to another version."""

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import re
 import subprocess
 import tarfile
@@ -136,16 +137,18 @@ def test_lintian(packages, tmp_path):
 @pytest.mark.timeout(1500)
 def test_they_are_reproducible(packages, tmp_path):
     """Another directory, hour, time zone, language and umask produce the same bytes, except in
-    files that contain the hour."""
+    files that contain the hour. Each run builds one kind again, at random. A release builds all of
+    them twice."""
+    kind = random.choice(["deb", "rpm", "tarball", "image", "wheel"])
     env = {**os.environ, "TZ": "Pacific/Kiritimati", "LC_ALL": "C", "HOME": str(tmp_path),
            "KXFS_TEST_MARK": harness.MARK, "TMPDIR": str(tmp_path), "KXFS_SYSROOTS": str(packages.parent / "sysroots")}
     env.pop("DEB_BUILD_OPTIONS", None)
     again = tmp_path / "again"
-    p = subprocess.run(["bash", "-c", f"umask 077; {ROOT}/contrib/package all {again}"], env=env, check=False,
+    p = subprocess.run(["bash", "-c", f"umask 077; {ROOT}/contrib/package {kind} {again}"], env=env, check=False,
                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1500)
     assert p.returncode == 0, p.stdout
-    names = sorted(p.name for p in packages.iterdir())
-    assert names == sorted(p.name for p in again.iterdir())
+    names = sorted(p.name for p in again.iterdir())
+    assert set(names) <= {p.name for p in packages.iterdir()}
     same = [name for name in names if filecmp.cmp(packages / name, again / name, shallow=False)]
     assert {pathlib.Path(name).suffix for name in names if name not in same} <= {".buildinfo", ".changes", ""}
 

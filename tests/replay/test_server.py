@@ -20,6 +20,7 @@ from fakes import FakeVolcano
 from faults import Fault
 from frontend import Http2Frontend
 
+pytestmark = pytest.mark.plain
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/test/jobs"
 PODS = "/api/v1/namespaces/test/pods"
 JOB = {
