@@ -261,7 +261,7 @@ static void metrics_replied(struct examine *e, const struct http_reply *reply)
 	else
 		say(e, BACKEND_LACKS,
 		    "the cluster does not report the resource usage of pods (no "
-		    "metrics-server): the file usage shows only what was requested");
+		    "metrics-server): usage files show only what each replica requested");
 	enter(e, RIGHTS);
 }
 

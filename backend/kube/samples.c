@@ -308,7 +308,7 @@ void samples_refused(struct samples *l, struct watches_refused *list)
 	}
 	if (answer)
 		watches_print_refused(list, "list", resource,
-				      "the file usage shows only what was "
-				      "requested",
+				      "usage files show only what each "
+				      "replica requested",
 				      answer);
 }

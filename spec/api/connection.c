@@ -288,7 +288,7 @@ static void read_server(struct connection_reader *r, char **ret)
 	size_t len;
 
 	if (!v) {
-		wrong(r, r->item, "the cluster has no server");
+		wrong(r, r->item, "this cluster has no \"server\"");
 		return;
 	}
 	read_text(r, "server", ret);

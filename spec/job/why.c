@@ -377,8 +377,9 @@ static void put_resume(FILE *out, const struct spec_job *job, unsigned allowed)
 
 	if (actions & 1u << SPEC_RESUME)
 		fprintf(out,
-			" To resume it, write resume to its ctl; to end it, %sremove its directory.",
-			actions & 1u << SPEC_TERMINATE ? "write terminate there or " : "");
+			" To resume it, write \"resume\" to its file ctl; to end it, %sremove its "
+			"directory.",
+			actions & 1u << SPEC_TERMINATE ? "write \"terminate\" there or " : "");
 }
 
 static void put_cause(FILE *out, const struct spec_job *job, unsigned allowed)
@@ -397,9 +398,9 @@ static void put_cause(FILE *out, const struct spec_job *job, unsigned allowed)
 		fprintf(out, " %s", job->cause.advice);
 	if (job->actions & allowed & 1u << SPEC_RELEASE)
 		fputs(job->state == SPEC_SUBMITTED
-			      ? " Write release to its ctl to send it again, or remove its "
+			      ? " Write \"release\" to its file ctl to send it again, or remove its "
 				"directory to drop it."
-			      : " Write release to its ctl to release it.",
+			      : " Write \"release\" to its file ctl to release it.",
 		      out);
 	if (job->suspended || job->cause.stops)
 		put_resume(out, job, allowed);

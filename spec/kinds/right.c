@@ -45,7 +45,7 @@ static const struct right_row {
 	 {.group = SPEC_METRICS_GROUP,
 	  .resource = "pods",
 	  .verbs = {"list"},
-	  .cost = "the file usage shows only what was requested"}},
+	  .cost = "usage files show only what each replica requested"}},
 	{SCHEDULED,
 	 {.group = "scheduling.volcano.sh",
 	  .resource = "queues",

@@ -37,8 +37,8 @@ int spec_build_name(struct spec_build *b, const char *controller)
 	if (*b->id >= '0' && *b->id <= '9')
 		return spec_build_refuse(
 			b, "name",
-			"jobs with this name would be named %s, but %s creates a Service with "
-			"that name, which must begin with a letter",
+			"the job would be named %s, but %s creates a Service with that name, and "
+			"a Service's name must begin with a letter: use another name",
 			b->id, controller);
 	return 0;
 }

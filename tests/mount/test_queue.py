@@ -48,7 +48,7 @@ def test_release(kx):
     job = kx.submit(text)
     status = job.status()
     assert (status["state"], status["phase"], status["reason"]) == ("PENDING", "Held", "Held")
-    assert job.read("why") == "The job waits to be released. Write release to its ctl to release it.\n"
+    assert job.read("why") == "The job waits to be released. Write \"release\" to its file ctl to release it.\n"
     assert job.read("ctl") == "release\n" and job.read("app.yaml") == text
     assert yaml.safe_load(job.read("manifest.yaml"))["id"] == job.id
     assert job.log() == b"" and job.read("log") == ""

@@ -443,12 +443,12 @@ def test_usage(doctor, server):
     status, said = doctor()
     assert status == 0 and "pods.metrics.k8s.io" not in said
     assert ("  missing  the cluster does not report the resource usage of pods (no metrics-server): "
-            "the file usage shows only what was requested\n") in said
+            "usage files show only what each replica requested\n") in said
     server.install(st.METRICS)
     server.forbidden.append({"group": "metrics.k8s.io"})
     status, said = doctor()
     assert status == 0 and "  ok       metrics.k8s.io/v1 reports the resource usage of pods\n" in said
-    assert "  missing  pods.metrics.k8s.io: this user may not list: the file usage shows only what was requested\n" in said
+    assert "  missing  pods.metrics.k8s.io: this user may not list: usage files show only what each replica requested\n" in said
 
 
 def test_no_fuse(make_kx, tmp_path, server):

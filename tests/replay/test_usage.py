@@ -221,7 +221,7 @@ def test_no_figures(server, make_mount, lacks):
     if lacks == "right":
         said = info(kx, lambda i: any(r["resource"] == "pods.metrics.k8s.io" for r in i["refused"]))
         assert said["usage"] is None and "usage_failed" not in said
-        assert [r["cost"] for r in said["refused"]] == ["the file usage shows only what was requested"]
+        assert [r["cost"] for r in said["refused"]] == ["usage files show only what each replica requested"]
     else:
         said = info(kx, lambda i: "usage_failed" in i)
         assert said["usage"] is None and said["refused"] == []

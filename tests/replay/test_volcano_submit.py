@@ -846,7 +846,7 @@ def test_held(clocked, server, volcano, clock, again):
     clock.set(601)
     harness.wait_for(lambda: job.status()["reason"] == "LaunchUnknown", what="the ten minutes")
     assert listed(clocked, ".", job.id) == ("SUBMITTED", "LaunchUnknown")
-    assert job.read("why") == f"The job waits: {SENT}; the server does not have the job now, but may have had it. Write release to its ctl " \
+    assert job.read("why") == f"The job waits: {SENT}; the server does not have the job now, but may have had it. Write \"release\" to its file ctl " \
                               "to send it again, or remove its directory to drop it.\n"
     assert job.read("ctl").split() == ["release"]
     assert len(posts(server)) == 1 and launched(server) == []

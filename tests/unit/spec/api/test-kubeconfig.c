@@ -224,7 +224,7 @@ static void test_refused(void **state)
 	static const struct {
 		const char *cluster, *user, *says;
 	} cases[] = {
-		{"", "", "/d/config:4:3: the cluster has no server"},
+		{"", "", "/d/config:4:3: this cluster has no \"server\""},
 		{"server: one", "", "/d/config:4:31: server is not a URL"},
 		{"server: 'https://'", "", "server is not a URL"},
 		{"server: 'https://a b'", "", "server is not a URL"},

@@ -258,11 +258,15 @@ static void test_cancelled(void **state)
 	/* If ctl can't resume the job, the text does not advise it. */
 	assert_why(job, "The job is suspended.\n");
 	job->actions = 1u << SPEC_RESUME;
-	assert_why(job, "The job is suspended. To resume it, write resume to its ctl; to end it, "
-			"remove its directory.\n");
+	assert_why(
+		job,
+		"The job is suspended. To resume it, write \"resume\" to its file ctl; to end it, "
+		"remove its directory.\n");
 	job->actions |= 1u << SPEC_TERMINATE;
-	assert_why(job, "The job is suspended. To resume it, write resume to its ctl; to end it, "
-			"write terminate there or remove its directory.\n");
+	assert_why(
+		job,
+		"The job is suspended. To resume it, write \"resume\" to its file ctl; to end it, "
+		"write \"terminate\" there or remove its directory.\n");
 }
 
 static void test_waiting(void **state)
