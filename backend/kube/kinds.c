@@ -120,10 +120,7 @@ static void surveyed(struct kinds *k)
 	loop_timer_set(&k->timer, SURVEY_MS);
 	if (k->found && k->survey == CHANGED)
 		watches_switch(k->config.watches);
-	/*
-	 * Report the change. An earlier mount may have left jobs whose kind is no longer served,
-	 * and the owner settles these jobs now.
-	 */
+	/* publish then settles the jobs of an earlier mount whose kind is no longer served */
 	if (k->found && k->survey != SAME)
 		k->config.events.changed(k->config.events.data);
 	if (k->found)
@@ -180,9 +177,10 @@ static void on_probed(void *data, const struct http_reply *reply)
 		if (!at->refused)
 			diag(k->found ? DIAG_WARNING : DIAG_DEBUG, "%s", text);
 		set_refused(at, text);
-	} else if (reply->err || reply->status != 404) {
+	} else {
 		set_refused(at, NULL);
-		set_slot(at, kind);
+		if (reply->err || reply->status != 404)
+			set_slot(at, kind);
 	}
 	if (--k->n_probes == 0)
 		surveyed(k);

@@ -175,6 +175,21 @@ static void test_refused(void **state)
 	free(text);
 }
 
+/* A kind that was refused, and that the server then no longer has, is not refused any more. */
+static void test_refused_and_gone(void **state)
+{
+	kinds_start(rig.k);
+	serve(JOBSET " batch/v1");
+	answer("/jobsets", 403, "{}");
+	answer("/batch/v1", 200, "{}");
+	assert_true(world_is_refused(rig.w, "jobset"));
+	fake_pass(SURVEY_MS);
+	serve(JOBSET " batch/v1");
+	answer("/jobsets", 404, "404 page not found\n");
+	assert_false(world_is_refused(rig.w, "jobset"));
+	assert_done("found 0, job");
+}
+
 #define ALL	  VOLCANO " " WRAPPER " " JOBSET " batch/v1"
 #define MAY(list) "{\"status\":{\"resourceRules\":[" list "]}}"
 #define MAY_LIST(group, plural)                                                                    \
@@ -396,6 +411,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_found, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_and_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cost, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cost_of_several, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cost_in_turn, setup, teardown),
