@@ -217,8 +217,8 @@ static bool is_settled(const struct archive *a, const struct spec_job *job)
 /* --- a copy --- */
 
 /*
- * Record that the copy of E has failed, and set the pause before the next copy. E is NULL if the
- * job was deleted during the copy.
+ * Record that the copy of E's job has failed, and set the pause before the next copy. E is NULL if
+ * the job was deleted during the copy.
  */
 static void failed(struct archive *a, struct archive_entry *e, int err)
 {
@@ -377,8 +377,11 @@ int archive_check(const char *dir, const char *state_dir, char **ret_text)
 	q->state_dir = state_dir ? text_copy(state_dir) : NULL;
 	wait_init(&q->over);
 	*ret_text = NULL;
-	err = thread_start(check_thread, q, NULL) < 0 ? -ETIMEDOUT
-						      : wait_get(&q->over, CHECK_S, ret_text);
+	err = thread_start(check_thread, q, NULL);
+	if (err < 0)
+		text_set(ret_text, "can't start a thread: %s", strerror(-err));
+	else
+		err = wait_get(&q->over, CHECK_S, ret_text);
 	if (err == -ETIMEDOUT) { /* the hanging thread still uses Q, so do not free it */
 		text_set(ret_text, "%s: does not respond; check its disk or file server", dir);
 		return err;

@@ -149,10 +149,7 @@ bool file_is_full(int err)
 	return err == -ENOSPC || err == -EDQUOT;
 }
 
-/*
- * Set the contents of FILE to TEXT. If REPLACE, FILE may exist already; so sync the text before the
- * rename.
- */
+/* Set the contents of FILE. If REPLACE, FILE may exist, so sync the text before the rename. */
 static int write_file(const char *dir, const char *file, const char *text, size_t len, bool replace)
 {
 	cleanup_fd int at = open_dir(dir);
@@ -219,8 +216,11 @@ int file_keep_room(const char *dir, const char *file, size_t len)
 
 void file_free_room(const char *dir, const char *file)
 {
-	cleanup_free char *path = text_print("%s/.%s.room", dir, file);
+	cleanup_free char *path = NULL;
+	char name[64];
 
+	room_name(file, name);
+	path = text_print("%s/%s", dir, name);
 	(void)disk_unlink(AT_FDCWD, path);
 }
 

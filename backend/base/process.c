@@ -163,13 +163,14 @@ char *process_home(void)
 
 char *process_submitter(void)
 {
-	const struct passwd *pw = getpwuid(getuid());
-	char host[HOST_NAME_MAX + 1] = "localhost";
-	char number[16];
+	struct passwd pw, *found = NULL;
+	char buf[4096], host[HOST_NAME_MAX + 1] = "localhost", number[16];
 
+	if (getpwuid_r(getuid(), &pw, buf, sizeof(buf), &found) != 0)
+		found = NULL;
 	gethostname(host, sizeof(host) - 1);
 	snprintf(number, sizeof(number), "%u", (unsigned)getuid());
-	return text_print("%s@%s", pw ? pw->pw_name : number, host);
+	return text_print("%s@%s", found ? found->pw_name : number, host);
 }
 
 /* --- programs --- */

@@ -35,8 +35,7 @@
  *
  * Servers send a bookmark every minute. If a watch is silent for longer, its connection may be
  * dead, or the server may hang, so kxfs restarts the watch. If no reply arrives soon, the cache is
- * no longer confirmed. If the restart was unnecessary, the next silence may last longer before kxfs
- * restarts the watch.
+ * no longer confirmed. If the restart was unnecessary, the next silence may last longer.
  */
 #include "backend/client/watch.h"
 
@@ -53,17 +52,11 @@
 #include "spec/base/mem.h"
 
 #define HEAD_MS 30000 /* time limit for the head of a reply */
-/*
- * Time limit for the head of a reply after a silence. It is short, so that kxfs soon detects a dead
- * connection.
- */
+/* Time limit for the head of a reply after a silence: short, to detect a dead connection soon. */
 #define PROBE_MS     10000
 #define LIST_IDLE_MS 30000
 #define SILENT_MS    65000 /* the time for which a watch may be silent at first */
-/*
- * The requested duration of a watch. It varies by up to a quarter, so that watches do not all end
- * at the same time.
- */
+/* The requested duration of a watch, varied by up to a quarter so that not all end together. */
 #define WATCH_S	      384
 #define WATCH_LATE_S  60 /* if a watch lasts this much longer than requested, it is dead */
 #define SILENT_MAX_MS ((WATCH_S + WATCH_S / 4 + WATCH_LATE_S) * 1000u)
@@ -82,10 +75,7 @@
 #define PAGE_MAX   500
 #define PAGE_MS	   300000 /* time limit of one page */
 #define EMPTY_MAX  100	  /* if a list has more empty pages than this, the list fails */
-/*
- * When a list has had this many pages with less than half of the requested objects, pause before
- * each further page.
- */
+/* After this many pages with less than half of the requested objects, pause before each page. */
 #define MEAGER_MAX     20
 #define MEAGER_MS      50
 #define RETRY_EARLY_MS 2000 /* at most one early retry in this time */
@@ -136,10 +126,7 @@ struct watch {
 	unsigned empty;	 /* pages of this list without any object */
 	unsigned meager; /* pages of this list with less than half of the requested objects */
 	uint64_t since;	 /* when the state STANDING began, by loop_now_ms */
-	/*
-	 * The number of refusals that an optional resource may still get before it counts as
-	 * forbidden.
-	 */
+	/* How many more refusals an optional resource may get before it counts as forbidden. */
 	unsigned refusals;
 	/* The pauses before retries. Only a watch that lasts STEADY_MS resets these pauses. */
 	struct backoff backoff;
@@ -148,10 +135,7 @@ struct watch {
 	uint64_t due;	  /* when WAITING ends, by loop_now_ms */
 	/* when watch_retry_now last caused a retry, by loop_now_ms; 0: never */
 	uint64_t retried_early;
-	/*
-	 * In WAITING: true if an early retry is allowed, because the server has not asked for this
-	 * pause.
-	 */
+	/* In WAITING: true if the server has not asked for this pause, so a retry may be early. */
 	bool may_retry_early;
 	/* true if the server has sent a bookmark, so that it sends one every minute */
 	bool bookmarks;
@@ -281,7 +265,7 @@ static void failed(struct watch *w, const struct http_reply *reply)
 	}
 	/* Log only later failures: the owner reports the first failure to users. */
 	if (w->err != err && w->err != ERR_NONE_YET)
-		diag(DIAG_WARNING, "%s", text ? text : strerror(-err));
+		diag(DIAG_WARNING, "%s", text);
 	if (err == -EOPNOTSUPP) {
 		forget_version(w);
 		wait_ms(w, ABSENT_MS);
@@ -294,7 +278,7 @@ static void failed(struct watch *w, const struct http_reply *reply)
 		back_off(w, reply->wait_ms);
 		w->may_retry_early &= reply->err || reply->status == 401 || reply->status >= 500;
 	}
-	return notify(w, err, text ? text : strerror(-err));
+	return notify(w, err, text);
 }
 
 /* Call this when the server no longer has the known version. Relist, now or after a pause. */
@@ -390,8 +374,8 @@ static void take_ahead(struct watch *w)
 static void page_done(struct watch *w)
 {
 	static const struct http_reply endless = {.err = -EINVAL,
-						  .text = "the server sends more and more pages "
-							  "of the list",
+						  .text = "the server keeps sending pages of the "
+							  "list",
 						  .body = ""};
 	const struct watch_part *part = w->part;
 	struct spec_list_meta meta;
@@ -472,10 +456,7 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 	struct spec_event e cleanup(spec_event_clear) = {0};
 	int err = spec_event_parse(json, len, &e);
 
-	/*
-	 * An event about an object that is too large may lack the object's version. Skip such an
-	 * event.
-	 */
+	/* An event about a too large object may lack its version. Skip such an event. */
 	if (err)
 		return wrong ? 0 : err;
 	switch (e.type) {
@@ -616,10 +597,7 @@ static struct watch_part *send_call(struct watch *w, struct http_call *call)
 	return part;
 }
 
-/*
- * Request the page that TOKEN identifies. TOKEN is already escaped. If TOKEN is NULL, request the
- * first page.
- */
+/* Request the page of TOKEN, which is escaped already; the first page if TOKEN is NULL. */
 static struct watch_part *send_page(struct watch *w, const char *token)
 {
 	cleanup_free char *path = text_print("%s?limit=%u%s%s%s", w->path, w->page, w->selectors,

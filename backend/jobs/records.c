@@ -391,10 +391,7 @@ static void write_work(void *data)
 		w->work.err = record_file_remove(rs->state_dir, w->r->head->key, q->sync);
 		break;
 	}
-	/*
-	 * Replace ESTALE from a network disk, because -ESTALE has another meaning for
-	 * records_commit.
-	 */
+	/* A network disk may return ESTALE, but -ESTALE has another meaning for records_commit. */
 	if (w->work.err == -ESTALE)
 		w->work.err = -EIO;
 }
@@ -440,10 +437,9 @@ static void on_timer(void *data);
 static void remove_file(struct writer *w);
 
 /*
- * Return the record that NAME.job would show after the removal of R. Skip records whose removal was
- * requested. The result is the newest remaining record of the same file that is older than R.
- * Return NULL if there is no such record, if it is already marked as unlinked, or if R is not the
- * newest launch of its file.
+ * Return the record that NAME.job would show after the removal of R: the newest older record of the
+ * same file whose removal was not requested. Return NULL if there is no such record, if it is
+ * already marked as unlinked, or if R is not the newest launch of its file.
  */
 static struct record *older_to_hide(const struct record *r)
 {
@@ -497,10 +493,7 @@ static void remove_file(struct writer *w)
 		       on_older_hidden, w);
 }
 
-/*
- * Start the first request of W. If W has no request and no change that must be written later, free
- * W.
- */
+/* Start the first request of W. If W has no request, and nothing to write later, free W. */
 static void write_next(struct writer *w)
 {
 	struct record *r = w->r;
@@ -586,10 +579,7 @@ static void add_request(struct record *r, struct records_request *q)
 		write_next(w);
 }
 
-/*
- * Log that a write of R has failed with ERR. FAILURES is the number of writes that had failed in a
- * row before.
- */
+/* Log that a write of R has failed with ERR, after FAILURES failures in a row. */
 static void report_failure(const struct record *r, int err, unsigned failures)
 {
 	if (!failures)
@@ -754,10 +744,7 @@ void records_mark(struct record *r, records_fn done, void *data)
 	add_request(r, q);
 }
 
-/*
- * Write R to its file within MS, because R differs from its file. Retry until the disk accepts the
- * write.
- */
+/* R differs from its file: write R within MS, and retry until the disk accepts the write. */
 static void records_save(struct record *r, unsigned ms)
 {
 	struct writer *w = writer_of(r);
@@ -807,18 +794,15 @@ struct records_load {
 	void *data;
 };
 
-/*
- * NAME is a file in the directory AT. False if NAME reserves space for a record that does not
- * exist. Otherwise true.
- */
-static bool is_room_of_record(int at, const char *name)
+/* True if the file NAME in the directory AT reserves space for a record that does not exist. */
+static bool is_stray_room(int at, const char *name)
 {
 	cleanup_free char *key = text_copy(name + 1);
 
 	if (!has_end(name, ".room"))
-		return true;
+		return false;
 	key[strlen(key) - strlen(".room")] = '\0';
-	return disk_access(at, key, F_OK) != -ENOENT;
+	return disk_access(at, key, F_OK) == -ENOENT;
 }
 
 static int load_one(void *data, int at, const char *name, unsigned char type)
@@ -831,7 +815,7 @@ static int load_one(void *data, int at, const char *name, unsigned char type)
 	if (file_is_dir(at, name, type))
 		return 0;
 	if (*name == '.') {
-		if (!rs->passive && (has_end(name, ".new") || !is_room_of_record(at, name)))
+		if (!rs->passive && (has_end(name, ".new") || is_stray_room(at, name)))
 			(void)disk_unlink(at, name);
 		return 0;
 	}
@@ -878,9 +862,7 @@ static void put_aside(const struct records_load *l, const struct records_damaged
 		i--;
 	if (file && i > 0 && strcmp(l->heads[i - 1]->key, d->name) < 0) {
 		l->heads[i - 1]->unlinked = true;
-		/*
-		 * If the mark can't be written, leave D in place, so that the next start retries.
-		 */
+		/* If the mark can't be written, leave D in place: the next start retries. */
 		stays = stays || record_file_write(rs->state_dir, l->heads[i - 1]) < 0;
 	}
 	record_file_put_aside(rs->state_dir, d->name, stays, d->err);
@@ -994,9 +976,7 @@ void records_free(struct records *rs)
 	if (!rs)
 		return;
 	job_files_set_changed(rs->files, NULL, NULL);
-	/*
-	 * Stay at the same slot, because the removal of a record may move another record into it.
-	 */
+	/* Stay at the same slot: the removal of a record may move another record into it. */
 	for (size_t i = 0; (r = key_table_next(&rs->by_key, &i)); i--)
 		record_free(r);
 	key_table_clear(&rs->by_key);

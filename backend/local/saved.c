@@ -80,10 +80,8 @@ static void end_change(struct saved_update *c, int err, const char *text)
 	next_change(saved);
 	if (c->kind == SAVED_DROP && c->job)
 		expiry_dropped(saved->expiry, c->job->id, err);
-	else if (c->kind == SAVED_EXPIRE && err == 0)
-		expiry_now(saved->expiry);
-	else if (c->kind != SAVED_EXPIRE)
-		expiry_soon(saved->expiry);
+	else if (err == 0)
+		(c->kind == SAVED_EXPIRE ? expiry_now : expiry_soon)(saved->expiry);
 	free(c->uid);
 	spec_job_unref(c->job);
 	free(c);
@@ -166,9 +164,7 @@ static void on_removed(void *data, int err)
 	return end_change(c, 0, NULL);
 }
 
-/*
- * Remove the record last. While the record exists, users can find the job and repeat the removal.
- */
+/* Remove the record last: while it exists, users can find the job and repeat the removal. */
 static void on_output_removed(void *data, int err)
 {
 	struct saved_update *c = data;
@@ -185,10 +181,7 @@ static void next_change(struct saved *saved)
 	if (!c || saved->busy)
 		return;
 	saved->busy = true;
-	/*
-	 * Look the job up again, because an earlier change in the queue may have moved or removed
-	 * the job.
-	 */
+	/* Look the job up: an earlier change in the queue may have moved or removed it. */
 	c->job = store_get_uid(saved->b->store, c->uid);
 	c->entry = c->job ? records_by_key(saved->b->records, spec_job_key(c->job)) : NULL;
 	if (!c->entry || (c->kind == SAVED_CANCEL && c->job->history))
@@ -217,7 +210,7 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 
 /* --- the start --- */
 
-/* A record that the start has read. */
+/* A record that was read at the start. */
 struct item {
 	enum {
 		ITEM_OTHER, /* the job is not local, or it is held */
@@ -319,10 +312,7 @@ static int read_folder(void *data, int at, const char *name, unsigned char type)
 	return 0;
 }
 
-/*
- * Parse the parts of HEAD, which is the head of a local job. Return 0, or -EINVAL if the parts are
- * damaged.
- */
+/* Parse the parts of HEAD, the head of a local job. Return 0, or -EINVAL if they are damaged. */
 static int parse(const struct spec_head *head, struct item *ret)
 {
 	char *const *parts = head->more->parts;
@@ -348,10 +338,7 @@ static int parse(const struct spec_head *head, struct item *ret)
 		job->changed = max_of(job->changed, head->since);
 	job->dropped |= head->dropped;
 	ret->kind = job->finished ? ITEM_OVER : ITEM_RUNS;
-	/*
-	 * There may be many finished jobs. So keep only the snapshot of each, which is smaller than
-	 * the record.
-	 */
+	/* There may be many finished jobs, so keep only their snapshots, which are smaller. */
 	if (job->finished)
 		ret->job = spec_record_job(rec);
 	else
@@ -384,10 +371,7 @@ static void read_finished(struct recover *r, struct item *item)
 		task_clean(dir);
 }
 
-/*
- * True if at least one program of ITEM's job was started, or may have been started. The record of
- * ITEM must be SUBMITTING.
- */
+/* True if a program of ITEM's job may have been started. The record must be SUBMITTING. */
 static bool was_started(const struct item *item)
 {
 	char boot[37];
@@ -434,7 +418,7 @@ static void recover_work(void *data)
 	}
 }
 
-/* Resume the job of ITEM. This job is not over. */
+/* Resume the job of ITEM, which is not over. */
 static void resume(struct saved *saved, struct item *item)
 {
 	struct spec_record *rec = item->rec;
@@ -455,8 +439,8 @@ static void resume(struct saved *saved, struct item *item)
 }
 
 /*
- * Call this for a JOB that is over. Complete its merged log, which is incomplete if the disk was
- * full when the last kxfs ended.
+ * Complete the merged log of JOB, which is over. The merged log may lack lines, for example because
+ * the disk was full when the last kxfs ended.
  */
 static void merge_again(struct saved *saved, const struct spec_job *job)
 {
