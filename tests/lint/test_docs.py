@@ -93,7 +93,7 @@ def test_first_change_fits(tmp_path):
     for path in re.findall(r"^\+\+\+ b/(.*)$", "".join(diffs), re.M):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes((ROOT / path).read_bytes())
-    subprocess.run(["patch", "-p1", "-N", "-F2"], cwd=tmp_path, input="".join(diffs), text=True, check=True)
+    subprocess.run(["patch", "-p1", "-N", "-F0"], cwd=tmp_path, input="".join(diffs), text=True, check=True)
 
 
 def test_kinds_are_documented():
